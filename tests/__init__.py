@@ -1,0 +1,1 @@
+"""Tests of torchshim; `tests.oracle` says how results are compared with PyTorch."""
