@@ -1,0 +1,1 @@
+"""What an operator is, how a recording is made, and how it is run."""
