@@ -206,7 +206,7 @@ def describe(value: Any, torch: Any, options: Options) -> Record:
 
 def _is_tensor(value: Any) -> bool:
     return not isinstance(value, type) and all(
-        hasattr(type(value), name) for name in ("dtype", "detach", "requires_grad")
+        hasattr(value, name) for name in ("dtype", "detach", "requires_grad")
     )
 
 
