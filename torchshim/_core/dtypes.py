@@ -413,12 +413,21 @@ def set_default_dtype(d: dtype, /) -> None:
     _default = d
 
 
+def default_complex(default: dtype) -> dtype:
+    """The dtype of Python complex numbers under a default dtype.
+
+    >>> default_complex(float64)
+    torch.complex128
+    """
+    if default is bfloat16:
+        raise RuntimeError("invalid default scalar type for complex")
+    return _COMPLEX[default]
+
+
 def get_default_complex_dtype() -> dtype:
     """The dtype of tensors made from Python complex numbers.
 
     >>> get_default_complex_dtype()
     torch.complex64
     """
-    if _default is bfloat16:
-        raise RuntimeError("invalid default scalar type for complex")
-    return _COMPLEX[_default]
+    return default_complex(_default)
