@@ -154,7 +154,7 @@ SPECS = ["", ".2f", "10.3e", "d", "5", "<8", "x", "+", ",", ".0f", "g", "s", "q"
 Case = dict[str, Any]
 
 
-def case_of(array: np.ndarray, dtype: str, **more: Any) -> Case:
+def case_of(array: np.ndarray | np.generic, dtype: str, **more: Any) -> Case:
     data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
     return {"dtype": dtype, "shape": list(array.shape), "data": data, **more}
 
@@ -204,7 +204,7 @@ def make_cases() -> list[Case]:
                 cases.append(case_of(array, dtype))
             cases.append(case_of(np.float32(values[0]), "float32"))
             for options in ({"sci_mode": True}, {"sci_mode": False, "precision": 1}):
-                cases.append(case_of(np.float64(values), "float64", options=options))
+                cases.append(case_of(np.array(values), "float64", options=options))
     for values in INT_VALUES.values():
         for dtype in INTS:
             info = np.iinfo(dtype)
@@ -237,7 +237,7 @@ def make_cases() -> list[Case]:
             array = random_array(rng, dtype, shape)
             cases.append(case_of(array, dtype, options=options))
     for options in FAULTY_OPTIONS:
-        for array in (np.float32([[0.5, 2], [3, 4]]), np.arange(5.0)):
+        for array in (np.array([[0.5, 2], [3, 4]]), np.arange(5.0)):
             cases.append(case_of(array, array.dtype.name, options=options))
     for extras in EXTRAS:
         # Lengths of the last line such that the suffix fits in some, not in others.
@@ -247,6 +247,17 @@ def make_cases() -> list[Case]:
                 array = rng.normal(size=shape).astype(dtype)
                 cases.append(case_of(array, dtype, extras=extras))
     cases.append(case_of(np.arange(6), "int64", extras={"device": "meta"}))
+    for dtype in (*COMPLEXES, *FLOATS, "int32"):
+        for default in FLOATS:
+            for shape in ((2,), (0,)):
+                array = np.ones(shape, numpy_dtype(dtype))
+                cases.append(case_of(array, dtype, default_dtype=default))
+    # Several suffixes, breaking anywhere.
+    several = {"device": "cuda:0", "requires_grad": True}
+    for linewidth in range(16, 84):
+        options = {"linewidth": linewidth}
+        case = case_of(np.array([1.5]), "float64", options=options, extras=several)
+        cases.append(case)
     return cases
 
 
@@ -331,7 +342,7 @@ def torch_extended(tensor: Any, extras: dict[str, Any]) -> Any:
     if parameter:
         kind = torch.nn.Parameter
         if parameter == "subclass":
-            kind = type(class_prefix, (torch.nn.Parameter,), {})
+            kind = type(str(class_prefix), (torch.nn.Parameter,), {})
         return kind(tensor, requires_grad=bool(extras.get("requires_grad")))
     if extras.get("requires_grad") or "grad_fn" in extras:
         tensor.requires_grad_()
@@ -510,7 +521,7 @@ def test_strides_do_not_matter() -> None:
 
 def test_the_values_of_a_meta_tensor_need_not_exist() -> None:
     class Shape:
-        shape = (2, np.int64(3))
+        shape: Any = (2, np.int64(3))
 
     text = _printing.format_tensor(Shape(), dtype="int64", device="meta")
     assert text == "tensor(..., device='meta', size=(2, 3), dtype=torch.int64)"
@@ -547,10 +558,11 @@ def test_print_options_are_set_and_restored() -> None:
 
 
 def test_unknown_options_are_refused() -> None:
+    unknown: dict[str, Any] = {"digits": 3}
     message = r"set_printoptions\(\) got an unexpected keyword argument 'digits'"
     with pytest.raises(TypeError, match=message):
-        _printing.set_printoptions(digits=3)
-    with pytest.raises(TypeError, match=message), _printing.printoptions(digits=3):
+        _printing.set_printoptions(**unknown)
+    with pytest.raises(TypeError, match=message), _printing.printoptions(**unknown):
         pass
 
 

@@ -249,7 +249,7 @@ def format_values(array: np.ndarray, indent: int) -> str:
 
 def _join_suffixes(text: str, suffixes: Sequence[str], indent: int) -> str:
     """Appends what follows the values, each on a new line where it does not fit."""
-    # PyTorch counts one column too many here, and two too few after a break.
+    # PyTorch counts this line two columns longer than it is, and only this one.
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         if column + len(suffix) + 2 > PRINT_OPTS.linewidth:
