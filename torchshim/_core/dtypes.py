@@ -431,3 +431,189 @@ def get_default_complex_dtype() -> dtype:
     torch.complex64
     """
     return default_complex(_default)
+
+
+# Limits ---------------------------------------------------------------------
+
+# (bits, eps, largest, smallest, smallest normal, decimal digits); None: -largest.
+_FLOAT_LIMITS: dict[str, tuple[int, float, float, float | None, float, int]] = {
+    "float64": (64, 2.0**-52, (2 - 2.0**-52) * 2.0**1023, None, 2.0**-1022, 15),
+    "float32": (32, 2.0**-23, (2 - 2.0**-23) * 2.0**127, None, 2.0**-126, 6),
+    "float16": (16, 2.0**-10, 65504.0, None, 2.0**-14, 3),
+    "bfloat16": (16, 2.0**-7, (2 - 2.0**-7) * 2.0**127, None, 2.0**-126, 2),
+    "float8_e5m2": (8, 0.25, 57344.0, None, 2.0**-14, 0),
+    "float8_e4m3fn": (8, 0.125, 448.0, None, 2.0**-6, 0),
+    "float8_e5m2fnuz": (8, 0.125, 57344.0, None, 2.0**-15, 0),
+    "float8_e4m3fnuz": (8, 0.125, 240.0, None, 2.0**-7, 0),
+    "float8_e8m0fnu": (8, 1.0, 2.0**127, 2.0**-127, 2.0**-127, 0),
+}
+
+
+def _limits_argument(
+    function: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dtype:
+    """The one dtype argument, checked with the texts of PyTorch's argument parser."""
+    if args:
+        where, value = " (position 1)", args[0]
+    elif "type" in kwargs:
+        where, value = "", kwargs["type"]
+    else:
+        raise TypeError(f'{function}() missing 1 required positional arguments: "type"')
+    if len(args) + len(kwargs) > 1:
+        if function == "finfo":
+            got = [type_name(type(a)) for a in args]
+            got += [f"{k}={type_name(type(v))}" for k, v in sorted(kwargs.items())]
+            raise TypeError(
+                "finfo() received an invalid combination of arguments - got "
+                f"({', '.join(got)}{'' if args else ', '}), but expected one of:\n"
+                " * (torch.dtype type)\n * ()\n"
+            )
+        if len(args) > 1:
+            raise TypeError(
+                f"{function}() takes 1 positional argument but {len(args)} were given"
+            )
+        extra = next(k for k in kwargs if k != "type" or args)
+        problem = "multiple values for" if extra == "type" else "an unexpected keyword"
+        raise TypeError(f"{function}() got {problem} argument '{extra}'")
+    found = as_dtype(value)
+    if found is None:
+        raise TypeError(
+            f"{function}(): argument 'type'{where} must be torch.dtype, not "
+            f"{type_name(type(value))}"
+        )
+    return found
+
+
+class finfo(metaclass=Builtin):
+    """The limits of a floating point dtype (of its parts, for a complex one).
+
+    Without an argument, of the default dtype. Raises TypeError for other dtypes. See
+    https://docs.pytorch.org/docs/2.13/type_info.html#torch.finfo.
+
+    >>> finfo(bfloat16).eps, finfo(float32).bits
+    (0.0078125, 32)
+    """
+
+    __slots__ = (
+        "bits",
+        "dtype",
+        "eps",
+        "max",
+        "min",
+        "resolution",
+        "smallest_normal",
+        "tiny",
+    )
+
+    bits: int
+    dtype: str
+    eps: float
+    max: float
+    min: float
+    resolution: float
+    smallest_normal: float
+    tiny: float
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args or kwargs:
+            given = _limits_argument("finfo", args, kwargs)
+        else:
+            given = get_default_dtype()
+        if given.category < FLOATING:
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo "
+                "to handle 'torch.finfo'"
+            )
+        name = given.to_real().name
+        if name not in _FLOAT_LIMITS:
+            raise TypeError("bad argument type for built-in operation")
+        bits, eps, largest, smallest, normal, digits = _FLOAT_LIMITS[name]
+        values = {
+            "bits": bits,
+            "dtype": name,
+            "eps": eps,
+            "max": largest,
+            "min": -largest if smallest is None else smallest,
+            "resolution": float(f"1e-{digits}"),
+            "smallest_normal": normal,
+            "tiny": normal,
+        }
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    __setattr__ = read_only
+    __delattr__ = read_only
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not finfo:
+            return NotImplemented
+        return self.dtype == other.dtype  # pyright: ignore[reportAttributeAccessIssue]
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, "
+            f"max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, "
+            f"dtype={self.dtype})"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("cannot pickle 'torch.finfo' object")
+
+
+class iinfo(metaclass=Builtin):
+    """The limits of an integer dtype. Raises TypeError for other dtypes.
+
+    See https://docs.pytorch.org/docs/2.13/type_info.html#torch.iinfo.
+
+    >>> iinfo(int8)
+    iinfo(min=-128, max=127, dtype=int8)
+    """
+
+    __slots__ = ("bits", "dtype", "max", "min")
+
+    bits: int
+    dtype: str
+    max: int
+    min: int
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        given = _limits_argument("iinfo", args, kwargs)
+        if given is bool_:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        if given.name.startswith("q"):
+            raise NotImplementedError(
+                f"\"dtype\" not implemented for '{given.scalar_name}'"
+            )
+        if given.category != INTEGER or given.np is None:
+            raise TypeError(
+                "torch.iinfo() requires an integer input type. Use torch.finfo to "
+                "handle 'torch.iinfo'"
+            )
+        bits = 8 * given.itemsize
+        values = {
+            "bits": bits,
+            "dtype": given.name,
+            "max": 2 ** (bits - given.is_signed) - 1,
+            "min": -(2 ** (bits - 1)) if given.is_signed else 0,
+        }
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    __setattr__ = read_only
+    __delattr__ = read_only
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not iinfo:
+            return NotImplemented
+        return self.dtype == other.dtype  # pyright: ignore[reportAttributeAccessIssue]
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("cannot pickle 'torch.iinfo' object")

@@ -31,6 +31,7 @@ from .dtypes import (
     int64,
     type_name,
     uint8,
+    uint64,
 )
 
 # What an operand weighs: dims beat 0-dim tensors, which beat Python numbers.
@@ -199,7 +200,7 @@ def scalar_dtype(number: Any, default: dtype | None = None) -> dtype:
     """
     kind = number.__class__
     if kind is int:
-        return int64
+        return int64 if number < 2**63 else uint64
     if kind is bool:
         return bool_
     if default is None:
