@@ -1,0 +1,189 @@
+"""`python -m torchshim` runs a program as `python` would."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def start(
+    command: list[str], place: Path, stdin: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a Python command line in a directory, with torchshim importable."""
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=place,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+def shim(
+    arguments: list[str], place: Path, stdin: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    return start(["-m", "torchshim", *arguments], place, stdin)
+
+
+PROGRAM = """
+import sys
+print(__name__, __file__, __package__, __spec__ and __spec__.name)
+print(sys.argv)
+print(sys.path[0])
+print(sys.modules["__main__"].__dict__ is globals())
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    tmp_path = tmp_path.resolve()
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    for path in ("script.py", "package/part.py", "package/__main__.py"):
+        (tmp_path / path).write_text(PROGRAM)
+    with zipfile.ZipFile(tmp_path / "app.zip", "w") as archive:
+        archive.writestr("__main__.py", PROGRAM)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["script.py", "a", "-b", "--help"],
+        ["package/part.py", "-m"],
+        ["package", "x"],
+        ["app.zip", "x"],
+        ["-m", "package.part", "a", "-b"],
+        ["-mpackage.part"],
+        ["-m", "package"],
+    ],
+)
+def test_the_program_sees_what_python_shows_it(
+    place: Path, arguments: list[str]
+) -> None:
+    expected, seen = start(arguments, place), shim(arguments, place)
+    assert expected.returncode == 0, expected.stderr
+    assert (seen.stdout, seen.stderr) == (expected.stdout, "")
+    assert seen.returncode == 0
+
+
+def test_code_and_standard_input(place: Path) -> None:
+    code = "import sys; print(__name__, sys.argv, repr(sys.path[0]))"
+    for arguments, stdin in ((["-c", code, "-c", "x"], None), (["-", "x"], code)):
+        expected = start(arguments, place, stdin)
+        seen = shim(arguments, place, stdin)
+        assert (seen.stdout, seen.stderr) == (expected.stdout, expected.stderr)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["missing.py"],
+        ["-m", "missing"],
+        ["-m", "missing.part"],
+        ["-m", "package.missing"],
+        ["-m", "package.part.missing"],
+    ],
+)
+def test_what_cannot_be_started_is_told_as_python_tells_it(
+    place: Path, arguments: list[str]
+) -> None:
+    expected, seen = start(arguments, place), shim(arguments, place)
+    assert (seen.stdout, seen.stderr) == (expected.stdout, expected.stderr)
+    assert seen.returncode == expected.returncode != 0
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "raise SystemExit",
+        "raise SystemExit(3)",
+        "raise SystemExit('told')",
+        "import sys; sys.exit(True)",
+        "import os; os._exit(7)",
+        "import atexit; atexit.register(print, 'last'); 1 / 0",
+        "raise KeyboardInterrupt",
+        "def f():\n    return f.x\n\nf()",
+        "try:\n    1 / 0\nexcept ZeroDivisionError:\n    {}['a']",
+        "raise ValueError('outer') from KeyError('inner')",
+        "raise ExceptionGroup('several', [ValueError(1), TypeError(2)])",
+        "x = (1,\ny = 2",
+        "import package.faulty",
+        "import sys\nsys.excepthook = lambda *a: print('own', a[2].tb_lineno)\n1 / 0",
+        "import threading as t\na = t.Thread(target=lambda: 1/0)\na.start(); a.join()",
+        "assert False, 'no'",
+    ],
+)
+def test_ends_and_tracebacks_are_those_of_python(place: Path, code: str) -> None:
+    (place / "ends.py").write_text(code)
+    (place / "package" / "faulty.py").write_text("import sys\n\nsys.nothing\n")
+    expected, seen = start(["ends.py"], place), shim(["ends.py"], place)
+    assert seen.stdout == expected.stdout
+    assert seen.returncode == expected.returncode
+    if "Thread" not in code:
+        assert seen.stderr == expected.stderr
+    elif expected.stderr:
+        assert seen.stderr.splitlines()[-1] == expected.stderr.splitlines()[-1]
+
+
+def test_ctrl_c_ends_the_program_by_its_signal(place: Path) -> None:
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    seen = shim(["-c", code], place)
+    assert seen.returncode == -signal.SIGINT
+    assert seen.stderr.endswith("KeyboardInterrupt\n")
+    assert "torchshim" not in seen.stderr
+
+
+def test_import_torch_is_torchshim(place: Path) -> None:
+    (place / "imports.py").write_text(
+        textwrap.dedent(
+            """
+            import sys
+            import torch
+            assert sys.modules["torch"] is sys.modules["torchshim"] is torch
+            print(torch.__version__)
+            """
+        )
+    )
+    seen = shim(["imports.py"], place)
+    assert seen.stdout.startswith("2.13.0+torchshim."), seen.stderr
+
+
+def test_a_script_pickles_what_it_defines(place: Path) -> None:
+    code = """
+        import pickle
+        class Point:
+            x: int = 1
+        copy = pickle.loads(pickle.dumps(Point()))
+        print(type(copy).__module__, type(copy) is Point)
+    """
+    (place / "own.py").write_text(textwrap.dedent(code))
+    assert shim(["own.py"], place).stdout == "__main__ True\n"
+
+
+def test_a_torch_imported_before_is_refused(place: Path) -> None:
+    code = "import sys, types; sys.modules['torch'] = types.ModuleType('torch');"
+    code += "sys.argv[1:] = ['script.py']; from torchshim.__main__ import main; main()"
+    seen = start(["-c", code], place)
+    assert seen.returncode == 1
+    assert "PyTorch is imported already" in seen.stderr
+    assert "Traceback" not in seen.stderr
+
+
+def test_help_version_and_wrong_usage(place: Path) -> None:
+    assert shim(["--help"], place).stdout.startswith("usage: python -m torchshim")
+    assert shim(["--version"], place).stdout == "torchshim 0.1.0 (PyTorch 2.13.0)\n"
+    for arguments in ([], ["--nothing"], ["-m"], ["-c"]):
+        seen = shim(arguments, place)
+        assert (seen.returncode, seen.stdout) == (2, "")
+        assert "usage: python -m torchshim" in seen.stderr

@@ -1,0 +1,345 @@
+"""`import torch` resolves to torchshim: the import finder behind `install`.
+
+Without limits, `sys.modules["torch"]` *is* `torchshim` and `sys.modules["torch.nn"]`
+is `torchshim.nn`: one set of module objects under two names. A finder at the front of
+`sys.meta_path` makes it so, one module at a time as they are imported.
+
+`sys.modules` belongs to the whole process, so an alias for some importers only cannot
+live there. `install(only=..., block=...)` therefore leaves `sys.modules` alone and
+replaces `builtins.__import__` (and `importlib.import_module`) by functions that look
+at who is importing: the chosen packages get torchshim's modules, everybody else what
+they would get without torchshim.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from torchshim._version import torch_version
+
+SHIM = __name__.partition(".")[0]
+
+#: Importers that belong to PyTorch itself: they never get torchshim.
+_TORCH_PACKAGES = ("torch", "functorch", "torchgen")
+
+
+def shim_name(name: str) -> str:
+    """torchshim's name for a module of PyTorch: `torch.nn` -> `torchshim.nn`."""
+    return SHIM + name.removeprefix("torch")
+
+
+def _is_torch(name: str) -> bool:
+    return name == "torch" or name.startswith("torch.")
+
+
+def _is_ours(module: ModuleType | None) -> bool:
+    name = getattr(module, "__name__", "")
+    return name == SHIM or name.startswith(SHIM + ".")
+
+
+def _is_private(name: str) -> bool:
+    """Whether a module of torchshim is no part of PyTorch's API."""
+    return any(part.startswith("_") for part in name.split(".")[1:])
+
+
+def _shim_spec(name: str) -> importlib.machinery.ModuleSpec | None:
+    """The spec of torchshim's module for `name`, or None if it has none."""
+    try:
+        return importlib.util.find_spec(shim_name(name))
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.partition(".")[0] == SHIM:
+            return None  # a parent is missing, or is no package
+        raise
+
+
+def _missing(name: str) -> ModuleNotFoundError:
+    return ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+class _AliasLoader(importlib.abc.Loader):
+    """Loads `torch.x` by importing `torchshim.x` and giving the same object."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = importlib.import_module(shim_name(spec.name))
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # It ran as torchshim's. The import system has meanwhile put the alias's spec
+        # on it: give it its own back.
+        alias = module.__spec__
+        assert alias is not None
+        module.__spec__ = alias.loader_state
+
+
+class _Distribution(importlib.metadata.Distribution):
+    """What `importlib.metadata.version("torch")` reads."""
+
+    def read_text(self, filename: str) -> str | None:
+        if filename != "METADATA":
+            return None
+        return f"Metadata-Version: 2.1\nName: torch\nVersion: {torch_version}\n"
+
+    def locate_file(self, path: Any) -> Any:
+        return importlib.metadata.distribution(SHIM).locate_file(path)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds `torch` and `torch.*` as modules of torchshim."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not _is_torch(fullname):
+            return None
+        if _is_private(fullname):
+            # Left to the next finder, it would be loaded a second time from our own
+            # directory, since `torch.__path__` is torchshim's.
+            if _shim_spec(fullname) is not None:
+                raise _missing(fullname)
+            return None
+        found = _shim_spec(fullname)
+        if found is None:
+            return None
+        spec = importlib.machinery.ModuleSpec(
+            fullname,
+            _AliasLoader(),
+            origin=found.origin,
+            is_package=found.submodule_search_locations is not None,
+        )
+        if found.submodule_search_locations is not None:
+            spec.submodule_search_locations = list(found.submodule_search_locations)
+        return spec
+
+    def find_distributions(
+        self, context: Any = None
+    ) -> Iterator[importlib.metadata.Distribution]:
+        if context is None or context.name in (None, "torch"):
+            yield _Distribution()
+
+
+class _Selective:
+    """Replaces the import functions by ones that look at who is importing."""
+
+    def __init__(self, only: tuple[str, ...] | None, block: tuple[str, ...]) -> None:
+        self.only = only
+        self.block = block
+        self.active = True
+        self._import = builtins.__import__
+        self._import_module = importlib.import_module
+        self.import_hook = self._make_import()
+        self.import_module_hook = self._make_import_module()
+
+    def serves(self, importer: Mapping[str, Any] | None) -> bool:
+        """Whether the module with these globals gets torchshim."""
+        if importer is None:
+            return self.only is None
+        # Under `python -m package.module` the name is __main__, the package is told.
+        names = {importer.get("__name__"), importer.get("__package__")}
+
+        def is_in(packages: Iterable[str]) -> bool:
+            return any(
+                isinstance(name, str) and (name == p or name.startswith(p + "."))
+                for name in names
+                for p in packages
+            )
+
+        if is_in(_TORCH_PACKAGES) or is_in(self.block):
+            return False
+        return self.only is None or is_in(self.only)
+
+    def _make_import(self) -> Callable[..., Any]:
+        original = self._import
+
+        @functools.wraps(original)
+        def __import__(
+            name: str,
+            globals: Mapping[str, Any] | None = None,
+            locals: Mapping[str, Any] | None = None,
+            fromlist: Sequence[str] | None = (),
+            level: int = 0,
+        ) -> Any:
+            if (
+                level == 0
+                and self.active
+                and isinstance(name, str)
+                and _is_torch(name)
+                and self.serves(globals)
+            ):
+                _require(name)
+                name = shim_name(name)
+            return original(name, globals, locals, fromlist or (), level)
+
+        return __import__
+
+    def _make_import_module(self) -> Callable[..., ModuleType]:
+        original = self._import_module
+
+        @functools.wraps(original)
+        def import_module(name: str, package: str | None = None) -> ModuleType:
+            absolute = name
+            if name.startswith(".") and package is not None:
+                absolute = importlib.util.resolve_name(name, package)
+            importer = sys._getframe(1).f_globals
+            if self.active and _is_torch(absolute) and self.serves(importer):
+                _require(absolute)
+                return original(shim_name(absolute))
+            return original(name, package)
+
+        return import_module
+
+    def start(self) -> None:
+        builtins.__import__ = self.import_hook
+        importlib.import_module = self.import_module_hook
+
+    def stop(self) -> None:
+        # Somebody may have wrapped our function since: then it stays, but does nothing.
+        self.active = False
+        if builtins.__import__ is self.import_hook:
+            builtins.__import__ = self._import
+        if importlib.import_module is self.import_module_hook:
+            importlib.import_module = self._import_module
+
+
+def _require(name: str) -> None:
+    """Raise what importing a module of PyTorch's raises if torchshim has none."""
+    if _is_private(name) or _shim_spec(name) is None:
+        raise _missing(name)
+
+
+_installed: _Finder | _Selective | None = None
+
+
+def _names(packages: str | Iterable[str], argument: str) -> tuple[str, ...]:
+    names = (packages,) if isinstance(packages, str) else tuple(packages)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"install() argument {argument!r} takes names of packages, "
+                f"not {type(name).__name__}"
+            )
+    return names
+
+
+def install(
+    only: str | Iterable[str] | None = None, block: str | Iterable[str] = ()
+) -> None:
+    """Make `import torch`, and the import of its submodules, give torchshim's modules.
+
+    Without arguments this holds for the whole process, and an installed PyTorch is
+    shadowed until `uninstall`. With `only` and `block` it holds for the import
+    statements of chosen packages, whose names are compared as prefixes
+    (`"mypackage"` covers `mypackage.data`; a script is `"__main__"`): those in `only`
+    if it is given, and never those in `block`. Everybody else gets the PyTorch that is
+    installed, or ModuleNotFoundError. In that mode `sys.modules` has no alias, so what
+    reads modules by name (`pickle` data that says `torch.nn...`, `find_spec`) sees the
+    real PyTorch.
+
+    Calling it again with the same arguments does nothing.
+
+    Raises ImportError if PyTorch has been imported already where torchshim is to be
+    used, and RuntimeError if the alias stands with other arguments.
+
+    >>> import torchshim
+    >>> torchshim.install()
+    >>> import torch
+    >>> torch is torchshim
+    True
+    >>> torchshim.uninstall()
+    """
+    global _installed
+    blocked = _names(block, "block")
+    chosen = None if only is None else _names(only, "only")
+    if chosen is None and not blocked:
+        if isinstance(_installed, _Finder):
+            return
+        if _installed is None:
+            _refuse_mixture_in_process()
+            finder = _Finder()
+            sys.meta_path.insert(0, finder)
+            _installed = finder
+            return
+    elif _installed is None:
+        selective = _Selective(chosen, blocked)
+        _refuse_mixture_in_packages(selective)
+        selective.start()
+        _installed = selective
+        return
+    elif isinstance(_installed, _Selective):
+        if (_installed.only, _installed.block) == (chosen, blocked):
+            return
+    raise RuntimeError(
+        "torchshim is installed already with other arguments: "
+        "call torchshim.uninstall() first"
+    )
+
+
+def uninstall() -> None:
+    """Undo `install`: later imports of torch find what they would without torchshim.
+
+    Modules that have imported torchshim's modules keep them. Without an alias it does
+    nothing.
+    """
+    global _installed
+    if isinstance(_installed, _Selective):
+        _installed.stop()
+    elif _installed is not None:
+        if _installed in sys.meta_path:
+            sys.meta_path.remove(_installed)
+        for name in [n for n in sys.modules if _is_torch(n)]:
+            if _is_ours(sys.modules[name]):
+                del sys.modules[name]
+    _installed = None
+
+
+def _refuse_mixture_in_process() -> None:
+    for name in sorted(filter(_is_torch, sys.modules)):  # "torch" comes first
+        module = sys.modules[name]
+        if module is None or _is_ours(module):
+            continue
+        file = getattr(module, "__file__", None)
+        place = f" from {file}" if file else ""
+        raise ImportError(
+            f"PyTorch is imported already ({name}{place}), and its tensors cannot be "
+            "mixed with torchshim's: call torchshim.install() before anything imports "
+            "torch",
+            name=name,
+        )
+
+
+def _refuse_mixture_in_packages(selective: _Selective) -> None:
+    """Refuse if a package that is to get torchshim holds modules of PyTorch."""
+    torch = sys.modules.get("torch")
+    if torch is None or _is_ours(torch):
+        return
+    real = {
+        id(module)
+        for name, module in sys.modules.items()
+        if _is_torch(name) and module is not None
+    }
+    for name, module in list(sys.modules.items()):
+        if name == SHIM or name.startswith(SHIM + ".") or _is_torch(name):
+            continue
+        names = getattr(module, "__dict__", None)
+        if not isinstance(names, dict) or not selective.serves(names):
+            continue
+        if any(id(value) in real for value in list(names.values())):
+            raise ImportError(
+                f"{name} has imported PyTorch already, whose tensors cannot be mixed "
+                "with torchshim's: call torchshim.install() before importing it, or "
+                "add it to `block`",
+                name=name,
+            )
