@@ -1,0 +1,166 @@
+"""Host arithmetic to the bit: what C++ and AVX2 code computes, in NumPy.
+
+NumPy's own functions may differ from the C library in the last bit, and NumPy has no
+fused multiply-add; PyTorch's CPU random kernels use both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+HALVES = (np.dtype(np.float16), BFLOAT16)
+
+
+def cast(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """As a C++ conversion to PyTorch's scalar type: the 16-bit ones go by float."""
+    if dtype in HALVES:
+        values = values.astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(dtype, copy=False)
+
+
+def libm(function: Callable[[float], float], values: np.ndarray) -> np.ndarray:
+    """The platform's libm: NumPy's own SIMD versions differ in the last bit."""
+    return np.fromiter(map(function, values.tolist()), np.float64, values.size)
+
+
+def sincos(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """libm's sine and cosine, both at once through its complex exponential."""
+    turned = np.zeros(angle.shape, np.complex128)
+    turned.imag = angle
+    turned = np.exp(turned)
+    return turned.imag, turned.real
+
+
+def log(values: np.ndarray) -> np.ndarray:
+    zero = values == 0  # math.log raises where the C function gives -inf
+    if zero.any():
+        result = libm(math.log, np.where(zero, 1.0, values))
+        result[zero] = -np.inf
+        return result
+    return libm(math.log, values)
+
+
+def _round_to_odd(total: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """The double next to total + error whose last bit is set, unless it is exact."""
+    bits = total.view(np.int64).copy()
+    step = np.where((error > 0) == (total > 0), 1, -1)
+    # An odd `total` is already one of the two neighbours that rounding to odd wants.
+    bits += np.where((error != 0) & (bits & 1 == 0), step, 0)
+    return bits.view(np.float64)
+
+
+def _two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    total = a + b
+    b_part = total - a
+    return total, (a - (total - b_part)) + (b - b_part)
+
+
+def fma64(a: np.ndarray, b: float, c: float) -> np.ndarray:
+    """a * b + c with one rounding, in double (Boldo and Melquiond's algorithm)."""
+    if c == 0.0 or b == 1.0 or not (math.isfinite(b) and math.isfinite(c)):
+        return a * b + c
+    split = 134217729.0
+    a_high = a * split - (a * split - a)
+    a_low = a - a_high
+    b_high = b * split - (b * split - b)
+    b_low = b - b_high
+    product = a * b
+    error = a_low * b_low - (
+        ((product - a_high * b_high) - a_low * b_high) - a_high * b_low
+    )
+    low_sum, low_error = _two_sum(np.full_like(a, c), error)
+    high_sum, high_error = _two_sum(product, low_sum)
+    result = high_sum + _round_to_odd(*_two_sum(high_error, low_error))
+    # Splitting overflows on huge numbers; there the last bit is not worth a branch.
+    return np.where(np.isfinite(result), result, product + c)
+
+
+def fma32(a: np.ndarray, b: Any, c: Any) -> np.ndarray:
+    """a * b + c with one rounding to float32; operands are float32 held as doubles.
+
+    The product is exact in double, so that only a sum which lands exactly half way
+    between two floats can be rounded twice: those few are moved off the middle.
+    """
+    product = a * b
+    total = product + c
+    middle = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
+    if middle.any():
+        where = np.flatnonzero(middle)
+        addend = np.broadcast_to(c, total.shape)[where]
+        total[where] = _round_to_odd(*_two_sum(product[where], addend))
+    return float32(total)
+
+
+def float32(values: np.ndarray) -> np.ndarray:
+    """Rounded to float32, held as doubles."""
+    return values.astype(np.float32).astype(np.float64)
+
+
+# The Cephes polynomials of the AVX2 code, as float32 numbers.
+_LOG = np.float32(
+    [
+        *(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1),
+        *(1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1),
+        3.3333331174e-1,
+    ]
+).astype(np.float64)
+_LN2_LOW, _LN2_HIGH = (float(np.float32(q)) for q in (-2.12194440e-4, 0.693359375))
+_SQRT_HALF = np.float32(0.707106781186547524)
+_FOUR_OVER_PI = np.float32(1.27323954473516)
+TWO_PI = np.float32(2 * math.pi)
+_PI_OVER_4 = [
+    float(np.float32(part))
+    for part in (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
+]
+_SIN = np.float32([-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1]).astype(
+    np.float64
+)
+_COS = np.float32(
+    [2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2]
+).astype(np.float64)
+
+
+def log_avx(x: np.ndarray) -> np.ndarray:
+    """ln of normal positive float32 numbers; the result is held as doubles."""
+    bits = x.view(np.int32)
+    exponent = ((bits >> 23) - 126).astype(np.float32)
+    mantissa = ((bits & 0x007FFFFF) | 0x3F000000).view(np.float32)
+    small = mantissa < _SQRT_HALF
+    exponent -= small
+    x = (mantissa - np.float32(1)) + np.where(small, mantissa, np.float32(0))
+    square = (x * x).astype(np.float64)
+    high, exponent = x.astype(np.float64), exponent.astype(np.float64)
+    y = np.broadcast_to(_LOG[0], x.shape)
+    for coefficient in _LOG[1:]:
+        y = fma32(y, high, coefficient)
+    y = float32(y * high)
+    y = fma32(y, square, float32(exponent * _LN2_LOW))
+    y = fma32(square, -0.5, y)
+    return fma32(exponent, _LN2_HIGH, float32(high + y))
+
+
+def sincos_avx(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sine and cosine of float32 numbers >= 0; the results are held as doubles."""
+    octant = ((x * _FOUR_OVER_PI).astype(np.int32) + 1) & ~1
+    count = octant.astype(np.float64)
+    angle = x.astype(np.float64)
+    for part in _PI_OVER_4:
+        angle = fma32(count, part, angle)
+    square = float32(angle * angle)
+    even = fma32(np.broadcast_to(_COS[0], x.shape), square, _COS[1])
+    even = float32(fma32(even, square, _COS[2]) * square)
+    even = float32(fma32(even, square, -0.5 * square) + 1.0)
+    odd = fma32(np.broadcast_to(_SIN[0], x.shape), square, _SIN[1])
+    odd = float32(fma32(odd, square, _SIN[2]) * square)
+    odd = fma32(odd, angle, angle)
+    straight = octant & 2 == 0
+    sine, cosine = np.where(straight, odd, even), np.where(straight, even, odd)
+    sine = np.where(octant & 4 != 0, -sine, sine)
+    return sine, np.where((octant - 2) & 4 == 0, -cosine, cosine)
