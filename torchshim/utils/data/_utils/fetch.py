@@ -1,0 +1,102 @@
+"""Getting the samples of a batch out of a data set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import torchshim
+from torchshim._tensor import Tensor
+from torchshim.utils.data._utils.collate import collates_as_built_in
+from torchshim.utils.data.dataset import Subset, TensorDataset
+
+
+class _BaseDatasetFetcher:
+    def __init__(
+        self, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool
+    ) -> None:
+        self.dataset = dataset
+        self.auto_collation = auto_collation
+        self.collate_fn = collate_fn
+        self.drop_last = drop_last
+
+    def fetch(self, possibly_batched_index: Any) -> Any:
+        raise NotImplementedError
+
+
+class _IterableDatasetFetcher(_BaseDatasetFetcher):
+    def __init__(
+        self, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool
+    ) -> None:
+        super().__init__(dataset, auto_collation, collate_fn, drop_last)
+        self.dataset_iter = iter(dataset)
+        self.ended = False
+
+    def fetch(self, possibly_batched_index: Any) -> Any:
+        if self.ended:
+            raise StopIteration
+        if not self.auto_collation:
+            return self.collate_fn(next(self.dataset_iter))
+        data = []
+        for _ in possibly_batched_index:
+            try:
+                data.append(next(self.dataset_iter))
+            except StopIteration:
+                self.ended = True
+                break
+        short = len(data) < len(possibly_batched_index)
+        if not data or (self.drop_last and short):
+            raise StopIteration
+        return self.collate_fn(data)
+
+
+class _MapDatasetFetcher(_BaseDatasetFetcher):
+    def fetch(self, possibly_batched_index: Any) -> Any:
+        index = possibly_batched_index
+        if not self.auto_collation:
+            return self.collate_fn(self.dataset[index])
+        if collates_as_built_in(self.collate_fn):
+            batch = _gather_batch(self.dataset, index)
+            if batch is not None:
+                return batch
+        if getattr(self.dataset, "__getitems__", None):
+            return self.collate_fn(self.dataset.__getitems__(index))
+        return self.collate_fn([self.dataset[i] for i in index])
+
+
+def _gather_batch(dataset: Any, indices: Any) -> list[Tensor] | None:
+    """The collated rows of a `TensorDataset`, one operation for each tensor.
+
+    None wherever taking row by row and stacking could differ: subclasses,
+    recorded gradients, indices that are no plain integers or out of range.
+    """
+    while type(dataset) is Subset:
+        try:
+            indices = [dataset.indices[i] for i in indices]
+        except Exception:
+            return None  # raised again where the samples are taken one by one
+        dataset = dataset.dataset
+    if type(dataset) is not TensorDataset or type(indices) is not list or not indices:
+        return None
+    if not _INTEGERS.issuperset(map(type, indices)):
+        return None
+    tensors = dataset.tensors
+    size = tensors[0].size(0) if tensors else 0
+    if any(
+        type(t) is not Tensor
+        or t.requires_grad
+        or t.layout != torchshim.strided
+        or t.size(0) != size
+        for t in tensors
+    ):
+        return None
+    if min(indices) < -size or max(indices) >= size:
+        return None
+    rows = np.asarray(indices, dtype=np.int64)
+    rows[rows < 0] += size
+    index = torchshim.from_numpy(rows)
+    return [t.index_select(0, index.to(t.device)) for t in tensors]
+
+
+_INTEGERS = frozenset({int, np.int8, np.int16, np.int32, np.int64})

@@ -1,0 +1,426 @@
+"""The loader: batches out of a data set."""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.context
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, Self, TypeVar
+
+import jax
+
+from torchshim.utils.data import _utils
+from torchshim.utils.data._utils.collate import default_collate, default_convert
+from torchshim.utils.data._utils.worker import get_worker_info
+from torchshim.utils.data.dataset import Dataset, IterableDataset
+from torchshim.utils.data.sampler import (
+    BatchSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    draw_seed,
+)
+
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
+
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+class _DatasetKind:
+    Map = 0
+    Iterable = 1
+
+    @staticmethod
+    def create_fetcher(
+        kind: int, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool
+    ) -> Any:
+        if kind == _DatasetKind.Map:
+            fetcher = _utils.fetch._MapDatasetFetcher
+        else:
+            fetcher = _utils.fetch._IterableDatasetFetcher
+        return fetcher(dataset, auto_collation, collate_fn, drop_last)
+
+
+class _InfiniteConstantSampler(Sampler[None]):
+    """The sampler of streams: nothing to choose."""
+
+    def __iter__(self) -> Iterator[None]:
+        while True:
+            yield None
+
+
+class DataLoader(Generic[_T_co]):
+    """Reads a data set in batches.
+
+    A batch is what `collate_fn` makes of `batch_size` samples, in the order of
+    `sampler`, or shuffled; ``batch_size=None`` gives the samples one by one. The
+    order for a seed is PyTorch's. Worker processes (`num_workers` above 0) are
+    not supported yet: iterating raises NotImplementedError. Follows
+    ``torch.utils.data.DataLoader``.
+
+    >>> import torchshim as torch
+    >>> from torchshim.utils.data import DataLoader, TensorDataset
+    >>> data = TensorDataset(torch.arange(3))
+    >>> [batch.tolist() for (batch,) in DataLoader(data, batch_size=2)]
+    [[0, 1], [2]]
+    """
+
+    dataset: Any
+    batch_size: int | None
+    num_workers: int
+    pin_memory: bool
+    drop_last: bool
+    timeout: float
+    sampler: Any
+    pin_memory_device: str
+    prefetch_factor: int | None
+    _iterator: _BaseDataLoaderIter | None
+
+    # Read by __setattr__, also before __init__ got that far.
+    _DataLoader__initialized = False
+
+    def __init__(
+        self,
+        dataset: Dataset[_T_co],
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
+        self.prefetch_factor = _check_worker_options(
+            num_workers, timeout, prefetch_factor, persistent_workers
+        )
+        self.dataset = dataset
+        self.num_workers = num_workers
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.in_order = in_order
+
+        if isinstance(dataset, IterableDataset):
+            self._dataset_kind = _DatasetKind.Iterable
+            _check_stream_options(shuffle, sampler, batch_sampler)
+        else:
+            self._dataset_kind = _DatasetKind.Map
+            shuffle = bool(shuffle)
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError(
+                    "batch_sampler option is mutually exclusive with batch_size, "
+                    "shuffle, sampler, and drop_last"
+                )
+            batch_size = None
+            drop_last = False
+        elif batch_size is None and drop_last:
+            raise ValueError(
+                "batch_size=None option disables auto-batching and is mutually "
+                "exclusive with drop_last"
+            )
+        if sampler is None:
+            if self._dataset_kind == _DatasetKind.Iterable:
+                sampler = _InfiniteConstantSampler()
+            elif shuffle:
+                sampler = RandomSampler(dataset, generator=generator)  # type: ignore[arg-type]
+            else:
+                sampler = SequentialSampler(dataset)  # type: ignore[arg-type]
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.generator = generator
+        if collate_fn is None:
+            collate_fn = default_collate if self._auto_collation else default_convert
+        self.collate_fn = collate_fn
+        self.persistent_workers = persistent_workers
+        self.__initialized = True
+        # Set once the length of a stream was asked for; reading more then warns.
+        self._IterableDataset_len_called: int | None = None
+        self._iterator = None
+        self.check_worker_number_rationality()
+
+    def __setattr__(self, attr: str, val: Any) -> None:
+        if self.__initialized and attr in (
+            "batch_size",
+            "batch_sampler",
+            "sampler",
+            "drop_last",
+            "dataset",
+            "persistent_workers",
+        ):
+            raise ValueError(
+                f"{attr} attribute should not be set after {type(self).__name__} is "
+                "initialized"
+            )
+        super().__setattr__(attr, val)
+
+    @property
+    def multiprocessing_context(self) -> Any:
+        """How worker processes are started; a name is turned into a context."""
+        return self.__multiprocessing_context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        if context is not None:
+            if self.num_workers <= 0:
+                raise ValueError(
+                    "multiprocessing_context can only be used with multi-process "
+                    f"loading (num_workers > 0), but got num_workers={self.num_workers}"
+                )
+            if isinstance(context, str):
+                methods = multiprocessing.get_all_start_methods()
+                if context not in methods:
+                    raise ValueError(
+                        "multiprocessing_context option should specify a valid start "
+                        f"method in {methods!r}, but got "
+                        f"multiprocessing_context={context!r}"
+                    )
+                context = multiprocessing.get_context(context)
+            if not isinstance(context, multiprocessing.context.BaseContext):
+                raise TypeError(
+                    "multiprocessing_context option should be a valid context object "
+                    "or a string specifying the start method, but got "
+                    f"multiprocessing_context={context}"
+                )
+        self.__multiprocessing_context = context
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self.batch_sampler if self._auto_collation else self.sampler
+
+    def _get_iterator(self) -> _BaseDataLoaderIter:
+        if self.num_workers == 0:
+            return _SingleProcessDataLoaderIter(self)
+        self.check_worker_number_rationality()
+        raise NotImplementedError(
+            f"DataLoader(num_workers={self.num_workers}): worker processes are not "
+            "supported yet, use num_workers=0"
+        )
+
+    def __iter__(self) -> _BaseDataLoaderIter:
+        if not (self.persistent_workers and self.num_workers > 0):
+            return self._get_iterator()
+        if self._iterator is None:
+            self._iterator = self._get_iterator()
+        else:
+            self._iterator._reset(self)
+        return self._iterator
+
+    def __len__(self) -> int:
+        if self._dataset_kind == _DatasetKind.Map:
+            return len(self._index_sampler)
+        length = self._IterableDataset_len_called = len(self.dataset)
+        if self.batch_size is None:
+            return length
+        if self.drop_last:
+            return length // self.batch_size
+        return -(-length // self.batch_size)
+
+    def check_worker_number_rationality(self) -> None:
+        """Warn where more workers are asked for than the machine has cores."""
+        if not self.num_workers:
+            return
+        has_affinity = hasattr(os, "sched_getaffinity")
+        cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
+        if cores is not None and self.num_workers <= cores:
+            return
+        if cores is None:
+            suggestion = (
+                "DataLoader is not able to compute a suggested max number of worker in "
+                "current system."
+            )
+        else:
+            suffix = "" if has_affinity else " (`cpuset` is not taken into account)"
+            suggestion = (
+                "Our suggested max number of worker in current system is "
+                f"{cores}{suffix}, which is smaller than what this DataLoader is going "
+                "to create."
+            )
+        warnings.warn(
+            f"This DataLoader will create {self.num_workers} worker processes in total."
+            f" {suggestion} Please be aware that excessive worker creation might get "
+            "DataLoader running slow or even freeze, lower the worker number to avoid "
+            "potential slowness/freeze if necessary.",
+            stacklevel=2,
+        )
+
+
+def _check_worker_options(
+    num_workers: int,
+    timeout: float,
+    prefetch_factor: int | None,
+    persistent_workers: bool,
+) -> int | None:
+    """The prefetch factor to use; ValueError where the options do not go together."""
+    if num_workers < 0:
+        raise ValueError(
+            "num_workers option should be non-negative; use num_workers=0 to disable "
+            "multiprocessing."
+        )
+    if timeout < 0:
+        raise ValueError("timeout option should be non-negative")
+    if num_workers == 0 and prefetch_factor is not None:
+        raise ValueError(
+            "prefetch_factor option could only be specified in multiprocessing.let "
+            "num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor "
+            "to None."
+        )
+    if num_workers > 0 and prefetch_factor is None:
+        prefetch_factor = 2
+    elif prefetch_factor is not None and prefetch_factor < 0:
+        raise ValueError("prefetch_factor option should be non-negative")
+    if persistent_workers and num_workers == 0:
+        raise ValueError("persistent_workers option needs num_workers > 0")
+    return prefetch_factor
+
+
+def _check_stream_options(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
+    given = None
+    if shuffle not in {False, None}:
+        given = f"shuffle option, but got shuffle={shuffle}"
+    elif sampler is not None:
+        given = f"sampler option, but got sampler={sampler}"
+    elif batch_sampler is not None:
+        given = f"batch_sampler option, but got batch_sampler={batch_sampler}"
+    if given is not None:
+        raise ValueError(
+            f"DataLoader with IterableDataset: expected unspecified {given}"
+        )
+
+
+def _has_accelerator() -> bool:
+    return jax.default_backend() != "cpu"
+
+
+class _BaseDataLoaderIter:
+    """One pass over the data; a subclass says where the batches are made."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        self._dataset = loader.dataset
+        self._dataset_kind = loader._dataset_kind
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
+        self._auto_collation = loader._auto_collation
+        self._drop_last = loader.drop_last
+        self._index_sampler = loader._index_sampler
+        self._num_workers = loader.num_workers
+        self._timeout = loader.timeout
+        self._collate_fn = loader.collate_fn
+        self._pin_memory = self._shall_pin(loader)
+        self._sampler_iter = iter(self._index_sampler)
+        # Drawn even where no worker needs it: the order of random numbers is
+        # PyTorch's. A shuffle draws its own seed later, at the first index.
+        self._base_seed = draw_seed(loader.generator)
+        self._persistent_workers = loader.persistent_workers
+        self._num_yielded = 0
+
+    @staticmethod
+    def _shall_pin(loader: DataLoader[Any]) -> bool:
+        if not loader.pin_memory:
+            return False
+        if loader.pin_memory_device:
+            warnings.warn(
+                "pin_memory_device is deprecated, the current accelerator will be used "
+                "as the device,ignore "
+                f"pin_memory_device='{loader.pin_memory_device}'.",
+                stacklevel=4,
+            )
+        if _has_accelerator():
+            return True
+        warnings.warn(
+            "'pin_memory' argument is set as true but no accelerator is found, then "
+            "device pinned memory won't be used.",
+            stacklevel=4,
+        )
+        return False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
+        self._sampler_iter = iter(self._index_sampler)
+        self._num_yielded = 0
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
+
+    def _next_index(self) -> Any:
+        return next(self._sampler_iter)
+
+    def _next_data(self) -> Any:
+        raise NotImplementedError
+
+    def __next__(self) -> Any:
+        data = self._next_data()
+        self._num_yielded += 1
+        promised = self._IterableDataset_len_called
+        if (
+            self._dataset_kind == _DatasetKind.Iterable
+            and promised is not None
+            and self._num_yielded > promised
+        ):
+            text = (
+                f"Length of IterableDataset {self._dataset} was reported to be "
+                f"{promised}(when accessing len(dataloader)), but {self._num_yielded} "
+                "samples have been fetched. "
+            )
+            if self._num_workers > 0:
+                text += (
+                    "For multiprocessing data-loading, this could be caused by not "
+                    "properly configuring the IterableDataset replica at each worker. "
+                    "Please see https://pytorch.org/docs/stable/data.html"
+                    "#torch.utils.data.IterableDataset for examples."
+                )
+            warnings.warn(text, stacklevel=2)
+        return data
+
+    def __len__(self) -> int:
+        return len(self._index_sampler)
+
+    def __getstate__(self) -> Any:
+        raise NotImplementedError("{} cannot be pickled", type(self).__name__)
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """Batches are made where they are asked for."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        super().__init__(loader)
+        if self._timeout != 0:
+            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
+        if self._num_workers != 0:
+            raise AssertionError(
+                "_SingleProcessDataLoaderIter requires num_workers == 0"
+            )
+        self._dataset_fetcher = _DatasetKind.create_fetcher(
+            self._dataset_kind,
+            self._dataset,
+            self._auto_collation,
+            self._collate_fn,
+            self._drop_last,
+        )
+
+    def _next_data(self) -> Any:
+        data = self._dataset_fetcher.fetch(self._next_index())
+        return _utils.pin_memory.pin_memory(data) if self._pin_memory else data
