@@ -224,7 +224,7 @@ def _swapped_at_once(generator: MT19937, size: int) -> np.ndarray:
 def inside_out(generator: MT19937, size: int) -> np.ndarray:
     """PyTorch's shuffle for lengths that 32 bits would skew."""
     order = np.zeros(size, np.int64)
-    view = memoryview(order)
+    view = order.data
     step = 1 << 20
     for start in range(0, size, step):
         places = np.arange(start, min(start + step, size), dtype=np.uint64)
@@ -241,7 +241,9 @@ def multinomial(
     """Indices drawn by weight, as `torch.multinomial`: (count,) or (rows, count).
 
     `weights` is a floating array of one row or several. RuntimeError for weights that
-    are negative, not finite or all zero.
+    are negative, not finite or all zero. Without replacement PyTorch picks the `count`
+    largest of noisy scores; equal scores (zero weights, 16-bit types) come here in
+    the order of their indices, in PyTorch in the order its selection leaves them in.
 
     >>> multinomial(MT19937(0), np.float32([1, 0, 2]), 2, True).tolist()
     [2, 2]

@@ -32,7 +32,7 @@ def libm(function: Callable[[float], float], values: np.ndarray) -> np.ndarray:
 
 def sincos(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """libm's sine and cosine, both at once through its complex exponential."""
-    turned = np.zeros(angle.shape, np.complex128)
+    turned: Any = np.zeros(angle.shape, np.complex128)
     turned.imag = angle
     turned = np.exp(turned)
     return turned.imag, turned.real
@@ -103,28 +103,25 @@ def float32(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float32).astype(np.float64)
 
 
+def _as_float32(*values: float) -> list[float]:
+    return [float(np.float32(value)) for value in values]
+
+
 # The Cephes polynomials of the AVX2 code, as float32 numbers.
-_LOG = np.float32(
-    [
-        *(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1),
-        *(1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1),
-        3.3333331174e-1,
-    ]
-).astype(np.float64)
-_LN2_LOW, _LN2_HIGH = (float(np.float32(q)) for q in (-2.12194440e-4, 0.693359375))
+_LOG = _as_float32(
+    *(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1),
+    *(1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1),
+    3.3333331174e-1,
+)
+_SIN = _as_float32(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+_COS = _as_float32(2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+_PI_OVER_4 = _as_float32(
+    -0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8
+)
+_LN2_LOW, _LN2_HIGH = _as_float32(-2.12194440e-4, 0.693359375)
 _SQRT_HALF = np.float32(0.707106781186547524)
 _FOUR_OVER_PI = np.float32(1.27323954473516)
 TWO_PI = np.float32(2 * math.pi)
-_PI_OVER_4 = [
-    float(np.float32(part))
-    for part in (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
-]
-_SIN = np.float32([-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1]).astype(
-    np.float64
-)
-_COS = np.float32(
-    [2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2]
-).astype(np.float64)
 
 
 def log_avx(x: np.ndarray) -> np.ndarray:

@@ -32,6 +32,11 @@ class _Unseeded(ISeedSequence):
         return np.zeros(n_words, dtype)
 
 
+def _new_engine() -> np.random.MT19937:
+    unseeded: Any = _Unseeded()  # NumPy's stubs leave this class out
+    return np.random.MT19937(unseeded)
+
+
 # The layout of `torch.Generator.get_state()`: each 32-bit word of the engine takes
 # eight bytes, and only `normal_y` of the three double fields carries a value.
 _STATE = np.dtype(
@@ -88,7 +93,7 @@ class MT19937:
     next_double_normal_sample: float | None
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
-        self._bits = np.random.MT19937(_Unseeded())
+        self._bits = _new_engine()
         self.manual_seed(seed)
 
     def manual_seed(self, seed: int) -> MT19937:
@@ -142,7 +147,7 @@ class MT19937:
         True
         """
         twin = MT19937.__new__(MT19937)
-        twin._bits = np.random.MT19937(_Unseeded())
+        twin._bits = _new_engine()
         twin.copy_from(self)
         return twin
 
