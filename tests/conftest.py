@@ -16,8 +16,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--oracle",
         choices=("auto", "recorded", "live"),
         default="auto",
-        help="what cases are compared with: PyTorch's recorded results, PyTorch live, "
-        "or (auto) the recorded ones and, where torch is installed, live ones too",
+        help="what cases are compared with: PyTorch's recorded results; PyTorch live, "
+        "leaving out all tests that do not compare with it; or (auto) the recorded "
+        "results and, where torch is installed, live ones too",
     )
 
 
@@ -30,6 +31,28 @@ def pytest_report_header(config: pytest.Config) -> str:
     )
 
 
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Under `--oracle=live`, keep what compares with PyTorch in the same run."""
+    if config.getoption("--oracle") != "live":
+        return
+    live = [item for item in items if item.get_closest_marker("live")]
+    others = [item for item in items if not item.get_closest_marker("live")]
+    config.hook.pytest_deselected(items=others)
+    items[:] = live
+
+
+@pytest.fixture
+def real_torch(request: pytest.FixtureRequest) -> Any:
+    """PyTorch itself; the test is skipped where it is not to be used (mark it live)."""
+    choice = request.config.getoption("--oracle")
+    torch = oracle.find_torch() if choice != "recorded" else None
+    if torch is None:
+        pytest.skip(f"needs torch {oracle.TORCH_VERSION}")
+    return torch
+
+
 class CaseItem(pytest.Item):
     """A case as pytest sees it."""
 
@@ -37,6 +60,7 @@ class CaseItem(pytest.Item):
         super().__init__(**keywords)
         self.case = case
         self.line = line
+        self.add_marker(pytest.mark.live)
         if case.options.xfail:
             self.add_marker(pytest.mark.xfail(reason=case.options.xfail, strict=True))
 
