@@ -248,7 +248,10 @@ class Calling(ModuleBase):
         return by_kind[True], by_kind[False]
 
     def _get_backward_pre_hooks(self) -> list[Any]:
-        return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
+        return [
+            *_global_backward_pre_hooks.values(),
+            *self._backward_pre_hooks.values(),
+        ]
 
 
 class _HookedCall:
@@ -411,8 +414,8 @@ def _what_a_non_full_hook_misses(inputs: Any, result: Any, node: Any) -> str | N
     input_nodes = {a.grad_fn for a in args if a.grad_fn is not None}
     if input_nodes != {following for following, _ in node.next_functions}:
         return (
-            "Using a non-full backward hook when the forward contains multiple autograd "
-            "Nodes is deprecated and will be removed in future versions. This hook will "
-            "be missing some grad_input." + _USE_FULL
+            "Using a non-full backward hook when the forward contains multiple "
+            "autograd Nodes is deprecated and will be removed in future versions. This "
+            "hook will be missing some grad_input." + _USE_FULL
         )
     return None

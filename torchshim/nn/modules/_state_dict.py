@@ -282,9 +282,7 @@ class StateDict(ModuleBase):
             )
         return None
 
-    def register_state_dict_pre_hook(
-        self, hook: Callable[..., Any]
-    ) -> RemovableHandle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(module, prefix, keep_vars)`` before `state_dict` collects.
 
         >>> from torchshim import nn
