@@ -12,14 +12,13 @@ import operator
 import re
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
-from .dtypes import NAMES, Builtin, read_only, set_default_dtype, type_name
-
-if TYPE_CHECKING:
-    import jax
+from . import dtypes
+from .dtypes import Builtin, read_only, set_default_dtype, type_name
 
 # PyTorch's device types by number, and in the order its error text lists them.
 _NUMBERS = {
@@ -38,6 +37,11 @@ _LISTED = (
     "lazy, vulkan, mps, meta, hpu, mtia, privateuseone"
 )
 _STRING = re.compile(r"([a-zA-Z_]+)(?::(0|[1-9][0-9]*))?", re.ASCII)
+_MTIA_HINT = (
+    ". Ensure you have `import mtia.host_runtime.torch_mtia.dynamic_library` in your "
+    "python src file and include `//mtia/host_runtime/torch_mtia:torch_mtia` as your "
+    "target dependency!"
+)
 _PLATFORMS = {"cpu": "cpu", "cuda": "gpu", "xla": "tpu"}
 
 _interned: dict[Any, device] = {}
@@ -81,16 +85,16 @@ class device(metaclass=Builtin):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if other.__class__ is not device:
+        if not isinstance(other, device):
             return NotImplemented
-        return self._hash == other._hash  # pyright: ignore[reportAttributeAccessIssue]
+        return self._hash == other._hash
 
     def __hash__(self) -> int:
         return self._hash
 
-    def _unordered(self, other: object) -> NoReturn:
-        if other.__class__ is not device:
-            return NotImplemented  # pyright: ignore[reportReturnType]
+    def _unordered(self, other: object) -> bool:
+        if not isinstance(other, device):
+            return NotImplemented
         raise TypeError("comparison not implemented")
 
     __lt__ = __le__ = __gt__ = __ge__ = _unordered
@@ -275,15 +279,15 @@ def _wrong(name: str, position: int | None, expected: str, value: Any) -> str:
     where = f" (position {position})" if position else ""
     return (
         f"device(): argument '{name}'{where} must be {expected}, not "
-        f"{type_name(type(value))}"
+        f"{type_name(value.__class__)}"
     )
 
 
 def _described(value: Any) -> str:
     """A value's type in a list of mismatches; for sequences with the elements'."""
-    name = type_name(type(value))
+    name = type_name(value.__class__)
     if isinstance(value, (list, tuple)):
-        inner = [type_name(type(v)) for v in value]
+        inner = [type_name(v.__class__) for v in cast("Sequence[Any]", value)]
         if isinstance(value, list):
             return f"{name} of [{', '.join(inner)}]"
         return f"{name} of ({', '.join(inner)})"
@@ -292,9 +296,9 @@ def _described(value: Any) -> str:
 
 def _mismatch(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """PyTorch's text for arguments that fit neither of the two signatures."""
-    got = ", ".join(type_name(type(a)) for a in args)
+    got = ", ".join(type_name(a.__class__) for a in args)
     # PyTorch lists keywords from a hash table, in no documented order.
-    named = [f"{k}={type_name(type(v))}" for k, v in sorted(kwargs.items())]
+    named = [f"{k}={type_name(v.__class__)}" for k, v in sorted(kwargs.items())]
     if named:
         got = f"{got}, {', '.join(named)}" if got else ", ".join(named) + ", "
     text = (
@@ -387,8 +391,13 @@ def set_default_device(device: device | str | int | None) -> None:
 
 _device_type = device
 
-_FLOAT_TENSORS = {
-    d.tensor_name: d for d in NAMES.values() if d.itemsize > 1 or d.category < 2
+# The dtypes that have a legacy tensor type, by its name.
+_TENSOR_TYPES = {
+    f"{dtypes.NAMES[name].scalar_name}Tensor": dtypes.NAMES[name]
+    for name in (
+        *("bool", "uint8", "int8", "int16", "int32", "int64"),
+        *("float16", "bfloat16", "float32", "float64"),
+    )
 }
 
 
@@ -444,8 +453,8 @@ def _tensor_type(t: Any) -> tuple[str, Any]:
 
 def _named_tensor_type(text: str) -> tuple[str, Any]:
     package, _, name = text.rpartition(".")
-    dtype = _FLOAT_TENSORS.get(f"torch.{name}")
-    if dtype is not None and not dtype.is_complex:
+    dtype = _TENSOR_TYPES.get(name)
+    if dtype is not None:
         if package == "torch":
             return "cpu", dtype
         if package == "torch.cuda":
@@ -461,16 +470,18 @@ def _named_tensor_type(text: str) -> tuple[str, Any]:
 
 # JAX ------------------------------------------------------------------------
 
-_jax_devices: dict[str, tuple[jax.Device, ...]] = {}
+# jax.Device has no type that checkers know.
+JaxDevice = Any
+
+_jax_devices: dict[str, tuple[JaxDevice, ...]] = {}
 _current_index: dict[str, int] = {}
 
 
-def _devices(kind: str) -> tuple[jax.Device, ...]:
+def _devices(kind: str) -> tuple[JaxDevice, ...]:
     """This process's JAX devices of a type; starts the JAX backend."""
     found = _jax_devices.get(kind)
     if found is None:
-        import jax
-
+        jax: Any = importlib.import_module("jax")
         platform = _PLATFORMS.get(kind)
         try:
             found = tuple(jax.local_devices(backend=platform)) if platform else ()
@@ -525,10 +536,11 @@ def check_available(wanted: device) -> None:
         return
     count = device_count(kind)
     if not count:
-        if kind == "cuda":
-            raise AssertionError("Torch not compiled with CUDA enabled")
-        if kind == "xpu":
-            raise AssertionError("Torch not compiled with XPU enabled")
+        if kind in ("cuda", "xpu", "mtia"):
+            hint = _MTIA_HINT if kind == "mtia" else ""
+            raise AssertionError(
+                f"Torch not compiled with {kind.upper()} enabled{hint}"
+            )
         if kind in ("privateuseone", "hpu"):
             raise ModuleNotFoundError(f"No module named 'torch.{kind}'")
         raise RuntimeError(f"PyTorch is not linked with support for {kind} devices")
@@ -559,7 +571,7 @@ def resolve(wanted: device) -> device:
     return _make(wanted.type, current_index(wanted.type))
 
 
-def jax_device(wanted: device) -> jax.Device:
+def jax_device(wanted: device) -> JaxDevice:
     """The JAX device that holds the arrays of tensors on `wanted`.
 
     Raises what PyTorch raises if the device is not available, NotImplementedError

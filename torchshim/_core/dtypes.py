@@ -22,7 +22,9 @@ class Builtin(type):
     given attributes.
     """
 
-    __name__ = property(lambda cls: cls.__qualname__)
+    __name__ = property(  # pyright: ignore[reportAssignmentType]
+        lambda cls: cls.__qualname__
+    )
 
     def __new__(
         mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]
@@ -43,15 +45,16 @@ class Builtin(type):
 _full_name = type.__dict__["__name__"].__get__
 
 
-def type_name(cls: type) -> str:
+def type_name(cls: type[Any]) -> str:
     """The name of `cls` in PyTorch's error texts ("torch.dtype", "int", "Tensor")."""
-    return _full_name(cls)
+    return "type" if cls is Builtin else _full_name(cls)
 
 
 def read_only(self: Any, name: str, value: Any = None) -> NoReturn:
     """``__setattr__`` and ``__delattr__`` of a class that PyTorch implements in C."""
-    owner = type_name(type(self))
-    if hasattr(type(self), name):
+    kind: Any = self.__class__
+    owner = type_name(kind)
+    if hasattr(kind, name):
         raise AttributeError(f"attribute '{name}' of '{owner}' objects is not writable")
     raise AttributeError(f"'{owner}' object has no attribute '{name}'")
 
@@ -69,18 +72,8 @@ class dtype(metaclass=Builtin):
     """
 
     __slots__ = (
-        "_is_signed",
-        "abbr",
-        "category",
-        "cpp_name",
-        "index",
-        "is_complex",
-        "is_floating_point",
-        "itemsize",
-        "name",
-        "np",
-        "scalar_name",
-        "tensor_name",
+        *("name", "index", "category", "np", "abbr", "itemsize", "is_complex"),
+        *("is_floating_point", "scalar_name", "cpp_name", "tensor_name", "_is_signed"),
     )
 
     name: str
@@ -126,71 +119,43 @@ class dtype(metaclass=Builtin):
         return self.name
 
 
-# All types, in the order of PyTorch's ScalarType numbers:
-# name, category, bytes, scalar name, name in C++, short name.
-_TABLE: tuple[tuple[str, int, int, str, str, str], ...] = (
-    ("uint8", INTEGER, 1, "Byte", "unsigned char", "u8"),
-    ("int8", INTEGER, 1, "Char", "signed char", "i8"),
-    ("int16", INTEGER, 2, "Short", "short int", "i16"),
-    ("int32", INTEGER, 4, "Int", "int", "i32"),
-    ("int64", INTEGER, 8, "Long", "long int", "i64"),
-    ("float16", FLOATING, 2, "Half", "c10::Half", "f16"),
-    ("float32", FLOATING, 4, "Float", "float", "f32"),
-    ("float64", FLOATING, 8, "Double", "double", "f64"),
-    ("complex32", COMPLEX, 4, "ComplexHalf", "c10::complex<c10::Half>", "c32"),
-    ("complex64", COMPLEX, 8, "ComplexFloat", "c10::complex<float>", "c64"),
-    ("complex128", COMPLEX, 16, "ComplexDouble", "c10::complex<double>", "c128"),
-    ("bool", BOOL, 1, "Bool", "bool", "b8"),
-    ("qint8", INTEGER, 1, "QInt8", "c10::qint8", "qint8"),
-    ("quint8", INTEGER, 1, "QUInt8", "c10::quint8", "quint8"),
-    ("qint32", INTEGER, 4, "QInt32", "c10::qint32", "qint32"),
-    ("bfloat16", FLOATING, 2, "BFloat16", "c10::BFloat16", "bf16"),
-    ("quint4x2", INTEGER, 1, "QUInt4x2", "c10::quint4x2", "quint4x2"),
-    ("quint2x4", INTEGER, 1, "QUInt2x4", "c10::quint2x4", "quint2x4"),
-    ("bits1x8", INTEGER, 1, "Bits1x8", "c10::bits1x8", "b1x8"),
-    ("bits2x4", INTEGER, 1, "Bits2x4", "c10::bits2x4", "b2x4"),
-    ("bits4x2", INTEGER, 1, "Bits4x2", "c10::bits4x2", "b4x2"),
-    ("bits8", INTEGER, 1, "Bits8", "c10::bits8", "b8x1"),
-    ("bits16", INTEGER, 2, "Bits16", "c10::bits16", "b16x1"),
-    ("float8_e5m2", FLOATING, 1, "Float8_e5m2", "c10::Float8_e5m2", "f8e5m2"),
-    ("float8_e4m3fn", FLOATING, 1, "Float8_e4m3fn", "c10::Float8_e4m3fn", "f8e4m3fn"),
-    (
-        "float8_e5m2fnuz",
-        FLOATING,
-        1,
-        "Float8_e5m2fnuz",
-        "c10::Float8_e5m2fnuz",
-        "f8e5m2fnuz",
-    ),
-    (
-        "float8_e4m3fnuz",
-        FLOATING,
-        1,
-        "Float8_e4m3fnuz",
-        "c10::Float8_e4m3fnuz",
-        "f8e4m3fnuz",
-    ),
-    ("uint16", INTEGER, 2, "UInt16", "short unsigned int", "u16"),
-    ("uint32", INTEGER, 4, "UInt32", "unsigned int", "u32"),
-    ("uint64", INTEGER, 8, "UInt64", "long unsigned int", "u64"),
-    *((f"uint{n}", INTEGER, 1, f"UInt{n}", "", f"uint{n}") for n in range(1, 8)),
-    *((f"int{n}", INTEGER, 1, f"Int{n}", "", f"int{n}") for n in range(1, 8)),
-    (
-        "float8_e8m0fnu",
-        FLOATING,
-        1,
-        "Float8_e8m0fnu",
-        "c10::Float8_e8m0fnu",
-        "f8e8m0fnu",
-    ),
-    (
-        "float4_e2m1fn_x2",
-        FLOATING,
-        1,
-        "Float4_e2m1fn_x2",
-        "c10::Float4_e2m1fn_x2",
-        "f4e2m1fnx2",
-    ),
+# All types, in the order of PyTorch's ScalarType numbers: name, bytes, scalar name,
+# name in C++ ("" where it follows from the scalar name).
+_TABLE: tuple[tuple[str, int, str, str], ...] = (
+    ("uint8", 1, "Byte", "unsigned char"),
+    ("int8", 1, "Char", "signed char"),
+    ("int16", 2, "Short", "short int"),
+    ("int32", 4, "Int", "int"),
+    ("int64", 8, "Long", "long int"),
+    ("float16", 2, "Half", ""),
+    ("float32", 4, "Float", "float"),
+    ("float64", 8, "Double", "double"),
+    ("complex32", 4, "ComplexHalf", "c10::complex<c10::Half>"),
+    ("complex64", 8, "ComplexFloat", "c10::complex<float>"),
+    ("complex128", 16, "ComplexDouble", "c10::complex<double>"),
+    ("bool", 1, "Bool", "bool"),
+    ("qint8", 1, "QInt8", "c10::qint8"),
+    ("quint8", 1, "QUInt8", "c10::quint8"),
+    ("qint32", 4, "QInt32", "c10::qint32"),
+    ("bfloat16", 2, "BFloat16", ""),
+    ("quint4x2", 1, "QUInt4x2", "c10::quint4x2"),
+    ("quint2x4", 1, "QUInt2x4", "c10::quint2x4"),
+    ("bits1x8", 1, "Bits1x8", "c10::bits1x8"),
+    ("bits2x4", 1, "Bits2x4", "c10::bits2x4"),
+    ("bits4x2", 1, "Bits4x2", "c10::bits4x2"),
+    ("bits8", 1, "Bits8", "c10::bits8"),
+    ("bits16", 2, "Bits16", "c10::bits16"),
+    ("float8_e5m2", 1, "Float8_e5m2", ""),
+    ("float8_e4m3fn", 1, "Float8_e4m3fn", ""),
+    ("float8_e5m2fnuz", 1, "Float8_e5m2fnuz", ""),
+    ("float8_e4m3fnuz", 1, "Float8_e4m3fnuz", ""),
+    ("uint16", 2, "UInt16", "short unsigned int"),
+    ("uint32", 4, "UInt32", "unsigned int"),
+    ("uint64", 8, "UInt64", "long unsigned int"),
+    *((f"uint{n}", 1, f"UInt{n}", f"c10::dummy_uint1_7_t<{n}>") for n in range(1, 8)),
+    *((f"int{n}", 1, f"Int{n}", f"c10::dummy_int1_7_t<{n}>") for n in range(1, 8)),
+    ("float8_e8m0fnu", 1, "Float8_e8m0fnu", ""),
+    ("float4_e2m1fn_x2", 1, "Float4_e2m1fn_x2", ""),
 )
 
 # The types whose arrays XLA can hold. `complex32`, the packed, quantized, bits
@@ -205,42 +170,62 @@ _ML_NAMES = (
 )
 
 
-def _signedness(name: str, category: int) -> bool | str:
+_SUB_BYTE = {f"{kind}{n}" for kind in ("int", "uint") for n in range(1, 8)}
+
+
+def _category(name: str) -> int:
+    if name == "bool":
+        return BOOL
+    if name.startswith("complex"):
+        return COMPLEX
+    return FLOATING if name.lstrip("b").startswith("float") else INTEGER
+
+
+def _signedness(name: str) -> bool | str:
     if name.startswith("bits"):
         return "Bits types are undefined"
     if name.startswith("q"):
         return "isSignedType not supported for quantized types"
-    return not name.startswith("uint") and name != "float8_e8m0fnu" and category != BOOL
+    return not name.startswith("uint") and name not in ("bool", "float8_e8m0fnu")
 
 
-def _make(
-    index: int,
-    name: str,
-    category: int,
-    itemsize: int,
-    scalar: str,
-    cpp: str,
-    abbr: str,
-) -> dtype:
+def _abbreviation(name: str, itemsize: int) -> str:
+    """PyTorch's short name ("f32"), as its debugging tools print it."""
+    if name == "bool":
+        return "b8"
+    if name in ("bits8", "bits16"):
+        return f"b{8 * itemsize}x1"
+    if name.startswith("q") or name in _SUB_BYTE:
+        return name
+    for long, short in (
+        *(("bits", "b"), ("bfloat", "bf"), ("float", "f"), ("complex", "c")),
+        *(("uint", "u"), ("int", "i"), ("_", "")),
+    ):
+        name = name.replace(long, short)
+    return name
+
+
+def _make(index: int, name: str, itemsize: int, scalar: str, cpp: str) -> dtype:
     array_type = None
     if name in _NUMPY_NAMES:
         array_type = np.dtype(name)
     elif name in _ML_NAMES and hasattr(ml_dtypes, name):
         array_type = np.dtype(getattr(ml_dtypes, name))
     package = "torch.quantized" if name.startswith("q") else "torch"
+    category = _category(name)
     values = {
         "name": name,
         "index": index,
         "category": category,
         "np": array_type,
-        "abbr": abbr,
+        "abbr": _abbreviation(name, itemsize),
         "itemsize": itemsize,
         "is_floating_point": category == FLOATING,
         "is_complex": category == COMPLEX,
         "scalar_name": scalar,
-        "cpp_name": cpp or f"c10::{name}",
+        "cpp_name": cpp or f"c10::{scalar}",
         "tensor_name": f"{package}.{scalar}Tensor",
-        "_is_signed": _signedness(name, category),
+        "_is_signed": _signedness(name),
     }
     made = object.__new__(dtype)
     for key, value in values.items():
@@ -283,8 +268,11 @@ NAMES: dict[str, dtype] = _BY_NAME | {
 }
 
 _REAL = {complex32: float16, complex64: float32, complex128: float64}
-_COMPLEX = {real: both for both, real in _REAL.items()}
-_COMPLEX |= {both: both for both in _REAL} | {bfloat16: complex64}
+_COMPLEX = {
+    **{real: both for both, real in _REAL.items()},
+    **{both: both for both in _REAL},
+    bfloat16: complex64,
+}
 
 # Python's own types stand for dtypes wherever PyTorch takes a dtype.
 _PYTHON_TYPES: dict[Any, dtype] = {
@@ -413,24 +401,17 @@ def set_default_dtype(d: dtype, /) -> None:
     _default = d
 
 
-def default_complex(default: dtype) -> dtype:
-    """The dtype of Python complex numbers under a default dtype.
-
-    >>> default_complex(float64)
-    torch.complex128
-    """
-    if default is bfloat16:
-        raise RuntimeError("invalid default scalar type for complex")
-    return _COMPLEX[default]
-
-
 def get_default_complex_dtype() -> dtype:
     """The dtype of tensors made from Python complex numbers.
+
+    Raises RuntimeError if the default dtype is bfloat16, as ``torch.tensor(1j)`` does.
 
     >>> get_default_complex_dtype()
     torch.complex64
     """
-    return default_complex(_default)
+    if _default is bfloat16:
+        raise RuntimeError("invalid default scalar type for complex")
+    return _COMPLEX[_default]
 
 
 # Limits ---------------------------------------------------------------------
@@ -461,8 +442,8 @@ def _limits_argument(
         raise TypeError(f'{function}() missing 1 required positional arguments: "type"')
     if len(args) + len(kwargs) > 1:
         if function == "finfo":
-            got = [type_name(type(a)) for a in args]
-            got += [f"{k}={type_name(type(v))}" for k, v in sorted(kwargs.items())]
+            got = [type_name(a.__class__) for a in args]
+            got += [f"{k}={type_name(v.__class__)}" for k, v in sorted(kwargs.items())]
             raise TypeError(
                 "finfo() received an invalid combination of arguments - got "
                 f"({', '.join(got)}{'' if args else ', '}), but expected one of:\n"
@@ -479,7 +460,7 @@ def _limits_argument(
     if found is None:
         raise TypeError(
             f"{function}(): argument 'type'{where} must be torch.dtype, not "
-            f"{type_name(type(value))}"
+            f"{type_name(value.__class__)}"
         )
     return found
 
@@ -495,14 +476,8 @@ class finfo(metaclass=Builtin):
     """
 
     __slots__ = (
-        "bits",
-        "dtype",
-        "eps",
-        "max",
-        "min",
-        "resolution",
-        "smallest_normal",
-        "tiny",
+        *("bits", "dtype", "eps", "max", "min"),
+        *("resolution", "smallest_normal", "tiny"),
     )
 
     bits: int
@@ -545,9 +520,7 @@ class finfo(metaclass=Builtin):
     __delattr__ = read_only
 
     def __eq__(self, other: object) -> bool:
-        if other.__class__ is not finfo:
-            return NotImplemented
-        return self.dtype == other.dtype  # pyright: ignore[reportAttributeAccessIssue]
+        return isinstance(other, finfo) and self.dtype == other.dtype
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
@@ -606,9 +579,7 @@ class iinfo(metaclass=Builtin):
     __delattr__ = read_only
 
     def __eq__(self, other: object) -> bool:
-        if other.__class__ is not iinfo:
-            return NotImplemented
-        return self.dtype == other.dtype  # pyright: ignore[reportAttributeAccessIssue]
+        return isinstance(other, iinfo) and self.dtype == other.dtype
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 

@@ -22,7 +22,6 @@ from .dtypes import (
     bool_,
     complex32,
     complex64,
-    default_complex,
     dtype,
     float16,
     float32,
@@ -149,7 +148,9 @@ def _combine(higher: dtype | None, lower: dtype | None) -> dtype | None:
         return higher
     if higher.category == FLOATING:
         return higher.to_complex() if lower.category == COMPLEX else higher
-    if higher is bool_ or lower.category >= FLOATING:
+    if lower.category == COMPLEX:
+        return lower
+    if higher is bool_ or lower.category == FLOATING:
         return promote(higher, lower)
     return higher
 
@@ -160,7 +161,7 @@ def _result_dtype(operands: tuple[Operand, ...], default: dtype) -> dtype:
         if kind == SCALAR and current.category == FLOATING:
             current = default
         elif kind == SCALAR and current.category == COMPLEX:
-            current = default_complex(default)
+            current = default.to_complex()
         before = groups[kind]
         groups[kind] = current if before is None else promote(before, current)
     lighter = _combine(groups[ZERO_DIM], groups[SCALAR])
@@ -209,7 +210,7 @@ def scalar_dtype(number: Any, default: dtype | None = None) -> dtype:
         return default
     if isinstance(number, (int, np.integer)):
         return int64
-    return default_complex(default) if isinstance(number, complex) else default
+    return default.to_complex() if isinstance(number, complex) else default
 
 
 def opmath(d: dtype) -> dtype:
@@ -341,7 +342,7 @@ def _dtype_arguments(
             f"{function}() missing {len(missing)} required positional "
             f"argument{plural}: {listed}"
         )
-    found = []
+    found: list[dtype] = []
     for position, name in enumerate(names):
         positional = position < len(args)
         value = args[position] if positional else kwargs[name]
@@ -350,10 +351,12 @@ def _dtype_arguments(
             where = f" (position {position + 1})" if positional else ""
             raise TypeError(
                 f"{function}(): argument '{name}'{where} must be torch.dtype, not "
-                f"{type_name(type(value))}"
+                f"{type_name(value.__class__)}"
             )
         found.append(d)
     for name in kwargs:
+        if name in names[len(args) :]:
+            continue
         if name in names:
             raise TypeError(f"{function}() got multiple values for argument '{name}'")
         raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
