@@ -17,8 +17,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from . import dtypes
-from .dtypes import Builtin, read_only, set_default_dtype, type_name
+from torchshim._core import dtypes
+from torchshim._core.dtypes import Builtin, read_only, set_default_dtype, type_name
 
 # PyTorch's device types by number, and in the order its error text lists them.
 _NUMBERS = {

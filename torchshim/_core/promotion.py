@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes
-from .dtypes import (
+from torchshim._core import dtypes
+from torchshim._core.dtypes import (
     COMPLEX,
     FLOATING,
     INTEGER,
