@@ -1,6 +1,31 @@
 """PyTorch's API on JAX, with no torch installed: `import torchshim as torch`."""
 
+from torchshim import _functions
 from torchshim._alias import install, uninstall
+from torchshim._core.device import device
+from torchshim._core.dtypes import NAMES as _DTYPES
+from torchshim._core.dtypes import (
+    dtype,
+    get_default_dtype,
+    set_default_dtype,
+)
+from torchshim._core.meta import Size
+from torchshim._derived import namespace as _namespace
+from torchshim._tensor import Tensor
 from torchshim._version import torch_version as __version__
 
-__all__ = ["__version__", "install", "uninstall"]
+assert _functions.__all__
+globals().update(_DTYPES)
+globals().update(_namespace("torch"))
+
+__all__ = [
+    "Size",
+    "Tensor",
+    "__version__",
+    "device",
+    "dtype",
+    "get_default_dtype",
+    "install",
+    "set_default_dtype",
+    "uninstall",
+]

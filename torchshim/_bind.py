@@ -1,0 +1,588 @@
+"""Derives what users call from the operators' declarations.
+
+For every operator this makes a function whose hot path is one look-up in the trie:
+source is generated, as `dataclasses` does, and registered with `linecache` so that
+tracebacks read well. Methods, in-place forms, `out=` and overloads follow from it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torchshim._core import record
+from torchshim._core.op import (
+    ARRAY,
+    ARRAYS,
+    INDEX,
+    INDICES,
+    OPERAND,
+    OPT_ARRAY,
+    OPT_ARRAYS,
+    OPT_OPERAND,
+    OPT_SCALAR,
+    REGISTRY,
+    SCALAR,
+    SHAPE,
+    Op,
+    Param,
+)
+from torchshim._core.storage import TensorBase
+
+_SCALARS = (OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
+
+# Default values that cannot be written into source.
+_DEFAULTS = "_default_"
+
+
+def hot_source(
+    op: Op, function: str, operator: str | None = None, reflected: bool = False
+) -> tuple[str, dict[str, Any]]:
+    """Source of an operator's function, and the names it uses.
+
+    `operator`: it is the method of one of Python's operators, which answers
+    NotImplemented to operands it does not know; `reflected`: with operands swapped.
+    """
+    names: dict[str, Any] = {}
+    signature: list[str] = []
+    star = False
+    for p in op.params:
+        text = p.name
+        if p.role == SHAPE and p is op.params[-1]:
+            signature.append(f"*{p.name}")
+            star = True
+            continue
+        if not p.required:
+            names[_DEFAULTS + p.name] = p.default
+            text += f"={_DEFAULTS}{p.name}"
+        if p.keyword_only and not star:
+            signature.append("*")
+            star = True
+        signature.append(text)
+    has_out = op.out and operator is None
+    if has_out:
+        if not star:
+            signature.append("*")
+        signature.append("out=None")
+    if reflected:
+        signature[0], signature[1] = signature[1], signature[0]
+    parts: list[str] = []
+    after: list[str] = []
+    floats = 0
+    for p in op.params:
+        n = p.name
+        if p.role == ARRAY:
+            parts.append(f"{n}._slot")
+        elif p.role == OPT_ARRAY:
+            parts.append(f"None if {n} is None else {n}._slot")
+        elif p.role in (ARRAYS, OPT_ARRAYS):
+            parts.append(f"tuple([None if t is None else t._slot for t in {n}])")
+        elif p.role in (OPERAND, OPT_OPERAND):
+            parts.append(
+                f"{n}._slot if (c_{n} := {n}.__class__) is _Tensor "
+                f"or c_{n} in _plain else float if c_{n} is float else "
+                f"None if {n} is None else (c_{n}, {n})"
+            )
+            floats += 1
+            after.append(n)
+        elif p.role in (SCALAR, OPT_SCALAR):
+            parts.append(
+                f"float if (c_{n} := {n}.__class__) is float else "
+                f"None if {n} is None else (c_{n}, {n})"
+            )
+            floats += 1
+            after.append(n)
+        else:
+            parts.append(n)
+    args = ", ".join(p.name for p in op.params)
+    lines = [f"def {function}({', '.join(signature)}):"]
+    for p in op.params:
+        if p.role == SHAPE and p is op.params[-1]:
+            lines += [
+                f"    if len({p.name}) == 1 and {p.name}[0].__class__ is not int:",
+                f"        {p.name} = _sizes({p.name}[0])",
+            ]
+    lines.append("    rec = _local.rec")
+    lines.append("    try:")
+    if has_out:
+        lines.append("        if out is not None: raise KeyError")
+    lines.append(f"        state = rec.state.next[_op, rec.mode, {', '.join(parts)},]")
+    lines.append("    except (KeyError, AttributeError, TypeError):")
+    if operator is None:
+        out = "out" if has_out else "None"
+        lines.append(f"        return _slow(rec, _op, ({args},), {out})")
+    else:
+        lines.append(f"        return _slow_operator(rec, _op, ({args},))")
+    if floats == 1:
+        n = after[0]
+        lines.append(f"    if c_{n} is float: rec.scalars[state.scalar] = {n}")
+    elif floats:
+        lines.append("    at = state.scalar")
+        for n in after:
+            lines.append(
+                f"    if c_{n} is float: rec.scalars[at] = {n}; at += 1"
+            )
+    if op.writes:
+        first = op.params[0].name
+        lines += [
+            f"    if {first}._storage is not None or state.meta.requires_grad "
+            f"is not {first}._meta.requires_grad:",
+            f"        return _write(rec, state, {first})",
+            "    rec.state = state",
+            f"    {first}._slot = state.slot",
+            f"    {first}._array = None",
+            f"    {first}._versions += 1",
+            f"    rec.live.append(_ref({first}))",
+            f"    return {first}",
+        ]
+    elif op.results == "tensor":
+        lines += [
+            "    rec.state = state",
+            "    tensor = _new(_Tensor)",
+            "    tensor._slot = state.slot",
+            "    tensor._meta = state.meta",
+            "    tensor._array = None",
+            "    rec.live.append(_ref(tensor))",
+        ]
+        if op.view is not None:
+            rest = ", ".join(p.name for p in op.params[1:])
+            tail = f"({rest},)" if rest else "()"
+            lines.append(
+                f"    if state.view: rec.link(tensor, {op.params[0].name}, _op, {tail})"
+            )
+        lines.append("    return tensor")
+    else:
+        lines += [
+            "    rec.state = state",
+            f"    return _several(rec, _op, state, ({args},))",
+        ]
+    names.update(
+        _op=op,
+        _local=record.local,
+        _slow=slow,
+        _slow_operator=slow_operator,
+        _write=write,
+        _several=several,
+        _new=object.__new__,
+        _ref=weakref.ref,
+        _sizes=sizes,
+        _Tensor=record.tensor_class[0],
+        _plain=record.plain_classes,
+    )
+    return "\n".join(lines) + "\n", names
+
+
+# Called for arguments whose class overrides `__torch_function__`.
+dispatch: list[Callable[..., Any]] = []
+
+
+def sizes(value: Any) -> tuple[Any, ...]:
+    """One sequence given for a variadic shape, as a tuple."""
+    if isinstance(value, (tuple, list)):
+        return tuple(value)
+    return (value,)
+
+
+# -- the way around the hot path --------------------------------------------------------
+
+
+def slow(rec: Any, op: Op, args: tuple[Any, ...], out: Any = None) -> Any:
+    """An operator's call that the trie does not know, or with unusual arguments."""
+    args = tuple(
+        normalise(op, i, p, a) for i, (p, a) in enumerate(zip(op.params, args))
+    )
+    if out is not None:
+        return write_out(rec, op, args, out)
+    rec.make_room()
+    if op.writes:
+        rec.check_writable(args[0])
+    state = rec.call(op, args)
+    if op.writes:
+        return write(rec, state, args[0])
+    return several(rec, op, state, args)
+
+
+def slow_operator(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
+    """As `slow`, for Python's operators: operands it cannot take are left to Python."""
+    for param, arg in zip(op.params, args, strict=True):
+        if param.role in (ARRAY, OPERAND) and not isinstance(
+            arg, (TensorBase, bool, int, float, complex)
+        ):
+            if numpy_scalar(arg) is None:
+                return NotImplemented
+    return slow(rec, op, args)
+
+
+def several(rec: Any, op: Op, state: Any, args: tuple[Any, ...]) -> Any:
+    """The results of an event as users get them."""
+    if op.results == "tensor":
+        tensor = rec.result(state)
+        if state.view:
+            rec.link(tensor, args[0], op, args[1:])
+        return tensor
+    tensors = rec.results(state)
+    if state.view:
+        for k, tensor in enumerate(tensors):
+            rec.link(tensor, args[0], op, args[1:], k)
+    if op.results == "list":
+        return tensors
+    if op.named_result:
+        return result_type(op)(*tensors)
+    return tuple(tensors)
+
+
+def write(rec: Any, state: Any, target: Any) -> Any:
+    """Ends an in-place operator: its result becomes the target's value."""
+    rec.state = state
+    new = rec.result(state)
+    rec.write(target, new)
+    return target
+
+
+def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
+    """`out=`: the result replaces the value of a tensor the caller gives."""
+    if not isinstance(out, TensorBase):
+        raise TypeError(
+            f"{op.public}(): argument 'out' must be Tensor, not {type_name(out)}"
+        )
+    return out_writer[0](op, slow(rec, op, args), out, args)
+
+
+# `_tensor` puts the function here that resizes, casts and copies into `out`.
+out_writer: list[Callable[..., Any]] = []
+_RESULT_TYPES: dict[str, type] = {}
+
+
+def result_type(op: Op) -> type:
+    """`torch.return_types.max` and the like: a named tuple that prints as PyTorch's."""
+    found = _RESULT_TYPES.get(op.public)
+    if found is None:
+        found = _RESULT_TYPES[op.public] = structseq(op.public, op.named_result or ())
+    return found
+
+
+def structseq(name: str, fields: Sequence[str]) -> type:
+    """A tuple class with named fields and PyTorch's text."""
+
+    def text(self: Any) -> str:
+        inner = ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self, strict=True))
+        return f"torch.return_types.{name}(\n{inner})"
+
+    members: dict[str, Any] = {
+        f: property(lambda self, i=i: self[i]) for i, f in enumerate(fields)
+    }
+    members["__slots__"] = ()
+    members["__new__"] = lambda cls, *items: tuple.__new__(
+        cls, items[0] if len(items) == 1 and len(fields) > 1 else items
+    )
+    members["__repr__"] = text
+    members["__module__"] = "torchshim.return_types"
+    members["__reduce__"] = lambda self: (type(self), (tuple(self),))
+    members["n_fields"] = members["n_sequence_fields"] = len(fields)
+    members["n_unnamed_fields"] = 0
+    return type(name, (tuple,), members)
+
+
+def type_name(value: Any) -> str:
+    """The name of a value's type as PyTorch's argument parser writes it."""
+    if isinstance(value, TensorBase):
+        return "Tensor"
+    if isinstance(value, (tuple, list)):
+        inner = ", ".join(type_name(v) for v in value)
+        return f"{type(value).__name__} of ({inner})" if value else (
+            f"{type(value).__name__} of ()"
+        )
+    return type(value).__name__
+
+
+_EXPECTED = {
+    ARRAY: "Tensor",
+    OPT_ARRAY: "Tensor",
+    OPERAND: "Tensor",
+    OPT_OPERAND: "Tensor",
+    SCALAR: "Number",
+    OPT_SCALAR: "Number",
+    INDEX: "int",
+    ARRAYS: "tuple of Tensors",
+    OPT_ARRAYS: "tuple of Tensors",
+}
+
+
+def normalise(op: Op, position: int, param: Param, value: Any) -> Any:
+    """An argument as recordings hold it; raises PyTorch's error for a wrong type."""
+    role = param.role
+    if role in (ARRAY, OPT_ARRAY):
+        if isinstance(value, TensorBase) or (value is None and role == OPT_ARRAY):
+            return value
+    elif role in _SCALARS:
+        if isinstance(value, TensorBase):
+            if role in (OPERAND, OPT_OPERAND):
+                return value
+            if not value._meta.shape:
+                return value.item()  # type: ignore[attr-defined]
+        elif isinstance(value, (bool, int, float, complex)):
+            return value
+        elif value is None and (role in (OPT_OPERAND, OPT_SCALAR)):
+            return value
+        else:
+            scalar = numpy_scalar(value)
+            if scalar is not None:
+                return scalar
+    elif role in (ARRAYS, OPT_ARRAYS):
+        if isinstance(value, (tuple, list)):
+            for i, item in enumerate(value):
+                if not isinstance(item, TensorBase) and not (
+                    item is None and role == OPT_ARRAYS
+                ):
+                    raise TypeError(
+                        f"expected Tensor as element {i} in argument {position}, but "
+                        f"got {type_name(item)}"
+                    )
+            return tuple(value)
+    elif role == INDEX:
+        if isinstance(value, int):
+            return int(value)
+        if hasattr(value, "__index__"):
+            return value.__index__()
+    elif role == INDICES:
+        return tuple(value)
+    elif role == SHAPE:
+        return tuple(v if v.__class__ is int else as_int(op, v) for v in value)
+    else:
+        return static(op, position, param, value)
+    raise TypeError(
+        f"{op.public}(): argument '{param.name}' (position {position + 1}) must be "
+        f"{_EXPECTED[role]}, not {type_name(value)}"
+    )
+
+
+def as_int(op: Op, value: Any) -> int:
+    if hasattr(value, "__index__"):
+        return value.__index__()
+    raise TypeError(
+        f"{op.public}(): argument 'size' must be tuple of ints, but found element of "
+        f"type {type_name(value)}"
+    )
+
+
+def static(op: Op, position: int, param: Param, value: Any) -> Any:
+    """A static argument: hashable, lists as tuples, 0-dim tensors as numbers."""
+    kind = value.__class__
+    if kind is list or kind is tuple:
+        return tuple(static(op, position, param, v) for v in value)
+    if value is None or kind in (bool, int, float, str, complex):
+        note = param.annotation
+        if kind is str and note.startswith(("int", "bool", "float")):
+            raise TypeError(
+                f"{op.public}(): argument '{param.name}' must be "
+                f"{note.split(' ')[0]}, not str"
+            )
+        if kind is float and re.match(r"int\b(?! \| float)", note):
+            raise TypeError(
+                f"{op.public}(): argument '{param.name}' (position {position + 1}) "
+                f"must be int, not float"
+            )
+        return value
+    if isinstance(value, TensorBase):
+        return value.item()  # type: ignore[attr-defined]
+    if isinstance(value, tuple):
+        return tuple(value)
+    scalar = numpy_scalar(value)
+    return value if scalar is None else scalar
+
+
+def numpy_scalar(value: Any) -> Any:
+    """A numpy number as a Python number, or None."""
+    item = getattr(value, "item", None)
+    if item is not None and getattr(value, "ndim", 1) == 0:
+        return item()
+    return None
+
+
+# -- functions ------------------------------------------------------------------------
+
+
+def make(op: Op) -> Callable[..., Any]:
+    """The function of one operator."""
+    function = re.sub(r"\W", "_", op.public)
+    source, names = hot_source(op, function)
+    filename = f"<torchshim op {op.name}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    scope: dict[str, Any] = names
+    exec(compile(source, filename, "exec"), scope)
+    made = scope[function]
+    made.__doc__ = op.doc
+    made.__module__ = "torchshim"
+    made.__qualname__ = op.public
+    made.__op__ = op
+    return made
+
+
+def make_operator(
+    op: Op, name: str, reflected: bool, in_place_form: bool = False
+) -> Callable[..., Any]:
+    """The method of one of Python's operators."""
+    if in_place_form:
+        op = in_place(op)
+    source, names = hot_source(op, name, name, reflected)
+    filename = f"<torchshim operator {name}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    exec(compile(source, filename, "exec"), names)
+    return names[name]
+
+
+def in_place(op: Op) -> Op:
+    """The in-place form of an operator: same function, result written to `input`."""
+    twin = Op(op.fn, **{n: getattr(op, n) for n in Op.__slots__ if n != "fn"})
+    twin.name = f"{op.name}_"
+    twin.public = f"{op.public}_"
+    twin.writes = True
+    twin.out = False
+    twin.results = "tensor"
+    return twin
+
+
+def overloaded(name: str, functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    """One public name for several operators, told apart by their arguments."""
+    chosen: dict[Any, Callable[..., Any]] = {}
+    signatures = [inspect.signature(f) for f in functions]
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        key = (*map(type, args), None, *((k, type(v)) for k, v in kwargs.items()))
+        found = chosen.get(key)
+        if found is None:
+            found = choose(name, functions, signatures, args, kwargs)
+            if len(chosen) < 1000:
+                chosen[key] = found
+        return found(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = "torchshim"
+    call.__doc__ = "\n\n".join(f.__doc__ or "" for f in functions)
+    call.__overloads__ = tuple(functions)  # type: ignore[attr-defined]
+    return call
+
+
+def choose(
+    name: str,
+    functions: Sequence[Callable[..., Any]],
+    signatures: Sequence[inspect.Signature],
+    args: Any,
+    kwargs: Any,
+) -> Callable[..., Any]:
+    """The first overload that takes these arguments."""
+    for function, signature in zip(functions, signatures, strict=True):
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            continue
+        op = function.__op__  # type: ignore[attr-defined]
+        if all(
+            accepts(p, bound.arguments[p.name])
+            for p in op.params
+            if p.name in bound.arguments
+        ):
+            return function
+    got = ", ".join(
+        [type_name(a) for a in args] + [f"{k}={type_name(v)}" for k, v in kwargs.items()]
+    )
+    raise TypeError(
+        f"{name}() received an invalid combination of arguments - got ({got}), but "
+        "expected one of:\n"
+        + "\n".join(f" * {s}" for s in signatures)
+        + "\n"
+    )
+
+
+def accepts(param: Param, value: Any) -> bool:
+    """Whether an argument fits a parameter's role."""
+    role = param.role
+    if role == ARRAY:
+        return isinstance(value, TensorBase)
+    if role in (OPT_ARRAY,):
+        return value is None or isinstance(value, TensorBase)
+    if role in (OPERAND, OPT_OPERAND):
+        return isinstance(value, (TensorBase, bool, int, float, complex)) or (
+            numpy_scalar(value) is not None
+        )
+    if role in (SCALAR, OPT_SCALAR):
+        if isinstance(value, TensorBase):
+            return not value._meta.shape
+        return isinstance(value, (bool, int, float, complex)) or (
+            value is None and role == OPT_SCALAR
+        )
+    if role in (ARRAYS, OPT_ARRAYS):
+        return isinstance(value, (tuple, list)) and all(
+            v is None or isinstance(v, TensorBase) for v in value
+        )
+    note = param.annotation
+    if isinstance(value, TensorBase):
+        return False
+    if note == "int":
+        return isinstance(value, int) and not isinstance(value, bool)
+    if note == "bool":
+        return isinstance(value, bool)
+    if note == "str":
+        return isinstance(value, str)
+    return True
+
+
+class Derived:
+    """Everything users call: name -> function, for each namespace, and the methods."""
+
+    def __init__(self) -> None:
+        self.namespaces: dict[str, dict[str, Callable[..., Any]]] = {}
+        self.methods: dict[str, Callable[..., Any]] = {}
+        self.by_name: dict[str, Callable[..., Any]] = {}
+
+    def add(self, ops: Sequence[Op]) -> None:
+        groups: dict[str, list[Op]] = {}
+        for op in ops:
+            groups.setdefault(op.public, []).append(op)
+        for public, group in groups.items():
+            self._group(public, group)
+
+    def _group(self, public: str, group: Sequence[Op]) -> None:
+        functions = [make(op) for op in group]
+        for op, made in zip(group, functions, strict=True):
+            self.by_name[op.name] = made
+        function = functions[0] if len(group) == 1 else overloaded(public, functions)
+        names = [public, *(a for op in group for a in op.aliases)]
+        for op in group:
+            for namespace in op.namespaces:
+                table = self.namespaces.setdefault(namespace, {})
+                for name in names:
+                    table[name] = function
+        methodic = [f for f, op in zip(functions, group, strict=True) if op.method]
+        if methodic:
+            method = (
+                methodic[0] if len(methodic) == 1 else overloaded(public, methodic)
+            )
+            for name in names:
+                self.methods[name] = method
+            for op in group:
+                if isinstance(op.method, str):
+                    self.methods[op.method] = method
+        writers = [make(in_place(op)) for op in group if op.inplace]
+        for writer in writers:
+            self.by_name[writer.__op__.name] = writer  # type: ignore[attr-defined]
+        if writers:
+            writer = (
+                writers[0] if len(writers) == 1 else overloaded(f"{public}_", writers)
+            )
+            for name in names:
+                self.methods[f"{name}_"] = writer
+                for op in group:
+                    for namespace in op.namespaces:
+                        self.namespaces[namespace][f"{name}_"] = writer
+
+
+def derive() -> Derived:
+    """Functions and methods of every registered operator."""
+    derived = Derived()
+    derived.add(list(REGISTRY.values()))
+    return derived

@@ -1,0 +1,222 @@
+"""Flush: a recording becomes a program, and its results become arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import program
+from torchshim._core.program import CACHE, Compiled, Program
+from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State
+from torchshim._core.storage import Storage, TensorBase
+
+
+@dataclass(slots=True)
+class Alive:
+    """What outlives a recording: where the results of its program go."""
+
+    tensors: list[TensorBase]  # carry their value themselves, still pending
+    storages: list[Storage]  # pending base values
+    views: list[TensorBase]  # tensors asked for that share a storage
+    histories: list[tuple[TensorBase, int]]  # have autograd history
+
+
+def find_alive(rec: Any, wanted: Any) -> tuple[Alive, list[TensorBase]]:
+    """Follows the weak references; also gives every tensor with a slot to reset."""
+    alive = Alive([], [], [], [])
+    placed: list[TensorBase] = []
+    seen: set[int] = set()
+    for ref in rec.live:
+        tensor = ref()
+        if tensor is None or tensor._slot < 0 or id(tensor) in seen:
+            continue
+        seen.add(id(tensor))
+        placed.append(tensor)
+        if tensor._storage is None and tensor._array is None:
+            alive.tensors.append(tensor)
+        meta = tensor._meta
+        if meta.requires_grad and not meta.leaf and tensor._base is None:
+            alive.histories.append((tensor, tensor._slot))
+    for storage in rec.storages.values():
+        if storage.slot < 0:
+            continue
+        tensors = storage.tensors()
+        if not tensors:
+            continue
+        if storage.array is None:
+            alive.storages.append(storage)
+        for tensor in tensors:
+            # Stale tensors whose history lies in this recording.
+            hist = tensor._hist
+            if hist is not None and hist[0] is rec.recording and tensor._slot < 0:
+                alive.histories.append((tensor, hist[1]))
+    for tensor in wanted:
+        if tensor._storage is not None and tensor._slot >= 0:
+            alive.views.append(tensor)
+    return alive, placed
+
+
+def savers_of(
+    state: State, roots: set[int], freed: set[int]
+) -> dict[int, frozenset[int]]:
+    """Slots whose values a later backward from `roots` needs.
+
+    Each with the depths of the events whose gradients need it.
+    """
+    reached = set(roots)
+    needed: dict[int, set[int]] = {}
+    for event in reversed(state.path()):
+        if not any(s in reached for s in range(event.slot, event.n_slots)):
+            continue
+        if event.kind == IDENTITY:
+            if event.metas[0].requires_grad and not event.metas[0].leaf:
+                reached.add(event.operands[0])
+            # The mark of an identity with history in this recording.
+            for part in event.key[3:]:
+                if isinstance(part, int):
+                    reached.add(part)
+        elif event.kind == CALL and event.wrt:
+            reached.update(event.operands[i] for i in event.wrt)
+            if event.depth not in freed:
+                for i in event.call.needs(event.wrt):
+                    needed.setdefault(event.operands[i], set()).add(event.depth)
+    return {slot: frozenset(depths) for slot, depths in sorted(needed.items())}
+
+
+def flush(rec: Any, wanted: Any) -> None:
+    """Runs the recording of `rec`; on an error everything stays as it was."""
+    state: State = rec.state
+    recording: Recording = rec.recording
+    alive, placed = find_alive(rec, wanted)
+    held = [n for n in recording.nodes.values()]
+    roots = {slot for _, slot in alive.histories}
+    roots.update(slot for node in held for slot in node.slots())
+    saved: dict[int, frozenset[int]] = {}
+    if roots:
+        saved = _plan(state, roots, recording.freed)
+    slots = dict.fromkeys(t._slot for t in alive.tensors)
+    slots.update(dict.fromkeys(s.slot for s in alive.storages))
+    slots.update(dict.fromkeys(t._slot for t in alive.views))
+    slots.update(dict.fromkeys(saved))
+    values = _run(rec, state, tuple(slots), set(saved))
+    rec.commit(state, recording, alive, placed, values, saved, bool(roots))
+
+
+def _plan(state: State, roots: set[int], freed: set[int]) -> dict[int, frozenset[int]]:
+    key = frozenset(roots), frozenset(freed)
+    plans = state.plans
+    if plans is None or len(plans) > 64:
+        plans = state.plans = {}
+    found = plans.get(key)
+    if found is None:
+        found = plans[key] = savers_of(state, roots, freed)
+    return found
+
+
+def _run(
+    rec: Any, state: State, slots: tuple[int, ...], saved: set[int]
+) -> dict[int, Any]:
+    """Slot -> array for every slot asked for."""
+    inputs: list[Any] = rec.inputs
+    table = _inputs_of(state)
+    values: dict[int, Any] = {}
+    outputs: list[int] = []
+    for slot in slots:
+        position = table.inputs.get(slot)
+        if position is None:
+            outputs.append(slot)
+        else:
+            values[slot] = inputs[position]
+    if not outputs and not table.checked:
+        return values
+    held = {table.inputs[s] for s in saved if s in table.inputs}
+    donated = _donations(inputs, held)
+    key = (state, tuple(outputs), donated)
+    found = CACHE.get(key)
+    if found is None:
+        found = _compile(rec, state, tuple(outputs), donated, inputs)
+        CACHE.add(key, found[0], found[1])
+        compiled = found[0]
+    else:
+        compiled = found
+    vector = np.array(rec.scalars[: state.n_scalars], np.float64)
+    arrays, report = compiled(vector, inputs)
+    for slot, array in zip(outputs, arrays, strict=True):
+        values[slot] = array
+    if report is not None:
+        rec.reports.append((list(compiled.lowered.sites), report))
+    return values
+
+
+@dataclass(slots=True)
+class InputTable:
+    """Which slots of a recording are inputs as they came in."""
+
+    inputs: dict[int, int]
+    checked: bool
+
+
+def _inputs_of(state: State) -> InputTable:
+    plans = state.plans
+    if plans is None:
+        plans = state.plans = {}
+    table = plans.get("inputs")
+    if table is None:
+        from torchshim._core.lower import has_checks
+
+        slots: dict[int, int] = {}
+        checked = False
+        for event in state.path():
+            if event.kind == INPUT:
+                slots[event.slot] = event.n_inputs - 1
+            elif event.kind == IDENTITY and event.operands[0] in slots:
+                slots[event.slot] = slots[event.operands[0]]
+            checked = checked or has_checks(event)
+        table = plans["inputs"] = InputTable(slots, checked)
+    return table
+
+
+def _donations(inputs: list[Any], held: set[int]) -> tuple[int, ...]:
+    """Positions of inputs whose array nothing but the recording holds."""
+    chosen: list[int] = []
+    for position in range(len(inputs)):
+        array = inputs[position]
+        if (
+            position not in held
+            and array.__class__ is not np.ndarray
+            and program.nobody_else_holds(array, 2)
+        ):
+            chosen.append(position)
+    return tuple(chosen)
+
+
+def _compile(
+    rec: Any,
+    state: State,
+    outputs: tuple[int, ...],
+    donated: tuple[int, ...],
+    inputs: list[Any],
+) -> tuple[Program, Compiled]:
+    # XLA warns of donated inputs that no output can reuse: donate only the others.
+    avals: list[Any] = []
+    metas: dict[int, Any] = {}
+    for event in state.path():
+        for k, meta in enumerate(event.metas):
+            metas[event.slot + k] = meta
+    for slot in outputs:
+        meta = metas[slot]
+        avals.append((tuple(meta.shape), meta.dtype.np))
+    candidates = [
+        (p, (tuple(inputs[p].shape), np.dtype(inputs[p].dtype))) for p in donated
+    ]
+    usable = program.matched_donations(candidates, avals)
+    compiled = Program(state, outputs, usable)
+    entry = Compiled(
+        line=rec.line(),
+        events=compiled.lowered.n_events,
+        outputs=len(outputs),
+        reason=rec.why(),
+    )
+    return compiled, entry

@@ -1,0 +1,221 @@
+"""What is known of a value without running anything: shape, dtype, strides, device.
+
+A `Meta` is immutable and interned, so that two equal metas are one object and a
+recording's key can hold it by identity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from torchshim._core.device import device as Device
+from torchshim._core.dtypes import dtype as DType
+
+
+class Size(tuple[int, ...]):
+    """The shape of a tensor: a tuple that prints as PyTorch's and counts elements.
+
+    https://docs.pytorch.org/docs/2.13/size.html
+
+    >>> Size((2, 3)).numel()
+    6
+    """
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        return math.prod(self)
+
+    def __repr__(self) -> str:
+        return f"torch.Size({list(self)})"
+
+    __str__ = __repr__
+
+    def __add__(self, other: tuple[int, ...]) -> Size:  # type: ignore[override]
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __radd__(self, other: tuple[int, ...]) -> Size:
+        return Size(tuple(other) + tuple(self))
+
+    def __mul__(self, other: int) -> Size:  # type: ignore[override]
+        return Size(tuple.__mul__(self, other))
+
+    __rmul__ = __mul__  # type: ignore[assignment]
+
+    def __getitem__(self, index: int | slice):  # type: ignore[override]
+        item = tuple.__getitem__(self, index)
+        return Size(item) if isinstance(index, slice) else item
+
+    def __reduce__(self):
+        return Size, (tuple(self),)
+
+
+def contiguous_strides(shape: Iterable[int]) -> tuple[int, ...]:
+    """Strides (in elements) of a row-major array, as PyTorch counts them."""
+    strides: list[int] = []
+    step = 1
+    for size in reversed(tuple(shape)):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether the elements lie in row-major order without gaps."""
+    step = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size == 0:
+            return True
+        if size != 1:
+            if stride != step:
+                return False
+            step *= size
+    return True
+
+
+class Meta:
+    """Shape, dtype, device, strides, offset and autograd role of one value."""
+
+    __slots__ = (
+        "_numel",
+        "device",
+        "dtype",
+        "leaf",
+        "offset",
+        "requires_grad",
+        "shape",
+        "strides",
+    )
+
+    shape: Size
+    dtype: DType
+    device: Device
+    strides: tuple[int, ...]
+    offset: int
+    requires_grad: bool
+    leaf: bool
+
+    @property
+    def numel(self) -> int:
+        return self.shape.numel()
+
+    @property
+    def contiguous(self) -> bool:
+        return is_contiguous(self.shape, self.strides)
+
+    @property
+    def aval(self) -> tuple[tuple[int, ...], DType]:
+        return self.shape, self.dtype
+
+    def replace(self, **changes: object) -> Meta:
+        fields: dict[str, object] = {
+            "shape": self.shape,
+            "dtype": self.dtype,
+            "device": self.device,
+            "strides": self.strides,
+            "offset": self.offset,
+            "requires_grad": self.requires_grad,
+            "leaf": self.leaf,
+        }
+        fields.update(changes)
+        return meta_of(**fields)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return f"Meta({tuple(self.shape)}, {self.dtype}, grad={self.requires_grad})"
+
+
+_INTERNED: dict[tuple[object, ...], Meta] = {}
+_INTERNED_BOUND = 50_000
+
+
+def meta_of(
+    shape: Iterable[int],
+    dtype: DType,
+    device: Device,
+    strides: tuple[int, ...] | None = None,
+    offset: int = 0,
+    requires_grad: bool = False,
+    leaf: bool = True,
+) -> Meta:
+    """The one `Meta` with these fields."""
+    shape = tuple(shape)
+    if strides is None:
+        strides = contiguous_strides(shape)
+    key = (shape, dtype, device, strides, offset, requires_grad, leaf)
+    meta = _INTERNED.get(key)
+    if meta is None:
+        if len(_INTERNED) >= _INTERNED_BOUND:
+            _INTERNED.clear()  # only identity is lost: later keys simply miss once
+        meta = Meta()
+        meta.shape = Size(shape)
+        meta.dtype = dtype
+        meta.device = device
+        meta.strides = strides
+        meta.offset = offset
+        meta.requires_grad = requires_grad
+        meta.leaf = leaf
+        _INTERNED[key] = meta
+    return meta
+
+
+def elementwise_strides(
+    shape: tuple[int, ...], operands: Iterable[tuple[tuple[int, ...], tuple[int, ...]]]
+) -> tuple[int, ...]:
+    """Strides of an element-wise result: the operands' memory order, made dense.
+
+    PyTorch's TensorIterator sorts the dimensions by the operands' strides and lays
+    the result out in that order (aten/src/ATen/TensorIterator.cpp).
+    """
+    ndim = len(shape)
+    if ndim < 2:
+        return contiguous_strides(shape)
+    aligned: list[tuple[int, ...]] = []
+    plain = True
+    for size, strides in operands:
+        if not size:
+            continue
+        pad = ndim - len(size)
+        if pad or tuple(size) != tuple(shape) or not is_contiguous(size, strides):
+            plain = False
+        aligned.append(
+            (0,) * pad
+            + tuple(
+                0 if s == 1 and full != 1 else st
+                for s, st, full in zip(size, strides, shape[pad:], strict=True)
+            )
+        )
+    if plain or not aligned:
+        return contiguous_strides(shape)
+
+    def ordered(a: int, b: int) -> int:
+        """1: a lies inside b, -1: outside, 0: undecided."""
+        for strides in aligned:
+            sa, sb = strides[a], strides[b]
+            if sa == 0 or sb == 0:
+                continue
+            if sa < sb:
+                return -1
+            if sa > sb:
+                return 1
+            if shape[a] > shape[b]:
+                return 1
+        return 0
+
+    # Insertion sort with an undecided comparison, innermost dimension first.
+    order = list(range(ndim - 1, -1, -1))
+    for i in range(1, ndim):
+        at = i
+        for j in range(i - 1, -1, -1):
+            verdict = ordered(order[j], order[at])
+            if verdict > 0:
+                order[j], order[at] = order[at], order[j]
+                at = j
+            elif verdict < 0:
+                break
+    result = [0] * ndim
+    step = 1
+    for dim in order:
+        result[dim] = step
+        step *= max(shape[dim], 1)
+    return tuple(result)

@@ -1,0 +1,128 @@
+"""Compiled programs: one XLA executable for a recording, its outputs and donations."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from torchshim._core.lower import Lowered
+from torchshim._core.state import State
+
+
+@dataclass(slots=True)
+class Compiled:
+    """What `explain()` says of one program."""
+
+    line: tuple[str, int] | None
+    events: int
+    outputs: int
+    reason: str
+
+    def __str__(self) -> str:
+        where = f"{self.line[0]}:{self.line[1]}" if self.line else "?"
+        return f"{where}: {self.events} events, {self.outputs} outputs; {self.reason}"
+
+
+LOG: list[Compiled] = []
+_LOG_BOUND = 10_000
+
+
+class Program:
+    """An executable. Called with the host vector of scalars and all of a recording's
+    inputs; returns the outputs and the checks' report (None without checks)."""
+
+    __slots__ = ("__weakref__", "_jitted", "donated", "inputs", "lowered", "outputs")
+
+    def __init__(
+        self, state: State, outputs: tuple[int, ...], donated: tuple[int, ...]
+    ) -> None:
+        self.lowered = Lowered(state, outputs)
+        self.inputs = self.lowered.inputs
+        self.outputs = outputs
+        self.donated = donated
+        fn = self.lowered.fn
+        given = frozenset(donated)
+        # Donated inputs are a separate argument list, so one flag covers them.
+        kept = [p for p in self.inputs if p not in given]
+        gifts = [p for p in self.inputs if p in given]
+        order = {p: i for i, p in enumerate(self.inputs)}
+
+        def run(scalars: Any, gift: Sequence[Any], rest: Sequence[Any]) -> Any:
+            inputs: list[Any] = [None] * len(order)
+            for p, x in zip(gifts, gift, strict=True):
+                inputs[order[p]] = x
+            for p, x in zip(kept, rest, strict=True):
+                inputs[order[p]] = x
+            return fn(scalars, inputs)
+
+        self.inputs = tuple(gifts), tuple(kept)
+        self._jitted = jax.jit(run, donate_argnums=(1,) if gifts else ())
+
+    def __call__(self, scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
+        gifts, kept = self.inputs
+        args = scalars, [inputs[p] for p in gifts], [inputs[p] for p in kept]
+        # The call and the store of its result run in C, with no point between them
+        # where Ctrl-C could lose the result after the inputs were donated.
+        result: list[Any] = []
+        with jax.enable_x64(True):
+            result.extend(itertools.starmap(self._jitted, (args,)))
+        return result[0]
+
+
+class ProgramCache:
+    """Programs of all states, the least recently used dropped first."""
+
+    def __init__(self, bound: int = 2048) -> None:
+        self.bound = bound
+        self._programs: OrderedDict[Any, Program] = OrderedDict()
+
+    def get(self, key: tuple[Any, ...]) -> Program | None:
+        program = self._programs.get(key)
+        if program is not None:
+            self._programs.move_to_end(key)
+        return program
+
+    def add(self, key: tuple[Any, ...], program: Program, entry: Compiled) -> None:
+        self._programs[key] = program
+        if len(self._programs) > self.bound:
+            self._programs.popitem(last=False)
+        if len(LOG) < _LOG_BOUND:
+            LOG.append(entry)
+
+    def __len__(self) -> int:
+        return len(self._programs)
+
+    def forget(self, dead: set[int]) -> None:
+        """Drops the programs of states that left the trie."""
+        for key in [k for k in self._programs if id(k[0]) in dead]:
+            del self._programs[key]
+
+
+CACHE = ProgramCache()
+
+
+def matched_donations(
+    candidates: Sequence[tuple[int, Any]], outputs: Sequence[Any]
+) -> tuple[int, ...]:
+    """Which inputs an output of the same shape and dtype can take the place of."""
+    room: dict[Any, int] = {}
+    for aval in outputs:
+        room[aval] = room.get(aval, 0) + 1
+    chosen: list[int] = []
+    for position, aval in candidates:
+        if room.get(aval, 0) > 0:
+            room[aval] -= 1
+            chosen.append(position)
+    return tuple(chosen)
+
+
+def nobody_else_holds(array: Any, known: int) -> bool:
+    """Whether `known` references (plus this call's own) are all there are."""
+    return sys.getrefcount(array) <= known + 2 and not weakref.getweakrefcount(array)

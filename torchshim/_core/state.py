@@ -1,0 +1,166 @@
+"""The automaton of everything recorded: a trie of events, and recordings in it.
+
+A `State` is a place in the trie; the path from the root to it is the sequence of
+events recorded so far. Look-ups go from state to state by an event's key; whatever is
+known of an event (metas, programs of recordings that end there) is kept on its state.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from torchshim._core.meta import Meta
+
+# Kinds of events.
+ROOT, INPUT, IDENTITY, CALL, MARK = range(5)
+
+
+class State:
+    """One event, and where a recording stands after it."""
+
+    __slots__ = (
+        "alias",
+        "call",
+        "depth",
+        "jumps",
+        "kind",
+        "learnt",
+        "line",
+        "metas",
+        "meta",
+        "n_inputs",
+        "n_scalars",
+        "next",
+        "of",
+        "operands",
+        "parent",
+        "places",
+        "plans",
+        "scalar",
+        "slot",
+        "view",
+        "write",
+        "wrt",
+        "key",
+        "n_slots",
+        "touched",
+        "__weakref__",
+    )
+
+    def __init__(
+        self,
+        parent: State | None,
+        kind: int,
+        key: Any,
+        *,
+        call: Any = None,
+        operands: tuple[int, ...] = (),
+        metas: tuple[Meta, ...] = (),
+        first_slot: int = 0,
+        scalars: int = 0,
+        wrt: tuple[int, ...] = (),
+        line: tuple[str, int] | None = None,
+    ) -> None:
+        self.parent = parent
+        self.kind = kind
+        self.key = key
+        self.call = call
+        self.operands = operands
+        self.metas = metas
+        self.meta = metas[0] if metas else None
+        self.wrt = wrt
+        self.line = line
+        self.next: dict[Any, State] = {}
+        self.depth = 0 if parent is None else parent.depth + 1
+        self.slot = first_slot if parent is None else parent.n_slots
+        self.n_slots = self.slot + len(metas)
+        self.scalar = 0 if parent is None else parent.n_scalars
+        self.n_scalars = self.scalar + scalars
+        self.n_inputs = (0 if parent is None else parent.n_inputs) + (kind == INPUT)
+        # In-place events: the slot of the value that this event overwrites.
+        self.write: int | None = None
+        # Events whose result shares its memory with operand 0.
+        self.alias = kind == IDENTITY
+        # Whether results are views (hot path: link them to the base).
+        self.view = False
+        # Gradient events: depth of the event they are the gradient of.
+        self.of: int | None = None
+        self.places: dict[Any, tuple[tuple[Any, ...], State]] | None = None
+        self.learnt: dict[Any, tuple[bool, ...]] | None = None
+        self.jumps: dict[Any, Any] | None = None
+        self.plans: dict[Any, Any] | None = None
+        self.touched = 0
+
+    def path(self) -> list[State]:
+        """The events from the first to this one."""
+        events: list[State] = []
+        state: State | None = self
+        while state is not None and state.kind != ROOT:
+            events.append(state)
+            state = state.parent
+        events.reverse()
+        return events
+
+    def __repr__(self) -> str:
+        what = ("root", "input", "identity", "call", "mark")[self.kind]
+        return f"<state {self.depth} {what} {self.call or ''}>"
+
+
+class Recording:
+    """What belongs to one pass from the root to a flush.
+
+    While open it knows which tensors its slots stand for. A recording that tensors with
+    autograd history outlive is closed with the values that their backward needs.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "entered",
+        "freed",
+        "hists",
+        "hooked",
+        "nodes",
+        "producers",
+        "saved",
+        "savers",
+        "scalars",
+        "seq",
+        "state",
+        "tensors",
+        "versions",
+    )
+
+    def __init__(self, seq: int) -> None:
+        self.seq = seq
+        # Slot -> tensor, for values that came in from outside (inputs, leaves).
+        self.entered: dict[int, Any] = {}
+        # Slot -> (recording, slot): where the history of an entered value goes on.
+        self.hists: dict[int, tuple[Recording, int]] = {}
+        # Slot -> tensor whose hooks run on the gradient of that slot.
+        self.hooked: dict[int, Any] = {}
+        # Depths of events whose saved values were released by a backward.
+        self.freed: set[int] = set()
+        self.nodes: weakref.WeakValueDictionary[Any, Any] = (
+            weakref.WeakValueDictionary()
+        )
+        # Set on closing.
+        self.state: State | None = None
+        self.saved: dict[int, Any] = {}
+        self.savers: dict[int, frozenset[int]] = {}
+        self.scalars: list[Any] = []
+        self.tensors: dict[int, Any] = {}
+        self.versions: dict[int, tuple[Any, int]] = {}
+        self.producers: dict[int, State] | None = None
+
+    def events(self, state: State) -> dict[int, State]:
+        """Slot -> the event that made it, for the path to `state`."""
+        if self.producers is not None:
+            return self.producers
+        found: dict[int, State] = {}
+        for event in state.path():
+            for slot in range(event.slot, event.n_slots):
+                found[slot] = event
+        if self.state is not None:
+            self.producers = found
+        return found

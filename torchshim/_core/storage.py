@@ -1,0 +1,78 @@
+"""Tensors and the memory they share.
+
+A tensor that shares its memory with no other carries its value itself. The first view,
+`detach()` or untracked write gives it a `Storage`, which holds the value from then on;
+each tensor on it knows the path of view operators from the storage's base to itself. A
+write replaces the base value and makes the slots of all tensors on it stale.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from torchshim._core.meta import Meta
+
+
+class TensorBase:
+    """The recorder's side of a tensor. `Tensor` adds what users see.
+
+    The value is pending where `_array` is None: `_slot` (or the storage's slot) tells
+    which value of the running recording it is.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_array", "_meta", "_slot")
+
+    _slot: int  # slot in the running recording, or -1: not in it, or stale
+    _meta: Meta
+    _array: Any  # jax.Array, numpy array or None
+
+    # Rare state lives in the instance dictionary, with these defaults.
+    _storage: Storage | None = None
+    _base: Any = None
+    _path: tuple[Any, ...] = ()
+    _hist: Any = None
+    _grad: Any = None
+    _hooks: Any = None
+    _node: Any = None
+    _versions: int = 0
+    _view_note: str | None = None
+
+
+class Storage:
+    """A mutable cell that several tensors share: one value, one version counter."""
+
+    __slots__ = (
+        "__weakref__",
+        "aliases",
+        "array",
+        "meta",
+        "shared",
+        "slot",
+        "tracked",
+        "version",
+    )
+
+    def __init__(self, tensor: TensorBase) -> None:
+        meta = tensor._meta
+        self.meta = meta.replace(requires_grad=False, leaf=True)
+        self.slot = tensor._slot
+        self.array = tensor._array
+        # Whether the value in `slot` carries autograd history.
+        self.tracked = meta.requires_grad and self.slot >= 0
+        self.version = tensor._versions
+        self.aliases: list[weakref.ref[TensorBase]] = [weakref.ref(tensor)]
+        # A numpy array whose memory this storage shares, if any.
+        self.shared: Any = None
+        tensor._array = None
+
+    def add(self, tensor: TensorBase) -> None:
+        """Registers a tensor on this storage, forgetting those that died."""
+        aliases = self.aliases
+        if len(aliases) & 15 == 15:
+            aliases[:] = [r for r in aliases if r() is not None]
+        aliases.append(weakref.ref(tensor))
+        tensor._storage = self
+
+    def tensors(self) -> list[TensorBase]:
+        return [t for r in self.aliases if (t := r()) is not None]

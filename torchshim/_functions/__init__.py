@@ -1,0 +1,10 @@
+"""Public functions written in Python over the operators.
+
+Here belongs what cannot be one operator: what reads values (data-dependent shapes),
+draws random numbers on the host, or takes arguments that are not a recording's.
+Importing a file makes its functions public.
+"""
+
+from torchshim._functions import construct
+
+__all__ = ["construct"]

@@ -1,0 +1,5 @@
+"""The operators, one file an area. Importing a file registers its operators."""
+
+from torchshim._ops import arithmetic, creation, matmul, reduction, views
+
+__all__ = ["arithmetic", "creation", "matmul", "reduction", "views"]
