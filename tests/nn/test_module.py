@@ -76,8 +76,11 @@ def assignments_that_change_a_kind(torch):
     m.x = None
     yield m._parameters, m.x
     m.x = nn.Parameter(torch.ones(1))
+    yield type(attempt(setattr, m, "x", nn.Module()))
+    del m.x
+    m.x = torch.ones(1)
     m.x = nn.Module()
-    yield list(m._parameters), list(m._modules)
+    yield "x" in m.__dict__, list(m._parameters), list(m._modules)
     m.x = None
     yield m._modules
     m.x = nn.Parameter(torch.ones(1))
@@ -204,9 +207,7 @@ def own_register_buffer(torch):
     m = Narrow()
     m.a = torch.nn.Buffer(torch.ones(1))
     yield list(m._buffers)
-    yield attempt(
-        setattr, m, "b", torch.nn.Buffer(torch.ones(1), persistent=False)
-    )
+    yield attempt(setattr, m, "b", torch.nn.Buffer(torch.ones(1), persistent=False))
 
 
 @case
@@ -309,7 +310,7 @@ def zero_grad(torch):
 def apply_visits_children_first(torch):
     m = tree(torch)
     order: list[str] = []
-    found = dict((id(x), n) for n, x in m.named_modules())
+    found = {id(x): n for n, x in m.named_modules()}
     yield m.apply(lambda x: order.append(found[id(x)])) is m
     yield order
 
@@ -540,14 +541,10 @@ def forward_hooks(torch):
     log: list[Any] = []
     m.register_forward_pre_hook(lambda mod, args: log.append(("pre", args[0].sum())))
     m.register_forward_pre_hook(lambda mod, args: args[0] + 1)
-    m.register_forward_pre_hook(
-        lambda mod, args: log.append("first"), prepend=True
-    )
+    m.register_forward_pre_hook(lambda mod, args: log.append("first"), prepend=True)
     m.register_forward_hook(lambda mod, args, out: log.append(("post", out)))
     last = m.register_forward_hook(lambda mod, args, out: out * 10)
-    m.register_forward_hook(
-        lambda mod, args, out: log.append("front"), prepend=True
-    )
+    m.register_forward_hook(lambda mod, args, out: log.append("front"), prepend=True)
     yield m(torch.ones(2)), log
     last.remove()
     last.remove()
@@ -843,14 +840,14 @@ def pickles(torch):
     isinstance(nn.Buffer(), nn.Parameter)
     isinstance(torch.ones(1), nn.Buffer)
     type(nn.Buffer(torch.ones(1)))
-    nn.UninitializedParameter()
+    repr(nn.UninitializedParameter())
     nn.UninitializedParameter().shape
     nn.UninitializedParameter() + 1
     torch.sum(nn.UninitializedParameter())
     nn.UninitializedParameter().share_memory_()
     nn.UninitializedParameter(requires_grad=False).requires_grad
     nn.UninitializedParameter(dtype=torch.float64).dtype
-    nn.UninitializedBuffer()
+    repr(nn.UninitializedBuffer())
     nn.parameter.is_lazy(nn.UninitializedParameter())
     nn.parameter.is_lazy(nn.Parameter())
     isinstance(nn.UninitializedParameter(), nn.Parameter)
@@ -885,7 +882,7 @@ def parameter_copies(torch):
     yield copy.deepcopy(p, memo) is copy.deepcopy(p, memo)
     yield pickle.loads(pickle.dumps(p)), pickle.loads(pickle.dumps(p)).tag
     lazy = torch.nn.UninitializedParameter(requires_grad=False)
-    yield copy.deepcopy(lazy), pickle.loads(pickle.dumps(lazy)).requires_grad
+    yield repr(copy.deepcopy(lazy)), pickle.loads(pickle.dumps(lazy)).requires_grad
 
 
 @case
@@ -898,8 +895,14 @@ def materialize(torch):
     yield type(b), b.shape, isinstance(b, torch.nn.Buffer)
     m = torch.nn.Module()
     m.p = torch.nn.UninitializedParameter()
-    yield m.double().p.data.dtype, m.p, list(m.state_dict())
-    yield attempt(scale_class(torch)().load_state_dict, {"factor": m.p, "calls": m.p})
+    m.double()
+    yield m.p.data.dtype, type(m.p), repr(m.p), list(m._parameters)
+    error = attempt(
+        scale_class(torch)().load_state_dict,
+        {"factor": torch.nn.UninitializedParameter(), "calls": torch.tensor(0)},
+    )
+    yield type(error)
+    yield m.load_state_dict({"p": torch.nn.UninitializedParameter()})
 
 
 @case

@@ -10,7 +10,7 @@ import operator
 import warnings
 from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Self, overload
 
 from torchshim.nn.modules._parameter_container import ParameterDict, ParameterList
@@ -262,7 +262,7 @@ class ModuleList(_Listed):
             self._delete([self._get_abs_string_index(idx)])
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
-        return ModuleList([*self, *other])
+        return ModuleList(chain(self, other))
 
     def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)

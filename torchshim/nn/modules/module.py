@@ -444,7 +444,6 @@ def _own_the_methods() -> None:
         for name, value in vars(part).items():
             if inspect.isfunction(value):
                 value.__qualname__ = f"Module.{name}"
-                value.__module__ = __name__
 
 
 _own_the_methods()
