@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from compat_suite.text import text_close
+
 Record = Any  # what `json` can write
 
 #: Arrays up to this size are written as numbers, larger ones as base64 bytes.
@@ -41,7 +43,6 @@ TOLERANCES = {
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 _TRIGGERED = re.compile(r"\s*\(Triggered internally at [^)]*\)")
-_NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?|nan|[-+]?inf")
 
 
 @dataclass(frozen=True)
@@ -411,19 +412,6 @@ def _close(a: Any, b: Any, rtol: float, atol: float, exact: bool) -> np.ndarray:
         same = (x == y) & (~np.array(exact) | (np.signbit(x) == np.signbit(y)))
         near = np.isfinite(x) & np.isfinite(y) & (abs(x - y) <= atol + rtol * abs(x))
     return same | (np.isnan(x) & np.isnan(y)) | (near & ~np.array(exact))
-
-
-def text_close(expected: str, actual: str, rtol: float, atol: float) -> bool:
-    """Whether two texts agree but for their numbers, and those within a tolerance."""
-    if _NUMBER.sub("#", expected) != _NUMBER.sub("#", actual):
-        return False
-    for left, right in zip(
-        _NUMBER.findall(expected), _NUMBER.findall(actual), strict=True
-    ):
-        a, b = float(left), float(right)
-        if left != right and not abs(a - b) <= atol + rtol * abs(a):
-            return False
-    return True
 
 
 def _text_difference(path: str, a: str, b: str) -> str:

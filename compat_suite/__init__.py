@@ -1,0 +1,1 @@
+"""Whole programs under torchshim and under PyTorch: `python -m compat_suite`."""

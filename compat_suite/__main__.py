@@ -1,0 +1,55 @@
+"""Command line of the suite: `python -m compat_suite scripts [--match REGEX]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from compat_suite.scripts import TORCH_VERSION, Failure, Script, has_torch, scripts
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what the command line names; 1 when something differs."""
+    parser = argparse.ArgumentParser(prog="python -m compat_suite")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("scripts", help="compare what whole scripts print")
+    run.add_argument("--match", default="", metavar="REGEX", help="choose by name")
+    mode = run.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--live", action="store_true", help="compare with PyTorch run now"
+    )
+    mode.add_argument(
+        "--record", action="store_true", help="write what PyTorch prints to expected/"
+    )
+    options = parser.parse_args(arguments)
+    chosen = scripts(options.match)
+    if not chosen:
+        parser.error(f"no script matches {options.match!r}")
+    if (options.live or options.record) and not has_torch():
+        parser.error(f"this needs torch {TORCH_VERSION}")
+    return run_scripts(chosen, live=options.live, record=options.record)
+
+
+def run_scripts(chosen: list[Script], *, live: bool, record: bool) -> int:
+    """Run scripts one by one, with a line for each; 1 when one fails."""
+    failed = 0
+    for script in chosen:
+        start = time.perf_counter()
+        try:
+            if record:
+                script.expected_path.parent.mkdir(exist_ok=True)
+                script.expected_path.write_text(script.run(shim=False))
+            else:
+                script.check(live=live)
+            result = "recorded" if record else "same"
+        except Failure as failure:
+            failed += 1
+            result = f"FAILED\n{failure}"
+        print(f"{script.name} ({time.perf_counter() - start:.1f} s): {result}")
+    print(f"{len(chosen) - failed} of {len(chosen)} scripts pass")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Scripts written for PyTorch, and whether torchshim prints what PyTorch printed.
+
+A case is a script in `cases/`; what PyTorch 2.13.0 prints for it stands in
+`expected/`. The whole output must be the same, character for character. A script whose
+numbers cannot be (many steps of float32 sums in another order) says so in its first
+line, with the reason:
+
+    # compat: rtol=1e-4 atol=1e-5 (twenty steps of training)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from compat_suite.text import difference, text_close
+
+PLACE = Path(__file__).resolve().parent
+ROOT = PLACE.parent
+TORCH_VERSION = "2.13.0"
+TIME_LIMIT = 300  # seconds
+
+_HEADER = re.compile(r"# compat:((?: +(?:rtol|atol)=[-+.\de]+)+) +\(\S.*\)$")
+
+
+@dataclass(frozen=True)
+class Script:
+    """One script of the suite."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The name that `--match` is compared with."""
+        return self.path.stem
+
+    @property
+    def expected_path(self) -> Path:
+        """Where PyTorch's output stands."""
+        return PLACE / "expected" / f"{self.name}.txt"
+
+    @property
+    def tolerance(self) -> tuple[float, float]:
+        """The relative and the absolute tolerance that the script asks for."""
+        first = self.path.read_text().partition("\n")[0]
+        if not first.startswith("# compat:"):
+            return 0.0, 0.0
+        header = _HEADER.match(first)
+        if header is None:
+            raise ValueError(
+                f"{self.path.name}: expected `# compat: rtol=... atol=... (reason)`"
+            )
+        values = dict(part.split("=") for part in header[1].split())
+        return float(values.get("rtol", 0)), float(values.get("atol", 0))
+
+    def run(self, *, shim: bool) -> str:
+        """The script's standard output; raises `Failure` if it does not end well."""
+        command = [sys.executable, *(["-m", "torchshim"] if shim else [])]
+        python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+        try:
+            done = subprocess.run(
+                [*command, str(self.path)],
+                capture_output=True,
+                text=True,
+                timeout=TIME_LIMIT,
+                env=os.environ
+                | {
+                    "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
+                    "PYTHONHASHSEED": "0",
+                },
+            )
+        except subprocess.TimeoutExpired:
+            raise Failure(f"no end after {TIME_LIMIT} s") from None
+        if done.returncode:
+            expected = self.expected_path
+            shown = ""
+            if shim and expected.exists():
+                shown = difference(expected.read_text(), done.stdout)
+            raise Failure(f"exit status {done.returncode}\n{shown}\n{done.stderr}")
+        return done.stdout
+
+    def compare(self, expected: str, actual: str) -> None:
+        """Raise `Failure` if the two outputs differ beyond the tolerance."""
+        if not text_close(expected, actual, *self.tolerance):
+            raise Failure(difference(expected, actual))
+
+    def check(self, *, live: bool = False) -> None:
+        """Compare torchshim's output with PyTorch's, or raise `Failure`."""
+        if live:
+            expected = self.run(shim=False)
+        elif self.expected_path.exists():
+            expected = self.expected_path.read_text()
+        else:
+            raise Failure(
+                "no recorded output; record it with `python -m compat_suite scripts "
+                f"--record` under an interpreter that has torch {TORCH_VERSION}"
+            )
+        self.compare(expected, self.run(shim=True))
+
+
+class Failure(AssertionError):
+    """The script did not end well, or printed something else."""
+
+
+def scripts(match: str = "") -> list[Script]:
+    """The scripts whose names match a regular expression."""
+    found = [Script(path) for path in sorted((PLACE / "cases").glob("*.py"))]
+    return [script for script in found if re.search(match, script.name)]
+
+
+def has_torch() -> bool:
+    """Whether this interpreter has the PyTorch that is compared with."""
+    command = [sys.executable, "-c", "import torch; print(torch.__version__)"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=PLACE)
+    return done.stdout.strip().split("+")[0] == TORCH_VERSION

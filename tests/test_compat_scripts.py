@@ -1,0 +1,110 @@
+"""The scripts of `compat_suite`, and the suite's own comparison."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compat_suite import scripts as suite
+from compat_suite.__main__ import run_scripts
+from compat_suite.scripts import Failure, Script
+from compat_suite.text import text_close
+
+SCRIPTS = [pytest.param(script, id=script.name) for script in suite.scripts()]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_prints_what_was_recorded(script: Script) -> None:
+    script.check()
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_pytorch_still_prints_what_was_recorded(
+    script: Script, real_torch: Any
+) -> None:
+    script.compare(script.expected_path.read_text(), script.run(shim=False))
+
+
+def test_every_recorded_output_has_its_script() -> None:
+    recorded = {path.stem for path in (suite.PLACE / "expected").glob("*")}
+    assert recorded == {script.name for script in suite.scripts()}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(suite, "PLACE", tmp_path)
+    for name in ("cases", "expected"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def make(place: Path, code: str, expected: str | None) -> Script:
+    script = Script(place / "cases" / "made.py")
+    script.path.write_text(code)
+    if expected is not None:
+        script.expected_path.write_text(expected)
+    return script
+
+
+def test_the_whole_output_is_compared(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = "import sys, torch\nprint(sys.modules['torch'].__name__)\nprint(1.5)"
+    make(place, code, "torchshim\n1.5\n").check()
+    with pytest.raises(Failure, match=r"-2\.5\n\+1\.5"):
+        make(place, code, "torchshim\n2.5\n").check()
+    with pytest.raises(Failure, match=r"-more"):
+        make(place, code, "torchshim\n1.5\nmore\n").check()
+    assert run_scripts(suite.scripts(), live=False, record=False) == 1
+    assert "0 of 1 scripts pass" in capsys.readouterr().out
+
+
+def test_a_script_that_fails_or_was_not_recorded(place: Path) -> None:
+    with pytest.raises(Failure, match="exit status 3"):
+        make(place, "import sys; sys.exit(3)", "").check()
+    with pytest.raises(Failure, match="ZeroDivisionError"):
+        make(place, "print(1)\n1 / 0", "1\n").check()
+    (place / "expected" / "made.txt").unlink()
+    with pytest.raises(Failure, match="--record"):
+        make(place, "", None).check()
+
+
+def test_a_script_may_ask_for_a_tolerance_with_a_reason(place: Path) -> None:
+    code = "print('loss 1.0001 at 3')"
+    wide = "# compat: rtol=1e-3 (sums in another order)\n" + code
+    assert make(place, wide, None).tolerance == (1e-3, 0.0)
+    make(place, wide, "loss 1.0002 at 3\n").check()
+    for text, expected in (
+        (wide, "loss 1.0002 at 4\n"),
+        (wide, "loss 1.1002 at 3\n"),
+        (code, "loss 1.0002 at 3\n"),
+    ):
+        with pytest.raises(Failure):
+            make(place, text, expected).check()
+    with pytest.raises(ValueError, match="reason"):
+        _ = make(place, "# compat: rtol=1e-3\n", "").tolerance
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "close"),
+    [
+        ("loss 1.0000 at 3", "loss 1.000001 at 3", True),
+        ("loss 1.0", "lost 1.0", False),
+        ("loss 1.0", "loss 1.1", False),
+        ("epoch 1", "epoch 2", False),
+        ("a1.0", "a1.00001", False),
+        ("[ 0.0000,  1.0]", "[-1e-7,  1.0]", True),
+        ("tensor([1.0000, 2.0000])", "tensor([1.0, 2.0])", True),
+        ("nan 1e-5 inf", "nan 1e-05 inf", True),
+        ("nan", "1.0", False),
+        ("1.0 2.0", "1.0\n2.0", False),
+        ("x = 1.", "x = 1. ", False),
+    ],
+)
+def test_texts_with_numbers(expected: str, actual: str, close: bool) -> None:
+    assert text_close(expected, actual, 1e-5, 1e-6) is close
+    assert text_close(expected, expected, 0, 0)
+    assert not text_close(expected, actual, 0, 0)
