@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import Any
 
 import torchshim
+from torchshim._core.record import plain_classes
 from torchshim._tensor import Tensor
 
 __all__ = [
@@ -73,7 +74,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __reduce_ex__(self, proto: Any) -> tuple[Any, ...]:
         # PyTorch's format has a place for hooks that is always empty.
         built_from = (self.data, self.requires_grad, OrderedDict())
-        attributes = dict(vars(self))
+        # What the tensor itself keeps in its __dict__ has a default on the class.
+        attributes = {k: v for k, v in vars(self).items() if not hasattr(Tensor, k)}
         if attributes:
             return _rebuild_parameter_with_state, (*built_from, attributes)
         return _rebuild_parameter, built_from
@@ -240,6 +242,10 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         t.persistent = persistent
         t._is_buffer = True
         return t
+
+
+# Operators on them give plain tensors.
+plain_classes.update((Parameter, Buffer))
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
