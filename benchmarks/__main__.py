@@ -36,13 +36,17 @@ def measure(
     workers: dict[str, Worker] = {}
     wanted = [engine for engine in case.engines if engine in engines]
 
+    def drop(engine: str, error: EngineError) -> None:
+        wanted.remove(engine)
+        samples.pop(engine, None)
+        if not error.missing:
+            errors[engine] = str(error)
+
     def start(engine: str) -> None:
         try:
             workers[engine] = Worker(benchmark, case.name, engine)
         except EngineError as error:
-            wanted.remove(engine)
-            if not error.missing:
-                errors[engine] = str(error)
+            drop(engine, error)
 
     for engine in tuple(wanted):
         if not case.fresh:
@@ -57,9 +61,7 @@ def measure(
             try:
                 samples.setdefault(engine, []).append(workers[engine].sample())
             except EngineError as error:
-                errors[engine] = str(error)
-                samples.pop(engine, None)
-                wanted.remove(engine)
+                drop(engine, error)
             if case.fresh:
                 workers.pop(engine).close()
     for worker in workers.values():

@@ -72,21 +72,30 @@ def timed_ratio(
     return sample
 
 
-def use_best_threads(torch: Any, function: Callable[[], object]) -> None:
-    """Let PyTorch use one thread or all of them, whichever is faster here.
+def timed_on_best_threads(
+    torch: Any, function: Callable[[], object], scale: float = 1.0
+) -> Callable[[], float]:
+    """Like `timed`; PyTorch runs on one thread and on all, and the faster counts.
 
     Small operations are often faster on one, and on a busy machine those on several
     threads wait for each other up to a hundred times longer than they compute.
     """
     if torch.__name__ != "torch":
-        return  # XLA chooses for itself
-    times = {}
-    for threads in sorted({1, torch.get_num_threads()}):
+        return timed(function, scale)  # XLA chooses for itself
+    samples = {}
+    for threads in {1, torch.get_num_threads()}:
         torch.set_num_threads(threads)
-        function()
-        seconds(function)
-        times[threads] = statistics.median(seconds(function) for _ in range(15))
-    torch.set_num_threads(min(times, key=times.__getitem__))
+        samples[threads] = timed(function, scale)
+
+    def sample() -> float:
+        values = []
+        for threads, take in samples.items():
+            torch.set_num_threads(threads)
+            function()
+            values.append(take())
+        return min(values)
+
+    return sample
 
 
 @dataclass(frozen=True)

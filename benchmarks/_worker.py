@@ -13,7 +13,7 @@ import traceback
 from importlib import import_module
 from pathlib import Path
 
-from ._case import Case
+from ._case import TORCH, Case
 
 ROOT = Path(__file__).resolve().parent.parent
 OPTIONAL = {"torch", "torchshim", "jax", "jaxlib", "optax"}
@@ -38,6 +38,10 @@ class Worker:
     def __init__(self, benchmark: str, case: str, engine: str):
         # A compilation cache on disk would make the second round's compilations free.
         environment = {**os.environ, "JAX_ENABLE_COMPILATION_CACHE": "false"}
+        if engine == TORCH:
+            # Unbound, its threads may wake on one core and spin against each other,
+            # which made a step 20 times slower.
+            environment.setdefault("OMP_PROC_BIND", "true")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks._worker", benchmark, case, engine],
             cwd=ROOT,

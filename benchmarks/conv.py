@@ -3,7 +3,7 @@
 from functools import partial
 
 from ._case import JAX, Case, torch_api
-from ._measure import timed, use_best_threads
+from ._measure import timed, timed_on_best_threads
 
 LR = 1e-6  # see _mlp
 BATCH = 64
@@ -33,8 +33,7 @@ def torch_program(torch, side):
         optimizer.step()
         return loss.item()
 
-    use_best_threads(torch, step)
-    return timed(step, scale=1e3)
+    return timed_on_best_threads(torch, step, scale=1e3)
 
 
 def jax_program(side):

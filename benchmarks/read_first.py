@@ -1,7 +1,7 @@
 """What it costs to read the loss before backward() instead of after the step."""
 
 from ._case import Case, Goal, torch_api
-from ._measure import timed_ratio, use_best_threads
+from ._measure import timed_ratio
 from ._mlp import LARGE, MEDIUM, SMALL, torch_parts
 
 
@@ -23,7 +23,6 @@ def torch_program(torch, shape):
         optimizer.step()
         return loss.item()
 
-    use_best_threads(torch, read_after)
     return timed_ratio(read_before, read_after)
 
 

@@ -3,14 +3,12 @@
 from functools import partial
 
 from ._case import JAX, TORCH, Case, Goal, torch_api
-from ._measure import timed, use_best_threads
+from ._measure import timed, timed_on_best_threads
 from ._mlp import LARGE, MEDIUM, SMALL, jax_step, torch_step
 
 
 def torch_program(torch, shape):
-    step = torch_step(torch, shape)
-    use_best_threads(torch, step)
-    return timed(step, scale=1e6)
+    return timed_on_best_threads(torch, torch_step(torch, shape), scale=1e6)
 
 
 def jax_program(shape):
