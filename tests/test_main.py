@@ -1,8 +1,13 @@
-"""`python -m torchshim` runs a program as `python` would."""
+"""`python -m torchshim` runs a program as `python` would.
+
+But for the last test, the runner stands in a package that has nothing else: the tests
+are about the runner alone, and start many processes.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,13 +24,15 @@ def start(
     command: list[str], place: Path, stdin: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a Python command line in a directory, with torchshim importable."""
+    light = place / "light"
+    root = light if light.exists() else ROOT
     return subprocess.run(
         [sys.executable, *command],
         cwd=place,
         input=stdin,
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=os.environ | {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
     )
 
 
@@ -47,6 +54,11 @@ print(sys.modules["__main__"].__dict__ is globals())
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     tmp_path = tmp_path.resolve()
+    package = tmp_path / "light" / "torchshim"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("__version__ = '2.13.0+torchshim.light'")
+    for name in ("_alias.py", "_version.py", "__main__.py"):
+        shutil.copy(ROOT / "torchshim" / name, package)
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("")
     for path in ("script.py", "package/part.py", "package/__main__.py"):
@@ -144,21 +156,6 @@ def test_ctrl_c_ends_the_program_by_its_signal(place: Path) -> None:
     assert "torchshim" not in seen.stderr
 
 
-def test_import_torch_is_torchshim(place: Path) -> None:
-    (place / "imports.py").write_text(
-        textwrap.dedent(
-            """
-            import sys
-            import torch
-            assert sys.modules["torch"] is sys.modules["torchshim"] is torch
-            print(torch.__version__)
-            """
-        )
-    )
-    seen = shim(["imports.py"], place)
-    assert seen.stdout.startswith("2.13.0+torchshim."), seen.stderr
-
-
 def test_a_script_pickles_what_it_defines(place: Path) -> None:
     code = """
         import pickle
@@ -169,6 +166,26 @@ def test_a_script_pickles_what_it_defines(place: Path) -> None:
     """
     (place / "own.py").write_text(textwrap.dedent(code))
     assert shim(["own.py"], place).stdout == "__main__ True\n"
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_child_processes_have_the_alias(place: Path, method: str) -> None:
+    code = f"""
+        import multiprocessing
+        import torch
+        def work(queue):
+            queue.put((torch.__name__, __name__))
+        if __name__ == "__main__":
+            context = multiprocessing.get_context({method!r})
+            queue = context.Queue()
+            process = context.Process(target=work, args=(queue,))
+            process.start()
+            process.join()
+            print(process.exitcode, queue.get(timeout=10))
+    """
+    (place / "children.py").write_text(textwrap.dedent(code))
+    seen = shim(["children.py"], place)
+    assert seen.stdout == "0 ('torchshim', '__mp_main__')\n", seen.stderr
 
 
 def test_a_torch_imported_before_is_refused(place: Path) -> None:
@@ -187,3 +204,18 @@ def test_help_version_and_wrong_usage(place: Path) -> None:
         seen = shim(arguments, place)
         assert (seen.returncode, seen.stdout) == (2, "")
         assert "usage: python -m torchshim" in seen.stderr
+
+
+def test_import_torch_is_torchshim(tmp_path: Path) -> None:
+    (tmp_path / "imports.py").write_text(
+        textwrap.dedent(
+            """
+            import sys
+            import torch
+            assert sys.modules["torch"] is sys.modules["torchshim"] is torch
+            print(torch.__version__)
+            """
+        )
+    )
+    seen = shim(["imports.py"], tmp_path)
+    assert seen.stdout.startswith("2.13.0+torchshim."), seen.stderr

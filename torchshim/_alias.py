@@ -22,6 +22,7 @@ import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from multiprocessing import spawn
 from types import ModuleType
 from typing import Any
 
@@ -220,7 +221,48 @@ def _require(name: str) -> None:
         raise _missing(name)
 
 
+class _Children:
+    """Has processes started by `multiprocessing` install the alias too.
+
+    A spawned child imports the parent's main module, and with it torch, before any
+    code of ours could run there. What it unpickles before that is the preparation
+    data, so the installation travels in them.
+    """
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        self.arguments = arguments
+        self.active = True
+        self._original = spawn.get_preparation_data
+
+        @functools.wraps(self._original)
+        def get_preparation_data(name: str) -> dict[str, Any]:
+            data = self._original(name)
+            if not self.active:
+                return data
+            if name == "ignore":
+                # The fork server's own: it would import the main module at once, and
+                # takes nothing else from here. Its children get the data below.
+                return {k: v for k, v in data.items() if "main" not in k}
+            return {**data, SHIM: self}
+
+        self.hook = get_preparation_data
+        spawn.get_preparation_data = get_preparation_data
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        code = (
+            f"import sys; sys.path[:] = {sys.path!r}\n"
+            f"from {SHIM} import _alias; _alias.install(**{self.arguments!r})"
+        )
+        return exec, (code, {})
+
+    def stop(self) -> None:
+        self.active = False
+        if spawn.get_preparation_data is self.hook:
+            spawn.get_preparation_data = self._original
+
+
 _installed: _Finder | _Selective | None = None
+_children: _Children | None = None
 
 
 def _names(packages: str | Iterable[str], argument: str) -> tuple[str, ...]:
@@ -248,7 +290,8 @@ def install(
     reads modules by name (`pickle` data that says `torch.nn...`, `find_spec`) sees the
     real PyTorch.
 
-    Calling it again with the same arguments does nothing.
+    Processes that `multiprocessing` starts get the same alias. Calling it again with
+    the same arguments does nothing.
 
     Raises ImportError if PyTorch has been imported already where torchshim is to be
     used, and RuntimeError if the alias stands with other arguments.
@@ -260,27 +303,28 @@ def install(
     True
     >>> torchshim.uninstall()
     """
-    global _installed
+    global _installed, _children
     blocked = _names(block, "block")
     chosen = None if only is None else _names(only, "only")
-    if chosen is None and not blocked:
-        if isinstance(_installed, _Finder):
-            return
-        if _installed is None:
+    limited = chosen is not None or bool(blocked)
+    if _installed is None:
+        if limited:
+            selective = _Selective(chosen, blocked)
+            _refuse_mixture_in_packages(selective)
+            selective.start()
+            _installed = selective
+        else:
             _refuse_mixture_in_process()
-            finder = _Finder()
-            sys.meta_path.insert(0, finder)
-            _installed = finder
-            return
-    elif _installed is None:
-        selective = _Selective(chosen, blocked)
-        _refuse_mixture_in_packages(selective)
-        selective.start()
-        _installed = selective
+            _installed = _Finder()
+            sys.meta_path.insert(0, _installed)
+        _children = _Children({"only": chosen, "block": blocked})
         return
-    elif isinstance(_installed, _Selective):
-        if (_installed.only, _installed.block) == (chosen, blocked):
-            return
+    if isinstance(_installed, _Selective):
+        same = (_installed.only, _installed.block) == (chosen, blocked)
+    else:
+        same = not limited
+    if same:
+        return
     raise RuntimeError(
         "torchshim is installed already with other arguments: "
         "call torchshim.uninstall() first"
@@ -293,7 +337,9 @@ def uninstall() -> None:
     Modules that have imported torchshim's modules keep them. Without an alias it does
     nothing.
     """
-    global _installed
+    global _installed, _children
+    if _children is not None:
+        _children.stop()
     if isinstance(_installed, _Selective):
         _installed.stop()
     elif _installed is not None:
@@ -302,7 +348,7 @@ def uninstall() -> None:
         for name in [n for n in sys.modules if _is_torch(n)]:
             if _is_ours(sys.modules[name]):
                 del sys.modules[name]
-    _installed = None
+    _installed = _children = None
 
 
 def _refuse_mixture_in_process() -> None:
