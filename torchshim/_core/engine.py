@@ -9,12 +9,13 @@ jump edge: the next time it is a look-up and one assignment a leaf.
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from torchshim._core import jumps
-from torchshim._core.op import Call
+from torchshim._core.op import Call, PythonCall
 from torchshim._core.record import Overwritten, Recorder, local, vjp_call
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import Storage, TensorBase
@@ -24,15 +25,6 @@ ones_like: list[Callable[[Any], Any]] = []
 add: list[Callable[[Any, Any], Any]] = []
 
 Place = tuple[Recording, int]
-
-
-class PythonNode:
-    """The backward of a custom function: Python code at its place in the walk."""
-
-    __slots__ = ("__dict__", "__weakref__")
-
-    def run(self, grads: list[Any]) -> Sequence[Any]:
-        raise NotImplementedError
 
 
 SECOND_BACKWARD = (
@@ -205,28 +197,62 @@ class Walk:
 
     def differentiate(self, recording: Recording, event: State) -> None:
         self.rec.make_room()
-        grads = []
-        for slot in range(event.slot, event.n_slots):
-            grads.append(self.take((recording, slot), event))
+        grads = [
+            self.take((recording, slot), event)
+            for slot in range(event.slot, event.n_slots)
+        ]
         if all(g is None for g in grads):
             return
-        call = event.call
         wrt = event.wrt
         if self.needed is not None:
             wrt = tuple(
                 i for i in wrt if (recording, event.operands[i]) in self.needed
             )
+        hooks = recording.node_hooks.get(event.depth)
+        if hooks is not None:
+            self.pure = False
+            for hook in list(hooks[0].values()):
+                replaced = hook(tuple(grads))
+                if replaced is not None:
+                    grads = list(replaced)
         if not wrt:
             return
+        if isinstance(event.call, PythonCall):
+            self.pure = False
+            outs = recording.python[event.depth].run(self, event, grads, wrt)
+        else:
+            outs = self.vjp(recording, event, grads, wrt)
+        if hooks is not None:
+            outs = self.post_hooks(event, hooks[1], outs, wrt, grads)
+        for i, out in zip(wrt, outs, strict=True):
+            if out is not None:
+                self.push((recording, event.operands[i]), out)
+
+    @staticmethod
+    def post_hooks(
+        event: State, hooks: Any, outs: Sequence[Any], wrt: Sequence[int], grads: Any
+    ) -> list[Any]:
+        flows = [i for i in range(len(event.operands)) if event.call.differentiable(i)]
+        given = dict(zip(wrt, outs, strict=True))
+        inputs = tuple(given.get(i) for i in flows)
+        for hook in list(hooks.values()):
+            replaced = hook(inputs, tuple(grads))
+            if replaced is not None:
+                inputs = tuple(replaced)
+        found = dict(zip(flows, inputs, strict=True))
+        return [found[i] for i in wrt]
+
+    def vjp(
+        self, recording: Recording, event: State, grads: list[Any], wrt: Any
+    ) -> list[Any]:
+        """Records the gradient of one event; returns it for the operands `wrt`."""
+        call = event.call
         needs = call.needs(wrt)
         saves = bool(call.saved(event.wrt))
         if event.depth in recording.freed and saves:
             raise RuntimeError(SECOND_BACKWARD)
         self.check_versions(recording, event, call, wrt)
-        metas = [
-            self.event((recording, s)).metas[s - self.event((recording, s)).slot]
-            for s in event.operands
-        ]
+        metas = [self.meta((recording, s)) for s in event.operands]
         cts = tuple(g is not None for g in grads)
         derived = vjp_call(call, wrt, cts, metas, needs)
         operands = [self.operand(recording, event.operands[i]) for i in needs]
@@ -240,11 +266,13 @@ class Walk:
         )
         if scalars:
             self.copied.append((state.scalar, recording, event.scalar, len(scalars)))
-        outs = self.rec.results(state)
-        for i, out in zip(wrt, outs, strict=True):
-            self.push((recording, event.operands[i]), out)
         if not self.retain and saves:
             self.freed.append((recording, event.depth))
+        return self.rec.results(state)
+
+    def meta(self, place: Place) -> Any:
+        event = self.event(place)
+        return event.metas[place[1] - event.slot]
 
     def scalars_of(self, recording: Recording, event: State) -> list[float]:
         if event.n_scalars == event.scalar:
@@ -313,12 +341,14 @@ class Walk:
     def raise_modified(
         self, recording: Recording, event: State, slot: int, count: int
     ) -> None:
+        """PyTorch's error for a saved value that was overwritten."""
         source = self.event((recording, slot))
         meta = source.metas[slot - source.slot]
         kind = f"torch.{meta.dtype.scalar_name}Tensor"
         made_by = ""
-        name = grad_name(source)
+        name = self.name_now(recording, event, slot)
         if meta.requires_grad and name is not None:
+            name = re.sub(r"Backward\d*$", "", name)
             made_by = f", which is output {slot - source.slot} of {name},"
         version = count + self.version_at(recording, slot)
         raise RuntimeError(
@@ -326,8 +356,28 @@ class Walk:
             f"by an inplace operation: [{kind} {list(meta.shape)}]{made_by} is at "
             f"version {version}; expected version {version - count} instead. Hint: "
             "enable anomaly detection to find the operation that failed to compute "
-            "its gradient, with torch.autograd.set_detect_anomaly(True)."
+            "its gradient, with torch.autograd.set_detect_anomaly(True, "
+            "check_nan=False)."
         )
+
+    def name_now(self, recording: Recording, event: State, slot: int) -> str | None:
+        """The node of the tensor that was saved, as it is by now."""
+        source = self.event((recording, slot))
+        if event.slot <= slot < event.n_slots:
+            return grad_name(source)
+        if source.view:
+            return "AsStridedBackward0"
+        if recording.state is None:
+            last = self.overwritten().last(slot)
+            if last != slot:
+                return grad_name(self.event((recording, last)))
+        elif slot in recording.versions:
+            holder = recording.versions[slot][0]
+            alive = holder() if holder is not None else None
+            node = getattr(alive, "grad_fn", None)
+            if node is not None:
+                return node.name()
+        return grad_name(source)
 
     def version_at(self, recording: Recording, slot: int) -> int:
         """The version number of a value's memory when it was saved."""

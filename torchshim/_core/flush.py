@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import program
+from torchshim._core.lower import has_checks
 from torchshim._core.program import CACHE, Compiled, Program
 from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import Storage, TensorBase
@@ -104,6 +105,15 @@ def flush(rec: Any, wanted: Any) -> None:
     rec.commit(state, recording, alive, placed, values, saved, bool(roots))
 
 
+def values_of(
+    rec: Any, state: State, recording: Recording, slots: list[int], roots: set[int]
+) -> tuple[dict[int, Any], dict[int, frozenset[int]]]:
+    """Values of a recording that goes on, and what a backward from `roots` needs."""
+    saved = _plan(state, roots, recording.freed) if roots else {}
+    wanted = tuple(dict.fromkeys([*slots, *saved]))
+    return _run(rec, state, wanted, None), saved
+
+
 def _plan(state: State, roots: set[int], freed: set[int]) -> dict[int, frozenset[int]]:
     key = frozenset(roots), frozenset(freed)
     plans = state.plans
@@ -116,9 +126,9 @@ def _plan(state: State, roots: set[int], freed: set[int]) -> dict[int, frozenset
 
 
 def _run(
-    rec: Any, state: State, slots: tuple[int, ...], saved: set[int]
+    rec: Any, state: State, slots: tuple[int, ...], saved: set[int] | None
 ) -> dict[int, Any]:
-    """Slot -> array for every slot asked for."""
+    """Slot -> array for every slot asked for; `saved` None: nothing is donated."""
     inputs: list[Any] = rec.inputs
     table = _inputs_of(state)
     values: dict[int, Any] = {}
@@ -131,8 +141,10 @@ def _run(
             values[slot] = inputs[position]
     if not outputs and not table.checked:
         return values
-    held = {table.inputs[s] for s in saved if s in table.inputs}
-    donated = _donations(inputs, held)
+    donated: tuple[int, ...] = ()
+    if saved is not None:
+        held = {table.inputs[s] for s in saved if s in table.inputs}
+        donated = _donations(inputs, held)
     key = (state, tuple(outputs), donated)
     found = CACHE.get(key)
     if found is None:
@@ -164,8 +176,6 @@ def _inputs_of(state: State) -> InputTable:
         plans = state.plans = {}
     table = plans.get("inputs")
     if table is None:
-        from torchshim._core.lower import has_checks
-
         slots: dict[int, int] = {}
         checked = False
         for event in state.path():

@@ -675,6 +675,47 @@ class WriteCall:
         return i < 2
 
 
+class PythonCall:
+    """A function whose backward is Python code: operands (inputs, raw outputs…).
+
+    Its results are the raw outputs with a new autograd identity. What runs in a
+    backward is found in the recording (`Recording.python`), not in the call.
+    """
+
+    __slots__ = ("_inferred", "flows", "grad_name", "n_arrays", "n_inputs", "template")
+
+    op: Any = None
+    write = False
+
+    def __init__(
+        self, name: str, n_inputs: int, n_outputs: int, flows: tuple[bool, ...]
+    ) -> None:
+        self.grad_name: str | None = name
+        self.n_inputs = n_inputs
+        self.n_arrays = n_inputs + n_outputs
+        # Which outputs are differentiable.
+        self.flows = flows
+        self.template: tuple[Any, ...] = ()
+        self._inferred: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"python[{self.grad_name}]"
+
+    def apply(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Outputs:
+        return tuple(arrays[self.n_inputs :])
+
+    infer = Call.infer
+
+    def saved(self, wrt: Sequence[int]) -> tuple[str, ...]:
+        return ()
+
+    def needs(self, wrt: Sequence[int]) -> tuple[int, ...]:
+        return ()
+
+    def differentiable(self, i: int) -> bool:
+        return i < self.n_inputs
+
+
 _CALLS: dict[Any, Any] = {}
 _CALLS_BOUND = 100_000
 

@@ -79,7 +79,7 @@ class Program:
 class ProgramCache:
     """Programs of all states, the least recently used dropped first."""
 
-    def __init__(self, bound: int = 2048) -> None:
+    def __init__(self, bound: int = 1024) -> None:
         self.bound = bound
         self._programs: OrderedDict[Any, Program] = OrderedDict()
 
@@ -100,8 +100,8 @@ class ProgramCache:
         return len(self._programs)
 
     def forget(self, dead: set[int]) -> None:
-        """Drops the programs of states that left the trie."""
-        for key in [k for k in self._programs if id(k[0]) in dead]:
+        """Drops the programs below first events that left the trie."""
+        for key in [k for k in self._programs if id(k[0].top) in dead]:
             del self._programs[key]
 
 

@@ -8,6 +8,7 @@ recording into a program and its results into arrays.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import weakref
@@ -18,7 +19,7 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.device import get_default_device
-from torchshim._core.flush import Alive, flush
+from torchshim._core.flush import Alive, flush, values_of
 from torchshim._core.meta import Meta, elementwise_strides, meta_of
 from torchshim._core.op import (
     ARRAY,
@@ -34,10 +35,12 @@ from torchshim._core.op import (
     Call,
     Number,
     Op,
+    PythonCall,
     VjpCall,
     WriteCall,
     intern_call,
 )
+from torchshim._core.program import CACHE
 from torchshim._core.promotion import check_result
 from torchshim._core.state import CALL, IDENTITY, INPUT, MARK, ROOT, Recording, State
 from torchshim._core.storage import Storage, TensorBase
@@ -45,10 +48,11 @@ from torchshim._core.storage import Storage, TensorBase
 # A recording that grows past this many events is flushed.
 LENGTH_BOUND = 2000
 # States kept in one recorder's trie before the oldest branches are dropped.
-STATE_BOUND = 200_000
+STATE_BOUND = 100_000
 
 _SLOT_BITS = 40
 _new = object.__new__
+next_sequence = itertools.count().__next__
 
 # The class of results; `_tensor` puts the public one here.
 tensor_class: list[type[TensorBase]] = [TensorBase]
@@ -108,7 +112,9 @@ class Recorder:
         self.inputs: list[Any] = []
         self.live: list[weakref.ref[TensorBase]] = []
         self.storages: dict[int, Storage] = {}
-        self.recording = Recording(0)
+        self.recording = Recording(next_sequence())
+        # Values taken over from other threads' recordings.
+        self.foreign: dict[tuple[int, int], TensorBase] = {}
         self.flushes = 0
         self.shadow: State | None = None
         self.diverged: tuple[State, Any] | None = None
@@ -325,6 +331,19 @@ class Recorder:
         self.advance(found, values)
         return found
 
+    def python(
+        self, call: PythonCall, inputs: Sequence[TensorBase], outs: Sequence[TensorBase]
+    ) -> State:
+        """Records that `outs` were made of `inputs` by Python code with a backward."""
+        tensors = [*inputs, *outs]
+        slots = [self.slot_of(t) for t in tensors]
+        key = (call, self.mode, *slots)
+        found = self.state.next.get(key)
+        if found is None:
+            found = self.extend(key, call, tensors, 0, None)
+        self.state = found
+        return found
+
     def advance(self, state: State, values: Sequence[Any] = ()) -> None:
         """Steps to a state that exists, filling in its runtime scalars."""
         at = state.scalar
@@ -372,6 +391,7 @@ class Recorder:
         while len(self.scalars) < state.n_scalars:
             self.scalars.append(0.0)
         parent.next[key] = state
+        state.top.size += 1
         self.states += 1
         if self.states > STATE_BOUND:
             self.prune()
@@ -405,19 +425,19 @@ class Recorder:
             parent.places[where] = ints, state
 
     def prune(self) -> None:
-        """Forgets everything recorded but the running recording (bounded memory)."""
-        keep = self.state.path()
-        self.root.next.clear()
+        """Forgets the branches not used for longest (bounded memory)."""
+        running = self.state.top
+        tops = sorted(self.root.next.values(), key=lambda top: top.touched)
+        dropped: set[int] = set()
+        for top in tops:
+            if self.states <= STATE_BOUND // 2:
+                break
+            if top is not running:
+                del self.root.next[top.key]
+                self.states -= top.size
+                dropped.add(id(top))
         self.root.places = None
-        state = self.root
-        for event in keep:
-            state.next.clear()
-            state.places = None
-            state.learnt = None
-            state.jumps = None
-            state.next[event.key] = event
-            state = event
-        self.states = len(keep)
+        CACHE.forget(dropped)
 
     # -- inference -----------------------------------------------------------------
 
@@ -559,10 +579,44 @@ class Recorder:
         return slot
 
     def _foreign(self, tensor: TensorBase) -> int:
-        """A tensor pending in another thread's recording: that one is flushed."""
+        """A tensor whose slot belongs to another thread's recording.
+
+        Its owner may be recording at this moment, so that recording is only read.
+        """
+        if tensor._array is not None and tensor._storage is None:
+            return self._enter(tensor)
         owner = recorders[tensor._slot >> _SLOT_BITS]
-        owner.flush()
-        return self.slot_of(tensor)
+        with owner.lock:
+            slot = tensor._slot
+            if slot < 0 or slot >> _SLOT_BITS == self.id:
+                return self.slot_of(tensor)
+            key = owner.recording.seq, slot
+            piece = self.foreign.get(key)
+            if piece is None:
+                piece = self.foreign[key] = self._snapshot(owner, tensor, slot)
+        return self.slot_of(piece)
+
+    def _snapshot(self, owner: Recorder, tensor: TensorBase, slot: int) -> TensorBase:
+        """The value of another recording's slot, with its history."""
+        state, recording = owner.state, owner.recording
+        meta = tensor._meta
+        roots = {slot} if meta.requires_grad and not meta.leaf else set()
+        values, saved = values_of(owner, state, recording, [slot], roots)
+        piece = _new(tensor_class[0])
+        piece._slot = -1
+        piece._meta = meta
+        piece._array = values[slot]
+        if roots:
+            twin = Recording(next_sequence())
+            twin.entered.update(recording.entered)
+            twin.hists.update(recording.hists)
+            twin.hooked.update(recording.hooked)
+            twin.python.update(recording.python)
+            owner._close(twin, state, values, saved)
+            piece._hist = twin, slot
+        elif meta.leaf and meta.requires_grad:
+            self.recording.entered[self._enter(piece)] = tensor
+        return piece
 
     def _enter(self, tensor: TensorBase) -> int:
         meta = tensor._meta
@@ -608,6 +662,20 @@ class Recorder:
         self.live.append(weakref.ref(twin))
         return twin
 
+    def _foreign_raw(self, storage: Storage) -> int:
+        """As `_foreign`, for a base value."""
+        owner = recorders[storage.slot >> _SLOT_BITS]
+        with owner.lock:
+            slot, array = storage.slot, storage.array
+            if slot < 0 or slot >> _SLOT_BITS == self.id:
+                return self.raw(storage)
+            if array is None:
+                values, _ = values_of(
+                    owner, owner.state, owner.recording, [slot], set()
+                )
+                array = values[slot]
+        return self._input((INPUT, storage.meta, Storage), storage.meta, array)
+
     def raw(self, storage: Storage) -> int:
         """The slot of a storage's base value."""
         slot = storage.slot
@@ -620,8 +688,7 @@ class Recorder:
             if self.trace is not None:
                 self.trace.append(storage)
         elif slot >> _SLOT_BITS != self.id:
-            recorders[slot >> _SLOT_BITS].flush()
-            return self.raw(storage)
+            return self._foreign_raw(storage)
         self.storages[id(storage)] = storage
         return slot
 
@@ -914,20 +981,26 @@ class Recorder:
             tensor._array = values[tensor._slot]
         for storage in alive.storages:
             storage.array = values[storage.slot]
+        mine = self.id
         for tensor in placed:
             tensor._slot = -1
         for tensor in recording.entered.values():
-            tensor._slot = -1
+            if tensor._slot >> _SLOT_BITS == mine:
+                tensor._slot = -1
         for storage in self.storages.values():
-            storage.slot = -1
-            storage.tracked = False
+            if storage.slot >> _SLOT_BITS == mine:
+                storage.slot = -1
+                storage.tracked = False
+        if self.foreign:
+            self.foreign = {}
         for view in alive.views:
             view._array = values[view._slot] if view._slot in values else None
+        state.top.touched = self.flushes
         self.state = self.root
         self.inputs = []
         self.live = []
         self.storages = {}
-        self.recording = Recording(recording.seq + 1)
+        self.recording = Recording(next_sequence())
         self.shadow = None
         self.diverged = None
         self.flushes += 1
@@ -1081,6 +1154,13 @@ class Overwritten:
 
     def root(self, slot: int) -> int:
         return self._root.get(slot, slot)
+
+    def last(self, slot: int) -> int:
+        """The value that this value's memory holds at the end of the path."""
+        at = self.root(slot)
+        while at in self._next:
+            at = self._next[at]
+        return slot if at == self.root(slot) else at
 
     def count(self, slot: int) -> int:
         """How many writes the memory of this value has seen since it was made."""

@@ -33,6 +33,8 @@ class State:
         "n_scalars",
         "next",
         "of",
+        "size",
+        "top",
         "operands",
         "parent",
         "places",
@@ -90,6 +92,9 @@ class State:
         self.learnt: dict[Any, tuple[bool, ...]] | None = None
         self.jumps: dict[Any, Any] | None = None
         self.plans: dict[Any, Any] | None = None
+        # The first event of the path, which counts what hangs below it.
+        self.top: State = self if parent is None or parent.depth == 0 else parent.top
+        self.size = 0
         self.touched = 0
 
     def path(self) -> list[State]:
@@ -120,7 +125,9 @@ class Recording:
         "freed",
         "hists",
         "hooked",
+        "node_hooks",
         "nodes",
+        "python",
         "producers",
         "saved",
         "savers",
@@ -141,6 +148,10 @@ class Recording:
         self.hooked: dict[int, Any] = {}
         # Depths of events whose saved values were released by a backward.
         self.freed: set[int] = set()
+        # Depth -> the Python code that is the backward of that event.
+        self.python: dict[int, Any] = {}
+        # Depth -> (pre-hooks, hooks) of the node.
+        self.node_hooks: dict[int, tuple[Any, Any]] = {}
         self.nodes: weakref.WeakValueDictionary[Any, Any] = (
             weakref.WeakValueDictionary()
         )
