@@ -246,10 +246,12 @@ def _carrier(dtype: str) -> str:
     """The NumPy dtype that holds values of `dtype` exactly."""
     if dtype == "complex32":
         return "complex64"
+    if dtype.startswith(("bfloat", "float8")):
+        return "float32"  # NumPy knows these names only once ml_dtypes is imported
     try:
         np.dtype(dtype)
     except TypeError:
-        return "float32"  # bfloat16 and the 8-bit floats
+        return "float32"
     return dtype
 
 
@@ -333,6 +335,15 @@ def _compare(path: str, a: Record, b: Record, options: Options) -> list[str]:
 def _compare_tagged(path: str, a: dict, b: dict, options: Options) -> list[str]:
     if "dtype" in a:
         return _compare_arrays(path, a, b, options)
+    if a["$"] == "dict" and (names := _names(a)) == _names(b):
+        # Named entries are told by their names.
+        return [
+            difference
+            for name, (_, left), (_, right) in zip(
+                names, a["items"], b["items"], strict=True
+            )
+            for difference in _compare(f"{path}[{name!r}]", left, right, options)
+        ]
     skip = {"$"} if options.message or a["$"] != "exception" else {"$", "text", "cause"}
     differences = []
     for key in dict.fromkeys([*a, *b]):
@@ -345,6 +356,12 @@ def _compare_tagged(path: str, a: dict, b: dict, options: Options) -> list[str]:
             left, right = (_show(side.get(key)) for side in (a, b))
             differences.append(f"{place}: expected {left}, got {right}")
     return differences
+
+
+def _names(record: dict[str, Record]) -> list[Record] | None:
+    keys = [key for key, _ in record["items"]]
+    plain = "type" not in record and all(isinstance(key, str) for key in keys)
+    return keys if plain else None
 
 
 def _compare_floats(path: str, a: float, b: float, options: Options) -> list[str]:
