@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 
 from compat_suite.scripts import TORCH_VERSION, Failure, Script, has_torch, scripts
 
@@ -15,6 +17,14 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("scripts", help="compare what whole scripts print")
     run.add_argument("--match", default="", metavar="REGEX", help="choose by name")
+    for name in ("--rtol", "--atol"):
+        run.add_argument(
+            name,
+            type=float,
+            default=0.0,
+            help="let printed numbers differ by so much (by default the text is exact, "
+            "but for scripts that ask for a tolerance)",
+        )
     mode = run.add_mutually_exclusive_group()
     mode.add_argument(
         "--live", action="store_true", help="compare with PyTorch run now"
@@ -28,26 +38,33 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no script matches {options.match!r}")
     if (options.live or options.record) and not has_torch():
         parser.error(f"this needs torch {TORCH_VERSION}")
-    return run_scripts(chosen, live=options.live, record=options.record)
+    if options.record:
+        return run_scripts(chosen, record)
+    check = partial(
+        Script.check, live=options.live, rtol=options.rtol, atol=options.atol
+    )
+    return run_scripts(chosen, check)
 
 
-def run_scripts(chosen: list[Script], *, live: bool, record: bool) -> int:
-    """Run scripts one by one, with a line for each; 1 when one fails."""
+def record(script: Script) -> None:
+    """Write what PyTorch prints."""
+    script.expected_path.parent.mkdir(exist_ok=True)
+    script.expected_path.write_text(script.run(shim=False))
+
+
+def run_scripts(chosen: list[Script], act: Callable[[Script], None]) -> int:
+    """Check or record scripts one by one, a line for each; 1 when one fails."""
     failed = 0
     for script in chosen:
         start = time.perf_counter()
         try:
-            if record:
-                script.expected_path.parent.mkdir(exist_ok=True)
-                script.expected_path.write_text(script.run(shim=False))
-            else:
-                script.check(live=live)
-            result = "recorded" if record else "same"
+            act(script)
+            result = "ok"
         except Failure as failure:
             failed += 1
             result = f"FAILED\n{failure}"
         print(f"{script.name} ({time.perf_counter() - start:.1f} s): {result}")
-    print(f"{len(chosen) - failed} of {len(chosen)} scripts pass")
+    print(f"{len(chosen) - failed} of {len(chosen)} scripts: ok")
     return 1 if failed else 0
 
 

@@ -83,12 +83,17 @@ class Script:
             raise Failure(f"exit status {done.returncode}\n{shown}\n{done.stderr}")
         return done.stdout
 
-    def compare(self, expected: str, actual: str) -> None:
-        """Raise `Failure` if the two outputs differ beyond the tolerance."""
-        if not text_close(expected, actual, *self.tolerance):
+    def compare(
+        self, expected: str, actual: str, rtol: float = 0.0, atol: float = 0.0
+    ) -> None:
+        """Raise `Failure` if the outputs differ beyond the larger of the tolerances."""
+        own = self.tolerance
+        if not text_close(expected, actual, max(rtol, own[0]), max(atol, own[1])):
             raise Failure(difference(expected, actual))
 
-    def check(self, *, live: bool = False) -> None:
+    def check(
+        self, *, live: bool = False, rtol: float = 0.0, atol: float = 0.0
+    ) -> None:
         """Compare torchshim's output with PyTorch's, or raise `Failure`."""
         if live:
             expected = self.run(shim=False)
@@ -99,7 +104,7 @@ class Script:
                 "no recorded output; record it with `python -m compat_suite scripts "
                 f"--record` under an interpreter that has torch {TORCH_VERSION}"
             )
-        self.compare(expected, self.run(shim=True))
+        self.compare(expected, self.run(shim=True), rtol, atol)
 
 
 class Failure(AssertionError):

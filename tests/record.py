@@ -45,7 +45,13 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     bad = 0
     for name in [_module_name(m) for m in options.modules] or all_modules():
-        cases = list(cases_of(importlib.import_module(name)))
+        try:
+            module = importlib.import_module(name)
+        except Exception as error:  # one broken module is not to stop the others
+            print(f"{name}: cannot be imported: {type(error).__name__}: {error}")
+            bad += 1
+            continue
+        cases = list(cases_of(module))
         if options.show is not None:
             show([case for case in cases if options.show in case.name], torch)
         elif options.check:
