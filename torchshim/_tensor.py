@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
 
-from torchshim._core import dtypes, engine, node, record
+from torchshim._core import dtypes, engine, node
 from torchshim._core.device import get_default_device
+from torchshim._core.dtypes import type_name
+from torchshim._core.layout import contiguous_format, has_format, strided
 from torchshim._core.meta import Size, meta_of
 from torchshim._core.record import local
-from torchshim._core.storage import TensorBase
+from torchshim._core.storage import Storage, TensorBase
+from torchshim._printing import format_scalar, format_tensor
 
 _new = object.__new__
+
+NOT_A_LEAF = (
+    "you can only change requires_grad flags of leaf variables. If you want to use a "
+    "computed variable in a subgraph that doesn't require differentiation use "
+    "var_no_grad = var.detach()."
+)
 
 
 class Tensor(TensorBase):
@@ -62,20 +72,237 @@ class Tensor(TensorBase):
     def grad(self, value: Tensor | None) -> None:
         self._grad = value
 
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise RuntimeError("requires_grad must be a bool")
+        meta = self._meta
+        if not meta.leaf:
+            if not value:
+                raise RuntimeError(NOT_A_LEAF)
+            return
+        if value and not _can_require_grad(meta.dtype):
+            raise RuntimeError(
+                "only Tensors of floating point and complex dtype can require gradients"
+            )
+        set_requires_grad(self, value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Sets whether operations on this leaf are recorded for autograd."""
+        if not isinstance(requires_grad, bool):
+            raise TypeError(
+                "requires_grad_(): argument 'requires_grad' (position 1) must be bool, "
+                f"not {type_name(type(requires_grad))}"
+            )
+        meta = self._meta
+        if not meta.leaf and not requires_grad:
+            raise RuntimeError(NOT_A_LEAF)
+        if requires_grad and not _can_require_grad(meta.dtype):
+            raise RuntimeError(
+                "only Tensors of floating point dtype can require gradients"
+            )
+        if meta.leaf:
+            set_requires_grad(self, requires_grad)
+        return self
+
+    # -- size and memory -----------------------------------------------------------------
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the length of one dimension."""
+        shape = self._meta.shape
+        return shape if dim is None else shape[_wrapped("size", dim, len(shape))]
+
+    def stride(self, dim: int | None = None) -> Any:
+        """How many elements lie between neighbours, for all dimensions or one."""
+        strides = self._meta.strides
+        if dim is None:
+            return strides
+        return strides[_wrapped("stride", dim, len(strides))]
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self._meta.shape)
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._meta.shape.numel()
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self._meta.dtype.itemsize
+
+    def storage_offset(self) -> int:
+        """Where the first element lies in the storage, in elements."""
+        return self._meta.offset
+
+    def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
+        """Whether the elements lie in memory in the order of this format."""
+        meta = self._meta
+        return has_format(meta.shape, meta.strides, memory_format)
+
+    def data_ptr(self) -> int:
+        """An address that tensors have in common exactly where they share memory."""
+        meta = self._meta
+        if not meta.shape.numel():
+            return 0
+        storage = local.rec.storage_of(self)
+        offset = meta.offset - storage.meta.offset
+        return address_of(storage) + offset * meta.dtype.itemsize
+
+    def is_set_to(self, tensor: Tensor) -> bool:
+        """Whether both are the same view of the same memory."""
+        mine, other = self._meta, tensor._meta
+        return (
+            self._storage is not None
+            and self._storage is tensor._storage
+            and mine.shape == other.shape
+            and mine.strides == other.strides
+            and mine.offset == other.offset
+        ) or self is tensor
+
+    itemsize = property(element_size)
+
+    @property
+    def nbytes(self) -> int:
+        return self._meta.shape.numel() * self._meta.dtype.itemsize
+
+    @property
+    def layout(self) -> Any:
+        return strided
+
+    def get_device(self) -> int:
+        """The index of the accelerator, -1 on the CPU."""
+        device = self._meta.device
+        return -1 if device.type == "cpu" else (device.index or 0)
+
+    is_cpu = property(lambda self: self._meta.device.type == "cpu")
+    is_cuda = property(lambda self: self._meta.device.type == "cuda")
+    is_xla = property(lambda self: self._meta.device.type == "xla")
+    is_meta = property(lambda self: self._meta.device.type == "meta")
+    # What tensors of this package never are.
+    is_sparse = is_sparse_csr = is_quantized = is_mkldnn = property(lambda self: False)
+    is_mps = is_xpu = is_mtia = is_ipu = is_hpu = property(lambda self: False)
+    is_vulkan = is_maia = is_nested = property(lambda self: False)
+    output_nr = property(lambda self: engine_output(self))
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a floating point one."""
+        return self._meta.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex."""
+        return self._meta.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        """Whether the dtype can hold negative values."""
+        return self._meta.dtype.is_signed
+
+    def is_conj(self) -> bool:
+        """Whether conjugation is still to be done: never, it is done when asked."""
+        return False
+
+    is_neg = is_conj
+
+    @property
+    def _version(self) -> int:
+        storage = self._storage
+        return self._versions if storage is None else storage.version
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
     # -- reading -----------------------------------------------------------------------
 
     def _host(self) -> np.ndarray:
         """The value as a numpy array (not to be written to)."""
         return host_value(self)
 
+    def _scalar(self) -> Any:
+        """The value of a tensor with one element, for Python's conversions."""
+        if self._meta.shape.numel() != 1:
+            raise ValueError(
+                "only one element tensors can be converted to Python scalars"
+            )
+        return self._host().item()
+
     def item(self) -> Any:
+        """The value of a tensor with one element, as a Python number."""
+        count = self._meta.shape.numel()
+        if count != 1:
+            raise RuntimeError(
+                f"a Tensor with {count} elements cannot be converted to Scalar"
+            )
         return self._host().item()
 
     def tolist(self) -> Any:
-        return self._host().tolist()
+        """The values in nested lists; a number where there is no dimension."""
+        host = self._host()
+        if host.dtype.kind not in "?biufc":
+            host = host.astype(np.float32)  # bfloat16 and its like
+        return host.tolist()
 
-    def __repr__(self) -> str:
-        return f"tensor({self._host()}, grad_fn={self.grad_fn})"
+    def __bool__(self) -> bool:
+        count = self._meta.shape.numel()
+        if count != 1:
+            many = "more than one value" if count else "no values"
+            raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
+        return bool(self._host().item())
+
+    is_nonzero = __bool__
+
+    def __int__(self) -> int:
+        value = self._scalar()
+        if isinstance(value, complex):
+            return int(_real_part(value, "int64_t"))
+        return int(value)
+
+    def __float__(self) -> float:
+        value = self._scalar()
+        if isinstance(value, complex):
+            return float(_real_part(value, "double"))
+        return float(value)
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        meta = self._meta
+        integral = not (meta.dtype.is_floating_point or meta.dtype.is_complex)
+        if meta.shape.numel() != 1 or not integral:
+            raise TypeError(
+                "only integer tensors of a single element can be converted to an index"
+            )
+        return int(self._host().item())
+
+    def __len__(self) -> int:
+        shape = self._meta.shape
+        if not shape:
+            raise TypeError("len() of a 0-d tensor")
+        return shape[0]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    # -- text --------------------------------------------------------------------------
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        return tensor_text(self, tensor_contents)
+
+    def __format__(self, format_spec: str) -> str:
+        meta = self._meta
+        if not meta.shape and type(self) is Tensor and meta.device.type != "meta":
+            return format_scalar(self._host(), format_spec)
+        return object.__format__(self, format_spec)
+
+    def __dir__(self) -> list[str]:
+        names = {*dir(type(self)), *self.__dict__}
+        if not self.is_cuda:
+            names.discard("__cuda_array_interface__")
+        return sorted(names - {"volatile"})
 
     # -- autograd ------------------------------------------------------------------------
 
@@ -97,18 +324,120 @@ class Tensor(TensorBase):
             local.rec.write(self._grad, engine.add[0](self._grad, grad))
 
 
+def _wrapped(name: str, dim: Any, ndim: int) -> int:
+    """A dimension counted from either end, checked."""
+    if not hasattr(dim, "__index__"):
+        raise TypeError(
+            f"{name}(): argument 'dim' (position 1) must be int, not "
+            f"{type_name(type(dim))}"
+        )
+    dim = dim.__index__()
+    if not ndim:
+        raise IndexError(
+            f"Dimension specified as {dim} but tensor has no dimensions"
+        )
+    if not -ndim <= dim < ndim:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-ndim}, "
+            f"{ndim - 1}], but got {dim})"
+        )
+    return dim % ndim
+
+
+def _real_part(value: complex, kind: str) -> float:
+    if value.imag:
+        raise RuntimeError(
+            f"value cannot be converted to type {kind} without overflow"
+        )
+    return value.real
+
+
+def _can_require_grad(dtype: dtypes.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
+
+
+def engine_output(tensor: TensorBase) -> int:
+    """Which result of its node a tensor is."""
+    meta = tensor._meta
+    if meta.leaf:
+        return 0
+    rec = local.rec
+    recording, slot = rec.recording, rec.slot_of(tensor)
+    return node.edge_of(recording, slot)[1]
+
+
+def set_requires_grad(tensor: TensorBase, value: bool) -> None:
+    """Changes a leaf's `requires_grad`; its value stays as it is."""
+    meta = tensor._meta
+    if meta.requires_grad is value:
+        return
+    rec = local.rec
+    changed = meta.replace(requires_grad=value, leaf=True)
+    if tensor._storage is not None:
+        tensor._slot = -1
+    elif tensor._slot >= 0:
+        # The same value in another role: what it was used for so far stays untracked.
+        slot = rec.slot_of(tensor)
+        tensor._slot = rec.identity(slot, changed)
+        if value:
+            rec.recording.entered[tensor._slot] = tensor
+    tensor._meta = changed
+
+
+_addresses: weakref.WeakKeyDictionary[Storage, int] = weakref.WeakKeyDictionary()
+_next_address = [1 << 40]
+
+
+def address_of(storage: Storage) -> int:
+    """A number for a storage's memory, as long as the storage lives: never reused."""
+    if storage.shared is not None:
+        return storage.shared.memory.ctypes.data
+    found = _addresses.get(storage)
+    if found is None:
+        found = _addresses[storage] = _next_address[0]
+        size = storage.meta.numel * storage.meta.dtype.itemsize
+        _next_address[0] += (size // 64 + 1) * 64
+    return found
+
+
+def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
+    """What `repr` gives for a tensor (`torch._tensor_str`)."""
+    meta = tensor._meta
+    plain = type(tensor) is Tensor or type(tensor).__name__ == "Parameter"
+    grad_fn = None
+    if not meta.leaf and meta.requires_grad:
+        try:
+            grad_fn = type(tensor.grad_fn).__name__
+        except RuntimeError:
+            grad_fn = "Invalid"
+    read = contents is None and meta.shape.numel() and meta.device.type != "meta"
+    return format_tensor(
+        tensor._host() if read else meta,
+        dtype=meta.dtype.name,
+        default_dtype=dtypes.get_default_dtype().name,
+        device=str(meta.device),
+        requires_grad=meta.requires_grad,
+        grad_fn=grad_fn,
+        class_prefix="tensor" if plain else type(tensor).__name__,
+        tensor_contents=contents,
+    )
+
+
 def host_value(tensor: TensorBase) -> np.ndarray:
     rec = local.rec
     storage = tensor._storage
-    if storage is None:
-        if tensor._array is None:
-            owner(tensor._slot).flush()
+    if storage is not None and storage.shared is not None:
         rec.raise_failed_checks()
-        return np.asarray(tensor._array)
-    if storage.array is None:
-        owner(storage.slot).flush()
+        window = storage.shared.window(tensor._meta, storage.meta)
+        window.flags.writeable = False
+        return window
+    if storage is None:
+        array = rec.array_of(tensor)
+        rec.raise_failed_checks()
+        return np.asarray(array)
+    base_array = rec.base_array_of(storage)
     rec.raise_failed_checks()
-    base = np.asarray(storage.array)
+    base = np.asarray(base_array)
     meta, root = tensor._meta, storage.meta
     # Memory order of the base: its dimensions by falling stride.
     order = sorted(range(base.ndim), key=lambda d: -root.strides[d])
@@ -122,18 +451,22 @@ def host_value(tensor: TensorBase) -> np.ndarray:
     )
 
 
-def owner(slot: int) -> Any:
-    return record.recorders[slot >> 40]
-
-
-def from_array(array: Any, requires_grad: bool = False, cls: type = Tensor) -> Tensor:
-    """A new leaf that holds an array."""
+def from_array(
+    array: Any,
+    requires_grad: bool = False,
+    cls: type = Tensor,
+    *,
+    device: Any = None,
+    strides: tuple[int, ...] | None = None,
+) -> Tensor:
+    """A new leaf that holds an array, which nobody else may write to."""
     tensor = _new(cls)
     tensor._slot = -1
     tensor._meta = meta_of(
         array.shape,
         dtypes.from_array_dtype(array.dtype),
-        get_default_device(),
+        get_default_device() if device is None else device,
+        strides,
         requires_grad=requires_grad,
     )
     tensor._array = array

@@ -1,0 +1,151 @@
+"""``torch.Generator`` and the generator that random functions use by default.
+
+See https://docs.pytorch.org/docs/2.13/generated/torch.Generator.html.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchshim._core.device import as_device, device, resolve
+from torchshim._core.dtypes import type_name
+from torchshim._core.mt19937 import MT19937
+
+_cpu = device("cpu")
+
+
+class Generator:
+    """A stream of random numbers: on the CPU, PyTorch's own, bit for bit.
+
+    Raises RuntimeError for devices without a generator.
+
+    >>> Generator().manual_seed(3).initial_seed()
+    3
+    """
+
+    __module__ = "torch"
+    __slots__ = ("__dict__", "__weakref__", "_device", "engine")
+
+    # Makes the tensor that `get_state` returns; the facade puts it here.
+    wrap: Any = None
+
+    def __init__(self, device: Any = "cpu") -> None:
+        wanted = as_device(device)
+        if wanted is None:
+            raise TypeError(
+                "Generator(): argument 'device' (position 1) must be torch.device, not "
+                f"{type_name(type(device))}"
+            )
+        if wanted.type == "meta":
+            raise RuntimeError(
+                "Device type META is not supported for torch.Generator() api."
+            )
+        self._device = resolve(wanted)
+        self.engine = MT19937()
+
+    @property
+    def device(self) -> device:
+        """The device that the generator draws for."""
+        return self._device
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Restart the stream from a seed."""
+        self.engine.manual_seed(seed)
+        return self
+
+    def seed(self) -> int:
+        """Restart the stream from a seed of the operating system, and return it."""
+        return self.engine.seed()
+
+    def initial_seed(self) -> int:
+        """The seed that the stream was started from."""
+        return self.engine.initial_seed()
+
+    def get_state(self) -> Any:
+        """The state as a tensor of bytes, in PyTorch's format."""
+        return Generator.wrap(self.engine.get_state())
+
+    def set_state(self, new_state: Any) -> Generator:
+        """Continue from a state that `get_state` gave."""
+        if not hasattr(new_state, "_meta"):
+            raise TypeError(
+                f"expected a torch.ByteTensor, but got {type_name(type(new_state))}"
+            )
+        if new_state.dtype.name != "uint8" or new_state.device.type != "cpu":
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        self.engine.set_state(np.asarray(new_state._host()))
+        return self
+
+    def clone_state(self) -> Generator:
+        """An independent generator at the same place of the stream."""
+        twin = object.__new__(type(self))
+        twin._device = self._device
+        twin.engine = self.engine.clone()
+        return twin
+
+    def __reduce__(self) -> Any:
+        state = self.initial_seed(), None, self.get_state()
+        return _rebuilt, (self._device, *state)
+
+    def __repr__(self) -> str:
+        return f"<torch._C.Generator object at {hex(id(self))}>"
+
+
+def _rebuilt(device: device, seed: int, offset: int | None, state: Any) -> Generator:
+    generator = Generator(device)
+    generator.manual_seed(seed)
+    generator.set_state(state)
+    return generator
+
+
+default_generator = Generator()
+
+
+def engine_of(generator: Any, function: str, where: device) -> MT19937:
+    """The engine to draw from for tensors on `where`, with PyTorch's checks.
+
+    >>> engine_of(None, "rand", device("cpu")) is default_generator.engine
+    True
+    """
+    if generator is None:
+        if where.type == "cpu":
+            return default_generator.engine
+        return _of_device(where).engine
+    if not isinstance(generator, Generator):
+        raise TypeError(
+            f"{function}(): argument 'generator' must be torch.Generator, not "
+            f"{type_name(type(generator))}"
+        )
+    if generator.device.type != where.type:
+        raise RuntimeError(
+            f"Expected a '{where.type}' device type for generator but found "
+            f"'{generator.device.type}'"
+        )
+    return generator.engine
+
+
+_by_device: dict[device, Generator] = {}
+
+
+def _of_device(where: device) -> Generator:
+    # An accelerator's numbers are drawn on the host too, each device from its own
+    # stream with the seed that `manual_seed` set.
+    found = _by_device.get(where)
+    if found is None:
+        found = _by_device[where] = Generator(where)
+        found.manual_seed(default_generator.initial_seed())
+    return found
+
+
+def seed_all(seed: int) -> None:
+    """Restarts every default generator from one seed.
+
+    >>> seed_all(0)
+    >>> default_generator.initial_seed()
+    0
+    """
+    default_generator.manual_seed(seed)
+    for generator in _by_device.values():
+        generator.manual_seed(seed)

@@ -1,0 +1,154 @@
+"""Memory that a storage shares with NumPy: writes on either side are seen by the other.
+
+NumPy writes whenever it likes, so the NumPy array is the truth. What a recording uses is
+a private copy, compared with the array each time the storage enters a recording; a write
+through a tensor is run at once and copied into the array. When nobody but the storage
+holds the array any more, the sharing ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+import jax
+import numpy as np
+
+from torchshim._core.meta import Meta
+
+_memcmp: Any = None
+try:
+    _memcmp = ctypes.CDLL(None).memcmp
+    _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+except (AttributeError, OSError, TypeError):  # a platform without it
+    pass
+
+# Copies up to this size stay NumPy arrays: handing those to a program is quicker than
+# making a JAX array of each.
+SMALL = 4096
+
+
+def frozen(array: np.ndarray) -> Any:
+    """An array that nobody will write to, in the form that programs take best.
+
+    >>> type(frozen(np.zeros(3))).__name__
+    'ndarray'
+    """
+    if array.nbytes <= SMALL:
+        return array
+    with jax.enable_x64(True):
+        return jax.device_put(array, jax.devices("cpu")[0])
+
+
+def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays of one shape and dtype hold the same bits.
+
+    >>> same_bytes(np.float32([np.nan]), np.float32([np.nan]))
+    True
+    """
+    if _memcmp is not None and a.flags.c_contiguous and b.flags.c_contiguous:
+        return _memcmp(a.ctypes.data, b.ctypes.data, a.nbytes) == 0
+    bits = f"u{a.itemsize}" if a.itemsize <= 8 else None
+    if bits is None:
+        return a.tobytes() == b.tobytes()
+    return bool(np.array_equal(a.view(bits), b.view(bits)))
+
+
+class Window:
+    """Part of an array's memory, seen with strides of its own."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(
+        self,
+        owner: np.ndarray,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        offset: int,
+    ) -> None:
+        self.owner = owner
+        size = owner.itemsize
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": owner.dtype.str,
+            "data": (owner.ctypes.data + offset * size, False),
+            "shape": tuple(shape),
+            "strides": tuple(s * size for s in strides),
+        }
+
+
+class Shared:
+    """The NumPy side of a storage; `memory` has the shape of the storage's base."""
+
+    __slots__ = ("copy", "memory")
+
+    def __init__(self, memory: np.ndarray) -> None:
+        self.memory = memory
+        # What the memory held when it was last looked at.
+        self.copy: np.ndarray | None = None
+
+    def window(self, meta: Meta, root: Meta) -> np.ndarray:
+        """The elements of a tensor on this storage, writable, without a copy."""
+        memory = self.memory
+        if meta.shape == root.shape and meta.strides == root.strides:
+            if meta.offset == root.offset:
+                return memory.view()
+        if 0 in meta.shape:
+            return np.empty(meta.shape, memory.dtype)
+        held = Window(memory, meta.shape, meta.strides, meta.offset - root.offset)
+        return np.asarray(held)
+
+    def piece(self, meta: Meta, root: Meta) -> Any:
+        """A private copy of the elements of a tensor on this storage."""
+        return frozen(np.array(self.window(meta, root), order="C"))
+
+    def exclusive(self) -> bool:
+        """Whether nobody else holds the memory, so that nobody can write to it."""
+        memory: Any = self.memory
+        # This attribute, the local name and the call's argument.
+        known = 3
+        while True:
+            if sys.getrefcount(memory) > known:
+                return False
+            base = memory.base
+            if base is None:
+                return True
+            if not isinstance(base, np.ndarray):
+                return False
+            # The array above, the local name and the call's argument.
+            memory = base
+            del base
+
+    def refresh(self, storage: Any) -> None:
+        """Brings the storage's value up to date before a recording uses it."""
+        memory = self.memory
+        if self.copy is not None and storage.array is not None:
+            fresh = same_bytes(memory, self.copy)
+        else:
+            fresh = False
+        if not fresh:
+            # The recording keeps what entered it before; what comes now is new.
+            self.copy = np.array(memory, order="C")
+            storage.array = frozen(self.copy)
+            storage.slot = -1
+            storage.tracked = False
+        del memory
+        if self.exclusive():
+            storage.shared = None
+
+    def store(self, storage: Any) -> None:
+        """Copies the value that a tensor's write left into the memory."""
+        if not self.memory.flags.writeable:
+            # PyTorch warns when the tensor is made, and writes.
+            where = Window(
+                self.memory,
+                self.memory.shape,
+                tuple(s // self.memory.itemsize for s in self.memory.strides),
+                0,
+            )
+            target = np.asarray(where)
+        else:
+            target = self.memory
+        np.copyto(target, np.asarray(storage.array))
+        self.copy = None
