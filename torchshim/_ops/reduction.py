@@ -1,19 +1,470 @@
-"""Sums and other reductions."""
+"""Sums, products, extremes and truth over dimensions."""
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 
+from torchshim._core import dtypes
+from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Array, op
+from torchshim._core.promotion import (
+    DEFAULT,
+    INT_TO_FLOAT,
+    MEAN,
+    check_mean,
+    reduce_dtype,
+)
+from torchshim._ops._reducing import (
+    ALL,
+    Dims,
+    accumulated,
+    axes_of,
+    cast,
+    check_differentiable,
+    check_not_empty,
+    count,
+    dense,
+    first,
+    is_complex,
+    is_exact,
+    isnan,
+    not_implemented,
+    one_axis,
+    pick,
+    scalar_name,
+    squeezed,
+    wide,
+    with_slope,
+)
+from torchshim._ops.view_geometry import wrap_dim
 
 
-@op(grad_fn="SumBackward0", saves=())
-def sum(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
-    """The sum of elements."""
-    return jnp.sum(input, axis=dim, keepdims=keepdim)
+def _numbered(name: str, whole: int = 0):
+    """Names a node by whether a dimension was given."""
+
+    def node(input: object, dim: object = ALL, *rest: object) -> str:
+        return f"{name}Backward{whole if dim is ALL else 1 - whole}"
+
+    return node
 
 
-@op(grad_fn="TanhBackward0", saves=("result",))
-def tanh(input: Array) -> Array:
-    """tanh."""
-    return jnp.tanh(input)
+def _asked(input, dim, keepdim, dtype) -> None:  # type: ignore[no-untyped-def]
+    check_differentiable(input, dtype)
+
+
+# -- sums and products -----------------------------------------------------------------
+
+
+@op(grad_fn=_numbered("Sum"), saves=(), typecheck=_asked)
+def sum(
+    input: Array,
+    dim: Dims = ALL,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+) -> Array:
+    """The sum of the elements, over some dimensions or all."""
+    axes = axes_of(dim, input.ndim)
+    x = accumulated(input, dtype)
+    if x.dtype == jnp.bool_:
+        return jnp.any(x, axis=axes, keepdims=keepdim)
+    w = wide(x)
+    return jnp.sum(w, axis=axes, keepdims=keepdim, dtype=w.dtype).astype(x.dtype)
+
+
+@op(grad_fn=_numbered("Mean"), saves=())
+def mean(
+    input: Array,
+    dim: Dims = ALL,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+) -> Array:
+    """The mean of the elements, over some dimensions or all."""
+    given = dtypes.from_array_dtype(input.dtype)
+    result = reduce_dtype(MEAN, given, dtype, "mean").np
+    axes = axes_of(dim, input.ndim)
+    x = wide(cast(input, dtype))
+    total = jnp.sum(x, axis=axes, keepdims=keepdim)
+    return (total / count(input, axes)).astype(result)
+
+
+@op(grad_fn=_numbered("Prod"), saves=("input", "result"), typecheck=_asked)
+def prod(
+    input: Array,
+    dim: int = ALL,  # type: ignore[assignment]
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+) -> Array:
+    """The product of the elements, along one dimension or of all."""
+    axes = axes_of(dim, input.ndim)
+    x = accumulated(input, dtype)
+    if x.dtype == jnp.bool_:
+        return jnp.all(x, axis=axes, keepdims=keepdim)
+    w = wide(x)
+    return jnp.prod(w, axis=axes, keepdims=keepdim, dtype=w.dtype).astype(x.dtype)
+
+
+@op(grad_fn="NansumBackward0", saves=("input",), typecheck=_asked)
+def nansum(
+    input: Array,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+) -> Array:
+    """The sum of the elements that are not NaN."""
+    if is_complex(input):
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    axes = axes_of(dim, input.ndim)
+    x = accumulated(input, dtype)
+    w = wide(x)
+    kept = w if is_exact(w) else jnp.where(jnp.isnan(w), 0, w)
+    if w.dtype == jnp.bool_:
+        return jnp.any(w, axis=axes, keepdims=keepdim)
+    return jnp.sum(kept, axis=axes, keepdims=keepdim, dtype=w.dtype).astype(x.dtype)
+
+
+@op(grad_fn="DivBackward0", saves=("input",))
+def nanmean(
+    input: Array,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+) -> Array:
+    """The mean of the elements that are not NaN."""
+    if is_exact(input):
+        raise RuntimeError(
+            "nanmean(): expected input to have floating point or complex dtype but "
+            f"got {scalar_name(input)}"
+        )
+    if is_complex(input):
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    axes = axes_of(dim, input.ndim)
+    x = cast(input, dtype)
+    w = wide(x)
+    there = ~jnp.isnan(w)
+    total = jnp.sum(jnp.where(there, w, 0), axis=axes, keepdims=keepdim)
+    number = jnp.sum(there, axis=axes, keepdims=keepdim, dtype=w.dtype)
+    return (total / number).astype(x.dtype)
+
+
+@op(grad_fn="TraceBackward0", saves=(), out=False)
+def trace(input: Array) -> Array:
+    """The sum of a matrix's diagonal."""
+    if input.ndim != 2:
+        raise RuntimeError(
+            f"trace: expected a matrix, but got tensor with dim {input.ndim}"
+        )
+    if input.dtype == jnp.bool_ or (input.dtype.itemsize < 4 and not is_exact(input)):
+        raise not_implemented("trace", input)
+    kind = jnp.int64 if is_exact(input) else input.dtype
+    return jnp.sum(jnp.diagonal(input), dtype=kind)
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn="LogsumexpBackward0",
+    saves=("input", "result"),
+    layout=dense,
+    namespaces=("torch", "special"),
+)
+def logsumexp(input: Array, dim: Dims, keepdim: bool = False) -> Array:
+    """The logarithm of the sum of exponentials, without overflow."""
+    if dim == () and input.ndim:
+        raise RuntimeError(
+            "output with shape [] doesn't match the broadcast shape "
+            f"{[1] * input.ndim}"
+        )
+    axes = axes_of(dim, input.ndim)
+    if not count(input, axes):
+        shape = jnp.sum(input, axis=axes, keepdims=keepdim)
+        return jnp.full_like(shape, -jnp.inf)
+
+    def value(x: Array) -> Array:
+        top = jnp.max(x.real, axis=axes, keepdims=True)
+        top = jnp.where(jnp.isfinite(top), top, 0)
+        total = jnp.sum(jnp.exp(x - top), axis=axes, keepdims=True)
+        return jnp.log(total) + top
+
+    out = with_slope(input, axes, value, lambda x, out: jnp.exp(x - out))
+    return squeezed(out, axes, keepdim)
+
+
+# -- extremes ----------------------------------------------------------------------------
+
+
+def _whole(name: str, input: Array, largest: bool) -> Array:
+    """The extreme of all elements; equal ones share the gradient, NaNs among them."""
+    check_not_empty(name, input, (), False)
+    if is_complex(input):
+        raise not_implemented(f"{name}_all", input)
+    reduce = jnp.max if largest else jnp.min
+    if is_exact(input):
+        return reduce(input)
+    axes = tuple(range(input.ndim))
+
+    def slope(x: Array, out: Array) -> Array:
+        hit = (x == out) | (jnp.isnan(x) & jnp.isnan(out))
+        return hit / jnp.sum(hit, dtype=wide(x).dtype).astype(x.dtype)
+
+    out = with_slope(input, axes, lambda x: reduce(x, axis=axes, keepdims=True), slope)
+    return squeezed(out, axes, False)
+
+
+def _along(
+    name: str, input: Array, dim: int, keepdim: bool, largest: bool
+) -> tuple[Array, Array]:
+    """The extremes along a dimension and where they stand first."""
+    if is_complex(input):
+        raise RuntimeError(f"{name}(): does not support complex input")
+    x, axis = one_axis(input, dim)
+    check_not_empty(name, input, (axis,), True)
+    index = _first_extreme(x, axis, largest)
+    axes = (axis,)
+    drop = not keepdim or not input.ndim
+    return (
+        squeezed(pick(x, index, axis), axes, not drop),
+        squeezed(index, axes, not drop),
+    )
+
+
+def _first_extreme(x: Array, axis: int, largest: bool) -> Array:
+    reduce = jnp.max if largest else jnp.min
+    hit = x == reduce(x, axis=axis, keepdims=True)
+    return first(hit | isnan(x), axis)
+
+
+@op(name="max.whole", public="max", overload=True, grad_fn="MaxBackward1",
+    saves=("input", "result"))
+def max_whole(input: Array) -> Array:
+    """The largest element."""
+    return _whole("max", input, True)
+
+
+@op(name="min.whole", public="min", overload=True, grad_fn="MinBackward1",
+    saves=("input", "result"))
+def min_whole(input: Array) -> Array:
+    """The smallest element."""
+    return _whole("min", input, False)
+
+
+@op(name="max.dim", public="max", overload=True, grad_fn="MaxBackward0",
+    saves=("result",), named_result=("values", "indices"), out=True)
+def max_dim(
+    input: Array, dim: int, keepdim: bool = False
+) -> tuple[Array, Array]:
+    """The largest elements along a dimension, and their positions."""
+    return _along("max", input, dim, keepdim, True)
+
+
+@op(name="min.dim", public="min", overload=True, grad_fn="MinBackward0",
+    saves=("result",), named_result=("values", "indices"), out=True)
+def min_dim(
+    input: Array, dim: int, keepdim: bool = False
+) -> tuple[Array, Array]:
+    """The smallest elements along a dimension, and their positions."""
+    return _along("min", input, dim, keepdim, False)
+
+
+@op(name="max.other", public="max", overload=True, promote=DEFAULT,
+    grad_fn="MaximumBackward0")
+def max_other(input: Array, other: Array) -> Array:
+    """The larger of two elements; as `maximum`."""
+    from torchshim._ops.arithmetic import maximum
+
+    return maximum(input, other)
+
+
+@op(name="min.other", public="min", overload=True, promote=DEFAULT,
+    grad_fn="MinimumBackward0")
+def min_other(input: Array, other: Array) -> Array:
+    """The smaller of two elements; as `minimum`."""
+    from torchshim._ops.arithmetic import minimum
+
+    return minimum(input, other)
+
+
+def _extremes(name: str, input: Array, dim: Dims, keepdim: bool) -> Array:
+    axes = axes_of(dim, input.ndim)
+    check_not_empty(name, input, axes, dim is not None and dim != ())
+    if is_complex(input):
+        raise not_implemented(f"{name[1:]}_values_cpu", input)
+    # JAX, as PyTorch, divides the gradient among equal elements.
+    reduce = jnp.max if name == "amax" else jnp.min
+    return reduce(input, axis=axes, keepdims=keepdim)
+
+
+@op(grad_fn="AmaxBackward0", saves=("input", "result"))
+def amax(input: Array, dim: Dims = (), keepdim: bool = False) -> Array:
+    """The largest element, over some dimensions or all."""
+    return _extremes("amax", input, dim, keepdim)
+
+
+@op(grad_fn="AminBackward0", saves=("input", "result"))
+def amin(input: Array, dim: Dims = (), keepdim: bool = False) -> Array:
+    """The smallest element, over some dimensions or all."""
+    return _extremes("amin", input, dim, keepdim)
+
+
+@op(grad_fn="AminmaxBackward0", saves=("input", "result"),
+    named_result=("min", "max"), out=True)
+def aminmax(
+    input: Array, *, dim: int | None = None, keepdim: bool = False
+) -> tuple[Array, Array]:
+    """The smallest and the largest element."""
+    axes = axes_of(dim, input.ndim)
+    if not input.size:
+        if dim is None:
+            raise RuntimeError(
+                "aminmax(): cannot compute aminmax over an empty dimension as the "
+                "operation has no identity."
+            )
+        if not input.shape[axes[0]]:
+            raise IndexError(
+                f"aminmax: Expected reduction dim {axes[0]} to have non-zero size."
+            )
+    if is_complex(input):
+        raise not_implemented("aminmax_cpu" if dim is not None or input.ndim
+                              else "aminmax_all_cpu", input)
+    return (
+        jnp.min(input, axis=axes, keepdims=keepdim),
+        jnp.max(input, axis=axes, keepdims=keepdim),
+    )
+
+
+def _position(
+    name: str, input: Array, dim: int | None, keepdim: bool, largest: bool
+) -> Array:
+    if input.dtype == jnp.bool_ or is_complex(input):
+        kind = "bool" if input.dtype == jnp.bool_ else "complex"
+        raise RuntimeError(f"{name}(): does not support {kind} input")
+    if dim is None:
+        if not input.size:
+            raise IndexError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() "
+                "== 0."
+            )
+        index = _first_extreme(input.reshape(-1), 0, largest)
+        return index.reshape((1,) * input.ndim if keepdim else ())
+    x, axis = one_axis(input, dim)
+    check_not_empty(name, input, (axis,), True)
+    index = _first_extreme(x, axis, largest)
+    return squeezed(index, (axis,), keepdim and bool(input.ndim))
+
+
+@op(differentiable=False, saves=())
+def argmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """The position of the largest element: the first, of equal ones."""
+    return _position("argmax", input, dim, keepdim, True)
+
+
+@op(differentiable=False, saves=())
+def argmin(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """The position of the smallest element: the first, of equal ones."""
+    return _position("argmin", input, dim, keepdim, False)
+
+
+# -- truth ---------------------------------------------------------------------------------
+
+
+def _truth(input: Array, dim: Dims, keepdim: bool, every: bool) -> Array:
+    reduce = jnp.all if every else jnp.any
+    axes = () if dim == () else axes_of(dim, input.ndim)
+    true = input if input.dtype == jnp.bool_ else input != 0
+    out = reduce(true, axis=axes, keepdims=keepdim) if axes else true
+    # PyTorch keeps uint8, the truth values of old.
+    return out.astype(jnp.uint8) if input.dtype == jnp.uint8 else out
+
+
+@op(differentiable=False, saves=())
+def all(input: Array, dim: Dims = None, keepdim: bool = False) -> Array:
+    """Whether every element is true (not zero)."""
+    return _truth(input, dim, keepdim, True)
+
+
+@op(differentiable=False, saves=())
+def any(input: Array, dim: Dims = None, keepdim: bool = False) -> Array:
+    """Whether some element is true (not zero)."""
+    return _truth(input, dim, keepdim, False)
+
+
+@op(differentiable=False, saves=(), out=False)
+def count_nonzero(input: Array, dim: Dims = None) -> Array:
+    """How many elements are not zero."""
+    axes = axes_of(dim, input.ndim)
+    return jnp.sum(input != 0, axis=axes, dtype=jnp.int64)
+
+
+# -- softmax -----------------------------------------------------------------------------
+
+
+def _softmax_input(
+    name: str, input: Array, dim: int, dtype: DType | None
+) -> tuple[Array, int]:
+    axis = wrap_dim(dim, input.ndim)
+    x = cast(input, dtype)
+    if is_exact(x) or is_complex(x):
+        last = "_lastdim" if input.ndim and axis == input.ndim - 1 else ""
+        raise not_implemented(f"{name}{last}_kernel_impl", x)
+    return x, axis
+
+
+@op(
+    grad_fn="SoftmaxBackward0",
+    saves=("result",),
+    namespaces=("torch", "special"),
+)
+def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
+    """Exponentials along a dimension, divided by their sum."""
+    x, axis = _softmax_input("softmax", input, dim, dtype)
+    w = wide(x)
+    return _softmax(w, axis if w.ndim else None).astype(x.dtype)
+
+
+@op(
+    grad_fn="LogSoftmaxBackward0",
+    saves=("result",),
+    namespaces=("torch", "special"),
+)
+def log_softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
+    """The logarithm of `softmax`, without loss of small values."""
+    x, axis = _softmax_input("log_softmax", input, dim, dtype)
+    w = wide(x)
+    return _log_softmax(w, axis if w.ndim else None).astype(x.dtype)
+
+
+def _shifted(x: Array, axis: int | None) -> Array:
+    return x - jnp.max(x, axis=axis, keepdims=True, initial=-jnp.inf)
+
+
+# The derivatives in terms of the results: fewer exponentials in backward.
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _softmax(x: Array, axis: int | None) -> Array:
+    e = jnp.exp(_shifted(x, axis))
+    return e / jnp.sum(e, axis=axis, keepdims=True)
+
+
+@_softmax.defjvp
+def _softmax_derivative(axis: Any, primals: Any, tangents: Any) -> Any:
+    y, (t,) = _softmax(*primals, axis), tangents
+    yt = y * t
+    return y, yt - y * jnp.sum(yt, axis=axis, keepdims=True)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _log_softmax(x: Array, axis: int | None) -> Array:
+    d = _shifted(x, axis)
+    return d - jnp.log(jnp.sum(jnp.exp(d), axis=axis, keepdims=True))
+
+
+@_log_softmax.defjvp
+def _log_softmax_derivative(axis: Any, primals: Any, tangents: Any) -> Any:
+    y, (t,) = _log_softmax(*primals, axis), tangents
+    return y, t - jnp.sum(jnp.exp(y) * t, axis=axis, keepdims=True)

@@ -1,0 +1,213 @@
+"""Vector norms, and `norm`, which picks among them."""
+
+from __future__ import annotations
+
+import math
+
+import jax.numpy as jnp
+
+from torchshim._core import dtypes
+from torchshim._core.dtypes import dtype as DType
+from torchshim._core.op import Array, op
+from torchshim._ops._reducing import (
+    Dims,
+    axes_of,
+    cast,
+    is_complex,
+    is_exact,
+    scalar_name,
+    squeezed,
+    wide,
+    with_slope,
+)
+from torchshim._ops.view_geometry import wrap_dim
+
+
+@op(
+    namespaces=("linalg",),
+    method=False,
+    grad_fn="LinalgVectorNormBackward0",
+    saves=("input", "result"),
+)
+def vector_norm(
+    x: Array,
+    ord: float = 2,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+) -> Array:
+    """The `ord`-norm of the elements, over some dimensions or all."""
+    if isinstance(ord, str):
+        raise TypeError(
+            "linalg_vector_norm(): argument 'ord' (position 2) must be Number, not str"
+        )
+    return _vector_norm(x, ord, dim, keepdim, dtype)
+
+
+def _vector_norm(
+    x: Array, ord: float, dim: Dims, keepdim: bool, dtype: DType | None
+) -> Array:
+    _check_dtypes(x, dtype)
+    ord = float(ord)
+    axes = axes_of(dim, x.ndim)
+    if (ord < 0 or ord == math.inf) and x.ndim:
+        _check_identity(x, ord, dim, axes)
+    x = cast(x, dtype)
+    w = wide(x)
+    if not x.size:
+        out = jnp.sum(jnp.abs(w), axis=axes, keepdims=True)
+    else:
+        out = _norm(w, ord, axes)
+    return squeezed(out, axes, keepdim).astype(x.real.dtype)
+
+
+def _check_dtypes(x: Array, dtype: DType | None) -> None:
+    name = "linalg.vector_norm"
+    if is_exact(x):
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got "
+            f"{scalar_name(x)}"
+        )
+    if dtype is None:
+        return
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(
+            f"{name}: dtype should be floating point or complex, but got "
+            f"{dtype.scalar_name}"
+        )
+    if dtype.is_complex != is_complex(x):
+        kind = "complex" if is_complex(x) else "real"
+        raise RuntimeError(
+            f"{name}: dtype should be {kind} for {kind} inputs, but got "
+            f"{dtype.scalar_name}"
+        )
+    given = dtypes.from_array_dtype(x.dtype)
+    if dtype.itemsize < given.itemsize:
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({given.scalar_name}) should be "
+            f"convertible without narrowing to the specified dtype "
+            f"({dtype.scalar_name})"
+        )
+
+
+def _check_identity(x: Array, ord: float, dim: Dims, axes: tuple[int, ...]) -> None:
+    text = f"{ord:g}"
+    if dim is None or dim == ():
+        if not x.size:
+            raise RuntimeError(
+                f"linalg.vector_norm cannot compute the {text} norm on an empty tensor "
+                "because the operation does not have an identity"
+            )
+        return
+    for axis in axes:
+        if not x.shape[axis]:
+            raise RuntimeError(
+                f"linalg.vector_norm cannot compute the {text} norm on the dimension "
+                f"{axis}because this dimension is empty and the operation does not "
+                "have an identity"
+            )
+
+
+def _norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
+    """The norm with kept dimensions, and PyTorch's gradient: 0 where it has a kink."""
+
+    def total(values: Array) -> Array:
+        return jnp.sum(values, axis=axes, keepdims=True)
+
+    def squares(x: Array) -> Array:
+        return x.real**2 + x.imag**2 if is_complex(x) else x * x
+
+    def value(x: Array) -> Array:
+        if p == 2:
+            return jnp.sqrt(total(squares(x)))
+        size = jnp.abs(x)
+        if p == 0:
+            return total((x != 0).astype(size.dtype))
+        if p == 1:
+            return total(size)
+        if p == math.inf:
+            return jnp.max(size, axis=axes, keepdims=True)
+        if p == -math.inf:
+            return jnp.min(size, axis=axes, keepdims=True)
+        return total(size**p) ** (1 / p)
+
+    def slope(x: Array, out: Array) -> Array:
+        if p == 0:
+            return jnp.zeros_like(x)
+        if p == 1:
+            return sign(x)
+        zero = out == 0
+        if p == 2:
+            return jnp.where(zero, 0, x / jnp.where(zero, 1, out))
+        size = magnitude(x)
+        if math.isinf(p):
+            hit = (size == out) | (jnp.isnan(size) & jnp.isnan(out))
+            return sign(x) * (hit / total(hit.astype(out.dtype)))
+        kink = size == 0
+        size = jnp.where(kink, 1, size)
+        powers = jnp.where(kink, 0, size ** (p - 1))
+        if p < 1:
+            # Where the norm is 0 no element is left to have a slope.
+            return sign(x) * powers * jnp.where(zero, 1, out) ** (1 - p)
+        return jnp.where(
+            zero, 0, sign(x) * powers / jnp.where(zero, 1, out) ** (p - 1)
+        )
+
+    def magnitude(x: Array) -> Array:
+        if not is_complex(x):
+            return jnp.abs(x)
+        zero = x == 0
+        return jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, squares(x))))
+
+    def sign(x: Array) -> Array:
+        if not is_complex(x):
+            return jnp.where(jnp.isnan(x), 0, jnp.sign(x))
+        zero = x == 0
+        return jnp.where(zero, 0, x / jnp.where(zero, 1, magnitude(x)))
+
+    return with_slope(x, axes, value, slope)
+
+
+def _norm_node(input: object, p: object = "fro", *rest: object) -> str:
+    return "SumBackward1" if p == "nuc" else "LinalgVectorNormBackward0"
+
+
+@op(grad_fn=_norm_node, saves=("input", "result"))
+def norm(
+    input: Array,
+    p: float | str | None = "fro",
+    dim: Dims = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+) -> Array:
+    """A vector norm of the elements, or the nuclear norm of matrices."""
+    if not isinstance(p, str):
+        return _vector_norm(input, 2 if p is None else p, dim, keepdim, dtype)
+    if p == "fro" and (not isinstance(dim, tuple) or len(dim) <= 2):
+        return _vector_norm(input, 2, dim, keepdim, dtype)
+    dims = tuple(range(input.ndim)) if dim is None else dim
+    return _nuclear(input, p, dims if isinstance(dims, tuple) else (dims,), keepdim, dtype)
+
+
+def _nuclear(
+    input: Array, p: str, dims: tuple[int, ...], keepdim: bool, dtype: DType | None
+) -> Array:
+    name = "linalg.matrix_norm"
+    if input.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    if p not in ("fro", "nuc"):
+        raise RuntimeError(f"{name}: Order {p} not supported.")
+    if len(dims) != 2:
+        raise RuntimeError(
+            f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dims))}"
+        )
+    a, b = (wrap_dim(d, input.ndim) for d in dims)
+    if a == b:
+        raise RuntimeError(f"{name}: dims must be different. Got ({a}, {b})")
+    x = cast(input, dtype)
+    matrix = jnp.moveaxis(wide(x), (a, b), (-2, -1))
+    out = jnp.sum(jnp.linalg.svd(matrix, compute_uv=False), axis=-1)
+    if keepdim:
+        out = jnp.expand_dims(out, (min(a, b), max(a, b)))
+    return out.astype(x.real.dtype)

@@ -1,0 +1,234 @@
+"""Running sums, products and extremes; differences and integrals of samples."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from torchshim._core import dtypes
+from torchshim._core.dtypes import dtype as DType
+from torchshim._core.op import Array, Scalar, op
+from torchshim._core.promotion import INT_TO_FLOAT, promote
+from torchshim._ops._reducing import (
+    accumulated,
+    check_differentiable,
+    dense,
+    is_complex,
+    is_exact,
+    isnan,
+    not_implemented,
+    one_axis,
+    positions,
+    take,
+    wide,
+)
+from torchshim._ops.view_geometry import wrap_dim
+
+
+def _asked(input, dim, dtype) -> None:  # type: ignore[no-untyped-def]
+    check_differentiable(input, dtype)
+
+
+@op(grad_fn="CumsumBackward0", saves=(), inplace=True, typecheck=_asked)
+def cumsum(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
+    """The sum of each element and those before it along a dimension."""
+    x, axis = one_axis(accumulated(input, dtype), dim)
+    w = x.astype(jnp.int32) if x.dtype == jnp.bool_ else wide(x)
+    out = jnp.cumsum(w, axis=axis, dtype=w.dtype)
+    return out.astype(x.dtype).reshape(input.shape)
+
+
+@op(
+    grad_fn="CumprodBackward0",
+    saves=("input", "result"),
+    inplace=True,
+    typecheck=_asked,
+)
+def cumprod(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
+    """The product of each element and those before it along a dimension."""
+    x, axis = one_axis(accumulated(input, dtype), dim)
+    w = x.astype(jnp.int32) if x.dtype == jnp.bool_ else wide(x)
+    out = jnp.cumprod(w, axis=axis, dtype=w.dtype)
+    return out.astype(x.dtype).reshape(input.shape)
+
+
+@op(grad_fn="LogcumsumexpBackward0", saves=("input", "result"))
+def logcumsumexp(input: Array, dim: int) -> Array:
+    """The logarithm of the running sum of exponentials, without overflow."""
+    x, axis = one_axis(input, dim)
+    if is_exact(x):
+        raise not_implemented("logcumsumexp_out_cpu", x)
+    out = jax.lax.cumlogsumexp(wide(x), axis=axis)
+    return out.astype(x.dtype).reshape(input.shape)
+
+
+def _running(
+    name: str, input: Array, dim: int, largest: bool
+) -> tuple[Array, Array]:
+    x, axis = one_axis(input, dim)
+    if is_complex(x):
+        raise not_implemented(f"{name}_cpu", x)
+    key = x.astype(jnp.uint8) if x.dtype == jnp.bool_ else jax.lax.stop_gradient(x)
+    if x.shape[axis]:
+        run = (jax.lax.cummax if largest else jax.lax.cummin)(key, axis=axis)
+        # The last of equal elements; after a NaN, NaNs only.
+        hit = (key == run) | isnan(key)
+        index = jax.lax.cummax(jnp.where(hit, positions(x, axis), 0), axis=axis)
+    else:
+        index = jnp.zeros(x.shape, jnp.int64)
+    values = take(x, index, axis)
+    shape = input.shape
+    return values.reshape(shape), index.astype(jnp.int64).reshape(shape)
+
+
+@op(grad_fn="CummaxBackward0", saves=("input", "result"),
+    named_result=("values", "indices"), out=True)
+def cummax(input: Array, dim: int) -> tuple[Array, Array]:
+    """The largest element so far along a dimension, and its position."""
+    return _running("cummax", input, dim, True)
+
+
+@op(grad_fn="CumminBackward0", saves=("input", "result"),
+    named_result=("values", "indices"), out=True)
+def cummin(input: Array, dim: int) -> tuple[Array, Array]:
+    """The smallest element so far along a dimension, and its position."""
+    return _running("cummin", input, dim, False)
+
+
+# -- differences and integrals -----------------------------------------------------------
+
+
+def _diff_node(input: object, n: int = 1, *rest: object) -> str:
+    return "SubBackward0" if n else "CopyBackwards"
+
+
+@op(grad_fn=_diff_node, saves=())
+def diff(
+    input: Array,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Array | None = None,
+    append: Array | None = None,
+) -> Array:
+    """The `n`-th differences of neighbours along a dimension."""
+    if not input.ndim:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    axis = wrap_dim(dim, input.ndim)
+    for other in (prepend, append):
+        if other is not None:
+            _check_attached(input, other, axis)
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    parts = [p for p in (prepend, input, append) if p is not None]
+    if n and len(parts) > 1:
+        kind = dtypes.from_array_dtype(parts[0].dtype)
+        for part in parts[1:]:
+            kind = promote(kind, dtypes.from_array_dtype(part.dtype))
+        x = jnp.concatenate([p.astype(kind.np) for p in parts], axis=axis)
+    else:
+        x = input
+    for _ in range(min(n, x.shape[axis])):
+        after = jax.lax.slice_in_dim(x, 1, None, axis=axis)
+        before = jax.lax.slice_in_dim(x, 0, -1, axis=axis)
+        x = after ^ before if x.dtype == jnp.bool_ else after - before
+    return x
+
+
+def _check_attached(input: Array, other: Array, axis: int) -> None:
+    if other.ndim != input.ndim:
+        raise RuntimeError(
+            "diff expects prepend or append to be the same dimension as input"
+        )
+    for d, (a, b) in enumerate(zip(input.shape, other.shape, strict=True)):
+        if d != axis and a != b:
+            raise RuntimeError(
+                "diff expects the shape of tensor to prepend or append to match that "
+                f"of input except along the differencing dimension; input.size({d}) = "
+                f"{a}, but got tensor.size({d}) = {b}"
+            )
+
+
+def _steps(name: str, y: Array, x: Array | None, dim: int) -> tuple[Array | None, int]:
+    """The distances between the points that `y` was sampled at, and the axis."""
+    if not y.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    axis = wrap_dim(dim, y.ndim)
+    if x is None:
+        return None, axis
+    if x.ndim == 1:
+        if x.shape[0] != y.shape[axis]:
+            raise RuntimeError(
+                f"{name}: There must be one `x` value for each sample point"
+            )
+        x = x.reshape([x.shape[0] if d == axis else 1 for d in range(y.ndim)])
+    elif x.ndim < y.ndim:
+        x = x.reshape((1,) * (y.ndim - x.ndim) + x.shape)
+    return _right(x, axis) - _left(x, axis), axis
+
+
+def _left(x: Array, axis: int) -> Array:
+    return jax.lax.slice_in_dim(x, 0, max(x.shape[axis] - 1, 0), axis=axis)
+
+
+def _right(x: Array, axis: int) -> Array:
+    return jax.lax.slice_in_dim(x, min(1, x.shape[axis]), None, axis=axis)
+
+
+def _check_steps(y: Array, steps: Array) -> None:
+    shape, other = y.shape, steps.shape
+    for k in range(1, min(len(shape), len(other)) + 1):
+        a, b = shape[-k], other[-k]
+        if a != b and 1 not in (a, b):
+            raise RuntimeError(
+                f"The size of tensor a ({a}) must match the size of tensor b ({b}) at "
+                f"non-singleton dimension {max(len(shape), len(other)) - k}"
+            )
+
+
+def _trapezoid_node(y: object, x: object = None, *rest: object) -> str:
+    return "MulBackward1" if x is None else "DivBackward1"
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn=_trapezoid_node,
+    layout=dense,
+    method=False,
+    out=False,
+    aliases=("trapz",),
+)
+def trapezoid(
+    y: Array, x: Array | None = None, *, dx: Scalar = 1, dim: int = -1
+) -> Array:
+    """The integral of samples by the trapezoidal rule."""
+    steps, axis = _steps("trapezoid", y, x, dim)
+    if not y.shape[axis]:
+        return jnp.sum(y, axis=axis)
+    pairs = _left(y, axis) + _right(y, axis)
+    if steps is None:
+        return jnp.sum(pairs, axis=axis) * (dx / 2)
+    _check_steps(pairs, steps)
+    return jnp.sum(pairs * steps, axis=axis) / 2
+
+
+def _cumulative_node(y: object, x: object = None, *rest: object) -> str:
+    return "CumsumBackward0" if x is None else "DivBackward1"
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn=_cumulative_node,
+    layout=dense,
+    method=False,
+    out=False,
+)
+def cumulative_trapezoid(
+    y: Array, x: Array | None = None, *, dx: Scalar = 1, dim: int = -1
+) -> Array:
+    """The running integral of samples by the trapezoidal rule."""
+    steps, axis = _steps("cumulative_trapezoid", y, x, dim)
+    pairs = _left(y, axis) + _right(y, axis)
+    if steps is None:
+        return jnp.cumsum(pairs * (dx / 2), axis=axis)
+    _check_steps(pairs, steps)
+    return jnp.cumsum(pairs * steps, axis=axis) / 2

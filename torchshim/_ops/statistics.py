@@ -1,0 +1,600 @@
+"""Variances, order statistics, histograms and covariances."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from torchshim._core.checks import Check
+from torchshim._core.op import Array, op
+from torchshim._ops._reducing import (
+    Dims,
+    axes_of,
+    check_not_empty,
+    count,
+    first,
+    is_complex,
+    is_exact,
+    is_float,
+    isnan,
+    not_implemented,
+    one_axis,
+    pick,
+    positions,
+    ratio,
+    sqrt,
+    squeezed,
+    take,
+    wide,
+    with_slope,
+)
+from torchshim._ops.sorting import order
+
+# -- variance ----------------------------------------------------------------------------
+
+
+def _moments(
+    name: str, input: Array, dim: Dims, lost: float, keepdim: bool
+) -> tuple[Array, Array]:
+    """The variance (or its root) and the mean, with `lost` degrees of freedom."""
+    if is_exact(input):
+        which = f"{name} only" if name.endswith("_mean") else "std and var only"
+        raise RuntimeError(f"{which} support floating point and complex dtypes")
+    axes = axes_of(dim, input.ndim)
+    w = wide(input)
+    number = count(w, axes)
+    free = number - lost
+
+    def mean(x: Array) -> Array:
+        return jnp.sum(x, axis=axes, keepdims=True) / number
+
+    def value(x: Array) -> Array:
+        d = x - mean(x)
+        squares = d.real**2 + d.imag**2 if is_complex(d) else d * d
+        return jnp.sum(squares, axis=axes, keepdims=True) / max(free, 0)
+
+    def slope(x: Array, out: Array) -> Array:
+        d = x - mean(x)
+        if (dim is None or not x.ndim) and free <= 0:
+            return jnp.where(d == 0, jnp.nan, jnp.inf).astype(d.dtype)
+        return d * ratio(2, free)
+
+    variance = with_slope(w, axes, value, slope)
+    if name.startswith("std"):
+        variance = sqrt(variance)
+    kind = input.real.dtype
+    return (
+        squeezed(variance, axes, keepdim).astype(kind),
+        squeezed(mean(w), axes, keepdim).astype(input.dtype),
+    )
+
+
+def _degrees(unbiased: bool, correction: float | None) -> float:
+    return int(unbiased) if correction is None else correction
+
+
+def _warn(name: str, input: Any, dim: Dims, lost: float) -> None:
+    axes = axes_of(dim, len(input.shape))
+    number = math.prod(input.shape[a] for a in axes)
+    inexact = input.dtype.is_floating_point or input.dtype.is_complex
+    if inexact and number - lost <= 0:
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly "
+            "less than the reduction factor (input numel divided by output numel).",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _warns(name: str) -> Any:
+    def check(
+        input: Any, dim: Dims, unbiased: bool, keepdim: bool, correction: float | None
+    ) -> None:
+        _warn(name, input, dim, _degrees(unbiased, correction))
+
+    return check
+
+
+def _warns_whole(name: str) -> Any:
+    return lambda input, unbiased: _warn(name, input, None, int(unbiased))
+
+
+@op(
+    name="var.whole",
+    public="var",
+    overload=True,
+    grad_fn="VarBackward0",
+    saves=("input",),
+    typecheck=_warns_whole("var"),
+)
+def var_whole(input: Array, unbiased: bool) -> Array:
+    """The variance of all elements."""
+    return _moments("var", input, None, int(unbiased), False)[0]
+
+
+@op(
+    name="var.dim",
+    public="var",
+    overload=True,
+    grad_fn="VarBackward0",
+    saves=("input",),
+    typecheck=_warns("var"),
+)
+def var(
+    input: Array,
+    dim: Dims = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Array:
+    """The variance, over some dimensions or all."""
+    lost = _degrees(unbiased, correction)
+    return _moments("var", input, dim, lost, keepdim)[0]
+
+
+@op(
+    name="std.whole",
+    public="std",
+    overload=True,
+    grad_fn="StdBackward0",
+    saves=("input", "result"),
+    typecheck=_warns_whole("std"),
+)
+def std_whole(input: Array, unbiased: bool) -> Array:
+    """The standard deviation of all elements."""
+    return _moments("std", input, None, int(unbiased), False)[0]
+
+
+@op(
+    name="std.dim",
+    public="std",
+    overload=True,
+    grad_fn="StdBackward0",
+    saves=("input", "result"),
+    typecheck=_warns("std"),
+)
+def std(
+    input: Array,
+    dim: Dims = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Array:
+    """The standard deviation, over some dimensions or all."""
+    lost = _degrees(unbiased, correction)
+    return _moments("std", input, dim, lost, keepdim)[0]
+
+
+@op(
+    name="var_mean.whole",
+    public="var_mean",
+    overload=True,
+    grad_fn="VarMeanBackward0",
+    saves=("input",),
+    method=False,
+    out=False,
+    typecheck=_warns_whole("var_mean"),
+)
+def var_mean_whole(input: Array, unbiased: bool) -> tuple[Array, Array]:
+    """The variance and the mean of all elements."""
+    return _moments("var_mean", input, None, int(unbiased), False)
+
+
+@op(
+    name="var_mean.dim",
+    public="var_mean",
+    overload=True,
+    grad_fn="VarMeanBackward0",
+    saves=("input",),
+    method=False,
+    out=False,
+    typecheck=_warns("var_mean"),
+)
+def var_mean(
+    input: Array,
+    dim: Dims = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Array, Array]:
+    """The variance and the mean, over some dimensions or all."""
+    lost = _degrees(unbiased, correction)
+    return _moments("var_mean", input, dim, lost, keepdim)
+
+
+@op(
+    name="std_mean.whole",
+    public="std_mean",
+    overload=True,
+    grad_fn="StdMeanBackward0",
+    saves=("input", "result"),
+    method=False,
+    out=False,
+    typecheck=_warns_whole("std_mean"),
+)
+def std_mean_whole(input: Array, unbiased: bool) -> tuple[Array, Array]:
+    """The standard deviation and the mean of all elements."""
+    return _moments("std_mean", input, None, int(unbiased), False)
+
+
+@op(
+    name="std_mean.dim",
+    public="std_mean",
+    overload=True,
+    grad_fn="StdMeanBackward0",
+    saves=("input", "result"),
+    method=False,
+    out=False,
+    typecheck=_warns("std_mean"),
+)
+def std_mean(
+    input: Array,
+    dim: Dims = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Array, Array]:
+    """The standard deviation and the mean, over some dimensions or all."""
+    lost = _degrees(unbiased, correction)
+    return _moments("std_mean", input, dim, lost, keepdim)
+
+
+# -- order statistics --------------------------------------------------------------------
+
+
+def _median_position(x: Array, axis: int, skip_nan: bool) -> Array:
+    """Where the lower median stands, dimension kept."""
+    size = x.shape[axis]
+    nan = isnan(x)
+    if skip_nan:
+        number = jnp.sum(~nan, axis=axis, keepdims=True, dtype=jnp.int64)
+        rank: Any = jnp.maximum(number - 1, 0) // 2
+    else:
+        rank = jnp.full((1,) * x.ndim, (size - 1) // 2)
+    ordered = order(x, axis)
+    shape = [1 if a == axis else n for a, n in enumerate(x.shape)]
+    index = take(ordered, jnp.broadcast_to(rank, shape), axis)
+    if skip_nan or is_exact(x):
+        return index
+    has_nan = jnp.any(nan, axis=axis, keepdims=True)
+    return jnp.where(has_nan, first(nan, axis), index)
+
+
+def _median(input: Array, skip_nan: bool) -> Array:
+    """The median of all elements; equal ones share the gradient."""
+    _check_sortable("median_cpu", input)
+    if not input.size:
+        empty = jnp.nan if is_float(input) else jnp.iinfo(input.dtype).min
+        return jnp.full((), empty, input.dtype)
+    flat = input.reshape(-1)
+
+    def value(x: Array) -> Array:
+        return take(x, _median_position(x, 0, skip_nan), 0)
+
+    def slope(x: Array, out: Array) -> Array:
+        hit = (x == out) | (jnp.isnan(x) & jnp.isnan(out))
+        return hit / jnp.sum(hit, dtype=wide(x).dtype).astype(x.dtype)
+
+    if is_exact(flat):
+        return value(flat).reshape(())
+    return with_slope(flat, (0,), value, slope).reshape(())
+
+
+def _check_sortable(kernel: str, input: Array) -> None:
+    if input.dtype == jnp.bool_ or is_complex(input):
+        raise not_implemented(kernel, input)
+
+
+def _chosen(
+    x: Array, index: Array, axis: int, keepdim: bool
+) -> tuple[Array, Array]:
+    """Values and indices of one element along an axis."""
+    return (
+        squeezed(pick(x, index, axis), (axis,), keepdim),
+        squeezed(index.astype(jnp.int64), (axis,), keepdim),
+    )
+
+
+def _median_along(
+    name: str, input: Array, dim: int, keepdim: bool
+) -> tuple[Array, Array]:
+    x, axis = one_axis(input, dim)
+    check_not_empty(name, x, (axis,), True)
+    _check_sortable("median_out", input)
+    index = _median_position(x, axis, name == "nanmedian")
+    return _chosen(x, index, axis, keepdim and bool(input.ndim))
+
+
+@op(
+    name="median.whole",
+    public="median",
+    overload=True,
+    grad_fn="MedianBackward0",
+    saves=("input", "result"),
+    out=False,
+)
+def median_whole(input: Array) -> Array:
+    """The median of all elements: the lower, of two."""
+    return _median(input, False)
+
+
+@op(
+    name="median.dim",
+    public="median",
+    overload=True,
+    grad_fn="MedianBackward1",
+    saves=("result",),
+    named_result=("values", "indices"),
+    out=True,
+)
+def median_dim(
+    input: Array, dim: int, keepdim: bool = False
+) -> tuple[Array, Array]:
+    """The medians along a dimension, and their positions."""
+    return _median_along("median", input, dim, keepdim)
+
+
+@op(
+    name="nanmedian.whole",
+    public="nanmedian",
+    overload=True,
+    grad_fn="NanmedianBackward0",
+    saves=("input", "result"),
+    out=False,
+)
+def nanmedian_whole(input: Array) -> Array:
+    """The median of all elements, NaNs left out: the lower, of two."""
+    return _median(input, True)
+
+
+@op(
+    name="nanmedian.dim",
+    public="nanmedian",
+    overload=True,
+    grad_fn="NanmedianBackward1",
+    saves=("result",),
+    named_result=("values", "indices"),
+    out=True,
+)
+def nanmedian_dim(
+    input: Array, dim: int, keepdim: bool = False
+) -> tuple[Array, Array]:
+    """The medians along a dimension, NaNs left out, and their positions."""
+    return _median_along("nanmedian", input, dim, keepdim)
+
+
+@op(
+    grad_fn="KthvalueBackward0",
+    saves=("result",),
+    named_result=("values", "indices"),
+    out=True,
+)
+def kthvalue(
+    input: Array, k: int, dim: int = -1, keepdim: bool = False
+) -> tuple[Array, Array]:
+    """The `k`-th smallest elements along a dimension, and their positions."""
+    x, axis = one_axis(input, dim)
+    check_not_empty("kthvalue", x, (axis,), True)
+    if not 1 <= k <= x.shape[axis]:
+        raise RuntimeError(
+            f"kthvalue(): selected number k out of range for dimension {axis}"
+        )
+    _check_sortable("kthvalue_cpu", input)
+    index = jax.lax.slice_in_dim(order(x, axis), k - 1, k, axis=axis)
+    return _chosen(x, index, axis, keepdim and bool(input.ndim))
+
+
+@op(
+    grad_fn="ModeBackward0",
+    saves=("result",),
+    named_result=("values", "indices"),
+    out=True,
+)
+def mode(
+    input: Array, dim: int = -1, keepdim: bool = False
+) -> tuple[Array, Array]:
+    """The most frequent elements along a dimension, the smallest of equals; and where
+    they stand last."""
+    x, axis = one_axis(input, dim)
+    check_not_empty("mode", x, (axis,), True)
+    if is_complex(x):
+        raise not_implemented("mode_cpu", x)
+    if not x.size:
+        shape = [1 if a == axis else n for a, n in enumerate(x.shape)]
+        index = jnp.zeros(shape, jnp.int64)
+        return _chosen(x, index, axis, keepdim)
+    ordered = order(x, axis)
+    s = take(jax.lax.stop_gradient(x), ordered, axis)
+    at = positions(s, axis)
+    before = jnp.roll(s, 1, axis)
+    starts = jax.lax.cummax(jnp.where((s != before) | (at == 0), at, 0), axis=axis)
+    length = at - starts
+    longest = first(length == jnp.max(length, axis=axis, keepdims=True), axis)
+    return _chosen(x, take(ordered, longest, axis), axis, keepdim and bool(input.ndim))
+
+
+_INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _check_quantile(name: str, input: Array, interpolation: str) -> None:
+    if not input.size:
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    if input.dtype not in (jnp.float32, jnp.float64):
+        raise RuntimeError(
+            f"{name}() input tensor must be either float or double dtype"
+        )
+    if interpolation not in _INTERPOLATIONS:
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or "
+            f"nearest, but got {interpolation}"
+        )
+
+
+def _quantile(
+    name: str,
+    input: Array,
+    q: Any,
+    dim: int | None,
+    keepdim: bool,
+    interpolation: str,
+) -> Array:
+    skip_nan = name == "nanquantile"
+    if dim is None:
+        x, axis = input.reshape(-1), 0
+    else:
+        x, axis = one_axis(input, dim)
+        x = jnp.moveaxis(x, axis, -1)
+    ordered = take(x, order(x, x.ndim - 1), x.ndim - 1)
+    nan = jnp.isnan(jax.lax.stop_gradient(x))
+    q = jnp.asarray(q, x.dtype)
+    number = jnp.sum(~nan, axis=-1, keepdims=True, dtype=x.dtype)
+    if skip_nan:
+        rank = q.reshape(-1) * jnp.maximum(number - 1, 0)
+    else:
+        rank = jnp.broadcast_to(
+            q.reshape(-1) * (x.shape[-1] - 1), (*x.shape[:-1], q.size)
+        )
+        # A NaN anywhere is found at the end of the ordered elements.
+        rank = jnp.where(number < x.shape[-1], x.shape[-1] - 1, rank)
+    low, high = jnp.floor(rank), jnp.ceil(rank)
+    if interpolation == "lower":
+        rank = low
+    elif interpolation == "higher":
+        rank = high
+    elif interpolation == "nearest":
+        rank = jnp.round(rank)
+    below = jnp.floor(rank).astype(jnp.int64)
+    out = take(ordered, below, x.ndim - 1)
+    if interpolation in ("linear", "midpoint"):
+        above = jnp.ceil(rank).astype(jnp.int64)
+        weight = 0.5 if interpolation == "midpoint" else rank - low
+        upper = take(ordered, above, x.ndim - 1)
+        out = jnp.where(below == above, out, out + weight * (upper - out))
+    out = jnp.moveaxis(out, -1, 0)
+    if keepdim and input.ndim:
+        if dim is None:
+            out = out.reshape((q.size,) + (1,) * input.ndim)
+        else:
+            out = jnp.expand_dims(out, axis + 1)
+    elif dim is not None and not input.ndim:
+        out = out.reshape((q.size,))
+    return out if q.ndim else out[0]
+
+
+def _quantile_checks(name: str) -> Any:
+    def checks(input: Array, q: Array, *rest: Any) -> list[Check]:
+        bad = ~((q >= 0) & (q <= 1))
+        text = f"{name}() q values must be in the range [0, 1]"
+        return [Check(bad.any(), RuntimeError, text)]
+
+    return checks
+
+
+def _check_q(name: str, input: Array, q: Array) -> None:
+    if q.ndim > 1:
+        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+    if q.dtype != input.dtype:
+        raise RuntimeError(
+            f"{name}() q tensor must be same dtype as the input tensor"
+        )
+
+
+def _check_q_number(name: str, q: float) -> None:
+    if not 0 <= q <= 1:
+        raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
+
+
+@op(
+    name="quantile.scalar",
+    public="quantile",
+    overload=True,
+    grad_fn="SqueezeBackward4",
+    saves=("input",),
+)
+def quantile_scalar(
+    input: Array,
+    q: float,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Array:
+    """The `q`-th quantile along a dimension or of all elements."""
+    _check_q_number("quantile", q)
+    _check_quantile("quantile", input, interpolation)
+    return _quantile("quantile", input, q, dim, keepdim, interpolation)
+
+
+@op(
+    name="quantile.tensor",
+    public="quantile",
+    overload=True,
+    grad_fn="SqueezeBackward4",
+    saves=("input", "q"),
+    checks=_quantile_checks("quantile"),
+)
+def quantile_tensor(
+    input: Array,
+    q: Array,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Array:
+    """The `q`-th quantiles along a dimension or of all elements."""
+    _check_quantile("quantile", input, interpolation)
+    _check_q("quantile", input, q)
+    return _quantile("quantile", input, q, dim, keepdim, interpolation)
+
+
+@op(
+    name="nanquantile.scalar",
+    public="nanquantile",
+    overload=True,
+    grad_fn="SqueezeBackward4",
+    saves=("input",),
+)
+def nanquantile_scalar(
+    input: Array,
+    q: float,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Array:
+    """The `q`-th quantile along a dimension or of all elements, NaNs left out."""
+    _check_q_number("nanquantile", q)
+    _check_quantile("nanquantile", input, interpolation)
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation)
+
+
+@op(
+    name="nanquantile.tensor",
+    public="nanquantile",
+    overload=True,
+    grad_fn="SqueezeBackward4",
+    saves=("input", "q"),
+    checks=_quantile_checks("nanquantile"),
+)
+def nanquantile_tensor(
+    input: Array,
+    q: Array,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Array:
+    """The `q`-th quantiles along a dimension or of all elements, NaNs left out."""
+    _check_quantile("nanquantile", input, interpolation)
+    _check_q("nanquantile", input, q)
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation)
+
+
