@@ -1,0 +1,400 @@
+"""Operators that pick or replace elements by integer tensors and masks.
+
+An index out of range cannot be seen while recording; `checks=` reports it at the next
+read, with PyTorch's text.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.checks import Check
+from torchshim._core.meta import contiguous_strides
+from torchshim._core.op import Array, Indices, Operand, OptArrays, op
+from torchshim._ops.view_geometry import Ints, index_node
+from torchshim._ops.views import piece_shape, write_piece
+
+IN_BOUNDS = "promise_in_bounds"
+
+
+def outside(
+    index: Any,
+    low: int,
+    high: int,
+    text: str,
+    error: type[Exception] = IndexError,
+) -> list[Check]:
+    """The check that an integer array lies in [low, high); `{value}` in the text."""
+    if index is None or index.size == 0:
+        return []
+    flat = index.reshape(-1)
+    bad = (flat < low) | (flat >= high)
+    return [Check(bad.any(), error, text, flat[jnp.argmax(bad)])]
+
+
+def bounds_text(dim: int, size: int) -> str:
+    return f"index {{value}} is out of bounds for dimension {dim} with size {size}"
+
+
+def from_end(index: Array, size: int) -> Array:
+    """Negative indices made positive."""
+    return jnp.where(index < 0, index + size, index)
+
+
+def is_integer(index: Any) -> bool:
+    """Whether the dtype is one that most operators index by."""
+    return index.dtype in (np.int32, np.int64)
+
+
+def scalar_name(value: Any) -> str:
+    """A dtype in PyTorch's texts: Float, Long."""
+    return dtypes.from_array_dtype(value.dtype).tensor_name[6:-6]
+
+
+def dense_layout(shape: Ints, pairs: Any) -> Ints:
+    """Strides of the first operand where it is dense, as `clone` keeps them."""
+    size, strides = pairs[0]
+    order = sorted(range(len(size)), key=lambda d: (-strides[d], d))
+    dense = contiguous_strides([size[d] for d in order])
+    if all(size[d] == 1 or strides[d] == s for d, s in zip(order, dense, strict=True)):
+        return strides
+    return contiguous_strides(shape)
+
+
+# -- several index tensors ---------------------------------------------------------
+
+
+def advanced_shape(shape: Ints, indices: Any) -> Ints:
+    """The shape of `input[indices]`; errors as PyTorch's."""
+    used = [i for i in indices if i is not None]
+    if len(indices) > len(shape):
+        raise IndexError(
+            f"too many indices for tensor of dimension {len(shape)} "
+            f"(got {len(indices)})"
+        )
+    try:
+        common = np.broadcast_shapes(*(tuple(i.shape) for i in used))
+    except ValueError:
+        shapes = ", ".join(str(list(i.shape)) for i in used)
+        raise IndexError(
+            "shape mismatch: indexing tensors could not be broadcast together with "
+            f"shapes {shapes}"
+        ) from None
+    places = [d for d, i in enumerate(indices) if i is not None]
+    rest = [n for d, n in enumerate(shape) if d not in places]
+    adjacent = bool(places) and places[-1] - places[0] == len(places) - 1
+    at = places[0] if adjacent else 0
+    return (*rest[:at], *common, *rest[at:])
+
+
+def _index_tuple(input: Array, indices: OptArrays) -> tuple[Any, ...]:
+    advanced_shape(input.shape, indices)
+    return tuple(
+        slice(None) if i is None else from_end(i, input.shape[d])
+        for d, i in enumerate(indices)
+    )
+
+
+def _index_checks(input: Array, indices: OptArrays, *rest: Any) -> list[Check]:
+    found: list[Check] = []
+    for d, index in enumerate(indices):
+        n = input.shape[d]
+        found += outside(index, -n, n, bounds_text(d, n))
+    return found
+
+
+@op(
+    grad_fn="IndexBackward0",
+    saves=("indices",),
+    differentiable=("input",),
+    checks=_index_checks,
+    method=False,
+    namespaces=(),
+)
+def index_tensors(input: Array, indices: OptArrays) -> Array:
+    """`input[indices]` for integer tensors, None for a whole dimension."""
+    where = _index_tuple(input, indices)
+    shape = advanced_shape(input.shape, indices)
+    if 0 in input.shape or 0 in shape:
+        return jnp.zeros(shape, input.dtype) + 0 * input.sum().astype(input.dtype)
+    return input.at[where].get(mode=IN_BOUNDS)
+
+
+def written(input: Array, values: Array, where: tuple[Any, ...]) -> Array:
+    """`input[where] = values` with PyTorch's gradient."""
+    taken = tuple(not isinstance(w, slice) for w in where)
+    return _put(input, values, taken, *(w for w in where if not isinstance(w, slice)))
+
+
+def _spots(taken: tuple[bool, ...], arrays: Any) -> tuple[Any, ...]:
+    given = iter(arrays)
+    return tuple(next(given) if t else slice(None) for t in taken)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _put(input: Array, values: Array, taken: tuple[bool, ...], *arrays: Array) -> Array:
+    return input.at[_spots(taken, arrays)].set(values, mode=IN_BOUNDS)
+
+
+# Where an index occurs twice PyTorch gives the gradient to every value written there,
+# JAX to the last one alone.
+@_put.defjvp
+def _put_jvp(taken: tuple[bool, ...], primals: Any, tangents: Any) -> Any:
+    input, values, *arrays = primals
+    d_input, d_values, *_ = tangents
+    at = _spots(taken, arrays)
+    kept = d_input.at[at].set(0, mode=IN_BOUNDS)
+    return _put(input, values, taken, *arrays), kept.at[at].add(
+        d_values, mode=IN_BOUNDS
+    )
+
+
+@op(
+    grad_fn="IndexPutBackward0",
+    saves=("indices",),
+    differentiable=("input", "values"),
+    checks=_index_checks,
+    layout=dense_layout,
+    inplace=True,
+    method=False,
+    namespaces=(),
+)
+def put_tensors(
+    input: Array, indices: OptArrays, values: Array, accumulate: bool = False
+) -> Array:
+    """The input with `input[indices]` replaced by (or added to) `values`."""
+    where = _index_tuple(input, indices)
+    shape = advanced_shape(input.shape, indices)
+    if input.dtype != values.dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{scalar_name(input)} for the destination and {scalar_name(values)} for "
+            "the source."
+        )
+    _check_values(values.shape, shape)
+    if 0 in shape or 0 in input.shape:
+        return input
+    values = jnp.broadcast_to(values, shape)
+    if accumulate:
+        return input.at[where].add(values, mode=IN_BOUNDS)
+    return written(input, values, where)
+
+
+def _check_values(have: Ints, want: Ints) -> None:
+    try:
+        fits = np.broadcast_shapes(tuple(have), tuple(want)) == tuple(want)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(have)} cannot be broadcast to "
+            f"indexing result of shape {list(want)}"
+        )
+
+
+# -- masks -------------------------------------------------------------------------
+
+
+def _mask_shapes(input: Any, mask: Any, values: Any, at: int) -> tuple[Ints, Ints, int]:
+    """(sizes before, sizes after the mask's dimensions, values along the mask)."""
+    end = at + len(mask.shape)
+    before, after = tuple(input.shape[:at]), tuple(input.shape[end:])
+    place = len(values.shape) - len(after) - 1
+    count = values.shape[place] if place >= 0 else 1
+    return before, after, count
+
+
+def _mask_checks(
+    input: Array, mask: Array, values: Array, at: int, accumulate: bool = False
+) -> list[Check]:
+    before, after, count = _mask_shapes(input, mask, values, at)
+    if count == 1:
+        return []
+    found = mask.sum()
+    shape = [*map(str, before), "{value}", *map(str, after)]
+    return [
+        Check(
+            found != count,
+            RuntimeError,
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be "
+            f"broadcast to indexing result of shape [{', '.join(shape)}]",
+            found,
+        )
+    ]
+
+
+@op(
+    grad_fn="IndexPutBackward0",
+    saves=("mask",),
+    differentiable=("input", "values"),
+    checks=_mask_checks,
+    layout=dense_layout,
+    inplace=True,
+    method=False,
+    namespaces=(),
+)
+def put_mask(
+    input: Array, mask: Array, values: Array, at: int, accumulate: bool = False
+) -> Array:
+    """`input[..., mask, ...] = values` without reading the mask.
+
+    `at`: the dimension of the input where the mask's dimensions begin. `values`
+    broadcasts to the sizes before, one value for each True, the sizes after.
+    """
+    before, after, count = _mask_shapes(input, mask, values, at)
+    if input.dtype != values.dtype:
+        if values.size != 1:
+            raise RuntimeError(
+                "Index put requires the source and destination dtypes match, got "
+                f"{scalar_name(input)} for the destination and {scalar_name(values)} "
+                "for the source."
+            )
+        values = values.astype(input.dtype)
+    _check_values(values.shape, (*before, count, *after))
+    values = jnp.broadcast_to(values, (*before, count, *after))
+    n = mask.size
+    if count == 1:
+        spread = jnp.broadcast_to(values, (*before, n, *after))
+    elif count:
+        order = jnp.clip(jnp.cumsum(mask.reshape(-1)) - 1, 0, count - 1)
+        spread = jnp.take(values, order, axis=len(before), mode="clip")
+    else:
+        return input
+    spread = spread.reshape(input.shape)
+    chosen = mask.reshape(mask.shape + (1,) * len(after))
+    return jnp.where(chosen, input + spread if accumulate else spread, input)
+
+
+def _check_mask(mask: Any, text: str) -> None:
+    if mask.dtype != np.bool_:
+        raise RuntimeError(text)
+
+
+def broadcast_pair(a: Ints, b: Ints) -> Ints:
+    """The broadcast shape of two; PyTorch's error where there is none."""
+    ndim = max(len(a), len(b))
+    left, right = (1,) * (ndim - len(a)) + tuple(a), (1,) * (ndim - len(b)) + tuple(b)
+    for d in reversed(range(ndim)):
+        if left[d] != right[d] and 1 not in (left[d], right[d]):
+            raise RuntimeError(
+                f"The size of tensor a ({left[d]}) must match the size of tensor b "
+                f"({right[d]}) at non-singleton dimension {d}"
+            )
+    return tuple(r if m == 1 else m for m, r in zip(left, right, strict=True))
+
+
+def scalar_for(value: Any, dtype: Any, complex_text: str | None = None) -> Array:
+    """A number as a 0-dim array of a tensor's dtype; refuses complex to real."""
+    if isinstance(value, complex) and not jnp.issubdtype(dtype, jnp.complexfloating):
+        name = dtypes.from_array_dtype(dtype)
+        raise RuntimeError(
+            complex_text
+            or f"value cannot be converted to type {name.cpp_name} without overflow"
+        )
+    if isinstance(value, jax.Array):
+        return value.astype(dtype)
+    return jnp.asarray(value).astype(dtype)
+
+
+def _fill_node(input: Any, mask: Any, value: Any) -> str:
+    return f"MaskedFillBackward{int(hasattr(value, 'shape'))}"
+
+
+@op(
+    grad_fn=_fill_node,
+    saves=("mask",),
+    differentiable=("input", "value"),
+    layout="preserve",
+    inplace=True,
+    out=False,
+)
+def masked_fill(input: Array, mask: Array, value: Operand) -> Array:
+    """The input with `value` wherever the mask is True."""
+    names = {np.dtype(np.uint8): "unsigned char"}
+    kind = dtypes.from_array_dtype(mask.dtype)
+    _check_mask(
+        mask,
+        "masked_fill_ only supports boolean masks, but got mask with dtype "
+        + names.get(np.dtype(mask.dtype), kind.cpp_name),
+    )
+    if getattr(value, "ndim", 0):
+        raise RuntimeError(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor "
+            f"with {value.ndim} dimension(s)."
+        )
+    shape = broadcast_pair(mask.shape, input.shape)
+    filled = jnp.broadcast_to(scalar_for(value, input.dtype), shape)
+    return jnp.where(mask, filled, input)
+
+
+def _masked_scatter_checks(input: Array, mask: Array, source: Array) -> list[Check]:
+    shape = broadcast_pair(mask.shape, input.shape)
+    wanted = mask.sum() * (math.prod(shape) // max(mask.size, 1))
+    text = "Number of elements of source < number of ones in mask"
+    return [Check(wanted > source.size, RuntimeError, text)]
+
+
+@op(
+    grad_fn="MaskedScatterBackward0",
+    saves=("mask",),
+    differentiable=("input", "source"),
+    checks=_masked_scatter_checks,
+    layout="preserve",
+    inplace=True,
+    out=False,
+)
+def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
+    """The input with elements of `source`, in order, wherever the mask is True."""
+    if mask.dtype != np.bool_:
+        raise RuntimeError(
+            "masked_scatter_ only supports boolean masks, but got mask with dtype "
+            f"{scalar_name(mask)}"
+        )
+    if input.dtype != source.dtype:
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes but got"
+            f"{scalar_name(input)} and {scalar_name(source)}"
+        )
+    shape = broadcast_pair(mask.shape, input.shape)
+    whole = jnp.broadcast_to(mask, shape)
+    target = jnp.broadcast_to(input, shape)
+    if not source.size:
+        return target
+    order = jnp.cumsum(whole.reshape(-1)) - 1
+    taken = (
+        source.reshape(-1).at[jnp.clip(order, 0, source.size - 1)].get(mode=IN_BOUNDS)
+    )
+    return jnp.where(whole, taken.reshape(shape), target)
+
+
+# -- basic indexing, written to ----------------------------------------------------
+
+
+def _piece_node(input: Any, value: Any, starts: Any, plan: Any) -> str:
+    whole = index_node(plan) == "AliasBackward0"
+    return "CopyBackwards" if whole else "CopySlices"
+
+
+@op(
+    grad_fn=_piece_node,
+    saves=(),
+    differentiable=("input", "value"),
+    layout=dense_layout,
+    inplace=True,
+    method=False,
+    namespaces=(),
+)
+def put_piece(input: Array, value: Operand, starts: Indices, plan: Any) -> Array:
+    """The input with a piece (see `basic_index`) replaced by a value, broadcast."""
+    shape = piece_shape(input.shape, plan)
+    new = scalar_for(value, input.dtype)
+    while new.ndim and new.shape[0] == 1 and new.ndim > len(shape):
+        new = new[0]
+    return write_piece(input, jnp.broadcast_to(new, shape), starts, plan)

@@ -1,0 +1,406 @@
+"""`gather` and the scatter family: one index for every element."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torchshim._core.checks import Check
+from torchshim._core.op import Array, Operand, op
+from torchshim._ops.indexing import (
+    IN_BOUNDS,
+    bounds_text,
+    dense_layout,
+    is_integer,
+    outside,
+    scalar_for,
+    scalar_name,
+    written,
+)
+from torchshim._ops.view_geometry import Ints, wrap_dim
+
+
+def _places(index: Array, dim: int) -> tuple[Any, ...]:
+    """Index arrays that address every element of `index` in the other tensor."""
+    return tuple(
+        index if d == dim else lax.broadcasted_iota(index.dtype, index.shape, d)
+        for d in range(index.ndim)
+    )
+
+
+def _line(value: Array) -> Array:
+    """0-dim tensors take part as vectors of one element."""
+    return value.reshape(1) if not value.ndim else value
+
+
+def _range_checks(input: Array, dim: int, index: Array, *rest: Any) -> list[Check]:
+    dim = wrap_dim(dim, input.ndim)
+    n = input.shape[dim] if input.ndim else 1
+    return outside(index, 0, n, bounds_text(dim, n), RuntimeError)
+
+
+def _check_gather(input: Array, dim: int, index: Array) -> int:
+    dim = wrap_dim(dim, input.ndim)
+    if not is_integer(index):
+        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
+    if index.size == 0:
+        return dim
+    if max(index.ndim, 1) != max(input.ndim, 1):
+        raise RuntimeError(
+            "Index tensor must have the same number of dimensions as input tensor"
+        )
+    for d in range(input.ndim):
+        if d != dim and _line(index).shape[d] > input.shape[d]:
+            raise RuntimeError(
+                f"Size does not match at dimension {d} expected index "
+                f"{list(index.shape)} to be no larger than self {list(input.shape)} "
+                f"apart from dimension {dim}"
+            )
+    return dim
+
+
+@op(
+    grad_fn="GatherBackward0",
+    saves=("index",),
+    differentiable=("input",),
+    checks=_range_checks,
+)
+def gather(input: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Array:
+    """For every index the element there along a dimension."""
+    dim = _check_gather(input, dim, index)
+    if sparse_grad:
+        raise NotImplementedError("gather(): sparse_grad=True")
+    if index.size == 0:
+        return jnp.zeros(index.shape, input.dtype)
+    source, where = _line(input), _places(_line(index), dim)
+    return source.at[where].get(mode=IN_BOUNDS).reshape(index.shape)
+
+
+def _check_scatter(
+    input: Array, dim: int, index: Array, src: Any, name: str = "scatter()"
+) -> int:
+    dim = wrap_dim(dim, input.ndim)
+    if not is_integer(index):
+        raise RuntimeError(f"{name}: Expected dtype int32/int64 for index")
+    is_tensor = hasattr(src, "ndim")
+    if is_tensor and src.dtype != input.dtype:
+        raise RuntimeError(f"{name}: Expected self.dtype to be equal to src.dtype")
+    if index.size == 0:
+        return dim
+    for other, what in ((input, "self"), (src if is_tensor else input, "src")):
+        if max(index.ndim, 1) != max(other.ndim, 1):
+            raise RuntimeError(
+                f"Index tensor must have the same number of dimensions as {what} tensor"
+            )
+    rows = _line(index).shape
+    small = all(d == dim or n <= _line(input).shape[d] for d, n in enumerate(rows))
+    if is_tensor:
+        fits = all(n <= _line(src).shape[d] for d, n in enumerate(rows))
+        if not (small and fits):
+            raise RuntimeError(
+                f"Expected index {list(index.shape)} to be no larger than self "
+                f"{list(input.shape)} apart from dimension {dim} and to be no larger "
+                f"size than src {list(src.shape)}"
+            )
+    elif not small:
+        raise RuntimeError(
+            f"Expected index {list(index.shape)} to be no larger than self "
+            f"{list(input.shape)} apart from dimension {dim}"
+        )
+    return dim
+
+
+def _taken(src: Any, index: Array, dtype: Any) -> Array:
+    """The part of `src` that is scattered, in the index's shape."""
+    shape = _line(index).shape
+    if not getattr(src, "ndim", 0):
+        return jnp.broadcast_to(scalar_for(src, dtype), shape)
+    return lax.slice(src, (0,) * src.ndim, shape)
+
+
+def _scatter_node(input: Any, dim: int, index: Any, src: Any, *rest: Any) -> str:
+    if rest and rest[0] is not None:
+        return "torch::autograd::NotImplemented"
+    return f"ScatterBackward{int(not hasattr(src, 'shape'))}"
+
+
+def scattered(input: Array, dim: int, index: Array, src: Any) -> Array:
+    if index.size == 0:
+        return input
+    target, where = _line(input), _places(_line(index), dim)
+    values = _taken(src, index, input.dtype)
+    return written(target, values, where).reshape(input.shape)
+
+
+@op(
+    name="scatter_set",
+    public="scatter",
+    grad_fn=_scatter_node,
+    saves=("index",),
+    differentiable=("input", "src"),
+    checks=_range_checks,
+    layout=dense_layout,
+    inplace=True,
+    method=False,
+    namespaces=(),
+)
+def scatter_set(input: Array, dim: int, index: Array, src: Operand) -> Array:
+    """The input with values written where the indices say along a dimension."""
+    dim = _check_scatter(input, dim, index, src)
+    return scattered(input, dim, index, src)
+
+
+@op(
+    name="scatter_old_reduce",
+    public="scatter",
+    grad_fn=lambda *args: "torch::autograd::NotImplemented",
+    saves=(),
+    differentiable=("input", "src"),
+    checks=_range_checks,
+    layout=dense_layout,
+    inplace=True,
+    method=False,
+    namespaces=(),
+)
+def scatter_old_reduce(
+    input: Array, dim: int, index: Array, src: Operand, reduce: str
+) -> Array:
+    """`scatter` with `reduce="add"` or `"multiply"`, which has no gradient."""
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    dim = _check_scatter(input, dim, index, src)
+    if index.size == 0:
+        return input
+    target, where = _line(input), _places(_line(index), dim)
+    values = _taken(src, index, input.dtype)
+    at = target.at[where]
+    out = at.add(values) if reduce == "add" else at.multiply(values)
+    return _no_gradient(out.reshape(input.shape))
+
+
+@jax.custom_jvp
+def _no_gradient(value: Array) -> Array:
+    return value
+
+
+@_no_gradient.defjvp
+def _refuse_gradient(primals: Any, tangents: Any) -> Any:
+    if getattr(tangents[0], "dtype", None) == jax.dtypes.float0:
+        return primals[0], tangents[0]
+    raise NotImplementedError("derivative for aten::scatter is not implemented")
+
+
+@op(
+    grad_fn="ScatterAddBackward0",
+    saves={"input": (), "src": ("index",)},
+    differentiable=("input", "src"),
+    checks=_range_checks,
+    layout=dense_layout,
+    inplace=True,
+)
+def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
+    """The input with elements of `src` added where the indices say."""
+    dim = _check_scatter(input, dim, index, src)
+    if index.size == 0:
+        return input
+    target, where = _line(input), _places(_line(index), dim)
+    values = _taken(src, index, input.dtype)
+    return target.at[where].add(values, mode="drop").reshape(input.shape)
+
+
+# -- reductions --------------------------------------------------------------------
+
+_REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+
+
+def _check_reduce(reduce: str) -> None:
+    if reduce not in _REDUCTIONS:
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+        )
+
+
+def _extreme(dtype: Any, largest: bool) -> Any:
+    if jnp.issubdtype(dtype, jnp.floating):
+        return -jnp.inf if not largest else jnp.inf
+    if dtype == np.bool_:
+        return largest
+    info = jnp.iinfo(dtype)
+    return info.max if largest else info.min
+
+
+def reduced(
+    input: Array, values: Array, where: Any, reduce: str, include_self: bool
+) -> Array:
+    """`values` reduced into `input` at index arrays."""
+    touched = jnp.zeros(input.shape, bool).at[where].set(True, mode="drop")
+    if reduce in ("sum", "mean"):
+        start = input
+        if not include_self:
+            start = jnp.where(touched, jnp.zeros((), input.dtype), input)
+        total = start.at[where].add(values, mode="drop")
+        if reduce == "sum":
+            return total
+        count = jnp.full(input.shape, int(include_self), np.int64)
+        count = count.at[where].add(1, mode="drop")
+        count = jnp.maximum(count, 1)
+        if jnp.issubdtype(input.dtype, jnp.integer):
+            return jnp.where(touched, total // count.astype(input.dtype), total)
+        return total / count.astype(input.dtype)
+    if reduce == "prod":
+        start = input
+        if not include_self:
+            start = jnp.where(touched, jnp.ones((), input.dtype), input)
+        return _product(start, values, *where)
+    largest = reduce == "amax"
+    return _extremum(input, values, largest, include_self, *where)
+
+
+@jax.custom_jvp
+def _product(start: Array, values: Array, *where: Array) -> Array:
+    return start.at[where].multiply(values, mode="drop")
+
+
+# The derivative by one factor is the product of the others, also where it is 0.
+@_product.defjvp
+def _product_jvp(primals: Any, tangents: Any) -> Any:
+    start, values, *at = primals
+    d_start, d_values, *_ = tangents
+    at = tuple(at)
+    zeros = (start == 0).astype(np.int32)
+    zeros = zeros.at[at].add((values == 0).astype(np.int32), mode="drop")
+    nonzero_start = jnp.where(start == 0, 1, start)
+    nonzero_values = jnp.where(values == 0, 1, values)
+    rest = nonzero_start.at[at].multiply(nonzero_values, mode="drop")
+
+    def others(value: Array, safe: Array, count: Array, product: Array) -> Array:
+        alone = jnp.where(value == 0, count == 1, count == 0)
+        return jnp.where(alone, product / safe, 0)
+
+    by_start = others(start, nonzero_start, zeros, rest)
+    by_values = others(values, nonzero_values, zeros[at], rest[at])
+    out = d_start * by_start
+    return _product(start, values, *at), out.at[at].add(
+        d_values * by_values, mode="drop"
+    )
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(2, 3))
+def _extremum(
+    input: Array, values: Array, largest: bool, include_self: bool, *at: Array
+) -> Array:
+    start = input
+    if not include_self:
+        none = jnp.asarray(_extreme(input.dtype, not largest), input.dtype)
+        touched = jnp.zeros(input.shape, bool).at[at].set(True, mode="drop")
+        start = jnp.where(touched, none, input)
+    place = start.at[at]
+    if input.dtype == np.bool_:
+        small = start.astype(np.int8).at[at]
+        bits = values.astype(np.int8)
+        return (small.max(bits) if largest else small.min(bits)).astype(bool)
+    return place.max(values, mode="drop") if largest else place.min(values, mode="drop")
+
+
+# Ties share the gradient evenly, as in PyTorch.
+@_extremum.defjvp
+def _extremum_jvp(
+    largest: bool, include_self: bool, primals: Any, tangents: Any
+) -> Any:
+    input, values, *at = primals
+    d_input, d_values, *_ = tangents
+    at = tuple(at)
+    out = _extremum(input, values, largest, include_self, *at)
+    own = input == out
+    if not include_self:
+        own &= ~jnp.zeros(input.shape, bool).at[at].set(True, mode="drop")
+    given = values == out[at]
+    dtype = out.dtype
+    count = own.astype(dtype).at[at].add(given.astype(dtype), mode="drop")
+    count = jnp.maximum(count, 1)
+    tangent = jnp.where(own, d_input, 0) / count
+    return out, tangent.at[at].add(
+        jnp.where(given, d_values, 0) / count[at], mode="drop"
+    )
+
+
+@op(
+    grad_fn="ScatterReduceBackward0",
+    saves=("input", "index", "src", "result"),
+    differentiable=("input", "src"),
+    checks=_range_checks,
+    layout=dense_layout,
+    inplace=True,
+)
+def scatter_reduce(
+    input: Array,
+    dim: int,
+    index: Array,
+    src: Array,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Array:
+    """Elements of `src` reduced into the input where the indices say."""
+    _check_reduce(reduce)
+    dim = _check_scatter(input, dim, index, src)
+    if index.size == 0:
+        return input
+    target, where = _line(input), _places(_line(index), dim)
+    values = _taken(src, index, input.dtype)
+    out = reduced(target, values, where, reduce, include_self)
+    return out.astype(input.dtype).reshape(input.shape)
+
+
+def _check_index_reduce(reduce: str) -> None:
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(
+            "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but "
+            f"got {reduce}."
+        )
+
+
+@op(
+    name="index_reduce_values",
+    grad_fn="IndexReduceBackward0",
+    saves=("input", "index", "source", "result"),
+    differentiable=("input", "source"),
+    checks=_range_checks,
+    layout=dense_layout,
+    inplace=True,
+    method=False,
+    namespaces=(),
+)
+def index_reduce_values(
+    input: Array,
+    dim: int,
+    index: Array,
+    source: Array,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Array:
+    """Slices of `source` reduced into the input at the indices along a dimension."""
+    dim = wrap_dim(dim, input.ndim)
+    _check_index_reduce(reduce)
+    if index.ndim > 1:
+        raise IndexError("index_reduce_(): Index is supposed to be a vector")
+    if input.dtype != source.dtype:
+        raise RuntimeError(
+            f"index_reduce_(): self ({scalar_name(input)}) and source "
+            f"({scalar_name(source)}) must have the same scalar type"
+        )
+    target, values = _line(input), _line(source)
+    if index.size != values.shape[dim]:
+        raise IndexError(
+            "index_reduce_(): Number of indices should be equal to source.size(dim)"
+        )
+    along: Ints = tuple(-1 if d == dim else 1 for d in range(target.ndim))
+    full = jnp.broadcast_to(index.reshape(along), values.shape)
+    out = reduced(target, values, _places(full, dim), reduce, include_self)
+    return out.astype(input.dtype).reshape(input.shape)
