@@ -2,13 +2,78 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 
+from torchshim._core import dtypes
+from torchshim._core.checks import Check
+from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Operand, Scalar, op
-from torchshim._core.promotion import DEFAULT, INT_TO_FLOAT
+from torchshim._core.promotion import BOOL_TO_LONG, DEFAULT, INT_TO_FLOAT
+from torchshim._ops._common import (
+    BOOL,
+    COMPLEX,
+    INT,
+    by_second,
+    category,
+    is_complex,
+    is_integral,
+    is_tensor,
+    kind,
+    refuse,
+    without_derivative,
+)
+
+# Sums ---------------------------------------------------------------------------------
 
 
-@op(promote=DEFAULT, grad_fn="AddBackward0", saves=(), inplace=True)
+def _check_alpha(input: Any, other: Any, alpha: Any) -> None:
+    result = max(category(input), category(other))
+    if isinstance(alpha, bool) and result != dtypes.BOOL:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, (float, complex)) and result < dtypes.FLOATING:
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point "
+            "number."
+        )
+    if isinstance(alpha, complex) and result != dtypes.COMPLEX:
+        raise RuntimeError(
+            "For non-complex input tensors, argument alpha must not be a complex "
+            "number."
+        )
+
+
+def _check_difference(input: Any, other: Any, alpha: Any) -> None:
+    bools = (category(input) == dtypes.BOOL) + (category(other) == dtypes.BOOL)
+    if bools == 2:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. "
+            "Use the `^` or `logical_xor()` operator instead."
+        )
+    if bools:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If "
+            "you are trying to invert a mask, use the `~` or `logical_not()` operator "
+            "instead."
+        )
+    _check_alpha(input, other, alpha)
+
+
+def _scaled(other: Array, alpha: Any) -> Array:
+    if not isinstance(alpha, jax.core.Tracer) and alpha == 1:
+        return other  # the usual case leaves no trace in the program
+    return other & alpha if kind(other) == BOOL else alpha * other
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="AddBackward0",
+    saves=(),
+    inplace=True,
+    typecheck=_check_alpha,
+)
 def add(input: Array, other: Operand, *, alpha: Scalar = 1) -> Array:
     """`input + alpha * other`, broadcast."""
     return input + _scaled(other, alpha)
@@ -20,21 +85,28 @@ def add(input: Array, other: Operand, *, alpha: Scalar = 1) -> Array:
     saves=(),
     inplace=True,
     aliases=("subtract",),
+    typecheck=_check_difference,
 )
 def sub(input: Array, other: Operand, *, alpha: Scalar = 1) -> Array:
     """`input - alpha * other`, broadcast."""
     return input - _scaled(other, alpha)
 
 
-@op(promote=DEFAULT, grad_fn="RsubBackward1", saves=())
+@op(
+    promote=DEFAULT,
+    grad_fn=by_second("Rsub", 0, 1),
+    saves=(),
+    method=False,
+    out=False,
+    layout=lambda shape, operands: elementwise_strides(shape, operands[::-1]),
+    typecheck=lambda input, other, alpha: _check_difference(other, input, alpha),
+)
 def rsub(input: Array, other: Operand, *, alpha: Scalar = 1) -> Array:
     """`other - alpha * input`, broadcast."""
     return other - _scaled(input, alpha)
 
 
-def _scaled(other: Array, alpha: Array) -> Array:
-    # A static 1 is the usual case and leaves no trace in the program.
-    return other if isinstance(alpha, int) and alpha == 1 else alpha * other
+# Products -----------------------------------------------------------------------------
 
 
 @op(
@@ -46,9 +118,107 @@ def _scaled(other: Array, alpha: Array) -> Array:
 )
 def mul(input: Array, other: Operand) -> Array:
     """`input * other`, broadcast."""
-    if input.dtype == jnp.bool_:
-        return input & other
-    return input * other
+    return input & other if kind(input) == BOOL else input * other
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="AddcmulBackward0",
+    saves={"tensor1": ("tensor2",), "tensor2": ("tensor1",)},
+    inplace=True,
+)
+def addcmul(
+    input: Array, tensor1: Array, tensor2: Array, *, value: Scalar = 1
+) -> Array:
+    """`input + value * tensor1 * tensor2`, broadcast."""
+    refuse("addcmul_cpu_out", input, BOOL)
+    return input + _scaled(tensor1 * tensor2, value)
+
+
+def _check_addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any) -> None:
+    if max(category(tensor1), category(tensor2)) < dtypes.FLOATING:
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future  "
+            "release addcdiv will perform a true division of tensor1 and tensor2. The "
+            "historic addcdiv behavior can be implemented as (input + value * "
+            "torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and "
+            "as (input + value * tensor1 / tensor2) for float inputs. The future "
+            "addcdiv behavior is just the latter implementation: (input + value * "
+            "tensor1 / tensor2), for all dtypes."
+        )
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="AddcdivBackward0",
+    saves={"tensor1": ("tensor2",), "tensor2": ("tensor1", "tensor2")},
+    inplace=True,
+    typecheck=_check_addcdiv,
+)
+def addcdiv(
+    input: Array, tensor1: Array, tensor2: Array, *, value: Scalar = 1
+) -> Array:
+    """`input + value * tensor1 / tensor2`, broadcast."""
+    return input + _scaled(tensor1, value) / tensor2
+
+
+def _check_lerp(input: Any, end: Any, weight: Any) -> None:
+    for name, given in (("end", end), ("weight", weight)):
+        if is_tensor(given) and given.dtype is not input.dtype:
+            raise RuntimeError(
+                f"expected dtype {input.dtype.cpp_name} for `{name}` but got dtype "
+                f"{given.dtype.cpp_name}"
+            )
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn=lambda input, end, weight: (
+        f"LerpBackward{1 if is_tensor(weight) else 0}"
+    ),
+    saves={
+        "input": ("weight",),
+        "end": ("weight",),
+        "weight": ("input", "end"),
+    },
+    inplace=True,
+    typecheck=_check_lerp,
+)
+def lerp(input: Array, end: Array, weight: Operand) -> Array:
+    """The way from `input` to `end`, walked by the fraction `weight`."""
+    refuse("lerp_kernel_tensor", input, BOOL + INT)
+    span = end - input
+    near_start = jnp.abs(weight) < 0.5
+    return jnp.where(near_start, input + weight * span, end - span * (1 - weight))
+
+
+# Quotients ----------------------------------------------------------------------------
+
+
+def _zero_divisors(input: Any, other: Any, *_: Any) -> list[Check]:
+    """Integer division by zero is an error; that of floats is not."""
+    for each in (input, other):
+        if not (
+            is_integral(each)
+            if hasattr(each, "dtype")
+            else isinstance(each, (bool, int))
+        ):
+            return []
+    bad = jnp.any(jnp.asarray(other) == 0)
+    if hasattr(input, "size") and input.size == 0:
+        return []
+    return [Check(bad, RuntimeError, "ZeroDivisionError")]
+
+
+def _check_divisor(input: Any, other: Any, *_: Any) -> None:
+    if (
+        not is_tensor(other)
+        and isinstance(other, int)
+        and other == 0
+        and category(input) < dtypes.FLOATING
+        and input.numel
+    ):
+        raise RuntimeError("ZeroDivisionError")
 
 
 @op(
@@ -56,6 +226,7 @@ def mul(input: Array, other: Operand) -> Array:
     grad_fn="DivBackward0",
     saves={"input": ("other",), "other": ("input", "other")},
     inplace=True,
+    overload=True,
     aliases=("divide", "true_divide"),
 )
 def div(input: Array, other: Operand) -> Array:
@@ -63,22 +234,253 @@ def div(input: Array, other: Operand) -> Array:
     return input / other
 
 
-@op(promote=DEFAULT, grad_fn="NegBackward0", saves=(), inplace=True)
-def neg(input: Array) -> Array:
-    """`-input`."""
-    return -input
+def _check_mode(input: Any, other: Any, rounding_mode: Any) -> None:
+    if rounding_mode not in ("trunc", "floor"):
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but "
+            f"found '{rounding_mode}'"
+        )
+    _check_divisor(input, other)
 
 
-def _pow_node(input: object, exponent: object) -> str:
-    return "PowBackward1" if exponent == "tensor" else "PowBackward0"
+@op(
+    name="div.mode",
+    public="div",
+    promote=DEFAULT,
+    grad_fn="DivBackward2",
+    saves={"input": ("other",), "other": ("input", "other")},
+    inplace=True,
+    overload=True,
+    aliases=("divide",),
+    typecheck=_check_mode,
+    checks=_zero_divisors,
+)
+def div_mode(input: Array, other: Operand, *, rounding_mode: str) -> Array:
+    """`input / other`, rounded down or towards zero."""
+    if rounding_mode == "floor":
+        refuse("div_floor_cpu", input, BOOL + COMPLEX)
+        return jax.lax.stop_gradient(_floor_quotient(input, other))
+    refuse("div_trunc_cpu", input, BOOL + COMPLEX)
+    return jax.lax.stop_gradient(_truncated_quotient(input, other))
+
+
+@op(
+    name="div.none",
+    public="div",
+    promote=INT_TO_FLOAT,
+    grad_fn="DivBackward2",
+    saves={"input": ("other",), "other": ("input", "other")},
+    inplace=True,
+    overload=True,
+    aliases=("divide",),
+)
+def div_none(input: Array, other: Operand, *, rounding_mode: None) -> Array:
+    """`input / other`: no rounding, said explicitly."""
+    return input / other
+
+
+def _truncated_quotient(a: Array, b: Array) -> Array:
+    return jax.lax.div(*_both(a, b)) if is_integral(a) else jnp.trunc(a / b)
+
+
+def _both(a: Array, b: Array) -> tuple[Array, Array]:
+    a, b = jnp.broadcast_arrays(a, b)
+    return a, b
+
+
+def _floor_quotient(a: Array, b: Array) -> Array:
+    """Rounded down; for floats from the exact remainder, as Python divides."""
+    a, b = _both(a, b)
+    remainder = jax.lax.rem(a, b)
+    if is_integral(a):
+        below = (remainder != 0) & ((remainder < 0) != (b < 0))
+        return jax.lax.div(a, b) - below.astype(a.dtype)
+    quotient = (a - remainder) / b
+    below = (remainder != 0) & ((b < 0) != (remainder < 0))
+    quotient = jnp.where(below, quotient - 1, quotient)
+    floor = jnp.floor(quotient)
+    floor = jnp.where(quotient - floor > 0.5, floor + 1, floor)
+    floor = jnp.where(quotient == 0, jnp.copysign(0 * a, a / b), floor)
+    return jnp.where(b == 0, a / b, floor)
 
 
 @op(
     promote=DEFAULT,
-    grad_fn=_pow_node,
-    saves={"input": ("input", "exponent"), "exponent": ("input", "exponent", "result")},
+    grad_fn="NotImplemented",
+    saves=(),
     inplace=True,
+    typecheck=_check_divisor,
+    checks=_zero_divisors,
+)
+@without_derivative("aten::floor_divide")
+def floor_divide(input: Operand, other: Operand) -> Array:
+    """`input / other` rounded down, broadcast."""
+    refuse("div_floor_cpu", input, BOOL + COMPLEX)
+    return _floor_quotient(input, other)
+
+
+def _remainder_node(input: Any, other: Any) -> str:
+    if not is_tensor(input):
+        return "NotImplemented"
+    return f"RemainderBackward{1 if is_tensor(other) else 0}"
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn=_remainder_node,
+    saves={"other": ("input", "other")},
+    inplace=True,
+    typecheck=_check_divisor,
+    checks=_zero_divisors,
+)
+def remainder(input: Operand, other: Operand) -> Array:
+    """What `floor_divide` leaves: it has the sign of `other`."""
+    refuse("remainder_cpu", input, BOOL + COMPLEX)
+    a, b = _both(input, other)
+    left = jax.lax.rem(a, b)
+    flip = (left != 0) & ((left < 0) != (b < 0))
+    return jnp.where(flip, left + b, left)
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn=by_second("Fmod", 1, 0),
+    saves={"other": ("input", "other")},
+    inplace=True,
+    typecheck=_check_divisor,
+    checks=_zero_divisors,
+)
+def fmod(input: Array, other: Operand) -> Array:
+    """What division rounded towards zero leaves: it has the sign of `input`."""
+    refuse("fmod_cpu", input, BOOL + COMPLEX)
+    return jax.lax.rem(*_both(input, other))
+
+
+@op(
+    promote=INT_TO_FLOAT, grad_fn="ReciprocalBackward0", saves=("result",), inplace=True
+)
+def reciprocal(input: Array) -> Array:
+    """`1 / input`."""
+    return 1 / input
+
+
+# Powers -------------------------------------------------------------------------------
+
+
+def _integer_power(base: Array, exponent: Array) -> Array:
+    """Wraps around as C does; negative exponents leave 1 / base rounded to zero."""
+    base, exponent = _both(base, exponent)
+    if kind(base) == "u":
+        return jnp.power(base, exponent)
+    odd = (exponent & 1) == 1
+    inverse = jnp.where(
+        base == 1, 1, jnp.where(base == -1, jnp.where(odd, -1, 1), 0)
+    ).astype(base.dtype)
+    positive = jnp.power(base, jnp.maximum(exponent, 0))
+    return jnp.where(exponent < 0, inverse, positive)
+
+
+@jax.custom_jvp
+def _power(base: Array, exponent: Array) -> Array:
+    if not is_complex(base):
+        return jnp.power(base, exponent)
+    if not isinstance(exponent, jax.core.Tracer):
+        if exponent == 2:
+            return base * base
+        if exponent == 3:
+            return base * base * base
+    # 0 ** 0 is 1, also for complex numbers.
+    return jnp.where(exponent == 0, 1, jnp.power(base, exponent))
+
+
+@_power.defjvp
+def _power_jvp(primals: Any, tangents: Any) -> Any:
+    # PyTorch: no gradient to the base where the exponent is 0, none to the exponent
+    # where the base is 0 and the exponent is not negative.
+    (base, exponent), (dbase, dexponent) = primals, tangents
+    result = _power(base, exponent)
+    by_base = jnp.where(exponent == 0, 0, exponent * _power(base, exponent - 1))
+    flat = (base == 0) & (exponent.real >= 0)
+    by_exponent = jnp.where(flat, 0, result * jnp.log(base))
+    return result, dbase * by_base + dexponent * by_exponent
+
+
+def _power_node(input: Any, exponent: Any) -> str:
+    if not is_tensor(input):
+        return "PowBackward2"
+    return f"PowBackward{1 if is_tensor(exponent) else 0}"
+
+
+def _check_power(input: Any, exponent: Any) -> None:
+    if (
+        not is_tensor(exponent)
+        and isinstance(exponent, int)
+        and exponent < 0
+        and category(input) < dtypes.FLOATING
+    ):
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+
+_POWER_SAVES = {
+    "input": ("input", "exponent"),
+    "exponent": ("input", "exponent", "result"),
+}
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn=_power_node,
+    saves=_POWER_SAVES,
+    inplace=True,
+    typecheck=_check_power,
 )
 def pow(input: Operand, exponent: Operand) -> Array:
     """`input ** exponent`, broadcast."""
-    return jnp.power(input, exponent)
+    refuse("pow", input, BOOL)
+    if is_integral(input):
+        return _integer_power(input, exponent)
+    return _power(input, exponent)
+
+
+@op(promote=BOOL_TO_LONG, grad_fn="PowBackward0", saves=("input",), inplace=True)
+def square(input: Array) -> Array:
+    """`input ** 2`."""
+    return input * input
+
+
+@op(promote=INT_TO_FLOAT, grad_fn="SqrtBackward0", saves=("result",), inplace=True)
+def sqrt(input: Array) -> Array:
+    """The square root."""
+    return jnp.sqrt(input)
+
+
+@op(promote=INT_TO_FLOAT, grad_fn="RsqrtBackward0", saves=("result",), inplace=True)
+def rsqrt(input: Array) -> Array:
+    """The reciprocal of the square root."""
+    # Not lax.rsqrt: that approximates on some devices.
+    return 1 / jnp.sqrt(input)
+
+
+# Signs --------------------------------------------------------------------------------
+
+
+def _check_negation(input: Any) -> None:
+    if category(input) == dtypes.BOOL:
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you "
+            "are trying to invert a mask, use the `~` or `logical_not()` operator "
+            "instead."
+        )
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="NegBackward0",
+    saves=(),
+    inplace=True,
+    aliases=("negative",),
+    typecheck=_check_negation,
+)
+def neg(input: Array) -> Array:
+    """`-input`."""
+    return -input

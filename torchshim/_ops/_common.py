@@ -1,0 +1,87 @@
+"""What several files of operators share: refusals and PyTorch's naming of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.meta import Meta
+
+BOOL, INT, FLOAT, COMPLEX = "b", "iu", "f", "c"
+
+
+def kind(x: Any) -> str:
+    """The letter of an array's kind: b, i, u, f, c."""
+    found = np.dtype(x.dtype).kind
+    return "f" if found == "V" else found  # the small float types of ml_dtypes
+
+
+def is_integral(x: Any) -> bool:
+    return kind(x) in BOOL + INT
+
+
+def is_complex(x: Any) -> bool:
+    return kind(x) == COMPLEX
+
+
+def scalar_name(x: Any) -> str:
+    """PyTorch's C++ name of an array's dtype: Float, Long, …"""
+    return dtypes.from_array_dtype(x.dtype).scalar_name
+
+
+def refuse(kernel: str, x: Any, kinds: str) -> None:
+    """Raises PyTorch's error for dtypes that a CPU kernel does not cover."""
+    if kind(x) in kinds:
+        raise NotImplementedError(
+            f"\"{kernel}\" not implemented for '{scalar_name(x)}'"
+        )
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether an argument of `grad_fn=` or `typecheck=` is a tensor (its meta)."""
+    return isinstance(value, Meta)
+
+
+def category(value: Any) -> int:
+    """The category of a tensor (its meta) or a Python number in promotion."""
+    if isinstance(value, Meta):
+        return value.dtype.category
+    if isinstance(value, bool):
+        return dtypes.BOOL
+    if isinstance(value, int):
+        return dtypes.INTEGER
+    return dtypes.COMPLEX if isinstance(value, complex) else dtypes.FLOATING
+
+
+def by_second(name: str, tensor: int, scalar: int) -> Callable[..., str]:
+    """A node name whose number tells whether the second operand is a tensor."""
+
+    def node(input: Any, other: Any, *_: Any) -> str:
+        return f"{name}Backward{tensor if is_tensor(other) else scalar}"
+
+    return node
+
+
+def without_derivative(name: str) -> Callable[[Any], Any]:
+    """For a function that PyTorch cannot differentiate: backward says so."""
+
+    def wrap(fn: Any) -> Any:
+        wrapped = jax.custom_jvp(fn)
+
+        def refused(primals: Any, tangents: Any) -> Any:
+            raise RuntimeError(f"derivative for {name} is not implemented")
+
+        wrapped.defjvp(refused)
+        return wrapped
+
+    return wrap
+
+
+def zero(x: Any) -> Any:
+    """A zero of the dtype of `x`, to broadcast."""
+    return jnp.zeros((), x.dtype)

@@ -1,0 +1,411 @@
+"""Comparisons, bounds, choices and tests, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from torchshim._core import dtypes
+from torchshim._core.op import Array, Operand, op
+from torchshim._core.promotion import ALWAYS_BOOL, DEFAULT, NO_OPMATH
+from torchshim._ops._common import (
+    COMPLEX,
+    category,
+    is_complex,
+    is_integral,
+    is_tensor,
+    kind,
+    refuse,
+)
+
+# Comparisons --------------------------------------------------------------------------
+
+_compares = {"promote": ALWAYS_BOOL, "differentiable": False, "inplace": True}
+
+
+@op(**_compares)
+def eq(input: Array, other: Operand) -> Array:
+    """`input == other`, broadcast."""
+    return input == other
+
+
+@op(**_compares, aliases=("not_equal",))
+def ne(input: Array, other: Operand) -> Array:
+    """`input != other`, broadcast."""
+    return input != other
+
+
+@op(**_compares, aliases=("less",))
+def lt(input: Array, other: Operand) -> Array:
+    """`input < other`, broadcast."""
+    refuse("lt_cpu", input, COMPLEX)
+    return input < other
+
+
+@op(**_compares, aliases=("less_equal",))
+def le(input: Array, other: Operand) -> Array:
+    """`input <= other`, broadcast."""
+    refuse("le_cpu", input, COMPLEX)
+    return input <= other
+
+
+@op(**_compares, aliases=("greater",))
+def gt(input: Array, other: Operand) -> Array:
+    """`input > other`, broadcast."""
+    refuse("gt_cpu", input, COMPLEX)
+    return input > other
+
+
+@op(**_compares, aliases=("greater_equal",))
+def ge(input: Array, other: Operand) -> Array:
+    """`input >= other`, broadcast."""
+    refuse("ge_cpu", input, COMPLEX)
+    return input >= other
+
+
+def _check_close(
+    input: Any, other: Any, rtol: float, atol: float, equal_nan: bool
+) -> None:
+    if input.dtype is not other.dtype:
+        raise RuntimeError(
+            f"{input.dtype.scalar_name} did not match {other.dtype.scalar_name}"
+        )
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(
+                f"{name} must be greater than or equal to zero, but got {value:g}"
+            )
+
+
+@op(promote=ALWAYS_BOOL, differentiable=False, out=False, typecheck=_check_close)
+def isclose(
+    input: Array,
+    other: Array,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
+    """Whether elements are within `atol + rtol * abs(other)` of each other."""
+    close = input == other
+    if equal_nan and not is_integral(input):
+        close |= jnp.isnan(input) & jnp.isnan(other)
+    if rtol == 0 and atol == 0:
+        return close
+    if is_integral(input):
+        if kind(input) == "b":
+            input, other = input.astype(jnp.uint8), other.astype(jnp.uint8)
+        distance = jnp.abs(input - other)
+        allowed = atol + jnp.abs(rtol * other.astype(jnp.float32))
+        return close | (distance.astype(jnp.float32) <= allowed)
+    distance = jnp.abs(input - other)
+    allowed = atol + jnp.abs(rtol * other)
+    return close | (jnp.isfinite(distance) & (distance <= allowed))
+
+
+@op(
+    name="equal.values",
+    namespaces=(),
+    method=False,
+    promote=ALWAYS_BOOL,
+    differentiable=False,
+    out=False,
+    layout=lambda shape, operands: (),
+)
+def all_equal(input: Array, other: Array) -> Array:
+    """Whether all elements are equal, as one value."""
+    return jnp.all(input == other)
+
+
+@op(
+    name="allclose.values",
+    namespaces=(),
+    method=False,
+    differentiable=False,
+    out=False,
+    typecheck=_check_close,
+)
+def all_close(
+    input: Array, other: Array, rtol: float, atol: float, equal_nan: bool
+) -> Array:
+    """Whether all elements are close, as one value."""
+    return jnp.all(isclose(input, other, rtol, atol, equal_nan))
+
+
+# Tests --------------------------------------------------------------------------------
+
+_tests = {"promote": ALWAYS_BOOL, "differentiable": False, "out": False}
+
+
+@op(**_tests)
+def isnan(input: Array) -> Array:
+    """Whether an element is NaN."""
+    return jnp.isnan(input) if not is_integral(input) else _none(input)
+
+
+@op(**_tests)
+def isinf(input: Array) -> Array:
+    """Whether an element is infinite."""
+    return jnp.isinf(input) if not is_integral(input) else _none(input)
+
+
+@op(**_tests)
+def isfinite(input: Array) -> Array:
+    """Whether an element is neither infinite nor NaN."""
+    return jnp.isfinite(input) if not is_integral(input) else ~_none(input)
+
+
+@op(**_tests)
+def isreal(input: Array) -> Array:
+    """Whether an element has no imaginary part."""
+    return input.imag == 0 if is_complex(input) else ~_none(input)
+
+
+def _none(input: Array) -> Array:
+    return jnp.zeros(input.shape, bool)
+
+
+def _check_infinity(name: str) -> Any:
+    def check(input: Any) -> None:
+        if category(input) == dtypes.COMPLEX:
+            raise RuntimeError(f"{name} does not support complex inputs.")
+
+    return check
+
+
+@op(
+    promote=ALWAYS_BOOL,
+    differentiable=False,
+    typecheck=_check_infinity("isposinf"),
+)
+def isposinf(input: Array) -> Array:
+    """Whether an element is positive infinity."""
+    return input == jnp.inf if not is_integral(input) else _none(input)
+
+
+@op(
+    promote=ALWAYS_BOOL,
+    differentiable=False,
+    typecheck=_check_infinity("isneginf"),
+)
+def isneginf(input: Array) -> Array:
+    """Whether an element is negative infinity."""
+    return input == -jnp.inf if not is_integral(input) else _none(input)
+
+
+# The larger and the smaller -----------------------------------------------------------
+
+
+def _check_ordered(name: str) -> Any:
+    def check(input: Any, other: Any) -> None:
+        if dtypes.COMPLEX in (category(input), category(other)):
+            raise RuntimeError(f"{name} not implemented for complex tensors.")
+
+    return check
+
+
+def _extreme(name: str, choose: Any, grads: Any) -> Any:
+    """A choice between two operands with PyTorch's gradients at ties and NaN."""
+    chosen = jax.custom_jvp(choose)
+
+    def jvp(primals: Any, tangents: Any) -> Any:
+        (a, b), (da, db) = primals, tangents
+        to_a, to_b = grads(a, b)
+        return chosen(a, b), da * to_a.astype(a.dtype) + db * to_b.astype(b.dtype)
+
+    chosen.defjvp(jvp)
+    chosen.__name__ = name
+    return chosen
+
+
+def _shared(first: Any, second: Any) -> Any:
+    """Ties share the gradient; NaN gives it to both."""
+
+    def grads(a: Array, b: Array) -> Any:
+        tie = a == b
+        return (
+            jnp.where(tie, 0.5, jnp.where(first(a, b), 0.0, 1.0)),
+            jnp.where(tie, 0.5, jnp.where(second(a, b), 0.0, 1.0)),
+        )
+
+    return grads
+
+
+def _first_wins(wins: Any) -> Any:
+    """Ties give the gradient to the first operand, NaN to the other one."""
+
+    def grads(a: Array, b: Array) -> Any:
+        to_a = wins(a, b) | jnp.isnan(b)
+        return to_a, ~to_a
+
+    return grads
+
+
+_maximum = _extreme("maximum", jnp.maximum, _shared(jnp.less, jnp.greater))
+_minimum = _extreme("minimum", jnp.minimum, _shared(jnp.greater, jnp.less))
+_fmax = _extreme("fmax", jnp.fmax, _first_wins(jnp.greater_equal))
+_fmin = _extreme("fmin", jnp.fmin, _first_wins(jnp.less_equal))
+
+
+@op(
+    promote=NO_OPMATH,
+    grad_fn="MaximumBackward0",
+    saves=("input", "other"),
+    typecheck=_check_ordered("maximum"),
+)
+def maximum(input: Array, other: Array) -> Array:
+    """The larger of two elements; NaN where one is NaN."""
+    return _maximum(input, other)
+
+
+@op(
+    promote=NO_OPMATH,
+    grad_fn="MinimumBackward0",
+    saves=("input", "other"),
+    typecheck=_check_ordered("minimum"),
+)
+def minimum(input: Array, other: Array) -> Array:
+    """The smaller of two elements; NaN where one is NaN."""
+    return _minimum(input, other)
+
+
+@op(
+    promote=NO_OPMATH,
+    grad_fn="FmaxBackward0",
+    saves=("input", "other"),
+    typecheck=_check_ordered("fmax"),
+)
+def fmax(input: Array, other: Array) -> Array:
+    """The larger of two elements; the other one where one is NaN."""
+    return _fmax(input, other) if not is_integral(input) else _maximum(input, other)
+
+
+@op(
+    promote=NO_OPMATH,
+    grad_fn="FminBackward0",
+    saves=("input", "other"),
+    typecheck=_check_ordered("fmin"),
+)
+def fmin(input: Array, other: Array) -> Array:
+    """The smaller of two elements; the other one where one is NaN."""
+    return _fmin(input, other) if not is_integral(input) else _minimum(input, other)
+
+
+# Bounds -------------------------------------------------------------------------------
+
+
+def _clamp_node(name: str, tensor: int) -> Any:
+    def node(input: Any, *bounds: Any) -> str:
+        given = any(is_tensor(b) for b in bounds)
+        return f"{name}Backward{tensor if given else 1 - tensor}"
+
+    return node
+
+
+def _check_clamp(input: Any, min: Any, max: Any) -> None:
+    if min is None and max is None:
+        raise RuntimeError(
+            "torch.clamp: At least one of 'min' or 'max' must not be None"
+        )
+    _check_bound("clamp")(input, min, max)
+
+
+def _check_bound(name: str) -> Any:
+    def check(input: Any, *bounds: Any) -> None:
+        if any(category(v) == dtypes.COMPLEX for v in (input, *bounds) if v is not None):
+            raise NotImplementedError(f"{name} is not supported for complex types")
+
+    return check
+
+
+@jax.custom_jvp
+def _clamp_below(x: Array, low: Array) -> Array:
+    return jnp.maximum(x, low)
+
+
+@_clamp_below.defjvp
+def _clamp_below_jvp(primals: Any, tangents: Any) -> Any:
+    # At the bound the whole gradient goes to the input; JAX's is halved.
+    (x, low), (dx, dlow) = primals, tangents
+    return _clamp_below(x, low), _where(x >= low, dx) + _where(x < low, dlow)
+
+
+@jax.custom_jvp
+def _clamp_above(x: Array, high: Array) -> Array:
+    return jnp.minimum(x, high)
+
+
+@_clamp_above.defjvp
+def _clamp_above_jvp(primals: Any, tangents: Any) -> Any:
+    # As for the lower bound.
+    (x, high), (dx, dhigh) = primals, tangents
+    return _clamp_above(x, high), _where(x <= high, dx) + _where(x > high, dhigh)
+
+
+@jax.custom_jvp
+def _clamp_both(x: Array, low: Array, high: Array) -> Array:
+    return jnp.minimum(jnp.maximum(x, low), high)
+
+
+@_clamp_both.defjvp
+def _clamp_both_jvp(primals: Any, tangents: Any) -> Any:
+    # As for one bound; where the bounds cross, the upper one is what counts.
+    (x, low, high), (dx, dlow, dhigh) = primals, tangents
+    out = (
+        _where((x >= low) & (x <= high), dx)
+        + _where((low < high) & (x < low), dlow)
+        + _where((x > high) | (high < low), dhigh)
+    )
+    return _clamp_both(x, low, high), out
+
+
+def _where(mask: Array, value: Array) -> Array:
+    return jnp.where(mask, value, jnp.zeros((), value.dtype))
+
+
+@op(
+    promote=NO_OPMATH,
+    grad_fn=_clamp_node("Clamp", 0),
+    saves={
+        "input": ("input", "min", "max"),
+        "min": ("input", "min", "max"),
+        "max": ("input", "min", "max"),
+    },
+    inplace=True,
+    aliases=("clip",),
+    typecheck=_check_clamp,
+)
+def clamp(
+    input: Array, min: Operand | None = None, max: Operand | None = None
+) -> Array:
+    """Elements moved to the nearest value between `min` and `max`."""
+    if min is None:
+        return _clamp_above(input, max)
+    if max is None:
+        return _clamp_below(input, min)
+    return _clamp_both(input, min, max)
+
+
+@op(
+    promote=NO_OPMATH,
+    grad_fn=_clamp_node("ClampMin", 1),
+    saves=("input", "min"),
+    inplace=True,
+    typecheck=_check_bound("clamp"),
+)
+def clamp_min(input: Array, min: Operand) -> Array:
+    """Elements of at least `min`."""
+    return _clamp_below(input, min)
+
+
+@op(
+    promote=NO_OPMATH,
+    grad_fn=_clamp_node("ClampMax", 1),
+    saves=("input", "max"),
+    inplace=True,
+    typecheck=_check_bound("clamp"),
+)
+def clamp_max(input: Array, max: Operand) -> Array:
+    """Elements of at most `max`."""
+    return _clamp_above(input, max)

@@ -1,0 +1,393 @@
+"""Absolute values, signs, rounding, and the parts that numbers are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.op import Array, Operand, op
+from torchshim._core.promotion import (
+    COMPLEX_TO_FLOAT,
+    DEFAULT,
+    INT_TO_FLOAT,
+    NO_OPMATH,
+)
+from torchshim._ops._common import (
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    by_second,
+    category,
+    is_complex,
+    is_integral,
+    kind,
+    refuse,
+    without_derivative,
+)
+
+# Sizes and signs ----------------------------------------------------------------------
+
+
+@op(
+    promote=COMPLEX_TO_FLOAT,
+    grad_fn="AbsBackward0",
+    saves=("input",),
+    inplace=True,
+    aliases=("absolute",),
+)
+def abs(input: Array) -> Array:
+    """The absolute value; the modulus of complex numbers."""
+    refuse("abs_cpu", input, BOOL)
+    return jnp.abs(input)
+
+
+def _real_only(name: str) -> Any:
+    def check(input: Any, *_: Any) -> None:
+        if category(input) == dtypes.COMPLEX:
+            raise NotImplementedError(f"{name} is not supported for complex inputs")
+
+    return check
+
+
+def _check_sign(input: Any) -> None:
+    if category(input) == dtypes.COMPLEX:
+        raise NotImplementedError(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. "
+            "Please use torch.sgn instead."
+        )
+
+
+def _sign(x: Array) -> Array:
+    if kind(x) == BOOL:
+        return x
+    if is_integral(x):
+        return jnp.sign(x)
+    # PyTorch's sign of NaN is 0.
+    return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="SignBackward0",
+    saves=(),
+    inplace=True,
+    typecheck=_check_sign,
+)
+def sign(input: Array) -> Array:
+    """-1, 0 or 1."""
+    return _sign(input)
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="SgnBackward0",
+    saves=("input", "result"),
+    inplace=True,
+)
+def sgn(input: Array) -> Array:
+    """The sign; complex numbers are divided by their modulus."""
+    if not is_complex(input):
+        return _sign(input)
+    # Through a modulus that is never 0, so that no gradient is NaN there.
+    at_zero = input == 0
+    safe = jnp.where(at_zero, 1, input)
+    return jnp.where(at_zero, 0, safe / jnp.abs(safe))
+
+
+def _check_positive(input: Any) -> None:
+    if category(input) == dtypes.BOOL:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+
+
+@op(
+    promote=COMPLEX_TO_FLOAT,
+    grad_fn="AngleBackward0",
+    saves=("input",),
+)
+def angle(input: Array) -> Array:
+    """The argument of complex numbers: 0 or pi for real ones."""
+    if is_integral(input):
+        input = input.astype(jnp.float32)
+    if not is_complex(input):
+        flat = jnp.where(input < 0, np.pi, 0).astype(input.dtype)
+        return jnp.where(jnp.isnan(input), input, flat)
+    return _argument(input)
+
+
+@jax.custom_jvp
+def _argument(z: Array) -> Array:
+    return jnp.arctan2(z.imag, z.real)
+
+
+@_argument.defjvp
+def _argument_jvp(primals: Any, tangents: Any) -> Any:
+    # PyTorch: no gradient at 0, where JAX's is NaN.
+    (z,), (dz,) = primals, tangents
+    square = z.real * z.real + z.imag * z.imag
+    safe = jnp.where(square == 0, 1, square)
+    slope = (z.real * dz.imag - z.imag * dz.real) / safe
+    return _argument(z), jnp.where(square == 0, 0, slope)
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn=by_second("Copysign", 0, 1),
+    saves={"input": ("input", "result"), "other": ()},
+    inplace=True,
+)
+def copysign(input: Array, other: Operand) -> Array:
+    """The size of `input` with the sign of `other`."""
+    refuse("copysign_cpu", input, COMPLEX)
+    return _copysign(input, other)
+
+
+@jax.custom_jvp
+def _copysign(a: Array, b: Array) -> Array:
+    return jnp.copysign(a, b)
+
+
+@_copysign.defjvp
+def _copysign_jvp(primals: Any, tangents: Any) -> Any:
+    # PyTorch: result / input, and 0 at 0.
+    (a, b), (da, db) = primals, tangents
+    result = _copysign(a, b)
+    ratio = jnp.where(a == 0, 0, jax.lax.stop_gradient(result / a))
+    return result, da * ratio + 0 * db
+
+
+def _check_signbit(input: Any) -> None:
+    if category(input) == dtypes.COMPLEX:
+        raise NotImplementedError("signbit is not implemented for complex tensors.")
+
+
+@op(differentiable=False, layout="preserve", typecheck=_check_signbit)
+def signbit(input: Array) -> Array:
+    """Whether the sign bit is set: true of -0.0 as well."""
+    if is_integral(input):
+        return input < 0 if kind(input) == "i" else jnp.zeros(input.shape, bool)
+    return jnp.signbit(input)
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="NotImplemented",
+    saves=(),
+    inplace=True,
+    typecheck=lambda input, values: _check_heaviside(input, values),
+)
+@without_derivative("aten::heaviside")
+def heaviside(input: Array, values: Array) -> Array:
+    """0 below zero, 1 above it, `values` at zero."""
+    zero, one = jnp.zeros((), input.dtype), jnp.ones((), input.dtype)
+    # NaN counts as above: PyTorch only asks whether it is below.
+    return jnp.where(input == 0, values, jnp.where(input < 0, zero, one))
+
+
+def _check_heaviside(input: Any, values: Any) -> None:
+    if dtypes.COMPLEX in (category(input), category(values)):
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    if input.dtype is not values.dtype:
+        raise RuntimeError(
+            "heaviside is not yet implemented for tensors with different dtypes."
+        )
+
+
+# Rounding -----------------------------------------------------------------------------
+
+
+def _rounded(name: str, input: Array, rounded: Any) -> Array:
+    refuse(f"{name}_vml_cpu", input, BOOL + COMPLEX)
+    return input if is_integral(input) else rounded(input)
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="FloorBackward0",
+    saves=(),
+    inplace=True,
+    typecheck=_real_only("floor"),
+)
+def floor(input: Array) -> Array:
+    """The largest integer not above."""
+    return _rounded("floor", input, jnp.floor)
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="CeilBackward0",
+    saves=(),
+    inplace=True,
+    typecheck=_real_only("ceil"),
+)
+def ceil(input: Array) -> Array:
+    """The smallest integer not below."""
+    return _rounded("ceil", input, jnp.ceil)
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="TruncBackward0",
+    saves=(),
+    inplace=True,
+    aliases=("fix",),
+    typecheck=_real_only("trunc"),
+)
+def trunc(input: Array) -> Array:
+    """The integer part: rounded towards zero."""
+    return _rounded("trunc", input, jnp.trunc)
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn=lambda input, decimals: f"RoundBackward{1 if decimals else 0}",
+    saves=(),
+    inplace=True,
+)
+def round(input: Array, *, decimals: int = 0) -> Array:
+    """The nearest integer, ties to even; or so many decimals."""
+    if not decimals:
+        return _rounded("round", input, jnp.round)
+    refuse("round_cpu", input, BOOL + INT + COMPLEX)
+    if decimals > 0:
+        scale = np.asarray(10.0**decimals, input.dtype)
+        return jnp.round(input * scale) / scale
+    scale = np.asarray(10.0**-decimals, input.dtype)
+    return jnp.round(input / scale) * scale
+
+
+@op(promote=DEFAULT, grad_fn="FracBackward0", saves=(), inplace=True)
+def frac(input: Array) -> Array:
+    """What `trunc` leaves."""
+    refuse("frac_cpu", input, BOOL + INT + COMPLEX)
+    return input - jnp.trunc(input)
+
+
+# Special values -----------------------------------------------------------------------
+
+
+@op(
+    promote=NO_OPMATH,
+    grad_fn="NanToNumBackward0",
+    saves=("input",),
+    inplace=True,
+)
+def nan_to_num(
+    input: Array,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> Array:
+    """Replaces NaN by 0 and infinities by the largest finite numbers, or by these."""
+    if is_integral(input):
+        return input
+    if is_complex(input):
+        return jax.lax.complex(
+            _finite(input.real, nan, posinf, neginf),
+            _finite(input.imag, nan, posinf, neginf),
+        )
+    return _finite(input, nan, posinf, neginf)
+
+
+def _finite(x: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
+    info = jnp.finfo(x.dtype)
+    low = info.min if neginf is None else neginf
+    high = info.max if posinf is None else posinf
+    x = jnp.where(x == -jnp.inf, jnp.asarray(low, x.dtype), x)
+    x = jnp.where(x == jnp.inf, jnp.asarray(high, x.dtype), x)
+    return jnp.where(jnp.isnan(x), jnp.asarray(nan or 0.0, x.dtype), x)
+
+
+@op(
+    promote=NO_OPMATH,
+    grad_fn="NextafterBackward0",
+    saves=("input", "other"),
+    inplace=True,
+)
+def nextafter(input: Array, other: Array) -> Array:
+    """The next number that the dtype holds, going from `input` towards `other`."""
+    refuse("nextafter_cpu", input, BOOL + INT + COMPLEX)
+    return _nextafter(input, other)
+
+
+@jax.custom_jvp
+def _nextafter(a: Array, b: Array) -> Array:
+    return jnp.nextafter(a, b)
+
+
+@_nextafter.defjvp
+def _nextafter_jvp(primals: Any, tangents: Any) -> Any:
+    # JAX has none; PyTorch's goes to `other` where the two are equal.
+    (a, b), (da, db) = primals, tangents
+    same = a == b
+    return _nextafter(a, b), jnp.where(same, 0, da) + jnp.where(same, db, 0)
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn="LdexpBackward0",
+    saves={"input": ("other",), "other": ("result",)},
+    inplace=True,
+)
+def ldexp(input: Array, other: Array) -> Array:
+    """`input * 2 ** other`."""
+    return input * jnp.power(jnp.asarray(2, other.dtype), other)
+
+
+@op(
+    grad_fn="FrexpBackward0",
+    saves=("exponent",),
+    named_result=("mantissa", "exponent"),
+    layout="preserve",
+)
+def frexp(input: Array) -> tuple[Array, Array]:
+    """Mantissas in [0.5, 1) and exponents: `mantissa * 2 ** exponent` is the input."""
+    if kind(input) != FLOAT:
+        raise RuntimeError(
+            "torch.frexp() only supports floating-point dtypes"
+        )
+    wide = input if input.dtype.itemsize >= 4 else input.astype(jnp.float32)
+    mantissa, exponent = _frexp(wide)
+    return mantissa.astype(input.dtype), exponent
+
+
+@jax.custom_jvp
+def _frexp(x: Array) -> tuple[Array, Array]:
+    mantissa, exponent = jnp.frexp(x)
+    finite = jnp.isfinite(x)
+    return jnp.where(finite, mantissa, x), jnp.where(finite, exponent, 0).astype(
+        jnp.int32
+    )
+
+
+@_frexp.defjvp
+def _frexp_jvp(primals: Any, tangents: Any) -> Any:
+    # The mantissa is linear in the input wherever the exponent stays the same.
+    (x,), (dx,) = primals, tangents
+    mantissa, exponent = _frexp(x)
+    scale = jnp.power(jnp.asarray(2, x.dtype), -exponent.astype(x.dtype))
+    nothing = np.zeros(exponent.shape, jax.dtypes.float0)
+    return (mantissa, exponent), (dx * jax.lax.stop_gradient(scale), nothing)
+
+
+# Divisors of integers -----------------------------------------------------------------
+
+
+@op(promote=DEFAULT, differentiable=False, inplace=True)
+def gcd(input: Array, other: Array) -> Array:
+    """The greatest common divisor."""
+    refuse("gcd_cpu", input, BOOL + FLOAT + COMPLEX)
+    return jnp.gcd(input, other)
+
+
+@op(promote=DEFAULT, differentiable=False, inplace=True)
+def lcm(input: Array, other: Array) -> Array:
+    """The least common multiple."""
+    refuse("lcm_cpu", input, BOOL + FLOAT + COMPLEX)
+    divisor = jnp.gcd(input, other)
+    safe = jnp.where(divisor == 0, 1, divisor)
+    return jnp.where(divisor == 0, 0, jnp.abs(input // safe * other))

@@ -1,0 +1,437 @@
+"""Error functions, gamma functions and Bessel functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torchshim._core.op import Array, Operand, op
+from torchshim._core.promotion import INT_TO_FLOAT
+from torchshim._ops._common import COMPLEX, refuse
+from torchshim._ops.transcendental import _xlogy_node
+
+_SPECIAL = ("torch", "special")
+
+
+def _unary(name: str, kernel: str, *saves: str, **fields: Any) -> Any:
+    """An operator of one real operand; `kernel` is named where it is complex."""
+
+    def declare(fn: Any) -> Any:
+        def checked(input: Array) -> Array:
+            refuse(kernel, input, COMPLEX)
+            return fn(input)
+
+        checked.__name__, checked.__doc__ = fn.__name__, fn.__doc__
+        checked.__module__ = fn.__module__
+        options = {"inplace": True, **fields}
+        op(promote=INT_TO_FLOAT, grad_fn=f"{name}Backward0", saves=saves, **options)(
+            checked
+        )
+        return fn
+
+    return declare
+
+
+_only_special = {"namespaces": ("special",), "method": False, "inplace": False}
+
+# Error functions ----------------------------------------------------------------------
+
+
+@_unary("Erf", "erf_vml_cpu", "input", namespaces=_SPECIAL)
+def erf(input: Array) -> Array:
+    """The error function."""
+    return lax.erf(input)
+
+
+@_unary("Erfc", "erfc_vml_cpu", "input", namespaces=_SPECIAL)
+def erfc(input: Array) -> Array:
+    """One minus the error function."""
+    return lax.erfc(input)
+
+
+@jax.custom_jvp
+def _erfinv(x: Array) -> Array:
+    return lax.erf_inv(x)
+
+
+@_erfinv.defjvp
+def _erfinv_jvp(primals: Any, tangents: Any) -> Any:
+    # By the result, as PyTorch has it.
+    (x,), (dx,) = primals, tangents
+    result = _erfinv(x)
+    half = np.asarray(np.sqrt(np.pi) / 2, x.dtype)
+    return result, dx * (half * jnp.exp(result * result))
+
+
+@_unary("Erfinv", "erfinv_vml_cpu", "input", namespaces=_SPECIAL)
+def erfinv(input: Array) -> Array:
+    """The inverse of the error function."""
+    return _erfinv(input)
+
+
+@_unary("Mul", "erfc_vml_cpu", **_only_special)
+def ndtr(input: Array) -> Array:
+    """The share of a standard normal distribution below each element."""
+    return lax.erfc(-input * np.asarray(np.sqrt(0.5), input.dtype)) * 0.5
+
+
+@_unary("SpecialNdtri", "ndtri_cpu", "result", **_only_special)
+def ndtri(input: Array) -> Array:
+    """The inverse of `ndtr`."""
+    return _ndtri(input)
+
+
+@jax.custom_jvp
+def _ndtri(p: Array) -> Array:
+    from jax.scipy.special import ndtri  # only where it is used: imports are slow
+
+    return ndtri(p)
+
+
+@_ndtri.defjvp
+def _ndtri_jvp(primals: Any, tangents: Any) -> Any:
+    # By the result, as PyTorch has it.
+    (p,), (dp,) = primals, tangents
+    result = _ndtri(p)
+    root = np.asarray(np.sqrt(2 * np.pi), p.dtype)
+    return result, dp * (root * jnp.exp(result * result / 2))
+
+
+@_unary("SpecialLogNdtr", "log_ndtr_cpu", "input", "result", **_only_special)
+def log_ndtr(input: Array) -> Array:
+    """The logarithm of `ndtr`."""
+    from jax.scipy.special import log_ndtr as compute
+
+    return compute(input)
+
+
+@_unary("SpecialEntr", "entr_cpu", "input", **_only_special)
+def entr(input: Array) -> Array:
+    """`-input * log(input)`: 0 at zero, -inf below."""
+    return _entr(input)
+
+
+@jax.custom_jvp
+def _entr(x: Array) -> Array:
+    value = -x * jnp.log(x)
+    value = jnp.where(x < 0, -jnp.inf, jnp.where(x == 0, 0, value))
+    return jnp.where(jnp.isnan(x), x, value)
+
+
+@_entr.defjvp
+def _entr_jvp(primals: Any, tangents: Any) -> Any:
+    # PyTorch's at the ends: inf at 0, NaN below.
+    (x,), (dx,) = primals, tangents
+    return _entr(x), dx * (-jnp.log(x) - 1)
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn=_xlogy_node("SpecialXlog1Py"),
+    saves=("input", "other"),
+    namespaces=("special",),
+    method=False,
+)
+def xlog1py(input: Operand, other: Operand) -> Array:
+    """`input * log1p(other)`, which is 0 where `input` is."""
+    refuse("xlog1py_cpu", input, COMPLEX)
+    return _xlog1py(input, other)
+
+
+@jax.custom_jvp
+def _xlog1py(x: Array, y: Array) -> Array:
+    return jnp.where(jnp.isnan(y), y, jnp.where(x == 0, 0, x * jnp.log1p(y)))
+
+
+@_xlog1py.defjvp
+def _xlog1py_jvp(primals: Any, tangents: Any) -> Any:
+    # As for xlogy.
+    (x, y), (dx, dy) = primals, tangents
+    to_x = jnp.where((x == 0) & (y <= -1), 0, jnp.log1p(y))
+    return _xlog1py(x, y), dx * to_x + dy * (x / (y + 1))
+
+
+# Gamma functions ----------------------------------------------------------------------
+
+
+@_unary("Lgamma", "lgamma_vml_cpu", "input")
+def lgamma(input: Array) -> Array:
+    """The logarithm of the gamma function's absolute value."""
+    return _lgamma(input)
+
+
+@jax.custom_jvp
+def _lgamma(x: Array) -> Array:
+    return lax.lgamma(x)
+
+
+@_lgamma.defjvp
+def _lgamma_jvp(primals: Any, tangents: Any) -> Any:
+    # With PyTorch's digamma at the poles.
+    (x,), (dx,) = primals, tangents
+    return _lgamma(x), dx * _digamma(x)
+
+
+@_unary("Digamma", "digamma", "input", namespaces=_SPECIAL)
+def digamma(input: Array) -> Array:
+    """The derivative of `lgamma`."""
+    return _digamma(input)
+
+
+@jax.custom_jvp
+def _digamma(x: Array) -> Array:
+    # PyTorch has an infinity of the other sign at zero where XLA has NaN.
+    return jnp.where(x == 0, jnp.copysign(jnp.inf, -x), lax.digamma(x))
+
+
+@_digamma.defjvp
+def _digamma_jvp(primals: Any, tangents: Any) -> Any:
+    # By the reflection that PyTorch uses below 1/2.
+    (x,), (dx,) = primals, tangents
+    return _digamma(x), dx * _trigamma(x)
+
+
+def _trigamma(x: Array) -> Array:
+    low = x < 0.5
+    safe = jnp.where(low, 1 - x, x)
+    value = lax.polygamma(jnp.ones((), x.dtype), safe)
+    sine = jnp.sin(np.asarray(np.pi, x.dtype) * x)
+    reflected = np.asarray(np.pi**2, x.dtype) / (sine * sine) - value
+    return jnp.where(low, reflected, value)
+
+
+def _polygamma(n: int, x: Array) -> Array:
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    if n == 0:
+        return _digamma(x)
+    if n == 1:
+        return _trigamma(x)
+    # n! zeta(n + 1, x), with alternating signs.
+    factorial = float(np.prod(np.arange(1, n + 1, dtype=np.float64)))
+    sign = 1.0 if n % 2 else -1.0
+    order = jnp.asarray(n + 1, x.dtype)
+    return np.asarray(sign * factorial, x.dtype) * lax.zeta(order, x)
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn="PolygammaBackward0",
+    saves=("input",),
+    namespaces=_SPECIAL,
+    overload=True,
+)
+def polygamma(n: int, input: Array) -> Array:
+    """The n-th derivative of `digamma`."""
+    refuse("polygamma", input, COMPLEX)
+    return _polygamma_of(n)(input)
+
+
+@op(
+    name="polygamma.method",
+    public="polygamma",
+    promote=INT_TO_FLOAT,
+    grad_fn="PolygammaBackward0",
+    saves=("input",),
+    namespaces=(),
+    inplace=True,
+    overload=True,
+)
+def polygamma_method(input: Array, n: int) -> Array:
+    """The n-th derivative of `digamma`."""
+    refuse("polygamma", input, COMPLEX)
+    return _polygamma_of(n)(input)
+
+
+def _polygamma_of(n: int) -> Any:
+    # Each derivative is the next polygamma; XLA's zeta has none by its argument.
+    value = jax.custom_jvp(lambda x: _polygamma(n, x))
+
+    def jvp(primals: Any, tangents: Any) -> Any:
+        (x,), (dx,) = primals, tangents
+        return value(x), dx * _polygamma_of(n + 1)(x)
+
+    value.defjvp(jvp)
+    return value
+
+
+def _multigamma(input: Array, p: int) -> Array:
+    refuse("mvlgamma", input, COMPLEX)
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    shifts = np.arange(p, dtype=np.float64) / 2
+    total = _lgamma(input)
+    for shift in shifts[1:]:
+        total = total + _lgamma(input - np.asarray(shift, input.dtype))
+    constant = p * (p - 1) / 4 * np.log(np.pi)
+    return total + np.asarray(constant, input.dtype)
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn="MvlgammaBackward0",
+    saves=("input",),
+    inplace=True,
+)
+def mvlgamma(input: Array, p: int) -> Array:
+    """The logarithm of the multivariate gamma function of dimension p."""
+    return _multigamma(input, p)
+
+
+def _incomplete(name: str, fn: Any, sign: float) -> Any:
+    """An incomplete gamma function: PyTorch differentiates by the second operand."""
+    value = jax.custom_jvp(fn)
+
+    def jvp(primals: Any, tangents: Any) -> Any:
+        (a, x), (_, dx) = primals, tangents
+        slope = jnp.exp((a - 1) * jnp.log(x) - x - _lgamma(a))
+        return value(a, x), dx * (sign * slope)
+
+    value.defjvp(jvp)
+    return value
+
+
+_igamma = _incomplete("igamma", lambda a, x: lax.igamma(a, x), 1.0)
+_igammac = _incomplete("igammac", lambda a, x: lax.igammac(a, x), -1.0)
+
+
+def _check_igamma(name: str) -> Any:
+    def check(input: Any, other: Any) -> None:
+        if input.requires_grad:
+            raise NotImplementedError(
+                f"the derivative for '{name}: input' is not implemented."
+            )
+
+    return check
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn="IgammaBackward0",
+    saves=("input", "other"),
+    inplace=True,
+    differentiable=("other",),
+    typecheck=_check_igamma("igamma"),
+)
+def igamma(input: Array, other: Array) -> Array:
+    """The regularised lower incomplete gamma function."""
+    refuse("igamma", input, COMPLEX)
+    return _igamma(*jnp.broadcast_arrays(input, other))
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn="IgammacBackward0",
+    saves=("input", "other"),
+    inplace=True,
+    differentiable=("other",),
+    typecheck=_check_igamma("igammac"),
+)
+def igammac(input: Array, other: Array) -> Array:
+    """The regularised upper incomplete gamma function."""
+    refuse("igammac", input, COMPLEX)
+    return _igammac(*jnp.broadcast_arrays(input, other))
+
+
+def _check_zeta(input: Any, other: Any) -> None:
+    if getattr(input, "requires_grad", False):
+        raise NotImplementedError("the derivative for 'zeta' is not implemented.")
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn="SpecialZetaBackward0",
+    saves=("input", "other"),
+    namespaces=("special",),
+    method=False,
+    differentiable=("other",),
+    typecheck=_check_zeta,
+)
+def zeta(input: Operand, other: Operand) -> Array:
+    """The Hurwitz zeta function."""
+    refuse("zeta", input, COMPLEX)
+    return _zeta(*jnp.broadcast_arrays(input, other))
+
+
+@jax.custom_jvp
+def _zeta(x: Array, q: Array) -> Array:
+    return lax.zeta(x, q)
+
+
+@_zeta.defjvp
+def _zeta_jvp(primals: Any, tangents: Any) -> Any:
+    # JAX refuses by the second argument in some versions; this is the textbook's.
+    (x, q), (_, dq) = primals, tangents
+    return _zeta(x, q), dq * (-x * _zeta(x + 1, q))
+
+
+# Bessel functions ---------------------------------------------------------------------
+
+
+@jax.custom_jvp
+def _i0(x: Array) -> Array:
+    return jnp.exp(jnp.abs(x)) * lax.bessel_i0e(x)
+
+
+@_i0.defjvp
+def _i0_jvp(primals: Any, tangents: Any) -> Any:
+    # The derivative of the product loses digits to cancellation.
+    (x,), (dx,) = primals, tangents
+    return _i0(x), dx * _i1(x)
+
+
+@jax.custom_jvp
+def _i1(x: Array) -> Array:
+    return jnp.exp(jnp.abs(x)) * lax.bessel_i1e(x)
+
+
+@_i1.defjvp
+def _i1_jvp(primals: Any, tangents: Any) -> Any:
+    # 1/2 at zero, where the quotient has no value.
+    (x,), (dx,) = primals, tangents
+    safe = jnp.where(x == 0, 1, x)
+    slope = jnp.where(x == 0, 0.5, _i0(x) - _i1(x) / safe)
+    return _i1(x), dx * slope
+
+
+@jax.custom_jvp
+def _i1e(x: Array) -> Array:
+    return lax.bessel_i1e(x)
+
+
+@_i1e.defjvp
+def _i1e_jvp(primals: Any, tangents: Any) -> Any:
+    # As for i1.
+    (x,), (dx,) = primals, tangents
+    result = _i1e(x)
+    safe = jnp.where(x == 0, 1, x)
+    slope = lax.bessel_i0e(x) - result * (jnp.sign(x) + 1 / safe)
+    return result, dx * jnp.where(x == 0, 0.5, slope)
+
+
+@_unary("I0", "i0_vml_cpu", "input", namespaces=_SPECIAL)
+def i0(input: Array) -> Array:
+    """The modified Bessel function of order 0."""
+    return _i0(input)
+
+
+@_unary("SpecialI0E", "i0e", "input", "result", **_only_special)
+def i0e(input: Array) -> Array:
+    """`exp(-abs(input)) * i0(input)`."""
+    return lax.bessel_i0e(input)
+
+
+@_unary("SpecialI1", "i1_cpu", "input", "result", **_only_special)
+def i1(input: Array) -> Array:
+    """The modified Bessel function of order 1."""
+    return _i1(input)
+
+
+@_unary("SpecialI1E", "i1e_cpu", "input", "result", **_only_special)
+def i1e(input: Array) -> Array:
+    """`exp(-abs(input)) * i1(input)`."""
+    return _i1e(input)

@@ -1,0 +1,369 @@
+"""Exponentials, logarithms, trigonometric and hyperbolic functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from torchshim._core.op import Array, Operand, op
+from torchshim._core.promotion import DEFAULT, INT_TO_FLOAT
+from torchshim._ops._common import (
+    BOOL,
+    COMPLEX,
+    INT,
+    is_complex,
+    is_tensor,
+    refuse,
+)
+
+
+def _unary(name: str, saves: str, **fields: Any) -> Any:
+    """An operator of one operand that computes integers in the default dtype."""
+    return op(
+        promote=INT_TO_FLOAT,
+        grad_fn=f"{name}Backward0",
+        saves=(saves,) if saves else (),
+        inplace=True,
+        **fields,
+    )
+
+
+_SPECIAL = ("torch", "special")
+
+# Exponentials and logarithms ----------------------------------------------------------
+
+
+@_unary("Exp", "result")
+def exp(input: Array) -> Array:
+    """e raised to each element."""
+    return jnp.exp(input)
+
+
+@_unary("Exp2", "result", namespaces=_SPECIAL)
+def exp2(input: Array) -> Array:
+    """2 raised to each element."""
+    if is_complex(input):
+        return jnp.exp(input * np.log(2).astype(input.real.dtype))
+    return jnp.exp2(input)
+
+
+@_unary("Expm1", "result", namespaces=_SPECIAL)
+def expm1(input: Array) -> Array:
+    """`exp(input) - 1`, exact near zero."""
+    return jnp.expm1(input)
+
+
+@_unary("Log", "input")
+def log(input: Array) -> Array:
+    """The natural logarithm."""
+    return jnp.log(input)
+
+
+@_unary("Log2", "input")
+def log2(input: Array) -> Array:
+    """The logarithm to base 2."""
+    return jnp.log2(input)
+
+
+@_unary("Log10", "input")
+def log10(input: Array) -> Array:
+    """The logarithm to base 10."""
+    return jnp.log10(input)
+
+
+@_unary("Log1P", "input", namespaces=_SPECIAL)
+def log1p(input: Array) -> Array:
+    """`log(1 + input)`, exact near zero."""
+    return jnp.log1p(input)
+
+
+def _logaddexp(a: Array, b: Array, base: float) -> Array:
+    high, low = jnp.maximum(a, b), jnp.minimum(a, b)
+    scale = np.asarray(np.log(base), a.dtype)
+    same = jnp.isinf(a) & (a == b)
+    gap = jnp.where(same, 0, low - high)
+    return jnp.where(same, a, high + jnp.log1p(jnp.exp(gap * scale)) / scale)
+
+
+def _log_sum(base: float) -> Any:
+    @jax.custom_jvp
+    def value(a: Array, b: Array) -> Array:
+        return _logaddexp(a, b, base)
+
+    def jvp(primals: Any, tangents: Any) -> Any:
+        # JAX's is finite at equal infinities; PyTorch's is NaN there.
+        (a, b), (da, db) = primals, tangents
+        scale = np.asarray(np.log(base), a.dtype)
+        to_a = 1 / (1 + jnp.exp((b - a) * scale))
+        to_b = 1 / (1 + jnp.exp((a - b) * scale))
+        return value(a, b), da * to_a + db * to_b
+
+    value.defjvp(jvp)
+    return value
+
+
+_logaddexp_e, _logaddexp_2 = _log_sum(float(np.e)), _log_sum(2.0)
+
+
+@op(promote=DEFAULT, grad_fn="LogaddexpBackward0", saves=("input", "other"))
+def logaddexp(input: Array, other: Array) -> Array:
+    """`log(exp(input) + exp(other))` without overflow."""
+    refuse("logaddexp_cpu", input, BOOL + INT)
+    if is_complex(input):
+        return jnp.logaddexp(input, other)
+    return _logaddexp_e(input, other)
+
+
+@op(promote=DEFAULT, grad_fn="Logaddexp2Backward0", saves=("input", "other"))
+def logaddexp2(input: Array, other: Array) -> Array:
+    """`log2(2 ** input + 2 ** other)` without overflow."""
+    refuse("logaddexp2_cpu", input, BOOL + INT + COMPLEX)
+    return _logaddexp_2(input, other)
+
+
+def _xlogy_node(name: str) -> Any:
+    def node(input: Any, other: Any) -> str:
+        if not is_tensor(input):
+            return f"{name}Backward1"
+        return f"{name}Backward{0 if is_tensor(other) else 2}"
+
+    return node
+
+
+@jax.custom_jvp
+def _xlogy(x: Array, y: Array) -> Array:
+    return jnp.where(jnp.isnan(y), y, jnp.where(x == 0, 0, x * jnp.log(y)))
+
+
+@_xlogy.defjvp
+def _xlogy_jvp(primals: Any, tangents: Any) -> Any:
+    # PyTorch: no gradient to x where x is 0 and the logarithm has no finite value.
+    (x, y), (dx, dy) = primals, tangents
+    to_x = jnp.where((x == 0) & (y <= 0), 0, jnp.log(y))
+    return _xlogy(x, y), dx * to_x + dy * (x / y)
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn=_xlogy_node("Xlogy"),
+    saves=("input", "other"),
+    inplace=True,
+    namespaces=_SPECIAL,
+)
+def xlogy(input: Operand, other: Operand) -> Array:
+    """`input * log(other)`, which is 0 where `input` is."""
+    refuse("xlogy_cpu", input, COMPLEX)
+    return _xlogy(input, other)
+
+
+@_unary("Sigmoid", "result")
+def sigmoid(input: Array) -> Array:
+    """`1 / (1 + exp(-input))`."""
+    return jax.lax.logistic(input)
+
+
+@jax.custom_jvp
+def _logit(x: Array) -> Array:
+    return jnp.log(x / (1 - x))
+
+
+@_logit.defjvp
+def _logit_jvp(primals: Any, tangents: Any) -> Any:
+    # PyTorch: NaN outside of [0, 1].
+    (x,), (dx,) = primals, tangents
+    outside = (x < 0) | (x > 1)
+    return _logit(x), dx * jnp.where(outside, jnp.nan, 1 / (x * (1 - x)))
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn="LogitBackward0",
+    saves=("input",),
+    inplace=True,
+    namespaces=_SPECIAL,
+)
+def logit(input: Array, eps: float | None = None) -> Array:
+    """`log(input / (1 - input))`, of elements moved into [eps, 1 - eps]."""
+    refuse("logit_cpu", input, COMPLEX)
+    if eps is None:
+        return _logit(input)
+    low = np.asarray(eps, input.dtype)
+    high = (1 - low).astype(input.dtype)
+    inside = (input >= low) & (input <= high)
+    moved = jnp.where(input < low, low, jnp.where(input > high, high, input))
+    # No gradient where the element was moved.
+    kept = jnp.where(inside, moved, jax.lax.stop_gradient(moved))
+    return jnp.where(inside, jnp.log(kept / (1 - kept)), _fixed(moved))
+
+
+def _fixed(x: Array) -> Array:
+    x = jax.lax.stop_gradient(x)
+    return jnp.log(x / (1 - x))
+
+
+# Trigonometric functions --------------------------------------------------------------
+
+
+@_unary("Sin", "input")
+def sin(input: Array) -> Array:
+    """The sine."""
+    return jnp.sin(input)
+
+
+@_unary("Cos", "input")
+def cos(input: Array) -> Array:
+    """The cosine."""
+    return jnp.cos(input)
+
+
+@_unary("Tan", "result")
+def tan(input: Array) -> Array:
+    """The tangent."""
+    return jnp.tan(input)
+
+
+@_unary("Asin", "input", aliases=("arcsin",))
+def asin(input: Array) -> Array:
+    """The inverse of the sine."""
+    return jnp.arcsin(input)
+
+
+@_unary("Acos", "input", aliases=("arccos",))
+def acos(input: Array) -> Array:
+    """The inverse of the cosine."""
+    return jnp.arccos(input)
+
+
+@_unary("Atan", "input", aliases=("arctan",))
+def atan(input: Array) -> Array:
+    """The inverse of the tangent."""
+    return jnp.arctan(input)
+
+
+@jax.custom_jvp
+def _atan2(y: Array, x: Array) -> Array:
+    return jnp.arctan2(y, x)
+
+
+@_atan2.defjvp
+def _atan2_jvp(primals: Any, tangents: Any) -> Any:
+    # PyTorch: no gradient at the origin, where JAX's is NaN.
+    (y, x), (dy, dx) = primals, tangents
+    square = y * y + x * x
+    inverse = jnp.where(square == 0, 0, 1 / jnp.where(square == 0, 1, square))
+    return _atan2(y, x), dy * (x * inverse) - dx * (y * inverse)
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn="Atan2Backward0",
+    saves=("input", "other"),
+    inplace=True,
+    aliases=("arctan2",),
+)
+def atan2(input: Array, other: Array) -> Array:
+    """The angle of the point (other, input)."""
+    refuse("atan2_cpu", input, COMPLEX)
+    return _atan2(input, other)
+
+
+@jax.custom_jvp
+def _hypot(a: Array, b: Array) -> Array:
+    return jnp.hypot(a, b)
+
+
+@_hypot.defjvp
+def _hypot_jvp(primals: Any, tangents: Any) -> Any:
+    # By the result, as PyTorch has it: NaN at the origin.
+    (a, b), (da, db) = primals, tangents
+    result = _hypot(a, b)
+    return result, da * (a / result) + db * (b / result)
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="HypotBackward0",
+    saves=("input", "other", "result"),
+    inplace=True,
+)
+def hypot(input: Array, other: Array) -> Array:
+    """The length of (input, other)."""
+    refuse("hypot_cpu", input, BOOL + INT + COMPLEX)
+    return _hypot(input, other)
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    grad_fn="SincBackward0",
+    saves=("input",),
+    inplace=True,
+    namespaces=_SPECIAL,
+)
+def sinc(input: Array) -> Array:
+    """`sin(pi * input) / (pi * input)`, 1 at zero."""
+    at_zero = input == 0
+    angle = np.asarray(np.pi, input.dtype) * jnp.where(at_zero, 1, input)
+    return jnp.where(at_zero, 1, jnp.sin(angle) / angle)
+
+
+@_unary("Deg2Rad", "")
+def deg2rad(input: Array) -> Array:
+    """Degrees in radians."""
+    _refuse_complex("deg2rad", input)
+    return input * np.asarray(np.pi / 180, input.dtype)
+
+
+@_unary("Rad2Deg", "")
+def rad2deg(input: Array) -> Array:
+    """Radians in degrees."""
+    _refuse_complex("rad2deg", input)
+    return input * np.asarray(180 / np.pi, input.dtype)
+
+
+def _refuse_complex(name: str, input: Array) -> None:
+    if is_complex(input):
+        raise RuntimeError(f"{name} is not supported for complex tensors.")
+
+
+# Hyperbolic functions -----------------------------------------------------------------
+
+
+@_unary("Sinh", "input")
+def sinh(input: Array) -> Array:
+    """The hyperbolic sine."""
+    return jnp.sinh(input)
+
+
+@_unary("Cosh", "input")
+def cosh(input: Array) -> Array:
+    """The hyperbolic cosine."""
+    return jnp.cosh(input)
+
+
+@_unary("Tanh", "result")
+def tanh(input: Array) -> Array:
+    """The hyperbolic tangent."""
+    return jnp.tanh(input)
+
+
+@_unary("Asinh", "input", aliases=("arcsinh",))
+def asinh(input: Array) -> Array:
+    """The inverse of the hyperbolic sine."""
+    return jnp.arcsinh(input)
+
+
+@_unary("Acosh", "input", aliases=("arccosh",))
+def acosh(input: Array) -> Array:
+    """The inverse of the hyperbolic cosine."""
+    return jnp.arccosh(input)
+
+
+@_unary("Atanh", "input", aliases=("arctanh",))
+def atanh(input: Array) -> Array:
+    """The inverse of the hyperbolic tangent."""
+    return jnp.arctanh(input)
+
+
