@@ -14,6 +14,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from torchshim._core import record
 from torchshim._core.op import (
     ARRAY,
@@ -197,6 +199,16 @@ def slow(rec: Any, op: Op, args: tuple[Any, ...], out: Any = None) -> Any:
     )
     if out is not None:
         return write_out(rec, op, args, out)
+    if op.view is not None:
+        storage = args[0]._storage
+        if (
+            storage is not None
+            and storage.shared is not None
+            and not args[0]._meta.requires_grad
+        ):
+            made = rec.shared_views(op, args)
+            if made is not None:
+                return made[0] if op.results == "tensor" else as_results(op, made)
     rec.make_room()
     if op.writes:
         rec.check_writable(args[0])
@@ -228,6 +240,11 @@ def several(rec: Any, op: Op, state: Any, args: tuple[Any, ...]) -> Any:
     if state.view:
         for k, tensor in enumerate(tensors):
             rec.link(tensor, args[0], op, args[1:], k)
+    return as_results(op, tensors)
+
+
+def as_results(op: Op, tensors: list[Any]) -> Any:
+    """Several results as the list, tuple or named tuple that users get."""
     if op.results == "list":
         return tensors
     if op.named_result:
@@ -245,6 +262,10 @@ def write(rec: Any, state: Any, target: Any) -> Any:
 
 def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """`out=`: the result replaces the value of a tensor the caller gives."""
+    if op.results != "tensor" and isinstance(out, (tuple, list)):
+        made = slow(rec, op, args)
+        pairs = zip(made, out, strict=True)
+        return as_results(op, [out_writer[0](op, m, o, args) for m, o in pairs])
     if not isinstance(out, TensorBase):
         raise TypeError(
             f"{op.public}(): argument 'out' must be Tensor, not {type_name(out)}"
@@ -380,6 +401,11 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
             raise TypeError(
                 f"{op.public}(): argument '{param.name}' must be "
                 f"{note.split(' ')[0]}, not str"
+            )
+        if note == "bool" and kind is not bool:
+            raise TypeError(
+                f"{op.public}(): argument '{param.name}' (position {position}) must be "
+                f"bool, not {kind.__name__}"
             )
         if kind is float and re.match(r"int\b(?! \| float)", note):
             raise TypeError(
@@ -519,16 +545,31 @@ def accepts(param: Param, value: Any) -> bool:
         return isinstance(value, (tuple, list)) and all(
             v is None or isinstance(v, TensorBase) for v in value
         )
-    note = param.annotation
-    if isinstance(value, TensorBase):
-        return False
+    if isinstance(value, TensorBase) and not value._meta.shape:
+        value = 0 if value._meta.dtype.category < 2 else 0.0
+    note = re.sub(r"\bDims\b", "int | tuple[int, ...] | None", param.annotation)
+    parts = [part.strip() for part in note.split(" | ")]
+    return any(fits(part, value) for part in parts)
+
+
+def fits(note: str, value: Any) -> bool:
+    """Whether a static argument is of an annotated type."""
+    kind = value.__class__
     if note == "int":
-        return isinstance(value, int) and not isinstance(value, bool)
+        return kind is int or (kind is not bool and isinstance(value, np.integer))
+    if note == "float":
+        return kind in (int, float) or isinstance(value, (np.floating, np.integer))
     if note == "bool":
-        return isinstance(value, bool)
+        return kind is bool or isinstance(value, np.bool_)
     if note == "str":
-        return isinstance(value, str)
-    return True
+        return kind is str
+    if note == "None":
+        return value is None
+    if note.startswith("tuple"):
+        return isinstance(value, (tuple, list)) and not any(
+            isinstance(v, (float, str, bool)) for v in value
+        )
+    return not isinstance(value, TensorBase)
 
 
 class Derived:

@@ -11,51 +11,58 @@ from torchshim._core import program
 from torchshim._core.lower import has_checks
 from torchshim._core.program import CACHE, Compiled, Program
 from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State
-from torchshim._core.storage import Storage, TensorBase
+from torchshim._core.storage import Storage, TensorBase, value_lock
 
 
 @dataclass(slots=True)
 class Alive:
     """What outlives a recording: where the results of its program go."""
 
-    tensors: list[TensorBase]  # carry their value themselves, still pending
-    storages: list[Storage]  # pending base values
-    views: list[TensorBase]  # tensors asked for that share a storage
+    tensors: list[tuple[TensorBase, int]]  # carry their value themselves, pending
+    storages: list[tuple[Storage, int]]  # pending base values
+    raws: list[tuple[TensorBase, int]]  # written without history, pending
     histories: list[tuple[TensorBase, int]]  # have autograd history
 
 
-def find_alive(rec: Any, wanted: Any) -> tuple[Alive, list[TensorBase]]:
+def find_alive(rec: Any) -> tuple[Alive, list[tuple[TensorBase, int]]]:
     """Follows the weak references; also gives every tensor with a slot to reset."""
     alive = Alive([], [], [], [])
-    placed: list[TensorBase] = []
+    placed: list[tuple[TensorBase, int]] = []
     seen: set[int] = set()
+    first, last = rec.first_slot, rec.state.n_slots
     for ref in rec.live:
         tensor = ref()
-        if tensor is None or tensor._slot < 0 or id(tensor) in seen:
+        # Another thread may have taken the tensor into its own recording.
+        if tensor is None or not first <= (slot := tensor._slot) < last:
+            continue
+        if id(tensor) in seen:
             continue
         seen.add(id(tensor))
-        placed.append(tensor)
+        placed.append((tensor, slot))
         if tensor._storage is None and tensor._array is None:
-            alive.tensors.append(tensor)
+            alive.tensors.append((tensor, slot))
         meta = tensor._meta
         if meta.requires_grad and not meta.leaf and tensor._base is None:
-            alive.histories.append((tensor, tensor._slot))
+            alive.histories.append((tensor, slot))
     for storage in rec.storages.values():
-        if storage.slot < 0:
+        if not first <= (slot := storage.slot) < last:
             continue
         tensors = storage.tensors()
         if not tensors:
             continue
         if storage.array is None:
-            alive.storages.append(storage)
+            alive.storages.append((storage, slot))
         for tensor in tensors:
             # Stale tensors whose history lies in this recording.
             hist = tensor._hist
             if hist is not None and hist[0] is rec.recording and tensor._slot < 0:
                 alive.histories.append((tensor, hist[1]))
-    for tensor in wanted:
-        if tensor._storage is not None and tensor._slot >= 0:
-            alive.views.append(tensor)
+    for tensor in rec.raws:
+        if first <= (slot := tensor._raw) < last:
+            alive.raws.append((tensor, slot))
+            hist = tensor._hist
+            if hist is not None and hist[0] is rec.recording:
+                alive.histories.append((tensor, hist[1]))
     return alive, placed
 
 
@@ -86,23 +93,24 @@ def savers_of(
     return {slot: frozenset(depths) for slot, depths in sorted(needed.items())}
 
 
-def flush(rec: Any, wanted: Any) -> None:
+def flush(rec: Any) -> None:
     """Runs the recording of `rec`; on an error everything stays as it was."""
     state: State = rec.state
     recording: Recording = rec.recording
-    alive, placed = find_alive(rec, wanted)
+    alive, placed = find_alive(rec)
     held = [n for n in recording.nodes.values()]
     roots = {slot for _, slot in alive.histories}
     roots.update(slot for node in held for slot in node.slots())
     saved: dict[int, frozenset[int]] = {}
     if roots:
         saved = _plan(state, roots, recording.freed)
-    slots = dict.fromkeys(t._slot for t in alive.tensors)
-    slots.update(dict.fromkeys(s.slot for s in alive.storages))
-    slots.update(dict.fromkeys(t._slot for t in alive.views))
+    slots = dict.fromkeys(slot for _, slot in alive.tensors)
+    slots.update(dict.fromkeys(slot for _, slot in alive.storages))
+    slots.update(dict.fromkeys(slot for _, slot in alive.raws))
     slots.update(dict.fromkeys(saved))
     values = _run(rec, state, tuple(slots), set(saved))
-    rec.commit(state, recording, alive, placed, values, saved, bool(roots))
+    with value_lock:
+        rec.commit(state, recording, alive, placed, values, saved, bool(roots))
 
 
 def values_of(

@@ -14,10 +14,11 @@ from typing import Any
 from torchshim._core.meta import Meta
 from torchshim._core.record import Recorder, tensor_class
 from torchshim._core.state import Recording, State
-from torchshim._core.storage import TensorBase
+from torchshim._core.storage import TensorBase, accumulate_lock, value_lock
 
 _new = object.__new__
-_BOUND = 16  # jumps kept on one state
+_BOUND = 16  # kinds of walks kept on one state
+_VARIANTS = 4  # of one kind, for different histories and grads
 
 
 @dataclass(slots=True)
@@ -25,8 +26,9 @@ class Jump:
     """What one walk did. Recordings are numbered: 0 is the running one."""
 
     state: State
-    # Recordings gone through: (number of the one before, slot there).
-    owners: list[tuple[int, int]]
+    # Recordings gone through: (number of the one before, slot there, the state that
+    # it was closed at, the slot in it).
+    owners: list[tuple[int, int, State, int]]
     # Values that entered: ("saved", owner, slot) or ("grad", position in leaves), and
     # the slot they took.
     entered: list[tuple[str, int, int, int]]
@@ -58,12 +60,13 @@ def remember(
 ) -> None:
     """Keeps a walk as a jump edge, unless part of it cannot be repeated."""
     numbers: dict[int, int] = {rec.recording.seq: 0}
-    owners: list[tuple[int, int]] = []
+    owners: list[tuple[int, int, State, int]] = []
     for seq, (_, parent, slot) in walk.via.items():
-        if parent.seq not in numbers:
+        hist = parent.hists[slot]
+        if parent.seq not in numbers or hist[0].state is None:
             return
         numbers[seq] = len(numbers)
-        owners.append((numbers[parent.seq], slot))
+        owners.append((numbers[parent.seq], slot, hist[0].state, hist[1]))
     named: dict[int, tuple[str, int, int]] = {}
     for recording, _, _ in walk.via.values():
         for slot, tensor in recording.tensors.items():
@@ -96,7 +99,10 @@ def remember(
         freed.setdefault(numbers[recording.seq], set()).add(depth)
     if start.jumps is None or len(start.jumps) >= _BOUND:
         start.jumps = {}
-    start.jumps[key] = Jump(
+    variants = start.jumps.setdefault(key, [])
+    if len(variants) >= _VARIANTS:
+        del variants[0]
+    jump = Jump(
         state=rec.state,
         owners=owners,
         entered=entered,
@@ -110,6 +116,7 @@ def remember(
             None if r is None else (rec.slot_of(r), r._meta) for r in results
         ],
     )
+    variants.append(jump)
 
 
 def _between(start: State, end: State) -> list[State]:
@@ -124,10 +131,17 @@ def _between(start: State, end: State) -> list[State]:
 
 def follow(rec: Recorder, jump: Jump) -> list[Any] | None:
     """Repeats a remembered walk; None where something is not as it was then."""
+    with accumulate_lock, value_lock:
+        return _follow(rec, jump)
+
+
+def _follow(rec: Recorder, jump: Jump) -> list[Any] | None:
     owners = [rec.recording]
-    for number, slot in jump.owners:
+    for number, slot, state, at in jump.owners:
         hist = owners[number].hists.get(slot)
-        if hist is None or hist[0].hooked or hist[0].state is None:
+        if hist is None or hist[0].state is not state or hist[1] != at:
+            return None
+        if hist[0].hooked or hist[0].node_hooks:
             return None
         owners.append(hist[0])
     for number, depths in jump.freed:

@@ -107,9 +107,11 @@ class Op:
         "layout",
         "method",
         "module",
+        "mutates",
         "name",
         "named_result",
         "namespaces",
+        "operands",
         "out",
         "overload",
         "params",
@@ -165,6 +167,8 @@ def op(
     named_result: tuple[str, ...] | None = None,
     checks: Callable[..., Any] | None = None,
     overload: bool = False,
+    operands: Sequence[str] | None = None,
+    mutates: Sequence[str] = (),
     typecheck: Callable[..., Any] | None = None,
 ) -> Any:
     """Declares an operator; the decorated function is returned unchanged.
@@ -180,6 +184,10 @@ def op(
     - `differentiable`: False, or the names of the parameters gradients flow to.
     - `layout`: "preserve" gives element-wise memory order (the default with promote);
       a function of the operands' (shape, strides) gives strides.
+    - `operands`: the parameters that take part in promotion (default: all tensors and
+      operands); the others keep their dtype.
+    - `mutates`: the parameters whose tensors the results replace, see
+      `Recorder.mutate`.
     - `checks(*args)`: data-dependent checks, see `_core.checks`.
     - `typecheck(*metas or values)`: raises what PyTorch raises at the call, where the
       operator's own function cannot.
@@ -231,6 +239,8 @@ def op(
             named_result=named_result,
             checks=checks,
             overload=overload,
+            operands=None if operands is None else tuple(operands),
+            mutates=tuple(mutates),
             typecheck=typecheck,
             results=results,
             writes=False,
@@ -303,8 +313,8 @@ class Call:
     __slots__ = (
         "_inferred",
         "default_dtype",
-        "grad_name",
         "n_arrays",
+        "n_scalars",
         "op",
         "owners",
         "template",
@@ -326,11 +336,24 @@ class Call:
                 owners += [param.name for e in entry if e is HOLE]
         self.owners = tuple(owners)
         self.n_arrays = len(owners)
-        self.grad_name: str | None = None
+        self.n_scalars = sum(
+            isinstance(e, ScalarHole)
+            for entry in template
+            for e in (entry if isinstance(entry, tuple) else (entry,))
+        )
         self._inferred: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
         return f"{self.op.name}{'_' if self.write else ''}{self.template}"
+
+    def placeholders(self) -> list[Any]:
+        """Stand-ins for runtime scalars where only their kind matters."""
+        return [
+            1 if e.integer else 0.0
+            for entry in self.template
+            for e in (entry if isinstance(entry, tuple) else (entry,))
+            if isinstance(e, ScalarHole)
+        ]
 
     # -- running ---------------------------------------------------------------
 
@@ -383,9 +406,12 @@ class Call:
 
     def _operand_kinds(self, args: list[Any]) -> list[tuple[DType, int]]:
         kinds: list[tuple[DType, int]] = []
+        takes_part = self.op.operands
         for arg, entry, param in zip(
             args, self.template, self.op.params, strict=True
         ):
+            if takes_part is not None and param.name not in takes_part:
+                continue
             if entry is HOLE:
                 kinds.append(_operand_kind(arg))
             elif isinstance(entry, tuple) and HOLE in entry:
@@ -408,10 +434,13 @@ class Call:
         )
         np_dtype = compute.np
         cast: list[Any] = []
+        takes_part = self.op.operands
         for arg, entry, param in zip(
             args, self.template, self.op.params, strict=True
         ):
-            if entry is HOLE:
+            if takes_part is not None and param.name not in takes_part:
+                cast.append(arg)
+            elif entry is HOLE:
                 cast.append(arg if arg.dtype == np_dtype else arg.astype(np_dtype))
             elif isinstance(entry, tuple) and HOLE in entry:
                 cast.append([a if a is None else a.astype(np_dtype) for a in arg])
@@ -426,7 +455,7 @@ class Call:
 
     def promoted(self, metas: Sequence[Any]) -> DType:
         """The dtype that operands of these metas promote to."""
-        args = self.arguments(metas, [0] * 64)
+        args = self.arguments(metas, self.placeholders())
         kinds = self._operand_kinds(args)
         return promotion.resolve(self.op.promote, kinds, self.default_dtype)[1]
 
@@ -440,6 +469,8 @@ class Call:
         if found is None:
             if len(self._inferred) > 256:
                 self._inferred.clear()
+            if self.op is not None and self.op.layout == "preserve":
+                broadcast_shape([shape for shape, _ in avals])
             found = self._inferred[avals] = infer_avals(self, avals)
         return found
 
@@ -507,7 +538,24 @@ def number(value: Any, np_dtype: Any) -> Any:
         value = int(value) & ((1 << bits) - 1)
         if np.issubdtype(np_dtype, np.signedinteger) and value >> (bits - 1):
             value -= 1 << bits
-    return jnp.asarray(value, dtype=np_dtype)
+    return np.asarray(value, dtype=np_dtype)
+
+
+def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The common shape of element-wise operands; PyTorch's error if there is none."""
+    common: tuple[int, ...] = ()
+    for shape in shapes:
+        ndim = max(len(common), len(shape))
+        a = (1,) * (ndim - len(common)) + tuple(common)
+        b = (1,) * (ndim - len(shape)) + tuple(shape)
+        for dim, (x, y) in enumerate(zip(a, b, strict=True)):
+            if x != y and x != 1 and y != 1:
+                raise RuntimeError(
+                    f"The size of tensor a ({x}) must match the size of tensor b "
+                    f"({y}) at non-singleton dimension {dim}"
+                )
+        common = tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))
+    return common
 
 
 def infer_avals(call: Any, avals: Sequence[Any]) -> Any:

@@ -111,6 +111,12 @@ class Recorder:
         self.scalars: list[Any] = []
         self.inputs: list[Any] = []
         self.live: list[weakref.ref[TensorBase]] = []
+        # Tensors written without history, see `place`.
+        self.raws: list[TensorBase] = []
+        # Tensors on memory that numpy shares: they keep no slot from call to call.
+        self.volatile: list[TensorBase] = []
+        # Storages on shared memory that a backward in progress wrote to.
+        self.unstored: list[Storage] = []
         self.storages: dict[int, Storage] = {}
         self.recording = Recording(next_sequence())
         # Values taken over from other threads' recordings.
@@ -144,7 +150,7 @@ class Recorder:
         """Records an operator, however it was called. Raises as PyTorch does."""
         parts: list[Any] = []
         template: list[Any] = []
-        tensors: list[TensorBase] = []
+        operands: list[tuple[int, Meta]] = []
         values: list[Any] = []
         numbers: list[tuple[int, int | None, int]] = []
 
@@ -166,9 +172,10 @@ class Recorder:
                 parts.append(arg)
                 template.append(arg)
             elif isinstance(arg, TensorBase):
-                parts.append(self.slot_of(arg))
+                slot = self.slot_of(arg)
+                parts.append(slot)
                 template.append(HOLE)
-                tensors.append(arg)
+                operands.append((slot, arg._meta))
             elif role in (ARRAYS, OPT_ARRAYS):
                 slots = []
                 for item in arg:
@@ -176,7 +183,7 @@ class Recorder:
                         slots.append(None)
                     else:
                         slots.append(self.slot_of(item))
-                        tensors.append(item)
+                        operands.append((slots[-1], item._meta))
                 parts.append(tuple(slots))
                 template.append(tuple(None if s is None else HOLE for s in slots))
             elif role in (ARRAY, OPT_ARRAY):
@@ -194,16 +201,23 @@ class Recorder:
                 parts.append(arg)
                 template.append(arg)
         key = (op, self.mode, *parts)
+        if self.volatile:
+            self._forget_volatile()
         if not numbers:
-            return self._step(key, op, template, tensors, values, None)
-        return self._step_learning(key, op, template, tensors, values, numbers)
+            return self._step(key, op, template, operands, values, None)
+        return self._step_learning(key, op, template, operands, values, numbers)
+
+    def _forget_volatile(self) -> None:
+        for tensor in self.volatile:
+            tensor._slot = -1
+        self.volatile.clear()
 
     def _step(
         self,
         key: tuple[Any, ...],
         op: Op,
         template: Sequence[Any],
-        tensors: Sequence[TensorBase],
+        operands: Sequence[tuple[int, Meta]],
         values: Sequence[Any],
         place: tuple[Any, tuple[Any, ...]] | None,
     ) -> State:
@@ -214,7 +228,7 @@ class Recorder:
             call = intern_call(
                 (op, template, default), lambda: Call(op, template, default, op.writes)
             )
-            found = self.extend(key, call, tensors, len(values), place)
+            found = self.extend(key, call, operands, len(values), place)
         self.advance(found, values)
         return found
 
@@ -223,7 +237,7 @@ class Recorder:
         key: tuple[Any, ...],
         op: Op,
         template: list[Any],
-        tensors: Sequence[TensorBase],
+        operands: Sequence[tuple[int, Meta]],
         values: list[Any],
         numbers: list[tuple[int, int | None, int]],
     ) -> State:
@@ -264,7 +278,7 @@ class Recorder:
                     learnt_key,
                     op,
                     self._with_holes(template, numbers, mask),
-                    tensors,
+                    operands,
                     values_now,
                     (place, ints),
                 )
@@ -276,7 +290,7 @@ class Recorder:
                     state.learnt = {}
                 state.learnt[place] = mask
                 return found
-        return self._step(key, op, template, tensors, floats, (place, ints))
+        return self._step(key, op, template, operands, floats, (place, ints))
 
     @staticmethod
     def _blank(
@@ -323,10 +337,13 @@ class Recorder:
     ) -> State:
         """Records a call that no user writes: a gradient, a write through a view."""
         slots = [self.slot_of(t) for t in tensors]
+        if self.volatile:
+            self._forget_volatile()
         key = (call, self.mode, *slots)
         found = self.state.next.get(key)
         if found is None:
-            found = self.extend(key, call, tensors, len(values), None)
+            operands = [(s, t._meta) for s, t in zip(slots, tensors, strict=True)]
+            found = self.extend(key, call, operands, len(values), None)
             found.of = of
         self.advance(found, values)
         return found
@@ -340,7 +357,8 @@ class Recorder:
         key = (call, self.mode, *slots)
         found = self.state.next.get(key)
         if found is None:
-            found = self.extend(key, call, tensors, 0, None)
+            operands = [(s, t._meta) for s, t in zip(slots, tensors, strict=True)]
+            found = self.extend(key, call, operands, 0, None)
         self.state = found
         return found
 
@@ -356,26 +374,26 @@ class Recorder:
         self,
         key: Any,
         call: Any,
-        tensors: Sequence[TensorBase],
+        operands: Sequence[tuple[int, Meta]],
         n_scalars: int,
         place: tuple[Any, tuple[Any, ...]] | None,
     ) -> State:
         """Adds the state of an event that was never recorded here."""
-        metas_in = [t._meta for t in tensors]
-        metas, wrt, view = self.infer(call, metas_in)
+        metas, wrt, view = self.infer(call, [meta for _, meta in operands])
         state = self._add(
             key,
             CALL,
             place,
             call=call,
-            operands=tuple(t._slot for t in tensors),
+            operands=tuple(slot for slot, _ in operands),
+            given=tuple(meta for _, meta in operands),
             metas=metas,
             scalars=n_scalars,
             wrt=wrt,
         )
         state.view = state.alias = view
         if call.write:
-            state.write = tensors[0]._slot
+            state.write = operands[0][0]
         return state
 
     def _add(
@@ -448,7 +466,7 @@ class Recorder:
         op: Op | None = call.op
         device = self.device_of(op, metas)
         if op is not None and op.typecheck is not None:
-            op.typecheck(*call.arguments(metas, [0] * 64))
+            op.typecheck(*call.arguments(metas, call.placeholders()))
         avals = call.infer(tuple(m.aval for m in metas))
         wrt: tuple[int, ...] = ()
         if self.grad and any(m.requires_grad for m in metas):
@@ -501,7 +519,7 @@ class Recorder:
     ) -> tuple[tuple[Meta, ...], tuple[int, ...], bool]:
         base = metas[0]
         assert call.op.view is not None
-        args = call.arguments([None] * len(metas), [0] * 16)[1:]
+        args = call.arguments([None] * len(metas), [0] * call.n_scalars)[1:]
         geometry = call.op.view.geometry(
             tuple(base.shape), base.strides, base.offset, *args
         )
@@ -563,6 +581,29 @@ class Recorder:
     def results(self, state: State) -> list[TensorBase]:
         return [self.result(state, k) for k in range(len(state.metas))]
 
+    def array_of(self, tensor: TensorBase) -> Any:
+        """The array of a tensor without a storage; runs what it takes."""
+        if tensor._array is None:
+            slot = tensor._slot if tensor._raw < 0 else tensor._raw
+            if slot >> _SLOT_BITS == self.id:
+                self.flush()
+            elif tensor._raw >= 0:
+                return self._foreign_array(tensor)
+            else:
+                self.slot_of(tensor)
+                if tensor._array is None:
+                    return self._foreign_piece(tensor)._array
+        return tensor._array
+
+    def base_array_of(self, storage: Storage) -> Any:
+        """The array of a storage's base value; runs what it takes."""
+        if storage.array is None:
+            if storage.slot >> _SLOT_BITS == self.id:
+                self.flush()
+            else:
+                return self._foreign_array(storage)
+        return storage.array
+
     # -- tensors in the recording --------------------------------------------------
 
     def slot_of(self, tensor: TensorBase) -> int:
@@ -585,16 +626,19 @@ class Recorder:
         """
         if tensor._array is not None and tensor._storage is None:
             return self._enter(tensor)
+        return self.slot_of(self._foreign_piece(tensor))
+
+    def _foreign_piece(self, tensor: TensorBase) -> TensorBase:
         owner = recorders[tensor._slot >> _SLOT_BITS]
         with owner.lock:
             slot = tensor._slot
             if slot < 0 or slot >> _SLOT_BITS == self.id:
-                return self.slot_of(tensor)
+                return tensor
             key = owner.recording.seq, slot
             piece = self.foreign.get(key)
             if piece is None:
                 piece = self.foreign[key] = self._snapshot(owner, tensor, slot)
-        return self.slot_of(piece)
+            return piece
 
     def _snapshot(self, owner: Recorder, tensor: TensorBase, slot: int) -> TensorBase:
         """The value of another recording's slot, with its history."""
@@ -620,8 +664,12 @@ class Recorder:
 
     def _enter(self, tensor: TensorBase) -> int:
         meta = tensor._meta
+        if tensor._array is None and tensor._raw >= 0:
+            slot = tensor._slot = self._role(tensor, None, self._own_raw(tensor))
+            self.live.append(weakref.ref(tensor))
+            return slot
         hist = tensor._hist if meta.requires_grad and not meta.leaf else None
-        key = (INPUT, meta) if hist is None else (INPUT, meta, hist[0].state, hist[1])
+        key = (INPUT, meta) if hist is None else (INPUT, meta, Recording)
         slot = self._input(key, meta, tensor._array)
         tensor._slot = slot
         self.recording.entered[slot] = tensor
@@ -662,19 +710,24 @@ class Recorder:
         self.live.append(weakref.ref(twin))
         return twin
 
-    def _foreign_raw(self, storage: Storage) -> int:
-        """As `_foreign`, for a base value."""
-        owner = recorders[storage.slot >> _SLOT_BITS]
+    def _foreign_array(self, holder: Storage | TensorBase) -> Any:
+        """As `_foreign`, for a base value or one written without history."""
+
+        def look() -> tuple[int, Any]:
+            if isinstance(holder, Storage):
+                return holder.slot, holder.array
+            return holder._raw, holder._array
+
+        slot, array = look()
+        if array is not None or slot < 0:
+            return array
+        owner = recorders[slot >> _SLOT_BITS]
         with owner.lock:
-            slot, array = storage.slot, storage.array
-            if slot < 0 or slot >> _SLOT_BITS == self.id:
-                return self.raw(storage)
-            if array is None:
-                values, _ = values_of(
-                    owner, owner.state, owner.recording, [slot], set()
-                )
-                array = values[slot]
-        return self._input((INPUT, storage.meta, Storage), storage.meta, array)
+            slot, array = look()
+            if array is None and slot >> _SLOT_BITS == owner.id:
+                state, recording = owner.state, owner.recording
+                return values_of(owner, state, recording, [slot], set())[0][slot]
+            return array
 
     def raw(self, storage: Storage) -> int:
         """The slot of a storage's base value."""
@@ -688,13 +741,24 @@ class Recorder:
             if self.trace is not None:
                 self.trace.append(storage)
         elif slot >> _SLOT_BITS != self.id:
-            return self._foreign_raw(storage)
+            array = self._foreign_array(storage)
+            return self._input((INPUT, storage.meta, Storage), storage.meta, array)
         self.storages[id(storage)] = storage
         return slot
 
     def _derive(self, tensor: TensorBase, storage: Storage) -> int:
         """The slot of a tensor that shares its storage, from the base value."""
         meta = tensor._meta
+        shared = storage.shared
+        if shared is not None:
+            self.volatile.append(tensor)
+            if tensor._path and not meta.requires_grad and storage.slot < 0:
+                # A view of numpy's memory enters by itself, without its base.
+                piece = shared.piece(tensor)
+                if piece is not None:
+                    tensor._slot = self._input((INPUT, meta, Storage), meta, piece)
+                    return tensor._slot
+            shared.refresh(storage)
         base = tensor._base
         if base is not None and meta.requires_grad:
             # A differentiable view: the history goes through its base.
@@ -734,32 +798,32 @@ class Recorder:
             )
         tensor._slot = slot
         if tensor._hooks is not None and source is not None:
-            self.hook(tensor)
+            tensor._hooks.derived(self, tensor)
         return slot
 
-    def _role(self, tensor: TensorBase, storage: Storage, slot: int) -> int:
+    def _own_raw(self, tensor: TensorBase) -> int:
+        raw = tensor._raw
+        if raw >> _SLOT_BITS == self.id:
+            return raw
+        meta = tensor._meta.replace(requires_grad=False, leaf=True)
+        return self._input((INPUT, meta, Storage), meta, self._foreign_array(tensor))
+
+    def _role(self, tensor: TensorBase, storage: Storage | None, slot: int) -> int:
         """Gives a raw value the autograd role of the tensor that shows it."""
         meta = tensor._meta
         if not meta.requires_grad:
-            tracked = storage.tracked and slot == storage.slot
+            tracked = storage is not None and storage.tracked and slot == storage.slot
             return self.identity(slot, meta) if tracked else slot
         if meta.leaf or tensor._hist is None:
             slot = self.identity(slot, meta)
             self.recording.entered[slot] = tensor
             return slot
         owner, old = tensor._hist
-        mark = (0, old) if owner is self.recording else (owner.state, old)
+        mark = (0, old) if owner is self.recording else (Recording,)
         slot = self.identity(slot, meta, *mark)
         self.recording.entered[slot] = tensor
         self.recording.hists[slot] = tensor._hist
         return slot
-
-    def hook(self, tensor: TensorBase) -> None:
-        """Notes that the gradient of a tensor's value meets Python code."""
-        slot = self.slot_of(tensor)
-        recording, at = self.recording.hists.get(slot, (self.recording, slot))
-        recording.hooked[at] = tensor
-        self.mark("hook", slot)
 
     def mark(self, *what: Any) -> None:
         """An event without a value: something that later look-ups depend on."""
@@ -768,6 +832,22 @@ class Recorder:
         if found is None:
             found = self._add(key, MARK, None)
         self.state = found
+
+    def shared_views(self, op: Op, args: Sequence[Any]) -> list[TensorBase] | None:
+        """Views of memory that numpy shares, made without recording anything."""
+        base = args[0]
+        metas, _, view = self.infer(frozen_call(op, args[1:]), [base._meta])
+        if not view:
+            return None
+        made = []
+        for k, meta in enumerate(metas):
+            tensor = _new(tensor_class[0])
+            tensor._slot = -1
+            tensor._meta = meta
+            tensor._array = None
+            self.link(tensor, base, op, args[1:], k)
+            made.append(tensor)
+        return made
 
     # -- writes --------------------------------------------------------------------
 
@@ -834,15 +914,12 @@ class Recorder:
         """
         meta = tensor._meta
         untracked = not self.grad and meta.requires_grad
-        if tensor._storage is None and not untracked:
-            # A tensor with its memory to itself takes the new value over.
-            tensor._slot = self.slot_of(new)
-            tensor._meta = new._meta
-            tensor._array = None
-            tensor._hist = None
-            tensor._node = None
-            tensor._versions += 1
-            self.live.append(weakref.ref(tensor))
+        if tensor._storage is None:
+            slot = self.slot_of(new)
+            old = tensor._slot if tensor._raw < 0 else tensor._raw
+            if old >= 0 and self.state.write != old:
+                self._overwritten(old, slot)
+            self.place(tensor, slot, new._meta)
             return
         storage = self.storage_of(tensor)
         tracked = not untracked and (new._meta.requires_grad or meta.requires_grad)
@@ -863,6 +940,58 @@ class Recorder:
         else:
             written = new
         self._store(storage, tensor, base, written, tracked)
+        if storage.shared is not None:
+            self.volatile.append(tensor)
+            self._forget_volatile()
+            if self.trace is None:
+                self.flush()
+                storage.shared.store(storage)
+            else:
+                self.unstored.append(storage)
+
+    def place(self, tensor: TensorBase, slot: int, meta: Meta) -> None:
+        """Gives a tensor that has its memory to itself a new value, in place."""
+        if not self.grad and tensor._meta.requires_grad:
+            # Untracked: the history stays, on a new identity when it is used next.
+            if not tensor._meta.leaf and tensor._slot >= 0:
+                tensor._hist = self.recording, tensor._slot
+            tensor._slot = -1
+            tensor._raw = slot
+            self.raws.append(tensor)
+        else:
+            tensor._slot = slot
+            tensor._raw = -1
+            tensor._meta = meta
+            tensor._hist = None
+            self.live.append(weakref.ref(tensor))
+            tensor._node = None
+        tensor._array = None
+        tensor._versions += 1
+
+    def mutate(self, op: Op, args: Sequence[Any], targets: Sequence[TensorBase]) -> None:
+        """Records an operator whose results are the new values of `targets`.
+
+        The operator declares `mutates=`: the parameters whose operands, in order, its
+        results replace. This is how one event updates all parameters of an optimizer.
+        """
+        self.make_room()
+        state = self.call(op, args)
+        slot = state.slot
+        for target, meta in zip(targets, state.metas, strict=True):
+            if target._storage is None:
+                self.place(target, slot, meta)
+            else:
+                self.write(target, self.at(slot, meta))
+            slot += 1
+
+    def _overwritten(self, old: int, new: int) -> None:
+        """Notes in the path that a value took the place of another."""
+        key = (MARK, "write", old, new)
+        found = self.state.next.get(key)
+        if found is None:
+            found = self._add(key, MARK, None, operands=(old, new))
+            found.write = old
+        self.state = found
 
     def _raw_tensor(self, storage: Storage) -> TensorBase:
         piece = _new(TensorBase)
@@ -881,25 +1010,11 @@ class Recorder:
             pieces.append(self.result(self.call(op, [pieces[-1], *args]), k))
         for (op, args, k), piece in zip(reversed(steps), reversed(pieces), strict=True):
             part = None if op.results == "tensor" else k
-            default = dtypes.get_default_dtype()
-            template: list[Any] = [HOLE]
-            values: list[float] = []
-            for param, arg in zip(op.params[1:], args, strict=True):
-                if param.role == INDICES:
-                    template.append(tuple(Number(v) for v in arg))
-                elif isinstance(arg, int) and param.role == INDEX:
-                    template.append(Number(arg))
-                else:
-                    template.append(arg)
-            frozen = tuple(template)
-            inner = intern_call(
-                (op, frozen, default),
-                lambda op=op, t=frozen, d=default: Call(op, t, d, False),
-            )
+            inner = frozen_call(op, args)
             call = intern_call(
                 ("write", inner, part), lambda i=inner, p=part: WriteCall(i, p)
             )
-            new = self.result(self.event(call, [piece, new], values))
+            new = self.result(self.event(call, [piece, new]))
         return new
 
     def _store(
@@ -926,16 +1041,14 @@ class Recorder:
                 alias._hist = (self.recording, alias._slot)
             alias._slot = -1
         # Marked in the path, so that backward knows whose values were overwritten.
-        if overwritten >= 0:
-            key = (MARK, "write", overwritten, slot)
-            found = self.state.next.get(key)
-            if found is None:
-                found = self._add(key, MARK, None, operands=(overwritten, slot))
-                found.write = overwritten
-            self.state = found
+        if writer._own_version is not None:
+            writer._own_version += 1
+        else:
+            storage.version += 1
+            if overwritten >= 0:
+                self._overwritten(overwritten, slot)
         storage.slot = slot
         storage.array = None
-        storage.version += 1
         storage.tracked = new._meta.requires_grad
         self.storages[id(storage)] = storage
         if tracked and not base._path:
@@ -955,19 +1068,18 @@ class Recorder:
 
     # -- flush ---------------------------------------------------------------------
 
-    def flush(self, wanted: Sequence[TensorBase] = ()) -> None:
+    def flush(self) -> None:
         """Runs what was recorded; every live tensor gets its array."""
         with self.lock:
-            if self.state is self.root:
-                return
-            flush(self, wanted)
+            if self.state is not self.root:
+                flush(self)
 
     def commit(
         self,
         state: State,
         recording: Recording,
         alive: Alive,
-        placed: Sequence[TensorBase],
+        placed: Sequence[tuple[TensorBase, int]],
         values: dict[int, Any],
         saved: dict[int, frozenset[int]],
         history: bool,
@@ -977,13 +1089,21 @@ class Recorder:
             self._close(recording, state, values, saved)
             for tensor, slot in alive.histories:
                 tensor._hist = recording, slot
-        for tensor in alive.tensors:
-            tensor._array = values[tensor._slot]
-        for storage in alive.storages:
-            storage.array = values[storage.slot]
+        # Another thread may have written to a shared tensor while the program ran.
+        for tensor, slot in alive.tensors:
+            if tensor._slot == slot:
+                tensor._array = values[slot]
+        for storage, slot in alive.storages:
+            if storage.slot == slot:
+                storage.array = values[slot]
+        for tensor, slot in alive.raws:
+            if tensor._raw == slot:
+                tensor._raw = -1
+                tensor._array = values[slot]
         mine = self.id
-        for tensor in placed:
-            tensor._slot = -1
+        for tensor, slot in placed:
+            if tensor._slot == slot:
+                tensor._slot = -1
         for tensor in recording.entered.values():
             if tensor._slot >> _SLOT_BITS == mine:
                 tensor._slot = -1
@@ -993,12 +1113,11 @@ class Recorder:
                 storage.tracked = False
         if self.foreign:
             self.foreign = {}
-        for view in alive.views:
-            view._array = values[view._slot] if view._slot in values else None
         state.top.touched = self.flushes
         self.state = self.root
         self.inputs = []
         self.live = []
+        self.raws = []
         self.storages = {}
         self.recording = Recording(next_sequence())
         self.shadow = None
@@ -1087,6 +1206,22 @@ def refresh_modes() -> None:
         recorder.set_mode()
 
 
+def frozen_call(op: Op, args: Sequence[Any]) -> Call:
+    """The call of a view operator with all its integers static."""
+    template: list[Any] = [HOLE]
+    for param, arg in zip(op.params[1:], args, strict=True):
+        if param.role == INDICES:
+            template.append(tuple(Number(v) for v in arg))
+        elif isinstance(arg, int) and param.role == INDEX:
+            template.append(Number(arg))
+        else:
+            template.append(arg)
+    frozen, default = tuple(template), dtypes.get_default_dtype()
+    return intern_call(
+        (op, frozen, default), lambda: Call(op, frozen, default, False)
+    )
+
+
 def vjp_call(
     inner: Any,
     wrt: tuple[int, ...],
@@ -1148,6 +1283,8 @@ class Overwritten:
                 source = self.root(event.operands[0])
                 for slot in range(event.slot, event.n_slots):
                     self._root[slot] = source
+            for old, new in event.mutated():
+                self._next[self.root(old)] = self.root(new)
             if event.write is not None:
                 new = event.operands[1] if event.kind == MARK else event.slot
                 self._next[self.root(event.write)] = self.root(new)

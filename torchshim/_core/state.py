@@ -23,6 +23,7 @@ class State:
         "alias",
         "call",
         "depth",
+        "given",
         "jumps",
         "kind",
         "learnt",
@@ -58,6 +59,7 @@ class State:
         *,
         call: Any = None,
         operands: tuple[int, ...] = (),
+        given: tuple[Meta, ...] = (),
         metas: tuple[Meta, ...] = (),
         first_slot: int = 0,
         scalars: int = 0,
@@ -69,6 +71,7 @@ class State:
         self.key = key
         self.call = call
         self.operands = operands
+        self.given = given  # the operands' metas
         self.metas = metas
         self.meta = metas[0] if metas else None
         self.wrt = wrt
@@ -106,6 +109,18 @@ class State:
             state = state.parent
         events.reverse()
         return events
+
+    def mutated(self) -> list[tuple[int, int]]:
+        """(slot of the old value, slot of the new one) for operators that mutate."""
+        op = getattr(self.call, "op", None)
+        if op is None or not op.mutates:
+            return []
+        old = [
+            slot
+            for slot, owner in zip(self.operands, self.call.owners, strict=True)
+            if owner in op.mutates
+        ]
+        return list(zip(old, range(self.slot, self.n_slots), strict=True))
 
     def __repr__(self) -> str:
         what = ("root", "input", "identity", "call", "mark")[self.kind]

@@ -8,10 +8,18 @@ write replaces the base value and makes the slots of all tensors on it stale.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import Any
 
 from torchshim._core.meta import Meta
+
+
+# Locks are taken in this order: accumulate_lock (gradients are added to leaves, which
+# threads may share), a recorder's lock (its flush, or a look into it from another
+# thread), value_lock (values change hands; nothing is run under it).
+accumulate_lock = threading.RLock()
+value_lock = threading.RLock()
 
 
 class TensorBase:
@@ -37,6 +45,11 @@ class TensorBase:
     _node: Any = None
     _versions: int = 0
     _view_note: str | None = None
+    # Slot of a value written without history to a tensor that has its memory to
+    # itself and requires grad: the tensor takes part again under a new identity.
+    _raw: int = -1
+    # `.data` counts versions by itself.
+    _own_version: int | None = None
 
 
 class Storage:
@@ -56,15 +69,16 @@ class Storage:
     def __init__(self, tensor: TensorBase) -> None:
         meta = tensor._meta
         self.meta = meta.replace(requires_grad=False, leaf=True)
-        self.slot = tensor._slot
+        self.slot = tensor._slot if tensor._raw < 0 else tensor._raw
         self.array = tensor._array
         # Whether the value in `slot` carries autograd history.
-        self.tracked = meta.requires_grad and self.slot >= 0
+        self.tracked = meta.requires_grad and tensor._slot >= 0
         self.version = tensor._versions
         self.aliases: list[weakref.ref[TensorBase]] = [weakref.ref(tensor)]
         # A numpy array whose memory this storage shares, if any.
         self.shared: Any = None
         tensor._array = None
+        tensor._raw = -1
 
     def add(self, tensor: TensorBase) -> None:
         """Registers a tensor on this storage, forgetting those that died."""
