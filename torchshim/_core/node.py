@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import weakref
+from typing import Any, NamedTuple
 
-from torchshim._core.engine import grad_name
+from torchshim._core.engine import grad_name, origin
 from torchshim._core.record import local
-from torchshim._core.state import IDENTITY, INPUT, Recording, State
+from torchshim._core.state import INPUT, Recording, State
+
+# Operators that PyTorch gives a number to as a tensor, so that it has an edge too.
+_WRAPPED = frozenset({"add", "sub", "mul", "div"})
 
 
 class Node:
@@ -36,10 +40,10 @@ class Node:
         """One (node, output number) for each operand that gets a gradient."""
         event = self._event
         found: list[tuple[Any, int]] = []
-        for i, slot in enumerate(event.operands):
-            if i in event.wrt:
-                found.append(edge_of(self._recording, slot))
-            elif event.call.differentiable(i):
+        for i in flows_of(event):
+            if i is not None and i in event.wrt:
+                found.append(edge_of(self._recording, event.operands[i]))
+            else:
                 found.append((None, 0))
         return tuple(found)
 
@@ -47,16 +51,44 @@ class Node:
         return f"<{self.name()} object at {hex(id(self))}>"
 
 
+def flows_of(event: State) -> list[int | None]:
+    """The operands that gradients may flow to; None for a number in their place."""
+    call = event.call
+    found: list[int | None] = [
+        i for i in range(len(event.operands)) if call.differentiable(i)
+    ]
+    if call.op is not None and call.op.name in _WRAPPED and len(found) == 1:
+        found.append(None)
+    return found
+
+
 class AccumulateGrad:
     """The node at a leaf: adds what arrives to the leaf's `.grad`."""
 
-    __slots__ = ("__weakref__", "metadata", "variable")
+    __slots__ = ("__weakref__", "metadata", "post", "pre", "variable")
 
     next_functions: tuple[tuple[Any, int], ...] = ()
 
     def __init__(self, variable: Any) -> None:
         self.variable = variable
         self.metadata: dict[Any, Any] = {}
+        self.pre: dict[int, Any] = {}
+        self.post: dict[int, Any] = {}
+
+    def before(self, grad: Any) -> Any:
+        """What the pre-hooks make of a gradient."""
+        for hook in list(self.pre.values()):
+            replaced = hook((grad,))
+            if replaced is not None:
+                grad = replaced[0]
+        return grad
+
+    def after(self, grad: Any) -> None:
+        for hook in list(self.post.values()):
+            hook((), (grad,))
+
+    def _sequence_nr(self) -> int:
+        return 2**64 - 1
 
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
@@ -67,18 +99,11 @@ class AccumulateGrad:
 
 def edge_of(recording: Recording, slot: int) -> tuple[Any, int]:
     """The node that made a slot and which of its outputs the slot is."""
-    while True:
-        hist = recording.hists.get(slot)
-        if hist is not None:
-            recording, slot = hist
-            continue
-        leaf = recording.entered.get(slot)
-        if leaf is not None:
-            return accumulator(leaf), 0
-        event = producer(recording, slot)
-        if event.kind != IDENTITY:
-            break
-        slot = event.operands[0]
+    recording, slot = origin(recording, slot)
+    leaf = recording.entered.get(slot)
+    if leaf is not None:
+        return accumulator(leaf), 0
+    event = producer(recording, slot)
     if event.kind == INPUT:
         return None, 0
     return node_of(recording, event), slot - event.slot
@@ -91,6 +116,9 @@ def producer(recording: Recording, slot: int) -> State:
 
 def node_of(recording: Recording, event: State) -> Node:
     """The one node object of an event."""
+    custom = recording.python.get(event.depth)
+    if custom is not None:
+        return custom.node(recording, event)
     node = recording.nodes.get(event.depth)
     if node is None:
         name = grad_name(event) or "Backward"
@@ -110,10 +138,25 @@ def node_class(name: str) -> type[Node]:
 
 
 def accumulator(leaf: Any) -> AccumulateGrad:
+    """The leaf's node; the leaf holds it only while hooks hang on it."""
     node = leaf._node
+    if isinstance(node, weakref.ref):
+        node = node()
     if not isinstance(node, AccumulateGrad):
-        node = leaf._node = AccumulateGrad(leaf)
+        node = AccumulateGrad(leaf)
+        leaf._node = weakref.ref(node)
     return node
+
+
+class GradientEdge(NamedTuple):
+    """An edge of the graph: a node and which of its outputs is meant.
+
+    https://docs.pytorch.org/docs/2.13/autograd.html#torch.autograd.graph.GradientEdge
+    """
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
 
 
 def grad_fn(tensor: Any) -> Any:

@@ -5,6 +5,6 @@ draws random numbers on the host, or takes arguments that are not a recording's.
 Importing a file makes its functions public.
 """
 
-from torchshim._functions import construct
+from torchshim._functions import construct, creation, random, ranges
 
-__all__ = ["construct"]
+__all__ = ["construct", "creation", "random", "ranges"]

@@ -1,0 +1,138 @@
+"""Hooks on a tensor's gradient, and where in the graph they sit.
+
+PyTorch hangs a tensor's hooks on the node that made it: a write that gives the tensor
+another node leaves them behind, and only `retain_grad` moves on.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from typing import Any
+
+from torchshim._core.engine import Place, check_replacement, origin
+from torchshim._core.record import Recorder, local
+from torchshim._core.storage import TensorBase
+
+# Tensors whose gradient is retained: a write moves that on, so each backward looks.
+retaining: dict[int, weakref.ref[TensorBase]] = {}
+
+
+def place_of(rec: Recorder, tensor: TensorBase) -> Place:
+    """Where the gradient of a tensor arrives."""
+    if tensor._slot < 0 and tensor._hist is not None and tensor._base is None:
+        return origin(*tensor._hist)
+    return origin(rec.recording, rec.slot_of(tensor))
+
+
+def version_of(tensor: TensorBase) -> int:
+    """How often the tensor's memory was written to."""
+    storage = tensor._storage
+    return tensor._versions if storage is None else storage.version
+
+
+class TensorHooks:
+    """The hooks of one tensor at one place of the graph."""
+
+    __slots__ = ("__weakref__", "backward", "place", "post", "retained", "version")
+
+    def __init__(self) -> None:
+        self.backward: OrderedDict[int, Any] | None = None
+        self.post: OrderedDict[int, Any] | None = None
+        # The tensor whose `.grad` is to hold the gradient, though it is no leaf.
+        self.retained: weakref.ref[Any] | None = None
+        # Of tensors with a node: where they hang, and the version that was then.
+        self.place: tuple[int, int] | None = None
+        self.version = 0
+
+    def hang(self, rec: Recorder, tensor: TensorBase) -> None:
+        """Hangs the hooks on the node that made the tensor's present value."""
+        recording, slot = place_of(rec, tensor)
+        self.place = recording.seq, slot
+        self.version = version_of(tensor)
+        if recording.hooked.get(slot) is self:
+            return
+        others = recording.hooked.get(slot)
+        recording.hooked[slot] = self if others is None else HookChain(others, self)
+        rec.mark("hook", slot)
+
+    def derived(self, rec: Recorder, tensor: TensorBase) -> None:
+        """Follows a view that was derived again from its base."""
+        if self.version == version_of(tensor):
+            self.hang(rec, tensor)
+        else:
+            hooks_of(tensor)
+
+    def run(self, grad: Any) -> Any:
+        """What the hooks make of a gradient."""
+        if self.backward:
+            for hook in list(self.backward.values()):
+                result = hook(grad)
+                if result is not None:
+                    check_replacement(hook, grad, result)
+                    grad = result
+        tensor = None if self.retained is None else self.retained()
+        if tensor is not None:
+            before = tensor._grad
+            tensor._grad = grad if before is None else before + grad
+        return grad
+
+
+    def accumulated(self, leaf: Any) -> None:
+        """Runs the hooks of a leaf whose `.grad` was just brought up to date."""
+        if self.post:
+            for hook in list(self.post.values()):
+                result = hook(leaf)
+                if result is not None:
+                    raise RuntimeError(
+                        "Tensor post accumulate grad hooks should return None."
+                    )
+
+
+class HookChain:
+    """Hooks of several tensors that show one value."""
+
+    __slots__ = ("chain",)
+
+    def __init__(self, *chain: Any) -> None:
+        self.chain = chain
+
+    def run(self, grad: Any) -> Any:
+        for hooks in self.chain:
+            grad = hooks.run(grad)
+        return grad
+
+
+def hooks_of(tensor: Any, make: bool = False) -> TensorHooks | None:
+    """The hooks of a tensor's present value; those of an earlier one stay behind."""
+    hooks: TensorHooks | None = tensor._hooks
+    if hooks is not None and hooks.place is not None:
+        rec = local.rec
+        if tensor._base is not None:
+            moved = hooks.version != version_of(tensor)
+        else:
+            recording, slot = place_of(rec, tensor)
+            moved = hooks.place != (recording.seq, slot)
+        if moved:
+            kept = hooks.retained
+            hooks.retained = None
+            hooks = tensor._hooks = None
+            if kept is not None and tensor._meta.requires_grad:
+                hooks = tensor._hooks = TensorHooks()
+                hooks.retained = kept
+                hooks.hang(rec, tensor)
+    if hooks is None and make:
+        hooks = tensor._hooks = TensorHooks()
+        if not tensor._meta.leaf:
+            hooks.hang(local.rec, tensor)
+    return hooks
+
+
+def move_retained() -> None:
+    """Moves the retaining of gradients to the nodes that tensors have by now."""
+    for key, ref in list(retaining.items()):
+        tensor = ref()
+        if tensor is None or tensor._hooks is None:
+            retaining.pop(key, None)
+        elif tensor._hooks.place is not None:
+            hooks_of(tensor)

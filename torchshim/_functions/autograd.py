@@ -1,0 +1,324 @@
+"""The autograd attributes and methods of tensors."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from torchshim._core import engine, hooks, node
+from torchshim._core.hooks import hooks_of, retaining, version_of
+from torchshim._core.record import local
+from torchshim._core.storage import TensorBase
+from torchshim._derived import fns, public
+from torchshim._functions import backward as passes
+from torchshim._functions import nodes
+from torchshim._hooks import RemovableHandle
+from torchshim._tensor import Tensor
+
+assert nodes
+
+_NON_LEAF_GRAD = (
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
+    ".grad attribute won't be populated during autograd.backward(). If you indeed want "
+    "the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
+    "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
+    "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more "
+    "information."
+)
+_DETACH_VIEW = (
+    "Can't detach views in-place. Use detach() instead. If you are using "
+    "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
+    "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
+    "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
+    "function in torch/optim/optimizer.py as the solution."
+)
+
+
+def method(function: Callable[..., Any]) -> Any:
+    """A method of tensors that is no function of a namespace."""
+    return public(function, method=True, namespaces=())
+
+
+# -- backward --------------------------------------------------------------------------
+
+
+@method
+def backward(
+    self: Tensor,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Adds the gradients of this tensor to the `.grad` of the leaves it came from."""
+    if gradient is None and inputs is None and create_graph is False:
+        meta = self._meta
+        if (
+            meta.requires_grad
+            and meta.dtype.is_floating_point
+            and (not meta.shape or meta.numel == 1)
+            and (retain_graph is None or retain_graph.__class__ is bool)
+            and not retaining
+        ):
+            passes.run_plain(self, retain_graph)
+            return
+    passes.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def _accumulate(self: Tensor, grad: Tensor, create: bool) -> None:
+    """Puts a gradient into `.grad`, or adds it to the one that is there."""
+    before = self._grad
+    if before is None:
+        if create:
+            grad = fns._gradient_copy(grad)
+        if grad._meta.strides != self._meta.strides:
+            grad = _laid_out(self, grad)
+        self._grad = grad
+    elif create:
+        self._grad = before + grad
+    else:
+        local.rec.write(before, engine.add[0](before, grad))
+
+
+def _laid_out(self: Tensor, grad: Tensor) -> Tensor:
+    """A new gradient in its parameter's memory order, if that is dense."""
+    meta, own = self._meta, grad._meta
+    expected = 1
+    for stride, size in sorted(zip(meta.strides, meta.shape, strict=True)):
+        if size != 1:
+            if stride != expected:
+                return grad
+            expected *= size
+    rec = local.rec
+    changed = own.replace(strides=meta.strides, leaf=True, requires_grad=False)
+    if own.requires_grad:
+        return grad
+    return rec.at(rec.identity(rec.slot_of(grad), changed), changed)
+
+
+Tensor._accumulate = _accumulate  # type: ignore[method-assign]
+
+
+# -- .grad -----------------------------------------------------------------------------
+
+
+def _get_grad(self: Tensor) -> Tensor | None:
+    """The gradient that backward passes have added up; None before the first."""
+    grad = self._grad
+    if grad is None:
+        meta = self._meta
+        if meta.requires_grad and not meta.leaf and not _retains(self):
+            warnings.warn(_NON_LEAF_GRAD, UserWarning, stacklevel=2)
+    return grad
+
+
+def _set_grad(self: Tensor, value: Tensor | None) -> None:
+    if value is None:
+        self._grad = None
+        return
+    if not isinstance(value, TensorBase):
+        raise TypeError(
+            "assigned grad expected to be a Tensor or None but got grad of type "
+            + type(value).__name__
+        )
+    if value is self:
+        raise RuntimeError("can't assign Variable as its own grad")
+    own, meta = self._meta, value._meta
+    if meta.dtype is not own.dtype and self.__dict__.get("_grad_dtype", own.dtype) not in (
+        None,
+        meta.dtype,
+    ):
+        wanted = self.__dict__.get("_grad_dtype", own.dtype)
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{_cpp(meta.dtype)}' to a "
+            f"tensor with grad_dtype '{wanted.scalar_name}'. The gradient must match the "
+            "tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
+            "tensor's grad_dtype attribute with a specific dtype, or None to allow any "
+            "dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and "
+            "its gradient may break downstream systems that assume they match."
+        )
+    if meta.device.type != own.device.type:
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{meta.device.type}' to "
+            f"a tensor with device type '{own.device.type}'. Please ensure that the "
+            "gradient and the tensor are on the same device"
+        )
+    if tuple(meta.shape) != tuple(own.shape):
+        raise RuntimeError(
+            f"attempting to assign a gradient of size '{list(meta.shape)}' to a tensor "
+            f"of size '{list(own.shape)}'. Please ensure that the gradient and the "
+            "tensor are the same size"
+        )
+    self._grad = value
+
+
+def _cpp(dtype: Any) -> str:
+    return {"int64": "long int", "int32": "int"}.get(dtype.name, dtype.cpp_name)
+
+
+def _del_grad(self: Tensor) -> None:
+    self._grad = None
+
+
+Tensor.grad = property(_get_grad, _set_grad, _del_grad)  # type: ignore[assignment,method-assign]
+
+
+def _retains(self: Tensor) -> bool:
+    if self._hooks is None or self._meta.leaf:
+        return False
+    found = hooks_of(self)
+    return found is not None and found.retained is not None
+
+
+@method
+def retain_grad(self: Tensor) -> None:
+    """Makes a backward pass keep this tensor's gradient though it is no leaf."""
+    meta = self._meta
+    if not meta.requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if meta.leaf:
+        return
+    mine = hooks_of(self, make=True)
+    assert mine is not None
+    if mine.retained is None:
+        mine.retained = weakref.ref(self)
+        key = id(self)
+        retaining[key] = weakref.ref(self, lambda _: retaining.pop(key, None))
+
+
+# -- attributes ------------------------------------------------------------------------
+
+
+def _read_only(name: str, getter: Callable[[Any], Any]) -> property:
+    def setter(self: Any, value: Any) -> None:
+        raise AttributeError(
+            f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable"
+        )
+
+    return property(getter, setter, doc=getter.__doc__)
+
+
+def _output_nr(self: Tensor) -> int:
+    """Which output of its node this tensor is."""
+    meta = self._meta
+    if meta.leaf or not meta.requires_grad:
+        return 0
+    return node.edge_of(*hooks.place_of(local.rec, self))[1]
+
+
+def _version(self: Tensor) -> int:
+    """How often the memory of this tensor was written to."""
+    if self.is_inference():  # type: ignore[attr-defined]
+        raise RuntimeError("Inference tensors do not track version counter.")
+    return version_of(self)
+
+
+def _is_leaf(self: Tensor) -> bool:
+    """Whether no recorded operation made this tensor."""
+    return self._meta.leaf
+
+
+def _grad_fn(self: Tensor) -> Any:
+    """The node whose result this tensor is; None for leaves."""
+    return node.grad_fn(self)
+
+
+def _backward_hooks(self: Tensor) -> Any:
+    """The hooks on this tensor's gradient, by the number of their handle."""
+    found = hooks_of(self) if self._hooks is not None else None
+    return None if found is None else found.backward
+
+
+def _set_backward_hooks(self: Tensor, value: Any) -> None:
+    if value is None and self._hooks is None:
+        return
+    found = hooks_of(self, make=True)
+    assert found is not None
+    found.backward = value
+
+
+def _post_hooks(self: Tensor) -> Any:
+    """The hooks that run after a gradient was added to `.grad`."""
+    return None if self._hooks is None else self._hooks.post
+
+
+Tensor.grad_fn = _read_only("grad_fn", _grad_fn)  # type: ignore[assignment,method-assign]
+Tensor.is_leaf = _read_only("is_leaf", _is_leaf)  # type: ignore[assignment,method-assign]
+Tensor._version = _read_only("_version", _version)  # type: ignore[attr-defined]
+Tensor.output_nr = _read_only("output_nr", _output_nr)  # type: ignore[attr-defined]
+Tensor.retains_grad = _read_only("retains_grad", _retains)  # type: ignore[attr-defined]
+Tensor._backward_hooks = property(_backward_hooks, _set_backward_hooks)  # type: ignore[attr-defined]
+Tensor._post_accumulate_grad_hooks = property(_post_hooks)  # type: ignore[attr-defined]
+
+
+@method
+def is_inference(self: Tensor) -> bool:
+    """Whether this tensor was made in inference mode."""
+    return getattr(self._meta, "inference", False)
+
+
+# -- hooks -----------------------------------------------------------------------------
+
+
+@method
+def register_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(grad)` for each gradient of this tensor; a result replaces it."""
+    if not self._meta.requires_grad:
+        raise RuntimeError(
+            "cannot register a hook on a tensor that doesn't require gradient"
+        )
+    found = hooks_of(self, make=True)
+    assert found is not None
+    if found.backward is None:
+        found.backward = OrderedDict()
+    handle = RemovableHandle(found.backward)
+    found.backward[handle.id] = hook
+    return handle
+
+
+@method
+def register_post_accumulate_grad_hook(
+    self: Tensor, hook: Callable[..., Any]
+) -> RemovableHandle:
+    """Calls `hook(tensor)` each time a gradient was added to this leaf's `.grad`."""
+    if not self._meta.requires_grad:
+        raise RuntimeError(
+            "cannot register a hook on a tensor that doesn't require gradient"
+        )
+    if not self._meta.leaf:
+        raise RuntimeError(
+            "post accumulate grad hooks cannot be registered on non-leaf tensors"
+        )
+    found = hooks_of(self, make=True)
+    assert found is not None
+    if found.post is None:
+        found.post = OrderedDict()
+    handle = RemovableHandle(found.post)
+    found.post[handle.id] = hook
+    return handle
+
+
+# -- leaving the graph -----------------------------------------------------------------
+
+
+@method
+def detach_(self: Tensor) -> Tensor:
+    """Takes this tensor out of the graph that made it: it becomes a leaf."""
+    if self._base is not None:
+        raise RuntimeError(_DETACH_VIEW)
+    meta = self._meta
+    if meta.requires_grad:
+        rec = local.rec
+        changed = meta.replace(requires_grad=False, leaf=True)
+        if self._storage is None:
+            if self._slot >= 0:
+                slot = rec.identity(rec.slot_of(self), changed)
+                self._slot = slot
+        else:
+            self._slot = -1
+        self._meta = changed
+        self._hist = self._node = self._hooks = None
+    return self

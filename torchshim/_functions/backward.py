@@ -1,0 +1,365 @@
+"""`backward` and `grad`: what they accept, and how they reach the engine."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torchshim._core import engine, hooks
+from torchshim._core.node import AccumulateGrad, GradientEdge
+from torchshim._derived import fns
+from torchshim._tensor import Tensor
+
+REFERENCE_CYCLE = (
+    "Using backward() with create_graph=True will create a reference cycle between the "
+    "parameter and its gradient which can cause a memory leak. We recommend using "
+    "autograd.grad when creating the graph to avoid this. If you have to use this "
+    "function, make sure to reset the .grad fields of your parameters to None after use "
+    "to break the cycle and avoid the leak."
+)
+_warned: set[str] = set()
+
+
+def warn_once(text: str, stacklevel: int = 2) -> None:
+    """Warns the first time only, unless all warnings are wanted each time."""
+    if text not in _warned or warn_always[0]:
+        _warned.add(text)
+        warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
+
+
+# `torch.set_warn_always`
+warn_always = [False]
+
+
+def run_plain(root: Tensor, retain_graph: Any) -> None:
+    """The usual `loss.backward()`: nothing to check but the root itself."""
+    engine.run_backward(
+        (root,), (engine.ones_like[0](root),), bool(retain_graph), False, None, True
+    )
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Adds the gradients of `tensors` to the `.grad` of the leaves they came from.
+
+    `grad_tensors` are the vectors of the vector-Jacobian products (None for scalars);
+    `inputs` restricts which tensors get a gradient.
+    https://docs.pytorch.org/docs/2.13/generated/torch.autograd.backward.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> backward([(x * x).sum(), x.sum()])
+    >>> x.grad.tolist()
+    [3.0, 5.0]
+    """
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both "
+                "passed to `backward()`. Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    wanted = () if inputs is None else _inputs(inputs, "backward")
+    if inputs is not None and not wanted:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    roots = _sequence(tensors)
+    cotangents = make_grads(roots, _given(grad_tensors, len(roots)), False)
+    retain = create_graph if retain_graph is None else retain_graph
+    _run(roots, cotangents, retain, create_graph, wanted, True, True)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> Any:
+    """The gradients of `outputs` with respect to `inputs`; `.grad` stays as it is.
+
+    A tuple with one tensor for each input (None for one that was not used, if that is
+    allowed), or a dict where `inputs` is one.
+    https://docs.pytorch.org/docs/2.13/generated/torch.autograd.grad.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> (g,) = grad(x**2, x, create_graph=True)
+    >>> grad(g, x)[0].item()
+    2.0
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when "
+            "materialize_grads=True, but got: allow_unused=False."
+        )
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    roots = _sequence(outputs)
+    wanted = _inputs(inputs, "grad")
+    if not wanted:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). "
+            "To accumulate gradient for other parts of the graph, please use "
+            "torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    given = _given(grad_outputs, len(roots))
+    cotangents = make_grads(roots, given, is_grads_batched)
+    retain = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        results = _batched(
+            roots, cotangents, retain, create_graph, wanted, allow_unused
+        )
+    else:
+        results = _run(
+            roots, cotangents, retain, create_graph, wanted, allow_unused, False
+        )
+    if materialize_grads:
+        results = _materialized(results, wanted, create_graph)
+    if type(inputs) is dict:
+        return dict(zip(inputs, results, strict=True))
+    return tuple(results)
+
+
+def _batched(
+    roots: Sequence[Any],
+    cotangents: Sequence[Any],
+    retain: Any,
+    create: bool,
+    wanted: Sequence[Any],
+    allow_unused: bool,
+) -> list[Any]:
+    """One walk for each vector of the batch, the results stacked."""
+    sizes = [len(c) for c in cotangents if c is not None]
+    rows: list[list[Any]] = []
+    count = sizes[0] if sizes else 0
+    for i in range(count):
+        row = [None if c is None else c[i] for c in cotangents]
+        keep = retain or i + 1 < count
+        rows.append(_run(roots, row, keep, create, wanted, allow_unused, False))
+    return [
+        None if column[0] is None else fns.stack(list(column))
+        for column in zip(*rows, strict=True)
+    ]
+
+
+def _materialized(
+    results: Sequence[Any], wanted: Sequence[Any], create: bool
+) -> list[Any]:
+    full: list[Any] = []
+    for result, target in zip(results, wanted, strict=True):
+        if result is None:
+            if isinstance(target, GradientEdge):
+                raise RuntimeError(
+                    "materialize_grads cannot be used when the given input is a "
+                    "GradientEdge"
+                )
+            meta = target._meta
+            result = fns._gradient_zeros(tuple(meta.shape), meta.dtype)
+            if create:
+                result.requires_grad_()
+        full.append(result)
+    return full
+
+
+# -- arguments -------------------------------------------------------------------------
+
+
+def _sequence(tensors: Any) -> tuple[Any, ...]:
+    if isinstance(tensors, (Tensor, GradientEdge)):
+        return (tensors,)
+    return tuple(tensors)
+
+
+def _inputs(inputs: Any, function: str) -> tuple[Any, ...]:
+    if isinstance(inputs, (Tensor, GradientEdge)):
+        return (inputs,)
+    if type(inputs) is dict:
+        return tuple(inputs.values())
+    if isinstance(inputs, Mapping):
+        raise TypeError(
+            f"`inputs` argument to `{function}()` must be a dict, not "
+            f"{type(inputs).__name__}. Other Mapping types are not supported."
+        )
+    return tuple(inputs)
+
+
+def _given(grads: Any, length: int) -> tuple[Any, ...]:
+    if grads is None:
+        return (None,) * length
+    if isinstance(grads, Tensor):
+        return (grads,)
+    return tuple(grads)
+
+
+def make_grads(
+    roots: Sequence[Any], grads: Sequence[Any], batched: bool
+) -> tuple[Any, ...]:
+    """The vectors that a walk starts with, checked; ones for real scalars."""
+    made: list[Any] = []
+    for i, (root, grad) in enumerate(zip(roots, grads, strict=False)):
+        if isinstance(root, GradientEdge):
+            meta = edge_meta(root)
+        elif isinstance(root, Tensor):
+            meta = root._meta
+        else:
+            raise AssertionError("Expected output to be a torch.Tensor")
+        if isinstance(grad, Tensor):
+            first = grad[0] if batched else grad
+            if tuple(first.shape) != tuple(meta.shape):
+                raise RuntimeError(_mismatch(i, first.shape, meta.shape, batched))
+            if meta.dtype.is_complex != grad.dtype.is_complex:
+                raise RuntimeError(
+                    "For complex Tensors, both grad_output and output are required to "
+                    "have the same dtype. Mismatch in dtype: "
+                    f"grad_output[{i}] has a dtype of {grad.dtype} and output[{i}] has "
+                    f"a dtype of {meta.dtype}."
+                )
+            made.append(grad)
+        elif grad is None:
+            if isinstance(root, Tensor) and not meta.requires_grad:
+                made.append(None)
+                continue
+            if meta.numel != 1:
+                raise RuntimeError(
+                    "grad can be implicitly created only for scalar outputs"
+                )
+            if not meta.dtype.is_floating_point:
+                raise RuntimeError(
+                    "grad can be implicitly created only for real scalar outputs but "
+                    f"got {meta.dtype}"
+                )
+            made.append(fns._gradient_ones(tuple(meta.shape), meta.dtype))
+        else:
+            raise TypeError(
+                "gradients can be either Tensors or None, but got "
+                + type(grad).__name__
+            )
+    return tuple(made)
+
+
+def _mismatch(i: int, got: Any, expected: Any, batched: bool) -> str:
+    if batched:
+        return (
+            "If `is_grads_batched=True`, we interpret the first dimension of each "
+            "grad_output as the batch dimension. The sizes of the remaining dimensions "
+            "are expected to match the shape of corresponding output, but a mismatch "
+            f"was detected: grad_output[{i}] has a shape of {got} and output[{i}] has a "
+            f"shape of {expected}. If you only want some tensors in `grad_output` to be "
+            "considered batched, consider using vmap."
+        )
+    return (
+        f"Mismatch in shape: grad_output[{i}] has a shape of {got} and output[{i}] has "
+        f"a shape of {expected}."
+    )
+
+
+def edge_meta(edge: GradientEdge) -> Any:
+    """What is known of the value whose gradient flows through an edge."""
+    if isinstance(edge.node, AccumulateGrad):
+        return edge.node.variable._meta
+    return edge.node._event.metas[edge.output_nr]
+
+
+# -- running ---------------------------------------------------------------------------
+
+
+def _run(
+    roots: Sequence[Any],
+    cotangents: Sequence[Any],
+    retain: Any,
+    create: Any,
+    wanted: Sequence[Any],
+    allow_unused: bool,
+    accumulate: bool,
+) -> list[Any]:
+    if len(roots) != len(cotangents):
+        raise RuntimeError(
+            f"got {len(roots)} tensors and {len(cotangents)} gradients"
+        )
+    retain, create = _flag(retain), _flag(create)
+    starts: list[Any] = []
+    vectors: list[Any] = []
+    for i, (root, vector) in enumerate(zip(roots, cotangents, strict=True)):
+        meta = edge_meta(root) if isinstance(root, GradientEdge) else root._meta
+        if isinstance(root, Tensor) and not meta.requires_grad:
+            raise RuntimeError(
+                f"element {i} of tensors does not require grad and does not have a "
+                "grad_fn"
+            )
+        starts.append(_engine_place(root))
+        if vector._meta.dtype is not meta.dtype:
+            vector = fns._gradient_cast(vector, meta.dtype)
+        vectors.append(vector)
+    targets: list[Any] | None = None
+    if wanted:
+        targets = [_target(target, accumulate) for target in wanted]
+    if accumulate and create:
+        warn_once(REFERENCE_CYCLE, 4)
+    if hooks.retaining:
+        hooks.move_retained()
+    if not starts:
+        return [None] * len(wanted)
+    results = engine.run_backward(
+        starts, vectors, retain, create, targets, accumulate
+    )
+    if not allow_unused:
+        for i, result in enumerate(results):
+            if result is None:
+                raise RuntimeError(
+                    f"The differentiated Tensor at index {i} appears to not have been "
+                    "used in the graph. Set allow_unused=True if this is the desired "
+                    "behavior."
+                )
+    return results
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, int):
+        return bool(value)
+    raise TypeError(
+        f"'{type(value).__name__}' object cannot be interpreted as an integer"
+    )
+
+
+def _engine_place(edge: Any) -> Any:
+    """A tensor or an edge as the engine takes it: a tensor or a place."""
+    if isinstance(edge, Tensor):
+        return edge
+    if isinstance(edge.node, AccumulateGrad):
+        return edge.node.variable
+    node = edge.node
+    return node._recording, node._event.slot + edge.output_nr
+
+
+def _target(target: Any, accumulate: bool) -> Any:
+    if not isinstance(target, (Tensor, GradientEdge)):
+        raise RuntimeError(
+            "all inputs have to be Tensors or GradientEdges, but got "
+            + type(target).__name__
+        )
+    if isinstance(target, Tensor):
+        if accumulate:
+            target.retain_grad()
+        if not target._meta.requires_grad:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+    return _engine_place(target)

@@ -1,0 +1,253 @@
+"""What users do with the nodes of the graph: hooks, saved values, calls."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from torchshim._core.engine import SECOND_BACKWARD, Walk, check_replacement
+from torchshim._core.hooks import place_of
+from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of, flows_of
+from torchshim._core.op import HOLE, Call, Number, ScalarHole
+from torchshim._core.record import local
+from torchshim._hooks import RemovableHandle
+from torchshim._tensor import Tensor
+
+
+def _named(hook: Any) -> str:
+    name = getattr(hook, "__name__", None)
+    return f"'{name}'" if name is not None else repr(hook)
+
+
+def _replacement(hook: Any, given: tuple[Any, ...], result: Any) -> Any:
+    """What a node's hook returned, checked against what it stands in for."""
+    if result is None:
+        return None
+    if not isinstance(result, tuple):
+        kind = "Tensor" if isinstance(result, Tensor) else type(result).__name__
+        raise TypeError(f"expected tuple, but hook returned '{kind}'")
+    if len(result) != len(given):
+        raise RuntimeError(
+            f"hook {_named(hook)} has returned an incorrect number of values (got "
+            f"{len(result)}, but expected {len(given)})"
+        )
+    for before, after in zip(given, result, strict=True):
+        if after is None:
+            continue
+        check_replacement(hook, before, after)
+    return result
+
+
+def _hook_tables(node: Node) -> tuple[Any, Any]:
+    recording, event = node._recording, node._event
+    tables = recording.node_hooks.get(event.depth)
+    if tables is None:
+        tables = recording.node_hooks[event.depth] = OrderedDict(), OrderedDict()
+        local.rec.mark("hook", event.slot)
+    return tables
+
+
+def register_hook(self: Node, fn: Callable[..., Any]) -> RemovableHandle:
+    """Calls `fn(grad_inputs, grad_outputs)` after each run of this node's backward."""
+    table = _hook_tables(self)[1]
+    handle = RemovableHandle(table)
+    table[handle.id] = lambda inputs, outputs: _replacement(
+        fn, inputs, fn(inputs, outputs)
+    )
+    return handle
+
+
+def register_prehook(self: Node, fn: Callable[..., Any]) -> RemovableHandle:
+    """Calls `fn(grad_outputs)` before each run of this node's backward."""
+    table = _hook_tables(self)[0]
+    handle = RemovableHandle(table)
+    table[handle.id] = lambda outputs: _replacement(fn, outputs, fn(outputs))
+    return handle
+
+
+def _leaf_register_hook(self: AccumulateGrad, fn: Any) -> RemovableHandle:
+    """Calls `fn((), grad_outputs)` after each accumulation."""
+    if not isinstance(self.post, OrderedDict):
+        self.post = OrderedDict()
+    handle = RemovableHandle(self.post)
+    self.post[handle.id] = fn
+    self.variable._node = self
+    return handle
+
+
+def _leaf_register_prehook(self: AccumulateGrad, fn: Any) -> RemovableHandle:
+    """Calls `fn(grad_outputs)` before each accumulation."""
+    if not isinstance(self.pre, OrderedDict):
+        self.pre = OrderedDict()
+    handle = RemovableHandle(self.pre)
+    self.pre[handle.id] = lambda outputs: _replacement(fn, outputs, fn(outputs))
+    self.variable._node = self
+    return handle
+
+
+def _call(self: Node, *grads: Any) -> Any:
+    """Runs the node's backward on gradients of its outputs."""
+    recording, event = self._recording, self._event
+    expected = event.n_slots - event.slot
+    if len(grads) != expected:
+        raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
+    for i, grad in enumerate(grads):
+        if grad is not None and not isinstance(grad, Tensor):
+            raise TypeError(f"argument {i} is not a Variable")
+    rec = local.rec
+    walk = Walk(rec, True, rec.grad, {}, False)
+    walk.frozen = None if recording.state else rec.state
+    outs = walk.backward(recording, event, list(grads), event.wrt)
+    given = dict(zip(event.wrt, outs, strict=True))
+    found = tuple(None if i is None else given.get(i) for i in flows_of(event))
+    return found[0] if len(found) == 1 else found
+
+
+class SavedTensor:
+    """A value that a node keeps for its backward, as `_raw_saved_*` shows it."""
+
+    def __init__(self, node: Node, name: str) -> None:
+        self._node = node
+        self._name = name
+
+    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+        raise NotImplementedError(
+            "SavedTensor.register_hooks: hooks on single saved values of operators are "
+            "not supported"
+        )
+
+    @property
+    def data(self) -> Any:
+        return saved_value(self._node, self._name)
+
+
+def saved_names(node: Node) -> dict[str, str]:
+    """PyTorch's name of each saved value -> the operator's own name for it."""
+    call = node._event.call
+    if not isinstance(call, Call):
+        return {}
+    names: dict[str, str] = {}
+    every = call.op.saves
+    flat = (
+        [n for group in every.values() for n in group]
+        if isinstance(every, dict)
+        else list(every)
+    )
+    for name in flat:
+        names.setdefault("self" if name == "input" else name, name)
+    return names
+
+
+def saved_value(node: Node, name: str) -> Any:
+    """A value that PyTorch keeps for a node's backward; None if it was not needed."""
+    recording, event, call = node._recording, node._event, node._event.call
+    if event.depth in recording.freed and call.saved(event.wrt):
+        raise RuntimeError(SECOND_BACKWARD)
+    needed = call.saved(event.wrt)
+    if name == "result":
+        if name not in needed:
+            return None
+        return value_at(recording, event, event.slot)
+    at = 0
+    for param, entry in zip(call.op.params, call.template, strict=True):
+        if entry is HOLE:
+            if param.name == name:
+                if name not in needed:
+                    return None
+                walk = Walk(local.rec, True, False, {}, False)
+                walk.check_versions(recording, event, call, event.wrt)
+                return value_at(recording, event, event.operands[at])
+            at += 1
+        elif param.name == name:
+            if isinstance(entry, ScalarHole):
+                return None if name not in needed else _number(node)
+            value = entry.value if isinstance(entry, Number) else entry
+            return value
+    return None
+
+
+def value_at(recording: Any, event: Any, slot: int) -> Any:
+    """A value of the graph as a tensor with its history."""
+    rec = local.rec
+    leaf = recording.entered.get(slot)
+    if leaf is not None and slot not in recording.hists:
+        return leaf
+    source = recording.events(recording.state or rec.state)[slot]
+    meta = source.metas[slot - source.slot]
+    if recording.state is None:
+        return rec.at(slot, meta)
+    array = recording.saved.get(slot)
+    if array is None:
+        walk = Walk(rec, True, False, {}, False)
+        operands = [walk.operand(recording, s) for s in event.operands]
+        with rec.lock:
+            grad, rec.grad = rec.grad, False
+            rec.set_mode()
+            try:
+                state = rec.event(
+                    event.call, operands, walk.scalars_of(recording, event)
+                )
+            finally:
+                rec.grad = grad
+                rec.set_mode()
+        return rec.result(state, slot - event.slot)
+    tensor = object.__new__(Tensor)
+    tensor._slot = -1
+    tensor._meta = meta
+    tensor._array = array
+    if meta.requires_grad:
+        tensor._hist = recording, slot
+    return tensor
+
+
+def _number(node: Node) -> Any:
+    event = node._event
+    table = (
+        node._recording.scalars if node._recording.state else local.rec.scalars
+    )
+    return table[event.scalar]
+
+
+def _getattr(self: Node, name: str) -> Any:
+    raw = name.startswith("_raw_saved_")
+    if raw or name.startswith("_saved_"):
+        own = saved_names(self).get(name.removeprefix("_raw").removeprefix("_saved_"))
+        if own is not None:
+            return SavedTensor(self, own) if raw else saved_value(self, own)
+    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+def _dir(self: Node) -> list[str]:
+    saved = [f"{p}{n}" for n in saved_names(self) for p in ("_saved_", "_raw_saved_")]
+    return sorted([*object.__dir__(self), *saved])
+
+
+def _input_metadata(self: Any) -> tuple[Any, ...]:
+    """Shape, dtype and device of each value whose gradient comes in."""
+    if isinstance(self, AccumulateGrad):
+        return (self.variable._meta,)
+    return tuple(self._event.metas)
+
+
+def gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The edge that a tensor's gradient flows through."""
+    if not tensor._meta.requires_grad:
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not "
+            "require gradients"
+        )
+    return GradientEdge(*edge_of(*place_of(local.rec, tensor)))
+
+
+Node.register_hook = register_hook  # type: ignore[attr-defined]
+Node.register_prehook = register_prehook  # type: ignore[attr-defined]
+Node.__call__ = _call  # type: ignore[attr-defined]
+Node.__getattr__ = _getattr  # type: ignore[attr-defined]
+Node.__dir__ = _dir  # type: ignore[method-assign,assignment]
+Node._input_metadata = property(_input_metadata)  # type: ignore[attr-defined]
+Node.requires_grad = True  # type: ignore[attr-defined]
+AccumulateGrad.register_hook = _leaf_register_hook  # type: ignore[attr-defined]
+AccumulateGrad.register_prehook = _leaf_register_prehook  # type: ignore[attr-defined]
+AccumulateGrad._input_metadata = property(_input_metadata)  # type: ignore[attr-defined]
+AccumulateGrad.requires_grad = True  # type: ignore[attr-defined]

@@ -1,0 +1,79 @@
+"""What the backward walk itself computes: copies, casts and sums of gradients."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from torchshim._core import dtypes
+from torchshim._core.op import Array, op
+
+
+@op(
+    name="_gradient_copy",
+    grad_fn="CopyBackwards",
+    saves=(),
+    method=False,
+    out=False,
+    namespaces=(),
+)
+def _gradient_copy(input: Array) -> Array:
+    """The same values under another identity."""
+    return input
+
+
+@op(
+    name="_gradient_cast",
+    grad_fn="ToCopyBackward0",
+    saves=(),
+    method=False,
+    out=False,
+    namespaces=(),
+)
+def _gradient_cast(input: Array, dtype: dtypes.dtype) -> Array:
+    """A gradient in the dtype of the value it belongs to."""
+    if jnp.iscomplexobj(input) and not dtype.is_complex:
+        input = input.real
+    return input.astype(dtype.np)
+
+
+@op(
+    name="_gradient_sum",
+    grad_fn="SumBackward1",
+    saves=(),
+    method=False,
+    out=False,
+    namespaces=(),
+)
+def _gradient_sum(input: Array, shape: tuple[int, ...]) -> Array:
+    """A gradient summed down to the shape that was broadcast."""
+    lead = input.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(
+        lead + i
+        for i, size in enumerate(shape)
+        if size == 1 and input.shape[lead + i] != 1
+    )
+    return jnp.sum(input, axis=axes).reshape(shape)
+
+
+@op(
+    name="_gradient_zeros",
+    differentiable=False,
+    method=False,
+    out=False,
+    namespaces=(),
+)
+def _gradient_zeros(shape: tuple[int, ...], dtype: dtypes.dtype) -> Array:
+    """Zeros that stand in for a gradient that did not arrive."""
+    return jnp.zeros(shape, dtype.np)
+
+
+@op(
+    name="_gradient_ones",
+    differentiable=False,
+    method=False,
+    out=False,
+    namespaces=(),
+)
+def _gradient_ones(shape: tuple[int, ...], dtype: dtypes.dtype) -> Array:
+    """The gradient of a scalar with respect to itself."""
+    return jnp.ones(shape, dtype.np)

@@ -1,0 +1,284 @@
+"""What decides, in each thread, whether history is recorded.
+
+https://docs.pytorch.org/docs/2.13/notes/autograd.html#locally-disable-grad-doc
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from torchshim._core.record import local
+from torchshim._core.storage import TensorBase
+from torchshim.autograd._contextlib import (
+    DecoratorContextManager,
+    NoParamDecoratorContextManager,
+)
+
+__all__ = [
+    "enable_grad",
+    "enforce_grad_layout_policy",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]
+
+
+def _set_grad(mode: Any) -> None:
+    rec = local.rec
+    rec.grad = mode
+    rec.set_mode()
+
+
+def is_grad_enabled() -> bool:
+    """Whether operators record history in this thread.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.is_grad_enabled.html
+
+    >>> is_grad_enabled()
+    True
+    """
+    return local.rec.grad
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is in inference mode.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.is_inference_mode_enabled.html
+
+    >>> is_inference_mode_enabled()
+    False
+    """
+    return local.rec.inference
+
+
+class no_grad(NoParamDecoratorContextManager):
+    """Results do not require grad, whatever their operands are.
+
+    A context manager and a decorator, of this thread alone.
+    https://docs.pytorch.org/docs/2.13/generated/torch.no_grad.html
+
+    >>> with no_grad():
+    ...     is_grad_enabled()
+    False
+    """
+
+    def __init__(self) -> None:
+        self.prev = False
+
+    def __enter__(self) -> None:
+        rec = local.rec
+        self.prev = rec.grad
+        rec.grad = False
+        rec.set_mode()
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        rec = local.rec
+        rec.grad = self.prev
+        rec.set_mode()
+
+
+class enable_grad(NoParamDecoratorContextManager):
+    """History is recorded again within `no_grad`.
+
+    A context manager and a decorator, of this thread alone.
+    https://docs.pytorch.org/docs/2.13/generated/torch.enable_grad.html
+
+    >>> with no_grad(), enable_grad():
+    ...     is_grad_enabled()
+    True
+    """
+
+    def __enter__(self) -> None:
+        rec = local.rec
+        self.prev = rec.grad
+        rec.grad = True
+        rec.set_mode()
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        rec = local.rec
+        rec.grad = self.prev
+        rec.set_mode()
+
+
+class set_grad_enabled(DecoratorContextManager):
+    """Switches the recording of history on or off: a function, context or decorator.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.set_grad_enabled.html
+
+    >>> with set_grad_enabled(False):
+    ...     is_grad_enabled()
+    False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.prev = local.rec.grad
+        self.mode = mode
+        if mode.__class__ is not bool:
+            raise TypeError(
+                "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
+                f"{_type_name(mode)}"
+            )
+        _set_grad(mode)
+
+    def __call__(self, orig_func: Any) -> Any:
+        _set_grad(self.prev)
+        return super().__call__(orig_func)
+
+    def __enter__(self) -> None:
+        _set_grad(self.mode)
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        _set_grad(self.prev)
+
+    def __repr__(self) -> str:
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
+
+    __str__ = __repr__
+
+    def clone(self) -> set_grad_enabled:
+        return self.__class__(self.mode)
+
+
+def _type_name(value: Any) -> str:
+    return "Tensor" if isinstance(value, TensorBase) else type(value).__name__
+
+
+class inference_mode(DecoratorContextManager):
+    """`no_grad` and more: tensors made here never take part in recorded history.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.autograd.grad_mode.inference_mode.html
+
+    >>> with inference_mode():
+    ...     is_inference_mode_enabled(), is_grad_enabled()
+    (True, False)
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            return object.__new__(cls)
+        return cls()(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        rec = local.rec
+        self._before = rec.grad, rec.inference
+        # Leaving inference mode for a while means recording as usual.
+        rec.grad, rec.inference = not self.mode, self.mode
+        rec.set_mode()
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        rec = local.rec
+        rec.grad, rec.inference = self._before
+        rec.set_mode()
+
+    def clone(self) -> inference_mode:
+        return self.__class__(self.mode)
+
+
+class _Flags(threading.local):
+    """Switches of PyTorch's engine that change nothing about results here."""
+
+    multithreading = True
+    layout_policy = True
+    view_replay = False
+
+
+_flags = _Flags()
+
+
+class set_multithreading_enabled(DecoratorContextManager):
+    """Whether backward may use several threads; the walk here is always one thread's.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.autograd.grad_mode.set_multithreading_enabled.html
+
+    >>> with set_multithreading_enabled(False):
+    ...     pass
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.prev = _flags.multithreading
+        _flags.multithreading = mode
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        _flags.multithreading = self.prev
+
+    def clone(self) -> set_multithreading_enabled:
+        return self.__class__(self.mode)
+
+
+class enforce_grad_layout_policy(DecoratorContextManager):
+    """Whether a new `.grad` takes its parameter's memory order (it does by default).
+
+    https://docs.pytorch.org/docs/2.13/autograd.html#default-gradient-layouts
+
+    >>> with enforce_grad_layout_policy(False):
+    ...     pass
+    """
+
+    def __init__(self, enable: bool = True) -> None:
+        self.prev = _flags.layout_policy
+        _flags.layout_policy = enable
+        self.mode = enable
+
+    def __call__(self, orig_func: Any) -> Any:
+        _flags.layout_policy = self.prev
+        return super().__call__(orig_func)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        _flags.layout_policy = self.prev
+
+    def clone(self) -> enforce_grad_layout_policy:
+        return self.__class__(self.mode)
+
+
+class _force_original_view_tracking(DecoratorContextManager):
+    """Whether views of an overwritten base are made anew by replay, as here always."""
+
+    def __init__(self, mode: bool) -> None:
+        self.prev = _flags.view_replay
+        self.mode = mode
+        _flags.view_replay = mode
+
+    def __call__(self, orig_func: Any) -> Any:
+        _flags.view_replay = self.prev
+        return super().__call__(orig_func)
+
+    def __enter__(self) -> None:
+        _flags.view_replay = self.mode
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        _flags.view_replay = self.prev
+
+    def clone(self) -> _force_original_view_tracking:
+        return self.__class__(self.mode)
+
+
+class _unsafe_preserve_version_counter(DecoratorContextManager):
+    """Hides the writes of its body from the version counters of some tensors."""
+
+    def __init__(self, tensors: Any) -> None:
+        self.tensors = (tensors,) if isinstance(tensors, TensorBase) else tensors
+        if not isinstance(self.tensors, tuple):
+            raise AssertionError("Expected tensors to be a tuple")
+        self.prev_versions = tuple(t._version for t in self.tensors)  # type: ignore[attr-defined]
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc_info: object) -> None:
+        for tensor, version in zip(self.tensors, self.prev_versions, strict=True):
+            if tensor._storage is None:
+                tensor._versions = version
+            else:
+                tensor._storage.version = version

@@ -1,0 +1,143 @@
+"""The graph that autograd recorded, and hooks on it.
+
+https://docs.pytorch.org/docs/2.13/autograd.html#autograd-graph
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from torchshim._core import engine
+from torchshim._core.node import GradientEdge, Node
+from torchshim._functions.nodes import gradient_edge
+from torchshim._hooks import RemovableHandle
+from torchshim._tensor import Tensor
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+]
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The edge that the gradient of `tensor` flows through.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.autograd.graph.get_gradient_edge.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor(1.0, requires_grad=True)
+    >>> get_gradient_edge(x * 2).node.name()
+    'MulBackward0'
+    """
+    return gradient_edge(tensor)
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Tells autograd that the memory of a tensor was written to behind its back.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.autograd.graph.increment_version.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor(1.0)
+    >>> increment_version(x)
+    >>> x._version
+    1
+    """
+    for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        if each._storage is None:
+            each._versions += 1
+        else:
+            each._storage.version += 1
+
+
+class _MultiHandle(RemovableHandle):
+    """Removes the hooks of several tensors at once."""
+
+    def __init__(self, handles: tuple[RemovableHandle, ...]) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def __getstate__(self) -> tuple[RemovableHandle, ...]:
+        return self.handles
+
+    def __setstate__(self, state: tuple[RemovableHandle, ...]) -> None:
+        self.handles = state
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all"
+) -> RemovableHandle:
+    """Calls `fn` when a backward pass has the gradients of several tensors.
+
+    With mode "all" `fn` gets the list of them (None for those that the pass does not
+    reach); with "any" it gets the first one.
+    https://docs.pytorch.org/docs/2.13/autograd.html#torch.autograd.graph.register_multi_grad_hook
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor(1.0, requires_grad=True)
+    >>> y = torch.tensor(2.0, requires_grad=True)
+    >>> handle = register_multi_grad_hook([x, y], lambda g: print(len(g)))
+    >>> (x * y).backward()
+    2
+    """
+    supported_modes = ("all", "any")
+    if mode not in supported_modes:
+        raise ValueError(f"Expects mode to be one of {supported_modes} but got {mode}")
+    lock = threading.Lock()
+    if mode == "any":
+        ran: dict[int, bool] = defaultdict(bool)
+
+        @functools.wraps(fn)
+        def first(grad: Tensor) -> None:
+            walk = _running_walk()
+            with lock:
+                before, ran[id(walk)] = ran[id(walk)], True
+                walk.at_end.append(lambda: ran.pop(id(walk), None))
+            if not before:
+                fn(grad)
+
+        return _MultiHandle(
+            tuple(t.register_hook(first) for t in tensors if t.requires_grad)
+        )
+    for tensor in tensors:
+        if not tensor.requires_grad:
+            raise AssertionError("Expected gradient function to be set")
+    pending: dict[int, tuple[int, list[Any], list[int]]] = {}
+
+    def hook_of(position: int) -> Callable[[Tensor], None]:
+        def inner(grad: Tensor) -> None:
+            walk = _running_walk()
+            with lock:
+                entry = pending.get(id(walk))
+                if entry is None:
+                    expected = sum(walk.will_reach(t) for t in tensors)
+                    entry = pending[id(walk)] = expected, [None] * len(tensors), []
+                    walk.at_end.append(lambda: pending.pop(id(walk), None))
+            entry[1][position] = grad
+            entry[2].append(position)
+            if len(entry[2]) == entry[0]:
+                fn(entry[1])
+                pending.pop(id(walk), None)
+
+        return inner
+
+    return _MultiHandle(
+        tuple(t.register_hook(hook_of(i)) for i, t in enumerate(tensors))
+    )
+
+
+def _running_walk() -> Any:
+    stack = engine.walking.stack
+    if not stack:
+        raise AssertionError("expected this hook to be called inside a backward call")
+    return stack[-1]
