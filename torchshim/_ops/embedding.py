@@ -1,0 +1,368 @@
+"""Rows of a table by number, masks of dropout, and attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from torchshim._core.checks import Check
+from torchshim._core.dtypes import from_array_dtype
+from torchshim._core.op import Array, Scalar, op
+from torchshim._ops.matmul import PRECISION, broadcast_shapes, rounded, scalar_name
+from torchshim._ops.normalization import _wide
+from torchshim._ops.norm import _norm as p_norm
+
+# -- rows of a table ------------------------------------------------------------------
+
+
+def _check_indices(indices: Array, name: str) -> None:
+    if indices.dtype not in (jnp.int64, jnp.int32):
+        kind = from_array_dtype(indices.dtype).tensor_name
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following "
+            f"scalar types: Long, Int; but got {kind} instead (while checking "
+            f"arguments for {name})"
+        )
+
+
+def _row_checks(weight: Array, indices: Array, *rest: Any) -> list[Check]:
+    bad = (indices < 0) | (indices >= weight.shape[0])
+    return [Check(bad.any(), IndexError, "index out of range in self")]
+
+
+@jax.custom_jvp
+def _slowed(x: Array, factor: Array) -> Array:
+    """`x`, with its derivative times a factor."""
+    return x
+
+
+@_slowed.defjvp
+def _slowed_jvp(primals: Any, tangents: Any) -> Any:
+    x, factor = primals
+    return _slowed(x, factor), tangents[0] * factor
+
+
+def _rows(weight: Array, indices: Array) -> Array:
+    return jnp.take(weight, indices, axis=0, mode="clip")
+
+
+def _frequencies(indices: Array, rows: int) -> Array:
+    counts = jnp.zeros(rows, jnp.int64).at[indices.reshape(-1)].add(1, mode="drop")
+    return counts[jnp.clip(indices, 0, max(rows - 1, 0))]
+
+
+@op(
+    grad_fn="EmbeddingBackward0",
+    saves=("indices",),
+    differentiable=("weight",),
+    method=False,
+    out=False,
+    checks=_row_checks,
+)
+def embedding(
+    weight: Array,
+    indices: Array,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Array:
+    """Rows of a matrix by number."""
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    _check_indices(indices, "embedding")
+    if sparse:
+        raise NotImplementedError(
+            "embedding(): sparse=True is not supported: gradients are dense"
+        )
+    out = _rows(weight, indices)
+    factor: Any = None
+    if scale_grad_by_freq:
+        counts = _frequencies(indices, weight.shape[0])
+        factor = 1 / jnp.maximum(counts, 1).astype(out.dtype)
+    if padding_idx >= 0:
+        keep = (indices != padding_idx).astype(out.dtype)
+        factor = keep if factor is None else factor * keep
+    return out if factor is None else _slowed(out, factor[..., None])
+
+
+@op(
+    grad_fn="EmbeddingRenormBackward0",
+    saves=(),
+    differentiable=False,
+    namespaces=(),
+    method=False,
+    out=False,
+    inplace=True,
+    checks=_row_checks,
+)
+def embedding_renorm(
+    input: Array, indices: Array, max_norm: float, norm_type: float
+) -> Array:
+    """The rows that are named made no longer than a norm."""
+    if input.ndim != 2:
+        raise RuntimeError("'self' must be 2-D")
+    _check_indices(indices, "embedding_renorm_")
+    used = jnp.zeros(input.shape[0], bool).at[indices.reshape(-1)].set(True, mode="drop")
+    x = _wide(input)
+    size = p_norm(x, norm_type, (1,))
+    shorter = (x * (max_norm / (size + 1e-7))).astype(input.dtype)
+    return jnp.where(used[:, None] & (size > max_norm), shorter, input)
+
+
+_MODES = ("sum", "mean", "max")
+
+
+def _offset_checks(
+    weight: Array, indices: Array, offsets: Array, *rest: Any
+) -> list[Check]:
+    found = _row_checks(weight, indices)
+    if offsets.shape[0]:
+        first, last = offsets[0], offsets[-1]
+        found.append(
+            Check(
+                first != 0,
+                RuntimeError,
+                "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has "
+                "to start from position 0. However, got {value}",
+                first,
+            )
+        )
+        found.append(
+            Check(
+                last > indices.shape[0],
+                RuntimeError,
+                "offsets[-1] can not be greater than input's length "
+                f"{indices.shape[0]} but got offsets[-1] of {{value}}",
+                last,
+            )
+        )
+    return found
+
+
+@op(
+    grad_fn="EmbeddingBagBackward0",
+    saves=("indices", "offsets", "per_sample_weights"),
+    differentiable=("weight", "per_sample_weights"),
+    namespaces=(),
+    method=False,
+    out=False,
+    checks=_offset_checks,
+)
+def embedding_bag(
+    weight: Array,
+    indices: Array,
+    offsets: Array,
+    scale_grad_by_freq: bool,
+    mode: str,
+    per_sample_weights: Array | None,
+    include_last_offset: bool,
+    padding_idx: int,
+) -> Array:
+    """Rows of a matrix by number, added up bag by bag."""
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    _check_indices(indices, "embedding_bag")
+    if per_sample_weights is not None and per_sample_weights.dtype != weight.dtype:
+        raise RuntimeError(
+            f"expected scalar type {scalar_name(weight)} but found "
+            f"{scalar_name(per_sample_weights)}"
+        )
+    bags = offsets.shape[0] - (1 if include_last_offset else 0)
+    count = indices.shape[0]
+    starts = offsets[:bags]
+    # The bag of each index: how many bags have started, less one.
+    marks = jnp.zeros(count + 1, jnp.int64).at[starts].add(1, mode="drop")
+    bag = jnp.cumsum(marks)[:count] - 1
+    if include_last_offset:
+        bag = jnp.where(jnp.arange(count) < offsets[-1], bag, bags)
+    rows = _wide(_rows(weight, indices))
+    if scale_grad_by_freq:
+        counts = _frequencies(indices, weight.shape[0])
+        rows = _slowed(rows, (1 / jnp.maximum(counts, 1).astype(rows.dtype))[:, None])
+    counted = indices != padding_idx
+    bag = jnp.where(counted, bag, bags)
+    if per_sample_weights is not None:
+        rows = rows * _wide(per_sample_weights)[:, None]
+    width = rows.shape[1]
+    sizes = jnp.zeros(bags + 1, jnp.int64).at[bag].add(1)[:bags]
+    if mode == "max":
+        best = jnp.full((bags + 1, width), -jnp.inf, rows.dtype)
+        best = jax.lax.stop_gradient(best.at[bag].max(rows))
+        hit = rows == best[bag]
+        # Of equal elements the first is the largest.
+        place = jnp.where(hit, jnp.arange(count)[:, None], count)
+        first = jnp.full((bags + 1, width), count).at[bag].min(place)
+        own = hit & (first[bag] == jnp.arange(count)[:, None])
+        rows = jnp.where(own, rows, 0)
+    out = jnp.zeros((bags + 1, width), rows.dtype).at[bag].add(rows)[:bags]
+    if mode == "mean":
+        out = out / jnp.maximum(sizes, 1).astype(out.dtype)[:, None]
+    return rounded(out, weight)
+
+
+# -- dropout --------------------------------------------------------------------------
+
+
+@op(
+    grad_fn="MulBackward0",
+    saves=("mask",),
+    differentiable=("input",),
+    namespaces=(),
+    method=False,
+    out=False,
+    inplace=True,
+    layout="preserve",
+)
+def masked_scale(input: Array, mask: Array, kept: Scalar) -> Array:
+    """Where the mask is false 0; elsewhere divided by the share that is kept."""
+    share = jnp.asarray(kept, input.dtype)
+    return input * (mask.astype(input.dtype) / share)
+
+
+@op(
+    grad_fn="AddBackward0",
+    saves=("mask",),
+    differentiable=("input",),
+    namespaces=(),
+    method=False,
+    out=False,
+    inplace=True,
+    layout="preserve",
+)
+def masked_affine(input: Array, mask: Array, kept: Scalar) -> Array:
+    """Alpha dropout: what is dropped takes SELU's limit, mean and variance stay."""
+    q = jnp.asarray(kept, jnp.float64)
+    alpha = 1.7580993408473766
+    a = 1 / jnp.sqrt((alpha * alpha * (1 - q) + 1) * q)
+    noise = mask.astype(input.dtype)
+    scale, shift = a.astype(input.dtype), (alpha * a).astype(input.dtype)
+    added = (noise - 1) * shift + (alpha * a * (1 - q)).astype(input.dtype)
+    return input * (noise * scale) + added
+
+
+# -- attention ------------------------------------------------------------------------
+
+
+def _attention_node(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    *rest: Any,
+) -> str:
+    if len(getattr(query, "shape", (0,) * 4)) == 4 and not dropout_p:
+        return "ScaledDotProductFlashAttentionForCpuBackward0"
+    return "UnsafeViewBackward0"
+
+
+def _check_attention(
+    query: Array, key: Array, value: Array, attn_mask: Array | None, is_causal: bool
+) -> None:
+    if not query.dtype == key.dtype == value.dtype:
+        a, b, c = (from_array_dtype(x.dtype).cpp_name for x in (query, key, value))
+        raise RuntimeError(
+            "Expected query, key, and value to have the same dtype, but got "
+            f"query.dtype: {a} key.dtype: {b} and value.dtype: {c} instead."
+        )
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        raise RuntimeError(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got "
+            f"query.dim: {query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} "
+            "instead."
+        )
+    if attn_mask is not None:
+        if attn_mask.dtype != jnp.bool_ and attn_mask.dtype != query.dtype:
+            if attn_mask.dtype != jnp.float32:
+                kind = from_array_dtype(attn_mask.dtype).cpp_name
+                raise RuntimeError(
+                    "Expected attn_mask dtype to be bool or float or to match query "
+                    f"dtype, but got attn_mask.dtype: {kind} and  query.dtype: "
+                    f"{from_array_dtype(query.dtype).cpp_name} instead."
+                )
+        if is_causal:
+            raise RuntimeError(
+                "_scaled_dot_product_attention: Explicit attn_mask should not be set "
+                "when is_causal=True"
+            )
+
+
+@op(
+    grad_fn=_attention_node,
+    saves=("query", "key", "value", "attn_mask", "dropout_mask"),
+    differentiable=("query", "key", "value", "attn_mask"),
+    namespaces=(),
+    method=False,
+    out=False,
+)
+def attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+    dropout_mask: Array | None,
+) -> Array:
+    """`softmax(query @ key.T * scale + mask) @ value`."""
+    _check_attention(query, key, value, attn_mask, is_causal)
+    if enable_gqa and query.ndim >= 3 and key.ndim >= 3:
+        heads, given = query.shape[-3], key.shape[-3]
+        if given != heads and given and heads % given == 0:
+            key = jnp.repeat(key, heads // given, axis=-3)
+            value = jnp.repeat(value, heads // value.shape[-3], axis=-3)
+    if query.shape[-1] != key.shape[-1]:
+        count = math.prod(query.shape[:-2])
+        width = query.shape[-1]
+        raise RuntimeError(
+            "Expected size for first two dimensions of batch2 tensor to be: "
+            f"[{count}, {width}] but got: [{count}, {key.shape[-1]}]."
+            if query.ndim > 2
+            else "mat1 and mat2 shapes cannot be multiplied "
+            f"({query.shape[0]}x{width} and {key.shape[1]}x{key.shape[0]})"
+        )
+    broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    if key.shape[-2] != value.shape[-2]:
+        length, rows = query.shape[-2], key.shape[-2]
+        count = math.prod(query.shape[:-2])
+        raise RuntimeError(
+            "Expected size for first two dimensions of batch2 tensor to be: "
+            f"[{count}, {rows}] but got: [{count}, {value.shape[-2]}]."
+            if query.ndim > 2
+            else "mat1 and mat2 shapes cannot be multiplied "
+            f"({length}x{rows} and {value.shape[-2]}x{value.shape[-1]})"
+        )
+    q, k, v = _wide(query), _wide(key), _wide(value)
+    factor = scale if scale is not None else 1 / math.sqrt(max(q.shape[-1], 1))
+    scores = jnp.einsum("...ld,...sd->...ls", q, k, precision=PRECISION) * factor
+    if is_causal:
+        length, size = scores.shape[-2:]
+        allowed = jnp.tril(jnp.ones((length, size), bool))
+        scores = jnp.where(allowed, scores, -jnp.inf)
+    elif attn_mask is not None:
+        broadcast_shapes(scores.shape, attn_mask.shape)
+        if attn_mask.dtype == jnp.bool_:
+            scores = jnp.where(attn_mask, scores, -jnp.inf)
+        else:
+            scores = scores + _wide(attn_mask)
+    if dropout_mask is None:
+        weights = _safe_softmax(scores)
+    else:
+        weights = _safe_softmax(scores)
+        weights = weights * (dropout_mask.astype(weights.dtype) / (1 - dropout_p))
+    out = jnp.einsum("...ls,...sd->...ld", weights, v, precision=PRECISION)
+    return rounded(out, query)
+
+
+def _safe_softmax(scores: Array) -> Array:
+    """The softmax; rows in which everything is masked become 0."""
+    masked = jnp.all(scores == -jnp.inf, axis=-1, keepdims=True)
+    finite = jnp.where(masked, 0, scores)
+    return jnp.where(masked, 0, jax.nn.softmax(finite, axis=-1))
+
+

@@ -1,0 +1,517 @@
+"""Losses that PyTorch has as one operator; the others are functions over operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from torchshim._core.checks import Check
+from torchshim._core.op import Array, op
+from torchshim._core.promotion import DEFAULT
+from torchshim._ops.activation import floating_only
+from torchshim._ops.matmul import broadcast_shapes, scalar_name
+
+_HALF = (jnp.float16, jnp.bfloat16)
+
+
+def _wide(x: Array) -> Array:
+    return x.astype(jnp.float32) if x.dtype in _HALF else x
+
+
+def reduced(loss: Array, reduction: str) -> Array:
+    """The loss by element, its sum or its mean."""
+    if reduction == "none":
+        return loss
+    return jnp.sum(loss) if reduction == "sum" else jnp.mean(loss)
+
+
+def _pointwise(grad_fn: str, kernel_saves: tuple[str, ...]) -> Any:
+    return op(
+        promote=DEFAULT,
+        grad_fn=grad_fn,
+        saves=kernel_saves,
+        namespaces=(),
+        method=False,
+        out=False,
+        layout=lambda shape, operands: None,
+    )
+
+
+_pair = ("input", "target")
+
+
+@_pointwise("MseLossBackward0", _pair)
+def mse_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
+    """Squared differences."""
+    broadcast_shapes(input.shape, target.shape)
+    floating_only(input, "mse_cpu")
+    return reduced(jnp.square(input - target), reduction)
+
+
+@_pointwise("SmoothL1LossBackward0", _pair)
+def smooth_l1_loss(
+    input: Array, target: Array, reduction: str = "mean", beta: float = 1.0
+) -> Array:
+    """Absolute differences, squared ones below `beta`."""
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    broadcast_shapes(input.shape, target.shape)
+    floating_only(input, "smooth_l1_cpu")
+    z = input - target
+    if beta == 0:
+        return reduced(jnp.abs(z), reduction)
+    # Where |z| is beta or more PyTorch differentiates |z| with beta's sign rule.
+    near = jnp.abs(z) < beta
+    square = 0.5 * jnp.square(jnp.where(near, z, 0)) / beta
+    return reduced(jnp.where(near, square, jnp.abs(z) - 0.5 * beta), reduction)
+
+
+@_pointwise("HuberLossBackward0", _pair)
+def huber_loss(
+    input: Array, target: Array, reduction: str = "mean", delta: float = 1.0
+) -> Array:
+    """Squared differences, absolute ones above `delta`."""
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    broadcast_shapes(input.shape, target.shape)
+    floating_only(input, "huber_cpu")
+    z = input - target
+    near = jnp.abs(z) <= delta
+    square = 0.5 * jnp.square(jnp.where(near, z, 0))
+    return reduced(jnp.where(near, square, delta * (jnp.abs(z) - 0.5 * delta)), reduction)
+
+
+@_pointwise("SoftMarginLossBackward0", _pair)
+def soft_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
+    """The logistic loss of labels 1 and -1."""
+    broadcast_shapes(input.shape, target.shape)
+    return reduced(jnp.log1p(jnp.exp(-target * input)), reduction)
+
+
+# Binary cross entropy ----------------------------------------------------------------
+
+
+@jax.custom_jvp
+def _bce(x: Array, t: Array) -> Array:
+    low = jnp.asarray(-100, x.dtype)
+    return (t - 1) * jnp.maximum(jnp.log1p(-x), low) - t * jnp.maximum(jnp.log(x), low)
+
+
+@_bce.defjvp
+def _bce_jvp(primals: Any, tangents: Any) -> Any:
+    # PyTorch bounds the denominator, not the logarithms.
+    x, t = primals
+    dx, dt = tangents
+    low = jnp.asarray(-100, x.dtype)
+    by_x = (x - t) / jnp.maximum((1 - x) * x, jnp.asarray(1e-12, x.dtype))
+    by_t = jnp.maximum(jnp.log1p(-x), low) - jnp.maximum(jnp.log(x), low)
+    return _bce(x, t), by_x * dx + by_t * dt
+
+
+def _bce_checks(
+    input: Array, target: Array, weight: Any = None, reduction: str = "mean"
+) -> list[Check]:
+    return [
+        Check(
+            ((x < 0) | (x > 1)).any(),
+            RuntimeError,
+            f"all elements of {name} should be between 0 and 1",
+        )
+        for name, x in (("input", input), ("target", target))
+    ]
+
+
+def _bce_typecheck(input: Any, target: Any, weight: Any, reduction: str) -> None:
+    if input.dtype is not target.dtype:
+        raise RuntimeError(
+            f"Found dtype {target.dtype.scalar_name} but expected "
+            f"{input.dtype.scalar_name}"
+        )
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="BinaryCrossEntropyBackward0",
+    saves=("input", "target", "weight"),
+    differentiable=("input", "target"),
+    namespaces=(),
+    method=False,
+    out=False,
+    layout=lambda shape, operands: None,
+    checks=_bce_checks,
+    typecheck=_bce_typecheck,
+)
+def binary_cross_entropy(
+    input: Array, target: Array, weight: Array | None = None, reduction: str = "mean"
+) -> Array:
+    """The cross entropy of probabilities of two classes."""
+    floating_only(input, "binary_cross_entropy")
+    loss = _bce(input, jnp.broadcast_to(target, input.shape))
+    if weight is not None:
+        loss = loss * weight
+    return reduced(loss, reduction)
+
+
+def _logits_typecheck(
+    input: Any, target: Any, weight: Any, pos_weight: Any, reduction: str
+) -> None:
+    if not (target.dtype.is_floating_point or target.dtype.is_complex):
+        raise RuntimeError(
+            f"result type {input.dtype.scalar_name} can't be cast to the desired "
+            f"output type {target.dtype.scalar_name}"
+        )
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="BinaryCrossEntropyWithLogitsBackward0",
+    saves=("input", "target", "weight", "pos_weight"),
+    differentiable=("input", "target"),
+    namespaces=(),
+    method=False,
+    out=False,
+    layout=lambda shape, operands: None,
+    typecheck=_logits_typecheck,
+)
+def binary_cross_entropy_with_logits(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    pos_weight: Array | None = None,
+    reduction: str = "mean",
+) -> Array:
+    """The cross entropy of two classes, given the logits of one."""
+    log_sigmoid = -jnp.logaddexp(-input, jnp.zeros_like(input))
+    if pos_weight is not None:
+        broadcast_shapes(pos_weight.shape, target.shape)
+        log_sigmoid = ((pos_weight - 1) * target + 1) * log_sigmoid
+    loss = (1 - target) * input - log_sigmoid
+    if weight is not None:
+        broadcast_shapes(loss.shape, weight.shape)
+        loss = loss * weight
+    return reduced(loss, reduction)
+
+
+# Cross entropy of classes ------------------------------------------------------------
+
+
+def _class_dim(x: Any) -> int:
+    return 0 if x.ndim == 1 else 1
+
+
+def _chosen(x: Array, target: Array) -> Array:
+    """True at each sample's class. A comparison fuses, a gather and its scatter
+    do not."""
+    dim = _class_dim(x)
+    classes = jax.lax.broadcasted_iota(target.dtype, x.shape, dim)
+    return classes == jnp.expand_dims(target.reshape(_without(x)), dim)
+
+
+def _without(x: Any) -> tuple[int, ...]:
+    dim = _class_dim(x)
+    return tuple(s for i, s in enumerate(x.shape) if i != dim)
+
+
+def _target_checks(
+    input: Array,
+    target: Array,
+    weight: Any = None,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    *rest: Any,
+) -> list[Check]:
+    classes = input.shape[_class_dim(input)]
+    wide = target.astype(jnp.int64)
+    bad = ((wide < 0) | (wide >= classes)) & (wide != ignore_index)
+    if not bad.size:
+        return []
+    value = wide.reshape(-1)[jnp.argmax(bad.reshape(-1))]
+    return [Check(bad.any(), IndexError, "Target {value} is out of bounds.", value)]
+
+
+def _check_nll(input: Array, target: Array, weight: Any) -> None:
+    have, want = list(target.shape), list(_without(input))
+    if input.ndim == 0:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if input.ndim != 1 and (target.ndim == 0 or input.shape[0] != target.shape[0]):
+        size = target.shape[0] if target.ndim else 1
+        raise ValueError(
+            f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
+            f"({size})."
+        )
+    if input.ndim <= 2:
+        if target.ndim > 1:
+            raise RuntimeError(
+                "0D or 1D target tensor expected, multi-target not supported"
+            )
+        if input.ndim == 1 and target.size != 1:
+            raise RuntimeError(
+                f"For 1D input, 1D target must have size 1, but got target size: "
+                f"{target.shape[0]}"
+            )
+    elif input.ndim == 4:
+        if target.ndim != 3:
+            raise RuntimeError(
+                "only batches of spatial targets supported (3D tensors) but got "
+                f"targets of dimension: {target.ndim}"
+            )
+        if have != want:
+            raise RuntimeError(
+                f"size mismatch (got input: {list(input.shape)} , target: {have}"
+            )
+    elif have != want:
+        raise RuntimeError(f"Expected target size {want}, got {have}")
+    classes = input.shape[_class_dim(input)]
+    if weight is not None and (weight.ndim != 1 or weight.size != classes):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no "
+            f"classes but got weight tensor of shape: {list(weight.shape)}"
+        )
+    if target.dtype not in (jnp.int64, jnp.uint8):
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {scalar_name(target)}"
+        )
+    if weight is not None and weight.dtype != input.dtype:
+        raise RuntimeError(
+            f"expected scalar type {scalar_name(input)} but found "
+            f"{scalar_name(weight)}"
+        )
+
+
+def _nll_node(input: Any, target: Any, weight: Any, reduction: str, *rest: Any) -> str:
+    n = len(getattr(input, "shape", (0, 0)))
+    if n <= 2:
+        return "NllLossBackward0"
+    return "ViewBackward0" if n != 4 and reduction == "none" else "NllLoss2DBackward0"
+
+
+def _weights(input: Array, target: Array, weight: Any, ignore_index: int) -> Array:
+    """The weight of each sample's class; 0 where the class is ignored."""
+    target = target.reshape(_without(input))
+    counted = target != ignore_index
+    if weight is None:
+        return counted.astype(input.dtype)
+    classes = weight.shape[0]
+    safe = jnp.clip(target.astype(jnp.int64), 0, max(classes - 1, 0))
+    each = _wide(weight)[safe] if classes else jnp.zeros(safe.shape, input.dtype)
+    return jnp.where(counted, each, 0)
+
+
+@op(
+    grad_fn=_nll_node,
+    saves=("input", "target", "weight"),
+    differentiable=("input",),
+    namespaces=(),
+    method=False,
+    out=False,
+    checks=_target_checks,
+)
+def nll_loss(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+) -> Array:
+    """The negative log-probability of each sample's class."""
+    _check_nll(input, target, weight)
+    kernel = "nll_loss_out_frame" if input.ndim <= 2 else "nll_loss2d_out_frame"
+    floating_only(input, kernel)
+    x = _wide(input)
+    picked = jnp.where(_chosen(x, target), x, 0).sum(_class_dim(x))
+    if weight is None and reduction != "mean":
+        counted = target.reshape(picked.shape) != ignore_index
+        loss = -jnp.where(counted, picked, 0)
+    else:
+        each = _weights(x, target, weight, ignore_index)
+        loss = -jnp.where(each == 0, 0, picked * each)
+    if reduction == "sum":
+        loss = loss.sum()
+    elif reduction == "mean":
+        loss = loss.sum() / each.sum()
+    return loss.astype(input.dtype)
+
+
+@op(
+    grad_fn=lambda *args: "AddBackward0",
+    saves=("input", "target", "weight"),
+    differentiable=("input",),
+    namespaces=(),
+    method=False,
+    out=False,
+    checks=_target_checks,
+)
+def smoothed_nll_loss(
+    input: Array,
+    target: Array,
+    weight: Array | None,
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+) -> Array:
+    """`nll_loss` with a part of each label spread over all classes."""
+    _check_nll(input, target, weight)
+    x = _wide(input)
+    dim = _class_dim(x)
+    classes = x.shape[dim]
+    each = _weights(x, target, weight, ignore_index)
+    picked = jnp.where(_chosen(x, target), x, 0).sum(dim)
+    nll = -jnp.where(each == 0, 0, picked * each)
+    counted = target.reshape(nll.shape) != ignore_index
+    if weight is None:
+        spread = -x.sum(dim)
+    else:
+        shape = [classes if i == dim else 1 for i in range(x.ndim)]
+        spread = -(x * _wide(weight).reshape(shape)).sum(dim)
+    spread = jnp.where(counted, spread, 0)
+    if reduction == "mean":
+        total = each.sum()
+        nll, spread = nll.sum() / total, spread.sum() / total
+    elif reduction == "sum":
+        nll, spread = nll.sum(), spread.sum()
+    loss = (1 - label_smoothing) * nll + label_smoothing / classes * spread
+    return loss.astype(input.dtype)
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn=lambda i, t, w, reduction, s: (
+        "DivBackward1" if reduction == "mean" else "NegBackward0"
+    ),
+    saves=("input", "target", "weight"),
+    namespaces=(),
+    method=False,
+    out=False,
+    layout=lambda shape, operands: None,
+)
+def soft_cross_entropy(
+    input: Array,
+    target: Array,
+    weight: Array | None,
+    reduction: str,
+    label_smoothing: float,
+) -> Array:
+    """The cross entropy of log-probabilities and probabilities."""
+    dim = _class_dim(input)
+    classes = input.shape[dim]
+    if weight is not None and (weight.ndim != 1 or weight.size != classes):
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {classes} "
+            f"classes or no classes but got weight tensor of shape: {list(weight.shape)}"
+        )
+    if label_smoothing:
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    loss = input * target
+    if weight is not None:
+        shape = [classes if i == dim else 1 for i in range(input.ndim)]
+        loss = loss * weight.reshape(shape)
+    loss = loss.sum(dim)
+    if reduction == "none":
+        return -loss
+    # PyTorch divides by the number of samples.
+    return -loss.sum() if reduction == "sum" else -(loss.sum() / max(loss.size, 0))
+
+
+# Margins -----------------------------------------------------------------------------
+
+
+def _margin_checks(input: Array, target: Array, *rest: Any) -> list[Check]:
+    classes = input.shape[-1]
+    bad = (target < 0) | (target >= classes)
+    return [Check(bad.any(), RuntimeError, "target out of range")]
+
+
+@op(
+    grad_fn="MultiMarginLossBackward0",
+    saves=("input", "target", "weight"),
+    differentiable=("input",),
+    namespaces=(),
+    method=False,
+    out=False,
+    checks=_margin_checks,
+)
+def multi_margin_loss(
+    input: Array,
+    target: Array,
+    p: int,
+    margin: float,
+    weight: Array | None,
+    reduction: str,
+) -> Array:
+    """How far other classes come within a margin of the right one."""
+    if input.ndim > 2 or input.shape[-1:] == (0,):
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but "
+            f"got: {list(input.shape)}"
+        )
+    samples = input.shape[0] if input.ndim == 2 else 1
+    classes = input.shape[-1] if input.ndim else 1
+    if target.ndim > 1 or target.size != samples:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the "
+            "number of input samples (batch size). Expected target size "
+            f"[{samples}], but got {list(target.shape)}. Input has shape "
+            f"{list(input.shape)}."
+        )
+    if weight is not None and (weight.ndim > 1 or weight.size != classes):
+        raise RuntimeError(
+            f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
+        )
+    floating_only(input, "multi_margin_loss_cpu")
+    x = _wide(input).reshape(samples, classes)
+    at = target.reshape(samples).astype(jnp.int64)
+    right = jnp.arange(classes) == at[:, None]
+    own = jnp.where(right, x, 0).sum(1, keepdims=True)
+    z = margin - own + x
+    inside = (z > 0) & ~right
+    z = jnp.where(inside, z, 0)
+    each = z if p == 1 else z * z
+    if weight is not None:
+        each = each * _wide(weight).reshape(-1)[jnp.clip(at, 0, classes - 1)][:, None]
+    loss = each.sum(1) / classes
+    if reduction == "none" and target.ndim == 0:
+        loss = loss.reshape(())
+    return reduced(loss, reduction).astype(input.dtype)
+
+
+def _multilabel_checks(input: Array, target: Array, *rest: Any) -> list[Check]:
+    classes = input.shape[-1] if input.ndim else 1
+    text = "argument #2 'target' is out of range"
+    bad = (target < -1) | (target >= classes)
+    return [Check(bad.any(), RuntimeError, text)]
+
+
+@op(
+    grad_fn="MultilabelMarginLossBackward0",
+    saves=("input", "target"),
+    differentiable=("input",),
+    namespaces=(),
+    method=False,
+    out=False,
+    checks=_multilabel_checks,
+)
+def multilabel_margin_loss(input: Array, target: Array, reduction: str) -> Array:
+    """How far other classes come within 1 of each right one; -1 ends a label list."""
+    if target.shape != input.shape:
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.shape)} for input of size: "
+            f"{list(input.shape)}"
+        )
+    floating_only(input, "multilabel_margin_loss_forward_out_frame")
+    classes = input.shape[-1] if input.ndim else 1
+    x = _wide(input).reshape(-1, classes)
+    labels = target.reshape(-1, classes)
+    valid = jnp.cumsum(labels < 0, 1) == 0
+    hot = (labels[:, :, None] == jnp.arange(classes)) & valid[:, :, None]
+    own = jnp.where(hot, x[:, None, :], 0).sum(2)
+    other = ~hot.any(1)
+    z = 1 - own[:, :, None] + x[:, None, :]
+    counted = (z > 0) & valid[:, :, None] & other[:, None, :]
+    loss = jnp.where(counted, z, 0).sum((1, 2)) / classes
+    if reduction == "none" and input.ndim <= 1:
+        loss = loss.reshape(())
+    return reduced(loss, reduction).astype(input.dtype)
+
+

@@ -1,0 +1,501 @@
+"""Normalization by batch, layer, group or length, and distances."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from torchshim._core.op import Array, Scalar, op
+from torchshim._core.promotion import DEFAULT
+from torchshim._ops.activation import floating_only
+from torchshim._ops.matmul import (
+    PRECISION,
+    broadcast_shapes,
+    scalar_name,
+)
+from torchshim._ops.norm import _norm as p_norm
+from torchshim._ops.views import wrap_dim
+
+_HALF = (jnp.float16, jnp.bfloat16)
+
+
+def _wide(x: Array) -> Array:
+    return x.astype(jnp.float32) if x.dtype in _HALF else x
+
+
+def standardized(x: Array, axes: tuple[int, ...], eps: float) -> Array:
+    """`x` with mean 0 and variance 1 over some axes.
+
+    Its derivative needs two sums; differentiating the formula as written needs more.
+    """
+
+    def deviation(x: Array) -> tuple[Array, Array]:
+        centred = x - jnp.mean(x, axis=axes, keepdims=True)
+        variance = jnp.mean(centred * centred, axis=axes, keepdims=True)
+        return centred, jax.lax.rsqrt(variance + eps)
+
+    @jax.custom_jvp
+    def value(x: Array) -> Array:
+        centred, inverse = deviation(x)
+        return centred * inverse
+
+    @value.defjvp
+    def slope(primals: Any, tangents: Any) -> Any:
+        (x,), (dx,) = primals, tangents
+        out = value(x)
+        _, inverse = deviation(x)
+        centred = dx - jnp.mean(dx, axis=axes, keepdims=True)
+        along = jnp.mean(out * dx, axis=axes, keepdims=True)
+        return out, inverse * (centred - out * along)
+
+    return value(x)
+
+
+def _scaled(x: Array, weight: Any, bias: Any, shape: tuple[int, ...]) -> Array:
+    if weight is not None:
+        x = x * _wide(weight).reshape(shape)
+    if bias is not None:
+        x = x + _wide(bias).reshape(shape)
+    return x
+
+
+def _channels(x: Any) -> tuple[int, ...]:
+    return tuple(s if i == 1 else 1 for i, s in enumerate(x.shape))
+
+
+def _but(x: Any, *kept: int) -> tuple[int, ...]:
+    return tuple(i for i in range(x.ndim) if i not in kept)
+
+
+def _check_batch_norm(input: Array, **given: Any) -> None:
+    channels = input.shape[1] if input.ndim > 1 else 0
+    for name in ("running_mean", "running_var", "weight", "bias"):
+        x = given.get(name)
+        if x is not None and x.size != channels:
+            raise RuntimeError(
+                f"{name} should contain {channels} elements not {x.size}"
+            )
+    floating_only(input, "batch_norm")
+    for x in given.values():
+        if x is not None and x.dtype != input.dtype:
+            if input.dtype not in _HALF or x.dtype != jnp.float32:
+                raise RuntimeError(
+                    "mixed dtype (CPU): all inputs must share same datatype."
+                )
+
+
+def _private(grad_fn: str, **options: Any) -> Any:
+    options = {"namespaces": (), "method": False, "out": False, **options}
+    return op(grad_fn=grad_fn, **options)
+
+
+@_private("NativeBatchNormBackward0", saves=("input", "weight"))
+def batch_norm_train(
+    input: Array, weight: Array | None, bias: Array | None, eps: float
+) -> Array:
+    """Every channel with mean 0 and variance 1 over the batch, then scaled."""
+    _check_batch_norm(input, weight=weight, bias=bias)
+    out = standardized(_wide(input), _but(input, 1), eps)
+    return _scaled(out, weight, bias, _channels(input)).astype(input.dtype)
+
+
+@_private(
+    "NativeBatchNormBackward0",
+    saves=("input", "weight", "running_mean", "running_var"),
+    differentiable=("input", "weight", "bias"),
+)
+def batch_norm_eval(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array,
+    running_var: Array,
+    eps: float,
+) -> Array:
+    """Every channel shifted and scaled by running statistics."""
+    _check_batch_norm(
+        input,
+        weight=weight,
+        bias=bias,
+        running_mean=running_mean,
+        running_var=running_var,
+    )
+    shape = _channels(input)
+    inverse = 1 / jnp.sqrt(_wide(running_var) + eps)
+    out = (_wide(input) - _wide(running_mean).reshape(shape)) * inverse.reshape(shape)
+    return _scaled(out, weight, bias, shape).astype(input.dtype)
+
+
+def _check_running(running: Array, input: Array, name: str) -> None:
+    _check_batch_norm(input, **{name: running})
+
+
+@_private("", differentiable=False, saves=(), inplace=True)
+def update_mean(
+    running: Array, input: Array, momentum: Scalar, by_sample: bool
+) -> Array:
+    """A running mean moved towards that of a batch (or of each of its samples)."""
+    _check_running(running, input, "running_mean")
+    return _moved(running, jnp.mean(_wide(input), axis=_but(input, 1)), momentum)
+
+
+@_private("", differentiable=False, saves=(), inplace=True)
+def update_var(
+    running: Array, input: Array, momentum: Scalar, by_sample: bool
+) -> Array:
+    """As `update_mean`, the unbiased variance."""
+    _check_running(running, input, "running_var")
+    x = _wide(input)
+    axes = _but(x, 0, 1) if by_sample else _but(x, 1)
+    count = math.prod(x.shape[i] for i in axes)
+    centred = x - jnp.mean(x, axis=axes, keepdims=True)
+    biased = jnp.mean(centred * centred, axis=axes)
+    var = biased * (count / max(count - 1, 1)) if count != 1 else biased * jnp.nan
+    return _moved(running, var.mean(0) if by_sample else var, momentum)
+
+
+def _moved(running: Array, value: Array, momentum: Any) -> Array:
+    m = jnp.asarray(momentum, jnp.float64).astype(value.dtype)
+    return (m * value + (1 - m) * running.astype(value.dtype)).astype(running.dtype)
+
+
+@_private("ViewBackward0", saves=("input", "weight"))
+def instance_norm_train(
+    input: Array, weight: Array | None, bias: Array | None, eps: float
+) -> Array:
+    """Every channel of every sample with mean 0 and variance 1, then scaled."""
+    _check_batch_norm(input, weight=weight, bias=bias)
+    out = standardized(_wide(input), _but(input, 0, 1), eps)
+    return _scaled(out, weight, bias, _channels(input)).astype(input.dtype)
+
+
+# Layers and groups -------------------------------------------------------------------
+
+
+def _check_normalized(
+    input: Array, normalized_shape: Any, star: str, **given: Any
+) -> None:
+    shape = list(normalized_shape)
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing "
+            "at least one element, but got normalized_shape = []"
+        )
+    for name, x in given.items():
+        if x is not None and list(x.shape) != shape:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got "
+                f"{name} of shape {list(x.shape)} and normalized_shape = {shape}"
+            )
+    if list(input.shape[-len(shape) :]) != shape or input.ndim < len(shape):
+        sizes = "".join(f"{star}{s}" for s in shape)
+        raise RuntimeError(
+            f"Given normalized_shape={shape}, expected input with shape [*{sizes}], "
+            f"but got input of size{list(input.shape)}"
+        )
+
+
+def _layer_norm_typecheck(input: Any, normalized_shape: Any, *rest: Any) -> None:
+    if isinstance(normalized_shape, int):
+        raise TypeError(
+            "layer_norm(): argument 'normalized_shape' (position 2) must be tuple of "
+            "ints, not int"
+        )
+
+
+@op(
+    grad_fn="NativeLayerNormBackward0",
+    saves=("input", "weight", "bias"),
+    namespaces=("nn.functional",),
+    method=False,
+    out=False,
+    typecheck=_layer_norm_typecheck,
+)
+def layer_norm(
+    input: Array,
+    normalized_shape: tuple[int, ...],
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-05,
+) -> Array:
+    """The last dimensions with mean 0 and variance 1, then scaled."""
+    _check_normalized(input, normalized_shape, ", ", weight=weight, bias=bias)
+    floating_only(input, "LayerNormKernelImpl")
+    for x in (weight, bias):
+        if x is not None and x.dtype != input.dtype:
+            if input.dtype not in _HALF or x.dtype != jnp.float32:
+                raise RuntimeError(
+                    "mixed dtype (CPU): expect parameter to have scalar type of Float"
+                )
+    axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    out = standardized(_wide(input), axes, eps)
+    return _scaled(out, weight, bias, tuple(normalized_shape)).astype(input.dtype)
+
+
+@op(
+    grad_fn="MulBackward0",
+    saves=("input", "weight"),
+    method=False,
+    out=False,
+    namespaces=("torch", "nn.functional"),
+)
+def rms_norm(
+    input: Array,
+    normalized_shape: tuple[int, ...],
+    weight: Array | None = None,
+    eps: float | None = None,
+) -> Array:
+    """The last dimensions divided by their root mean square, then scaled."""
+    _check_normalized(input, normalized_shape, "", weight=weight)
+    x = _wide(input)
+    axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    if eps is None:
+        eps = float(jnp.finfo(x.dtype).eps)
+    squares = (x * jnp.conj(x)).real if jnp.iscomplexobj(x) else x * x
+    out = x * jax.lax.rsqrt(squares.mean(axes, keepdims=True) + eps)
+    out = _scaled(out, weight, None, tuple(normalized_shape))
+    return out.astype(input.dtype)
+
+
+@op(
+    grad_fn="NativeGroupNormBackward0",
+    saves=("input", "weight"),
+    namespaces=(),
+    method=False,
+    out=False,
+)
+def group_norm(
+    input: Array,
+    num_groups: int,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-05,
+) -> Array:
+    """Groups of channels with mean 0 and variance 1, then scaled by channel."""
+    if num_groups <= 0:
+        raise RuntimeError(
+            f"Expected num groups to be greater than 0, got {num_groups}"
+        )
+    n, channels = input.shape[:2]
+    if channels % num_groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but "
+            f"got input of shape {list(input.shape)} and num_groups={num_groups}"
+        )
+    for name, x in (("weight", weight), ("bias", bias)):
+        if x is not None and (x.ndim != 1 or x.size != channels):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of "
+                f"channels in input, but got {name} of shape {list(x.shape)} and input "
+                f"of shape {list(input.shape)}"
+            )
+    floating_only(input, "GroupNormKernelImpl")
+    for x in (weight, bias):
+        if x is not None and x.dtype != input.dtype:
+            if input.dtype not in _HALF or x.dtype != jnp.float32:
+                raise RuntimeError(
+                    "mixed dtype (CPU): expect parameter to have scalar type of Float"
+                )
+    rest = math.prod(input.shape[2:])
+    grouped = _wide(input).reshape(n, num_groups, channels // num_groups * rest)
+    out = standardized(grouped, (2,), eps).reshape(input.shape)
+    return _scaled(out, weight, bias, _channels(input)).astype(input.dtype)
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="DivBackward0",
+    saves=("input",),
+    namespaces=("nn.functional",),
+    method=False,
+    out=False,
+)
+def local_response_norm(
+    input: Array,
+    size: int,
+    alpha: float = 0.0001,
+    beta: float = 0.75,
+    k: float = 1.0,
+) -> Array:
+    """Each element divided by a power of the squares of its neighbour channels."""
+    if input.ndim < 3:
+        raise ValueError(
+            "Expected 3D or higher dimensionality                          input (got "
+            f"{input.ndim} dimensions)"
+        )
+    if not input.size:
+        return input
+    pads = [(0, 0)] * input.ndim
+    pads[1] = (size // 2, (size - 1) // 2)
+    padded = jnp.pad(input * input, pads)
+    channels = input.shape[1]
+    total = sum(
+        jax.lax.slice_in_dim(padded, i, i + channels, axis=1) for i in range(size)
+    )
+    return input / (total / size * alpha + k) ** beta
+
+
+# Distances ---------------------------------------------------------------------------
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="SumBackward1",
+    saves=("x1", "x2"),
+    namespaces=("torch", "nn.functional"),
+    method=False,
+    out=False,
+    layout=lambda shape, operands: None,
+)
+def cosine_similarity(
+    x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08
+) -> Array:
+    """The cosine of the angle between vectors along a dimension."""
+    if not jnp.issubdtype(x1.dtype, jnp.inexact):
+        raise RuntimeError(
+            "expected common dtype to be floating point, yet common dtype is "
+            f"{scalar_name(x1)}"
+        )
+    shape = broadcast_shapes(x1.shape, x2.shape)
+    x1, x2 = jnp.broadcast_to(x1, shape), jnp.broadcast_to(x2, shape)
+    axis = (wrap_dim(dim, len(shape)),)
+
+    def unit(x: Array) -> Array:
+        # The bound takes no part in the derivative.
+        size = p_norm(x, 2, axis)
+        bounded = size + jax.lax.stop_gradient(jnp.maximum(size, eps) - size)
+        return x / bounded
+
+    return (unit(x1) * unit(x2)).sum(axis)
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="NormBackward1",
+    saves=("x1", "x2"),
+    namespaces=("torch", "nn.functional"),
+    method=False,
+    out=False,
+    layout=lambda shape, operands: None,
+)
+def pairwise_distance(
+    x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False
+) -> Array:
+    """The norm of the difference of vectors along the last dimension."""
+    broadcast_shapes(x1.shape, x2.shape)
+    if not jnp.issubdtype(x1.dtype, jnp.inexact):
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{scalar_name(x1)} instead."
+        )
+    z = x1 - x2 + eps
+    out = p_norm(z, p, (z.ndim - 1,)) if z.ndim else jnp.abs(z)
+    return out if keepdim or not z.ndim else out.squeeze(-1)
+
+
+_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": None,
+    "use_mm_for_euclid_dist": True,
+    "donot_use_mm_for_euclid_dist": False,
+}
+
+
+@op(
+    grad_fn="CdistBackward0",
+    saves=("x1", "x2"),
+    method=False,
+    out=False,
+)
+def cdist(
+    x1: Array,
+    x2: Array,
+    p: float = 2.0,
+    compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
+) -> Array:
+    """The distance of each row of one matrix from each row of another."""
+    if compute_mode not in _MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    for name, x in (("X1", x1), ("X2", x2)):
+        if not jnp.issubdtype(x.dtype, jnp.floating):
+            raise RuntimeError(
+                f"cdist only supports floating-point dtypes, {name} got: "
+                f"{scalar_name(x)}"
+            )
+        if x.ndim < 2:
+            raise RuntimeError(
+                f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D"
+            )
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(
+            "X1 and X2 must have the same number of columns. X1: "
+            f"{x1.shape[-1]} X2: {x2.shape[-1]}"
+        )
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    if x1.dtype != x2.dtype:
+        raise RuntimeError(
+            f"expected scalar type {scalar_name(x1)} but found {scalar_name(x2)}"
+        )
+    batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    a = _wide(jnp.broadcast_to(x1, batch + x1.shape[-2:]))
+    b = _wide(jnp.broadcast_to(x2, batch + x2.shape[-2:]))
+    by_product = _MODES[compute_mode]
+    if by_product is None:
+        by_product = max(a.shape[-2], b.shape[-2]) > 25
+    if p == 2 and by_product and a.shape[-1]:
+        out = _euclidean(a, b)
+    else:
+        z = a[..., :, None, :] - b[..., None, :, :]
+        out = p_norm(z, p, (z.ndim - 1,)).squeeze(-1)
+    return out.astype(x1.dtype)
+
+
+def _euclidean(a: Array, b: Array) -> Array:
+    """Distances by one product of matrices; their derivative is 0 where they are."""
+
+    def distance(a: Array, b: Array) -> Array:
+        cross = jnp.einsum("...ik,...jk->...ij", a, b, precision=PRECISION)
+        squares = (a * a).sum(-1)[..., :, None] + (b * b).sum(-1)[..., None, :]
+        return jnp.sqrt(jnp.maximum(squares - 2 * cross, 1e-30))
+
+    @jax.custom_jvp
+    def value(a: Array, b: Array) -> Array:
+        return distance(a, b)
+
+    @value.defjvp
+    def slope(primals: Any, tangents: Any) -> Any:
+        (a, b), (da, db) = primals, tangents
+        out = value(a, b)
+        inner = (
+            (a * da).sum(-1)[..., :, None]
+            + (b * db).sum(-1)[..., None, :]
+            - jnp.einsum("...ik,...jk->...ij", da, b, precision=PRECISION)
+            - jnp.einsum("...ik,...jk->...ij", a, db, precision=PRECISION)
+        )
+        return out, jnp.where(out == 0, 0, inner / out)
+
+    return value(a, b)
+
+
+@op(
+    grad_fn="PdistBackward0",
+    saves=("input",),
+    namespaces=("torch", "nn.functional"),
+    method=False,
+    out=False,
+)
+def pdist(input: Array, p: float = 2) -> Array:
+    """The distance of each pair of rows."""
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if not jnp.issubdtype(input.dtype, jnp.floating):
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    n = input.shape[0]
+    first, second = jnp.triu_indices(n, 1)
+    z = input[first] - input[second]
+    return p_norm(z, p, (1,)).squeeze(-1)

@@ -1,0 +1,631 @@
+"""Pooling: the largest or the mean of the elements in a window.
+
+A window is taken one dimension after another, as slices that are compared or added; so
+is its gradient, which XLA's `reduce_window` does slowly on a CPU. Of equal elements the
+first counts as the largest, the last if they are NaN, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torchshim._core.checks import Check
+from torchshim._core.op import Array, op
+from torchshim._ops.matmul import scalar_name
+
+Ints = tuple[int, ...]
+_HALF = (jnp.float16, jnp.bfloat16)
+
+
+def _values(value: Any, n: int, pool: str, name: str) -> Ints:
+    if isinstance(value, int):
+        return (value,) * n
+    values = tuple(value)
+    if len(values) == 1:
+        return values * n
+    if len(values) != n:
+        words = {1: "one", 2: "two", 3: "three"}[n]
+        if n == 1:
+            raise RuntimeError(
+                f"{pool}() argument '{name}' should contain one int (got {len(values)})"
+            )
+        raise RuntimeError(
+            f"{pool}: {name} must either be a single int, or a tuple of {words} ints"
+        )
+    return values
+
+
+def pooled_size(
+    size: int, kernel: int, stride: int, padding: int, dilation: int, ceil: bool
+) -> int:
+    """How many windows fit; with `ceil` the last one may stick out."""
+    span = size + 2 * padding - dilation * (kernel - 1) - 1
+    count = -(-span // stride) + 1 if ceil else span // stride + 1
+    # A window has to start within the input or its left padding.
+    if ceil and (count - 1) * stride >= size + padding:
+        count -= 1
+    return count
+
+
+def _check(
+    pool: str,
+    input: Array,
+    n: int,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil: bool,
+) -> Ints:
+    """Raises PyTorch's errors; the output's size."""
+    if n == 1 and pool == "max_pool1d":
+        _check_1d(input, kernel[0], stride[0], padding[0], dilation[0])
+    if min(stride) == 0:
+        raise RuntimeError("stride should not be zero")
+    if min(kernel) <= 0 or min(stride) < 0:
+        letters = "DHW"[3 - n :] if n > 1 else "W"
+        which = "kernel size" if min(kernel) <= 0 else "stride"
+        values = kernel if min(kernel) <= 0 else stride
+        inner = " ".join(f"k{c}: {v}" for c, v in zip(letters, values, strict=True))
+        raise RuntimeError(f"{which} should be greater than zero, but got {inner}")
+    if min(dilation) <= 0:
+        letters = "TDHW"[4 - n :] if n == 2 else "THW"[3 - n :]
+        inner = " ".join(
+            f"dilation{c}: {v}" for c, v in zip(letters, dilation, strict=True)
+        )
+        raise RuntimeError(f"dilation should be greater than zero, but got {inner}")
+    if input.ndim not in (n + 1, n + 2):
+        if pool.startswith("avg_pool1d") or n == 1:
+            raise RuntimeError(
+                f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor "
+                f"for argument #1 'self' (while checking arguments for {pool})"
+            )
+        if pool == "avg_pool2d" and input.ndim < 3:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-input.ndim}, "
+                f"{input.ndim - 1}], but got -3)"
+            )
+        raise RuntimeError(
+            f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input"
+        )
+    if not all(input.shape[1:]):
+        raise RuntimeError(
+            f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim "
+            f"batch size for input, but got:{list(input.shape)}"
+        )
+    for k, p, d in zip(kernel, padding, dilation, strict=True):
+        if p < 0 or 2 * p > d * (k - 1) + 1:
+            raise RuntimeError(
+                "pad should be at most half of effective kernel size, but got "
+                f"pad={p}, kernel_size={k} and dilation={d}"
+                if p >= 0
+                else f"pad must be non-negative, but got pad: {p}"
+            )
+    size = input.shape[-n:]
+    out = tuple(
+        pooled_size(*each, ceil)
+        for each in zip(size, kernel, stride, padding, dilation, strict=True)
+    )
+    if min(out) < 1:
+        channels = input.shape[-n - 1]
+        one = (1,) if n == 1 else ()
+        given = "x".join(map(str, (channels, *one, *size)))
+        found = "x".join(map(str, (channels, *one, *(max(o, 0) for o in out))))
+        raise RuntimeError(
+            f"Given input size: ({given}). Calculated output size: ({found}). Output "
+            "size is too small"
+        )
+    return out
+
+
+def _check_1d(input: Array, kernel: int, stride: int, padding: int, span: int) -> None:
+    if input.ndim not in (2, 3) or not all(input.shape[1:]):
+        raise RuntimeError(
+            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch "
+            f"size for input, but got:{list(input.shape)}"
+        )
+    for name, value in (("kernel_size", kernel), ("stride", stride)):
+        if value <= 0:
+            raise RuntimeError(
+                f"max_pool1d() {name} must be greater than zero, but got {value}"
+            )
+    if padding < 0:
+        raise RuntimeError(
+            f"max_pool1d() padding must be non-negative, but got {padding}"
+        )
+    if padding > kernel / 2:
+        raise RuntimeError(
+            "max_pool1d() padding should be at most half of kernel size, but got "
+            f"padding={padding} and kernel_size={kernel}"
+        )
+    if span <= 0:
+        raise RuntimeError(
+            f"max_pool1d() dilation must be greater than zero, but got {span}"
+        )
+
+
+def _slices(
+    x: Array, axis: int, kernel: int, stride: int, dilation: int, out: int
+) -> list[Array]:
+    return [
+        lax.slice_in_dim(
+            x, k * dilation, k * dilation + (out - 1) * stride + 1, stride, axis
+        )
+        for k in range(kernel)
+    ]
+
+
+def _stretched(
+    x: Array, axis: int, window: tuple[int, int, int, int], out: int, fill: Any
+) -> Array:
+    """`x` padded so that every window lies inside."""
+    kernel, stride, padding, dilation = window
+    need = (out - 1) * stride + dilation * (kernel - 1) + 1
+    right = max(need - padding - x.shape[axis], 0)
+    if not padding and not right:
+        return x
+    pads = [(0, 0)] * x.ndim
+    pads[axis] = (padding, right)
+    return jnp.pad(x, pads, constant_values=fill)
+
+
+def _larger(
+    best: Array, at: Array | None, other: Array, its: Array | None
+) -> tuple[Array, Array | None]:
+    take = other > best
+    if jnp.issubdtype(best.dtype, jnp.floating):
+        take = take | jnp.isnan(other)
+    if at is None or its is None:
+        return jnp.where(take, other, best), None
+    take = take | ((at < 0) & (its >= 0))  # anything is larger than padding
+    return jnp.where(take, other, best), jnp.where(take, its, at)
+
+
+def _lowest(dtype: Any) -> Any:
+    if jnp.issubdtype(dtype, jnp.floating):
+        return -jnp.inf
+    return jnp.iinfo(dtype).min
+
+
+def _positions(input: Array, n: int) -> Array:
+    size = input.shape[-n:]
+    flat = np.arange(math.prod(size), dtype=np.int64).reshape(size)
+    return jnp.broadcast_to(flat, input.shape)
+
+
+def _max_pooled(
+    input: Array,
+    windows: Sequence[tuple[int, int, int, int]],
+    out: Ints,
+    at: Array | None,
+) -> tuple[Array, Array | None]:
+    x, n = input, len(windows)
+    for i in reversed(range(n)):
+        axis = x.ndim - n + i
+        kernel, stride, _, dilation = windows[i]
+        x = _stretched(x, axis, windows[i], out[i], _lowest(x.dtype))
+        parts = _slices(x, axis, kernel, stride, dilation, out[i])
+        places: list[Any] = [None] * kernel
+        if at is not None:
+            at = _stretched(at, axis, windows[i], out[i], -1)
+            places = _slices(at, axis, kernel, stride, dilation, out[i])
+        x, at = parts[0], places[0]
+        for other, its in zip(parts[1:], places[1:], strict=True):
+            x, at = _larger(x, at, other, its)
+    return x, at
+
+
+def _max_pool(
+    n: int, input: Array, args: tuple[Any, ...], indices: bool
+) -> tuple[Array, Array | None]:
+    pool = f"max_pool{n}d"
+    kernel_size, stride, padding, dilation, ceil = args
+    kernel = _values(kernel_size, n, pool, "kernel_size")
+    steps = kernel if stride in (None, ()) else _values(stride, n, pool, "stride")
+    pads = _values(padding, n, pool, "padding")
+    spans = _values(dilation, n, pool, "dilation")
+    out = _check(pool, input, n, kernel, steps, pads, spans, ceil)
+    if input.dtype == jnp.bool_ or jnp.iscomplexobj(input):
+        raise NotImplementedError(
+            f"\"{pool}\" not implemented for '{scalar_name(input)}'"
+        )
+    windows = list(zip(kernel, steps, pads, spans, strict=True))
+    at = _positions(input, n) if indices else None
+    return _max_pooled(input, windows, out, at)
+
+
+_PLAIN = {"namespaces": (), "method": False, "out": False, "saves": ("input",)}
+
+
+def _pool(node: str | Callable[..., str]) -> Any:
+    return op(grad_fn=node, **_PLAIN)
+
+
+def _pair(found: tuple[Array, Any]) -> tuple[Array, Array]:
+    return found
+
+
+@_pool("SqueezeBackward1")
+def max_pool1d(
+    input: Array,
+    kernel_size: int | Ints,
+    stride: Any = None,
+    padding: int | Ints = 0,
+    dilation: int | Ints = 1,
+    ceil_mode: bool = False,
+) -> Array:
+    """The largest element of each window of a signal."""
+    args = (kernel_size, stride, padding, dilation, ceil_mode)
+    return _max_pool(1, input, args, False)[0]
+
+
+@_pool("SqueezeBackward1")
+def max_pool1d_with_indices(
+    input: Array,
+    kernel_size: int | Ints,
+    stride: Any = None,
+    padding: int | Ints = 0,
+    dilation: int | Ints = 1,
+    ceil_mode: bool = False,
+) -> tuple[Array, Array]:
+    """`max_pool1d`, and where each largest element stands."""
+    args = (kernel_size, stride, padding, dilation, ceil_mode)
+    return _pair(_max_pool(1, input, args, True))
+
+
+@_pool("MaxPool2DWithIndicesBackward0")
+def max_pool2d(
+    input: Array,
+    kernel_size: int | Ints,
+    stride: Any = None,
+    padding: int | Ints = 0,
+    dilation: int | Ints = 1,
+    ceil_mode: bool = False,
+) -> Array:
+    """The largest element of each window of an image."""
+    args = (kernel_size, stride, padding, dilation, ceil_mode)
+    return _max_pool(2, input, args, False)[0]
+
+
+@_pool("MaxPool2DWithIndicesBackward0")
+def max_pool2d_with_indices(
+    input: Array,
+    kernel_size: int | Ints,
+    stride: Any = None,
+    padding: int | Ints = 0,
+    dilation: int | Ints = 1,
+    ceil_mode: bool = False,
+) -> tuple[Array, Array]:
+    """`max_pool2d`, and where each largest element stands."""
+    args = (kernel_size, stride, padding, dilation, ceil_mode)
+    return _pair(_max_pool(2, input, args, True))
+
+
+@_pool("MaxPool3DWithIndicesBackward0")
+def max_pool3d(
+    input: Array,
+    kernel_size: int | Ints,
+    stride: Any = None,
+    padding: int | Ints = 0,
+    dilation: int | Ints = 1,
+    ceil_mode: bool = False,
+) -> Array:
+    """The largest element of each window of a volume."""
+    args = (kernel_size, stride, padding, dilation, ceil_mode)
+    return _max_pool(3, input, args, False)[0]
+
+
+@_pool("MaxPool3DWithIndicesBackward0")
+def max_pool3d_with_indices(
+    input: Array,
+    kernel_size: int | Ints,
+    stride: Any = None,
+    padding: int | Ints = 0,
+    dilation: int | Ints = 1,
+    ceil_mode: bool = False,
+) -> tuple[Array, Array]:
+    """`max_pool3d`, and where each largest element stands."""
+    args = (kernel_size, stride, padding, dilation, ceil_mode)
+    return _pair(_max_pool(3, input, args, True))
+
+
+# Means -------------------------------------------------------------------------------
+
+
+def _divisors(
+    size: Ints, windows: Sequence[tuple[int, int, int, int]], out: Ints, pads: bool
+) -> np.ndarray:
+    """How many elements each window counts."""
+    total = np.ones((), np.int64)
+    for s, (kernel, stride, padding, _), o in zip(size, windows, out, strict=True):
+        start = np.arange(o) * stride - padding
+        end = np.minimum(start + kernel, s + padding)
+        if not pads:
+            start, end = np.maximum(start, 0), np.minimum(end, s)
+        total = total[..., None] * (end - start)
+    return total
+
+
+def _avg_pool(
+    n: int,
+    input: Array,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None = None,
+) -> Array:
+    pool = f"avg_pool{n}d"
+    kernel = _values(kernel_size, n, pool, "kernel_size")
+    steps = kernel if stride in (None, ()) else _values(stride, n, pool, "stride")
+    pads = _values(padding, n, pool, "padding")
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
+    out = _check(pool, input, n, kernel, steps, pads, (1,) * n, ceil_mode)
+    if input.dtype == jnp.bool_ or jnp.iscomplexobj(input):
+        raise NotImplementedError(
+            f"\"{pool}_out_frame\" not implemented for '{scalar_name(input)}'"
+        )
+    x = input.astype(jnp.float32) if input.dtype in _HALF else input
+    windows = [(k, s, p, 1) for k, s, p in zip(kernel, steps, pads, strict=True)]
+    for i in reversed(range(n)):
+        axis = x.ndim - n + i
+        if kernel[i] == x.shape[axis] and out[i] == 1 and not pads[i]:
+            x = x.sum(axis, keepdims=True, dtype=x.dtype)
+            continue
+        x = _stretched(x, axis, windows[i], out[i], 0)
+        parts = _slices(x, axis, kernel[i], steps[i], 1, out[i])
+        x = parts[0]
+        for part in parts[1:]:
+            x = x + part
+    if divisor_override is not None:
+        divisor = np.asarray(divisor_override)
+    else:
+        divisor = _divisors(input.shape[-n:], windows, out, count_include_pad)
+        if (divisor == divisor.flat[0]).all():
+            divisor = divisor.flat[0]
+    if jnp.issubdtype(x.dtype, jnp.integer):
+        return lax.div(x, jnp.broadcast_to(jnp.asarray(divisor, x.dtype), x.shape))
+    return (x / jnp.asarray(divisor, x.dtype)).astype(input.dtype)
+
+
+def _average(node: str, *spaces: str) -> Any:
+    return op(grad_fn=node, **{**_PLAIN, "namespaces": spaces})
+
+
+@_average("SqueezeBackward1", "torch", "nn.functional")
+def avg_pool1d(
+    input: Array,
+    kernel_size: int | Ints,
+    stride: Any = None,
+    padding: int | Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Array:
+    """The mean of each window of a signal."""
+    return _avg_pool(
+        1, input, kernel_size, stride, padding, ceil_mode, count_include_pad
+    )
+
+
+@_average("AvgPool2DBackward0", "nn.functional")
+def avg_pool2d(
+    input: Array,
+    kernel_size: int | Ints,
+    stride: Any = None,
+    padding: int | Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
+    """The mean of each window of an image."""
+    args = (kernel_size, stride, padding, ceil_mode, count_include_pad)
+    return _avg_pool(2, input, *args, divisor_override)
+
+
+@_average("AvgPool3DBackward0", "nn.functional")
+def avg_pool3d(
+    input: Array,
+    kernel_size: int | Ints,
+    stride: Any = None,
+    padding: int | Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
+    """The mean of each window of a volume."""
+    args = (kernel_size, stride, padding, ceil_mode, count_include_pad)
+    return _avg_pool(3, input, *args, divisor_override)
+
+
+# Windows of unequal size -------------------------------------------------------------
+
+
+def _bins(size: int, out: int) -> list[tuple[int, int]]:
+    return [(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
+
+
+def _adaptive_sizes(pool: str, input: Array, output_size: Any, n: int) -> Ints:
+    values = (
+        (output_size,) * n if isinstance(output_size, int) else tuple(output_size)
+    )
+    colon = ":" if "max" in pool else ""
+    if input.ndim not in (n + 1, n + 2):
+        if n == 1:
+            raise RuntimeError(
+                f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor "
+                f"for argument #1 'self' (while checking arguments for {pool})"
+            )
+        raise RuntimeError(
+            f"{pool}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} "
+            f"{list(input.shape)}"
+        )
+    if len(values) != n:
+        if n == 1:
+            raise RuntimeError(f"{pool}: output_size must be 1")
+        raise RuntimeError(f"{pool}: output_size must be {n}")
+    sizes = tuple(
+        input.shape[i - n] if v is None else v for i, v in enumerate(values)
+    )
+    if min(sizes) < 0:
+        if "max" in pool:
+            shape = [*input.shape[:-n], *sizes]
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {min(sizes)}: {shape}"
+            )
+        raise RuntimeError(
+            f"{pool}: elements of output_size must be greater than or equal to 0 but "
+            f"received {{{', '.join(map(str, sizes))}}}"
+        )
+    for i in range(1, input.ndim):
+        if not input.shape[i] and i >= input.ndim - n:
+            raise RuntimeError(
+                f"{pool}(): Expected input to have non-zero size for non-batch "
+                f"dimensions, but input has sizes {list(input.shape)} with dimension "
+                f"{i} being empty"
+            )
+    return sizes
+
+
+def _adaptive_avg(n: int, input: Array, output_size: Any) -> Array:
+    pool = f"adaptive_avg_pool{n}d"
+    sizes = _adaptive_sizes(pool, input, output_size, n)
+    if not jnp.issubdtype(input.dtype, jnp.floating):
+        raise NotImplementedError(
+            f"\"{pool}\" not implemented for '{scalar_name(input)}'"
+        )
+    x = input.astype(jnp.float32) if input.dtype in _HALF else input
+    for i, out in enumerate(sizes):
+        axis = x.ndim - n + i
+        size = x.shape[axis]
+        if out == size:
+            continue
+        if out and size % out == 0:
+            shape = (*x.shape[:axis], out, size // out, *x.shape[axis + 1 :])
+            x = x.reshape(shape).mean(axis + 1)
+        elif out:
+            means = [
+                lax.slice_in_dim(x, a, b, axis=axis).mean(axis)
+                for a, b in _bins(size, out)
+            ]
+            x = jnp.stack(means, axis)
+        else:
+            x = lax.slice_in_dim(x, 0, 0, axis=axis)
+    return x.astype(input.dtype)
+
+
+@_average("SqueezeBackward1", "torch", "nn.functional")
+def adaptive_avg_pool1d(input: Array, output_size: int | Ints) -> Array:
+    """Means of as many windows as asked for."""
+    return _adaptive_avg(1, input, output_size)
+
+
+def _avg_node(n: int) -> Callable[..., str]:
+    def node(input: Any, output_size: Any) -> str:
+        ones = output_size in (1, (1,) * n)
+        return "MeanBackward1" if ones else f"AdaptiveAvgPool{n}DBackward0"
+
+    return node
+
+
+@_pool(_avg_node(2))
+def adaptive_avg_pool2d(input: Array, output_size: Any) -> Array:
+    """Means of as many windows as asked for in each dimension."""
+    return _adaptive_avg(2, input, output_size)
+
+
+@_pool(_avg_node(3))
+def adaptive_avg_pool3d(input: Array, output_size: Any) -> Array:
+    """Means of as many windows as asked for in each dimension."""
+    return _adaptive_avg(3, input, output_size)
+
+
+def _adaptive_max(n: int, input: Array, output_size: Any) -> tuple[Array, Array]:
+    pool = f"adaptive_max_pool{n}d"
+    sizes = _adaptive_sizes(pool, input, output_size, n)
+    if not jnp.issubdtype(input.dtype, jnp.floating):
+        raise NotImplementedError(
+            f"\"{pool}_cpu\" not implemented for '{scalar_name(input)}'"
+        )
+    x, at = input, _positions(input, n)
+    for i in reversed(range(n)):
+        axis = x.ndim - n + i
+        bins = _bins(x.shape[axis], sizes[i]) if sizes[i] else []
+        longest = max((b - a for a, b in bins), default=1)
+        best: Array | None = None
+        place: Any = None
+        for k in range(longest):
+            # A short window sees its last element again.
+            seen = np.array([min(a + k, b - 1) for a, b in bins], np.int64)
+            part, its = jnp.take(x, seen, axis), jnp.take(at, seen, axis)
+            if best is None:
+                best, place = part, its
+            else:
+                best, place = _larger(best, place, part, its)
+        assert best is not None
+        x, at = best, place
+    return x, at
+
+
+@_pool("SqueezeBackward1")
+def adaptive_max_pool1d(input: Array, output_size: Any) -> tuple[Array, Array]:
+    """The largest elements of as many windows as asked for, and where they stand."""
+    return _adaptive_max(1, input, output_size)
+
+
+@_pool("AdaptiveMaxPool2DBackward0")
+def adaptive_max_pool2d(input: Array, output_size: Any) -> tuple[Array, Array]:
+    """The largest elements of as many windows as asked for, and where they stand."""
+    return _adaptive_max(2, input, output_size)
+
+
+@_pool("AdaptiveMaxPool3DBackward0")
+def adaptive_max_pool3d(input: Array, output_size: Any) -> tuple[Array, Array]:
+    """The largest elements of as many windows as asked for, and where they stand."""
+    return _adaptive_max(3, input, output_size)
+
+
+# Back to the places of the largest ---------------------------------------------------
+
+
+def _unpool_checks(input: Array, indices: Array, size: Ints) -> list[Check]:
+    count = math.prod(size)
+    bad = (indices < 0) | (indices >= count)
+    if not bad.size:
+        return []
+    value = indices.reshape(-1)[jnp.argmax(bad.reshape(-1))]
+    dims = "x".join(map(str, size))
+    return [
+        Check(
+            bad.any(),
+            RuntimeError,
+            "Found an invalid max index: {value} (output volumes are of size " + dims,
+            value,
+        )
+    ]
+
+
+@op(
+    grad_fn=lambda input, indices, size: (
+        "SqueezeBackward1" if len(size) == 1 else f"MaxUnpool{len(size)}DBackward0"
+    ),
+    checks=_unpool_checks,
+    differentiable=("input",),
+    **{**_PLAIN, "saves": ("indices",)},
+)
+def max_unpool(input: Array, indices: Array, size: Ints) -> Array:
+    """Zeros, with each element at the place it had before pooling."""
+    lead = input.shape[: input.ndim - len(size)]
+    rows = math.prod(lead)
+    flat = jnp.zeros((rows, math.prod(size)), input.dtype)
+    row = jnp.arange(rows)[:, None]
+    at = indices.reshape(rows, -1)
+    out = flat.at[row, at].set(input.reshape(rows, -1), mode="drop")
+    return out.reshape(*lead, *size)

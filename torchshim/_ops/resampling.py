@@ -1,0 +1,391 @@
+"""Images made larger or smaller: padding, interpolation, shuffled pixels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torchshim._core.op import Array, Scalar, op
+from torchshim._ops.matmul import PRECISION, scalar_name
+
+Ints = tuple[int, ...]
+_HALF = (jnp.float16, jnp.bfloat16)
+_PLAIN: dict[str, Any] = {
+    "namespaces": (),
+    "method": False,
+    "out": False,
+    "saves": (),
+}
+
+# -- padding --------------------------------------------------------------------------
+
+
+@op(grad_fn="ConstantPadNdBackward0", **{**_PLAIN, "namespaces": ("torch",)})
+def constant_pad_nd(input: Array, pad: Ints, value: Scalar = 0) -> Array:
+    """The last dimensions made longer with a value, or shorter."""
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) > 2 * input.ndim:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input "
+            f"dimension but got padding length {len(pad)} and input of dimension "
+            f"{input.ndim}"
+        )
+    pads = [(0, 0, 0)] * input.ndim
+    for i in range(len(pad) // 2):
+        before, after = pad[2 * i], pad[2 * i + 1]
+        size = input.shape[-1 - i]
+        if size + before + after < 0:
+            raise RuntimeError(
+                "narrow(): length must be non-negative."
+                if size + min(before, 0) + min(after, 0) < 0
+                else f"The input size {size}, plus negative padding {before} and "
+                f"{after} resulted in a negative output size, which is invalid. Check "
+                f"dimension {input.ndim - 1 - i} of your input."
+            )
+        pads[-1 - i] = (before, after, 0)
+    filler = jnp.asarray(value).astype(input.dtype)
+    return lax.pad(input, filler, pads)
+
+
+def _turned(size: int, before: int, after: int, mode: str) -> np.ndarray:
+    at = np.arange(-before, size + after)
+    if mode == "replicate":
+        return np.clip(at, 0, size - 1)
+    if mode == "circular":
+        return at % size
+    at = np.abs(at)
+    return np.where(at >= size, 2 * (size - 1) - at, at)
+
+
+def _pad_node(input: Any, pad: Ints, mode: str) -> str:
+    if mode == "circular":
+        return "CopySlices"
+    kind = "Reflection" if mode == "reflect" else "Replication"
+    return f"{kind}Pad{len(pad) // 2}DBackward0"
+
+
+@op(grad_fn=_pad_node, **_PLAIN)
+def pad_by_index(input: Array, pad: Ints, mode: str) -> Array:
+    """The last dimensions made longer with elements of their own."""
+    out = input
+    pairs = [(pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)]
+    for i, (before, after) in enumerate(pairs):
+        axis, size = input.ndim - 1 - i, input.shape[-1 - i]
+        if mode == "reflect" and (before >= size or after >= size):
+            raise RuntimeError(
+                f"Argument #{4 + 2 * i}: Padding size should be less than the "
+                f"corresponding input dimension, but got: padding ({before}, {after}) "
+                f"at dimension {axis} of input {list(input.shape)}"
+            )
+        if mode == "circular" and (before > size or after > size):
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if size + before + after <= 0:
+            raise RuntimeError(
+                f"The input size {size}, plus negative padding {before} and {after} "
+                "resulted in a negative output size, which is invalid. Check dimension "
+                f"{axis} of your input."
+            )
+    for i, (before, after) in enumerate(pairs):
+        axis, size = input.ndim - 1 - i, input.shape[-1 - i]
+        if not before and not after:
+            continue
+        # Pieces joined: slices and flips, as a gather's gradient is a slow scatter.
+        at = _turned(size, before, after, mode)
+        out = _joined(out, at, axis)
+    return out
+
+
+def _joined(x: Array, at: np.ndarray, axis: int) -> Array:
+    """`x[at]` along an axis, as slices of runs that step by 1, 0 or -1."""
+    pieces, start = [], 0
+    while start < len(at):
+        end = start + 1
+        step = int(at[end] - at[start]) if end < len(at) else 1
+        if step not in (-1, 0, 1):
+            step = 1
+        while end < len(at) and at[end] - at[end - 1] == step:
+            end += 1
+        low, high = int(at[start:end].min()), int(at[start:end].max())
+        piece = lax.slice_in_dim(x, low, high + 1, axis=axis)
+        if step == -1:
+            piece = jnp.flip(piece, axis)
+        if step == 0:
+            piece = jnp.repeat(piece, end - start, axis)
+        pieces.append(piece)
+        start = end
+    return pieces[0] if len(pieces) == 1 else jnp.concatenate(pieces, axis)
+
+
+# -- interpolation --------------------------------------------------------------------
+
+_AXES = {1: "W", 2: "HW", 3: "DHW"}
+
+
+def _check_sizes(input: Array, sizes: Ints) -> None:
+    have = input.shape[2:]
+    if min(have, default=1) < 1 or min(sizes) < 1:
+        letters = _AXES[len(sizes)]
+
+        def text(values: Any) -> str:
+            return ", ".join(
+                f"{c}: {v}" for c, v in zip(letters, values, strict=True)
+            )
+
+        raise RuntimeError(
+            "Input and output sizes should be greater than 0, but got input "
+            f"({text(have)}) output ({text(sizes)})"
+        )
+
+
+def _check_kernel(input: Array, name: str) -> None:
+    if not jnp.issubdtype(input.dtype, jnp.floating) and input.dtype != jnp.uint8:
+        n = input.ndim - 2
+        last = "_channels_last" if n > 1 else ""
+        raise NotImplementedError(
+            f"\"upsample_{name}{n}d{last}\" not implemented for "
+            f"'{scalar_name(input)}'"
+        )
+
+
+def _ratio(size: int, out: int, scale: float | None) -> np.float32:
+    if scale is not None and scale > 0:
+        return np.float32(1.0 / scale)
+    return np.float32(size) / np.float32(out)
+
+
+def _nearest_at(size: int, out: int, scale: float | None, exact: bool) -> np.ndarray:
+    if out == size and not exact:
+        return np.arange(out)
+    ratio = _ratio(size, out, scale)
+    at = np.arange(out, dtype=np.float32)
+    at = np.floor((at + np.float32(0.5)) * ratio if exact else at * ratio)
+    return np.minimum(at.astype(np.int64), size - 1)
+
+
+def _nearest_node(
+    input: Any, sizes: Ints, scales: tuple[float | None, ...], exact: bool
+) -> str:
+    kind = "NearestExact" if exact else "Nearest"
+    return f"Upsample{kind}{len(sizes)}DBackward0"
+
+
+@op(grad_fn=_nearest_node, **_PLAIN)
+def upsample_nearest(
+    input: Array, sizes: Ints, scales: tuple[float | None, ...], exact: bool
+) -> Array:
+    """Each output element takes the input's nearest."""
+    _check_sizes(input, sizes)
+    _check_kernel(input, "nearest")
+    x = input
+    for i, (out, scale) in enumerate(zip(sizes, scales, strict=True)):
+        axis, size = i + 2, input.shape[i + 2]
+        at = _nearest_at(size, out, scale, exact)
+        times, rest = divmod(out, size)
+        if not rest and (at == np.arange(out) // times).all():
+            x = jnp.repeat(x, times, axis)
+        else:
+            x = jnp.take(x, at, axis)
+    return x
+
+
+def _source(
+    size: int, out: int, scale: float | None, corners: bool, cubic: bool
+) -> np.ndarray:
+    at = np.arange(out, dtype=np.float64)
+    if corners:
+        return at * ((size - 1) / (out - 1) if out > 1 else 0.0)
+    ratio = 1.0 / scale if scale is not None and scale > 0 else size / out
+    found = (at + 0.5) * ratio - 0.5
+    return found if cubic else np.maximum(found, 0)
+
+
+def _linear_weights(size: int, out: int, scale: Any, corners: bool) -> np.ndarray:
+    at = _source(size, out, scale, corners, False)
+    low = np.minimum(np.floor(at).astype(np.int64), size - 1)
+    high = np.minimum(low + 1, size - 1)
+    part = np.clip(at - low, 0, 1)
+    matrix = np.zeros((out, size))
+    rows = np.arange(out)
+    np.add.at(matrix, (rows, low), 1 - part)
+    np.add.at(matrix, (rows, high), part)
+    return matrix
+
+
+def _cubic(t: np.ndarray, a: float = -0.75) -> np.ndarray:
+    t = np.abs(t)
+    near = ((a + 2) * t - (a + 3)) * t * t + 1
+    far = ((t - 5) * t + 8) * t * a - 4 * a
+    return np.where(t <= 1, near, np.where(t < 2, far, 0))
+
+
+def _cubic_weights(size: int, out: int, scale: Any, corners: bool) -> np.ndarray:
+    at = _source(size, out, scale, corners, True)
+    low = np.floor(at).astype(np.int64)
+    matrix = np.zeros((out, size))
+    rows = np.arange(out)
+    for k in range(-1, 3):
+        place = np.clip(low + k, 0, size - 1)
+        np.add.at(matrix, (rows, place), _cubic(at - (low + k)))
+    return matrix
+
+
+def _smooth_weights(size: int, out: int, scale: Any, corners: bool, kind: str) -> Any:
+    """Antialiased: the filter is as wide as the input's elements per output's."""
+    if corners:
+        ratio = (size - 1) / (out - 1) if out > 1 else 0.0
+    else:
+        ratio = 1.0 / scale if scale is not None and scale > 0 else size / out
+    stretch = max(ratio, 1.0)
+    reach = {"linear": 1.0, "cubic": 2.0}[kind] * stretch
+    matrix = np.zeros((out, size))
+    for i in range(out):
+        centre = ratio * (i + 0.5)
+        low = max(int(centre - reach + 0.5), 0)
+        high = min(int(centre + reach + 0.5), size)
+        t = (np.arange(low, high) - centre + 0.5) / stretch
+        if kind == "linear":
+            w = np.maximum(1 - np.abs(t), 0)
+        else:
+            w = _cubic(t, -0.5)
+        matrix[i, low:high] = w / w.sum() if w.sum() else w
+    return matrix
+
+
+def _linear_node(
+    input: Any,
+    sizes: Ints,
+    scales: tuple[float | None, ...],
+    align_corners: bool,
+    cubic: bool,
+    antialias: bool,
+) -> str:
+    kind = "Bicubic" if cubic else {1: "Linear", 2: "Bilinear", 3: "Trilinear"}[
+        len(sizes)
+    ]
+    return f"Upsample{kind}{len(sizes)}D{'Aa' if antialias else ''}Backward0"
+
+
+@op(grad_fn=_linear_node, **_PLAIN)
+def upsample_smooth(
+    input: Array,
+    sizes: Ints,
+    scales: tuple[float | None, ...],
+    align_corners: bool,
+    cubic: bool,
+    antialias: bool,
+) -> Array:
+    """Each output element is a weighted mean of the input's nearest."""
+    _check_sizes(input, sizes)
+    n = len(sizes)
+    name = "bicubic" if cubic else {1: "linear", 2: "bilinear", 3: "trilinear"}[n]
+    _check_kernel(input, name)
+    x = input.astype(jnp.float32) if input.dtype in (*_HALF, jnp.uint8) else input
+    for i, (out, scale) in enumerate(zip(sizes, scales, strict=True)):
+        axis, size = i + 2, input.shape[i + 2]
+        if antialias:
+            kind = "cubic" if cubic else "linear"
+            matrix = _smooth_weights(size, out, scale, align_corners, kind)
+        elif out == size and (align_corners or scale in (None, 1.0)):
+            continue
+        elif cubic:
+            matrix = _cubic_weights(size, out, scale, align_corners)
+        else:
+            matrix = _linear_weights(size, out, scale, align_corners)
+        x = jnp.moveaxis(
+            jnp.tensordot(
+                x, jnp.asarray(matrix, x.dtype), ((axis,), (1,)), precision=PRECISION
+            ),
+            -1,
+            axis,
+        )
+    if input.dtype == jnp.uint8:
+        x = jnp.clip(jnp.round(x), 0, 255)
+    return x.astype(input.dtype)
+
+
+# -- shuffled pixels ------------------------------------------------------------------
+
+
+def _shuffle(namespaces: tuple[str, ...] = ("torch", "nn.functional")) -> Callable[..., Any]:
+    return op(**{**_PLAIN, "namespaces": namespaces})
+
+
+@_shuffle()
+def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
+    """Channels moved into the image, which grows by a factor."""
+    r = upscale_factor
+    if input.ndim < 3:
+        raise RuntimeError(
+            "pixel_shuffle expects input to have at least 3 dimensions, but got input "
+            f"with {input.ndim} dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(
+            f"pixel_shuffle expects a positive upscale_factor, but got {r}"
+        )
+    *lead, c, h, w = input.shape
+    if c % (r * r):
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by "
+            f"the square of upscale_factor, but input.size(-3)={c} is not divisible by "
+            f"{r * r}"
+        )
+    n = len(lead)
+    x = input.reshape(*lead, c // (r * r), r, r, h, w)
+    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return x.transpose(order).reshape(*lead, c // (r * r), h * r, w * r)
+
+
+@_shuffle()
+def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
+    """The inverse of `pixel_shuffle`."""
+    r = downscale_factor
+    if input.ndim < 3:
+        raise RuntimeError(
+            "pixel_unshuffle expects input to have at least 3 dimensions, but got input "
+            f"with {input.ndim} dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(
+            f"pixel_unshuffle expects a positive downscale_factor, but got {r}"
+        )
+    *lead, c, h, w = input.shape
+    for name, at, size in (("height", -2, h), ("width", -1, w)):
+        if size % r:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, "
+                f"but input.size({at})={size} is not divisible by {r}"
+            )
+    n = len(lead)
+    x = input.reshape(*lead, c, h // r, r, w // r, r)
+    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return x.transpose(order).reshape(*lead, c * r * r, h // r, w // r)
+
+
+@_shuffle()
+def channel_shuffle(input: Array, groups: int) -> Array:
+    """Channels of different groups interleaved."""
+    if input.ndim < 3:
+        raise RuntimeError(
+            "channel_shuffle expects input with > 2 dims, but got input with sizes "
+            f"{list(input.shape)}"
+        )
+    if groups <= 0:
+        raise RuntimeError(
+            "Number of groups to divide channels in must be positive. Value of "
+            f"groups:{groups}"
+        )
+    n, c, *size = input.shape
+    if c % groups:
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {c} channels and "
+            f"{groups} groups."
+        )
+    x = input.reshape(n, groups, c // groups, math.prod(size))
+    return jnp.swapaxes(x, 1, 2).reshape(input.shape)
