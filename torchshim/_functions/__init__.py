@@ -5,6 +5,22 @@ draws random numbers on the host, or takes arguments that are not a recording's.
 Importing a file makes its functions public.
 """
 
-from torchshim._functions import construct, creation, random, ranges
+from torchshim._functions import (
+    construct,
+    creation,
+    indexing,
+    random,
+    ranges,
+    scatter,
+    shape,
+)
 
-__all__ = ["construct", "creation", "random", "ranges"]
+__all__ = [
+    "construct",
+    "creation",
+    "indexing",
+    "random",
+    "ranges",
+    "scatter",
+    "shape",
+]

@@ -10,6 +10,7 @@ import numpy as np
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Operand, Scalar, op
 from torchshim._ops.indexing import (
+    IN_BOUNDS,
     bounds_text,
     dense_layout,
     from_end,
@@ -259,6 +260,18 @@ def take(input: Array, index: Array) -> Array:
 
 
 @op(
+    grad_fn="MaskedSelectBackward0",
+    saves=(),
+    differentiable=("input",),
+    method=False,
+    namespaces=(),
+)
+def masked_take(input: Array, places: Array) -> Array:
+    """Elements at flat places that a mask gave: they are in range and differ."""
+    return input.reshape(-1).at[places].get(mode=IN_BOUNDS, unique_indices=True)
+
+
+@op(
     grad_fn="PutBackward0",
     saves=("index",),
     differentiable=("input", "source"),
@@ -278,8 +291,8 @@ def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> 
         )
     if index.size != source.size:
         raise IndexError(
-            "put_(): Expected source and index to have the same number of elements, but "
-            f"got source.numel() = {source.size}, index.numel() = {index.size}"
+            "put_(): Expected source and index to have the same number of elements, "
+            f"but got source.numel() = {source.size}, index.numel() = {index.size}"
         )
     if not index.size:
         return input

@@ -194,8 +194,8 @@ def _check_values(have: Ints, want: Ints) -> None:
         fits = False
     if not fits:
         raise RuntimeError(
-            f"shape mismatch: value tensor of shape {list(have)} cannot be broadcast to "
-            f"indexing result of shape {list(want)}"
+            f"shape mismatch: value tensor of shape {list(have)} cannot be broadcast "
+            f"to indexing result of shape {list(want)}"
         )
 
 

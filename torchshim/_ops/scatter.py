@@ -221,7 +221,8 @@ _REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 def _check_reduce(reduce: str) -> None:
     if reduce not in _REDUCTIONS:
         raise RuntimeError(
-            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+            "reduce argument must be either sum, prod, mean, amax or amin, got "
+            f"{reduce}"
         )
 
 

@@ -302,7 +302,7 @@ def _retyped(
 
 
 def bitcast(value: Array, dtype: Any) -> Array:
-    """The same bytes as another dtype, through the last dimension where sizes differ."""
+    """The same bytes as another dtype; other sizes change the last dimension."""
     old, new = np.dtype(value.dtype), np.dtype(dtype)
     if old == new:
         return value

@@ -1,0 +1,640 @@
+"""`x[index]` and `x[index] = value`.
+
+Integers, slices, None and Ellipsis make one view event; their starts may become runtime
+scalars, so an index that changes from step to step compiles nothing. Integer tensors
+make one gather; a boolean mask is read on the host, except where it is written through.
+
+https://docs.pytorch.org/docs/2.13/tensor_view.html and
+https://numpy.org/doc/stable/user/basics.indexing.html, with PyTorch's deviations.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.op import INT_HOLE, REGISTRY
+from torchshim._core.record import local
+from torchshim._core.storage import TensorBase
+from torchshim._derived import fns
+from torchshim._functions.backward import warn_once
+from torchshim._ops.view_geometry import KEEP, NEW, PICK
+from torchshim._tensor import Tensor, from_array, host_value
+
+_INDEX = REGISTRY["basic_index"]
+_new = object.__new__
+_ref = weakref.ref
+_size = tuple.__getitem__
+_PICK = (PICK,)
+_HOLES = tuple((INT_HOLE,) * n for n in range(64))
+
+_SEQUENCE = (
+    "Using a non-tuple sequence for multidimensional indexing is deprecated and will "
+    "be changed in pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this "
+    "will be interpreted as tensor index, x[torch.tensor(seq)], which will result "
+    "either in an error or a different result"
+)
+_BYTE_MASK = (
+    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+    "instead."
+)
+_EXPANDED = (
+    "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor "
+    "before performing this operation. This also applies to advanced indexing e.g. "
+    "tensor[indices] = tensor"
+)
+_ZERO_DIM = (
+    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+    "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+)
+
+
+# -- reading -----------------------------------------------------------------------
+
+
+def basic(self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...]) -> Tensor:
+    """The view of basic indexing. Starts lie within the tensor: nothing checks them."""
+    rec = local.rec
+    state = rec.state
+    slot = self._slot
+    try:
+        if state.learnt is None:
+            found = state.next[_INDEX, rec.mode, slot, starts, plan]
+        else:
+            place = (_INDEX, rec.mode, slot, _HOLES[len(starts)], plan)
+            mask = state.learnt.get(place)
+            if mask is None:
+                found = state.next[_INDEX, rec.mode, slot, starts, plan]
+            else:
+                key = [INT_HOLE if m else s for m, s in zip(mask, starts, strict=True)]
+                found = state.next[_INDEX, rec.mode, slot, tuple(key), plan]
+                at = found.scalar
+                for learnt, start in zip(mask, starts, strict=True):
+                    if learnt:
+                        rec.scalars[at] = start
+                        at += 1
+    except (KeyError, TypeError):
+        return fns.basic_index(self, starts, plan)
+    rec.state = found
+    tensor = _new(Tensor)
+    tensor._slot = found.slot
+    tensor._meta = found.meta
+    tensor._array = None
+    rec.live.append(_ref(tensor))
+    rec.link(tensor, self, _INDEX, (starts, plan))
+    return tensor
+
+
+def getitem(self: Tensor, index: Any) -> Tensor:
+    """The elements that an index chooses: a view of basic indices, else a copy."""
+    kind = index.__class__
+    shape = self._meta.shape
+    if kind is int:
+        if not shape:
+            raise IndexError(_ZERO_DIM)
+        n = _size(shape, 0)
+        if not -n <= index < n:
+            raise out_of_bounds(index, 0, n)
+        return basic(self, (index + n if index < 0 else index,), _PICK)
+    if kind is tuple:
+        found = plan_of(shape, index)
+        if found is not None:
+            return basic(self, *found)
+    elif kind is slice:
+        if not shape:
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+        start, entry = slice_of(index, _size(shape, 0))
+        return basic(self, (start,), (entry,))
+    view, indices, _ = resolve(self, index)
+    if indices is None:
+        return view
+    return take_tensors(view, indices)
+
+
+def out_of_bounds(index: int, dim: int, n: int) -> Exception:
+    if not -(2**63) <= index < 2**63:
+        return ValueError("Overflow when unpacking long long")
+    return IndexError(
+        f"index {index} is out of bounds for dimension {dim} with size {n}"
+    )
+
+
+def slice_of(index: slice, n: int) -> tuple[int, tuple[int, int]]:
+    """A slice of a dimension as (start, (length, step))."""
+    start, stop, step = index.indices(n)
+    if step <= 0:
+        raise ValueError("step must be greater than zero")
+    length = stop - start
+    if step != 1:
+        length = -(-length // step)
+    return start, (length if length > 0 else 0, step)
+
+
+def plan_of(
+    shape: tuple[int, ...], index: tuple[Any, ...]
+) -> tuple[tuple[int, ...], tuple[Any, ...]] | None:
+    """Starts and plan of an index that is all basic; None if it is not."""
+    starts: list[int] = []
+    plan: list[Any] = []
+    dim = 0
+    for item in index:
+        kind = item.__class__
+        if kind is int:
+            try:
+                n = _size(shape, dim)
+            except IndexError:
+                raise too_many(shape) from None
+            if not -n <= item < n:
+                if len(index) > len(shape):
+                    return None
+                raise out_of_bounds(item, dim, n)
+            starts.append(item + n if item < 0 else item)
+            plan.append(PICK)
+            dim += 1
+        elif kind is slice:
+            try:
+                n = _size(shape, dim)
+            except IndexError:
+                raise too_many(shape) from None
+            start, entry = slice_of(item, n)
+            if entry == (n, 1):
+                plan.append(KEEP)
+            else:
+                starts.append(start)
+                plan.append(entry)
+            dim += 1
+        elif item is None:
+            plan.append(NEW)
+        elif item is Ellipsis:
+            named = 0
+            for other in index:
+                kind = other.__class__
+                if kind is int or kind is slice:
+                    named += 1
+                elif other is not None and other is not Ellipsis:
+                    return None
+            gap = len(shape) - named
+            if gap < 0:
+                raise too_many(shape)
+            if dim + gap > len(shape):
+                gap = 0
+            plan += [KEEP] * gap
+            dim += gap
+        else:
+            return None
+    return tuple(starts), tuple(plan)
+
+
+def too_many(shape: Sequence[int]) -> IndexError:
+    return IndexError(f"too many indices for tensor of dimension {len(shape)}")
+
+
+# -- any index ---------------------------------------------------------------------
+
+
+def is_sequence(value: Any) -> bool:
+    """What Python's C interface calls a sequence."""
+    return hasattr(type(value), "__getitem__") and not isinstance(value, dict)
+
+
+def as_items(index: Any) -> tuple[Any, ...]:
+    """The index as a tuple. A sequence of sequences counts as one, with a warning."""
+    if isinstance(index, tuple):
+        return index
+    if isinstance(index, TensorBase) or isinstance(index, np.ndarray):
+        return (index,)
+    if not is_sequence(index) or not hasattr(index, "__len__"):
+        return (index,)
+    if len(index) >= 32:
+        return (index,)
+    for item in index:
+        if (
+            isinstance(item, (TensorBase, slice))
+            or item is None
+            or item is Ellipsis
+            or (is_sequence(item) and not isinstance(item, np.generic))
+        ):
+            warn_once(_SEQUENCE, 4)
+            return tuple(index)
+    return (index,)
+
+
+def resolve(
+    self: Tensor, index: Any
+) -> tuple[Tensor, list[Tensor | None] | None, bool]:
+    """An index as (view by its basic part, index tensors, whether a view was made).
+
+    The index tensors stand at the dimensions of the view that they index: integers,
+    or boolean masks (which take as many places as they have dimensions: their first
+    place holds the mask, the others `SKIP`).
+    """
+    items = [convert(item) for item in as_items(index)]
+    shape = self._meta.shape
+    named = sum(specified(item) for item in items)
+    if named > len(shape):
+        if not shape and len(items) == 1 and items[0].__class__ is int:
+            raise IndexError(_ZERO_DIM)
+        raise too_many(shape)
+    starts: list[int] = []
+    plan: list[Any] = []
+    tensors: dict[int, Any] = {}
+    dim = place = 0
+    changed = False
+    for item in items:
+        kind = item.__class__
+        if kind is int:
+            n = _size(shape, dim)
+            if not -n <= item < n:
+                raise out_of_bounds(item, dim, n)
+            starts.append(item + n if item < 0 else item)
+            plan.append(PICK)
+            dim += 1
+            changed = True
+        elif kind is slice:
+            if not shape:
+                raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+            n = _size(shape, dim)
+            start, entry = slice_of(item, n)
+            if entry == (n, 1):
+                plan.append(KEEP)
+            else:
+                starts.append(start)
+                plan.append(entry)
+                changed = True
+            dim += 1
+            place += 1
+        elif item is None:
+            plan.append(NEW)
+            place += 1
+            changed = True
+        elif item is Ellipsis:
+            gap = len(shape) - named
+            plan += [KEEP] * gap
+            dim += gap
+            place += gap
+        elif kind is bool:
+            plan.append(NEW)
+            tensors[place] = host_index(np.zeros(int(item), np.int64))
+            place += 1
+            changed = True
+        else:
+            width = specified(item)
+            check_mask(item, shape, dim)
+            plan += [KEEP] * width
+            tensors[place] = item
+            for extra in range(1, width):
+                tensors[place + extra] = SKIP
+            dim += width
+            place += width
+    if not tensors:
+        return basic(self, tuple(starts), tuple(plan)), None, changed
+    view = basic(self, tuple(starts), tuple(plan)) if changed else self
+    last = max(tensors)
+    return view, [tensors.get(d) for d in range(last + 1)], changed
+
+
+class Skip:
+    """Stands at the further dimensions of a mask."""
+
+
+SKIP: Any = Skip()
+
+
+def specified(item: Any) -> int:
+    """How many dimensions of the input an item of an index takes."""
+    kind = item.__class__
+    if kind is int or kind is slice:
+        return 1
+    if item is None or item is Ellipsis or kind is bool:
+        return 0
+    meta = item._meta
+    if meta.dtype is dtypes.bool_ or meta.dtype is dtypes.uint8:
+        return len(meta.shape)
+    return 1
+
+
+def convert(item: Any) -> Any:
+    """An item as int, bool, slice, None, Ellipsis or a tensor of indices or a mask."""
+    kind = item.__class__
+    if kind is int or kind is slice or kind is bool or item is None or item is Ellipsis:
+        return item
+    if isinstance(item, np.ndarray):
+        item = host_index(item)
+    elif isinstance(item, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{kind.__name__}'")
+    if isinstance(item, TensorBase):
+        dtype, zero_dim = item._meta.dtype, not item._meta.shape
+        if dtype.is_floating_point or dtype.is_complex:
+            raise index_dtype()
+        if zero_dim:
+            value = host_value(item).item()
+            if dtype is dtypes.bool_ or dtype is dtypes.uint8:
+                return bool(value)
+            return value
+        if dtype is dtypes.uint8:
+            warn_once(_BYTE_MASK, 5)
+        elif dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_):
+            raise index_dtype()
+        return item
+    if isinstance(item, np.bool_):
+        raise wrong_index(item)
+    if is_sequence(item) and hasattr(item, "__len__"):
+        return sequence_index(item)
+    if isinstance(item, float) or not hasattr(item, "__index__"):
+        raise wrong_index(item)
+    return item.__index__()
+
+
+def index_dtype() -> IndexError:
+    return IndexError("tensors used as indices must be long, int, byte or bool tensors")
+
+
+def wrong_index(item: Any) -> IndexError:
+    kind = type(item)
+    name = kind.__name__ if kind.__module__ != "numpy" else f"numpy.{kind.__name__}"
+    return IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
+        f"Variables are valid indices (got {name.rstrip('_')})"
+    )
+
+
+def host_index(array: np.ndarray) -> Tensor:
+    """Indices known on the host: integers of any kind, or a mask."""
+    if array.dtype.kind == "f":
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iub" or array.dtype in (np.int8, np.int16):
+        array = array.astype(np.int64)
+    return from_array(array)
+
+
+def sequence_index(items: Any) -> Any:
+    """Indices in nested lists: a mask where they are all bools, else integers."""
+    flat, shape = flatten(items)
+    if any(isinstance(v, (str, bytes)) for v in flat):
+        raise TypeError("new(): invalid data type 'str'")
+    if flat and all(isinstance(v, (bool, np.bool_)) for v in flat):
+        return host_index(np.array(flat, bool).reshape(shape))
+    values = []
+    for v in flat:
+        if isinstance(v, (complex, np.complexfloating)):
+            raise TypeError("'complex' object cannot be interpreted as an integer")
+        values.append(int(v))
+    return host_index(np.array(values, np.int64).reshape(shape))
+
+
+def flatten(items: Any, dim: int = 0) -> tuple[list[Any], tuple[int, ...]]:
+    """The values of nested sequences and their shape."""
+    if isinstance(items, TensorBase):
+        array = host_value(items)
+        return array.reshape(-1).tolist(), array.shape
+    if isinstance(items, np.ndarray):
+        return items.reshape(-1).tolist(), items.shape
+    if isinstance(items, (str, bytes, np.generic)) or not is_sequence(items):
+        return [items], ()
+    flat: list[Any] = []
+    inner: tuple[int, ...] | None = None
+    for item in items:
+        values, shape = flatten(item, dim + 1)
+        if inner is None:
+            inner = shape
+        elif inner != shape:
+            want, got = inner[0] if inner else 0, shape[0] if shape else 0
+            raise ValueError(
+                f"expected sequence of length {want} at dim {dim + 1} (got {got})"
+            )
+        flat += values
+    return flat, (len(items), *(inner or ()))
+
+
+def check_mask(mask: Tensor, shape: tuple[int, ...], dim: int) -> None:
+    """A mask has the shape of the dimensions it stands for."""
+    meta = mask._meta
+    if meta.dtype is not dtypes.bool_ and meta.dtype is not dtypes.uint8:
+        return
+    for j, n in enumerate(tuple(meta.shape)):
+        if n != _size(shape, dim + j):
+            raise IndexError(
+                f"The shape of the mask {list(meta.shape)} at index {j} does not match "
+                f"the shape of the indexed tensor {list(shape)} at index {dim + j}"
+            )
+
+
+def is_mask(item: Any) -> bool:
+    return isinstance(item, TensorBase) and (
+        item._meta.dtype is dtypes.bool_ or item._meta.dtype is dtypes.uint8
+    )
+
+
+def without_masks(indices: Sequence[Any]) -> list[Any]:
+    """Masks read on the host and replaced by the places of their True elements."""
+    found: list[Any] = []
+    for item in indices:
+        if item is SKIP:
+            continue
+        if is_mask(item):
+            found += [from_array(p) for p in np.nonzero(host_value(item))]
+        else:
+            found.append(item)
+    while found and found[-1] is None:
+        found.pop()
+    return found
+
+
+def take_tensors(view: Tensor, indices: Sequence[Any]) -> Tensor:
+    """`view[indices]` for index tensors and masks."""
+    places = without_masks(indices)
+    check_known(view, places)
+    return fns.index_tensors(view, places)
+
+
+def check_known(view: Tensor, indices: Sequence[Any]) -> None:
+    """Raises at once for indices out of range that the host holds."""
+    for dim, item in enumerate(indices):
+        if item is None or not isinstance(item._array, np.ndarray):
+            continue
+        array, n = item._array, _size(view._meta.shape, dim)
+        bad = (array < -n) | (array >= n)
+        if bad.any():
+            raise out_of_bounds(int(array[bad].reshape(-1)[0]), dim, n)
+
+
+# -- writing -----------------------------------------------------------------------
+
+
+def setitem(self: Tensor, index: Any, value: Any) -> None:
+    """Writes a value, broadcast, where an index points."""
+    kind = index.__class__
+    meta = self._meta
+    found = None
+    if kind is int:
+        shape = meta.shape
+        if not shape:
+            raise IndexError(_ZERO_DIM)
+        n = _size(shape, 0)
+        if not -n <= index < n:
+            raise out_of_bounds(index, 0, n)
+        found = (index + n if index < 0 else index,), _PICK
+    elif kind is tuple:
+        found = plan_of(meta.shape, index)
+    elif kind is slice:
+        if not meta.shape:
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+        start, entry = slice_of(index, _size(meta.shape, 0))
+        whole = entry == (_size(meta.shape, 0), 1)
+        found = ((), ()) if whole else ((start,), (entry,))
+    elif index is Ellipsis:
+        found = (), ()
+    elif index is None:
+        found = (), (NEW,)
+    elif index is True:
+        found = (), (NEW,)
+    if found is None:
+        write_any(self, index, value)
+    else:
+        write_basic(self, *found, value)
+
+
+def write_basic(
+    self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...], value: Any
+) -> None:
+    """`copy_` to the view of a basic index, as one event."""
+    kind = value.__class__
+    if kind is not float and kind is not Tensor and kind is not int:
+        value = check_value(self, value)
+    meta = self._meta
+    piece = any(entry != KEEP for entry in plan)
+    if piece and meta.requires_grad and meta.leaf and local.rec.grad:
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place "
+            "operation."
+        )
+    if 0 in meta.strides and piece and expanded(meta):
+        view = basic(self, starts, plan)
+        write_basic(view, (), (), value)
+        return
+    if isinstance(value, TensorBase):
+        shape = target_shape(meta.shape, plan)
+        if value._meta.shape != shape:
+            value = broadcast_value(value, shape)
+    fns.put_piece_(self, value, starts, plan)
+
+
+def expanded(meta: Any) -> bool:
+    pairs = zip(meta.shape, meta.strides, strict=True)
+    return any(n > 1 and s == 0 for n, s in pairs)
+
+
+def target_shape(shape: tuple[int, ...], plan: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape of what a plan reads."""
+    sizes: list[int] = []
+    dim = 0
+    for entry in plan:
+        if entry is None:
+            sizes.append(1)
+            continue
+        if entry == KEEP:
+            sizes.append(_size(shape, dim))
+        elif entry != PICK:
+            sizes.append(entry[0])
+        dim += 1
+    return (*sizes, *tuple(shape)[dim:])
+
+
+def stripped(value: Tensor) -> Tensor:
+    """A value without the dimensions of size 1 that it begins with."""
+    shape = tuple(value._meta.shape)
+    lead = 0
+    while lead < len(shape) and shape[lead] == 1:
+        lead += 1
+    return fns.view(value, *shape[lead:]) if lead else value
+
+
+def broadcast_value(value: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A value that broadcasts to the shape; PyTorch's error where it does not."""
+    return fns.expand(stripped(value), *shape)
+
+
+def check_value(self: Tensor, value: Any) -> Any:
+    """A value that can be assigned: a tensor or a Python number."""
+    if isinstance(value, (TensorBase, bool, int, float, complex)):
+        if isinstance(value, np.generic):
+            return value.item()
+        return value
+    name = self._meta.dtype.tensor_name
+    kind = type(value)
+    said = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+    raise TypeError(f"can't assign a {said} to a {name}")
+
+
+def write_any(self: Tensor, index: Any, value: Any) -> None:
+    """Assignment through an index with tensors, masks, lists or bools."""
+    value = check_value(self, value)
+    if index is False:
+        return
+    view, indices, _changed = resolve(self, index)
+    if indices is None:
+        write_basic(view, (), (), value)
+        return
+    if not isinstance(value, TensorBase):
+        if isinstance(value, complex) and not self._meta.dtype.is_complex:
+            raise RuntimeError(
+                f"value cannot be converted to type {self._meta.dtype.cpp_name} "
+                "without overflow"
+            )
+        value = number_tensor(view, value)
+    else:
+        value = stripped(value)
+    put_into(view, indices, value, False)
+
+
+def number_tensor(like: Tensor, value: Any) -> Tensor:
+    """A number as a 0-dim tensor; it is an input, so its value is in no key."""
+    return from_array(np.asarray(value).astype(like._meta.dtype.np))
+
+
+def put_into(
+    view: Tensor, indices: Sequence[Any], value: Tensor, accumulate: bool
+) -> Tensor:
+    """`index_put_` to a tensor, for index tensors and masks."""
+    if expanded(view._meta):
+        warn_once(_EXPANDED, 5)
+    return put_with(view, indices, value, accumulate, "_")
+
+
+def put_with(
+    view: Tensor, indices: Sequence[Any], value: Tensor, accumulate: bool, form: str
+) -> Tensor:
+    """`index_put` in place (form "_") or not (form "")."""
+    masks = [d for d, i in enumerate(indices) if is_mask(i)]
+    plain = any(i is not None and i is not SKIP and not is_mask(i) for i in indices)
+    if len(masks) == 1 and not plain:
+        at = masks[0]
+        mask = indices[at]
+        if mask._meta.dtype is dtypes.uint8:
+            mask = fns.ne(mask, 0)
+        check_mask(mask, view._meta.shape, at)
+        check_dtypes(view, value, value._meta.shape.numel() == 1 and not accumulate)
+        put = fns.put_mask_ if form else fns.put_mask
+        return put(view, mask, value, at, accumulate)
+    places = without_masks(indices)
+    check_known(view, places)
+    put = fns.put_tensors_ if form else fns.put_tensors
+    return put(view, places, value, accumulate)
+
+
+def check_dtypes(view: Tensor, value: Tensor, single: bool) -> None:
+    have, want = value._meta.dtype, view._meta.dtype
+    if have is not want and not single:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{want.tensor_name[6:-6]} for the destination and "
+            f"{have.tensor_name[6:-6]} for the source."
+        )
+
+
+Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
+Tensor.__setitem__ = setitem  # type: ignore[attr-defined]

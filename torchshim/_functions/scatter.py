@@ -1,0 +1,264 @@
+"""Indexing functions whose arguments decide what operator they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.storage import TensorBase
+from torchshim._derived import fns, public
+from torchshim._functions._arguments import kind_of
+from torchshim._functions.backward import warn_once
+from torchshim._functions.indexing import is_mask, put_with
+from torchshim._ops.indexing import broadcast_pair
+from torchshim._ops.view_geometry import wrap_dim
+from torchshim._tensor import Tensor, from_array, host_value
+
+_OLD_REDUCE = (
+    "The reduce argument of torch.scatter with Tensor src is deprecated and will be "
+    "removed in a future PyTorch release. Use torch.scatter_reduce instead for more "
+    "reduction options."
+)
+_BETA = "index_reduce() is in beta and the API may change at any time."
+
+
+def _scatter(
+    form: str, input: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None
+) -> Tensor:
+    if reduce is None:
+        return getattr(fns, f"scatter_set{form}")(input, dim, index, src)
+    if isinstance(src, TensorBase):
+        warn_once(_OLD_REDUCE, 4)
+    return getattr(fns, f"scatter_old_reduce{form}")(input, dim, index, src, reduce)
+
+
+def _source(src: Any, value: Any) -> Any:
+    if src is None and value is None:
+        raise TypeError('scatter() missing 1 required positional arguments: "src"')
+    return value if src is None else src
+
+
+@public(method=True)
+def scatter(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
+) -> Tensor:
+    """A copy of the input with values written where the indices say.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.scatter_.html
+
+    >>> import torchshim as torch
+    >>> torch.scatter(torch.tensor([1, 2, 3]), 0, torch.tensor([2, 0]), 9)
+    tensor([9, 2, 9])
+    """
+    return _scatter("", input, dim, index, _source(src, value), reduce)
+
+
+@public(namespaces=(), method=True)
+def scatter_(
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
+) -> Tensor:
+    """`scatter` in place."""
+    return _scatter("_", self, dim, index, _source(src, value), reduce)
+
+
+def _index_list(indices: Any) -> list[Any]:
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError(
+            "index_put(): argument 'indices' (position 1) must be tuple of Tensors, "
+            f"not {kind_of(indices)}"
+        )
+    found: list[Any] = []
+    for i, item in enumerate(indices):
+        if not isinstance(item, TensorBase):
+            raise TypeError(
+                f"expected Tensor as element {i} in argument 0, but got "
+                f"{type(item).__name__}"
+            )
+        dtype = item._meta.dtype
+        if dtype not in (dtypes.int64, dtypes.int32) and not is_mask(item):
+            raise IndexError(
+                "tensors used as indices must be long, int, byte or bool tensors"
+            )
+        found.append(item)
+    return found
+
+
+@public(method=True)
+def index_put(
+    input: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+) -> Tensor:
+    """A copy of the input with `input[indices]` replaced by values, or added to.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.index_put_.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([1, 2, 3])
+    >>> torch.index_put(x, (torch.tensor([0, 0]),), torch.tensor(5), True)
+    tensor([11,  2,  3])
+    """
+    return put_with(input, _index_list(indices), values, accumulate, "")
+
+
+@public(namespaces=("torch",), method=True)
+def index_put_(
+    input: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+) -> Tensor:
+    """`index_put` in place."""
+    return put_with(input, _index_list(indices), values, accumulate, "_")
+
+
+@public(method=True)
+def take_along_dim(
+    input: Tensor, indices: Tensor, dim: int | None = None, *, out: Any = None
+) -> Tensor:
+    """`gather` whose index broadcasts with the input.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.take_along_dim.html
+
+    >>> import torchshim as torch
+    >>> torch.take_along_dim(torch.tensor([[3, 1], [2, 4]]), torch.tensor([[1]]), 1)
+    tensor([[1],
+            [4]])
+    """
+    if indices._meta.dtype is not dtypes.int64:
+        raise RuntimeError(
+            "torch.take_along_dim(): dtype of indices should be Long but got "
+            f"{indices._meta.dtype.tensor_name[6:-6]}"
+        )
+    if dim is None:
+        source, index, dim = fns.reshape(input, -1), fns.reshape(indices, -1), 0
+    else:
+        have, want = input._meta.shape, indices._meta.shape
+        if len(have) != len(want):
+            raise RuntimeError(
+                "torch.take_along_dim(): input and indices should have the same number "
+                f"of dimensions, but got {len(have)} dimensions for input, and "
+                f"{len(want)} dimensions for indices"
+            )
+        dim = wrap_dim(dim, len(have))
+        one = (1,)
+        ours = tuple(have[:dim]) + one + tuple(have[dim + 1 :])
+        theirs = tuple(want[:dim]) + one + tuple(want[dim + 1 :])
+        common = broadcast_pair(ours, theirs)
+        sizes = (*common[:dim], want[dim], *common[dim + 1 :])
+        index = indices if tuple(want) == sizes else fns.expand(indices, *sizes)
+        sizes = (*common[:dim], have[dim], *common[dim + 1 :])
+        source = input if tuple(have) == sizes else fns.expand(input, *sizes)
+    index = fns.remainder(index, source._meta.shape[dim]) if index.numel() else index
+    return fns.gather(source, dim, index, out=out)
+
+
+@public(method=True)
+def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
+    """The elements where the mask is True, in one dimension; reads the mask.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.masked_select.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([1, 2, 3])
+    >>> torch.masked_select(x, x > 1)
+    tensor([2, 3])
+    """
+    if mask._meta.dtype is not dtypes.bool_:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    shape = broadcast_pair(tuple(input._meta.shape), tuple(mask._meta.shape))
+    whole = np.broadcast_to(host_value(mask), shape)
+    places = from_array(np.flatnonzero(whole))
+    source = input if tuple(input._meta.shape) == shape else fns.expand(input, *shape)
+    result = fns.masked_take(source, places)
+    if out is not None:
+        from torchshim._bind import out_writer
+
+        return out_writer[0](None, result, out, (input, mask))
+    return result
+
+
+@public(method=True)
+def index_reduce(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
+    """Slices of `source` reduced into a copy of the input at the indices.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.index_reduce_.html
+
+    >>> import torchshim as torch
+    >>> x, i = torch.tensor([1.0, 2.0]), torch.tensor([1, 1])
+    >>> x.index_reduce(0, i, torch.tensor([3.0, 4.0]), "prod")
+    tensor([ 1., 24.])
+    """
+    warn_once(_BETA, 3)
+    return fns.index_reduce_values(
+        input, dim, index, source, reduce, include_self=include_self
+    )
+
+
+@public(namespaces=(), method=True)
+def index_reduce_(
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
+    """`index_reduce` in place."""
+    warn_once(_BETA, 3)
+    return fns.index_reduce_values_(
+        self, dim, index, source, reduce, include_self=include_self
+    )
+
+
+@public(namespaces=("torch.nn.functional", "nn.functional"))
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """For every class number a row with a one at its place.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.one_hot.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.one_hot(torch.tensor([0, 2]))
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
+    """
+    meta = tensor._meta
+    if meta.dtype is not dtypes.int64:
+        raise RuntimeError(
+            "one_hot is only applicable to index tensor of type LongTensor."
+        )
+    if not meta.shape.numel():
+        if num_classes <= 0:
+            raise RuntimeError(
+                "Can not infer total number of classes from empty tensor."
+            )
+        return fns.one_hot_classes(tensor, num_classes)
+    if num_classes == -1:
+        host = host_value(tensor)
+        if host.min() < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        num_classes = int(host.max()) + 1
+    elif num_classes < 1:
+        host = host_value(tensor)
+        if host.min() < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return fns.one_hot_classes(tensor, num_classes)

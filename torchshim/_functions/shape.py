@@ -1,0 +1,887 @@
+"""Views and shapes whose arguments decide what operator they are."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from torchshim._core import dtypes
+from torchshim._core.record import local
+from torchshim._core.storage import TensorBase
+from torchshim._derived import fns, public
+from torchshim._functions._arguments import as_index, kind_of
+from torchshim._functions.backward import warn_once
+from torchshim._functions.indexing import basic
+from torchshim._ops.splits import even_sizes
+from torchshim._ops.view_geometry import (
+    KEEP,
+    PICK,
+    Geometry,
+    diagonal_dims,
+    memory_size,
+    wrap_dim,
+)
+from torchshim._ops.view_memory import positions
+from torchshim._tensor import Tensor
+
+_INT64 = 2**63
+
+
+# -- other dtypes, other shapes ----------------------------------------------------
+
+
+@public(namespaces=(), method=True)
+def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
+    """The same memory in another shape, or read as another dtype.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.view.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1, 2, 3, 4]).view(2, -1)
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    if dtype is None and size and size[0].__class__ is dtypes.dtype:
+        (dtype,) = size
+    if dtype is not None:
+        return fns.view_dtype(self, dtype, self._meta.dtype)
+    return fns.view(self, *size)
+
+
+@public(namespaces=(), method=True)
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """The same memory in the shape of another tensor."""
+    return fns.view(self, *other._meta.shape)
+
+
+@public(namespaces=(), method=True)
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """`reshape` to the shape of another tensor."""
+    return fns.reshape(self, *other._meta.shape)
+
+
+@public(namespaces=(), method=True)
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """`expand` to the shape of another tensor."""
+    return fns.expand(self, *other._meta.shape)
+
+
+@public(method=True)
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Neighbouring dimensions made one; the tensor itself where that is one already.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.flatten.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).flatten()
+    tensor([1, 2, 3, 4])
+    """
+    ndim = len(input._meta.shape)
+    if ndim and wrap_dim(start_dim, ndim) == wrap_dim(end_dim, ndim):
+        return input
+    return fns.flatten(input, start_dim, end_dim)
+
+
+@public(method=True)
+def ravel(input: Tensor) -> Tensor:
+    """All elements in one dimension, without copying where the memory allows it."""
+    return fns.view(contiguous_copy(input), -1)
+
+
+def contiguous_copy(input: Tensor) -> Tensor:
+    """The tensor itself if it is contiguous, else a contiguous copy."""
+    return input if input._meta.contiguous else fns.clone_contiguous(input)
+
+
+# -- turning -----------------------------------------------------------------------
+
+_T_DEPRECATED = (
+    "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+    "deprecated and it will throw an error in a future release. Consider `x.mT` to "
+    "transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` "
+    "to reverse the dimensions of a tensor."
+)
+_IDENTITY = (
+    "Tensor.{} is deprecated on 0-D tensors. This function is the identity in these "
+    "cases."
+)
+
+
+def conjugated(x: Tensor) -> Tensor:
+    return fns.conj(x) if x._meta.dtype.is_complex else x
+
+
+def numpy_t(self: Tensor) -> Tensor:
+    """The dimensions in reverse order: a matrix transposed."""
+    ndim = len(self._meta.shape)
+    if ndim != 2:
+        if ndim == 0:
+            warn_once(_IDENTITY.format("T"))
+        elif ndim > 2:
+            warn_once(_T_DEPRECATED)
+    return fns.permute(self, *range(ndim - 1, -1, -1))
+
+
+def matrix_t(self: Tensor) -> Tensor:
+    """The last two dimensions swapped."""
+    ndim = len(self._meta.shape)
+    if ndim == 1:
+        raise RuntimeError(
+            "tensor.mT is only supported on matrices or batches of matrices. Got 1-D "
+            "tensor."
+        )
+    if ndim == 0:
+        warn_once(_IDENTITY.format("mT"))
+        return fns.alias(self)
+    return fns.transpose(self, -2, -1)
+
+
+def matrix_h(self: Tensor) -> Tensor:
+    """A matrix transposed and conjugated."""
+    ndim = len(self._meta.shape)
+    if ndim == 0:
+        warn_once(_IDENTITY.format("H"))
+        return fns.alias(self)
+    if ndim != 2:
+        more = (
+            "" if ndim < 2 else (" For batches of matrices, consider using tensor.mH")
+        )
+        raise RuntimeError(
+            "tensor.H is only supported on matrices (2-D tensors). Got "
+            f"{ndim}-D tensor.{more}"
+        )
+    return conjugated(fns.transpose(self, -2, -1))
+
+
+def _adjoint(self: Tensor, name: str) -> Tensor:
+    ndim = len(self._meta.shape)
+    if ndim == 1:
+        raise RuntimeError(
+            f"tensor.{name} is only supported on matrices or batches of matrices. Got "
+            "1-D tensor."
+        )
+    if ndim == 0:
+        warn_once(_IDENTITY.format(name))
+        return fns.alias(self)
+    return conjugated(fns.transpose(self, -2, -1))
+
+
+@public(method=True)
+def adjoint(input: Tensor) -> Tensor:
+    """Matrices (the last two dimensions) transposed and conjugated."""
+    return _adjoint(input, "adjoint()")
+
+
+Tensor.T = property(numpy_t)  # type: ignore[attr-defined]
+Tensor.mT = property(matrix_t)  # type: ignore[attr-defined]
+Tensor.H = property(matrix_h)  # type: ignore[attr-defined]
+Tensor.mH = property(lambda self: _adjoint(self, "mH"))  # type: ignore[attr-defined]
+
+
+# -- pieces ------------------------------------------------------------------------
+
+
+@public(method=True)
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """One slice along a dimension, as a view.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.select.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).select(1, 0)
+    tensor([1, 3])
+    """
+    shape = input._meta.shape
+    if not shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    dim = wrap_dim(dim, len(shape))
+    at = as_index(index)
+    if at is None:
+        raise TypeError(
+            f"select(): argument 'index' (position 3) must be int, not {kind_of(index)}"
+        )
+    n = shape[dim]
+    if not -n <= at < n:
+        raise IndexError(
+            f"select(): index {at} out of range for tensor of size {list(shape)} at "
+            f"dimension {dim}"
+        )
+    return basic(input, (at + n if at < 0 else at,), (KEEP,) * dim + (PICK,))
+
+
+def piece(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """A range of a dimension (positive, in range), as a view."""
+    return basic(input, (start,), (KEEP,) * dim + ((length, 1),))
+
+
+@public(method=True)
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """A range of a dimension, as a view.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.narrow.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1, 2, 3, 4]).narrow(0, 1, 2)
+    tensor([2, 3])
+    """
+    shape = input._meta.shape
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if isinstance(start, TensorBase) and (
+        start._meta.shape
+        or start._meta.dtype.is_floating_point
+        or start._meta.dtype is dtypes.bool_
+    ):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
+    start = start.__index__()
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    dim = wrap_dim(dim, len(shape))
+    n = shape[dim]
+    if not -n <= start <= n:
+        raise IndexError(
+            f"start out of range (expected to be in range of [-{n}, {n}], but got "
+            f"{start})"
+        )
+    if start < 0:
+        start += n
+    if start > n - length:
+        raise RuntimeError(
+            f"start ({start}) + length ({length}) exceeds dimension size ({n})."
+        )
+    return piece(input, dim, start, length)
+
+
+def has_history(input: Tensor) -> bool:
+    """Whether views of this tensor are differentiable now."""
+    return input._meta.requires_grad and local.rec.grad
+
+
+def pieces_of(input: Tensor, sizes: Sequence[int], dim: int, op: Any) -> Any:
+    """Neighbouring pieces of a dimension.
+
+    Without history each is a view of its own, whose start may become a runtime scalar:
+    a loop over the pieces of a data set then compiles one program.
+    """
+    if has_history(input):
+        return op(input, tuple(sizes), dim)
+    found, start = [], 0
+    for n in sizes:
+        found.append(piece(input, dim, start, n))
+        start += n
+    return tuple(found)
+
+
+def _splittable(input: Tensor, name: str, dim: int) -> int:
+    shape = input._meta.shape
+    if not shape:
+        raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
+    return wrap_dim(dim, len(shape))
+
+
+def _split_sizes(input: Tensor, sizes: Sequence[int], dim: int) -> list[int]:
+    sizes = [int(s) for s in sizes]
+    n = input._meta.shape[dim]
+    if any(s < 0 for s in sizes):
+        raise RuntimeError(
+            "split_with_sizes expects split_sizes have only non-negative entries, but "
+            f"got split_sizes={sizes}"
+        )
+    if sum(sizes) != n:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {n} (input "
+            f"tensor's size at dimension {dim}), but got split_sizes={sizes}"
+        )
+    return sizes
+
+
+def _even(input: Tensor, size: int, dim: int) -> tuple[int, ...]:
+    n = input._meta.shape[dim]
+    if size < 0:
+        raise RuntimeError(
+            f"split expects split_size be non-negative, but got split_size={size}"
+        )
+    if size == 0 and n:
+        raise RuntimeError(
+            "split_size can only be 0 if dimension size is 0, but got dimension size "
+            f"of {n}"
+        )
+    return even_sizes(n, size)
+
+
+@public
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """The tensor in pieces of one size, or of given sizes, as views.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.split.html
+
+    >>> import torchshim as torch
+    >>> torch.split(torch.tensor([1, 2, 3]), 2)
+    (tensor([1, 2]), tensor([3]))
+    """
+    at = _splittable(tensor, "split", dim)
+    if isinstance(split_size_or_sections, (tuple, list)):
+        sizes = _split_sizes(tensor, split_size_or_sections, at)
+        return pieces_of(tensor, sizes, at, fns.split_sizes)
+    size = split_size_or_sections.__index__()
+    return pieces_of(tensor, _even(tensor, size, at), at, fns.split_pieces)
+
+
+def _split_method(self: Tensor, split_size: Any, dim: int = 0) -> Any:
+    return split(self, split_size, dim)
+
+
+_split_method.__name__ = "split"
+_split_method.__doc__ = split.__doc__
+Tensor.split = _split_method  # type: ignore[attr-defined]
+
+
+@public(method=True)
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Any:
+    """The tensor in pieces of given sizes, as views."""
+    at = _splittable(input, "split_with_sizes", dim)
+    sizes = _split_sizes(input, split_sizes, at)
+    return pieces_of(input, sizes, at, fns.split_sizes)
+
+
+def _chunk_sizes(input: Tensor, chunks: int, dim: int) -> tuple[int, ...]:
+    if chunks <= 0:
+        raise RuntimeError(
+            f"chunk expects `chunks` to be greater than 0, got: {chunks}"
+        )
+    n = input._meta.shape[dim]
+    size = -(-n // chunks)
+    return (0,) * chunks if size == 0 else even_sizes(n, size)
+
+
+@public(method=True)
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
+    """The tensor in so many pieces (or fewer), as views.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.chunk.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1, 2, 3]).chunk(2)
+    (tensor([1, 2]), tensor([3]))
+    """
+    at = _splittable(input, "chunk", dim)
+    return pieces_of(input, _chunk_sizes(input, chunks, at), at, fns.split_pieces)
+
+
+def _loosened(pieces: Sequence[Tensor]) -> Any:
+    # Each piece may be written to in place, unlike those of `split`.
+    for each in pieces:
+        each._view_note = None
+    return tuple(pieces)
+
+
+@public(method=True)
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
+    """`chunk` whose pieces may be written to in place."""
+    at = _splittable(input, "chunk", dim)
+    return _loosened(fns.unsafe_pieces(input, _chunk_sizes(input, chunks, at), at))
+
+
+@public(method=True)
+def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> Any:
+    """`split` whose pieces may be written to in place."""
+    at = _splittable(input, "split", dim)
+    return _loosened(fns.unsafe_pieces(input, _even(input, split_size, at), at))
+
+
+@public(method=True)
+def unsafe_split_with_sizes(
+    input: Tensor, split_sizes: Sequence[int], dim: int = 0
+) -> Any:
+    """`split_with_sizes` whose pieces may be written to in place."""
+    at = _splittable(input, "split_with_sizes", dim)
+    sizes = tuple(_split_sizes(input, split_sizes, at))
+    return _loosened(fns.unsafe_sizes(input, sizes, at))
+
+
+@public(method=True)
+def tensor_split(
+    input: Tensor, indices_or_sections: Any, dim: int = 0, **other: Any
+) -> Any:
+    """The tensor in so many pieces as even as can be, or cut at given places.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.tensor_split.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1, 2, 3]).tensor_split(2)
+    (tensor([1, 2]), tensor([3]))
+    """
+    if not input._meta.shape:
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor "
+            "with 0 dims"
+        )
+    at = wrap_dim(dim, len(input._meta.shape))
+    n = input._meta.shape[at]
+    given = indices_or_sections
+    if isinstance(given, TensorBase):
+        given = given.tolist()  # type: ignore[attr-defined]
+    if isinstance(given, int):
+        if given <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {given}")
+        size, more = divmod(n, given)
+        cuts = [i * size + min(i, more) for i in range(given + 1)]
+        return tuple(piece(input, at, a, b - a) for a, b in itertools.pairwise(cuts))
+    cuts = [0, *(int(c) for c in given), n]
+    found = []
+    for a, b in itertools.pairwise(cuts):
+        start, stop, _ = slice(a, b).indices(n)
+        found.append(piece(input, at, start, max(stop - start, 0)))
+    return tuple(found)
+
+
+def _axis_split(name: str, least: int, axis: int) -> Any:
+    def function(input: Tensor, indices_or_sections: Any) -> Any:
+        ndim = len(input._meta.shape)
+        if ndim < least:
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension, but "
+                f"got a tensor with {ndim} dimensions!"
+            )
+        at = 0 if name == "hsplit" and ndim == 1 else axis
+        if isinstance(indices_or_sections, int):
+            n = input._meta.shape[at]
+            if indices_or_sections == 0 or n % indices_or_sections:
+                raise RuntimeError(
+                    f"torch.{name} attempted to split along dimension {at}, but the "
+                    f"size of the dimension {n} is not divisible by the split_size "
+                    f"{indices_or_sections}!"
+                )
+        return tensor_split(input, indices_or_sections, at)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`tensor_split` along dimension {axis}, as NumPy's `{name}`."
+    return public(function, method=True)
+
+
+hsplit = _axis_split("hsplit", 1, 1)
+vsplit = _axis_split("vsplit", 2, 0)
+dsplit = _axis_split("dsplit", 3, 2)
+
+
+@public(method=True)
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """All slices along a dimension, as views.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.unbind.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).unbind()
+    (tensor([1, 2]), tensor([3, 4]))
+    """
+    shape = input._meta.shape
+    if not shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    dim = wrap_dim(dim, len(shape))
+    if has_history(input):
+        return fns.unbind_rows(input, dim)
+    plan = (KEEP,) * dim + (PICK,)
+    return tuple(basic(input, (i,), plan) for i in range(shape[dim]))
+
+
+def _iterate(self: Tensor) -> Iterator[Tensor]:
+    shape = self._meta.shape
+    if not shape:
+        raise TypeError("iteration over a 0-d tensor")
+    if has_history(self):
+        return iter(unbind(self))
+    return (basic(self, (i,), (PICK,)) for i in range(shape[0]))
+
+
+def _contains(self: Tensor, element: Any) -> bool:
+    """Whether any element equals a number or a tensor."""
+    if isinstance(element, (TensorBase, bool, int, float, complex)):
+        return bool((self == element).any())  # type: ignore[attr-defined]
+    raise RuntimeError(
+        "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+        f"{type(element)}."
+    )
+
+
+Tensor.__iter__ = _iterate  # type: ignore[attr-defined]
+Tensor.__contains__ = _contains  # type: ignore[attr-defined]
+
+
+# -- memory ------------------------------------------------------------------------
+
+
+def place(tensor: Tensor) -> Geometry:
+    """Shape, strides and true offset of a tensor, whatever a recording learnt.
+
+    The `Meta` of a view by a runtime index cannot know the offset; its path does.
+    """
+    meta, storage = tensor._meta, tensor._storage
+    if storage is None:
+        return tuple(meta.shape), meta.strides, meta.offset
+    root = storage.meta
+    at: Geometry = tuple(root.shape), root.strides, root.offset
+    for op, args, k in tensor._path:
+        found = op.view.geometry(*at, *args)
+        at = found[k] if isinstance(found, list) else found
+    return at
+
+
+def root_of(tensor: Tensor) -> Tensor:
+    """A tensor on the whole memory of this one."""
+    storage = tensor._storage
+    if storage is None or not tensor._path:
+        return tensor
+    base = tensor._base
+    if base is not None and not base._path:
+        return base
+    root = object.__new__(Tensor)
+    root._slot = -1
+    root._meta = storage.meta
+    root._array = None
+    storage.add(root)
+    return root
+
+
+@public(method=True)
+def as_strided(
+    input: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> Tensor:
+    """A view of the input's memory with any sizes and strides.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.as_strided.html
+
+    >>> import torchshim as torch
+    >>> torch.as_strided(torch.tensor([1, 2, 3, 4]), (2, 2), (1, 1))
+    tensor([[1, 2],
+            [2, 3]])
+    """
+    size, stride = tuple(map(int, size)), tuple(map(int, stride))
+    shape, strides, offset = place(input)
+    start = offset if storage_offset is None else int(storage_offset)
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(s < 0 for s in stride):
+        raise RuntimeError(
+            "as_strided: Negative strides are not supported at the moment, got "
+            f"strides: {list(stride)}"
+        )
+    if any(n < 0 for n in size):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(size)} and "
+            f"strides={list(stride)}"
+        )
+    if start < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {start}")
+    whole = input._meta if input._storage is None else input._storage.meta
+    item = whole.dtype.itemsize
+    have = memory_size(whole.shape, whole.strides, whole.offset)
+    need = memory_size(size, stride, start)
+    if need > have:
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset "
+            f"{start}, and itemsize {item} requiring a storage size of {need * item} "
+            f"are out of bounds for storage of size {have * item}"
+        )
+    source = input
+    if positions((shape, strides, offset), (size, stride, start)) is None:
+        source = root_of(input)
+        shape, strides, offset = place(source)
+        if positions((shape, strides, offset), (size, stride, start)) is None:
+            raise NotImplementedError(
+                "as_strided(): memory that no tensor shows is not supported"
+            )
+    return fns.strided_view(source, size, stride, start, (strides, offset))
+
+
+# -- repeating, joining ------------------------------------------------------------
+
+
+@public(method=True)
+def repeat_interleave(
+    input: Tensor,
+    repeats: Any = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
+) -> Tensor:
+    """Every element (or slice) repeated, all equally often or each as `repeats` says.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.repeat_interleave.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1, 2]).repeat_interleave(2)
+    tensor([1, 1, 2, 2])
+    """
+    if repeats is None:
+        return _counted(input, output_size)
+    if isinstance(repeats, TensorBase):
+        return _repeat_each(input, repeats, dim, output_size)
+    shape = input._meta.shape
+    if dim is not None:
+        wrap_dim(dim, len(shape))
+    if output_size is not None:
+        n = math.prod(shape) if dim is None else shape[wrap_dim(dim, len(shape))]
+        if n * repeats != output_size:
+            raise RuntimeError(
+                f"repeat_interleave: Invalid output_size, expected {n * repeats} but "
+                f"got {output_size}"
+            )
+    return fns.repeat_each(input, repeats, dim)
+
+
+def _counted(repeats: Tensor, output_size: int | None) -> Tensor:
+    """For each i the number i, `repeats[i]` times; the counts are read on the host."""
+    import numpy as np
+
+    from torchshim._tensor import from_array, host_value
+
+    meta = repeats._meta
+    if len(meta.shape) > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if meta.dtype not in (dtypes.int32, dtypes.int64):
+        name = meta.dtype.tensor_name[6:-6]
+        raise NotImplementedError(
+            f"\"repeat_interleave_cpu\" not implemented for '{name}'"
+        )
+    counts = host_value(repeats).reshape(-1)
+    if (counts < 0).any():
+        raise RuntimeError("repeats can not be negative")
+    if output_size is not None and int(counts.sum()) != output_size:
+        raise RuntimeError("allocated size does not match required size")
+    places = np.repeat(np.arange(counts.size, dtype=counts.dtype), counts)
+    return from_array(places)
+
+
+def _repeat_each(
+    input: Tensor, repeats: Tensor, dim: int | None, output_size: int | None
+) -> Tensor:
+    if len(repeats._meta.shape) > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if dim is None:
+        input, dim = flatten(input), 0
+    dim = wrap_dim(dim, len(input._meta.shape))
+    n = input._meta.shape[dim]
+    count = repeats._meta.shape.numel()
+    if count == 1:
+        repeats = fns.expand(fns.reshape(repeats, 1), n)
+    elif count != n:
+        raise RuntimeError(
+            "repeats must have the same size as input along dim, but got "
+            f"repeats.size(0) = {count} and input.size({dim}) = {n}"
+        )
+    return fns.index_select(input, dim, _counted(repeats, output_size))
+
+
+def _listed(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Several tensors given one by one or as one sequence."""
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        return tuple(tensors[0])
+    return tensors
+
+
+@public
+def block_diag(*tensors: Tensor) -> Tensor:
+    """A matrix with the tensors along its diagonal, zeros elsewhere.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.block_diag.html
+
+    >>> import torchshim as torch
+    >>> torch.block_diag(torch.tensor([[1]]), torch.tensor([[2, 3]]))
+    tensor([[1, 0, 0],
+            [0, 2, 3]])
+    """
+    if not tensors:
+        return fns.block_diag_of((_empty_row(),))
+    return fns.block_diag_of(tensors)
+
+
+def _empty_row() -> Tensor:
+    import numpy as np
+
+    from torchshim._tensor import from_array
+
+    return from_array(np.zeros((1, 0), dtypes.get_default_dtype().np))
+
+
+@public
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors expanded to one shape.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.broadcast_tensors.html
+
+    >>> import torchshim as torch
+    >>> a, b = torch.broadcast_tensors(torch.tensor([1, 2]), torch.tensor([[3], [4]]))
+    >>> b
+    tensor([[3, 3],
+            [4, 4]])
+    """
+    shape: tuple[int, ...] = ()
+    for i, t in enumerate(tensors):
+        if not isinstance(t, TensorBase):
+            raise TypeError(
+                f"expected Tensor as element {i} in argument 0, but got {kind_of(t)}"
+            )
+        shape = broadcast_shape(shape, tuple(t._meta.shape))
+    return tuple(
+        t if tuple(t._meta.shape) == shape else fns.expand(t, *shape) for t in tensors
+    )
+
+
+def broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    ndim = max(len(a), len(b))
+    left, right = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
+    for d in reversed(range(ndim)):
+        if left[d] != right[d] and 1 not in (left[d], right[d]):
+            raise RuntimeError(
+                f"The size of tensor a ({left[d]}) must match the size of tensor b "
+                f"({right[d]}) at non-singleton dimension {d}"
+            )
+    return tuple(r if m == 1 else m for m, r in zip(left, right, strict=True))
+
+
+@public
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """The coordinates of a grid, as views of the given vectors.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.meshgrid.html
+
+    >>> import torchshim as torch
+    >>> x, y = torch.tensor([1, 2]), torch.tensor([3, 4])
+    >>> torch.meshgrid(x, y, indexing="ij")[0]
+    tensor([[1, 1],
+            [2, 2]])
+    """
+    vectors = list(_listed(tensors))
+    if indexing is None:
+        warn_once(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the "
+            "indexing argument.",
+            3,
+        )
+        indexing = "ij"
+    if not vectors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if any(t._meta.dtype is not vectors[0]._meta.dtype for t in vectors):
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    if any(t._meta.device != vectors[0]._meta.device for t in vectors):
+        raise RuntimeError("meshgrid expects all tensors to have the same device")
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(
+            'torch.meshgrid: indexing must be one of "xy" or "ij", but received: '
+            f"{indexing}"
+        )
+    swap = indexing == "xy" and len(vectors) > 1
+    if swap:
+        vectors[0], vectors[1] = vectors[1], vectors[0]
+    shape = []
+    for t in vectors:
+        if len(t._meta.shape) > 1:
+            text = f"{t!s}"
+            raise RuntimeError(
+                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
+                f"{text}"
+            )
+        shape.append(t._meta.shape.numel())
+    grids = []
+    for i, t in enumerate(vectors):
+        line = [1] * len(vectors)
+        line[i] = -1
+        grids.append(fns.expand(fns.view(t, *line), *shape))
+    if swap:
+        grids = [fns.swapaxes(g, 0, 1) for g in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def _at_least(name: str, change: Any) -> Any:
+    def function(*tensors: Any) -> Any:
+        if len(tensors) == 1 and isinstance(tensors[0], TensorBase):
+            return change(tensors[0])
+        return tuple(change(t) for t in _listed(tensors))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Tensors with at least {name[-2]} dimensions."
+    return public(function)
+
+
+def _one(t: Tensor) -> Tensor:
+    return t if t._meta.shape else fns.reshape(t, 1)
+
+
+def _two(t: Tensor) -> Tensor:
+    ndim = len(t._meta.shape)
+    if ndim == 0:
+        return fns.reshape(t, 1, 1)
+    return fns.unsqueeze(t, 0) if ndim == 1 else t
+
+
+def _three(t: Tensor) -> Tensor:
+    ndim = len(t._meta.shape)
+    if ndim == 0:
+        return fns.reshape(t, 1, 1, 1)
+    if ndim == 1:
+        return fns.unsqueeze(fns.unsqueeze(t, 0), -1)
+    return fns.unsqueeze(t, -1) if ndim == 2 else t
+
+
+atleast_1d = _at_least("atleast_1d", _one)
+atleast_2d = _at_least("atleast_2d", _two)
+atleast_3d = _at_least("atleast_3d", _three)
+
+
+@public(method=True)
+def diagonal_scatter(
+    input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    """A copy of the input with a diagonal replaced."""
+    diagonal_dims(len(input._meta.shape), dim1, dim2)
+    made = fns.clone(input)
+    target = fns.diagonal(made, offset, dim1, dim2)
+    if src._meta.shape != target._meta.shape:
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. src size = "
+            f"{list(src._meta.shape)}, slice size = {list(target._meta.shape)}"
+        )
+    fns.copy_(target, src)
+    return made
+
+
+@public(method=True)
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """A copy of the input with one slice replaced."""
+    made = fns.clone(input)
+    target = select(made, dim, index)
+    if src._meta.shape != target._meta.shape:
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. src size = "
+            f"{list(src._meta.shape)}, slice size = {list(target._meta.shape)}"
+        )
+    fns.copy_(target, src)
+    return made
+
+
+@public(method=True)
+def slice_scatter(
+    input: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Tensor:
+    """A copy of the input with a range of a dimension replaced."""
+    made = fns.clone(input)
+    at = wrap_dim(dim, len(input._meta.shape))
+    target = made[(slice(None),) * at + (slice(start, end, step),)]
+    if src._meta.shape != target._meta.shape:
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. src size = "
+            f"{list(src._meta.shape)}, slice size = {list(target._meta.shape)}"
+        )
+    fns.copy_(target, src)
+    return made
