@@ -5,12 +5,9 @@ from __future__ import annotations
 import weakref
 from typing import Any, NamedTuple
 
-from torchshim._core.engine import grad_name, origin
+from torchshim._core.engine import flows_of, grad_name, origin
 from torchshim._core.record import local
 from torchshim._core.state import INPUT, Recording, State
-
-# Operators that PyTorch gives a number to as a tensor, so that it has an edge too.
-_WRAPPED = frozenset({"add", "sub", "mul", "div"})
 
 
 class Node:
@@ -51,23 +48,15 @@ class Node:
         return f"<{self.name()} object at {hex(id(self))}>"
 
 
-def flows_of(event: State) -> list[int | None]:
-    """The operands that gradients may flow to; None for a number in their place."""
-    call = event.call
-    found: list[int | None] = [
-        i for i in range(len(event.operands)) if call.differentiable(i)
-    ]
-    if call.op is not None and call.op.name in _WRAPPED and len(found) == 1:
-        found.append(None)
-    return found
-
-
-class AccumulateGrad:
+class AccumulateGrad(Node):
     """The node at a leaf: adds what arrives to the leaf's `.grad`."""
 
-    __slots__ = ("__weakref__", "metadata", "post", "pre", "variable")
+    __slots__ = ("post", "pre", "variable")
+    __module__ = "builtins"
 
-    next_functions: tuple[tuple[Any, int], ...] = ()
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        return ()
 
     def __init__(self, variable: Any) -> None:
         self.variable = variable
@@ -133,7 +122,9 @@ def node_class(name: str) -> type[Node]:
     """A class a name, since programs look at `type(grad_fn).__name__`."""
     found = _CLASSES.get(name)
     if found is None:
-        found = _CLASSES[name] = type(name, (Node,), {"__slots__": ()})
+        found = _CLASSES[name] = type(
+            name, (Node,), {"__slots__": (), "__module__": "builtins"}
+        )
     return found
 
 

@@ -6,6 +6,7 @@ Importing a file makes its functions public.
 """
 
 from torchshim._functions import (
+    autograd,
     construct,
     creation,
     indexing,
@@ -16,6 +17,7 @@ from torchshim._functions import (
 )
 
 __all__ = [
+    "autograd",
     "construct",
     "creation",
     "indexing",

@@ -322,3 +322,18 @@ def detach_(self: Tensor) -> Tensor:
         self._meta = changed
         self._hist = self._node = self._hooks = None
     return self
+
+
+# -- warnings --------------------------------------------------------------------------
+
+
+@public
+def set_warn_always(b: bool) -> None:
+    """Whether warnings that are given only once are to be given each time."""
+    passes.warn_always[0] = b
+
+
+@public
+def is_warn_always_enabled() -> bool:
+    """Whether warnings that are given only once are given each time."""
+    return passes.warn_always[0]

@@ -6,13 +6,21 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from torchshim._core.engine import SECOND_BACKWARD, Walk, check_replacement
+import numpy as np
+
+from torchshim._core.engine import (
+    SECOND_BACKWARD,
+    WRAPPED,
+    Walk,
+    check_replacement,
+    flows_of,
+)
 from torchshim._core.hooks import place_of
-from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of, flows_of
-from torchshim._core.op import HOLE, Call, Number, ScalarHole
+from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
+from torchshim._core.op import HOLE, STATIC, Call, Number, ScalarHole
 from torchshim._core.record import local
 from torchshim._hooks import RemovableHandle
-from torchshim._tensor import Tensor
+from torchshim._tensor import Tensor, from_array
 
 
 def _named(hook: Any) -> str:
@@ -160,9 +168,14 @@ def saved_value(node: Node, name: str) -> Any:
                 return value_at(recording, event, event.operands[at])
             at += 1
         elif param.name == name:
+            if name not in needed and param.role != STATIC:
+                return None
             if isinstance(entry, ScalarHole):
-                return None if name not in needed else _number(node)
-            value = entry.value if isinstance(entry, Number) else entry
+                value = _number(node)
+            else:
+                value = entry.value if isinstance(entry, Number) else entry
+            if call.op.name in WRAPPED and isinstance(value, (bool, int, float, complex)):
+                return from_array(np.array(value))
             return value
     return None
 

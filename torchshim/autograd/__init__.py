@@ -3,6 +3,7 @@
 https://docs.pytorch.org/docs/2.13/autograd.html
 """
 
+from torchshim._functions import autograd as _methods
 from torchshim._functions.backward import backward, grad
 from torchshim.autograd import grad_mode, graph
 from torchshim.autograd.grad_mode import (
@@ -13,6 +14,8 @@ from torchshim.autograd.grad_mode import (
     set_multithreading_enabled,
 )
 from torchshim.autograd.variable import Variable
+
+assert _methods
 
 __all__ = [
     "Variable",
