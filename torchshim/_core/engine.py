@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import heapq
 import re
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,13 +20,28 @@ from torchshim._core import jumps
 from torchshim._core.op import Call, PythonCall
 from torchshim._core.record import Overwritten, Recorder, local, vjp_call
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
-from torchshim._core.storage import Storage, TensorBase
+from torchshim._core.storage import Storage, TensorBase, accumulate_lock
 
 # What `_tensor` provides: engine code never names an operator twice.
 ones_like: list[Callable[[Any], Any]] = []
 add: list[Callable[[Any, Any], Any]] = []
+# In anomaly mode: runs the backward of one event and looks at what it gives.
+watcher: list[Callable[..., Any]] = []
+
+
+class Walking(threading.local):
+    """The walks in progress in this thread, the innermost last."""
+
+    def __init__(self) -> None:
+        self.stack: list[Walk] = []
+
+
+
+# Operators that PyTorch gives a number to as a tensor, so that it has an edge too.
+WRAPPED = frozenset({"add", "sub", "mul", "div"})
 
 Place = tuple[Recording, int]
+walking = Walking()
 
 
 SECOND_BACKWARD = (
@@ -52,7 +69,14 @@ class Walk:
     needed: set[Place] | None = None
     tables: dict[int, dict[int, State]] = field(default_factory=dict)
     freed: list[tuple[Recording, int]] = field(default_factory=list)
+    roots: Sequence[Place] = ()
+    leaf_places: dict[int, set[Place]] | None = None
+    reached: set[Place] | None = None
+    # What the leaves' grads held before.
+    before: list[Any] = field(default_factory=list)
     pure: bool = True
+    # What is to be called when the walk is over.
+    at_end: list[Callable[[], Any]] = field(default_factory=list)
     # Closed recording -> how it was come by: itself, the other one, the slot there.
     via: dict[int, tuple[Recording, Recording, int]] = field(default_factory=dict)
     # (leaf, its place, the gradient that arrived)
@@ -146,14 +170,13 @@ class Walk:
         grad = self.grads.pop(place, None)
         if grad is None:
             return None
-        tensor = place[0].hooked.get(place[1])
-        if tensor is not None:
+        hooks = place[0].hooked.get(place[1])
+        if hooks is not None:
             self.pure = False
-            grad = tensor._run_hooks(grad, leaf=False)
-        wanted = self.targets.get(place)
-        if wanted is not None:
-            for i in wanted:
-                self.results[i] = grad
+            grad = hooks.run(grad)
+        for i in self.targets.get(place, ()):
+            before = self.results.get(i)
+            self.results[i] = grad if before is None else add[0](before, grad)
         return grad
 
     def pass_through(self, recording: Recording, event: State) -> None:
@@ -170,30 +193,99 @@ class Walk:
             self.reach_leaf(leaf, place, grad)
 
     def reach_leaf(self, leaf: Any, place: Place, grad: Any) -> None:
-        wanted = self.captured.get(id(leaf))
-        if wanted is not None:
-            for i in wanted:
-                before = self.results.get(i)
-                self.results[i] = grad if before is None else add[0](before, grad)
-        if self.accumulate and (wanted is None or not self.captured):
-            self.leaf_grads.append((leaf, place, grad))
+        wanted = id(leaf) in self.captured
+        if not wanted and not (self.accumulate and self.needed is None):
+            return
+        self.leaf_grads.append((leaf, place, grad))
+        if has_hooks(leaf):
+            self.pure = False
+            # PyTorch finishes a leaf as soon as its gradient is whole.
+            if self.is_whole(leaf):
+                mine = [item for item in self.leaf_grads if item[0] is leaf]
+                rest = [item for item in self.leaf_grads if item[0] is not leaf]
+                self.leaf_grads = mine
+                self.deliver()
+                self.leaf_grads = rest
 
-    def merge(self) -> None:
-        """One gradient a leaf; none of them a tensor that the caller gave."""
+    def will_reach(self, tensor: Any) -> bool:
+        """Whether a gradient from the roots may reach a tensor."""
+        if self.reached is None:
+            self.leaf_places = self.find_leaves()
+        assert self.reached is not None and self.leaf_places is not None
+        if tensor._meta.leaf:
+            return id(tensor) in self.leaf_places
+        return origin(self.rec.recording, self.rec.slot_of(tensor)) in self.reached
+
+    def is_whole(self, leaf: Any) -> bool:
+        """Whether all that can reach a leaf has reached it."""
+        if self.leaf_places is None:
+            self.leaf_places = self.find_leaves()
+        arrived = {place for other, place, _ in self.leaf_grads if other is leaf}
+        return self.leaf_places.get(id(leaf), set()) <= arrived
+
+    def keep_whole(self) -> None:
+        """Forgets gradients of leaves that are not complete."""
+        whole = {id(leaf) for leaf, _, _ in self.leaf_grads if self.is_whole(leaf)}
+        self.leaf_grads = [i for i in self.leaf_grads if id(i[0]) in whole]
+
+    def find_leaves(self) -> dict[int, set[Place]]:
+        """Leaf -> the places where a gradient from the roots may reach it."""
+        found: dict[int, set[Place]] = {}
+        seen: set[Place] = set()
+        stack = list(self.roots)
+        while stack:
+            place = stack.pop()
+            if place in seen or (self.needed is not None and place not in self.needed):
+                continue
+            seen.add(place)
+            event = self.event(place)
+            below = self.edges(place[0], event)
+            leaf = place[0].entered.get(place[1])
+            if leaf is not None and not below:
+                found.setdefault(id(leaf), set()).add(place)
+            stack.extend(below)
+        self.reached = seen
+        return found
+
+    def deliver(self) -> None:
+        """Sums up what reached each leaf and puts it where it belongs."""
         merged: dict[int, tuple[Any, Place, Any]] = {}
         for leaf, place, grad in self.leaf_grads:
             before = merged.get(id(leaf))
             total = grad if before is None else add[0](before[2], grad)
-            if id(total) in self.given:
+            if id(total) in self.given and self.accumulate:
                 total = self.rec.renamed(total)
             merged[id(leaf)] = leaf, place, total
-        self.leaf_grads = list(merged.values())
-        if any(leaf._hooks is not None for leaf, _, _ in self.leaf_grads):
-            self.pure = False
-            self.leaf_grads = [
-                (leaf, place, leaf._run_hooks(grad, leaf=True))
-                for leaf, place, grad in self.leaf_grads
-            ]
+        self.leaf_grads = []
+        for leaf, place, grad in merged.values():
+            node = leaf._node if has_hooks(leaf) else None
+            if leaf._hooks is not None:
+                grad = leaf._hooks.run(grad)
+            for i in self.captured.get(id(leaf), ()):
+                self.results[i] = grad
+            if not self.accumulate:
+                continue
+            if isinstance(node, weakref.ref) or node is None:
+                node = None
+            else:
+                grad = node.before(grad)
+            with accumulate_lock:
+                self.before.append(jumps.grad_status(self.rec, leaf))
+                leaf._accumulate(grad, self.create)
+            self.leaf_grads.append((leaf, place, grad))
+            if leaf._hooks is not None:
+                leaf._hooks.accumulated(leaf)
+            if node is not None:
+                node.after(grad)
+
+    def settle(self) -> None:
+        """Lets go of what the events visited had saved."""
+        for owner, depth in self.freed:
+            owner.freed.add(depth)
+            if owner.state is not None:
+                jumps.release(owner)
+        if self.freed:
+            self.rec.mark("freed")
 
     def differentiate(self, recording: Recording, event: State) -> None:
         self.rec.make_room()
@@ -215,25 +307,35 @@ class Walk:
                 replaced = hook(tuple(grads))
                 if replaced is not None:
                     grads = list(replaced)
+            if all(g is None for g in grads):
+                return
         if not wrt:
             return
-        if isinstance(event.call, PythonCall):
+        if watcher:
             self.pure = False
-            outs = recording.python[event.depth].run(self, event, grads, wrt)
+            outs = watcher[0](self.backward, recording, event, grads, wrt)
         else:
-            outs = self.vjp(recording, event, grads, wrt)
+            outs = self.backward(recording, event, grads, wrt)
         if hooks is not None:
             outs = self.post_hooks(event, hooks[1], outs, wrt, grads)
         for i, out in zip(wrt, outs, strict=True):
             if out is not None:
                 self.push((recording, event.operands[i]), out)
 
+    def backward(
+        self, recording: Recording, event: State, grads: list[Any], wrt: Any
+    ) -> Sequence[Any]:
+        if isinstance(event.call, PythonCall):
+            self.pure = False
+            return recording.python[event.depth].run(self, event, grads, wrt)
+        return self.vjp(recording, event, grads, wrt)
+
     @staticmethod
     def post_hooks(
         event: State, hooks: Any, outs: Sequence[Any], wrt: Sequence[int], grads: Any
     ) -> list[Any]:
-        flows = [i for i in range(len(event.operands)) if event.call.differentiable(i)]
-        given = dict(zip(wrt, outs, strict=True))
+        flows = flows_of(event)
+        given: dict[int | None, Any] = dict(zip(wrt, outs, strict=True))
         inputs = tuple(given.get(i) for i in flows)
         for hook in list(hooks.values()):
             replaced = hook(inputs, tuple(grads))
@@ -252,9 +354,8 @@ class Walk:
         if event.depth in recording.freed and saves:
             raise RuntimeError(SECOND_BACKWARD)
         self.check_versions(recording, event, call, wrt)
-        metas = [self.meta((recording, s)) for s in event.operands]
         cts = tuple(g is not None for g in grads)
-        derived = vjp_call(call, wrt, cts, metas, needs)
+        derived = vjp_call(call, wrt, cts, event.given, needs)
         operands = [self.operand(recording, event.operands[i]) for i in needs]
         scalars = self.scalars_of(recording, event)
         current = recording is self.rec.recording
@@ -269,10 +370,6 @@ class Walk:
         if not self.retain and saves:
             self.freed.append((recording, event.depth))
         return self.rec.results(state)
-
-    def meta(self, place: Place) -> Any:
-        event = self.event(place)
-        return event.metas[place[1] - event.slot]
 
     def scalars_of(self, recording: Recording, event: State) -> list[float]:
         if event.n_scalars == event.scalar:
@@ -344,20 +441,12 @@ class Walk:
         """PyTorch's error for a saved value that was overwritten."""
         source = self.event((recording, slot))
         meta = source.metas[slot - source.slot]
-        kind = f"torch.{meta.dtype.scalar_name}Tensor"
-        made_by = ""
         name = self.name_now(recording, event, slot)
-        if meta.requires_grad and name is not None:
-            name = re.sub(r"Backward\d*$", "", name)
-            made_by = f", which is output {slot - source.slot} of {name},"
+        if not meta.requires_grad or meta.leaf:
+            name = None
         version = count + self.version_at(recording, slot)
         raise RuntimeError(
-            "one of the variables needed for gradient computation has been modified "
-            f"by an inplace operation: [{kind} {list(meta.shape)}]{made_by} is at "
-            f"version {version}; expected version {version - count} instead. Hint: "
-            "enable anomaly detection to find the operation that failed to compute "
-            "its gradient, with torch.autograd.set_detect_anomaly(True, "
-            "check_nan=False)."
+            modified_text(meta, name, slot - source.slot, version, version - count)
         )
 
     def name_now(self, recording: Recording, event: State, slot: int) -> str | None:
@@ -393,6 +482,35 @@ class Walk:
         return 0
 
 
+def flows_of(event: State) -> list[int | None]:
+    """The operands that gradients may flow to; None for a number in their place."""
+    call = event.call
+    found: list[int | None] = [
+        i for i in range(len(event.operands)) if call.differentiable(i)
+    ]
+    if call.op is not None and call.op.name in WRAPPED and len(found) == 1:
+        found.append(None)
+    return found
+
+
+def modified_text(
+    meta: Any, name: str | None, number: int, version: int, expected: int
+) -> str:
+    """PyTorch's error for a saved tensor that was written to."""
+    made_by = ""
+    if name is not None:
+        name = re.sub(r"Backward\d*$", "", name)
+        made_by = f", which is output {number} of {name},"
+    return (
+        "one of the variables needed for gradient computation has been modified by an "
+        f"inplace operation: [torch.{meta.dtype.scalar_name}Tensor "
+        f"{list(meta.shape)}]{made_by} is at version {version}; expected version "
+        f"{expected} instead. Hint: enable anomaly detection to find the operation that "
+        "failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, "
+        "check_nan=False)."
+    )
+
+
 def saved_operands(event: State, call: Any, wrt: Sequence[int]) -> list[int]:
     """Slots of the values that PyTorch saves for an event's backward."""
     if not isinstance(call, Call):
@@ -419,21 +537,14 @@ def grad_name(event: State) -> str | None:
         return None
     if not isinstance(call, Call):
         return call.grad_name or "Backward0"
-    if call.grad_name is None:
-        named = call.op.grad_fn
-        if callable(named):
-            call.grad_name = named(*call.arguments(["tensor"] * call.n_arrays, [0] * 16))
-        elif named is None:
-            base = "".join(p.capitalize() for p in call.op.public.split("_"))
-            call.grad_name = f"{base}Backward0"
-        else:
-            call.grad_name = named
-    return call.grad_name
-
-
-def place_of(rec: Recorder, tensor: Any) -> Place:
-    """Where the gradient of a tensor arrives."""
-    return rec.recording, rec.slot_of(tensor)
+    named = call.op.grad_fn
+    if callable(named):
+        # The node may depend on the operands' shapes: it is given their metas.
+        return named(*call.arguments(event.given, [0] * call.n_scalars))
+    if named is None:
+        base = "".join(p.capitalize() for p in call.op.public.split("_"))
+        return f"{base}Backward0"
+    return named
 
 
 def run_backward(
@@ -468,48 +579,116 @@ def _run(
     targets: Sequence[Any] | None,
     accumulate: bool,
 ) -> list[Any]:
-    root_slots = tuple([rec.slot_of(r) for r in roots])
+    plain = not watcher
+    places: list[Place] = []
+    for root in roots:
+        if isinstance(root, TensorBase):
+            places.append((rec.recording, rec.slot_of(root)))
+        else:
+            places.append(root)
+            plain = False
     given = tuple([rec.slot_of(c) for c in cotangents])
-    asked = None if targets is None else tuple([rec.slot_of(t) for t in targets])
+    asked = None
+    if targets is not None:
+        plain = plain and all(isinstance(t, TensorBase) for t in targets)
+        if plain:
+            asked = tuple([rec.slot_of(t) for t in targets])
     start = rec.state
-    key = rec.mode, root_slots, given, retain, accumulate, asked
-    if start.jumps is not None and rec.trace is None:
-        jump = start.jumps.get(key)
-        if jump is not None:
+    key = rec.mode, tuple([p[1] for p in places]), given, retain, accumulate, asked
+    if plain and start.jumps is not None and rec.trace is None:
+        for jump in start.jumps.get(key, ()):
             results = jumps.follow(rec, jump)
             if results is not None:
                 return results
     walk = Walk(rec, retain, create, {}, accumulate)
     walk.frozen = start
+    walk.roots = places
     recording = rec.recording
-    places = [(recording, slot) for slot in root_slots]
-    if targets is not None and asked is not None:
-        for i, (target, slot) in enumerate(zip(targets, asked, strict=True)):
-            if target._meta.leaf:
+    if targets is not None:
+        for i, target in enumerate(targets):
+            if isinstance(target, TensorBase) and target._meta.leaf:
                 walk.captured.setdefault(id(target), []).append(i)
             else:
-                walk.targets.setdefault((recording, slot), []).append(i)
+                for place in target_places(rec, target):
+                    walk.targets.setdefault(place, []).append(i)
         walk.restrict(places)
     outer, rec.trace = rec.trace, []
+    walking.stack.append(walk)
     try:
-        for place, ct in zip(places, cotangents, strict=True):
-            walk.given.add(id(ct))
-            walk.push(place, ct)
-        walk.run()
-        for owner, depth in walk.freed:
-            owner.freed.add(depth)
-            if owner.state is not None:
-                jumps.release(owner)
-        if walk.freed:
-            rec.mark("freed")
-        walk.merge()
-        before = [jumps.grad_status(rec, leaf) for leaf, _, _ in walk.leaf_grads]
-        for leaf, _, grad in walk.leaf_grads:
-            leaf._accumulate(grad, create)
+        try:
+            for place, ct in zip(places, cotangents, strict=True):
+                walk.given.add(id(ct))
+                walk.push(place, ct)
+            walk.run()
+        except BaseException:
+            # What came before the node that raised stays done, as in PyTorch.
+            walk.settle()
+            walk.keep_whole()
+            walk.deliver()
+            raise
+        walk.settle()
+        walk.deliver()
         trace = rec.trace
+        for callback in walk.at_end:
+            callback()
     finally:
         rec.trace = outer
+        walking.stack.pop()
     results = [walk.results.get(i) for i in range(len(targets or ()))]
-    if walk.pure and not create and outer is None and rec.recording is recording:
-        jumps.remember(rec, start, key, walk, trace, before, results)
+    plain = plain and walk.pure and not create and outer is None
+    if plain and rec.recording is recording:
+        jumps.remember(rec, start, key, walk, trace, walk.before, results)
     return results
+
+
+def target_places(rec: Recorder, target: Any) -> set[Place]:
+    """Where a gradient that is asked for arrives."""
+    if not isinstance(target, TensorBase):
+        return {target}
+    return {origin(rec.recording, rec.slot_of(target))}
+
+
+def origin(recording: Recording, slot: int) -> Place:
+    """Where the history of a value begins: the event that made it, or its entry."""
+    while True:
+        hist = recording.hists.get(slot)
+        if hist is not None:
+            recording, slot = hist
+            continue
+        if slot in recording.entered:
+            return recording, slot
+        event = recording.events(recording.state or local.rec.state)[slot]
+        if event.kind != IDENTITY:
+            return recording, slot
+        slot = event.operands[0]
+
+
+def has_hooks(leaf: Any) -> bool:
+    """Whether Python code runs when a gradient reaches this leaf."""
+    node = leaf._node
+    return leaf._hooks is not None or not (
+        node is None or isinstance(node, weakref.ref)
+    )
+
+
+def check_replacement(hook: Any, grad: Any, result: Any) -> None:
+    """Raises PyTorch's error for what cannot stand in for a gradient."""
+    name = getattr(hook, "__name__", None)
+    name = f"'{name}'" if name is not None else repr(hook)
+    if not isinstance(result, TensorBase):
+        raise TypeError(
+            f"expected Variable, but hook returned '{type(result).__name__}'"
+        )
+    if grad is None:
+        return
+    was, now = grad._meta, result._meta
+    if was.dtype is not now.dtype:
+        raise RuntimeError(
+            f"hook {name} has changed the type of value (was "
+            f"torch.{was.dtype.scalar_name}Tensor got "
+            f"torch.{now.dtype.scalar_name}Tensor)"
+        )
+    if was.device != now.device:
+        raise RuntimeError(f"hook {name} has changed the device of value")
+    if tuple(was.shape) != tuple(now.shape):
+        raise RuntimeError(f"hook {name} has changed the size of value")

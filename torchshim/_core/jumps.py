@@ -46,7 +46,12 @@ def grad_status(rec: Recorder, leaf: Any) -> Any:
         return None
     if grad._storage is not None or grad._hooks is not None:
         return "other"
-    return grad._slot, grad._meta
+    slot = grad._slot
+    if not rec.owns(slot):
+        if grad._array is None:
+            return "other"  # pending in another thread's recording
+        slot = -1
+    return slot, grad._meta
 
 
 def remember(

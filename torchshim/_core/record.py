@@ -581,6 +581,10 @@ class Recorder:
     def results(self, state: State) -> list[TensorBase]:
         return [self.result(state, k) for k in range(len(state.metas))]
 
+    def owns(self, slot: int) -> bool:
+        """Whether a slot is one of this recorder's."""
+        return slot >> _SLOT_BITS == self.id
+
     def array_of(self, tensor: TensorBase) -> Any:
         """The array of a tensor without a storage; runs what it takes."""
         if tensor._array is None:
@@ -668,10 +672,15 @@ class Recorder:
             slot = tensor._slot = self._role(tensor, None, self._own_raw(tensor))
             self.live.append(weakref.ref(tensor))
             return slot
+        array = tensor._array
+        if array is None:
+            # Another thread took the tensor into its recording just now.
+            return self.slot_of(tensor)
         hist = tensor._hist if meta.requires_grad and not meta.leaf else None
         key = (INPUT, meta) if hist is None else (INPUT, meta, Recording)
-        slot = self._input(key, meta, tensor._array)
-        tensor._slot = slot
+        slot = self._input(key, meta, array)
+        if tensor._array is array:
+            tensor._slot = slot
         self.recording.entered[slot] = tensor
         if hist is not None:
             self.recording.hists[slot] = hist
@@ -917,7 +926,7 @@ class Recorder:
         if tensor._storage is None:
             slot = self.slot_of(new)
             old = tensor._slot if tensor._raw < 0 else tensor._raw
-            if old >= 0 and self.state.write != old:
+            if self.owns(old) and self.state.write != old:
                 self._overwritten(old, slot)
             self.place(tensor, slot, new._meta)
             return
@@ -951,22 +960,25 @@ class Recorder:
 
     def place(self, tensor: TensorBase, slot: int, meta: Meta) -> None:
         """Gives a tensor that has its memory to itself a new value, in place."""
+        # No call between the assignments: another thread sees all of them or none.
         if not self.grad and tensor._meta.requires_grad:
             # Untracked: the history stays, on a new identity when it is used next.
             if not tensor._meta.leaf and tensor._slot >= 0:
                 tensor._hist = self.recording, tensor._slot
             tensor._slot = -1
             tensor._raw = slot
+            tensor._array = None
+            tensor._versions += 1
             self.raws.append(tensor)
         else:
             tensor._slot = slot
             tensor._raw = -1
             tensor._meta = meta
             tensor._hist = None
-            self.live.append(weakref.ref(tensor))
+            tensor._array = None
+            tensor._versions += 1
             tensor._node = None
-        tensor._array = None
-        tensor._versions += 1
+            self.live.append(weakref.ref(tensor))
 
     def mutate(self, op: Op, args: Sequence[Any], targets: Sequence[TensorBase]) -> None:
         """Records an operator whose results are the new values of `targets`.
@@ -1045,7 +1057,7 @@ class Recorder:
             writer._own_version += 1
         else:
             storage.version += 1
-            if overwritten >= 0:
+            if self.owns(overwritten):
                 self._overwritten(overwritten, slot)
         storage.slot = slot
         storage.array = None

@@ -99,9 +99,10 @@ class Shared:
         held = Window(memory, meta.shape, meta.strides, meta.offset - root.offset)
         return np.asarray(held)
 
-    def piece(self, meta: Meta, root: Meta) -> Any:
+    def piece(self, tensor: Any) -> Any:
         """A private copy of the elements of a tensor on this storage."""
-        return frozen(np.array(self.window(meta, root), order="C"))
+        window = self.window(tensor._meta, tensor._storage.meta)
+        return frozen(np.array(window, order="C"))
 
     def exclusive(self) -> bool:
         """Whether nobody else holds the memory, so that nobody can write to it."""
