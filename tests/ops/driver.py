@@ -1,8 +1,8 @@
 """Compares every operator with PyTorch on its samples; see `tests.ops.samples`.
 
 `globals().update(area(__name__))` in `test_<area>.py` gives the cases of the operators
-declared in `torchshim/_ops/<area>.py`. One case runs all samples of an operator before anything is
-read, so that the whole of it is one XLA program.
+declared in `torchshim/_ops/<area>.py`. One case runs all samples of an operator before
+anything is read, so that the whole of it is one XLA program.
 """
 
 from __future__ import annotations
@@ -185,19 +185,29 @@ def gradients(torch: Any, result: Any, leaves: Sequence[Any], second: bool) -> A
         create_graph=second,
     )
     if not second:
-        return list(first)
-    live = [g for g in first if g is not None and g.requires_grad]
+        return [dense(g) for g in first]
+    # How a gradient was computed is not compared, only that it can be differentiated.
+    shown = [g if g is None else dense(g.detach()) for g in first]
+    live = [
+        (g, cotangent(torch, g, 7 + i))
+        for i, g in enumerate(first)
+        if g is not None and g.requires_grad
+    ]
     if not live:
-        return [list(first)]
+        return [shown]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         again = torch.autograd.grad(
-            live,
-            leaves,
-            [cotangent(torch, g, 7 + i) for i, g in enumerate(live)],
-            allow_unused=True,
+            [g for g, _ in live], leaves, [c for _, c in live], allow_unused=True
         )
-    return [list(first), list(again)]
+    return [shown, [dense(g) for g in again]]
+
+
+def dense(grad: Any) -> Any:
+    """A gradient with memory: PyTorch has zeros without any."""
+    if grad is not None and getattr(grad, "_is_zerotensor", lambda: False)():
+        return grad.clone()
+    return grad
 
 
 def cotangent(torch: Any, like: Any, seed: int) -> Any:
@@ -213,9 +223,7 @@ def cotangent(torch: Any, like: Any, seed: int) -> Any:
 # Making tensors ---------------------------------------------------------------------
 
 
-def arguments(
-    torch: Any, each: Sample, grad: bool
-) -> tuple[list[Any], dict[str, Any]]:
+def arguments(torch: Any, each: Sample, grad: bool) -> tuple[list[Any], dict[str, Any]]:
     """A sample's arguments with tensors for arrays."""
     made = _make(torch, (each.args, each.kwargs), grad)
     return list(made[0]), made[1]

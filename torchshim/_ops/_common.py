@@ -11,6 +11,7 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.meta import Meta
+from torchshim._core.record import local
 
 BOOL, INT, FLOAT, COMPLEX = "b", "iu", "f", "c"
 
@@ -45,6 +46,11 @@ def refuse(kernel: str, x: Any, kinds: str) -> None:
 def is_tensor(value: Any) -> bool:
     """Whether an argument of `grad_fn=` or `typecheck=` is a tensor (its meta)."""
     return isinstance(value, Meta)
+
+
+def wants_grad(value: Any) -> bool:
+    """Whether an argument of `typecheck=` is a tensor whose gradient is recorded."""
+    return isinstance(value, Meta) and value.requires_grad and local.rec.grad
 
 
 def category(value: Any) -> int:

@@ -173,9 +173,7 @@ def _check_lerp(input: Any, end: Any, weight: Any) -> None:
 
 @op(
     promote=DEFAULT,
-    grad_fn=lambda input, end, weight: (
-        f"LerpBackward{1 if is_tensor(weight) else 0}"
-    ),
+    grad_fn=lambda input, end, weight: f"LerpBackward{1 if is_tensor(weight) else 0}",
     saves={
         "input": ("weight",),
         "end": ("weight",),
@@ -319,6 +317,22 @@ def floor_divide(input: Operand, other: Operand) -> Array:
     return _floor_quotient(input, other)
 
 
+@jax.custom_jvp
+def _remainder(a: Array, b: Array) -> Array:
+    a, b = _both(a, b)
+    left = jax.lax.rem(a, b)
+    flip = (left != 0) & ((left < 0) != (b < 0))
+    return jnp.where(flip, left + b, left)
+
+
+@_remainder.defjvp
+def _remainder_jvp(primals: Any, tangents: Any) -> Any:
+    # By the rounded quotient, as PyTorch: NaN where that is.
+    (a, b), (da, db) = primals, tangents
+    slope = jax.lax.stop_gradient(_floor_quotient(a, b))
+    return _remainder(a, b), da - db * slope
+
+
 def _remainder_node(input: Any, other: Any) -> str:
     if not is_tensor(input):
         return "NotImplemented"
@@ -336,10 +350,7 @@ def _remainder_node(input: Any, other: Any) -> str:
 def remainder(input: Operand, other: Operand) -> Array:
     """What `floor_divide` leaves: it has the sign of `other`."""
     refuse("remainder_cpu", input, BOOL + COMPLEX)
-    a, b = _both(input, other)
-    left = jax.lax.rem(a, b)
-    flip = (left != 0) & ((left < 0) != (b < 0))
-    return jnp.where(flip, left + b, left)
+    return _remainder(input, other)
 
 
 @op(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from torchshim._core import dtypes
 from torchshim._core.op import Array, Operand, op
-from torchshim._core.promotion import ALWAYS_BOOL, DEFAULT, NO_OPMATH
+from torchshim._core.promotion import ALWAYS_BOOL, NO_OPMATH
 from torchshim._ops._common import (
     COMPLEX,
     category,
@@ -313,7 +313,9 @@ def _check_clamp(input: Any, min: Any, max: Any) -> None:
 
 def _check_bound(name: str) -> Any:
     def check(input: Any, *bounds: Any) -> None:
-        if any(category(v) == dtypes.COMPLEX for v in (input, *bounds) if v is not None):
+        if any(
+            category(v) == dtypes.COMPLEX for v in (input, *bounds) if v is not None
+        ):
             raise NotImplementedError(f"{name} is not supported for complex types")
 
     return check

@@ -27,6 +27,7 @@ from torchshim._ops._common import (
     is_integral,
     kind,
     refuse,
+    wants_grad,
     without_derivative,
 )
 
@@ -43,7 +44,19 @@ from torchshim._ops._common import (
 def abs(input: Array) -> Array:
     """The absolute value; the modulus of complex numbers."""
     refuse("abs_cpu", input, BOOL)
-    return jnp.abs(input)
+    return jnp.abs(input) if is_complex(input) else _abs(input)
+
+
+@jax.custom_jvp
+def _abs(x: Array) -> Array:
+    return jnp.abs(x)
+
+
+@_abs.defjvp
+def _abs_jvp(primals: Any, tangents: Any) -> Any:
+    # PyTorch: no gradient at 0 and NaN; JAX's is 1 and -1 there.
+    (x,), (dx,) = primals, tangents
+    return _abs(x), dx * _sign(x)
 
 
 def _real_only(name: str) -> Any:
@@ -99,24 +112,16 @@ def sgn(input: Array) -> Array:
     return jnp.where(at_zero, 0, safe / jnp.abs(safe))
 
 
-def _check_positive(input: Any) -> None:
-    if category(input) == dtypes.BOOL:
-        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
-
-
-@op(
-    promote=COMPLEX_TO_FLOAT,
-    grad_fn="AngleBackward0",
-    saves=("input",),
-)
+@op(grad_fn="AngleBackward0", saves=("input",), layout="preserve")
 def angle(input: Array) -> Array:
     """The argument of complex numbers: 0 or pi for real ones."""
+    if is_complex(input):
+        return _argument(input)
     if is_integral(input):
-        input = input.astype(jnp.float32)
-    if not is_complex(input):
-        flat = jnp.where(input < 0, np.pi, 0).astype(input.dtype)
-        return jnp.where(jnp.isnan(input), input, flat)
-    return _argument(input)
+        input = input.astype(dtypes.get_default_dtype().np)
+    input = jax.lax.stop_gradient(input)
+    flat = jnp.where(input < 0, np.pi, 0).astype(input.dtype)
+    return jnp.where(jnp.isnan(input), input, flat)
 
 
 @jax.custom_jvp
@@ -184,8 +189,7 @@ def signbit(input: Array) -> Array:
 def heaviside(input: Array, values: Array) -> Array:
     """0 below zero, 1 above it, `values` at zero."""
     zero, one = jnp.zeros((), input.dtype), jnp.ones((), input.dtype)
-    # NaN counts as above: PyTorch only asks whether it is below.
-    return jnp.where(input == 0, values, jnp.where(input < 0, zero, one))
+    return jnp.where(input == 0, values, jnp.where(input > 0, one, zero))
 
 
 def _check_heaviside(input: Any, values: Any) -> None:
@@ -270,11 +274,20 @@ def frac(input: Array) -> Array:
 # Special values -----------------------------------------------------------------------
 
 
+def _check_nan_to_num(input: Any, *_: Any) -> None:
+    if category(input) == dtypes.COMPLEX and wants_grad(input):
+        raise RuntimeError(
+            "nan_to_num does not support automatic differentiation for outputs with "
+            "complex dtype."
+        )
+
+
 @op(
     promote=NO_OPMATH,
     grad_fn="NanToNumBackward0",
     saves=("input",),
     inplace=True,
+    typecheck=_check_nan_to_num,
 )
 def nan_to_num(
     input: Array,
@@ -321,10 +334,9 @@ def _nextafter(a: Array, b: Array) -> Array:
 
 @_nextafter.defjvp
 def _nextafter_jvp(primals: Any, tangents: Any) -> Any:
-    # JAX has none; PyTorch's goes to `other` where the two are equal.
+    # JAX has none; PyTorch has none where the two are equal.
     (a, b), (da, db) = primals, tangents
-    same = a == b
-    return _nextafter(a, b), jnp.where(same, 0, da) + jnp.where(same, db, 0)
+    return _nextafter(a, b), jnp.where(a == b, 0, da) + 0 * db
 
 
 @op(
@@ -347,9 +359,7 @@ def ldexp(input: Array, other: Array) -> Array:
 def frexp(input: Array) -> tuple[Array, Array]:
     """Mantissas in [0.5, 1) and exponents: `mantissa * 2 ** exponent` is the input."""
     if kind(input) != FLOAT:
-        raise RuntimeError(
-            "torch.frexp() only supports floating-point dtypes"
-        )
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     wide = input if input.dtype.itemsize >= 4 else input.astype(jnp.float32)
     mantissa, exponent = _frexp(wide)
     return mantissa.astype(input.dtype), exponent

@@ -11,7 +11,7 @@ from jax import lax
 
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import INT_TO_FLOAT
-from torchshim._ops._common import COMPLEX, refuse
+from torchshim._ops._common import COMPLEX, refuse, wants_grad
 from torchshim._ops.transcendental import _xlogy_node
 
 _SPECIAL = ("torch", "special")
@@ -301,7 +301,7 @@ _igammac = _incomplete("igammac", lambda a, x: lax.igammac(a, x), -1.0)
 
 def _check_igamma(name: str) -> Any:
     def check(input: Any, other: Any) -> None:
-        if input.requires_grad:
+        if wants_grad(input):
             raise NotImplementedError(
                 f"the derivative for '{name}: input' is not implemented."
             )
@@ -338,7 +338,7 @@ def igammac(input: Array, other: Array) -> Array:
 
 
 def _check_zeta(input: Any, other: Any) -> None:
-    if getattr(input, "requires_grad", False):
+    if wants_grad(input):
         raise NotImplementedError("the derivative for 'zeta' is not implemented.")
 
 

@@ -20,10 +20,11 @@ driver makes tensors of them, with `requires_grad` or without. In `samples/<area
 Of each sample are compared: the results of the function (structure, dtype, shape,
 values, requires_grad, grad_fn's name) with floating-point tensors requiring grad, their
 gradients for fixed cotangents, and the in-place form; of the first sample also the
-method, the call with every argument by keyword, and `out=`. `sample(...).without("grad",
-"inplace", "out", "keywords", "method")` leaves some of that out. `.raises()` samples are
-only called and read. Keep them few and small: all samples of one operator make one XLA
-program. Tolerances: `@samples("name", rtol=1e-5, why="...")`, see `tests.oracle`.
+method, the call with every argument by keyword, and `out=`. Some of that is left out
+by `sample(...).without("grad", "inplace", "out", "keywords", "method")`. `.raises()`
+samples are only called and read. Keep samples few and small: all those of one operator
+make one XLA program. Tolerances: `@samples("name", rtol=1e-5, why="...")`, see
+`tests.oracle`.
 
 The area's test module is three lines, see `tests/ops/test_arithmetic.py`. Then::
 

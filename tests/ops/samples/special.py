@@ -1,0 +1,101 @@
+"""Samples of the operators in `_ops/special.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.ops.samples import (
+    Sample,
+    bf16,
+    complexes,
+    doubles,
+    f32,
+    floats,
+    ints,
+    sample,
+    samples,
+)
+
+NAN, INF = float("nan"), float("inf")
+
+
+SPECIAL = f32([0.0, NAN, INF, -INF, 1.0])
+
+
+def _unary(low: float = -2.0, high: float = 2.0) -> Iterator[Sample]:
+    yield sample(doubles(2, 3, low=low, high=high)).twice()
+    yield sample(SPECIAL)
+    yield sample(floats(2, 3, low=low, high=high))
+    yield sample(ints(3, low=1))
+    yield sample(bf16([0.5, 0.25]))
+    yield sample(complexes(3)).raises()
+
+
+@samples("erf", "erfc", "ndtr", "log_ndtr", "i0", "i0e", "i1", "i1e")
+def everywhere() -> Iterator[Sample]:
+    yield from _unary()
+    yield sample(f32([5, -5]))
+
+
+@samples("erfinv")
+def erfinv() -> Iterator[Sample]:
+    yield from _unary(-0.95, 0.95)
+
+
+@samples("ndtri")
+def ndtri() -> Iterator[Sample]:
+    yield from _unary(0.05, 0.95)
+
+
+@samples("entr", "lgamma", "digamma")
+def positive() -> Iterator[Sample]:
+    yield from _unary(0.3, 4.0)
+    yield sample(f32([-1.5, -0.3, 20]))
+
+
+@samples("xlog1py")
+def xlog1py() -> Iterator[Sample]:
+    yield sample(doubles(2, 3), doubles(3, low=-0.9)).twice()
+    yield sample(f32([0, 0, 1, 0]), f32([-1, -2, 0, NAN]))
+    yield sample(2, floats(3, low=0.1))
+    yield sample(floats(3), 2.5)
+
+
+@samples("polygamma")
+def polygamma() -> Iterator[Sample]:
+    yield sample(1, doubles(2, 3, low=0.3)).twice()
+    for n in range(5):
+        yield sample(n, floats(4, low=0.3, high=5))
+    yield sample(1, f32([-0.3, -1.7]))
+    yield sample(2, ints(3, low=1))
+    yield sample(-1, floats(2)).raises()
+
+
+@samples("polygamma.method")
+def polygamma_method() -> Iterator[Sample]:
+    yield sample(floats(3, low=0.3), 2)
+
+
+@samples("mvlgamma")
+def mvlgamma() -> Iterator[Sample]:
+    yield sample(doubles(2, 3, low=2.1, high=5), 3)
+    yield sample(floats(3, low=0.5), 1)
+    yield sample(floats(2), 0).raises()
+
+
+@samples("igamma", "igammac")
+def igamma() -> Iterator[Sample]:
+    from tests.ops.samples import constant
+
+    yield sample(constant(doubles(2, 3, low=0.3)), doubles(3, low=0.3))
+    yield sample(constant(f32([1, 2, 0])), f32([1, 0, 1]))
+    yield sample(constant(ints(3, low=1)), floats(3, low=0.3))
+
+
+@samples("zeta")
+def zeta() -> Iterator[Sample]:
+    from tests.ops.samples import constant
+
+    yield sample(constant(doubles(2, 3, low=1.3, high=5)), doubles(3, low=0.3))
+    yield sample(2.5, floats(3, low=0.3))
+    yield sample(constant(floats(3, low=1.5)), 1.5)
