@@ -10,6 +10,7 @@ https://numpy.org/doc/stable/user/basics.indexing.html, with PyTorch's deviation
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -34,8 +35,8 @@ _HOLES = tuple((INT_HOLE,) * n for n in range(64))
 
 _SEQUENCE = (
     "Using a non-tuple sequence for multidimensional indexing is deprecated and will "
-    "be changed in pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this "
-    "will be interpreted as tensor index, x[torch.tensor(seq)], which will result "
+    "be changed in pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 "
+    "this will be interpreted as tensor index, x[torch.tensor(seq)], which will result "
     "either in an error or a different result"
 )
 _BYTE_MASK = (
@@ -218,7 +219,7 @@ def as_items(index: Any) -> tuple[Any, ...]:
             or item is Ellipsis
             or (is_sequence(item) and not isinstance(item, np.generic))
         ):
-            warn_once(_SEQUENCE, 4)
+            warnings.warn(_SEQUENCE, UserWarning, stacklevel=4)
             return tuple(index)
     return (index,)
 
@@ -453,6 +454,11 @@ def take_tensors(view: Tensor, indices: Sequence[Any]) -> Tensor:
 
 def check_known(view: Tensor, indices: Sequence[Any]) -> None:
     """Raises at once for indices out of range that the host holds."""
+    if len(indices) > len(view._meta.shape):
+        raise IndexError(
+            f"too many indices for tensor of dimension {len(view._meta.shape)} "
+            f"(got {len(indices)})"
+        )
     for dim, item in enumerate(indices):
         if item is None or not isinstance(item._array, np.ndarray):
             continue
@@ -601,7 +607,10 @@ def put_into(
 ) -> Tensor:
     """`index_put_` to a tensor, for index tensors and masks."""
     if expanded(view._meta):
-        warn_once(_EXPANDED, 5)
+        warnings.warn(_EXPANDED, UserWarning, stacklevel=5)
+        new = put_with(view, indices, value, accumulate, "")
+        local.rec.write(view, new)
+        return view
     return put_with(view, indices, value, accumulate, "_")
 
 

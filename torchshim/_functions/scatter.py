@@ -27,11 +27,14 @@ _BETA = "index_reduce() is in beta and the API may change at any time."
 def _scatter(
     form: str, input: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None
 ) -> Tensor:
+    is_tensor = isinstance(src, TensorBase)
     if reduce is None:
-        return getattr(fns, f"scatter_set{form}")(input, dim, index, src)
-    if isinstance(src, TensorBase):
+        name = "scatter_set" if is_tensor else "scatter_value"
+        return getattr(fns, name + form)(input, dim, index, src)
+    if is_tensor:
         warn_once(_OLD_REDUCE, 4)
-    return getattr(fns, f"scatter_old_reduce{form}")(input, dim, index, src, reduce)
+    name = "scatter_combine" if is_tensor else "scatter_combine_value"
+    return getattr(fns, name + form)(input, dim, index, src, reduce)
 
 
 def _source(src: Any, value: Any) -> Any:

@@ -11,7 +11,7 @@ from torchshim._core import dtypes
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import as_index, kind_of
+from torchshim._functions._arguments import as_index, combination, kind_of
 from torchshim._functions.backward import warn_once
 from torchshim._functions.indexing import basic
 from torchshim._ops.splits import even_sizes
@@ -601,6 +601,13 @@ def as_strided(
 # -- repeating, joining ------------------------------------------------------------
 
 
+_REPEAT_INTERLEAVE = """
+(Tensor input, Tensor repeats, int dim = None, *, int output_size = None)
+(Tensor repeats, *, int output_size = None)
+(Tensor input, int repeats, int dim = None, *, int output_size = None)
+"""
+
+
 @public(method=True)
 def repeat_interleave(
     input: Tensor,
@@ -621,6 +628,13 @@ def repeat_interleave(
         return _counted(input, output_size)
     if isinstance(repeats, TensorBase):
         return _repeat_each(input, repeats, dim, output_size)
+    if repeats.__class__ is not int:
+        raise combination(
+            "repeat_interleave",
+            (input, repeats) if dim is None else (input, repeats, dim),
+            {},
+            _REPEAT_INTERLEAVE,
+        )
     shape = input._meta.shape
     if dim is not None:
         wrap_dim(dim, len(shape))
@@ -775,26 +789,23 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
             'torch.meshgrid: indexing must be one of "xy" or "ij", but received: '
             f"{indexing}"
         )
-    swap = indexing == "xy" and len(vectors) > 1
-    if swap:
-        vectors[0], vectors[1] = vectors[1], vectors[0]
-    shape = []
+    shape: list[int] = []
     for t in vectors:
         if len(t._meta.shape) > 1:
-            text = f"{t!s}"
             raise RuntimeError(
                 "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
-                f"{text}"
+                f"{t!s}"
             )
         shape.append(t._meta.shape.numel())
+    axes = list(range(len(vectors)))
+    if indexing == "xy" and len(vectors) > 1:
+        axes[:2] = 1, 0
+        shape[:2] = shape[1], shape[0]
     grids = []
-    for i, t in enumerate(vectors):
+    for axis, t in zip(axes, vectors, strict=True):
         line = [1] * len(vectors)
-        line[i] = -1
+        line[axis] = -1
         grids.append(fns.expand(fns.view(t, *line), *shape))
-    if swap:
-        grids = [fns.swapaxes(g, 0, 1) for g in grids]
-        grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 
 

@@ -20,6 +20,7 @@ from torchshim._ops.indexing import (
     scalar_name,
     written,
 )
+from torchshim._ops.shape import contiguous_layout
 from torchshim._ops.view_geometry import wrap_dim
 
 # -- one dimension, one vector of indices ------------------------------------------
@@ -110,7 +111,7 @@ def _check_source(
     saves={"input": (), "source": ("index",)},
     differentiable=("input", "source"),
     checks=_add_checks,
-    layout=dense_layout,
+    layout=contiguous_layout,
     inplace=True,
 )
 def index_add(
@@ -142,7 +143,7 @@ def _copy_checks(input: Array, dim: int, index: Array, source: Array) -> list[Ch
     saves=("index",),
     differentiable=("input", "source"),
     checks=_copy_checks,
-    layout=dense_layout,
+    layout=contiguous_layout,
     inplace=True,
 )
 def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:

@@ -18,6 +18,7 @@ from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import Array, Indices, Operand, OptArrays, op
+from torchshim._ops.shape import contiguous_layout
 from torchshim._ops.view_geometry import Ints, index_node
 from torchshim._ops.views import piece_shape, write_piece
 
@@ -311,7 +312,7 @@ def _fill_node(input: Any, mask: Any, value: Any) -> str:
     grad_fn=_fill_node,
     saves=("mask",),
     differentiable=("input", "value"),
-    layout="preserve",
+    layout=contiguous_layout,
     inplace=True,
     out=False,
 )
@@ -346,7 +347,7 @@ def _masked_scatter_checks(input: Array, mask: Array, source: Array) -> list[Che
     saves=("mask",),
     differentiable=("input", "source"),
     checks=_masked_scatter_checks,
-    layout="preserve",
+    layout=contiguous_layout,
     inplace=True,
     out=False,
 )

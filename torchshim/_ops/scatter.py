@@ -11,17 +11,17 @@ import numpy as np
 from jax import lax
 
 from torchshim._core.checks import Check
-from torchshim._core.op import Array, Operand, op
+from torchshim._core.op import Array, Scalar, op
 from torchshim._ops.indexing import (
     IN_BOUNDS,
     bounds_text,
-    dense_layout,
     is_integer,
     outside,
     scalar_for,
     scalar_name,
     written,
 )
+from torchshim._ops.shape import contiguous_layout
 from torchshim._ops.view_geometry import Ints, wrap_dim
 
 
@@ -123,12 +123,6 @@ def _taken(src: Any, index: Array, dtype: Any) -> Array:
     return lax.slice(src, (0,) * src.ndim, shape)
 
 
-def _scatter_node(input: Any, dim: int, index: Any, src: Any, *rest: Any) -> str:
-    if rest and rest[0] is not None:
-        return "torch::autograd::NotImplemented"
-    return f"ScatterBackward{int(not hasattr(src, 'shape'))}"
-
-
 def scattered(input: Array, dim: int, index: Array, src: Any) -> Array:
     if index.size == 0:
         return input
@@ -138,42 +132,43 @@ def scattered(input: Array, dim: int, index: Array, src: Any) -> Array:
 
 
 @op(
-    name="scatter_set",
-    public="scatter",
-    grad_fn=_scatter_node,
+    grad_fn="ScatterBackward0",
     saves=("index",),
     differentiable=("input", "src"),
     checks=_range_checks,
-    layout=dense_layout,
+    layout=contiguous_layout,
     inplace=True,
     method=False,
     namespaces=(),
 )
-def scatter_set(input: Array, dim: int, index: Array, src: Operand) -> Array:
-    """The input with values written where the indices say along a dimension."""
+def scatter_set(input: Array, dim: int, index: Array, src: Array) -> Array:
+    """The input with elements of `src` where the indices say along a dimension."""
     dim = _check_scatter(input, dim, index, src)
     return scattered(input, dim, index, src)
 
 
 @op(
-    name="scatter_old_reduce",
-    public="scatter",
-    grad_fn=lambda *args: "torch::autograd::NotImplemented",
-    saves=(),
-    differentiable=("input", "src"),
+    grad_fn="ScatterBackward1",
+    saves=("index",),
+    differentiable=("input",),
     checks=_range_checks,
-    layout=dense_layout,
+    layout=contiguous_layout,
     inplace=True,
     method=False,
     namespaces=(),
 )
-def scatter_old_reduce(
-    input: Array, dim: int, index: Array, src: Operand, reduce: str
+def scatter_value(input: Array, dim: int, index: Array, value: Scalar) -> Array:
+    """The input with one number where the indices say along a dimension."""
+    dim = _check_scatter(input, dim, index, None)
+    return scattered(input, dim, index, value)
+
+
+def _old_reduce(
+    input: Array, dim: int, index: Array, src: Any, reduce: str, is_tensor: bool
 ) -> Array:
-    """`scatter` with `reduce="add"` or `"multiply"`, which has no gradient."""
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
-    dim = _check_scatter(input, dim, index, src)
+    dim = _check_scatter(input, dim, index, src if is_tensor else None)
     if index.size == 0:
         return input
     target, where = _line(input), _places(_line(index), dim)
@@ -181,6 +176,40 @@ def scatter_old_reduce(
     at = target.at[where]
     out = at.add(values) if reduce == "add" else at.multiply(values)
     return _no_gradient(out.reshape(input.shape))
+
+
+@op(
+    grad_fn="NotImplemented",
+    saves=(),
+    differentiable=("input", "src"),
+    checks=_range_checks,
+    layout=contiguous_layout,
+    inplace=True,
+    method=False,
+    namespaces=(),
+)
+def scatter_combine(
+    input: Array, dim: int, index: Array, src: Array, reduce: str
+) -> Array:
+    """`scatter` with `reduce="add"` or `"multiply"`, which has no gradient."""
+    return _old_reduce(input, dim, index, src, reduce, True)
+
+
+@op(
+    grad_fn="NotImplemented",
+    saves=(),
+    differentiable=("input",),
+    checks=_range_checks,
+    layout=contiguous_layout,
+    inplace=True,
+    method=False,
+    namespaces=(),
+)
+def scatter_combine_value(
+    input: Array, dim: int, index: Array, value: Scalar, reduce: str
+) -> Array:
+    """`scatter_combine` with one number."""
+    return _old_reduce(input, dim, index, value, reduce, False)
 
 
 @jax.custom_jvp
@@ -200,7 +229,7 @@ def _refuse_gradient(primals: Any, tangents: Any) -> Any:
     saves={"input": (), "src": ("index",)},
     differentiable=("input", "src"),
     checks=_range_checks,
-    layout=dense_layout,
+    layout=contiguous_layout,
     inplace=True,
 )
 def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
@@ -335,7 +364,7 @@ def _extremum_jvp(
     saves=("input", "index", "src", "result"),
     differentiable=("input", "src"),
     checks=_range_checks,
-    layout=dense_layout,
+    layout=contiguous_layout,
     inplace=True,
 )
 def scatter_reduce(
@@ -372,7 +401,7 @@ def _check_index_reduce(reduce: str) -> None:
     saves=("input", "index", "source", "result"),
     differentiable=("input", "source"),
     checks=_range_checks,
-    layout=dense_layout,
+    layout=contiguous_layout,
     inplace=True,
     method=False,
     namespaces=(),

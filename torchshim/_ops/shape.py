@@ -32,10 +32,21 @@ def _is_legacy_empty(shape: Ints) -> bool:
     return tuple(shape) == (0,)
 
 
-def joined(tensors: Arrays, dim: int) -> Array:
-    """`cat`, with PyTorch's errors."""
+def _need(name: str) -> Any:
+    def check(tensors: Any, *rest: Any) -> None:
+        if not tensors:
+            raise RuntimeError(f"{name} expects a non-empty TensorList")
+
+    return check
+
+
+def _need_for_cat(tensors: Any, *rest: Any) -> None:
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+
+
+def joined(tensors: Arrays, dim: int) -> Array:
+    """`cat`, with PyTorch's errors."""
     for i, t in enumerate(tensors):
         if not t.ndim:
             raise RuntimeError(
@@ -68,6 +79,7 @@ def joined(tensors: Arrays, dim: int) -> Array:
     layout=contiguous_layout,
     grad_fn="CatBackward0",
     saves=(),
+    typecheck=_need_for_cat,
     aliases=("concat", "concatenate"),
     method=False,
 )
@@ -81,12 +93,11 @@ def cat(tensors: Arrays, dim: int = 0) -> Array:
     layout=contiguous_layout,
     grad_fn="StackBackward0",
     saves=(),
+    typecheck=_need("stack"),
     method=False,
 )
 def stack(tensors: Arrays, dim: int = 0) -> Array:
     """The tensors one after the other along a new dimension."""
-    if not tensors:
-        raise RuntimeError("stack expects a non-empty TensorList")
     axis = wrap_dim(dim, tensors[0].ndim + 1)
     for i, t in enumerate(tensors):
         if t.shape != tensors[0].shape:
@@ -97,21 +108,16 @@ def stack(tensors: Arrays, dim: int = 0) -> Array:
     return jnp.stack(tensors, axis)
 
 
-def _need_some(tensors: Arrays, name: str) -> None:
-    if not tensors:
-        raise RuntimeError(f"{name} expects a non-empty TensorList")
-
-
 @op(
     promote=NO_OPMATH,
     layout=contiguous_layout,
     grad_fn="CatBackward0",
     saves=(),
+    typecheck=_need("hstack"),
     method=False,
 )
 def hstack(tensors: Arrays) -> Array:
     """The tensors side by side: along dimension 1, or 0 where they have but one."""
-    _need_some(tensors, "hstack")
     tensors = [t.reshape(1) if not t.ndim else t for t in tensors]
     return joined(tensors, 0 if tensors[0].ndim == 1 else 1)
 
@@ -121,12 +127,12 @@ def hstack(tensors: Arrays) -> Array:
     layout=contiguous_layout,
     grad_fn="CatBackward0",
     saves=(),
+    typecheck=_need("vstack"),
     method=False,
     aliases=("row_stack",),
 )
 def vstack(tensors: Arrays) -> Array:
     """The tensors as rows, one below the other."""
-    _need_some(tensors, "vstack")
     rows = [t.reshape(1, -1) if t.ndim < 2 else t for t in tensors]
     return joined(rows, 0)
 
@@ -142,11 +148,11 @@ def _deep(t: Array) -> Array:
     layout=contiguous_layout,
     grad_fn="CatBackward0",
     saves=(),
+    typecheck=_need("dstack"),
     method=False,
 )
 def dstack(tensors: Arrays) -> Array:
     """The tensors one behind the other, along the third dimension."""
-    _need_some(tensors, "dstack")
     return joined([_deep(t) for t in tensors], 2)
 
 
@@ -155,11 +161,11 @@ def dstack(tensors: Arrays) -> Array:
     layout=contiguous_layout,
     grad_fn="CatBackward0",
     saves=(),
+    typecheck=_need("column_stack"),
     method=False,
 )
 def column_stack(tensors: Arrays) -> Array:
     """The tensors as columns of a matrix."""
-    _need_some(tensors, "column_stack")
     columns = [t.reshape(-1, 1) if t.ndim < 2 else t for t in tensors]
     return joined(columns, 1)
 
