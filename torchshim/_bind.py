@@ -12,6 +12,7 @@ import linecache
 import re
 import weakref
 from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,6 @@ from torchshim._core.storage import TensorBase
 
 _SCALARS = (OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
 
-# Default values that cannot be written into source.
-_DEFAULTS = "_default_"
-
 
 def hot_source(
     op: Op, function: str, operator: str | None = None, reflected: bool = False
@@ -59,8 +57,7 @@ def hot_source(
             star = True
             continue
         if not p.required:
-            names[_DEFAULTS + p.name] = p.default
-            text += f"={_DEFAULTS}{p.name}"
+            text += "=None"  # the code is shared; `generate` gives the true defaults
         if p.keyword_only and not star:
             signature.append("*")
             star = True
@@ -163,6 +160,7 @@ def hot_source(
             f"    return _several(rec, _op, state, ({args},))",
         ]
     names.update(
+        __name__="torchshim._generated",
         _op=op,
         _local=record.local,
         _slow=slow,
@@ -432,20 +430,42 @@ def numpy_scalar(value: Any) -> Any:
 # -- functions ------------------------------------------------------------------------
 
 
-def make(op: Op) -> Callable[..., Any]:
-    """The function of one operator."""
-    function = re.sub(r"\W", "_", op.public)
-    source, names = hot_source(op, function)
-    filename = f"<torchshim op {op.name}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    scope: dict[str, Any] = names
-    exec(compile(source, filename, "exec"), scope)
-    made = scope[function]
+_CODE: dict[str, CodeType] = {}
+
+
+def generate(source: str, names: dict[str, Any], name: str) -> Callable[..., Any]:
+    """The function of a generated source under its own name.
+
+    Operators with the same parameters share one compiled source.
+    """
+    code = _CODE.get(source)
+    if code is None:
+        filename = f"<torchshim operator {len(_CODE)}>"
+        lines = source.splitlines(True)
+        linecache.cache[filename] = (len(source), None, lines, filename)
+        module = compile(source, filename, "exec")
+        code = next(c for c in module.co_consts if isinstance(c, CodeType))
+        _CODE[source] = code
+    made = FunctionType(code.replace(co_name=name, co_qualname=name), names, name)
+    op: Op = names["_op"]
+    made.__defaults__ = tuple(
+        p.default for p in op.params if not p.required and not p.keyword_only
+    )
+    made.__kwdefaults__ = {
+        p.name: p.default for p in op.params if p.keyword_only and not p.required
+    }
+    if "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        made.__kwdefaults__["out"] = None
     made.__doc__ = op.doc
     made.__module__ = "torchshim"
-    made.__qualname__ = op.public
-    made.__op__ = op
+    made.__op__ = op  # type: ignore[attr-defined]
     return made
+
+
+def make(op: Op) -> Callable[..., Any]:
+    """The function of one operator."""
+    source, names = hot_source(op, "operator")
+    return generate(source, names, op.public)
 
 
 def make_operator(
@@ -454,11 +474,8 @@ def make_operator(
     """The method of one of Python's operators."""
     if in_place_form:
         op = in_place(op)
-    source, names = hot_source(op, name, name, reflected)
-    filename = f"<torchshim operator {name}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    exec(compile(source, filename, "exec"), names)
-    return names[name]
+    source, names = hot_source(op, "operator", name, reflected)
+    return generate(source, names, name)
 
 
 def in_place(op: Op) -> Op:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import sys
+import time
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,25 +25,50 @@ class Compiled:
     events: int
     outputs: int
     reason: str
+    seconds: float = 0.0
 
     def __str__(self) -> str:
         where = f"{self.line[0]}:{self.line[1]}" if self.line else "?"
-        return f"{where}: {self.events} events, {self.outputs} outputs; {self.reason}"
+        return (
+            f"{where}: {self.events} events, {self.outputs} outputs, "
+            f"{self.seconds:.2f} s; {self.reason}"
+        )
 
 
-LOG: list[Compiled] = []
-_LOG_BOUND = 10_000
+LOG: deque[Compiled] = deque(maxlen=10_000)
+_counter = [0]
+
+
+def count() -> int:
+    """How many programs were compiled so far."""
+    return _counter[0]
+
+
+def compiled_since(start: int) -> list[Compiled]:
+    """The programs compiled after the first `start` of them (as far as kept)."""
+    new = max(count() - start, 0)
+    return list(LOG)[-new:] if new else []
 
 
 class Program:
     """An executable. Called with the host vector of scalars and all of a recording's
     inputs; returns the outputs and the checks' report (None without checks)."""
 
-    __slots__ = ("__weakref__", "_jitted", "donated", "inputs", "lowered", "outputs")
+    __slots__ = (
+        "__weakref__",
+        "_jitted",
+        "donated",
+        "entry",
+        "inputs",
+        "lowered",
+        "outputs",
+    )
 
     def __init__(
         self, state: State, outputs: tuple[int, ...], donated: tuple[int, ...]
     ) -> None:
+        # What `explain()` says; its time is filled in by the first run.
+        self.entry: Compiled | None = None
         self.lowered = Lowered(state, outputs)
         self.inputs = self.lowered.inputs
         self.outputs = outputs
@@ -72,7 +98,12 @@ class Program:
         # where Ctrl-C could lose the result after the inputs were donated.
         result: list[Any] = []
         with jax.enable_x64(True):
+            if self.entry is not None:
+                started = time.perf_counter()
             result.extend(itertools.starmap(self._jitted, (args,)))
+        if self.entry is not None:
+            self.entry.seconds = time.perf_counter() - started
+            self.entry = None
         return result[0]
 
 
@@ -91,10 +122,11 @@ class ProgramCache:
 
     def add(self, key: tuple[Any, ...], program: Program, entry: Compiled) -> None:
         self._programs[key] = program
+        program.entry = entry
         if len(self._programs) > self.bound:
             self._programs.popitem(last=False)
-        if len(LOG) < _LOG_BOUND:
-            LOG.append(entry)
+        LOG.append(entry)
+        _counter[0] += 1
 
     def __len__(self) -> int:
         return len(self._programs)

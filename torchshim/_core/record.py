@@ -467,6 +467,8 @@ class Recorder:
         device = self.device_of(op, metas)
         if op is not None and op.typecheck is not None:
             op.typecheck(*call.arguments(metas, call.placeholders()))
+        if call.write and op is not None and op.promote is not None:
+            check_result(call.promoted(metas), metas[0].dtype)
         avals = call.infer(tuple(m.aval for m in metas))
         wrt: tuple[int, ...] = ()
         if self.grad and any(m.requires_grad for m in metas):
@@ -484,8 +486,6 @@ class Recorder:
                     f"output with shape {list(target.shape)} doesn't match the "
                     f"broadcast shape {list(avals[0][0])}"
                 )
-            if call.op.promote is not None:
-                check_result(call.promoted(metas), target.dtype)
         results = []
         for shape, dtype in avals:
             grad = bool(wrt) and (dtype.is_floating_point or dtype.is_complex)
@@ -1326,7 +1326,7 @@ def describe_divergence(parent: State, made: State) -> str:
     others = [s for s in parent.next.values() if s is not made]
     if not others:
         return f"{where}: first recording"
-    other = others[-1]
+    other = max(others, key=lambda state: state.top.touched)
     if made.kind == INPUT and other.kind == INPUT:
         new, old = made.metas[0], other.metas[0]
         for what in ("shape", "dtype", "device", "requires_grad", "strides"):

@@ -1,0 +1,182 @@
+"""The recorder: what is compiled, and how often; what a flush leaves behind."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import pytest
+import torchshim as torch
+from torchshim._core import record
+from torchshim._core.record import local
+
+
+@pytest.fixture
+def compiled():
+    """Counts the programs compiled since the test began."""
+    local.rec.flush()
+    before = torch.explain()
+    return lambda: len(torch.explain(before).programs)
+
+
+def test_a_steady_step_compiles_once(compiled):
+    w = torch.tensor([0.5, -0.25], requires_grad=True)
+    x = torch.tensor([1.0, 2.0])
+    for _ in range(5):
+        w.grad = None
+        loss = (w * x).tanh().sum()
+        loss.backward()
+        assert w.grad is not None
+        w.grad.tolist()
+    assert compiled() == 1
+
+
+def test_floats_are_runtime_scalars(compiled):
+    x = torch.tensor([1.0, 2.0])
+    found = [(x * (i + 0.5)).tolist() for i in range(5)]
+    assert found[4] == [4.5, 9.0]
+    assert compiled() == 1
+
+
+def test_integers_that_vary_are_learnt_together(compiled):
+    q = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
+    for i in range(5):
+        y = q.select(0, i) + i
+        z = q.select(0, 4 - i) * (i + 2)
+        assert (y * z).item() == (i + 1 + i) * ((5 - i) * (i + 2))
+    assert compiled() == 2
+
+
+def test_an_exponent_that_varies_is_learnt(compiled):
+    q = torch.tensor([1.0, 2.0, 3.0])
+    for i in range(5):
+        assert (q**i).tolist() == [1.0, 2.0**i, 3.0**i]
+    assert compiled() == 2
+
+
+def test_another_shape_costs_one_program(compiled):
+    for n in (4, 4, 3, 4, 3):
+        (torch.ones(n) * 2.0).tolist()
+    assert compiled() == 2
+
+
+def test_explain_names_the_first_difference():
+    local.rec.flush()
+    for n in (5, 6):
+        x = torch.tensor([1.0] * n)
+        (x * 2.25).tolist()
+    entry = torch.explain().programs[-1]
+    assert "shape (5,) became (6,)" in entry.reason
+    assert entry.line is not None and entry.line[0].endswith("test_recorder.py")
+
+
+def test_a_read_before_backward_keeps_the_step_steady(compiled):
+    w = torch.tensor([0.5, -0.25], requires_grad=True)
+    grads = []
+    for _ in range(5):
+        w.grad = None
+        loss = (w * w).tanh().sum()
+        loss.item()
+        loss.backward()
+        grads.append(w.grad.tolist())
+    assert compiled() == 2  # the forward pass, and the backward pass
+    assert grads == grads[:1] * 5
+
+
+def test_dead_values_are_not_outputs():
+    local.rec.flush()
+    x = torch.tensor([1.0, 2.0])
+    y = ((x * 3.25).exp() + 1.0).sum()
+    y.item()
+    assert torch.explain().programs[-1].outputs == 1
+
+
+def test_results_die_with_their_tensors():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = (x * x).sum()
+    refs = [weakref.ref(y)]
+    y.item()
+    del y
+    gc.collect()
+    assert refs[0]() is None
+
+
+def test_an_error_leaves_the_recording_as_it_was():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2.0
+    with pytest.raises(RuntimeError):
+        y + torch.tensor([1.0, 2.0, 3.0])
+    with pytest.raises(RuntimeError):
+        x.add_(1.0)
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_an_interrupt_loses_nothing(monkeypatch):
+    x = torch.tensor([1.0, 2.0])
+    y = x + 1.0
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(record, "flush", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            y.tolist()
+    assert (y * 2.0).tolist() == [4.0, 6.0]
+    assert y.tolist() == [2.0, 3.0]
+
+
+def test_long_recordings_are_flushed():
+    y = x = torch.tensor([1.0], requires_grad=True)
+    flushes = local.rec.flushes
+    n = record.LENGTH_BOUND + 50
+    for _ in range(n):
+        y = y + 1.0
+    assert local.rec.flushes > flushes
+    y.backward()
+    assert y.item() == n + 1
+    assert x.grad.item() == 1.0
+
+
+def test_the_trie_is_bounded(monkeypatch):
+    monkeypatch.setattr(record, "STATE_BOUND", 200)
+    local.rec.flush()
+    for n in range(1, 200):
+        torch.tensor([1.0] * n) * 2.0
+        local.rec.flush()
+    assert local.rec.states < 300
+
+
+def test_threads_train_at_once():
+    shared = torch.tensor([0.5, 2.0], requires_grad=True)
+    losses: dict[int, list[float]] = {}
+
+    def train(k: int) -> None:
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        seen = losses.setdefault(k, [])
+        for _ in range(20):
+            w.grad = None
+            loss = (w * shared * 0.1).sum()
+            loss.backward()
+            seen.append(loss.item())
+
+    threads = [threading.Thread(target=train, args=(k,)) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [len(v) for v in losses.values()] == [20, 20, 20]
+    assert shared.grad.tolist() == pytest.approx([0.1 * 60, 0.2 * 60], rel=1e-5)
+
+
+def test_a_graph_made_in_another_thread():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    made = []
+    thread = threading.Thread(target=lambda: made.append((x * x).sum()))
+    thread.start()
+    thread.join()
+    made[0].backward()
+    assert x.grad.tolist() == [2.0, 4.0]
