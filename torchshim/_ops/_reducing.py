@@ -200,6 +200,13 @@ def with_slope(
     return reduced(input)
 
 
+def share(hit: Array, axes: tuple[int, ...], kind: Any) -> Array:
+    """The part of a gradient that each hit gets; NaN for all if there is none."""
+    number = jnp.sum(hit, axis=axes, keepdims=True, dtype=wide(jnp.zeros(1, kind)).dtype)
+    # No quotient of `hit`: XLA makes a select of it, and 0 / 0 becomes 0.
+    return jnp.where(hit, 1 / number, jnp.where(number == 0, jnp.nan, 0)).astype(kind)
+
+
 @jax.custom_jvp
 def sqrt(value: Array) -> Array:
     """The square root with PyTorch's derivative 0 at 0, as standard deviations have."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -31,7 +32,7 @@ from torchshim._ops.view_geometry import wrap_dim
 )
 def vector_norm(
     x: Array,
-    ord: float = 2,
+    ord: Any = 2,
     dim: Dims = None,
     keepdim: bool = False,
     *,
@@ -169,14 +170,18 @@ def _norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
     return with_slope(x, axes, value, slope)
 
 
-def _norm_node(input: object, p: object = "fro", *rest: object) -> str:
-    return "SumBackward1" if p == "nuc" else "LinalgVectorNormBackward0"
+def _norm_node(
+    input: object, p: object, dim: object, keepdim: bool, dtype: object
+) -> str:
+    if p != "nuc":
+        return "LinalgVectorNormBackward0"
+    return "PermuteBackward0" if keepdim and dim is not None else "SumBackward1"
 
 
 @op(grad_fn=_norm_node, saves=("input", "result"))
 def norm(
     input: Array,
-    p: float | str | None = "fro",
+    p: Any = "fro",
     dim: Dims = None,
     keepdim: bool = False,
     dtype: DType | None = None,

@@ -36,10 +36,12 @@ from torchshim._ops._reducing import (
     one_axis,
     pick,
     scalar_name,
+    share,
     squeezed,
     wide,
     with_slope,
 )
+from torchshim._ops.comparison import maximum, minimum
 from torchshim._ops.view_geometry import wrap_dim
 
 
@@ -123,11 +125,22 @@ def nansum(
         raise RuntimeError("nansum on CPU does not support complex inputs")
     axes = axes_of(dim, input.ndim)
     x = accumulated(input, dtype)
-    w = wide(x)
-    kept = w if is_exact(w) else jnp.where(jnp.isnan(w), 0, w)
-    if w.dtype == jnp.bool_:
-        return jnp.any(w, axis=axes, keepdims=keepdim)
-    return jnp.sum(kept, axis=axes, keepdims=keepdim, dtype=w.dtype).astype(x.dtype)
+    if x.dtype == jnp.bool_:
+        return jnp.any(x, axis=axes, keepdims=keepdim)
+    out = _sum_without_nan(wide(x), axes)
+    return squeezed(out, axes, keepdim).astype(x.dtype)
+
+
+def _sum_without_nan(x: Array, axes: tuple[int, ...]) -> Array:
+    """The sum, dimensions kept; PyTorch's gradient is a product, NaN for infinity."""
+    if is_exact(x):
+        return jnp.sum(x, axis=axes, keepdims=True, dtype=x.dtype)
+    return with_slope(
+        x,
+        axes,
+        lambda x: jnp.sum(jnp.where(jnp.isnan(x), 0, x), axis=axes, keepdims=True),
+        lambda x, out: jnp.where(jnp.isnan(x), 0, jnp.ones_like(x)),
+    )
 
 
 @op(grad_fn="DivBackward0", saves=("input",))
@@ -149,10 +162,9 @@ def nanmean(
     axes = axes_of(dim, input.ndim)
     x = cast(input, dtype)
     w = wide(x)
-    there = ~jnp.isnan(w)
-    total = jnp.sum(jnp.where(there, w, 0), axis=axes, keepdims=keepdim)
-    number = jnp.sum(there, axis=axes, keepdims=keepdim, dtype=w.dtype)
-    return (total / number).astype(x.dtype)
+    number = jnp.sum(~jnp.isnan(w), axis=axes, keepdims=True, dtype=w.dtype)
+    out = _sum_without_nan(w, axes) / number
+    return squeezed(out, axes, keepdim).astype(x.dtype)
 
 
 @op(grad_fn="TraceBackward0", saves=(), out=False)
@@ -162,10 +174,10 @@ def trace(input: Array) -> Array:
         raise RuntimeError(
             f"trace: expected a matrix, but got tensor with dim {input.ndim}"
         )
-    if input.dtype == jnp.bool_ or (input.dtype.itemsize < 4 and not is_exact(input)):
+    if input.dtype == jnp.bool_:
         raise not_implemented("trace", input)
     kind = jnp.int64 if is_exact(input) else input.dtype
-    return jnp.sum(jnp.diagonal(input), dtype=kind)
+    return jnp.sum(wide(jnp.diagonal(input))).astype(kind)
 
 
 @op(
@@ -212,7 +224,7 @@ def _whole(name: str, input: Array, largest: bool) -> Array:
 
     def slope(x: Array, out: Array) -> Array:
         hit = (x == out) | (jnp.isnan(x) & jnp.isnan(out))
-        return hit / jnp.sum(hit, dtype=wide(x).dtype).astype(x.dtype)
+        return share(hit, axes, x.dtype)
 
     out = with_slope(input, axes, lambda x: reduce(x, axis=axes, keepdims=True), slope)
     return squeezed(out, axes, False)
@@ -277,8 +289,6 @@ def min_dim(
     grad_fn="MaximumBackward0")
 def max_other(input: Array, other: Array) -> Array:
     """The larger of two elements; as `maximum`."""
-    from torchshim._ops.arithmetic import maximum
-
     return maximum(input, other)
 
 
@@ -286,8 +296,6 @@ def max_other(input: Array, other: Array) -> Array:
     grad_fn="MinimumBackward0")
 def min_other(input: Array, other: Array) -> Array:
     """The smaller of two elements; as `minimum`."""
-    from torchshim._ops.arithmetic import minimum
-
     return minimum(input, other)
 
 
@@ -296,9 +304,21 @@ def _extremes(name: str, input: Array, dim: Dims, keepdim: bool) -> Array:
     check_not_empty(name, input, axes, dim is not None and dim != ())
     if is_complex(input):
         raise not_implemented(f"{name[1:]}_values_cpu", input)
-    # JAX, as PyTorch, divides the gradient among equal elements.
-    reduce = jnp.max if name == "amax" else jnp.min
-    return reduce(input, axis=axes, keepdims=keepdim)
+    return squeezed(_extreme(input, axes, name == "amax"), axes, keepdim)
+
+
+def _extreme(input: Array, axes: tuple[int, ...], largest: bool) -> Array:
+    """The extreme, dimensions kept; equal elements share the gradient."""
+    reduce = jnp.max if largest else jnp.min
+    if is_exact(input):
+        return reduce(input, axis=axes, keepdims=True)
+
+    def slope(x: Array, out: Array) -> Array:
+        return share(x == out, axes, x.dtype)
+
+    return with_slope(
+        input, axes, lambda x: reduce(x, axis=axes, keepdims=True), slope
+    )
 
 
 @op(grad_fn="AmaxBackward0", saves=("input", "result"))
@@ -334,8 +354,8 @@ def aminmax(
         raise not_implemented("aminmax_cpu" if dim is not None or input.ndim
                               else "aminmax_all_cpu", input)
     return (
-        jnp.min(input, axis=axes, keepdims=keepdim),
-        jnp.max(input, axis=axes, keepdims=keepdim),
+        squeezed(_extreme(input, axes, False), axes, keepdim),
+        squeezed(_extreme(input, axes, True), axes, keepdim),
     )
 
 

@@ -33,7 +33,9 @@ def _asked(input, dim, dtype) -> None:  # type: ignore[no-untyped-def]
 def cumsum(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
     """The sum of each element and those before it along a dimension."""
     x, axis = one_axis(accumulated(input, dtype), dim)
-    w = x.astype(jnp.int32) if x.dtype == jnp.bool_ else wide(x)
+    if x.dtype == jnp.bool_:
+        raise not_implemented("cumsum_out_cpu", x)
+    w = wide(x)
     out = jnp.cumsum(w, axis=axis, dtype=w.dtype)
     return out.astype(x.dtype).reshape(input.shape)
 
@@ -47,7 +49,9 @@ def cumsum(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
 def cumprod(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
     """The product of each element and those before it along a dimension."""
     x, axis = one_axis(accumulated(input, dtype), dim)
-    w = x.astype(jnp.int32) if x.dtype == jnp.bool_ else wide(x)
+    if x.dtype == jnp.bool_:
+        raise not_implemented("cumprod_out_cpu", x)
+    w = wide(x)
     out = jnp.cumprod(w, axis=axis, dtype=w.dtype)
     return out.astype(x.dtype).reshape(input.shape)
 
@@ -151,6 +155,8 @@ def _check_attached(input: Array, other: Array, axis: int) -> None:
 def _steps(name: str, y: Array, x: Array | None, dim: int) -> tuple[Array | None, int]:
     """The distances between the points that `y` was sampled at, and the axis."""
     if not y.ndim:
+        if name != "trapezoid":
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     axis = wrap_dim(dim, y.ndim)
     if x is None:

@@ -26,6 +26,7 @@ from torchshim._ops._reducing import (
     pick,
     positions,
     ratio,
+    share,
     sqrt,
     squeezed,
     take,
@@ -61,7 +62,8 @@ def _moments(
         d = x - mean(x)
         if (dim is None or not x.ndim) and free <= 0:
             return jnp.where(d == 0, jnp.nan, jnp.inf).astype(d.dtype)
-        return d * ratio(2, free)
+        # PyTorch counts one element where no dimension is named.
+        return d * ratio(2, 1 - lost if dim == () else free)
 
     variance = with_slope(w, axes, value, slope)
     if name.startswith("std"):
@@ -109,6 +111,7 @@ def _warns_whole(name: str) -> Any:
     overload=True,
     grad_fn="VarBackward0",
     saves=("input",),
+    out=False,
     typecheck=_warns_whole("var"),
 )
 def var_whole(input: Array, unbiased: bool) -> Array:
@@ -143,6 +146,7 @@ def var(
     overload=True,
     grad_fn="StdBackward0",
     saves=("input", "result"),
+    out=False,
     typecheck=_warns_whole("std"),
 )
 def std_whole(input: Array, unbiased: bool) -> Array:
@@ -281,7 +285,7 @@ def _median(input: Array, skip_nan: bool) -> Array:
 
     def slope(x: Array, out: Array) -> Array:
         hit = (x == out) | (jnp.isnan(x) & jnp.isnan(out))
-        return hit / jnp.sum(hit, dtype=wide(x).dtype).astype(x.dtype)
+        return share(hit, (0,), x.dtype)
 
     if is_exact(flat):
         return value(flat).reshape(())
@@ -304,12 +308,12 @@ def _chosen(
 
 
 def _median_along(
-    name: str, input: Array, dim: int, keepdim: bool
+    input: Array, dim: int, keepdim: bool, skip_nan: bool
 ) -> tuple[Array, Array]:
     x, axis = one_axis(input, dim)
-    check_not_empty(name, x, (axis,), True)
+    check_not_empty("median", x, (axis,), True)
     _check_sortable("median_out", input)
-    index = _median_position(x, axis, name == "nanmedian")
+    index = _median_position(x, axis, skip_nan)
     return _chosen(x, index, axis, keepdim and bool(input.ndim))
 
 
@@ -339,7 +343,7 @@ def median_dim(
     input: Array, dim: int, keepdim: bool = False
 ) -> tuple[Array, Array]:
     """The medians along a dimension, and their positions."""
-    return _median_along("median", input, dim, keepdim)
+    return _median_along(input, dim, keepdim, False)
 
 
 @op(
@@ -368,7 +372,7 @@ def nanmedian_dim(
     input: Array, dim: int, keepdim: bool = False
 ) -> tuple[Array, Array]:
     """The medians along a dimension, NaNs left out, and their positions."""
-    return _median_along("nanmedian", input, dim, keepdim)
+    return _median_along(input, dim, keepdim, True)
 
 
 @op(
@@ -424,29 +428,28 @@ def mode(
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def _check_quantile(name: str, input: Array, interpolation: str) -> None:
+def _check_quantile(input: Array, interpolation: str) -> None:
     if not input.size:
-        raise RuntimeError(f"{name}() input tensor must be non-empty")
+        raise RuntimeError("quantile() input tensor must be non-empty")
     if input.dtype not in (jnp.float32, jnp.float64):
         raise RuntimeError(
-            f"{name}() input tensor must be either float or double dtype"
+            "quantile() input tensor must be either float or double dtype"
         )
     if interpolation not in _INTERPOLATIONS:
         raise RuntimeError(
-            f"{name}() interpolation must be one of linear, lower, higher, midpoint or "
+            "quantile() interpolation must be one of linear, lower, higher, midpoint or "
             f"nearest, but got {interpolation}"
         )
 
 
 def _quantile(
-    name: str,
     input: Array,
     q: Any,
     dim: int | None,
     keepdim: bool,
     interpolation: str,
+    skip_nan: bool,
 ) -> Array:
-    skip_nan = name == "nanquantile"
     if dim is None:
         x, axis = input.reshape(-1), 0
     else:
@@ -489,27 +492,24 @@ def _quantile(
     return out if q.ndim else out[0]
 
 
-def _quantile_checks(name: str) -> Any:
-    def checks(input: Array, q: Array, *rest: Any) -> list[Check]:
-        bad = ~((q >= 0) & (q <= 1))
-        text = f"{name}() q values must be in the range [0, 1]"
-        return [Check(bad.any(), RuntimeError, text)]
-
-    return checks
+def _quantile_checks(input: Array, q: Array, *_: Any) -> list[Check]:
+    bad = ~((q >= 0) & (q <= 1))
+    text = "quantile() q values must be in the range [0, 1]"
+    return [Check(bad.any(), RuntimeError, text)]
 
 
-def _check_q(name: str, input: Array, q: Array) -> None:
+def _check_q(input: Array, q: Array) -> None:
     if q.ndim > 1:
-        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if q.dtype != input.dtype:
         raise RuntimeError(
-            f"{name}() q tensor must be same dtype as the input tensor"
+            "quantile() q tensor must be same dtype as the input tensor"
         )
 
 
-def _check_q_number(name: str, q: float) -> None:
+def _check_q_number(q: float) -> None:
     if not 0 <= q <= 1:
-        raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
+        raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
 
 
 @op(
@@ -528,9 +528,9 @@ def quantile_scalar(
     interpolation: str = "linear",
 ) -> Array:
     """The `q`-th quantile along a dimension or of all elements."""
-    _check_q_number("quantile", q)
-    _check_quantile("quantile", input, interpolation)
-    return _quantile("quantile", input, q, dim, keepdim, interpolation)
+    _check_q_number(q)
+    _check_quantile(input, interpolation)
+    return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
 @op(
@@ -539,7 +539,7 @@ def quantile_scalar(
     overload=True,
     grad_fn="SqueezeBackward4",
     saves=("input", "q"),
-    checks=_quantile_checks("quantile"),
+    checks=_quantile_checks,
 )
 def quantile_tensor(
     input: Array,
@@ -550,9 +550,9 @@ def quantile_tensor(
     interpolation: str = "linear",
 ) -> Array:
     """The `q`-th quantiles along a dimension or of all elements."""
-    _check_quantile("quantile", input, interpolation)
-    _check_q("quantile", input, q)
-    return _quantile("quantile", input, q, dim, keepdim, interpolation)
+    _check_quantile(input, interpolation)
+    _check_q(input, q)
+    return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
 @op(
@@ -571,9 +571,9 @@ def nanquantile_scalar(
     interpolation: str = "linear",
 ) -> Array:
     """The `q`-th quantile along a dimension or of all elements, NaNs left out."""
-    _check_q_number("nanquantile", q)
-    _check_quantile("nanquantile", input, interpolation)
-    return _quantile("nanquantile", input, q, dim, keepdim, interpolation)
+    _check_q_number(q)
+    _check_quantile(input, interpolation)
+    return _quantile(input, q, dim, keepdim, interpolation, True)
 
 
 @op(
@@ -582,7 +582,7 @@ def nanquantile_scalar(
     overload=True,
     grad_fn="SqueezeBackward4",
     saves=("input", "q"),
-    checks=_quantile_checks("nanquantile"),
+    checks=_quantile_checks,
 )
 def nanquantile_tensor(
     input: Array,
@@ -593,8 +593,8 @@ def nanquantile_tensor(
     interpolation: str = "linear",
 ) -> Array:
     """The `q`-th quantiles along a dimension or of all elements, NaNs left out."""
-    _check_quantile("nanquantile", input, interpolation)
-    _check_q("nanquantile", input, q)
-    return _quantile("nanquantile", input, q, dim, keepdim, interpolation)
+    _check_quantile(input, interpolation)
+    _check_q(input, q)
+    return _quantile(input, q, dim, keepdim, interpolation, True)
 
 

@@ -26,8 +26,10 @@ HOLED = f32([[0, 3, -4], [0, 0, 0]])
 def vector_norms() -> Iterator[Sample]:
     yield sample(X, 2, 1).twice()
     yield sample(X)
-    for order in (1, 0.5, 1.5, 3, INF, -INF, -1):
+    for order in (0.5, 1.5, 3, -1):
         yield sample(floats(2, 3), order, 1, True).twice()
+    for order in (1, INF, -INF, 3):
+        yield sample(floats(2, 3), order, 0)
         yield sample(complexes(3), order)
     for order in (1, 2, 0.5, 1.5, 3, INF):
         yield sample(HOLED, order, -1)

@@ -275,7 +275,7 @@ def softmaxes() -> Iterator[Sample]:
     yield sample(f32([[1000, 1001], [-INF, 1], [-INF, -INF], [0, NAN]]), 1)
     yield sample(floats(2, 3), 0, dtype=attr("float64"))
     yield sample(ints(3), 0, dtype=attr("float32"))
-    yield sample(floats(2, 3).astype("float16"), 1)
+    yield sample(floats(2, 3).astype("float16"), 0).without("grad")
     yield sample(bf16([[1.0, 2.5], [0.1, 3.0]]), 0)
     yield sample(doubles(2, 3).T, 0)
     yield sample(floats(0, 3), 0)

@@ -1,0 +1,344 @@
+"""Histograms with a fixed number of bins, and covariances."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import jax.numpy as jnp
+
+from torchshim._core.checks import Check
+from torchshim._core.op import Array, op
+from torchshim._core.promotion import INT_TO_FLOAT
+from torchshim._ops._reducing import dense, is_complex, not_implemented, wide
+
+# -- histograms --------------------------------------------------------------------------
+
+
+def _check_bins(bins: int) -> None:
+    if bins <= 0:
+        raise RuntimeError(
+            f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0"
+        )
+
+
+def _ends(x: Array) -> tuple[Array, Array]:
+    """The range of the data; one around it where it is a point."""
+    if not x.size:
+        return jnp.zeros((), x.dtype), jnp.ones((), x.dtype)
+    return _opened(jnp.min(x), jnp.max(x), 0.5)
+
+
+def _opened(low: Array, high: Array, by: float) -> tuple[Array, Array]:
+    point = low == high
+    return jnp.where(point, low - by, low), jnp.where(point, high + by, high)
+
+
+def _counted(
+    x: Array, at: Array, inside: Array, bins: int, weight: Array | None
+) -> Array:
+    """The sum of the weights in each bin; the last bin is closed."""
+    at = jnp.clip(at, 0, bins - 1)
+    one = jnp.ones((), x.dtype) if weight is None else weight
+    return jnp.zeros(bins, x.dtype).at[at].add(jnp.where(inside, one, 0))
+
+
+def _finite(
+    input: Array, bins: int = 100, min: float = 0, max: float = 0
+) -> list[Check]:
+    if min != max or not input.size or not jnp.issubdtype(input.dtype, jnp.floating):
+        return []
+    name = "torch.histc: range"
+    return [
+        Check(
+            jnp.isnan(input).any(),
+            RuntimeError,
+            f"{name} of [-nan, -nan] is not finite",
+        ),
+        Check(jnp.isinf(input).any(), RuntimeError, f"{name} is not finite"),
+    ]
+
+
+@op(differentiable=False, saves=(), checks=_finite)
+def histc(input: Array, bins: int = 100, min: float = 0, max: float = 0) -> Array:
+    """How many elements fall into each of `bins` equal parts of a range."""
+    _check_bins(bins)
+    if is_complex(input):
+        raise not_implemented("aminmax_cpu" if min == max else "histogram_cpu", input)
+    if not jnp.issubdtype(input.dtype, jnp.floating):
+        raise not_implemented("histogram_cpu", input)
+    if not (math.isfinite(min) and math.isfinite(max)):
+        raise RuntimeError(f"torch.histc: range of [{min:g}, {max:g}] is not finite")
+    if min > max:
+        raise RuntimeError("torch.histc: max must be larger than min")
+    x = input.reshape(-1)
+    if min == max:
+        low, high = _ends(x)
+        if x.size:
+            low, high = _opened(jnp.min(x), jnp.max(x), 1)
+    else:
+        low, high = jnp.asarray(min, x.dtype), jnp.asarray(max, x.dtype)
+    w, low, high = wide(x), wide(low), wide(high)
+    at = ((w - low) * bins / (high - low)).astype(jnp.int64)
+    return _counted(x, at, (w >= low) & (w <= high), bins, None)
+
+
+def _histogram(
+    input: Array, edges: Array, at: Array, weight: Array | None, density: bool
+) -> tuple[Array, Array]:
+    x = input.reshape(-1)
+    if weight is not None:
+        if weight.shape != input.shape:
+            raise RuntimeError(
+                "torch.histogramdd: if weight tensor is provided it should have the "
+                "same shape as the input tensor excluding its innermost dimension, but "
+                f"got input with shape {[x.size, 1]} and weight with shape "
+                f"{[weight.size]}"
+            )
+        if weight.dtype != input.dtype:
+            raise RuntimeError(
+                "torch.histogramdd: if weight tensor is provided, input tensor and "
+                f"weight tensor should have the same dtype, but got input({_c(input)}), "
+                f"and weight({_c(weight)})"
+            )
+        weight = weight.reshape(-1)
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    out = _counted(x, at, inside, edges.shape[0] - 1, weight)
+    if density:
+        out = out / (jnp.sum(out) * jnp.diff(edges))
+    return out, edges
+
+
+def _c(x: Array) -> str:
+    """The dtype's name in C, as PyTorch writes it here."""
+    return {"float32": "float", "float64": "double"}.get(str(x.dtype), str(x.dtype))
+
+
+def _before(edges: Array, x: Array, right: bool) -> Array:
+    """The bin whose left edge is the last not above `x`."""
+    return jnp.searchsorted(edges, x, side="right" if right else "left") - 1
+
+
+def _check_histogram(input: Array) -> None:
+    if input.dtype not in (jnp.float32, jnp.float64):
+        raise not_implemented("histogramdd", input)
+
+
+@op(
+    name="histogram.edges",
+    public="histogram",
+    overload=True,
+    differentiable=False,
+    saves=(),
+    named_result=("hist", "bin_edges"),
+    out=True,
+)
+def histogram_edges(
+    input: Array, bins: Array, *, weight: Array | None = None, density: bool = False
+) -> tuple[Array, Array]:
+    """How many elements (or what weight) fall between given edges."""
+    if bins.ndim != 1:
+        raise RuntimeError(
+            "torch.histogramdd: bins tensor should have one dimension, but got "
+            f"{bins.ndim} dimensions in the bins tensor for dimension 0"
+        )
+    if not bins.size:
+        raise RuntimeError(
+            "torch.histogramdd: bins tensor should have at least 1 element, but got "
+            "0 elements in the bins tensor for dimension 0"
+        )
+    if bins.dtype != input.dtype:
+        raise RuntimeError(
+            "torch.histogramdd: input tensor and bins tensors should have the same "
+            f"dtype, but got input with dtype {_c(input)} and bins for dimension 0 with "
+            f"dtype {_c(bins)}"
+        )
+    _check_histogram(input)
+    at = _before(bins, input.reshape(-1), True)
+    return _histogram(input, bins, at, weight, density)
+
+
+@op(
+    name="histogram.bins",
+    public="histogram",
+    overload=True,
+    differentiable=False,
+    saves=(),
+    named_result=("hist", "bin_edges"),
+    out=True,
+)
+def histogram_bins(
+    input: Array,
+    bins: int = 100,
+    *,
+    range: Any = None,
+    weight: Array | None = None,
+    density: bool = False,
+) -> tuple[Array, Array]:
+    """How many elements (or what weight) fall into equal parts of a range."""
+    _check_histogram(input)
+    _check_bins(bins)
+    x = input.reshape(-1)
+    if range is None:
+        low, high = _ends(x)
+    else:
+        if range[0] > range[1]:
+            raise RuntimeError(
+                "torch.histogramdd: min should not exceed max, but got min "
+                f"{range[0]:g} max {range[1]:g} for dimension 0"
+            )
+        low, high = _opened(
+            jnp.asarray(range[0], x.dtype), jnp.asarray(range[1], x.dtype), 0.5
+        )
+    edges = _linspace(low, high, bins + 1)
+    return _histogram(input, edges, _before(edges, x, True), weight, density)
+
+
+def _linspace(low: Array, high: Array, number: int) -> Array:
+    step = (high - low) / (number - 1)
+    at = jnp.arange(number)
+    # From the nearer end, so that both ends are exact.
+    near = low + step * at.astype(low.dtype)
+    far = high - step * (number - 1 - at).astype(low.dtype)
+    return jnp.where(at < number // 2, near, far)
+
+
+# -- covariances -------------------------------------------------------------------------
+
+
+def _check_cov(
+    input: Any, correction: int = 1, fweights: Any = None, aweights: Any = None
+) -> None:
+    _check_matrix("cov", input)
+    if input.dtype.name == "bool":
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    shape = input.shape
+    number = shape[1] if len(shape) == 2 else math.prod(shape)
+    for name, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is None:
+            continue
+        if len(weights.shape) > 1:
+            raise RuntimeError(
+                f"cov(): expected {name} to have one or fewer dimensions but got {name} "
+                f"with {len(weights.shape)} dimensions"
+            )
+        floating = weights.dtype.is_floating_point
+        exact = not floating and not weights.dtype.is_complex
+        kind = "integral" if name == "fweights" else "floating point"
+        if not (exact if name == "fweights" else floating):
+            raise RuntimeError(
+                f"cov(): expected {name} to have {kind} dtype but got {name} with "
+                f"{weights.dtype.scalar_name} dtype"
+            )
+        if math.prod(weights.shape) != number:
+            raise RuntimeError(
+                f"cov(): expected {name} to have the same numel as there are "
+                f"observations in the input but got {math.prod(weights.shape)} != "
+                f"{number}"
+            )
+    if fweights is None and aweights is None and number - correction <= 0:
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less "
+            "than the number of observations.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _check_matrix(name: str, input: Any) -> None:
+    if len(input.shape) > 2:
+        raise RuntimeError(
+            f"{name}(): expected input to have two or fewer dimensions but got an "
+            f"input with {len(input.shape)} dimensions"
+        )
+
+
+def _cov_checks(
+    input: Array,
+    correction: int = 1,
+    fweights: Array | None = None,
+    aweights: Array | None = None,
+) -> list[Check]:
+    found = []
+    total: Any = None
+    for name, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is not None and weights.size:
+            text = f"cov(): {name} cannot be negative"
+            found.append(Check((weights < 0).any(), RuntimeError, text))
+            total = weights if total is None else total * weights
+    if total is not None:
+        text = "cov(): weights sum to zero, can't be normalized"
+        found.append(Check(total.sum() == 0, RuntimeError, text))
+    return found
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    layout=dense,
+    grad_fn="SqueezeBackward0",
+    out=False,
+    typecheck=_check_cov,
+    checks=_cov_checks,
+)
+def cov(
+    input: Array,
+    *,
+    correction: int = 1,
+    fweights: Array | None = None,
+    aweights: Array | None = None,
+) -> Array:
+    """The covariances of variables (rows), from observations (columns)."""
+    return _cov(input, correction, fweights, aweights)
+
+
+def _cov(
+    input: Array, correction: int, fweights: Array | None, aweights: Array | None
+) -> Array:
+    x = input if input.ndim == 2 else input.reshape(1, -1)
+    weights = [w.reshape(-1) for w in (fweights, aweights) if w is not None]
+    w = math.prod(weights[1:], start=weights[0]) if weights else None
+    total: Any = float(x.shape[1]) if w is None else jnp.sum(w)
+    if w is not None and aweights is not None and correction != 0:
+        free = total - correction * jnp.sum(w * aweights.reshape(-1)) / total
+    else:
+        free = total - correction
+    weighed = x if w is None else x * w
+    d = x - (jnp.sum(weighed, axis=1) / total)[:, None]
+    c = d @ jnp.conj((d if w is None else d * w).T)
+    free = jnp.asarray(free).astype(x.real.dtype)
+    return jnp.squeeze(c / jnp.where(free <= 0, 0, free))
+
+
+def _check_corrcoef(input: Any) -> None:
+    _check_matrix("corrcoef", input)
+    _check_cov(input)
+
+
+def _corrcoef_node(input: Any) -> str:
+    one = len(input.shape) < 2 or input.shape[0] == 1
+    return "DivBackward0" if one else "ClampBackward1"
+
+
+@op(
+    promote=INT_TO_FLOAT,
+    layout=dense,
+    grad_fn=_corrcoef_node,
+    out=False,
+    typecheck=_check_corrcoef,
+)
+def corrcoef(input: Array) -> Array:
+    """The correlation coefficients of variables (rows), from observations."""
+    c = _cov(input, 1, None, None)
+    if not c.ndim:
+        return c / c
+    spread = jnp.sqrt(jnp.diagonal(c).real)
+    c = c / spread[:, None] / spread[None, :]
+    if is_complex(c):
+        return _clamped(c.real) + 1j * _clamped(c.imag)
+    return _clamped(c)
+
+
+def _clamped(x: Array) -> Array:
+    # Unlike `clip`, passes gradients on at the ends, where the diagonal is.
+    return jnp.where(x < -1, -1, jnp.where(x > 1, 1, x))
