@@ -81,6 +81,7 @@ class Meta:
         "_numel",
         "device",
         "dtype",
+        "inference",
         "leaf",
         "offset",
         "requires_grad",
@@ -95,6 +96,8 @@ class Meta:
     offset: int
     requires_grad: bool
     leaf: bool
+    # Made in inference mode: never part of recorded history.
+    inference: bool
 
     @property
     def numel(self) -> int:
@@ -117,6 +120,7 @@ class Meta:
             "offset": self.offset,
             "requires_grad": self.requires_grad,
             "leaf": self.leaf,
+            "inference": self.inference,
         }
         fields.update(changes)
         return meta_of(**fields)  # type: ignore[arg-type]
@@ -137,12 +141,13 @@ def meta_of(
     offset: int = 0,
     requires_grad: bool = False,
     leaf: bool = True,
+    inference: bool = False,
 ) -> Meta:
     """The one `Meta` with these fields."""
     shape = tuple(shape)
     if strides is None:
         strides = contiguous_strides(shape)
-    key = (shape, dtype, device, strides, offset, requires_grad, leaf)
+    key = (shape, dtype, device, strides, offset, requires_grad, leaf, inference)
     meta = _INTERNED.get(key)
     if meta is None:
         if len(_INTERNED) >= _INTERNED_BOUND:
@@ -155,6 +160,7 @@ def meta_of(
         meta.offset = offset
         meta.requires_grad = requires_grad
         meta.leaf = leaf
+        meta.inference = inference
         _INTERNED[key] = meta
     return meta
 

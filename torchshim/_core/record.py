@@ -9,6 +9,7 @@ recording into a program and its results into arrays.
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 import threading
 import weakref
@@ -60,21 +61,62 @@ tensor_class: list[type[TensorBase]] = [TensorBase]
 plain_classes: set[type] = set()
 
 
+_INFERENCE_SAVED = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created "
+    "in inference mode in computation tracked by autograd. To work around this, you can "
+    "make a clone to get a normal tensor and use it in autograd, or use "
+    "`torch.no_grad()` instead of `torch.inference_mode()`."
+)
+_INFERENCE_WRITTEN = (
+    "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
+    "make a clone to get a normal tensor before doing inplace update.See "
+    "https://github.com/pytorch/rfcs/pull/17 for more details."
+)
+_CLARIFY = (
+    " Given that this use case is ambiguous and error-prone, it is forbidden. You can "
+    "clarify your code by moving both the view and the inplace either both inside the "
+    "{0} block (if you don't want the inplace to be tracked) or both outside (if you "
+    "want the inplace to be tracked)."
+)
 _VIEW_NOTES = {
-    "no_grad": (
-        "A view was created in no_grad mode and is being modified inplace with grad "
-        "mode enabled. Given that this use case is ambiguous and error-prone, it is "
-        "forbidden. You can clarify your code by moving both the view and the inplace "
-        "either both inside the no_grad block (if you don't want the inplace to be "
-        "tracked) or both outside (if you want the inplace to be tracked)."
-    ),
+    "no_grad": _CLARIFY.format("no_grad"),
+    "inference": _CLARIFY.format("inference_mode"),
     "multi": (
-        "Output 0 of a function that returns multiple views is being modified inplace. "
-        "This view is the output of a function that returns multiple views. Such "
+        " This view is the output of a function that returns multiple views. Such "
         "functions do not allow the output views to be modified inplace. You should "
         "replace the inplace operation by an out-of-place one."
     ),
+    "custom": (
+        " This view was created inside a custom Function (or because an input was "
+        "returned as-is) and the autograd logic to handle view+inplace would override "
+        "the custom backward associated with the custom Function, leading to incorrect "
+        "gradients. This behavior is forbidden. You can fix this by cloning the output "
+        "of the custom Function."
+    ),
 }
+
+
+def view_error(tensor: Any) -> str:
+    """Why PyTorch forbids writing to a view."""
+    node = tensor.grad_fn
+    note = tensor._view_note
+    if node is not None:
+        name = re.sub(r"Backward\d*$", "", node.name())
+        start = (
+            f"Output {tensor.output_nr} of {name} is a view and is being modified "
+            "inplace."
+        )
+    elif note == "inference":
+        start = (
+            "A view was created in inference mode and is being modified inplace in "
+            "normal mode."
+        )
+    else:
+        start = (
+            "A view was created in no_grad mode and is being modified inplace with grad "
+            "mode enabled."
+        )
+    return start + _VIEW_NOTES[note]
 
 
 class Caller:
@@ -477,6 +519,8 @@ class Recorder:
                 for i, m in enumerate(metas)
                 if m.requires_grad and call.differentiable(i)
             )
+        if wrt and any(m.inference for m in metas):
+            self._refuse_inference(call, metas, wrt)
         if op is not None and op.view is not None:
             return self._view_metas(call, metas, avals, wrt, device)
         if call.write:
@@ -491,16 +535,33 @@ class Recorder:
             grad = bool(wrt) and (dtype.is_floating_point or dtype.is_complex)
             strides = None
             offset = 0
+            made_here = self.inference
             if call.write:
                 strides, offset = metas[0].strides, metas[0].offset
+                made_here = metas[0].inference
+            elif isinstance(call, PythonCall):
+                raw = metas[call.n_inputs + len(results)]
+                strides, offset = raw.strides, raw.offset
             elif op is not None and op.layout is not None:
                 strides = self._layout(op, shape, metas)
             results.append(
-                meta_of(shape, dtype, device, strides, offset, grad, not grad)
+                meta_of(
+                    shape, dtype, device, strides, offset, grad, not grad, made_here
+                )
             )
         if not any(m.requires_grad for m in results):
             wrt = ()
         return tuple(results), wrt, False
+
+    @staticmethod
+    def _refuse_inference(call: Any, metas: Sequence[Meta], wrt: Sequence[int]) -> None:
+        """Raises if the backward would need a tensor made in inference mode."""
+        if not isinstance(call, Call):
+            return
+        saved = call.saved(wrt)
+        for owner, meta in zip(call.owners, metas, strict=True):
+            if meta.inference and owner in saved:
+                raise RuntimeError(_INFERENCE_SAVED)
 
     @staticmethod
     def _layout(op: Op, shape: Any, metas: Sequence[Meta]) -> Any:
@@ -525,7 +586,8 @@ class Recorder:
         )
         if geometry is None:
             results = tuple(
-                meta_of(s, d, device, None, 0, bool(wrt), not wrt) for s, d in avals
+                meta_of(s, d, device, None, 0, bool(wrt), not wrt, self.inference)
+                for s, d in avals
             )
             return results, wrt, False
         if isinstance(geometry, tuple):
@@ -537,7 +599,16 @@ class Recorder:
             assert tuple(shape) == tuple(inferred), (call, shape, inferred)
             grad = bool(wrt) and (dtype.is_floating_point or dtype.is_complex)
             results.append(
-                meta_of(shape, dtype, device, tuple(strides), offset, grad, not grad)
+                meta_of(
+                    shape,
+                    dtype,
+                    device,
+                    tuple(strides),
+                    offset,
+                    grad,
+                    not grad,
+                    base.inference,
+                )
             )
         return tuple(results), wrt, True
 
@@ -884,7 +955,9 @@ class Recorder:
             return
         view._base = base if base._base is None else base._base
         view._path = (*base._path, (op, args, k))
-        if not self.grad:
+        if self.inference and not base._meta.inference:
+            view._view_note = "inference"
+        elif not self.grad:
             view._view_note = "no_grad"
         elif op.results != "tensor":
             view._view_note = "multi"
@@ -892,22 +965,29 @@ class Recorder:
     def check_writable(self, tensor: TensorBase) -> None:
         """Raises where PyTorch forbids an in-place operator on this tensor."""
         meta = tensor._meta
-        if self.grad and meta.requires_grad and meta.leaf:
-            raise RuntimeError(
-                "a leaf Variable that requires grad is being used in an in-place "
-                "operation."
-            )
+        if meta.inference and not self.inference:
+            raise RuntimeError(_INFERENCE_WRITTEN)
         base = tensor._base
-        if base is not None and self.grad:
-            if base._meta.requires_grad and base._meta.leaf:
+        if self.grad:
+            note = tensor._view_note
+            if note is not None and (
+                meta.requires_grad or (base is not None and base._meta.requires_grad)
+            ):
+                raise RuntimeError(view_error(tensor))
+            if meta.requires_grad and meta.leaf:
+                raise RuntimeError(
+                    "a leaf Variable that requires grad is being used in an in-place "
+                    "operation."
+                )
+            if (
+                base is not None
+                and base._meta.requires_grad
+                and base._meta.leaf
+            ):
                 raise RuntimeError(
                     "a view of a leaf Variable that requires grad is being used in an "
                     "in-place operation."
                 )
-            if tensor._view_note is not None and (
-                meta.requires_grad or base._meta.requires_grad
-            ):
-                raise RuntimeError(_VIEW_NOTES[tensor._view_note])
         if any(s > 1 and st == 0 for s, st in zip(meta.shape, meta.strides)):
             raise RuntimeError(
                 "unsupported operation: more than one element of the written-to tensor "
@@ -922,6 +1002,8 @@ class Recorder:
         has history; an untracked write leaves the history as it was.
         """
         meta = tensor._meta
+        if tensor._view_note is not None and self.grad and new._meta.requires_grad:
+            raise RuntimeError(view_error(tensor))
         untracked = not self.grad and meta.requires_grad
         if tensor._storage is None:
             slot = self.slot_of(new)
