@@ -1,0 +1,144 @@
+"""Anomaly detection: which forward line made the backward fail or give NaN.
+
+https://docs.pytorch.org/docs/2.13/autograd.html#anomaly-detection
+"""
+
+from __future__ import annotations
+
+import linecache
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core import engine
+from torchshim._core.record import local
+from torchshim._derived import fns
+
+__all__ = ["detect_anomaly", "set_detect_anomaly"]
+
+
+class _State:
+    enabled = False
+    check_nan = True
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly detection is on.
+
+    https://docs.pytorch.org/docs/2.13/autograd.html#anomaly-detection
+
+    >>> is_anomaly_enabled()
+    False
+    """
+    return _State.enabled
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly detection looks for NaN.
+
+    https://docs.pytorch.org/docs/2.13/autograd.html#anomaly-detection
+
+    >>> is_anomaly_check_nan_enabled()
+    True
+    """
+    return _State.check_nan
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switches anomaly detection on or off.
+
+    https://docs.pytorch.org/docs/2.13/autograd.html#anomaly-detection
+
+    >>> set_anomaly_enabled(False)
+    """
+    _State.enabled, _State.check_nan = enabled, check_nan
+    engine.watcher[:] = [_watch] if enabled else []
+
+
+def _watch(
+    backward: Any, recording: Any, event: Any, grads: Sequence[Any], wrt: Any
+) -> Sequence[Any]:
+    """Runs one event's backward; warns of the forward line where it fails."""
+    name = engine.grad_name(event) or "Backward"
+    try:
+        outs = backward(recording, event, grads, wrt)
+        if _State.check_nan:
+            _check(name, event, wrt, outs)
+    except Exception:
+        _tell(name, event)
+        raise
+    return outs
+
+
+def _check(name: str, event: Any, wrt: Sequence[int], outs: Sequence[Any]) -> None:
+    for i, out in zip(wrt, outs, strict=True):
+        if out is None:
+            continue
+        with local.rec.lock:
+            value = fns.ne(out, out).any() if hasattr(fns, "ne") else None
+        if value is not None and value.item():
+            raise RuntimeError(f"Function '{name}' returned nan values in its {i}th output.")
+
+
+def _tell(name: str, event: Any) -> None:
+    file, number = event.line or ("<unknown>", 0)
+    source = linecache.getline(file, number).strip()
+    shown = f'  File "{file}", line {number}, in <module>\n    {source}\n'
+    warnings.warn(
+        f"Error detected in {name}. Traceback of forward call that caused the error:\n"
+        f"{shown}",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+class detect_anomaly:
+    """Within it a backward names the forward line behind an error or a NaN.
+
+    https://docs.pytorch.org/docs/2.13/autograd.html#torch.autograd.detect_anomaly
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     with detect_anomaly():
+    ...         is_anomaly_enabled()
+    True
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self.prev = _State.enabled
+        self.check_nan = check_nan
+        self.prev_check_nan = _State.check_nan
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime "
+            "and should only be enabled for debugging.",
+            stacklevel=2,
+        )
+
+    def __enter__(self) -> None:
+        set_anomaly_enabled(True, self.check_nan)
+
+    def __exit__(self, *args: object) -> None:
+        set_anomaly_enabled(self.prev, self.prev_check_nan)
+
+
+class set_detect_anomaly:
+    """Switches anomaly detection on or off: a function or a context manager.
+
+    https://docs.pytorch.org/docs/2.13/autograd.html#torch.autograd.set_detect_anomaly
+
+    >>> with set_detect_anomaly(True):
+    ...     is_anomaly_enabled()
+    True
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self.prev = _State.enabled
+        self.prev_check_nan = _State.check_nan
+        set_anomaly_enabled(mode, check_nan)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *args: object) -> None:
+        set_anomaly_enabled(self.prev, self.prev_check_nan)
