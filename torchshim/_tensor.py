@@ -369,15 +369,21 @@ def engine_output(tensor: TensorBase) -> int:
 def set_requires_grad(tensor: TensorBase, value: bool) -> None:
     """Changes a leaf's `requires_grad`; its value stays as it is."""
     meta = tensor._meta
+    rec = local.rec
+    if value and meta.inference and not rec.inference:
+        raise RuntimeError(
+            "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+            "allowed."
+        )
     if meta.requires_grad is value:
         return
-    rec = local.rec
     changed = meta.replace(requires_grad=value, leaf=True)
     if tensor._storage is not None:
         tensor._slot = -1
-    elif tensor._slot >= 0:
+    elif tensor._slot >= 0 or tensor._raw >= 0:
         # The same value in another role: what it was used for so far stays untracked.
         slot = rec.slot_of(tensor)
+        tensor._raw = -1
         tensor._slot = rec.identity(slot, changed)
         if value:
             rec.recording.entered[tensor._slot] = tensor
@@ -468,6 +474,7 @@ def from_array(
         get_default_device() if device is None else device,
         strides,
         requires_grad=requires_grad,
+        inference=local.rec.inference,
     )
     tensor._array = array
     return tensor
