@@ -52,12 +52,12 @@ def hot_source(
     star = False
     for p in op.params:
         text = p.name
-        if p.role == SHAPE and p is op.params[-1]:
+        if is_star(op, p):
             signature.append(f"*{p.name}")
             star = True
             continue
-        if not p.required:
-            text += "=None"  # the code is shared; `generate` gives the true defaults
+        # The code is shared between operators: `generate` gives the true defaults.
+        text += "=None"
         if p.keyword_only and not star:
             signature.append("*")
             star = True
@@ -67,6 +67,9 @@ def hot_source(
         if not star:
             signature.append("*")
         signature.append("out=None")
+    named = operator is None and takes_other_names(op)
+    if named:
+        signature.append("**named")
     if reflected:
         signature[0], signature[1] = signature[1], signature[0]
     parts: list[str] = []
@@ -99,8 +102,13 @@ def hot_source(
             parts.append(n)
     args = ", ".join(p.name for p in op.params)
     lines = [f"def {function}({', '.join(signature)}):"]
+    if named:
+        lines.append(
+            f"    if named: return _again(_op, named, ({args},), "
+            f"{'out' if has_out else 'None'})"
+        )
     for p in op.params:
-        if p.role == SHAPE and p is op.params[-1]:
+        if is_star(op, p):
             lines += [
                 f"    if len({p.name}) == 1 and {p.name}[0].__class__ is not int:",
                 f"        {p.name} = _sizes({p.name}[0])",
@@ -165,6 +173,7 @@ def hot_source(
         _local=record.local,
         _slow=slow,
         _slow_operator=slow_operator,
+        _again=again,
         _write=write,
         _several=several,
         _new=object.__new__,
@@ -178,6 +187,51 @@ def hot_source(
 
 # Called for arguments whose class overrides `__torch_function__`.
 dispatch: list[Callable[..., Any]] = []
+
+
+class Missing:
+    """Stands for a required argument that was left out."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+MISSING = Missing()
+
+
+def is_star(op: Op, param: Param) -> bool:
+    """Whether a parameter takes all remaining arguments: `x.view(2, 3)`."""
+    return param.role == SHAPE and param is op.params[-1]
+
+
+# Names that numpy's users write, and PyTorch takes.
+_OTHER_NAMES = {
+    "axis": "dim",
+    "keepdims": "keepdim",
+    "x": "input",
+    "x1": "input",
+    "a": "input",
+    "x2": "other",
+}
+
+
+def takes_other_names(op: Op) -> bool:
+    """Whether keywords may arrive that are not among the function's own."""
+    return any(p.name in ("dim", "keepdim") or is_star(op, p) for p in op.params)
+
+
+def again(op: Op, named: dict[str, Any], args: tuple[Any, ...], out: Any) -> Any:
+    """A call with keywords under other names, or for the variadic parameter."""
+    given = dict(zip((p.name for p in op.params), args, strict=True))
+    for name, value in named.items():
+        own = _OTHER_NAMES.get(name, name)
+        if own not in given:
+            raise TypeError(
+                f"{op.public}() got an unexpected keyword argument '{name}'"
+            )
+        param = next(p for p in op.params if p.name == own)
+        given[own] = sizes(value) if is_star(op, param) else value
+    return slow(record.local.rec, op, tuple(given.values()), out)
 
 
 def sizes(value: Any) -> tuple[Any, ...]:
@@ -299,7 +353,8 @@ def structseq(name: str, fields: Sequence[str]) -> type:
         cls, items[0] if len(items) == 1 and len(fields) > 1 else items
     )
     members["__repr__"] = text
-    members["__module__"] = "torchshim.return_types"
+    members["__match_args__"] = tuple(fields)
+    members["__module__"] = "torch.return_types"
     members["__reduce__"] = lambda self: (type(self), (tuple(self),))
     members["n_fields"] = members["n_sequence_fields"] = len(fields)
     members["n_unnamed_fields"] = 0
@@ -334,6 +389,10 @@ _EXPECTED = {
 def normalise(op: Op, position: int, param: Param, value: Any) -> Any:
     """An argument as recordings hold it; raises PyTorch's error for a wrong type."""
     role = param.role
+    if value is MISSING:
+        raise TypeError(
+            f'{op.public}() missing 1 required positional arguments: "{param.name}"'
+        )
     if role in (ARRAY, OPT_ARRAY):
         if isinstance(value, TensorBase) or (value is None and role == OPT_ARRAY):
             return value
@@ -448,17 +507,24 @@ def generate(source: str, names: dict[str, Any], name: str) -> Callable[..., Any
         _CODE[source] = code
     made = FunctionType(code.replace(co_name=name, co_qualname=name), names, name)
     op: Op = names["_op"]
+    # A required argument that is left out reaches the slow path, which knows
+    # PyTorch's words for it.
     made.__defaults__ = tuple(
-        p.default for p in op.params if not p.required and not p.keyword_only
+        MISSING if p.required else p.default
+        for p in op.params
+        if not p.keyword_only and not is_star(op, p)
     )
     made.__kwdefaults__ = {
-        p.name: p.default for p in op.params if p.keyword_only and not p.required
+        p.name: MISSING if p.required else p.default
+        for p in op.params
+        if p.keyword_only
     }
     if "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         made.__kwdefaults__["out"] = None
     made.__doc__ = op.doc
     made.__module__ = "torchshim"
     made.__op__ = op  # type: ignore[attr-defined]
+    made.__wrapped__ = op.fn  # type: ignore[attr-defined]  # for `inspect.signature`
     return made
 
 
@@ -492,12 +558,14 @@ def in_place(op: Op) -> Op:
 def overloaded(name: str, functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     """One public name for several operators, told apart by their arguments."""
     chosen: dict[Any, Callable[..., Any]] = {}
-    signatures = [inspect.signature(f) for f in functions]
+    signatures: list[inspect.Signature] = []
 
     def call(*args: Any, **kwargs: Any) -> Any:
         key = (*map(type, args), None, *((k, type(v)) for k, v in kwargs.items()))
         found = chosen.get(key)
         if found is None:
+            if not signatures:
+                signatures.extend(signature_of(f.__op__) for f in functions)  # type: ignore[attr-defined]
             found = choose(name, functions, signatures, args, kwargs)
             if len(chosen) < 1000:
                 chosen[key] = found
@@ -510,6 +578,26 @@ def overloaded(name: str, functions: Sequence[Callable[..., Any]]) -> Callable[.
     return call
 
 
+def signature_of(op: Op) -> inspect.Signature:
+    """The signature that users see."""
+    kinds = inspect.Parameter
+    params = [
+        kinds(
+            p.name,
+            kinds.VAR_POSITIONAL
+            if is_star(op, p)
+            else kinds.KEYWORD_ONLY
+            if p.keyword_only
+            else kinds.POSITIONAL_OR_KEYWORD,
+            default=kinds.empty if is_star(op, p) else p.default,
+        )
+        for p in op.params
+    ]
+    if op.out:
+        params.append(kinds("out", kinds.KEYWORD_ONLY, default=None))
+    return inspect.Signature(params)
+
+
 def choose(
     name: str,
     functions: Sequence[Callable[..., Any]],
@@ -518,9 +606,10 @@ def choose(
     kwargs: Any,
 ) -> Callable[..., Any]:
     """The first overload that takes these arguments."""
+    names = {_OTHER_NAMES.get(k, k): v for k, v in kwargs.items()}
     for function, signature in zip(functions, signatures, strict=True):
         try:
-            bound = signature.bind(*args, **kwargs)
+            bound = signature.bind(*args, **names)
         except TypeError:
             continue
         op = function.__op__  # type: ignore[attr-defined]

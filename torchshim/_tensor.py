@@ -13,7 +13,7 @@ from torchshim._core.dtypes import type_name
 from torchshim._core.layout import contiguous_format, has_format, strided
 from torchshim._core.meta import Size, meta_of
 from torchshim._core.record import local
-from torchshim._core.storage import Storage, TensorBase
+from torchshim._core.storage import Storage, TensorBase, placement
 from torchshim._printing import format_scalar, format_tensor
 
 _new = object.__new__
@@ -137,7 +137,7 @@ class Tensor(TensorBase):
 
     def storage_offset(self) -> int:
         """Where the first element lies in the storage, in elements."""
-        return self._meta.offset
+        return placement(self)[2]
 
     def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
         """Whether the elements lie in memory in the order of this format."""
@@ -150,7 +150,7 @@ class Tensor(TensorBase):
         if not meta.shape.numel():
             return 0
         storage = local.rec.storage_of(self)
-        offset = meta.offset - storage.meta.offset
+        offset = placement(self)[2] - storage.meta.offset
         return address_of(storage) + offset * meta.dtype.itemsize
 
     def is_set_to(self, tensor: Tensor) -> bool:
@@ -161,7 +161,7 @@ class Tensor(TensorBase):
             and self._storage is tensor._storage
             and mine.shape == other.shape
             and mine.strides == other.strides
-            and mine.offset == other.offset
+            and placement(self)[2] == placement(tensor)[2]
         ) or self is tensor
 
     itemsize = property(element_size)
@@ -434,7 +434,8 @@ def host_value(tensor: TensorBase) -> np.ndarray:
     storage = tensor._storage
     if storage is not None and storage.shared is not None:
         rec.raise_failed_checks()
-        window = storage.shared.window(tensor._meta, storage.meta)
+        meta = tensor._meta.replace(offset=placement(tensor)[2])
+        window = storage.shared.window(meta, storage.meta)
         window.flags.writeable = False
         return window
     if storage is None:
@@ -448,9 +449,12 @@ def host_value(tensor: TensorBase) -> np.ndarray:
     # Memory order of the base: its dimensions by falling stride.
     order = sorted(range(base.ndim), key=lambda d: -root.strides[d])
     flat = np.ascontiguousarray(base.transpose(order)).reshape(-1)
+    begin = root.offset * flat.itemsize
+    # A view may have another dtype than its base; its geometry counts in its own.
+    flat = flat.view(meta.dtype.np)
     size = flat.itemsize
     return np.lib.stride_tricks.as_strided(
-        flat[meta.offset - root.offset :],
+        flat[placement(tensor)[2] - begin // size :],
         meta.shape,
         tuple(s * size for s in meta.strides),
         writeable=False,

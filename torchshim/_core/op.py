@@ -91,6 +91,8 @@ class View:
     write: Callable[..., Any]
     # The result has the base's memory but none of its history.
     detached: bool = False
+    # The result has another dtype than the base, and `write` expects that.
+    retyped: bool = False
 
 
 class Op:
@@ -99,6 +101,7 @@ class Op:
     __slots__ = (
         "aliases",
         "checks",
+        "curved",
         "differentiable",
         "doc",
         "fn",
@@ -169,6 +172,7 @@ def op(
     overload: bool = False,
     operands: Sequence[str] | None = None,
     mutates: Sequence[str] = (),
+    curved: bool = True,
     typecheck: Callable[..., Any] | None = None,
 ) -> Any:
     """Declares an operator; the decorated function is returned unchanged.
@@ -186,6 +190,8 @@ def op(
       a function of the operands' (shape, strides) gives strides.
     - `operands`: the parameters that take part in promotion (default: all tensors and
       operands); the others keep their dtype.
+    - `curved`: False for operators that are piecewise linear: their gradient does not
+      depend on the operands, so that second derivatives do not flow to them.
     - `mutates`: the parameters whose tensors the results replace, see
       `Recorder.mutate`.
     - `checks(*args)`: data-dependent checks, see `_core.checks`.
@@ -241,6 +247,7 @@ def op(
             overload=overload,
             operands=None if operands is None else tuple(operands),
             mutates=tuple(mutates),
+            curved=curved,
             typecheck=typecheck,
             results=results,
             writes=False,
@@ -680,47 +687,61 @@ class VjpCall:
         return tuple(range(self.n_arrays))
 
     def differentiable(self, i: int) -> bool:
-        return i >= len(self.kept) or self.inner.differentiable(self.kept[i])
+        if i >= len(self.kept):
+            return True
+        op = self.inner.op
+        curved = op is None or op.curved
+        return curved and self.inner.differentiable(self.kept[i])
 
 
-class WriteCall:
-    """The base of a view with the viewed piece replaced: operands (base, new, …)."""
+_WRITERS: dict[Op, Op] = {}
 
-    __slots__ = ("_inferred", "grad_name", "inner", "n_arrays", "part", "template")
 
-    op: Any = None
-    write = False
+def write_op(view: Op) -> Op:
+    """The operator that puts a new piece back into the base of a view.
 
-    def __init__(self, inner: Call, part: int | None) -> None:
-        self.inner = inner
-        self.part = part
-        self.n_arrays = inner.n_arrays + 1
-        self.template = inner.template
-        self.grad_name: str | None = "CopySlices"
-        self._inferred: dict[Any, Any] = {}
+    Operands (base, new, …the view's arguments, part): what CopySlices does in PyTorch.
+    """
+    found = _WRITERS.get(view)
+    if found is None:
+        found = _WRITERS[view] = _make_write_op(view)
+    return found
 
-    def __repr__(self) -> str:
-        return f"write[{self.inner!r}]"
 
-    def apply(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Outputs:
-        base, new, *rest = arrays
-        args = self.inner.arguments([base, *rest], scalars)[1:]
-        extra = {} if self.part is None else {"part": self.part}
-        if new.dtype != base.dtype:
+def _make_write_op(view: Op) -> Op:
+    assert view.view is not None
+    write, several = view.view.write, view.results != "tensor"
+
+    def written(base: Any, new: Any, *args: Any) -> Any:
+        *rest, part = args
+        if new.dtype != base.dtype and not view.view.retyped:
             new = new.astype(base.dtype)
-        return (self.inner.op.view.write(base, new, *args, **extra),)
+        return write(base, new, *rest, **({"part": part} if several else {}))
 
-    infer = Call.infer
-    linearize = Call.linearize
-
-    def saved(self, wrt: Sequence[int]) -> tuple[str, ...]:
-        return ()
-
-    def needs(self, wrt: Sequence[int]) -> tuple[int, ...]:
-        return tuple(range(2, self.n_arrays))
-
-    def differentiable(self, i: int) -> bool:
-        return i < 2
+    empty = inspect.Parameter.empty
+    params = (
+        Param("base", ARRAY, ARRAY, empty, False),
+        Param("new", ARRAY, ARRAY, empty, False),
+        # Positional for the writer, however the view takes them.
+        *(Param(p.name, p.role, p.annotation, empty, False) for p in view.params[1:]),
+        Param("part", STATIC, "int", empty, False),
+    )
+    fields = {n: getattr(view, n) for n in Op.__slots__ if n != "fn"}
+    fields |= {
+        "name": f"write_{view.name}",
+        "params": params,
+        "promote": None,
+        "grad_fn": "CopySlices",
+        "saves": (),
+        "differentiable": ("base", "new"),
+        "view": None,
+        "layout": None,
+        "results": "tensor",
+        "checks": None,
+        "typecheck": None,
+        "curved": False,
+    }
+    return Op(written, **fields)
 
 
 class PythonCall:

@@ -38,8 +38,8 @@ from torchshim._core.op import (
     Op,
     PythonCall,
     VjpCall,
-    WriteCall,
     intern_call,
+    write_op,
 )
 from torchshim._core.program import CACHE
 from torchshim._core.promotion import check_result
@@ -1103,12 +1103,7 @@ class Recorder:
         for op, args, k in steps[:-1]:
             pieces.append(self.result(self.call(op, [pieces[-1], *args]), k))
         for (op, args, k), piece in zip(reversed(steps), reversed(pieces), strict=True):
-            part = None if op.results == "tensor" else k
-            inner = frozen_call(op, args)
-            call = intern_call(
-                ("write", inner, part), lambda i=inner, p=part: WriteCall(i, p)
-            )
-            new = self.result(self.event(call, [piece, new]))
+            new = self.result(self.call(write_op(op), [piece, new, *args, k]))
         return new
 
     def _store(

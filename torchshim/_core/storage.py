@@ -90,3 +90,23 @@ class Storage:
 
     def tensors(self) -> list[TensorBase]:
         return [t for r in self.aliases if (t := r()) is not None]
+
+
+Placement = tuple[tuple[int, ...], tuple[int, ...], int]
+
+
+def placement(tensor: TensorBase) -> Placement:
+    """Shape, strides and offset of a tensor in its memory.
+
+    The offset in a view's meta is not to be trusted where an index is a runtime
+    scalar: the path has the indices.
+    """
+    meta, storage = tensor._meta, tensor._storage
+    if storage is None:
+        return tuple(meta.shape), meta.strides, meta.offset
+    root = storage.meta
+    at: Placement = tuple(root.shape), root.strides, root.offset
+    for op, args, k in tensor._path:
+        found = op.view.geometry(*at, *args)
+        at = found[k] if isinstance(found, list) else found
+    return at
