@@ -1,16 +1,33 @@
 """PyTorch's API on JAX, with no torch installed: `import torchshim as torch`."""
 
-from torchshim import _functions, autograd
+from torchshim import _functions, _tensor_str, autograd, random, storage
 from torchshim._alias import install, uninstall
-from torchshim._core.device import device
+from torchshim._core.device import (
+    device,
+    get_default_device,
+    set_default_device,
+)
 from torchshim._core.dtypes import NAMES as _DTYPES
 from torchshim._core.dtypes import (
     dtype,
+    finfo,
     get_default_dtype,
-    set_default_dtype,
+    iinfo,
 )
+from torchshim._core.layout import NAMES as _LAYOUTS
+from torchshim._core.layout import layout, memory_format
 from torchshim._core.meta import Size
+from torchshim._core.promotion import can_cast, promote_types
+from torchshim._core.random import Generator, default_generator
 from torchshim._derived import namespace as _namespace
+from torchshim._explain import explain
+from torchshim._functions.construct import TENSOR_TYPES as _TENSOR_TYPES
+from torchshim._functions.defaults import (
+    set_default_dtype,
+    set_default_tensor_type,
+)
+from torchshim._functions.storage import TypedStorage, UntypedStorage
+from torchshim._printing import set_printoptions
 from torchshim._tensor import Tensor
 from torchshim._version import torch_version as __version__
 from torchshim.autograd.grad_mode import (
@@ -24,23 +41,42 @@ from torchshim.autograd.grad_mode import (
 
 assert _functions.__all__
 globals().update(_DTYPES)
+globals().update(_LAYOUTS)
+globals().update(_TENSOR_TYPES)
 globals().update(_namespace("torch"))
 
 __all__ = [
+    "Generator",
     "Size",
     "Tensor",
+    "TypedStorage",
+    "UntypedStorage",
     "__version__",
     "autograd",
+    "can_cast",
+    "default_generator",
     "device",
     "dtype",
     "enable_grad",
+    "explain",
+    "finfo",
+    "get_default_device",
     "get_default_dtype",
+    "iinfo",
     "inference_mode",
     "install",
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "layout",
+    "memory_format",
     "no_grad",
+    "promote_types",
+    "random",
+    "set_default_device",
     "set_default_dtype",
+    "set_default_tensor_type",
     "set_grad_enabled",
+    "set_printoptions",
+    "storage",
     "uninstall",
 ]

@@ -47,12 +47,10 @@ def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
     >>> same_bytes(np.float32([np.nan]), np.float32([np.nan]))
     True
     """
-    if _memcmp is not None and a.flags.c_contiguous and b.flags.c_contiguous:
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    if _memcmp is not None:
         return _memcmp(a.ctypes.data, b.ctypes.data, a.nbytes) == 0
-    bits = f"u{a.itemsize}" if a.itemsize <= 8 else None
-    if bits is None:
-        return a.tobytes() == b.tobytes()
-    return bool(np.array_equal(a.view(bits), b.view(bits)))
+    return a.tobytes() == b.tobytes()
 
 
 class Window:
@@ -83,10 +81,10 @@ class Shared:
 
     __slots__ = ("copy", "memory")
 
-    def __init__(self, memory: np.ndarray) -> None:
+    def __init__(self, memory: np.ndarray, copy: np.ndarray | None = None) -> None:
         self.memory = memory
         # What the memory held when it was last looked at.
-        self.copy: np.ndarray | None = None
+        self.copy = copy
 
     def window(self, meta: Meta, root: Meta) -> np.ndarray:
         """The elements of a tensor on this storage, writable, without a copy."""

@@ -8,21 +8,31 @@ Importing a file makes its functions public.
 from torchshim._functions import (
     autograd,
     construct,
+    convert,
     creation,
+    elementwise,
     indexing,
+    interop,
+    query,
     random,
     ranges,
     scatter,
     shape,
+    storage,
 )
 
 __all__ = [
     "autograd",
     "construct",
+    "convert",
     "creation",
+    "elementwise",
     "indexing",
+    "interop",
+    "query",
     "random",
     "ranges",
     "scatter",
     "shape",
+    "storage",
 ]

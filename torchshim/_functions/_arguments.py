@@ -1,0 +1,197 @@
+"""Arguments that many functions have in common: sizes, dtype, device and the like.
+
+The texts of errors are those of PyTorch's argument parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.device import (
+    as_device,
+    current_accelerator,
+    get_default_device,
+    resolve,
+)
+from torchshim._core.dtypes import as_dtype
+from torchshim._core.layout import layout as Layout
+from torchshim._core.layout import strided
+from torchshim._core.storage import TensorBase
+
+NO_INTEGER_GRADIENT = (
+    "Only Tensors of floating point and complex dtype can require gradients"
+)
+
+
+def kind_of(value: Any) -> str:
+    """The name of a value's type in PyTorch's texts."""
+    if isinstance(value, TensorBase):
+        name = type(value).__name__
+        return name if name == "Parameter" else "Tensor"
+    return dtypes.type_name(type(value))
+
+
+def wrong(function: str, name: str, position: int, expected: str, value: Any) -> str:
+    """The text of a TypeError; position 0: given by keyword."""
+    where = f" (position {position})" if position else ""
+    return (
+        f"{function}(): argument '{name}'{where} must be {expected}, not "
+        f"{kind_of(value)}"
+    )
+
+
+def missing(function: str, *names: str) -> TypeError:
+    """The error for required arguments that were not given."""
+    plural = "" if len(names) > 1 else "s"
+    listed = ", ".join(f'"{n}"' for n in names)
+    return TypeError(
+        f"{function}() missing {len(names)} required positional argument{plural}: "
+        f"{listed}"
+    )
+
+
+def as_index(value: Any) -> int | None:
+    """An integer argument, or None if it is none."""
+    if value.__class__ is int:
+        return value
+    if isinstance(value, TensorBase):
+        meta = value._meta
+        if meta.shape or meta.dtype.category > dtypes.INTEGER:
+            return None
+        return value.__index__()  # type: ignore[attr-defined]
+    if isinstance(value, (float, str)) or not hasattr(value, "__index__"):
+        return None
+    try:
+        return value.__index__()
+    except TypeError:
+        return None
+
+
+def size_of(
+    function: str, given: tuple[Any, ...], keyword: Any = None, name: str = "size"
+) -> tuple[int, ...]:
+    """A size given as one sequence, as several integers or by keyword."""
+    position = 1
+    if not given:
+        if keyword is None:
+            raise missing(function, name)
+        given, position = (keyword,), 0
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+        items: Sequence[Any] = given[0]
+    elif len(given) == 1 and as_index(given[0]) is None:
+        raise TypeError(wrong(function, name, position, "tuple of ints", given[0]))
+    else:
+        items = given
+    sizes: list[int] = []
+    for at, item in enumerate(items):
+        size = item if item.__class__ is int else as_index(item)
+        if size is None:
+            raise TypeError(
+                f"{function}(): argument '{name}' failed to unpack the object at pos "
+                f'{at + 1} with error "type must be tuple of ints,but got '
+                f'{kind_of(item)}"'
+            )
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def check_size(function: str, size: tuple[int, ...]) -> None:
+    """Raises for a negative length."""
+    for length in size:
+        if length < 0:
+            if function == "zeros":
+                raise RuntimeError("zeros: Dimension size must be non-negative.")
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {length}: "
+                f"{list(size)}"
+            )
+
+
+def dtype_of(function: str, dtype: Any) -> dtypes.dtype | None:
+    """The argument `dtype`; Python's types stand for dtypes."""
+    if dtype is None or dtype.__class__ is dtypes.dtype:
+        return dtype
+    found = as_dtype(dtype)
+    if found is None:
+        raise TypeError(wrong(function, "dtype", 0, "torch.dtype", dtype))
+    return found
+
+
+def device_of(function: str, device: Any) -> Any:
+    """The device that a tensor will be on."""
+    if device is None:
+        return get_default_device()
+    found = as_device(device)
+    if found is None:
+        raise TypeError(wrong(function, "device", 0, "torch.device", device))
+    return resolve(found)
+
+
+def check_options(
+    function: str, layout: Any, pin_memory: Any, requires_grad: Any
+) -> None:
+    """Refuses what is wrong or not supported among the rarer arguments."""
+    if layout is not None and layout is not strided:
+        if layout.__class__ is not Layout:
+            raise TypeError(wrong(function, "layout", 0, "torch.layout", layout))
+        raise NotImplementedError(f"{function}(): layout={layout} is not supported")
+    for name, value in (("pin_memory", pin_memory), ("requires_grad", requires_grad)):
+        if value is not None and not isinstance(value, (bool, np.bool_)):
+            raise TypeError(wrong(function, name, 0, "bool", value))
+    if pin_memory and current_accelerator() is None:
+        raise RuntimeError(
+            "pin_memory=True requires a CUDA or other accelerator backend; no pinned "
+            "memory allocator is available on this system."
+        )
+
+
+def check_gradient(dtype: dtypes.dtype, requires_grad: bool) -> None:
+    """Raises where a tensor of this dtype is asked to require grad."""
+    if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(NO_INTEGER_GRADIENT)
+
+
+def tensor_argument(function: str, name: str, position: int, value: Any) -> Any:
+    """An argument that must be a tensor."""
+    if not isinstance(value, TensorBase):
+        raise TypeError(wrong(function, name, position, "Tensor", value))
+    return value
+
+
+def is_number(value: Any) -> bool:
+    """Whether an argument counts as a number: 0-dim tensors do."""
+    if isinstance(value, TensorBase):
+        return not value._meta.shape
+    return isinstance(value, (bool, int, float, complex, np.number, np.bool_))
+
+
+def number_of(function: str, name: str, position: int, value: Any) -> Any:
+    """An argument that must be a number, as Python's own."""
+    if isinstance(value, (bool, int, float, complex)):
+        # Subclasses (np.float64) must not reach a recording's keys.
+        kind = value.__class__
+        if kind in (bool, int, float, complex):
+            return value
+        return value.item() if hasattr(value, "item") else value
+    if not is_number(value):
+        raise TypeError(wrong(function, name, position, "Number", value))
+    return value.item()
+
+
+def combination(
+    function: str, args: Sequence[Any], kwargs: dict[str, Any], signatures: str
+) -> TypeError:
+    """The error for arguments that fit none of several signatures (one a line)."""
+    got = [kind_of(a) for a in args]
+    got += [f"{k}={kind_of(v)}" for k, v in kwargs.items()]
+    listed = "".join(
+        f" * {line.strip()}\n" for line in signatures.strip().splitlines()
+    )
+    return TypeError(
+        f"{function}() received an invalid combination of arguments - got "
+        f"({', '.join(got)}), but expected one of:\n{listed}"
+    )

@@ -1,0 +1,538 @@
+"""Tensors from sizes and numbers: `zeros`, `full`, `arange`, `linspace`, `*_like`, …
+
+https://docs.pytorch.org/docs/2.13/torch.html#creation-ops. Where nothing is being
+recorded (a model is being built) a tensor is made at once, as an array; within a
+recording its making is recorded, so that the program makes it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.device import get_default_device, jax_device
+from torchshim._core.layout import (
+    contiguous_format,
+    format_strides,
+    memory_format,
+    preserve_format,
+    strided,
+)
+from torchshim._core.meta import elementwise_strides
+from torchshim._core.promotion import scalar_dtype
+from torchshim._core.record import local
+from torchshim._core.shared import frozen
+from torchshim._derived import fns, public
+from torchshim._functions._arguments import (
+    check_gradient,
+    check_options,
+    check_size,
+    device_of,
+    dtype_of,
+    missing,
+    number_of,
+    size_of,
+    tensor_argument,
+    wrong,
+)
+from torchshim._ops import creation as ops
+from torchshim._tensor import Tensor, from_array, set_requires_grad
+
+
+def place(array: np.ndarray, device: Any) -> Any:
+    """An array that nobody will write to, on a device."""
+    if device.type == "cpu":
+        return frozen(array)
+    with jax.enable_x64(True):
+        return jax.device_put(array, jax_device(device))
+
+
+def at_once(device: Any) -> bool:
+    """Whether a tensor is to be made now rather than by the running recording."""
+    rec = local.rec
+    return rec.state is rec.root or device is not get_default_device()
+
+
+def finish(tensor: Tensor, requires_grad: bool) -> Tensor:
+    """A recorded result made the leaf that was asked for."""
+    if requires_grad:
+        check_gradient(tensor.dtype, True)
+        set_requires_grad(tensor, True)
+    return tensor
+
+
+def filled(
+    function: str,
+    size: tuple[int, ...],
+    value: Any,
+    dtype: dtypes.dtype,
+    device: Any,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A new tensor filled with one number."""
+    check_size(function, size)
+    check_gradient(dtype, requires_grad)
+    kind = dtypes.array_dtype(dtype)
+    if value:
+        check_fits(value, dtype)
+    if at_once(device):
+        if value == 0 and value.__class__ is int:
+            array = np.zeros(size, kind)
+        else:
+            array = np.full(size, ops.constant(value, kind))
+        return from_array(place(array, device), requires_grad, device=device)
+    return finish(fns.full(size, value, dtype, device), requires_grad)
+
+
+def check_fits(value: Any, dtype: dtypes.dtype) -> None:
+    """Raises where PyTorch refuses to turn a number into an element."""
+    if value.__class__ is complex and not dtype.is_complex:
+        bad = bool(value.imag)
+        value = value.real
+    else:
+        bad = False
+    if dtype.category == dtypes.INTEGER and not bad:
+        if isinstance(value, float) and not math.isfinite(value):
+            bad = True
+        else:
+            limits = np.iinfo(dtype.np)
+            # PyTorch lets negative numbers of the same width wrap around.
+            low = limits.min if limits.min else -limits.max
+            bad = not low <= value <= limits.max
+    elif dtype.is_floating_point and not bad and dtype.itemsize < 8:
+        size = abs(value)
+        bad = math.isfinite(size) and size > float(dtypes.finfo(dtype).max)
+    if bad:
+        name = {"bool": "bool", "int64": "int64_t"}.get(dtype.name, dtype.cpp_name)
+        if dtype.category == dtypes.INTEGER:
+            name = f"{dtype.name}_t"
+        raise RuntimeError(
+            f"value cannot be converted to type {name} without overflow"
+        )
+
+
+def into(function: str, out: Any, result: Tensor) -> Tensor:
+    """`out=` of a creation function: resized without a warning, and filled."""
+    tensor_argument(function, "out", 0, out)
+    if out._meta.shape != result._meta.shape:
+        out.resize_(result._meta.shape)
+    with _no_grad():
+        out.copy_(result)
+    return out
+
+
+class _no_grad:
+    def __enter__(self) -> None:
+        rec = local.rec
+        self.before = rec.grad
+        rec.grad = False
+        rec.set_mode()
+
+    def __exit__(self, *error: object) -> None:
+        rec = local.rec
+        rec.grad = self.before
+        rec.set_mode()
+
+
+def out_dtype(function: str, out: Any, dtype: Any, default: Any) -> Any:
+    """The dtype of a result, given `out` and `dtype`."""
+    dtype = dtype_of(function, dtype)
+    if out is None:
+        return default if dtype is None else dtype
+    tensor_argument(function, "out", 0, out)
+    have = out._meta.dtype
+    if dtype is not None and dtype is not have:
+        raise RuntimeError(
+            f"dtype {dtype.scalar_name} does not match dtype of out parameter "
+            f"({have.scalar_name})"
+        )
+    return have
+
+
+def _of_size(
+    function: str,
+    value: int,
+    given: Any,
+    size: Any,
+    out: Any,
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    pin_memory: Any,
+    requires_grad: Any,
+) -> Tensor:
+    shape = size_of(function, given, size)
+    check_options(function, layout, pin_memory, requires_grad)
+    dtype = out_dtype(function, out, dtype, dtypes.get_default_dtype())
+    device = device_of(function, device)
+    result = filled(function, shape, value, dtype, device, bool(requires_grad))
+    return result if out is None else into(function, out, result)
+
+
+@public
+def zeros(
+    *args: Any,
+    size: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor of zeros of the given size.
+
+    >>> import torchshim as torch
+    >>> torch.zeros(2, 1)
+    tensor([[0.],
+            [0.]])
+    """
+    return _of_size(
+        "zeros", 0, args, size, out, dtype, layout, device, pin_memory, requires_grad
+    )
+
+
+@public
+def ones(
+    *args: Any,
+    size: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor of ones of the given size.
+
+    >>> import torchshim as torch
+    >>> torch.ones(2, dtype=torch.int64)
+    tensor([1, 1])
+    """
+    return _of_size(
+        "ones", 1, args, size, out, dtype, layout, device, pin_memory, requires_grad
+    )
+
+
+@public
+def empty(
+    *args: Any,
+    size: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: memory_format = contiguous_format,
+) -> Tensor:
+    """A tensor whose values nobody has chosen: here, zeros.
+
+    >>> import torchshim as torch
+    >>> torch.empty(2, 3).shape
+    torch.Size([2, 3])
+    """
+    if memory_format is not contiguous_format and memory_format is not None:
+        shape = size_of("empty", args, size)
+        dense = format_strides(shape, memory_format)
+        options = {"dtype": dtype, "layout": layout, "device": device}
+        return empty_strided(shape, dense, requires_grad=requires_grad, **options)
+    return _of_size(
+        "empty", 0, args, size, out, dtype, layout, device, pin_memory, requires_grad
+    )
+
+
+@public
+def full(
+    size: Any = None,
+    fill_value: Any = None,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor filled with one number, which decides the dtype where none is given.
+
+    >>> import torchshim as torch
+    >>> torch.full((2,), 7)
+    tensor([7, 7])
+    """
+    if size is None or fill_value is None:
+        raise missing(
+            "full",
+            *(n for n, v in (("size", size), ("fill_value", fill_value)) if v is None),
+        )
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(wrong("full", "size", 1, "tuple of ints", size))
+    shape = size_of("full", (size,))
+    value = number_of("full", "fill_value", 2, fill_value)
+    check_options("full", layout, pin_memory, requires_grad)
+    dtype = out_dtype("full", out, dtype, None) or _implied(value)
+    device = device_of("full", device)
+    result = filled("full", shape, value, dtype, device, bool(requires_grad))
+    return result if out is None else into("full", out, result)
+
+
+def _implied(value: Any) -> dtypes.dtype:
+    """The dtype of a tensor made from a number alone."""
+    return scalar_dtype(value)
+
+
+@public
+def empty_strided(
+    size: Any,
+    stride: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A tensor of zeros with these strides.
+
+    >>> import torchshim as torch
+    >>> torch.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    function = "empty_strided"
+    shape = size_of(function, (size,))
+    strides = size_of(function, (stride,), name="stride")
+    check_options(function, layout, pin_memory, requires_grad)
+    if len(shape) != len(strides):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(shape)}) must match dimensionality of "
+            f"strides ({len(strides)})"
+        )
+    check_size(function, shape)
+    if any(s < 0 for s in strides):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(shape)} and "
+            f"strides={list(strides)}"
+        )
+    dtype = dtype_of(function, dtype) or dtypes.get_default_dtype()
+    check_gradient(dtype, requires_grad)
+    device = device_of(function, device)
+    if 0 in shape:
+        extent = 0
+    else:
+        extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    if extent == math.prod(shape):
+        array = np.zeros(shape, dtypes.array_dtype(dtype))
+        made = place(array, device)
+        return from_array(made, bool(requires_grad), device=device, strides=strides)
+    # Gaps or overlaps: another way to look at a row of memory.
+    with _no_grad():
+        memory = filled(function, (extent,), 0, dtype, device)
+        made = fns.detach(memory.as_strided(shape, strides))
+    made._base = None
+    return finish(made, bool(requires_grad))
+
+
+# Like another tensor ------------------------------------------------------------------
+
+
+def _like(
+    function: str,
+    input: Any,
+    value: Any,
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    pin_memory: Any,
+    requires_grad: Any,
+    wanted: Any,
+) -> Tensor:
+    tensor_argument(function, "input", 1, input)
+    check_options(function, layout, pin_memory, requires_grad)
+    meta = input._meta
+    dtype = dtype_of(function, dtype) or meta.dtype
+    where = meta.device if device is None else device_of(function, device)
+    shape = tuple(meta.shape)
+    check_gradient(dtype, requires_grad)
+    if wanted is None:
+        wanted = preserve_format
+    if wanted is preserve_format and not meta.contiguous:
+        strides = elementwise_strides(shape, [(shape, meta.strides)])
+    else:
+        strides = format_strides(shape, wanted)
+    if at_once(where):
+        kind = dtypes.array_dtype(dtype)
+        check_fits(value, dtype)
+        array = np.full(shape, ops.constant(value, kind))
+        made = place(array, where)
+        return from_array(made, bool(requires_grad), device=where, strides=strides)
+    if wanted is contiguous_format or meta.contiguous and wanted is preserve_format:
+        return filled(function, shape, value, dtype, where, bool(requires_grad))
+    check_fits(value, dtype)
+    if wanted is preserve_format:
+        return finish(fns.full_like(input, value, dtype), bool(requires_grad))
+    made = fns.full_like_channels_last(input, value, dtype)
+    return finish(made, bool(requires_grad))
+
+
+@public
+def zeros_like(
+    input: Any = None,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = preserve_format,
+) -> Tensor:
+    """Zeros with the size, dtype, device and memory order of `input`.
+
+    >>> import torchshim as torch
+    >>> torch.zeros_like(torch.ones(2))
+    tensor([0., 0.])
+    """
+    if input is None:
+        raise missing("zeros_like", "input")
+    rest = layout, device, pin_memory, requires_grad, memory_format
+    return _like("zeros_like", input, 0, dtype, *rest)
+
+
+@public
+def ones_like(
+    input: Any = None,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = preserve_format,
+) -> Tensor:
+    """Ones with the size, dtype, device and memory order of `input`.
+
+    >>> import torchshim as torch
+    >>> torch.ones_like(torch.tensor([3, 4]))
+    tensor([1, 1])
+    """
+    if input is None:
+        raise missing("ones_like", "input")
+    rest = layout, device, pin_memory, requires_grad, memory_format
+    return _like("ones_like", input, 1, dtype, *rest)
+
+
+@public
+def empty_like(
+    input: Any = None,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = preserve_format,
+) -> Tensor:
+    """A tensor of chosen size and unchosen values (zeros), as `input`'s.
+
+    >>> import torchshim as torch
+    >>> torch.empty_like(torch.ones(2)).shape
+    torch.Size([2])
+    """
+    if input is None:
+        raise missing("empty_like", "input")
+    rest = layout, device, pin_memory, requires_grad, memory_format
+    return _like("empty_like", input, 0, dtype, *rest)
+
+
+@public
+def full_like(
+    input: Any = None,
+    fill_value: Any = None,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = preserve_format,
+) -> Tensor:
+    """One number everywhere, with the size, dtype and memory order of `input`.
+
+    >>> import torchshim as torch
+    >>> torch.full_like(torch.ones(2), 3)
+    tensor([3., 3.])
+    """
+    if input is None or fill_value is None:
+        given = ("input", input), ("fill_value", fill_value)
+        raise missing("full_like", *(n for n, v in given if v is None))
+    value = number_of("full_like", "fill_value", 2, fill_value)
+    rest = layout, device, pin_memory, requires_grad, memory_format
+    return _like("full_like", input, value, dtype, *rest)
+
+
+# New tensors of a tensor's kind -------------------------------------------------------
+
+
+def _new(
+    function: str,
+    self: Tensor,
+    given: tuple[Any, ...],
+    value: Any,
+    options: dict[str, Any],
+) -> Tensor:
+    size = options.pop("size", None)
+    shape = size_of(function, given, size)
+    dtype = dtype_of(function, options.pop("dtype", None)) or self._meta.dtype
+    device = options.pop("device", None)
+    device = self._meta.device if device is None else device_of(function, device)
+    requires_grad = options.pop("requires_grad", False)
+    pin_memory = options.pop("pin_memory", False)
+    check_options(function, options.pop("layout", strided), pin_memory, requires_grad)
+    for name in options:
+        raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
+    return filled(function, shape, value, dtype, device, bool(requires_grad))
+
+
+@public(namespaces=(), method=True)
+def new_zeros(self: Tensor, *size: Any, **options: Any) -> Tensor:
+    """Zeros of this size, of the tensor's dtype and on its device."""
+    return _new("new_zeros", self, size, 0, options)
+
+
+@public(namespaces=(), method=True)
+def new_ones(self: Tensor, *size: Any, **options: Any) -> Tensor:
+    """Ones of this size, of the tensor's dtype and on its device."""
+    return _new("new_ones", self, size, 1, options)
+
+
+@public(namespaces=(), method=True)
+def new_empty(self: Tensor, *size: Any, **options: Any) -> Tensor:
+    """Unchosen values (zeros) of this size, of the tensor's dtype, on its device."""
+    return _new("new_empty", self, size, 0, options)
+
+
+@public(namespaces=(), method=True)
+def new_full(
+    self: Tensor, size: Any = None, fill_value: Any = None, **options: Any
+) -> Tensor:
+    """One number, this often, in the tensor's dtype and on its device."""
+    if size is None or fill_value is None:
+        given = ("size", size), ("fill_value", fill_value)
+        raise missing("new_full", *(n for n, v in given if v is None))
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(wrong("new_full", "size", 1, "tuple of ints", size))
+    value = number_of("new_full", "fill_value", 2, fill_value)
+    return _new("new_full", self, (size,), value, options)
+
+
+@public(namespaces=(), method=True)
+def new_empty_strided(
+    self: Tensor, size: Any, stride: Any, **options: Any
+) -> Tensor:
+    """Unchosen values (zeros) with these strides, of the tensor's dtype."""
+    options.setdefault("dtype", self._meta.dtype)
+    options.setdefault("device", self._meta.device)
+    return empty_strided(size, stride, **options)

@@ -1,0 +1,306 @@
+"""Tensors for others: NumPy, DLPack, pickle, `copy.deepcopy`.
+
+https://docs.pytorch.org/docs/2.13/tensors.html
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from enum import IntEnum
+from typing import Any
+
+import jax
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.device import device
+from torchshim._core.record import local
+from torchshim._core.shared import Shared
+from torchshim._core.storage import Storage
+from torchshim._derived import fns, public
+from torchshim._functions.construct import sharing
+from torchshim._functions.creation import place
+from torchshim._functions.storage import _rebuild_tensor_v2, _typed_storage
+from torchshim._hooks import warn_if_has_hooks
+from torchshim._tensor import Tensor, from_array
+
+_new = object.__new__
+
+NOT_WITH_GRAD = (
+    "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+    "instead."
+)
+NOT_A_LEAF = (
+    "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+    "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
+    "because of a torch.nn.utils.weight_norm usage, see "
+    "https://github.com/pytorch/pytorch/pull/103001"
+)
+
+
+def shared_memory(tensor: Tensor) -> np.ndarray:
+    """The tensor's elements as a numpy array on the same memory."""
+    rec = local.rec
+    storage = rec.storage_of(tensor)
+    if storage.shared is None:
+        base = np.asarray(rec.base_array_of(storage))
+        aliases = storage.tensors()
+        if storage.slot >= 0 or any(a._slot >= 0 for a in aliases):
+            # Slots would outlive what NumPy writes; histories go with the recording.
+            rec.flush()
+        memory = _in_order(base, storage.meta.strides)
+        storage.shared = Shared(memory, base)
+        for alias in aliases:
+            alias._slot = -1
+    rec.raise_failed_checks()
+    return storage.shared.window(tensor._meta, storage.meta)
+
+
+def _in_order(base: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+    """A writable copy of an array, laid out in memory as the strides say."""
+    order = sorted(range(base.ndim), key=lambda d: -strides[d])
+    held = np.array(base.transpose(order), order="C")
+    return held.transpose([order.index(d) for d in range(base.ndim)])
+
+
+@public(namespaces=(), method=True)
+def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
+    """The values as a NumPy array that shares the tensor's memory.
+
+    `force=True` takes what does not share: tensors that require grad, other devices.
+
+    >>> import torchshim as torch
+    >>> t = torch.zeros(2)
+    >>> t.numpy()[0] = 1
+    >>> t
+    tensor([1., 0.])
+    """
+    meta = self._meta
+    if not force:
+        if meta.device.type != "cpu":
+            raise TypeError(
+                f"can't convert {meta.device} device type tensor to numpy. Use "
+                "Tensor.cpu() to copy the tensor to host memory first."
+            )
+        if meta.requires_grad and local.rec.grad:
+            raise RuntimeError(NOT_WITH_GRAD)
+        if self.is_conj():
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that has conjugate bit set. Use "
+                "tensor.resolve_conj().numpy() instead."
+            )
+    dtypes.as_numpy(meta.dtype)
+    if meta.device.type != "cpu":
+        return np.array(self._host())
+    return shared_memory(self)
+
+
+def _array(self: Tensor, dtype: Any = None) -> np.ndarray:
+    found = numpy(self)
+    return found if dtype is None else found.astype(dtype, copy=False)
+
+
+def _array_wrap(self: Tensor, array: np.ndarray) -> Tensor:
+    if array.dtype == bool:
+        # As PyTorch has it: NumPy's comparisons come back as numbers.
+        array = array.astype(np.uint8)
+    return sharing(np.asarray(array))
+
+
+Tensor.__array__ = _array  # type: ignore[attr-defined]
+Tensor.__array_wrap__ = _array_wrap  # type: ignore[attr-defined]
+Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
+
+
+# DLPack -------------------------------------------------------------------------------
+
+
+class DLDeviceType(IntEnum):
+    """Kinds of devices as the DLPack protocol numbers them."""
+
+    kDLCPU = 1
+    kDLCUDA = 2
+    kDLCUDAHost = 3
+    kDLOpenCL = 4
+    kDLVulkan = 7
+    kDLMetal = 8
+    kDLVPI = 9
+    kDLROCM = 10
+    kDLExtDev = 12
+    kDLOneAPI = 14
+
+
+@public(namespaces=(), method=True)
+def __dlpack_device__(self: Tensor) -> tuple[DLDeviceType, int]:  # noqa: N807
+    """The device in DLPack's terms."""
+    where = self._meta.device
+    if where.type == "cpu":
+        return DLDeviceType.kDLCPU, 0
+    if where.type == "cuda":
+        return DLDeviceType.kDLCUDA, where.index or 0
+    raise ValueError(f"Unknown device type {where.type} for Dlpack")
+
+
+@public(namespaces=(), method=True)
+def __dlpack__(self: Tensor, **options: Any) -> Any:  # noqa: N807
+    """A DLPack capsule on the tensor's memory."""
+    meta = self._meta
+    if meta.requires_grad:
+        raise BufferError(
+            "Can't export tensors that require gradient, use tensor.detach()"
+        )
+    given = {k: v for k, v in options.items() if v is not None}
+    if meta.device.type == "cpu" and meta.dtype.name in dtypes._NUMPY_NAMES:
+        given.pop("stream", None)
+        return shared_memory(self).__dlpack__(**given)
+    with jax.enable_x64(True):
+        array = jax.numpy.asarray(place(np.array(self._host()), meta.device))
+    return array.__dlpack__(**given)
+
+
+@public
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Tensor:
+    """A tensor on the memory of an object that speaks DLPack.
+
+    >>> import torchshim as torch
+    >>> torch.from_dlpack(np.ones(2))
+    tensor([1., 1.], dtype=torch.float64)
+    """
+    if isinstance(ext_tensor, Tensor):
+        made = fns.detach(ext_tensor)
+    elif _on_cpu(ext_tensor):
+        try:
+            array = np.from_dlpack(ext_tensor)
+        except (BufferError, RuntimeError, TypeError):
+            array = np.array(ext_tensor)
+        # Memory that its owner takes for constant gets a copy.
+        made = sharing(array if array.flags.writeable else array.copy())
+    else:
+        array = jax.dlpack.from_dlpack(ext_tensor)
+        index = next(iter(array.devices())).id
+        made = from_array(array, device=_device(f"cuda:{index}"))
+    if copy:
+        made = made.clone()
+    return made if device is None else made.to(device=device)
+
+
+def _on_cpu(value: Any) -> bool:
+    if not hasattr(value, "__dlpack_device__"):
+        raise NotImplementedError(
+            "from_dlpack(): only objects with __dlpack__ and __dlpack_device__ are "
+            "supported"
+        )
+    return int(value.__dlpack_device__()[0]) == DLDeviceType.kDLCPU
+
+
+_device = device
+
+
+# Pickle and copy ----------------------------------------------------------------------
+
+
+def user_state(tensor: Tensor) -> dict[str, Any]:
+    """The attributes that a program put on a tensor."""
+    return {k: v for k, v in vars(tensor).items() if not hasattr(Tensor, k)}
+
+
+def _reduce_ex(self: Tensor, proto: Any) -> Any:
+    warn_if_has_hooks(self)
+    meta = self._meta
+    args = (
+        _typed_storage(self),
+        meta.offset,
+        tuple(meta.shape),
+        tuple(meta.strides),
+        meta.requires_grad,
+        OrderedDict(),
+    )
+    state = user_state(self)
+    kind = type(self)
+    if kind is Tensor and not state:
+        return _rebuild_tensor_v2, args
+    return _rebuild_from_type_v2, (_rebuild_tensor_v2, kind, args, state)
+
+
+def _rebuild_from_type_v2(func: Any, kind: type, args: Any, state: Any) -> Any:
+    made = func(*args)
+    if type(made) is not kind:
+        made = made.as_subclass(kind)
+    if hasattr(kind, "__setstate__"):
+        made.__setstate__(state)
+        return made
+    for name, value in state.items():
+        setattr(made, name, value)
+    return made
+
+
+def _shallow(self: Tensor) -> Any:
+    """`copy.copy`: another tensor on the same memory, a leaf."""
+    rec = local.rec
+    made = _new(type(self))
+    made._slot = -1
+    made._array = None
+    made._meta = self._meta.replace(leaf=True)
+    storage = rec.storage_of(self)
+    storage.add(made)
+    made._path = self._path
+    for name, value in user_state(self).items():
+        setattr(made, name, value)
+    return made
+
+
+def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
+    """`copy.deepcopy`: tensors that share memory share it afterwards as well."""
+    import copy
+
+    if not self.is_leaf:
+        raise RuntimeError(NOT_A_LEAF)
+    if id(self) in memo:
+        return memo[id(self)]
+    rec, storage = local.rec, self._storage
+    made = _new(type(self))
+    made._slot = -1
+    made._meta = self._meta
+    made._array = None
+    if storage is None:
+        made._array = rec.array_of(self)
+    else:
+        twin = memo.get(id(storage))
+        if twin is None:
+            twin = memo[id(storage)] = _storage_copy(storage)
+        twin.add(made)
+        made._path = self._path
+        memo.setdefault(id(memo), []).append(storage)
+    memo[id(self)] = made
+    if self.grad is not None:
+        made.grad = copy.deepcopy(self.grad, memo)
+    for name, value in user_state(self).items():
+        setattr(made, name, copy.deepcopy(value, memo))
+    return made
+
+
+def _storage_copy(storage: Storage) -> Storage:
+    if storage.shared is not None:
+        array = np.array(storage.shared.memory, order="C")
+    else:
+        array = local.rec.base_array_of(storage)
+    base = from_array(
+        array, device=storage.meta.device, strides=tuple(storage.meta.strides)
+    )
+    base._meta = storage.meta
+    twin = Storage(base)
+    twin.aliases.clear()
+    return twin
+
+
+Tensor.__reduce_ex__ = _reduce_ex  # type: ignore[method-assign,assignment]
+Tensor.__copy__ = _shallow  # type: ignore[attr-defined]
+Tensor.__deepcopy__ = _deep  # type: ignore[attr-defined]
+
+
+def _reversed(self: Tensor) -> Tensor:
+    """The elements along the first dimension in reverse order."""
+    return self if not self.dim() else fns.flip(self, (0,))
+
+
+Tensor.__reversed__ = _reversed  # type: ignore[attr-defined]

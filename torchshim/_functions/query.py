@@ -1,0 +1,148 @@
+"""Questions about tensors and types: `is_tensor`, `numel`, `result_type`, `typename`.
+
+https://docs.pytorch.org/docs/2.13/torch.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchshim._core import dtypes
+from torchshim._core.promotion import DIMENSIONED, SCALAR, ZERO_DIM, result_dtype
+from torchshim._core.promotion import scalar_dtype
+from torchshim._core.storage import TensorBase
+from torchshim._derived import public
+from torchshim._functions._arguments import (
+    combination,
+    is_number,
+    kind_of,
+    tensor_argument,
+)
+from torchshim._tensor import Tensor
+
+
+@public
+def is_tensor(obj: Any, /) -> bool:
+    """Whether `obj` is a tensor.
+
+    >>> import torchshim as torch
+    >>> torch.is_tensor(3)
+    False
+    """
+    return isinstance(obj, Tensor)
+
+
+@public
+def numel(input: Any) -> int:
+    """The number of elements.
+
+    >>> import torchshim as torch
+    >>> torch.numel(torch.ones(2, 3))
+    6
+    """
+    return tensor_argument("numel", "input", 1, input).numel()
+
+
+@public
+def is_nonzero(input: Any) -> bool:
+    """Whether the one element of `input` is not zero; RuntimeError for several.
+
+    >>> import torchshim as torch
+    >>> torch.is_nonzero(torch.tensor([0.0]))
+    False
+    """
+    return tensor_argument("is_nonzero", "input", 1, input).is_nonzero()
+
+
+@public
+def is_floating_point(input: Any) -> bool:
+    """Whether the dtype is a floating point one.
+
+    >>> import torchshim as torch
+    >>> torch.is_floating_point(torch.tensor(1))
+    False
+    """
+    found = tensor_argument("is_floating_point", "input", 1, input)
+    return found._meta.dtype.is_floating_point
+
+
+@public
+def is_complex(input: Any) -> bool:
+    """Whether the dtype is complex.
+
+    >>> import torchshim as torch
+    >>> torch.is_complex(torch.tensor(1j))
+    True
+    """
+    return tensor_argument("is_complex", "input", 1, input)._meta.dtype.is_complex
+
+
+@public
+def is_signed(input: Any) -> bool:
+    """Whether the dtype can hold negative values."""
+    return tensor_argument("is_signed", "input", 1, input)._meta.dtype.is_signed
+
+
+_RESULT_TYPE = (
+    ("Tensor tensor, Tensor other", 2),
+    ("Number scalar, Tensor tensor", 2),
+    ("Tensor tensor, Number other", 2),
+    ("Number scalar1, Number scalar2", 2),
+)
+
+
+@public
+def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+    """The dtype that operators give for these two operands.
+
+    >>> import torchshim as torch
+    >>> torch.result_type(torch.tensor([1]), 1.5)
+    torch.float32
+    """
+    operands = []
+    for value in (tensor1, tensor2):
+        if isinstance(value, TensorBase):
+            meta = value._meta
+            weight = DIMENSIONED if meta.shape else ZERO_DIM
+            operands.append((meta.dtype, weight))
+        elif is_number(value):
+            operands.append((scalar_dtype(value), SCALAR))
+        else:
+            raise _mismatch(tensor1, tensor2)
+    return result_dtype(operands)
+
+
+def _mismatch(*values: Any) -> TypeError:
+    kinds = [kind_of(v) for v in values]
+    lines = []
+    for text, _ in _RESULT_TYPE:
+        marked = []
+        for kind, value, wanted in zip(kinds, values, text.split(", "), strict=True):
+            tensor = isinstance(value, TensorBase)
+            good = tensor if wanted.startswith("Tensor") else is_number(value)
+            marked.append(kind if good else f"!{kind}!")
+        lines.append(
+            f"({text})\n      didn't match because some of the arguments have invalid "
+            f"types: ({', '.join(marked)})"
+        )
+    return combination("result_type", values, {}, "\n * ".join(lines))
+
+
+@public
+def typename(obj: Any, /) -> str:
+    """The name of a value's type: for tensors that of the legacy tensor type.
+
+    >>> import torchshim as torch
+    >>> torch.typename(torch.ones(1))
+    'torch.FloatTensor'
+    """
+    if isinstance(obj, Tensor):
+        return obj.type()  # type: ignore[attr-defined]
+    kind = obj if isinstance(obj, type) or hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(kind, "__module__", None) or ""
+    name = getattr(kind, "__qualname__", type(obj).__name__)
+    if module in ("", "builtins", "__builtin__"):
+        return name
+    if module == "torchshim" or module.startswith("torchshim."):
+        module = "torch" + module[len("torchshim") :]
+    return f"{module}.{name}"

@@ -1,0 +1,688 @@
+"""Random numbers: `rand`, `randn`, `randint`, `randperm`, `normal_`, `manual_seed`, …
+
+https://docs.pytorch.org/docs/2.13/torch.html#random-sampling. On the CPU these are
+PyTorch's own numbers, bit for bit: drawn on the host when asked for, they enter a
+recording as inputs, so that a draw never makes a new program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import dtypes, host_integers, host_random
+from torchshim._core.layout import format_strides, is_dense, preserve_format
+from torchshim._core.meta import elementwise_strides
+from torchshim._core.random import (
+    Generator,
+    default_generator,
+    engine_of,
+    seed_all,
+)
+from torchshim._core.record import local
+from torchshim._derived import fns, public
+from torchshim._functions._arguments import (
+    as_index,
+    check_gradient,
+    check_options,
+    check_size,
+    combination,
+    device_of,
+    dtype_of,
+    missing,
+    number_of,
+    size_of,
+    tensor_argument,
+    wrong,
+)
+from torchshim._functions.creation import into, out_dtype, place
+from torchshim._tensor import Tensor, from_array
+
+Generator.wrap = staticmethod(from_array)
+
+
+# Seeds --------------------------------------------------------------------------------
+
+
+@public
+def manual_seed(seed: int) -> Generator:
+    """Restarts all default generators from a seed; returns the CPU's.
+
+    >>> import torchshim as torch
+    >>> torch.manual_seed(0).initial_seed()
+    0
+    """
+    # As int() takes it: numbers of other types, 0-dim tensors, strings of digits.
+    seed_all(int(seed))
+    return default_generator
+
+
+@public
+def seed() -> int:
+    """Restarts all default generators from a random seed, which it returns."""
+    chosen = default_generator.seed()
+    seed_all(chosen)
+    return chosen
+
+
+@public
+def initial_seed() -> int:
+    """The seed that the CPU's default generator started from."""
+    return default_generator.initial_seed()
+
+
+@public
+def get_rng_state() -> Tensor:
+    """The state of the CPU's default generator, a tensor of bytes."""
+    return default_generator.get_state()
+
+
+@public
+def set_rng_state(new_state: Tensor) -> None:
+    """Puts the CPU's default generator into a state that `get_rng_state` gave."""
+    default_generator.set_state(new_state)
+
+
+# New tensors --------------------------------------------------------------------------
+
+Draw = Callable[[Any, int, np.dtype], np.ndarray]
+
+
+def _drawn(
+    function: str,
+    shape: tuple[int, ...],
+    draw: Draw,
+    dtype: dtypes.dtype,
+    device: Any,
+    generator: Any,
+    requires_grad: bool,
+    strides: tuple[int, ...] | None = None,
+) -> Tensor:
+    """A new tensor of numbers drawn in the order of its memory."""
+    check_size(function, shape)
+    check_gradient(dtype, requires_grad)
+    kind = dtypes.array_dtype(dtype)
+    engine = engine_of(generator, function, device)
+    flat = draw(engine, math.prod(shape), kind)
+    array = _in_memory_order(flat, shape, strides)
+    made = place(array, device)
+    return from_array(made, requires_grad, device=device, strides=strides)
+
+
+def _in_memory_order(
+    flat: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...] | None
+) -> np.ndarray:
+    """Values in the order of falling strides, as an array in logical order."""
+    if strides is None or len(shape) < 2:
+        return flat.reshape(shape)
+    order = sorted(range(len(shape)), key=lambda d: -strides[d])
+    outer = flat.reshape([shape[d] for d in order])
+    return np.ascontiguousarray(outer.transpose(np.argsort(order)))
+
+
+def _uniform(engine: Any, count: int, kind: np.dtype) -> np.ndarray:
+    return host_random.uniform(engine, count, kind)
+
+
+def _normal(engine: Any, count: int, kind: np.dtype) -> np.ndarray:
+    return host_random.normal(engine, count, kind)
+
+
+def _of_size(
+    function: str,
+    draw: Draw,
+    given: tuple[Any, ...],
+    size: Any,
+    generator: Any,
+    out: Any,
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    requires_grad: Any,
+    pin_memory: Any,
+) -> Tensor:
+    shape = size_of(function, given, size)
+    check_options(function, layout, pin_memory, requires_grad)
+    chosen = out_dtype(function, out, dtype, dtypes.get_default_dtype())
+    device = device_of(function, device)
+    result = _drawn(
+        function, shape, draw, chosen, device, generator, bool(requires_grad)
+    )
+    return result if out is None else into(function, out, result)
+
+
+@public
+def rand(
+    *args: Any,
+    size: Any = None,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Uniform numbers in [0, 1).
+
+    >>> import torchshim as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.rand(2)
+    tensor([0.4963, 0.7682])
+    """
+    rest = generator, out, dtype, layout, device, requires_grad, pin_memory
+    return _of_size("rand", _uniform, args, size, *rest)
+
+
+@public
+def randn(
+    *args: Any,
+    size: Any = None,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Normal numbers with mean 0 and standard deviation 1.
+
+    >>> import torchshim as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.randn(2)
+    tensor([ 1.5410, -0.2934])
+    """
+    rest = generator, out, dtype, layout, device, requires_grad, pin_memory
+    return _of_size("randn", _normal, args, size, *rest)
+
+
+def _integers(low: int, high: int) -> Draw:
+    def draw(engine: Any, count: int, kind: np.dtype) -> np.ndarray:
+        return host_integers.random_integers(engine, count, kind, low, high)
+
+    return draw
+
+
+def _check_bounds(low: int, high: int) -> None:
+    if low >= high:
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= "
+            f"to={high}"
+        )
+
+
+_RANDINT = """
+    (int high, tuple of ints size, *, torch.Generator generator = None, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False)
+    (int low, int high, tuple of ints size, *, torch.Generator generator = None, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False)
+"""  # noqa: E501
+
+
+@public
+def randint(
+    *args: Any,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    **named: Any,
+) -> Tensor:
+    """Whole numbers from `low` (0) up to, not including, `high`.
+
+    >>> import torchshim as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.randint(10, (3,))
+    tensor([4, 9, 3])
+    """
+    names = ("low", "high", "size")
+    sized = [i for i, a in enumerate(args) if isinstance(a, (tuple, list))]
+    first = 1 if "low" not in named and (sized[:1] == [1] or len(args) == 1) else 0
+    if "size" in named and len(args) == 2:
+        first = 0
+    given = dict(zip(names[first:], args, strict=False))
+    bad = len(args) > 3 - first or any(n in given or n not in names for n in named)
+    given.update(named)
+    low, high = as_index(given.get("low", 0)), as_index(given.get("high"))
+    size = given.get("size")
+    if bad or low is None or high is None or not isinstance(size, (tuple, list)):
+        raise combination("randint", args, named, _RANDINT)
+    shape = size_of("randint", (size,))
+    check_options("randint", layout, pin_memory, requires_grad)
+    chosen = out_dtype("randint", out, dtype, dtypes.int64)
+    device = device_of("randint", device)
+    check_size("randint", shape)
+    _check_bounds(low, high)
+    draw = _integers(low, high)
+    flag = bool(requires_grad)
+    result = _drawn("randint", shape, draw, chosen, device, generator, flag)
+    return result if out is None else into("randint", out, result)
+
+
+@public
+def randperm(
+    n: Any = None,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """The numbers from 0 to n - 1 in random order.
+
+    >>> import torchshim as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.randperm(4)
+    tensor([2, 0, 1, 3])
+    """
+    if n is None:
+        raise missing("randperm", "n")
+    count = as_index(n)
+    if count is None:
+        raise TypeError(wrong("randperm", "n", 1, "int", n))
+    if count < 0:
+        raise RuntimeError(f"n must be non-negative, got{count}")
+    check_options("randperm", layout, pin_memory, requires_grad)
+    chosen = out_dtype("randperm", out, dtype, dtypes.int64)
+    device = device_of("randperm", device)
+    _check_order(count, chosen)
+
+    def draw(engine: Any, size: int, kind: np.dtype) -> np.ndarray:
+        return host_integers.randperm(engine, size, kind)
+
+    flag = bool(requires_grad)
+    result = _drawn("randperm", (count,), draw, chosen, device, generator, flag)
+    return result if out is None else into("randperm", out, result)
+
+
+def _check_order(count: int, dtype: dtypes.dtype) -> None:
+    """Raises where a dtype cannot tell the numbers up to `count` apart."""
+    if dtype.category in (dtypes.BOOL, dtypes.COMPLEX):
+        raise NotImplementedError(
+            f"\"randperm\" not implemented for '{dtype.scalar_name}'"
+        )
+    if dtype.category == dtypes.INTEGER:
+        limit = int(np.iinfo(dtypes.array_dtype(dtype)).max)
+    else:
+        digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+        limit = 2 ** digits.get(dtype.name, 0)
+    if count > limit:
+        raise RuntimeError(
+            f"n is too large for result tensor type: '{dtype.tensor_name}'"
+        )
+
+
+def _like(
+    function: str,
+    input: Any,
+    draw: Draw,
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    pin_memory: Any,
+    requires_grad: Any,
+    wanted: Any,
+    generator: Any,
+) -> Tensor:
+    tensor_argument(function, "input", 1, input)
+    check_options(function, layout, pin_memory, requires_grad)
+    meta = input._meta
+    shape = tuple(meta.shape)
+    if wanted in (None, preserve_format):
+        strides = elementwise_strides(shape, [(shape, meta.strides)])
+    else:
+        strides = format_strides(shape, wanted)
+    chosen = dtype_of(function, dtype) or meta.dtype
+    where = meta.device if device is None else device_of(function, device)
+    flag = bool(requires_grad)
+    return _drawn(function, shape, draw, chosen, where, generator, flag, strides)
+
+
+@public
+def rand_like(
+    input: Any,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = preserve_format,
+) -> Tensor:
+    """Uniform numbers in [0, 1), as many as `input` has elements."""
+    rest = dtype, layout, device, pin_memory, requires_grad, memory_format, generator
+    return _like("rand_like", input, _uniform, *rest)
+
+
+@public
+def randn_like(
+    input: Any,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = preserve_format,
+) -> Tensor:
+    """Normal numbers, as many as `input` has elements."""
+    rest = dtype, layout, device, pin_memory, requires_grad, memory_format, generator
+    return _like("randn_like", input, _normal, *rest)
+
+
+@public
+def randint_like(
+    input: Any,
+    low: Any = None,
+    high: Any = None,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = preserve_format,
+) -> Tensor:
+    """Whole numbers from `low` (0) up to `high`, as many as `input` has elements."""
+    if high is None:
+        low, high = 0, low
+    least, limit = as_index(low), as_index(high)
+    if least is None:
+        raise TypeError(wrong("randint_like", "low", 2, "int", low))
+    if limit is None:
+        raise TypeError(wrong("randint_like", "high", 3, "int", high))
+    _check_bounds(least, limit)
+    rest = dtype, layout, device, pin_memory, requires_grad, memory_format, generator
+    return _like("randint_like", input, _integers(least, limit), *rest)
+
+
+@public
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Normal numbers; `mean` and `std` are tensors, or numbers with a `size`.
+
+    >>> import torchshim as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.normal(0.0, 1.0, (2,))
+    tensor([ 1.5410, -0.2934])
+    """
+    tensors = [isinstance(v, Tensor) for v in (mean, std)]
+    if size is not None:
+        number_of("normal", "mean", 1, mean)
+        scale = float(number_of("normal", "std", 2, std))
+        middle = float(mean)
+
+        def draw(engine: Any, count: int, kind: np.dtype) -> np.ndarray:
+            return host_random.normal(engine, count, kind, middle, scale)
+
+        if not isinstance(size, (tuple, list)):
+            raise TypeError(wrong("normal", "size", 3, "tuple of ints", size))
+        rest = generator, out, dtype, layout, device, requires_grad, pin_memory
+        return _of_size("normal", draw, (size,), None, *rest)
+    if not any(tensors):
+        raise combination("normal", (mean, std), {}, _NORMAL)
+    place_of = mean if tensors[0] else std
+    where = place_of._meta.device
+    engine = engine_of(generator, "normal", where)
+    values = [
+        v._host() if t else float(v) for v, t in zip((mean, std), tensors, strict=True)
+    ]
+    array = host_random.normal_tensors(engine, *values)
+    result = from_array(place(array, where), device=where)
+    return result if out is None else into("normal", out, result)
+
+
+_NORMAL = """
+    (Tensor mean, Tensor std, *, torch.Generator generator = None, Tensor out = None)
+    (Tensor mean, float std = 1, *, torch.Generator generator = None, Tensor out = None)
+    (float mean, Tensor std, *, torch.Generator generator = None, Tensor out = None)
+    (float mean, float std, tuple of ints size, *, torch.Generator generator = None, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False)
+"""  # noqa: E501
+
+
+@public(method=True)
+def bernoulli(
+    input: Any, p: Any = None, *, generator: Any = None, out: Any = None
+) -> Tensor:
+    """Ones with the probabilities in `input` (or all with `p`), zeros otherwise.
+
+    >>> import torchshim as torch
+    >>> torch.bernoulli(torch.tensor([0.0, 1.0]))
+    tensor([0., 1.])
+    """
+    tensor_argument("bernoulli", "input", 1, input)
+    meta = input._meta
+    shape = tuple(meta.shape)
+    strides = elementwise_strides(shape, [(shape, meta.strides)])
+    engine = engine_of(generator, "bernoulli", meta.device)
+    chance = _flat(input._host(), strides) if p is None else float(p)
+    kind = dtypes.array_dtype(meta.dtype)
+    flat = host_random.bernoulli(engine, math.prod(shape), kind, chance)
+    made = place(_in_memory_order(flat, shape, strides), meta.device)
+    result = from_array(made, device=meta.device, strides=strides)
+    if local.rec.grad and meta.requires_grad:
+        # A node that passes zeros on, as PyTorch's graph has it.
+        result = fns._draw_bernoulli0(fns.clone(input), result)
+    return result if out is None else into("bernoulli", out, result)
+
+
+def _flat(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+    """The elements of an array in the order of falling strides."""
+    order = sorted(range(array.ndim), key=lambda d: -strides[d])
+    return np.ascontiguousarray(array.transpose(order)).reshape(-1)
+
+
+@public(method=True)
+def multinomial(
+    input: Any,
+    num_samples: Any,
+    replacement: bool = False,
+    *,
+    generator: Any = None,
+    out: Any = None,
+) -> Tensor:
+    """Indices drawn with the weights in each row of `input`.
+
+    >>> import torchshim as torch
+    >>> torch.multinomial(torch.tensor([0.0, 1.0]), 1)
+    tensor([1])
+    """
+    tensor_argument("multinomial", "input", 1, input)
+    count = as_index(num_samples)
+    if count is None:
+        raise TypeError(wrong("multinomial", "num_samples", 2, "int", num_samples))
+    meta = input._meta
+    if not 0 < len(meta.shape) <= 2:
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if not meta.dtype.is_floating_point:
+        raise RuntimeError(
+            "multinomial only supports floating-point dtypes for input, got: "
+            f"{meta.dtype.scalar_name}"
+        )
+    if count <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and count > meta.shape[-1]:
+        raise RuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
+    engine = engine_of(generator, "multinomial", meta.device)
+    chosen = host_integers.multinomial(engine, input._host(), count, bool(replacement))
+    made = place(np.ascontiguousarray(chosen, np.int64), meta.device)
+    result = from_array(made, device=meta.device)
+    return result if out is None else into("multinomial", out, result)
+
+
+# In place -----------------------------------------------------------------------------
+
+
+def fill_drawn(
+    function: str, self: Tensor, draw: Callable[..., np.ndarray], op: Any, generator: Any
+) -> Tensor:
+    """Replaces a tensor's values by drawn ones, in the order of its memory.
+
+    `draw(engine, count, dtype, contiguous)` gives the values.
+    """
+    rec = local.rec
+    rec.check_writable(self)
+    meta = self._meta
+    shape, strides = tuple(meta.shape), meta.strides
+    engine = engine_of(generator, function, meta.device)
+    kind = dtypes.array_dtype(meta.dtype)
+    contiguous = meta.contiguous
+    flat = draw(engine, math.prod(shape), kind, contiguous)
+    dense = None if contiguous else strides
+    if dense is not None and not is_dense(shape, strides):
+        dense = tuple(strides)
+    array = place(_in_memory_order(flat, shape, dense), meta.device)
+    if not overwrite(self, array):
+        values = from_array(array, device=meta.device, strides=strides)
+        op(self, values)
+    return self
+
+
+def overwrite(tensor: Tensor, array: Any) -> bool:
+    """Gives a tensor outside of any recording new values; False where that won't do."""
+    meta, storage = tensor._meta, tensor._storage
+    if tensor._slot >= 0 or tensor._raw >= 0 or not meta.leaf:
+        return False
+    if storage is None:
+        tensor._array = array
+        tensor._versions += 1
+        return True
+    if tensor._path or storage.slot >= 0 or storage.shared is not None:
+        return False
+    for alias in storage.tensors():
+        if alias._slot >= 0:
+            return False
+    storage.array = array
+    storage.version += 1
+    return True
+
+
+@public(namespaces=(), method=True)
+def uniform_(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Tensor:
+    """Uniform numbers in [from, to)."""
+    given = dict(zip(("from", "to"), args, strict=False)) | named
+    low = float(number_of("uniform_", "from", 1, given.pop("from", 0)))
+    high = float(number_of("uniform_", "to", 2, given.pop("to", 1)))
+    _no_more("uniform_", args, 2, given)
+
+    def draw(engine: Any, count: int, kind: Any, contiguous: bool) -> np.ndarray:
+        return host_random.uniform(engine, count, kind, low, high)
+
+    return fill_drawn("uniform_", self, draw, fns._draw_uniform_, generator)
+
+
+def _no_more(
+    function: str, args: tuple[Any, ...], count: int, rest: dict[str, Any]
+) -> None:
+    if len(args) > count:
+        raise TypeError(
+            f"{function}() takes {count} positional arguments but {len(args)} were "
+            "given"
+        )
+    for name in rest:
+        raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
+
+
+@public(namespaces=(), method=True)
+def normal_(
+    self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None
+) -> Tensor:
+    """Normal numbers."""
+    middle = float(number_of("normal_", "mean", 1, mean))
+    scale = float(number_of("normal_", "std", 2, std))
+
+    def draw(engine: Any, count: int, kind: Any, contiguous: bool) -> np.ndarray:
+        return host_random.normal(
+            engine, count, kind, middle, scale, contiguous=contiguous
+        )
+
+    return fill_drawn("normal_", self, draw, fns._draw_normal_, generator)
+
+
+@public(namespaces=(), method=True)
+def random_(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Tensor:
+    """Whole numbers: of the dtype's whole range, up to `to`, or from `from` on."""
+    names = ("to",) if len(args) == 1 else ("from", "to")
+    given = dict(zip(names, args, strict=False)) | named
+    _no_more("random_", args, 2, {n: 0 for n in given if n not in ("from", "to")})
+    op = fns._draw_random2_ if not given else fns._draw_random0_
+    low, high = given.get("from"), given.get("to")
+    if low is None and high is not None:
+        low, op = 0, fns._draw_random1_
+
+    def draw(engine: Any, count: int, kind: Any, contiguous: bool) -> np.ndarray:
+        return host_integers.random_integers(engine, count, kind, low, high)
+
+    return fill_drawn("random_", self, draw, op, generator)
+
+
+@public(namespaces=(), method=True)
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+    """Ones with probability `p`, a number or a tensor, zeros otherwise."""
+    op = fns._draw_bernoulli2_
+    if isinstance(p, Tensor):
+        op = fns._draw_bernoulli1_
+        shape = tuple(self._meta.shape)
+        chance: Any = _flat(np.broadcast_to(p._host(), shape), self._meta.strides)
+    else:
+        chance = float(number_of("bernoulli_", "p", 1, p))
+
+    def draw(engine: Any, count: int, kind: Any, contiguous: bool) -> np.ndarray:
+        return host_random.bernoulli(engine, count, kind, chance)
+
+    return fill_drawn("bernoulli_", self, draw, op, generator)
+
+
+def _one_parameter(name: str, parameters: tuple[tuple[str, Any], ...]) -> None:
+    """Declares `Tensor.<name>_` with numbers as parameters (None: required)."""
+    function = getattr(host_random, name)
+
+    def method(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Tensor:
+        given = dict(zip((n for n, _ in parameters), args, strict=False)) | named
+        values = []
+        for at, (key, default) in enumerate(parameters, 1):
+            value = given.pop(key, default)
+            if value is None:
+                raise missing(f"{name}_", key)
+            values.append(float(number_of(f"{name}_", key, at, value)))
+        _no_more(f"{name}_", args, len(parameters), given)
+
+        def draw(engine: Any, count: int, kind: Any, contiguous: bool) -> np.ndarray:
+            return function(engine, count, kind, *values)
+
+        op = getattr(fns, f"_draw_{name}_")
+        return fill_drawn(f"{name}_", self, draw, op, generator)
+
+    method.__name__ = method.__qualname__ = f"{name}_"
+    method.__doc__ = f"Numbers drawn from the {name} distribution."
+    public(namespaces=(), method=True)(method)
+
+
+_one_parameter("exponential", (("lambd", 1.0),))
+_one_parameter("geometric", (("p", None),))
+_one_parameter("log_normal", (("mean", 1.0), ("std", 2.0)))
+_one_parameter("cauchy", (("median", 0.0), ("sigma", 1.0)))

@@ -1,0 +1,413 @@
+"""Tensors with values in a pattern: `arange`, `linspace`, `eye`, `tril_indices`, …
+
+https://docs.pytorch.org/docs/2.13/torch.html#creation-ops. The length of a range is
+part of a recording's shape; where it starts and its step are not, so that
+`arange(i, i + 32)` does not make a new program for every `i`.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._derived import fns, public
+from torchshim._functions._arguments import (
+    as_index,
+    check_gradient,
+    check_options,
+    combination,
+    device_of,
+    is_number,
+    missing,
+    number_of,
+    wrong,
+)
+from torchshim._functions.creation import at_once, finish, into, out_dtype, place
+from torchshim._ops import creation as ops
+from torchshim._tensor import Tensor, from_array
+
+_OPTIONS = (
+    "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, "
+    "bool pin_memory = False, bool requires_grad = False)"
+)
+_ARANGE = f"""
+    (Number end, *, Tensor out = None, {_OPTIONS}
+    (Number start, Number end, *, {_OPTIONS}
+    (Number start, Number end, Number step = 1, *, Tensor out = None, {_OPTIONS}
+"""
+_KINDS = ("Tensor start, Tensor end", "Number start, Tensor end")
+_KINDS += ("Tensor start, Number end", "Number start, Number end")
+_LINSPACE = "\n".join(f"({k}, int steps, *, Tensor out = None, {_OPTIONS}" for k in _KINDS)
+_LOGSPACE = "\n".join(
+    f"({k}, int steps, float base = 10.0, *, Tensor out = None, {_OPTIONS}"
+    for k in _KINDS
+)
+
+
+def _default_dtype(*numbers: Any) -> dtypes.dtype:
+    if any(isinstance(n, complex) for n in numbers):
+        return dtypes.get_default_complex_dtype()
+    return dtypes.get_default_dtype()
+
+
+def _check_kernel(name: str, dtype: dtypes.dtype, without: tuple[int, ...]) -> None:
+    if dtype.category in without:
+        raise NotImplementedError(
+            f"\"{name}\" not implemented for '{dtype.scalar_name}'"
+        )
+    dtypes.array_dtype(dtype)
+
+
+@public
+def arange(
+    *args: Any,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    **named: Any,
+) -> Tensor:
+    """Numbers from `start` up to, not including, `end`, `step` apart.
+
+    >>> import torchshim as torch
+    >>> torch.arange(1, 6, 2)
+    tensor([1, 3, 5])
+    """
+    names = ("start", "end", "step")
+    given: dict[str, Any] = {}
+    if len(args) == 1 and "end" not in named:
+        given["end"] = args[0]
+        args = ()
+    given.update(zip(names, args, strict=False))
+    clash = [n for n in named if n not in names or n in given]
+    given.update(named)
+    if clash or len(args) > 3 or "end" not in given or not {*given} <= {*names}:
+        raise combination("arange", args, named, _ARANGE)
+    for position, name in enumerate(names):
+        value = given.get(name, 0)
+        if not is_number(value):
+            at = 1 if len(given) == 1 else position + 1
+            raise TypeError(wrong("arange", name, at, "Number", value))
+    start, end, step = (
+        number_of("arange", n, i + 1, given.get(n, d))
+        for i, (n, d) in enumerate(zip(names, (0, 0, 1), strict=True))
+    )
+    check_options("arange", layout, pin_memory, requires_grad)
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    default = dtypes.int64 if whole else _default_dtype()
+    chosen = out_dtype("arange", out, dtype, default)
+    device = device_of("arange", device)
+    _check_kernel("arange_cpu", chosen, (dtypes.BOOL, dtypes.COMPLEX))
+    check_gradient(chosen, requires_grad)
+    length = _length(start, end, step, chosen)
+    result = _arithmetic(length, start, step, chosen, device, bool(requires_grad))
+    return result if out is None else into("arange", out, result)
+
+
+def _length(start: Any, end: Any, step: Any, dtype: dtypes.dtype) -> int:
+    """How many numbers a range has; raises for one that has none to give."""
+    if isinstance(step, complex):
+        step = step.real
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
+    if (end < start) if step > 0 else (end > start):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if dtype.category == dtypes.INTEGER and int(step) == 0:
+        raise ValueError("step must be nonzero")
+    if dtype is dtypes.int64:
+        first, last, by = int(start), int(end), int(step)
+        length = -((first - last) // by)
+    else:
+        length = math.ceil((float(end) - float(start)) / float(step))
+    if not 0 <= length < 2**63:
+        raise RuntimeError("invalid size, possible overflow?")
+    return length
+
+
+def _arithmetic(
+    length: int,
+    start: Any,
+    step: Any,
+    dtype: dtypes.dtype,
+    device: Any,
+    requires_grad: bool,
+) -> Tensor:
+    if dtype.category == dtypes.INTEGER:
+        start, step = int(start), int(step)
+    elif start.__class__ is bool:
+        start = int(start)
+    if at_once(device):
+        array = ops.sequence(np, length, start, step, dtype.np)
+        return from_array(place(array, device), requires_grad, device=device)
+    return finish(fns.arange(length, start, step, dtype, device), requires_grad)
+
+
+@public(name="range")
+def range_(
+    start: Any = None,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Numbers from `start` up to and including `end`; deprecated, see `arange`."""
+    if end is None:
+        start, end = 0, start
+    if end is None:
+        raise missing("range", "end")
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its "
+        "behavior is inconsistent with Python's range builtin. Instead, use "
+        "torch.arange, which produces values in [start, end).",
+        UserWarning,
+        stacklevel=2,
+    )
+    start, end, step = (
+        number_of("range", n, i, v)
+        for i, (n, v) in enumerate((("start", start), ("end", end), ("step", step)), 1)
+    )
+    check_options("range", layout, pin_memory, requires_grad)
+    chosen = out_dtype("range", out, dtype, _default_dtype())
+    device = device_of("range", device)
+    _check_kernel("range_cpu", chosen, (dtypes.BOOL, dtypes.COMPLEX))
+    check_gradient(chosen, requires_grad)
+    _length(start, end, step, chosen)
+    length = math.floor((end - start) / step) + 1
+    result = _arithmetic(length, start, step, chosen, device, bool(requires_grad))
+    return result if out is None else into("range", out, result)
+
+
+def _ends(
+    function: str, start: Any, end: Any, steps: Any, signatures: str
+) -> tuple[Any, Any, int]:
+    count = as_index(steps)
+    wrong_kind = count is None or isinstance(steps, bool)
+    for value in (start, end):
+        if not is_number(value) and not isinstance(value, Tensor):
+            wrong_kind = True
+    if wrong_kind:
+        args = [v for v in (start, end, steps) if v is not None]
+        raise combination(function, args, {}, signatures)
+    for value, name in ((start, "start"), (end, "end")):
+        if isinstance(value, Tensor) and value.dim():
+            raise RuntimeError(
+                f"{function} only supports 0-dimensional start and end tensors, but "
+                f"got {name} with {value.dim()} dimension(s)."
+            )
+    assert count is not None
+    if count < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    return (
+        number_of(function, "start", 1, start),
+        number_of(function, "end", 2, end),
+        count,
+    )
+
+
+@public
+def linspace(
+    start: Any = None,
+    end: Any = None,
+    steps: Any = None,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`steps` numbers at equal distances from `start` to `end`, both included.
+
+    >>> import torchshim as torch
+    >>> torch.linspace(0, 1, 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    start, end, count = _ends("linspace", start, end, steps, _LINSPACE)
+    check_options("linspace", layout, pin_memory, requires_grad)
+    chosen = out_dtype("linspace", out, dtype, _default_dtype(start, end))
+    device = device_of("linspace", device)
+    if count:
+        _check_kernel("linspace_cpu", chosen, (dtypes.BOOL,))
+    check_gradient(chosen, requires_grad)
+    if at_once(device):
+        array = ops.spaced(np, start, end, count, chosen.np)
+        result = from_array(place(array, device), bool(requires_grad), device=device)
+    else:
+        result = fns.linspace(start, end, count, chosen, device)
+        result = finish(result, bool(requires_grad))
+    return result if out is None else into("linspace", out, result)
+
+
+@public
+def logspace(
+    start: Any = None,
+    end: Any = None,
+    steps: Any = None,
+    base: float = 10.0,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Powers of `base` with exponents at equal distances from `start` to `end`.
+
+    >>> import torchshim as torch
+    >>> torch.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    start, end, count = _ends("logspace", start, end, steps, _LOGSPACE)
+    base = number_of("logspace", "base", 4, base)
+    check_options("logspace", layout, pin_memory, requires_grad)
+    chosen = out_dtype("logspace", out, dtype, _default_dtype(start, end))
+    device = device_of("logspace", device)
+    if count:
+        _check_kernel("logspace_cpu", chosen, (dtypes.BOOL,))
+    check_gradient(chosen, requires_grad)
+    if at_once(device):
+        array = ops.powers(np, start, end, count, base, chosen.np)
+        result = from_array(place(array, device), bool(requires_grad), device=device)
+    else:
+        result = fns.logspace(start, end, count, base, chosen, device)
+        result = finish(result, bool(requires_grad))
+    return result if out is None else into("logspace", out, result)
+
+
+@public
+def eye(
+    n: Any = None,
+    m: Any = None,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A matrix with ones on the diagonal and zeros elsewhere.
+
+    >>> import torchshim as torch
+    >>> torch.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    if n is None:
+        raise missing("eye", "n")
+    rows = as_index(n)
+    if rows is None:
+        raise TypeError(wrong("eye", "n", 1, "int", n))
+    columns = rows if m is None else as_index(m)
+    if columns is None:
+        raise TypeError(wrong("eye", "m", 2, "int", m))
+    for name, count in (("n", rows), ("m", columns)):
+        if count < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {count}")
+    check_options("eye", layout, pin_memory, requires_grad)
+    chosen = out_dtype("eye", out, dtype, dtypes.get_default_dtype())
+    device = device_of("eye", device)
+    kind = dtypes.array_dtype(chosen)
+    check_gradient(chosen, requires_grad)
+    if at_once(device):
+        array = np.eye(rows, columns, dtype=kind)
+        result = from_array(place(array, device), bool(requires_grad), device=device)
+    else:
+        result = finish(fns.eye(rows, columns, chosen, device), bool(requires_grad))
+    return result if out is None else into("eye", out, result)
+
+
+def _triangle(
+    function: str,
+    row: Any,
+    col: Any,
+    offset: Any,
+    upper: bool,
+    dtype: Any,
+    device: Any,
+    layout: Any,
+    pin_memory: Any,
+) -> Tensor:
+    counts = []
+    for at, (name, value) in enumerate(
+        (("row", row), ("col", col), ("offset", offset)), 1
+    ):
+        if value is None:
+            raise missing(function, name)
+        count = as_index(value)
+        if count is None:
+            raise TypeError(wrong(function, name, at, "int", value))
+        if count < 0 and name != "offset":
+            raise RuntimeError(f"{name} must be non-negative, got{count}")
+        counts.append(count)
+    check_options(function, layout, pin_memory, False)
+    chosen = out_dtype(function, None, dtype, dtypes.int64)
+    device = device_of(function, device)
+    if chosen not in (dtypes.int64, dtypes.int32, dtypes.int16, dtypes.int8):
+        if chosen is not dtypes.uint8:
+            raise NotImplementedError(
+                f"\"{function}\" not implemented for '{chosen.scalar_name}'"
+            )
+    if at_once(device):
+        array = ops.triangle(*counts, upper, chosen.np)
+        return from_array(place(array, device), device=device)
+    return fns.triangle_indices(*counts, upper, chosen, device)
+
+
+@public
+def tril_indices(
+    row: Any = None,
+    col: Any = None,
+    offset: Any = 0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Rows and columns of a matrix's lower triangle, as two rows.
+
+    >>> import torchshim as torch
+    >>> torch.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    rest = dtype, device, layout, pin_memory
+    return _triangle("tril_indices", row, col, offset, False, *rest)
+
+
+@public
+def triu_indices(
+    row: Any = None,
+    col: Any = None,
+    offset: Any = 0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Rows and columns of a matrix's upper triangle, as two rows.
+
+    >>> import torchshim as torch
+    >>> torch.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
+    rest = dtype, device, layout, pin_memory
+    return _triangle("triu_indices", row, col, offset, True, *rest)

@@ -1,0 +1,219 @@
+"""Copies: to another dtype or memory order, and into existing tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from torchshim._core.layout import channels_last, channels_last_3d, format_strides
+from torchshim._core.op import Array, Operand, op
+
+
+def cast(x: Any, np_dtype: Any) -> Array:
+    """`x` in another dtype, where a value does not fit as C on x86 has it.
+
+    A floating-point number out of range becomes the least int32 (int64), of which
+    narrower types keep the low bits; complex numbers lose their imaginary part.
+    """
+    x, target = jnp.asarray(x), np.dtype(np_dtype)
+    if x.dtype == target:
+        return x
+    if target == np.bool_:
+        return x != 0
+    if jnp.iscomplexobj(x) and target.kind != "c":
+        x = x.real
+    if target.kind in "iu" and jnp.issubdtype(x.dtype, jnp.floating):
+        wide = np.int64 if target.itemsize == 8 or target == np.uint32 else np.int32
+        if target == np.uint64:
+            # From 2**63 on the conversion is unsigned.
+            high = x >= 2.0**63
+            low = _to_int(jnp.where(high, x - 2.0**63, x), np.int64)
+            return low.astype(np.uint64) + (high.astype(np.uint64) << np.uint64(63))
+        x = _to_int(x, wide)
+    return x.astype(target)
+
+
+def _to_int(x: Array, wide: Any) -> Array:
+    limit = 2.0 ** (8 * np.dtype(wide).itemsize - 1)
+    if x.dtype in (jnp.float16, jnp.bfloat16):
+        x = x.astype(jnp.float32)
+    fits = (x >= -limit) & (x < limit)
+    return jnp.where(fits, jnp.where(fits, x, 0).astype(wide), np.iinfo(wide).min)
+
+
+def _channels_last(shape: Any, operands: Any) -> tuple[int, ...]:
+    wanted = channels_last if len(shape) == 4 else channels_last_3d
+    return format_strides(tuple(shape), wanted)
+
+
+@op(namespaces=(), method=False, grad_fn="CloneBackward0", saves=(), layout="preserve")
+def clone(input: Array) -> Array:
+    """A copy in the same memory order."""
+    return input
+
+
+@op(namespaces=(), method=False, grad_fn="CloneBackward0", saves=())
+def clone_contiguous(input: Array) -> Array:
+    """A copy in row-major order."""
+    return input
+
+
+@op(
+    namespaces=(),
+    method=False,
+    grad_fn="CloneBackward0",
+    saves=(),
+    layout=_channels_last,
+)
+def clone_channels_last(input: Array) -> Array:
+    """A copy with the channels innermost."""
+    return input
+
+
+@op(
+    namespaces=(), method=False, grad_fn="ToCopyBackward0", saves=(), layout="preserve"
+)
+def to_copy(input: Array, dtype: Any) -> Array:
+    """A copy in another dtype."""
+    return cast(input, dtype.np)
+
+
+@op(namespaces=(), method=False, grad_fn="ToCopyBackward0", saves=())
+def to_copy_contiguous(input: Array, dtype: Any) -> Array:
+    """A copy in another dtype, in row-major order."""
+    return cast(input, dtype.np)
+
+
+@op(
+    namespaces=(),
+    method=False,
+    grad_fn="ToCopyBackward0",
+    saves=(),
+    layout=_channels_last,
+)
+def to_copy_channels_last(input: Array, dtype: Any) -> Array:
+    """A copy in another dtype, with the channels innermost."""
+    return cast(input, dtype.np)
+
+
+# In place -----------------------------------------------------------------------------
+
+
+def _fill_node(input: object, value: object) -> str:
+    return "FillBackward3" if value == "tensor" else "FillBackward2"
+
+
+@op(
+    name="fill",
+    grad_fn=_fill_node,
+    saves=(),
+    inplace=True,
+    method=False,
+    layout="preserve",
+)
+def fill(input: Array, value: Operand) -> Array:
+    """`input`'s sizes, filled with a number or a 0-dim tensor."""
+    if isinstance(value, jax.Array) and value.ndim:
+        raise RuntimeError(
+            "fill_ only supports 0-dimension value tensor but got tensor with "
+            f"{value.ndim} dimensions."
+        )
+    if isinstance(value, (bool, int, float)):
+        value = number(value, input.dtype)
+    return jnp.broadcast_to(cast(value, input.dtype), input.shape)
+
+
+def number(value: Any, np_dtype: Any) -> Any:
+    """A Python number for a cast to a dtype: integers modulo 2**64."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return np.array(value & (2**64 - 1), np.uint64).astype(np.int64)
+    return value
+
+
+@op(
+    name="zero",
+    namespaces=(),
+    method=False,
+    grad_fn="ZeroBackward0",
+    saves=(),
+    inplace=True,
+)
+def zero(input: Array) -> Array:
+    """`input`'s sizes, filled with zeros."""
+    return jnp.zeros_like(input)
+
+
+@op(
+    name="copy",
+    namespaces=(),
+    method=False,
+    grad_fn="CopyBackwards",
+    saves=(),
+    inplace=True,
+    layout="preserve",
+)
+def copy(input: Array, other: Operand, non_blocking: bool = False) -> Array:
+    """The values of `other`, broadcast, in `input`'s dtype."""
+    if isinstance(other, (bool, int, float, complex)):
+        other = number(other, input.dtype)
+    value = cast(other, input.dtype)
+    shape = broadcast_shape(input.shape, value.shape)
+    if shape != input.shape:
+        raise RuntimeError(
+            f"output with shape {list(input.shape)} doesn't match the broadcast shape "
+            f"{list(shape)}"
+        )
+    return jnp.broadcast_to(value, shape)
+
+
+def broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The common shape of two operands; PyTorch's error where there is none."""
+    ndim = max(len(a), len(b))
+    left = (1,) * (ndim - len(a)) + tuple(a)
+    right = (1,) * (ndim - len(b)) + tuple(b)
+    shape = []
+    for dim in reversed(range(ndim)):
+        m, n = left[dim], right[dim]
+        if m != n and 1 not in (m, n):
+            raise RuntimeError(
+                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
+                f"non-singleton dimension {dim}"
+            )
+        shape.append(n if m == 1 else m)
+    return tuple(reversed(shape))
+
+
+# Values drawn on the host: the old values get no gradient, the new ones are data.
+_DRAWS = {
+    "uniform": "UniformBackward0",
+    "normal": "NormalBackward0",
+    "random": "RandomBackward",
+    "bernoulli": "BernoulliBackward",
+    "exponential": "ExponentialBackward0",
+    "geometric": "GeometricBackward0",
+    "log_normal": "LogNormalBackward0",
+    "cauchy": "CauchyBackward0",
+}
+
+
+def _draw(name: str, grad_fn: str) -> None:
+    @op(
+        name=f"_draw_{name}",
+        namespaces=(),
+        method=False,
+        grad_fn=grad_fn,
+        saves=(),
+        inplace=True,
+        differentiable=("input",),
+    )
+    def draw(input: Array, values: Array) -> Array:
+        """`input` with the values replaced by ones drawn on the host."""
+        return values
+
+
+for _name, _node in _DRAWS.items():
+    for _suffix in ("0", "1", "2") if not _node.endswith("0") else ("",):
+        _draw(_name + _suffix, _node + _suffix)

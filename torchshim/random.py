@@ -1,0 +1,58 @@
+"""The state of the random generators (`torch.random`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torchshim._core.random import default_generator
+from torchshim._functions.random import (
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+
+__all__ = [
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
+
+
+@contextmanager
+def fork_rng(
+    devices: Any = None,
+    enabled: bool = True,
+    _caller: str = "fork_rng",
+    _devices_kw: str = "devices",
+    device_type: str = "cuda",
+) -> Iterator[None]:
+    """Puts the generators back, at the end of a block, to where they were before it.
+
+    >>> import torchshim as torch
+    >>> _ = torch.manual_seed(1)
+    >>> with torch.random.fork_rng():
+    ...     a = torch.rand(1)
+    >>> bool(a == torch.rand(1))
+    True
+    """
+    if not enabled:
+        yield
+        return
+    from torchshim._core.random import _by_device
+
+    others = {k: g.engine.clone() for k, g in _by_device.items()}
+    before = default_generator.engine.clone()
+    try:
+        yield
+    finally:
+        default_generator.engine.copy_from(before)
+        for key, engine in others.items():
+            _by_device[key].engine.copy_from(engine)
