@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import jax
@@ -411,3 +412,34 @@ def clamp_min(input: Array, min: Operand) -> Array:
 def clamp_max(input: Array, max: Operand) -> Array:
     """Elements of at most `max`."""
     return _clamp_above(input, max)
+
+
+# Choices ------------------------------------------------------------------------------
+
+_BYTES = (
+    "where received a uint8 condition tensor. This behavior is deprecated and will be "
+    "removed in a future version of PyTorch. Use a boolean condition instead."
+)
+
+
+def _check_condition(condition: Any, input: Any, other: Any) -> None:
+    if condition.dtype is dtypes.uint8:
+        warnings.warn(_BYTES, UserWarning, stacklevel=2)
+    elif condition.dtype is not dtypes.bool_:
+        raise RuntimeError(
+            "where expected condition to be a boolean tensor, but got a tensor with "
+            f"dtype {condition.dtype.scalar_name}"
+        )
+
+
+@op(
+    promote=NO_OPMATH,
+    operands=("input", "other"),
+    grad_fn="WhereBackward0",
+    saves=("condition",),
+    method=False,
+    typecheck=_check_condition,
+)
+def where(condition: Array, input: Operand, other: Operand) -> Array:
+    """`input` where the condition holds, else `other`, broadcast."""
+    return jnp.where(condition.astype(bool), input, other)

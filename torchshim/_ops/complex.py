@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -15,54 +13,11 @@ from torchshim._ops._common import is_complex
 Geometry = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
-def _part(offset_by: int) -> Any:
-    """Memory of one part: counted in real numbers, two for each complex one."""
-
-    def geometry(
-        shape: tuple[int, ...], strides: tuple[int, ...], offset: int
-    ) -> Geometry:
-        return shape, tuple(2 * s for s in strides), 2 * offset + offset_by
-
-    return geometry
-
-
 def _real_of(x: Array) -> Array:
     return x.real if is_complex(x) else x
 
 
-@op(
-    name="view_real",
-    namespaces=(),
-    method=False,
-    view=View(
-        _part(0), lambda base, new: jax.lax.complex(_real_of(new), base.imag)
-    ),
-    grad_fn="RealBackward0",
-    saves=(),
-)
-def view_real(input: Array) -> Array:
-    """The real parts, in the memory of the complex numbers."""
-    return input.real
-
-
-@op(
-    name="view_imag",
-    namespaces=(),
-    method=False,
-    view=View(
-        _part(1), lambda base, new: jax.lax.complex(base.real, _real_of(new))
-    ),
-    grad_fn="ImagBackward0",
-    saves=(),
-)
-def view_imag(input: Array) -> Array:
-    """The imaginary parts, in the memory of the complex numbers."""
-    return input.imag
-
-
-def _pairs(
-    shape: tuple[int, ...], strides: tuple[int, ...], offset: int
-) -> Geometry:
+def _pairs(shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Geometry:
     return (*shape, 2), (*(2 * s for s in strides), 1), 2 * offset
 
 
@@ -98,9 +53,7 @@ def _unpaired(
 
 
 @op(
-    view=View(
-        _unpaired, lambda base, new: jnp.stack([new.real, new.imag], axis=-1)
-    ),
+    view=View(_unpaired, lambda base, new: jnp.stack([new.real, new.imag], axis=-1)),
     method=False,
     grad_fn="ViewAsComplexBackward0",
     saves=(),

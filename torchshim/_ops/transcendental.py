@@ -47,7 +47,38 @@ def exp2(input: Array) -> Array:
     """2 raised to each element."""
     if is_complex(input):
         return jnp.exp(input * np.log(2).astype(input.real.dtype))
-    return jnp.exp2(input)
+    return _exp2(input)
+
+
+def _power_of_two(n: Array, dtype: Any) -> Array:
+    """2 ** n for an integer n within the range of normal numbers, from its bits."""
+    info = jnp.finfo(dtype)
+    bits = (n - info.minexp + 1) << info.nmant
+    return jax.lax.bitcast_convert_type(bits, dtype)
+
+
+@jax.custom_jvp
+def _exp2(x: Array) -> Array:
+    # XLA takes exp(x * log(2)), which loses digits where x is large.
+    info = jnp.finfo(x.dtype)
+    bound = np.asarray(2 * info.maxexp, x.dtype)
+    clipped = jnp.where(jnp.isnan(x), 0, jnp.clip(x, -bound, bound))
+    whole = jnp.round(clipped)
+    part = jnp.exp((clipped - whole) * np.asarray(np.log(2), x.dtype))
+    n = whole.astype(jnp.int32 if info.bits == 32 else jnp.int64)
+    half = n >> 1
+    last = info.maxexp - 1
+    scale = _power_of_two(jnp.clip(half, 1 - last, last), x.dtype)
+    rest = _power_of_two(jnp.clip(n - half, 1 - last, last), x.dtype)
+    return jnp.where(jnp.isnan(x), x, part * scale * rest)
+
+
+@_exp2.defjvp
+def _exp2_jvp(primals: Any, tangents: Any) -> Any:
+    # By the result; the bits have no derivative.
+    (x,), (dx,) = primals, tangents
+    result = _exp2(x)
+    return result, dx * (result * np.asarray(np.log(2), x.dtype))
 
 
 @_unary("Expm1", "result", namespaces=_SPECIAL)
@@ -331,16 +362,52 @@ def _refuse_complex(name: str, input: Array) -> None:
 # Hyperbolic functions -----------------------------------------------------------------
 
 
+def _halved_exp(x: Array) -> Array:
+    """exp(x) / 2 for large x, without overflow before the result has one."""
+    root = jnp.exp(x / 2)
+    return root * 0.5 * root
+
+
+@jax.custom_jvp
+def _sinh(x: Array) -> Array:
+    # XLA takes exp(x + log(1/2)), which loses digits where x is large.
+    size = jnp.abs(x)
+    grown = jnp.expm1(jnp.minimum(size, 40))
+    small = (grown + grown / (grown + 1)) / 2
+    return jnp.copysign(jnp.where(size > 40, _halved_exp(size), small), x)
+
+
+@_sinh.defjvp
+def _sinh_jvp(primals: Any, tangents: Any) -> Any:
+    # JAX would differentiate through the branches.
+    (x,), (dx,) = primals, tangents
+    return _sinh(x), dx * _cosh(x)
+
+
+@jax.custom_jvp
+def _cosh(x: Array) -> Array:
+    size = jnp.abs(x)
+    grown = jnp.exp(jnp.minimum(size, 40))
+    return jnp.where(size > 40, _halved_exp(size), (grown + 1 / grown) / 2)
+
+
+@_cosh.defjvp
+def _cosh_jvp(primals: Any, tangents: Any) -> Any:
+    # As for the sine.
+    (x,), (dx,) = primals, tangents
+    return _cosh(x), dx * _sinh(x)
+
+
 @_unary("Sinh", "input")
 def sinh(input: Array) -> Array:
     """The hyperbolic sine."""
-    return jnp.sinh(input)
+    return jnp.sinh(input) if is_complex(input) else _sinh(input)
 
 
 @_unary("Cosh", "input")
 def cosh(input: Array) -> Array:
     """The hyperbolic cosine."""
-    return jnp.cosh(input)
+    return jnp.cosh(input) if is_complex(input) else _cosh(input)
 
 
 @_unary("Tanh", "result")
@@ -355,15 +422,25 @@ def asinh(input: Array) -> Array:
     return jnp.arcsinh(input)
 
 
+@jax.custom_jvp
+def _acosh(x: Array) -> Array:
+    return jnp.arccosh(x)
+
+
+@_acosh.defjvp
+def _acosh_jvp(primals: Any, tangents: Any) -> Any:
+    # JAX's has the wrong sign left of the imaginary axis.
+    (x,), (dx,) = primals, tangents
+    return _acosh(x), dx / (jnp.sqrt(x - 1) * jnp.sqrt(x + 1))
+
+
 @_unary("Acosh", "input", aliases=("arccosh",))
 def acosh(input: Array) -> Array:
     """The inverse of the hyperbolic cosine."""
-    return jnp.arccosh(input)
+    return _acosh(input)
 
 
 @_unary("Atanh", "input", aliases=("arctanh",))
 def atanh(input: Array) -> Array:
     """The inverse of the hyperbolic tangent."""
     return jnp.arctanh(input)
-
-

@@ -26,7 +26,7 @@ NAN, INF = float("nan"), float("inf")
 def sums() -> Iterator[Sample]:
     yield sample(floats(2, 3), floats(3)).twice()
     yield sample(floats(2, 3), 2.5, alpha=3)
-    yield sample(ints(3), floats(2, 1))
+    yield sample(ints(3), floats(2, 1)).without("inplace")
     yield sample(ints(3), ints(3, dtype="uint8"), alpha=2)
     yield sample(ints(3, dtype="int8"), 100)
     yield sample(ints(3), 1.5)
@@ -196,3 +196,14 @@ def neg() -> Iterator[Sample]:
     yield sample(ints(3, dtype="uint8"))
     yield sample(complexes(3))
     yield sample(bools(3)).raises()
+
+
+@samples("dist")
+def dist() -> Iterator[Sample]:
+    yield sample(doubles(2, 3), doubles(3)).twice()
+    yield sample(f32([1, 2]), f32([1, 2]))
+    for p in (1, 3.0, 0.5, 1.5, INF, -INF):
+        yield sample(f32([1, 2, 5, 0]), f32([1, 3, 7, 1]), p)
+    yield sample(floats(3), doubles(3), 3)
+    yield sample(complexes(3), complexes(3)[::-1].copy())
+    yield sample(ints(3), ints(3)).raises()

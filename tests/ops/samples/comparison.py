@@ -98,3 +98,17 @@ def clamp_one() -> Iterator[Sample]:
     yield sample(floats(2, 3), 0.5)
     yield sample(ints(3), 1)
     yield sample(complexes(3), 0).raises()
+
+
+@samples("where")
+def where() -> Iterator[Sample]:
+    yield sample(bools(2, 3), doubles(2, 3), doubles(3)).twice()
+    yield sample(bools(3), floats(3), 2.5)
+    yield sample(bools(3), 1, 2.0)
+    yield sample(bools(3), ints(3), floats(2, 1))
+    yield sample(bools(3), floats(3), doubles(1).reshape(()))
+    yield sample(bools(3), bf16([1, 2, 3]), 0)
+    yield sample(bools(3), complexes(3), floats(3))
+    yield sample(bools(2, 3), floats(3, 2).T, 0.0)
+    yield sample(ints(3), floats(3), 1.0).raises()
+    yield sample(bools(2), floats(3), 1.0).raises()

@@ -1,0 +1,258 @@
+"""Element-wise functions that return what is no result of one operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchshim._bind import type_name
+from torchshim._core import dtypes
+from torchshim._core.promotion import scalar_dtype
+from torchshim._core.storage import TensorBase
+from torchshim._derived import fns, public
+from torchshim._tensor import Tensor
+
+
+def _tensor(function: str, name: str, position: int, value: Any) -> None:
+    if not isinstance(value, TensorBase):
+        raise TypeError(
+            f"{function}(): argument '{name}' (position {position}) must be Tensor, "
+            f"not {type_name(value)}"
+        )
+
+
+def _dtype(value: Any) -> dtypes.dtype:
+    """The dtype of a tensor or a number."""
+    return value._meta.dtype if isinstance(value, TensorBase) else scalar_dtype(value)
+
+
+# Parts of complex numbers -------------------------------------------------------------
+
+
+@public
+def real(input: Tensor) -> Tensor:
+    """The real parts, in the memory of `input`; `input` itself where it is real.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.real.html
+
+    >>> import torchshim as torch
+    >>> torch.real(torch.tensor([1 + 2j]))
+    tensor([1.])
+    """
+    _tensor("real", "input", 1, input)
+    if not input._meta.dtype.is_complex:
+        return input
+    return fns.select(fns.view_as_real(input), -1, 0)
+
+
+@public
+def imag(input: Tensor) -> Tensor:
+    """The imaginary parts, in the memory of `input`. RuntimeError if it is real.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.imag.html
+
+    >>> import torchshim as torch
+    >>> torch.imag(torch.tensor([1 + 2j]))
+    tensor([2.])
+    """
+    _tensor("imag", "input", 1, input)
+    if not input._meta.dtype.is_complex:
+        raise RuntimeError(
+            "imag is not implemented for tensors with non-complex dtypes."
+        )
+    return fns.select(fns.view_as_real(input), -1, 1)
+
+
+def _set_real(self: Tensor, value: Any) -> None:
+    self.real.copy_(value)
+
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    self.imag.copy_(value)
+
+
+Tensor.real = property(real, _set_real)  # type: ignore[attr-defined]
+Tensor.imag = property(imag, _set_imag)  # type: ignore[attr-defined]
+
+
+@public(method=True)
+def conj(input: Tensor) -> Tensor:
+    """The conjugates; `input` itself where it is real.
+
+    PyTorch conjugates lazily, in the memory of `input`; here the result has its own.
+    https://docs.pytorch.org/docs/2.13/generated/torch.conj.html
+
+    >>> import torchshim as torch
+    >>> torch.conj(torch.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    _tensor("conj", "input", 1, input)
+    return fns.conj_values(input) if input._meta.dtype.is_complex else input
+
+
+@public(method=True)
+def resolve_conj(input: Tensor) -> Tensor:
+    """`input`: no tensor here is conjugated lazily.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.resolve_conj.html
+
+    >>> import torchshim as torch
+    >>> torch.resolve_conj(torch.tensor([1j]))
+    tensor([0.+1.j])
+    """
+    _tensor("resolve_conj", "input", 1, input)
+    return input
+
+
+@public(method=True)
+def resolve_neg(input: Tensor) -> Tensor:
+    """`input`: no tensor here is negated lazily.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.resolve_neg.html
+
+    >>> import torchshim as torch
+    >>> torch.resolve_neg(torch.tensor([1.0]))
+    tensor([1.])
+    """
+    _tensor("resolve_neg", "input", 1, input)
+    return input
+
+
+@public(method=True)
+def positive(input: Tensor) -> Tensor:
+    """`input` itself. RuntimeError if it is a bool tensor.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.positive.html
+
+    >>> import torchshim as torch
+    >>> torch.positive(torch.tensor([1.0]))
+    tensor([1.])
+    """
+    _tensor("positive", "input", 1, input)
+    if input._meta.dtype is dtypes.bool_:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+Tensor.__pos__ = positive  # type: ignore[attr-defined]
+
+# Comparisons of whole tensors ---------------------------------------------------------
+
+
+@public(method=True)
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape and the same elements.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.equal.html
+
+    >>> import torchshim as torch
+    >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
+    True
+    """
+    _tensor("equal", "input", 1, input)
+    _tensor("equal", "other", 2, other)
+    if tuple(input._meta.shape) != tuple(other._meta.shape):
+        return False
+    return bool(getattr(fns, "equal.values")(input, other).item())
+
+
+@public(method=True)
+def allclose(
+    input: Tensor,
+    other: Tensor,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> bool:
+    """Whether all elements lie within `atol + rtol * abs(other)` of each other.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.allclose.html
+
+    >>> import torchshim as torch
+    >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-7]))
+    True
+    """
+    _tensor("allclose", "input", 1, input)
+    _tensor("allclose", "other", 2, other)
+    values = getattr(fns, "allclose.values")
+    return bool(values(input, other, rtol, atol, equal_nan).item())
+
+
+# Choices and powers -------------------------------------------------------------------
+
+
+@public
+def where(
+    condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None
+) -> Any:
+    """`input` where the condition holds, else `other`, broadcast.
+
+    With the condition alone: the indices where it holds, one tensor a dimension.
+    https://docs.pytorch.org/docs/2.13/generated/torch.where.html
+
+    >>> import torchshim as torch
+    >>> torch.where(torch.tensor([True, False]), 1.0, 2.0)
+    tensor([1., 2.])
+    """
+    if input is None and other is None and out is None:
+        _tensor("where", "condition", 1, condition)
+        return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
+    return fns.where(condition, input, other, out=out)
+
+
+def _where_method(self: Tensor, condition: Tensor, other: Any) -> Any:
+    """As `torch.where(condition, self, other)`."""
+    return fns.where(condition, self, other)
+
+
+_where_method.__name__ = "where"
+Tensor.where = _where_method  # type: ignore[attr-defined]
+
+
+def _power_operands(input: Any, exponent: Any) -> tuple[Any, Any, dtypes.dtype]:
+    """Both operands in the dtype that `float_power` computes in."""
+    if not isinstance(input, TensorBase) and not isinstance(exponent, TensorBase):
+        raise TypeError(
+            "float_power() received an invalid combination of arguments - got "
+            f"({type_name(input)}, {type_name(exponent)}), but expected one of:\n"
+            " * (Tensor input, Tensor exponent, *, Tensor out = None)\n"
+            " * (Number self, Tensor exponent, *, Tensor out = None)\n"
+            " * (Tensor input, Number exponent, *, Tensor out = None)\n"
+        )
+    either = (_dtype(input), _dtype(exponent))
+    wide = dtypes.complex128 if any(d.is_complex for d in either) else dtypes.float64
+
+    def cast(value: Any) -> Any:
+        if isinstance(value, TensorBase):
+            return value.to(wide)  # type: ignore[attr-defined]
+        return complex(value) if wide.is_complex else float(value)
+
+    return cast(input), cast(exponent), wide
+
+
+@public(method=True)
+def float_power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
+    """`input ** exponent` in float64 (complex128 if an operand is complex).
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.float_power.html
+
+    >>> import torchshim as torch
+    >>> torch.float_power(torch.tensor([2, 3]), 2)
+    tensor([4., 9.], dtype=torch.float64)
+    """
+    base, power, _ = _power_operands(input, exponent)
+    return fns.pow(base, power, out=out)
+
+
+def _float_power_(self: Tensor, exponent: Any) -> Tensor:
+    """`float_power` in place: the tensor has to have its result's dtype."""
+    _, power, wide = _power_operands(self, exponent)
+    if self._meta.dtype is not wide:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {self._meta.dtype.scalar_name} "
+            f"but the operation's result requires dtype {wide.scalar_name}"
+        )
+    return self.pow_(power)  # type: ignore[attr-defined]
+
+
+_float_power_.__name__ = "float_power_"
+Tensor.float_power_ = _float_power_  # type: ignore[attr-defined]
