@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from torchshim._core import dtypes
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
@@ -14,7 +12,7 @@ from torchshim._functions.backward import warn_once
 from torchshim._functions.indexing import is_mask, put_with
 from torchshim._ops.indexing import broadcast_pair
 from torchshim._ops.view_geometry import wrap_dim
-from torchshim._tensor import Tensor, from_array, host_value
+from torchshim._tensor import Tensor, host_value
 
 _OLD_REDUCE = (
     "The reduce argument of torch.scatter with Tensor src is deprecated and will be "
@@ -163,31 +161,6 @@ def take_along_dim(
         source = input if tuple(have) == sizes else fns.expand(input, *sizes)
     index = fns.remainder(index, source._meta.shape[dim]) if index.numel() else index
     return fns.gather(source, dim, index, out=out)
-
-
-@public(method=True)
-def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
-    """The elements where the mask is True, in one dimension; reads the mask.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.masked_select.html
-
-    >>> import torchshim as torch
-    >>> x = torch.tensor([1, 2, 3])
-    >>> torch.masked_select(x, x > 1)
-    tensor([2, 3])
-    """
-    if mask._meta.dtype is not dtypes.bool_:
-        raise RuntimeError("masked_select: expected BoolTensor for mask")
-    shape = broadcast_pair(tuple(input._meta.shape), tuple(mask._meta.shape))
-    whole = np.broadcast_to(host_value(mask), shape)
-    places = from_array(np.flatnonzero(whole))
-    source = input if tuple(input._meta.shape) == shape else fns.expand(input, *shape)
-    result = fns.masked_take(source, places)
-    if out is not None:
-        from torchshim._bind import out_writer
-
-        return out_writer[0](None, result, out, (input, mask))
-    return result
 
 
 @public(method=True)

@@ -10,7 +10,6 @@ import numpy as np
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Operand, Scalar, op
 from torchshim._ops.indexing import (
-    IN_BOUNDS,
     bounds_text,
     dense_layout,
     from_end,
@@ -190,7 +189,7 @@ def _fill_checks(input: Array, dim: int, index: Array, value: Any) -> list[Check
 
 
 def _index_fill_node(input: Any, dim: int, index: Any, value: Any) -> str:
-    return f"IndexFillBackward{int(hasattr(value, 'shape'))}"
+    return f"IndexFillBackward{int(hasattr(value, 'requires_grad'))}"
 
 
 @op(
@@ -258,18 +257,6 @@ def take(input: Array, index: Array) -> Array:
         return jnp.zeros(index.shape, input.dtype)
     flat = input.reshape(-1)
     return jnp.take(flat, from_end(index, flat.size), mode="clip")
-
-
-@op(
-    grad_fn="MaskedSelectBackward0",
-    saves=(),
-    differentiable=("input",),
-    method=False,
-    namespaces=(),
-)
-def masked_take(input: Array, places: Array) -> Array:
-    """Elements at flat places that a mask gave: they are in range and differ."""
-    return input.reshape(-1).at[places].get(mode=IN_BOUNDS, unique_indices=True)
 
 
 @op(

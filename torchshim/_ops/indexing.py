@@ -151,7 +151,8 @@ def _put_jvp(taken: tuple[bool, ...], primals: Any, tangents: Any) -> Any:
     input, values, *arrays = primals
     d_input, d_values, *_ = tangents
     at = _spots(taken, arrays)
-    kept = d_input.at[at].set(0, mode=IN_BOUNDS)
+    hit = jnp.zeros(input.shape, bool).at[at].set(True, mode=IN_BOUNDS)
+    kept = jnp.where(hit, 0, d_input)
     return _put(input, values, taken, *arrays), kept.at[at].add(
         d_values, mode=IN_BOUNDS
     )
@@ -305,7 +306,7 @@ def scalar_for(value: Any, dtype: Any, complex_text: str | None = None) -> Array
 
 
 def _fill_node(input: Any, mask: Any, value: Any) -> str:
-    return f"MaskedFillBackward{int(hasattr(value, 'shape'))}"
+    return f"MaskedFillBackward{int(hasattr(value, 'requires_grad'))}"
 
 
 @op(

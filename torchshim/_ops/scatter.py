@@ -347,12 +347,13 @@ def _extremum_jvp(
     at = tuple(at)
     out = _extremum(input, values, largest, include_self, *at)
     own = input == out
-    if not include_self:
-        own &= ~jnp.zeros(input.shape, bool).at[at].set(True, mode="drop")
     given = values == out[at]
     dtype = out.dtype
     count = own.astype(dtype).at[at].add(given.astype(dtype), mode="drop")
     count = jnp.maximum(count, 1)
+    if not include_self:
+        # PyTorch counts the input among the ties all the same.
+        own &= ~jnp.zeros(input.shape, bool).at[at].set(True, mode="drop")
     tangent = jnp.where(own, d_input, 0) / count
     return out, tangent.at[at].add(
         jnp.where(given, d_values, 0) / count[at], mode="drop"

@@ -82,7 +82,9 @@ def _reshape_node(input: Any, shape: Ints) -> str:
         return "ViewBackward0"
     new = infer_size(shape, input.numel)
     fits = view_strides(tuple(input.shape), strides, new)
-    return "UnsafeViewBackward0" if fits is None else "ViewBackward0"
+    if fits is None:
+        return "UnsafeViewBackward0"
+    return "ViewBackward0" if input.contiguous else "ReshapeAliasBackward0"
 
 
 @op(
