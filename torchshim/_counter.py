@@ -1,0 +1,58 @@
+"""0-dim tensors that count: steps of an optimizer, batches a layer has seen.
+
+Nothing that is recorded depends on them, so the host reads their array and puts a new
+one in: counting adds neither inputs nor results to a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from torchshim._tensor import Tensor
+
+
+def count_of(counter: Tensor) -> float:
+    """The number a counter shows."""
+    array = counter._array
+    if array is None or counter._storage is not None:
+        return float(counter.item())
+    return float(array)
+
+
+def advance(counters: Sequence[Tensor]) -> None:
+    """Adds one to each counter, in place."""
+    arrays: dict[object, np.ndarray] = {}
+    for counter in counters:
+        array = counter._array
+        if array is None or counter._storage is not None:
+            counter.add_(1)  # type: ignore[attr-defined]
+            continue
+        dtype = counter._meta.dtype
+        key = float(array), dtype
+        new = arrays.get(key)
+        if new is None:
+            new = arrays[key] = _frozen(key[0] + 1, dtype)
+        _put(counter, new)
+
+
+def assign(tensor: Tensor, value: float) -> None:
+    """Gives a 0-dim tensor another value, in place."""
+    if tensor._array is None or tensor._storage is not None:
+        tensor.fill_(value)  # type: ignore[attr-defined]
+    else:
+        _put(tensor, _frozen(value, tensor._meta.dtype))
+
+
+def _frozen(value: float, dtype: Any) -> np.ndarray:
+    array = np.asarray(value, dtype.np)
+    array.flags.writeable = False  # tensors share it
+    return array
+
+
+def _put(tensor: Tensor, array: np.ndarray) -> None:
+    tensor._array = array
+    tensor._slot = -1
+    tensor._versions += 1

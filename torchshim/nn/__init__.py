@@ -1,0 +1,11 @@
+"""Networks: modules, parameters, functions, as `torch.nn`."""
+
+from torchshim.nn import functional as functional
+from torchshim.nn import init as init
+from torchshim.nn import modules as modules
+from torchshim.nn import utils as utils
+from torchshim.nn.modules import *  # noqa: F403
+from torchshim.nn.parameter import Buffer as Buffer
+from torchshim.nn.parameter import Parameter as Parameter
+from torchshim.nn.parameter import UninitializedBuffer as UninitializedBuffer
+from torchshim.nn.parameter import UninitializedParameter as UninitializedParameter

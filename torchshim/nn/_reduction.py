@@ -1,0 +1,28 @@
+"""The older arguments of losses that `reduction` took the place of."""
+
+from __future__ import annotations
+
+import warnings
+
+
+def legacy_get_string(
+    size_average: bool | None, reduce: bool | None, emit_warning: bool = True
+) -> str:
+    """What `size_average` and `reduce` mean, as a `reduction`; warns.
+
+    >>> legacy_get_string(False, None, emit_warning=False)
+    'sum'
+    """
+    if reduce is not None and not reduce:
+        reduction = "none"
+    elif size_average is None or size_average:
+        reduction = "mean"
+    else:
+        reduction = "sum"
+    if emit_warning:
+        warnings.warn(
+            "size_average and reduce args will be deprecated, please use "
+            f"reduction='{reduction}' instead.",
+            stacklevel=2,
+        )
+    return reduction

@@ -1,0 +1,214 @@
+"""Optimizers whose whole step is one recorded operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+import torchshim
+from torchshim._core import dtypes
+from torchshim._core.device import jax_device
+from torchshim._core.op import REGISTRY
+from torchshim._core.record import local
+from torchshim._counter import advance, count_of
+from torchshim._tensor import Tensor, from_array
+from torchshim.optim.optimizer import (
+    Optimizer,
+    _use_grad_for_differentiable,
+    evaluate,
+)
+
+_CAPTURABLE = ["cuda", "xpu", "hpu", "privateuseone"]
+_FUSED = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
+
+
+class RuleOptimizer(Optimizer):
+    """Collects what an update rule of `_ops.optimizer` needs, and writes it back."""
+
+    # The operator, and whether `state["step"]` counts.
+    _rule: str
+    _counts = True
+    # Options of groups that state dicts of older versions lack.
+    _later_options: Mapping[str, Any] = {}  # noqa: RUF012
+
+    def _names(self, group: dict[str, Any]) -> Sequence[str | None]:
+        """State tensors in the order of the rule; None where this group has none."""
+        raise NotImplementedError
+
+    def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
+        """What the rule takes after the lists of tensors."""
+        raise NotImplementedError
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for option, default in self._later_options.items():
+                group.setdefault(option, default)
+            if self._counts:
+                self._numbers_as_tensors(group)
+
+    def _numbers_as_tensors(self, group: dict[str, Any]) -> None:
+        """Older state dicts hold plain numbers where there are tensors now."""
+        for p in group["params"]:
+            state = self.state.get(p, {})
+            for name in ("step", "mu_product", "eta", "mu"):
+                value = state.get(name)
+                if value is not None and not isinstance(value, Tensor):
+                    state[name] = number_tensor(group, p, value)
+
+    def _init_state(self, group: dict[str, Any], p: Any, state: dict[str, Any]) -> None:
+        """Fills the empty state of a parameter that has a gradient at last."""
+        if self._counts:
+            state["step"] = number_tensor(group, p, 0.0)
+        for name in self._names(group):
+            if name is not None:
+                state[name] = zeros_like(p)
+
+    @_use_grad_for_differentiable
+    def step(self, closure: Any = None) -> Any:
+        """Moves the parameters once; `closure` computes the loss anew.
+
+        Follows ``torch.optim.Optimizer.step``.
+        """
+        loss = evaluate(closure)
+        for group in self.param_groups:
+            self._step_group(group)
+        return loss
+
+    def _step_group(self, group: dict[str, Any]) -> None:
+        names = self._names(group)
+        kept = any(name is not None for name in names)
+        counts = self._counts
+        # Parameters that took the same number of steps are moved together.
+        batches: dict[Any, list[tuple[Any, ...]]] = {}
+        counters: list[Tensor] = []
+        state: dict[str, Any] = {}
+        for p in group["params"]:
+            grad = p._grad
+            if grad is None:
+                continue
+            count: Any = None
+            if kept:
+                state = self.state[p]
+                if not state:
+                    self._check(group, p)
+                    self._init_state(group, p, state)
+                count = self._count(p, state)
+                if counts:
+                    counters.append(state["step"])
+            key = p._meta.device, count
+            row = (p, grad, *[None if n is None else state[n] for n in names])
+            batch = batches.get(key)
+            if batch is None:
+                batches[key] = [row]
+            else:
+                batch.append(row)
+        for (_, count), rows in batches.items():
+            columns = list(zip(*rows, strict=True))
+            targets = list(columns[0])
+            for column in columns[2:]:
+                if column[0] is not None:
+                    targets += column
+            rec = local.rec
+            if group["differentiable"]:
+                for target in targets:
+                    rec.check_writable(target)
+            args = [*columns, *self._numbers(group, count)]
+            rec.mutate(REGISTRY[self._rule], args, targets)
+        if counters:
+            advance(counters)
+
+    def _count(self, p: Any, state: dict[str, Any]) -> Any:
+        """What the formula depends on: the number of this step."""
+        return count_of(state["step"]) + 1.0
+
+    def _check(self, group: dict[str, Any], p: Any) -> None:
+        kind = p.device.type
+        if group.get("fused") and not (kind in _FUSED and p.is_floating_point()):
+            raise RuntimeError(
+                "`fused=True` requires all the params to be floating point Tensors of "
+                f"supported devices: {_FUSED} but {p.dtype} and {kind}"
+            )
+        if group.get("capturable") and not group.get("fused"):
+            supported = _CAPTURABLE if group.get("foreach") else [*_CAPTURABLE, "xla"]
+            if kind not in supported:
+                raise AssertionError(
+                    "If capturable=True, params and state_steps must be on supported "
+                    f"devices: {supported}."
+                )
+
+
+def number(value: Any) -> Any:
+    """A hyperparameter as a rule takes it: a float, or a 0-dim tensor."""
+    if isinstance(value, Tensor):
+        return value if not value._meta.shape else value.squeeze()  # type: ignore[attr-defined]
+    return float(value)
+
+
+def decay(value: Any) -> Any:
+    """A weight decay: None where there is none, which leaves it out of the program."""
+    if isinstance(value, Tensor):
+        return number(value)
+    return float(value) if value != 0 else None
+
+
+def zeros_like(p: Any) -> Tensor:
+    """The initial state tensor of a parameter, made at once.
+
+    As an array rather than an event, so that the first step has the program of all
+    later ones.
+    """
+    meta = p._meta
+    with jax.enable_x64(True):
+        zeros = np.zeros(meta.shape, meta.dtype.np)
+        array = jax.device_put(zeros, jax_device(meta.device))
+    tensor = from_array(array, device=meta.device)
+    if 0 not in meta.strides:
+        tensor._meta = meta.replace(requires_grad=False, leaf=True, offset=0)
+    return tensor
+
+
+def number_tensor(group: dict[str, Any], p: Any, value: float) -> Tensor:
+    """A 0-dim state tensor, which is on the host unless the step is to be captured."""
+    on_device = group.get("capturable") or group.get("fused")
+    float64 = dtypes.get_default_dtype() is dtypes.float64 and not group.get("fused")
+    return torchshim.tensor(
+        float(value),
+        dtype=dtypes.float64 if float64 else dtypes.float32,
+        device=p.device if on_device else "cpu",
+    )
+
+
+def check_lr(lr: Any) -> None:
+    """Raises for a learning rate that is negative, or a tensor of several numbers."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:  # type: ignore[attr-defined]
+        raise ValueError("Tensor lr must be 1-element")
+    if not 0.0 <= lr:
+        raise ValueError(f"Invalid learning rate: {lr}")
+
+
+def check_positive(**values: float) -> None:
+    """Raises for hyperparameters below zero."""
+    for name, value in values.items():
+        if not 0.0 <= value:
+            name = "epsilon" if name == "eps" else name
+            raise ValueError(f"Invalid {name} value: {value}")
+
+
+def check_betas(betas: tuple[Any, Any]) -> None:
+    """Raises for decay rates outside [0, 1)."""
+    for i in (0, 1):
+        if not 0.0 <= betas[i] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+
+
+def check_fused(fused: Any, differentiable: bool, foreach: Any) -> None:
+    """Raises for flags that exclude each other."""
+    if fused:
+        if differentiable:
+            raise RuntimeError("`fused` does not support `differentiable`")
+        if foreach:
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")

@@ -1,0 +1,101 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim.optim._rules import (
+    RuleOptimizer,
+    check_fused,
+    check_lr,
+    check_positive,
+    decay,
+    number,
+    zeros_like,
+)
+from torchshim.optim.optimizer import ParamsT
+
+__all__ = ["SGD"]
+
+
+class SGD(RuleOptimizer):
+    """Stochastic gradient descent, with momentum where asked for.
+
+    Follows ``torch.optim.SGD``; `foreach` and `fused` change nothing in the result.
+
+    >>> import torchshim as torch
+    >>> p = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.SGD([p], lr=0.5)
+    >>> (p**2).sum().backward()
+    >>> optimizer.step()
+    >>> p.tolist()
+    [0.0]
+    """
+
+    _rule = "sgd_update"
+    _counts = False
+    _later_options = {  # noqa: RUF012
+        "nesterov": False,
+        "maximize": False,
+        "foreach": None,
+        "differentiable": False,
+        "fused": False,
+    }
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: Any = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_lr(lr)
+        check_positive(momentum=momentum, weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        super().__init__(params, defaults)
+        check_fused(fused, differentiable, foreach)
+
+    def _names(self, group: dict[str, Any]) -> Sequence[str | None]:
+        return ("momentum_buffer",) if group["momentum"] != 0 else (None,)
+
+    def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
+        momentum = group["momentum"]
+        return (
+            number(group["lr"]),
+            float(momentum) if momentum != 0 else None,
+            float(group["dampening"]),
+            decay(group["weight_decay"]),
+            bool(group["nesterov"]),
+            bool(group["maximize"]),
+            bool(step),
+        )
+
+    def _init_state(self, group: dict[str, Any], p: Any, state: dict[str, Any]) -> None:
+        pass
+
+    def _count(self, p: Any, state: dict[str, Any]) -> bool:
+        # The first buffer is the first gradient; zeros only keep its place.
+        first = state.get("momentum_buffer") is None
+        if first:
+            state["momentum_buffer"] = zeros_like(p)
+        return first
