@@ -34,7 +34,7 @@ from torchshim._core.op import (
     Op,
     Param,
 )
-from torchshim._core.storage import TensorBase
+from torchshim._core.storage import TensorBase, plain_classes, tensor_class
 
 _SCALARS = (OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
 
@@ -179,8 +179,8 @@ def hot_source(
         _new=object.__new__,
         _ref=weakref.ref,
         _sizes=sizes,
-        _Tensor=record.tensor_class[0],
-        _plain=record.plain_classes,
+        _Tensor=tensor_class[0],
+        _plain=plain_classes,
     )
     return "\n".join(lines) + "\n", names
 

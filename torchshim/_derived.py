@@ -13,14 +13,15 @@ from typing import Any, TypeVar
 
 from torchshim import _ops
 from torchshim._bind import Derived, derive, make_operator
-from torchshim._core import engine, record
+from torchshim._core import engine
 from torchshim._core.op import REGISTRY
+from torchshim._core.storage import tensor_class
 from torchshim._tensor import Tensor
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 assert _ops.__all__
-record.tensor_class[0] = Tensor
+tensor_class[0] = Tensor
 _derived: Derived = derive()
 fns = SimpleNamespace(**_derived.by_name)
 

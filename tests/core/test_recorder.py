@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 import torchshim as torch
-from torchshim._core import record
+from torchshim._core import record, trie
 from torchshim._core.record import local
 
 
@@ -142,7 +142,7 @@ def test_long_recordings_are_flushed():
 
 
 def test_the_trie_is_bounded(monkeypatch):
-    monkeypatch.setattr(record, "STATE_BOUND", 200)
+    monkeypatch.setattr(trie, "STATE_BOUND", 200)
     local.rec.flush()
     for n in range(1, 200):
         torch.tensor([1.0] * n) * 2.0

@@ -8,6 +8,7 @@ write replaces the base value and makes the slots of all tensors on it stale.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from typing import Any
@@ -20,6 +21,11 @@ from torchshim._core.meta import Meta
 # thread), value_lock (values change hands; nothing is run under it).
 accumulate_lock = threading.RLock()
 value_lock = threading.RLock()
+
+
+SLOT_BITS = 40  # a slot is (recorder's number << SLOT_BITS) + position
+# Order of recordings and of what is in them, across threads.
+next_sequence = itertools.count().__next__
 
 
 class TensorBase:
@@ -50,6 +56,12 @@ class TensorBase:
     _raw: int = -1
     # `.data` counts versions by itself.
     _own_version: int | None = None
+
+
+# The class of results; `_tensor` puts the public one here.
+tensor_class: list[type[TensorBase]] = [TensorBase]
+# Subclasses whose operators give plain tensors (Parameter, Buffer add themselves).
+plain_classes: set[type] = set()
 
 
 class Storage:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import Any
 
 import torchshim
-from torchshim._core.record import plain_classes
+from torchshim._core.storage import plain_classes
 from torchshim._tensor import Tensor
 
 __all__ = [

@@ -1,0 +1,198 @@
+"""How tensors come into a recording: inputs, leaves, views, detached aliases.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core.op import (
+    Op,
+)
+from torchshim._core.state import INPUT, Recording
+from torchshim._core.storage import (
+    SLOT_BITS,
+    Storage,
+    TensorBase,
+    tensor_class,
+)
+from torchshim._core.trie import Trie, frozen_call
+
+_new = object.__new__
+
+
+class Entering(Trie):
+    """Gives tensors slots in the running recording."""
+
+    id: int
+    recording: Recording
+    trace: list[Any] | None
+    storages: dict[int, Storage]
+
+    def owns(self, slot: int) -> bool:
+        """Whether a slot is one of this recorder's."""
+        return slot >> SLOT_BITS == self.id
+
+    def slot_of(self, tensor: TensorBase) -> int:
+        """The slot of a tensor; one that is not in the recording enters it."""
+        slot = tensor._slot
+        if slot >= 0:
+            if slot >> SLOT_BITS == self.id:
+                return slot
+            return self._foreign(tensor)
+        if tensor._storage is None:
+            return self._enter(tensor)
+        slot = self._derive(tensor, tensor._storage)
+        self.live.append(weakref.ref(tensor))
+        return slot
+
+    def _enter(self, tensor: TensorBase) -> int:
+        meta = tensor._meta
+        if tensor._array is None and tensor._raw >= 0:
+            slot = tensor._slot = self._role(tensor, None, self._own_raw(tensor))
+            self.live.append(weakref.ref(tensor))
+            return slot
+        array = tensor._array
+        if array is None:
+            # Another thread took the tensor into its recording just now.
+            return self.slot_of(tensor)
+        hist = tensor._hist if meta.requires_grad and not meta.leaf else None
+        key = (INPUT, meta) if hist is None else (INPUT, meta, Recording)
+        slot = self._input(key, meta, array)
+        if tensor._array is array:
+            tensor._slot = slot
+        self.recording.entered[slot] = tensor
+        if hist is not None:
+            self.recording.hists[slot] = hist
+        if self.trace is not None:
+            self.trace.append(tensor)
+        return slot
+
+    def _own_raw(self, tensor: TensorBase) -> int:
+        raw = tensor._raw
+        if raw >> SLOT_BITS == self.id:
+            return raw
+        meta = tensor._meta.replace(requires_grad=False, leaf=True)
+        return self._input((INPUT, meta, Storage), meta, self._foreign_array(tensor))
+
+    def _role(self, tensor: TensorBase, storage: Storage | None, slot: int) -> int:
+        """Gives a raw value the autograd role of the tensor that shows it."""
+        meta = tensor._meta
+        if not meta.requires_grad:
+            tracked = storage is not None and storage.tracked and slot == storage.slot
+            return self.identity(slot, meta) if tracked else slot
+        if meta.leaf or tensor._hist is None:
+            slot = self.identity(slot, meta)
+            self.recording.entered[slot] = tensor
+            return slot
+        owner, old = tensor._hist
+        mark = (0, old) if owner is self.recording else (Recording,)
+        slot = self.identity(slot, meta, *mark)
+        self.recording.entered[slot] = tensor
+        self.recording.hists[slot] = tensor._hist
+        return slot
+
+    def raw(self, storage: Storage) -> int:
+        """The slot of a storage's base value."""
+        slot = storage.slot
+        if slot < 0:
+            slot = self._input(
+                (INPUT, storage.meta, Storage), storage.meta, storage.array
+            )
+            storage.slot = slot
+            storage.tracked = False
+            if self.trace is not None:
+                self.trace.append(storage)
+        elif slot >> SLOT_BITS != self.id:
+            array = self._foreign_array(storage)
+            return self._input((INPUT, storage.meta, Storage), storage.meta, array)
+        self.storages[id(storage)] = storage
+        return slot
+
+    def _derive(self, tensor: TensorBase, storage: Storage) -> int:
+        """The slot of a tensor that shares its storage, from the base value."""
+        meta = tensor._meta
+        shared = storage.shared
+        if shared is not None:
+            self.volatile.append(tensor)
+            if tensor._path and not meta.requires_grad and storage.slot < 0:
+                # A view of numpy's memory enters by itself, without its base.
+                piece = shared.piece(tensor)
+                if piece is not None:
+                    tensor._slot = self._input((INPUT, meta, Storage), meta, piece)
+                    return tensor._slot
+            shared.refresh(storage)
+        base = tensor._base
+        if base is not None and meta.requires_grad:
+            # A differentiable view: the history goes through its base.
+            source, done = base, len(base._path)
+        else:
+            source, done = None, 0
+        if len(tensor._path) == done and source is None:
+            tensor._slot = self._role(tensor, storage, self.raw(storage))
+            return tensor._slot
+        if source is None:
+            piece = _new(TensorBase)
+            piece._meta = storage.meta
+            piece._array = None
+            raw = self.raw(storage)
+            piece._slot = (
+                self.identity(raw, storage.meta) if storage.tracked else raw
+            )
+        else:
+            self.slot_of(source)
+            piece = source
+        state = None
+        grad, self.grad = self.grad, source is not None
+        self.set_mode()
+        try:
+            for op, args, k in tensor._path[done:]:
+                state = self.call(op, [piece, *args])
+                piece = self.result(state, k)
+        finally:
+            self.grad = grad
+            self.set_mode()
+        slot = piece._slot
+        if source is None and meta.requires_grad:
+            slot = self._role(tensor, storage, slot)
+        elif state is not None and piece._meta is not meta:
+            tensor._meta = meta.replace(
+                requires_grad=piece._meta.requires_grad, leaf=piece._meta.leaf
+            )
+        tensor._slot = slot
+        if tensor._hooks is not None and source is not None:
+            tensor._hooks.derived(self, tensor)
+        return slot
+
+    def renamed(self, tensor: TensorBase) -> TensorBase:
+        """Another tensor with the same value and no history."""
+        meta = tensor._meta.replace(requires_grad=False, leaf=True)
+        twin = _new(tensor_class[0])
+        twin._slot = self.identity(self.slot_of(tensor), meta)
+        twin._meta = meta
+        twin._array = None
+        self.live.append(weakref.ref(twin))
+        return twin
+
+    def shared_views(self, op: Op, args: Sequence[Any]) -> list[TensorBase] | None:
+        """Views of memory that numpy shares, made without recording anything."""
+        base = args[0]
+        metas, _, view = self.infer(frozen_call(op, args[1:]), [base._meta])
+        if not view:
+            return None
+        made = []
+        for k, meta in enumerate(metas):
+            tensor = _new(tensor_class[0])
+            tensor._slot = -1
+            tensor._meta = meta
+            tensor._array = None
+            self.link(tensor, base, op, args[1:], k)
+            made.append(tensor)
+        return made
+
+    def _foreign(self, tensor: TensorBase) -> int:
+        raise NotImplementedError
+
+    def _foreign_array(self, holder: Storage | TensorBase) -> Any:
+        raise NotImplementedError

@@ -1,0 +1,157 @@
+"""What is known of an event before it runs: metas, who gets gradients, errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core.device import get_default_device
+from torchshim._core.meta import Meta, elementwise_strides, meta_of
+from torchshim._core.op import (
+    Call,
+    Op,
+    PythonCall,
+)
+from torchshim._core.promotion import check_result
+
+_INFERENCE_SAVED = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created "
+    "in inference mode in computation tracked by autograd. To work around this, you can "
+    "make a clone to get a normal tensor and use it in autograd, or use "
+    "`torch.no_grad()` instead of `torch.inference_mode()`."
+)
+
+
+class Inference:
+    """Infers the results of a call from the metas of its operands."""
+
+    grad: bool
+    inference: bool
+
+    def infer(
+        self, call: Any, metas: Sequence[Meta]
+    ) -> tuple[tuple[Meta, ...], tuple[int, ...], bool]:
+        """Metas of the results, which operands get gradients, whether a view."""
+        op: Op | None = call.op
+        device = self.device_of(op, metas)
+        if op is not None and op.typecheck is not None:
+            op.typecheck(*call.arguments(metas, call.placeholders()))
+        if call.write and op is not None and op.promote is not None:
+            check_result(call.promoted(metas), metas[0].dtype)
+        avals = call.infer(tuple(m.aval for m in metas))
+        wrt: tuple[int, ...] = ()
+        if self.grad and not self.inference and any(m.requires_grad for m in metas):
+            wrt = tuple(
+                i
+                for i, m in enumerate(metas)
+                if m.requires_grad and call.differentiable(i)
+            )
+        if wrt and any(m.inference for m in metas):
+            self._refuse_inference(call, metas, wrt)
+        if op is not None and op.view is not None:
+            return self._view_metas(call, metas, avals, wrt, device)
+        if call.write:
+            target = metas[0]
+            if avals[0][0] != tuple(target.shape):
+                raise RuntimeError(
+                    f"output with shape {list(target.shape)} doesn't match the "
+                    f"broadcast shape {list(avals[0][0])}"
+                )
+        results = []
+        for shape, dtype in avals:
+            grad = bool(wrt) and (dtype.is_floating_point or dtype.is_complex)
+            strides = None
+            offset = 0
+            made_here = self.inference
+            if call.write:
+                strides, offset = metas[0].strides, metas[0].offset
+                made_here = metas[0].inference
+            elif isinstance(call, PythonCall):
+                raw = metas[call.n_inputs + len(results)]
+                strides, offset = raw.strides, raw.offset
+            elif op is not None and op.layout is not None:
+                strides = self._layout(op, shape, metas)
+            results.append(
+                meta_of(
+                    shape, dtype, device, strides, offset, grad, not grad, made_here
+                )
+            )
+        if not any(m.requires_grad for m in results):
+            wrt = ()
+        return tuple(results), wrt, False
+
+    @staticmethod
+    def _refuse_inference(call: Any, metas: Sequence[Meta], wrt: Sequence[int]) -> None:
+        """Raises if the backward would need a tensor made in inference mode."""
+        if not isinstance(call, Call):
+            return
+        saved = call.saved(wrt)
+        for owner, meta in zip(call.owners, metas, strict=True):
+            if meta.inference and owner in saved:
+                raise RuntimeError(_INFERENCE_SAVED)
+
+    @staticmethod
+    def _layout(op: Op, shape: Any, metas: Sequence[Meta]) -> Any:
+        pairs = [(tuple(m.shape), m.strides) for m in metas]
+        if op.layout == "preserve":
+            return elementwise_strides(tuple(shape), pairs)
+        return op.layout(tuple(shape), pairs)  # type: ignore[operator]
+
+    def _view_metas(
+        self,
+        call: Call,
+        metas: Sequence[Meta],
+        avals: Any,
+        wrt: tuple[int, ...],
+        device: Any,
+    ) -> tuple[tuple[Meta, ...], tuple[int, ...], bool]:
+        base = metas[0]
+        assert call.op.view is not None
+        args = call.arguments([None] * len(metas), [0] * call.n_scalars)[1:]
+        geometry = call.op.view.geometry(
+            tuple(base.shape), base.strides, base.offset, *args
+        )
+        if geometry is None:
+            results = tuple(
+                meta_of(s, d, device, None, 0, bool(wrt), not wrt, self.inference)
+                for s, d in avals
+            )
+            return results, wrt, False
+        if isinstance(geometry, tuple):
+            geometry = [geometry]
+        results = []
+        for (shape, strides, offset), (inferred, dtype) in zip(
+            geometry, avals, strict=True
+        ):
+            assert tuple(shape) == tuple(inferred), (call, shape, inferred)
+            grad = bool(wrt) and (dtype.is_floating_point or dtype.is_complex)
+            results.append(
+                meta_of(
+                    shape,
+                    dtype,
+                    device,
+                    tuple(strides),
+                    offset,
+                    grad,
+                    not grad,
+                    base.inference,
+                )
+            )
+        return tuple(results), wrt, True
+
+    def device_of(self, op: Op | None, metas: Sequence[Meta]) -> Any:
+        """The one device of the operands (0-dim CPU tensors go anywhere)."""
+        device = None
+        scalar = True  # whether all tensors so far were 0-dim on the CPU
+        for meta in metas:
+            if device is None or (scalar and device.type == "cpu"):
+                device, scalar = meta.device, not meta.shape
+            elif meta.device != device and (meta.shape or meta.device.type != "cpu"):
+                raise RuntimeError(
+                    "Expected all tensors to be on the same device, but found at "
+                    f"least two devices, {device} and {meta.device}!"
+                )
+        if device is None:
+            device = get_default_device()
+        return device

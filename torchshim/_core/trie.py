@@ -1,0 +1,476 @@
+"""The walk through the trie: from state to state by keys, adding states where none is.
+
+Integers that vary from one recording to the next are learnt here.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core import dtypes
+from torchshim._core.infer import Inference
+from torchshim._core.meta import Meta
+from torchshim._core.op import (
+    ARRAY,
+    ARRAYS,
+    FLOAT_HOLE,
+    HOLE,
+    INDEX,
+    INDICES,
+    INT_HOLE,
+    OPT_ARRAY,
+    OPT_ARRAYS,
+    STATIC,
+    Call,
+    Number,
+    Op,
+    PythonCall,
+    VjpCall,
+    intern_call,
+)
+from torchshim._core.program import CACHE
+from torchshim._core.state import CALL, IDENTITY, INPUT, MARK, State
+from torchshim._core.storage import (
+    TensorBase,
+    tensor_class,
+)
+
+
+class Caller:
+    """Finds the line of the user's program that a slow path was entered from."""
+
+    package = __name__.split(".")[0]
+
+    def __call__(self) -> tuple[str, int] | None:
+        frame = sys._getframe(1)
+        while frame is not None:
+            name = frame.f_globals.get("__name__", "")
+            if name.split(".", 1)[0] != self.package or name.endswith("__main__"):
+                return frame.f_code.co_filename, frame.f_lineno
+            frame = frame.f_back
+        return None
+
+
+caller = Caller()
+
+
+# States kept in one recorder's trie before the oldest branches are dropped.
+STATE_BOUND = 100_000
+# All recorders, by number.
+recorders: list[Any] = []
+_new = object.__new__
+
+
+class Trie(Inference):
+    """The place of a recorder in its trie, and how it moves on."""
+
+    root: State
+    state: State
+    states: int
+    mode: int
+    flushes: int
+    scalars: list[Any]
+    inputs: list[Any]
+    live: list[weakref.ref[TensorBase]]
+    volatile: list[TensorBase]
+    shadow: State | None
+    diverged: tuple[State, State] | None
+
+    def slot_of(self, tensor: TensorBase) -> int:
+        raise NotImplementedError
+
+    def call(self, op: Op, args: Sequence[Any]) -> State:
+        """Records an operator, however it was called. Raises as PyTorch does."""
+        parts: list[Any] = []
+        template: list[Any] = []
+        operands: list[tuple[int, Meta]] = []
+        values: list[Any] = []
+        numbers: list[tuple[int, int | None, int]] = []
+
+        def scalar(value: Any, inner: int | None) -> Any:
+            """The key part of a number; notes how the template holds it."""
+            kind = value.__class__
+            if kind is float:
+                values.append(value)
+                return float, FLOAT_HOLE
+            if kind is int and -(2**53) < value < 2**53:
+                numbers.append((len(parts), inner, len(values)))
+                values.append(value)
+                return (int, value), Number(value)
+            return (kind, value), Number(value)
+
+        for param, arg in zip(op.params, args, strict=True):
+            role = param.role
+            if arg is None or role == STATIC:
+                parts.append(arg)
+                template.append(arg)
+            elif isinstance(arg, TensorBase):
+                slot = self.slot_of(arg)
+                parts.append(slot)
+                template.append(HOLE)
+                operands.append((slot, arg._meta))
+            elif role in (ARRAYS, OPT_ARRAYS):
+                slots = []
+                for item in arg:
+                    if item is None:
+                        slots.append(None)
+                    else:
+                        slots.append(self.slot_of(item))
+                        operands.append((slots[-1], item._meta))
+                parts.append(tuple(slots))
+                template.append(tuple(None if s is None else HOLE for s in slots))
+            elif role in (ARRAY, OPT_ARRAY):
+                raise TypeError(f"{op.public}(): {param.name} must be a Tensor")
+            elif role == INDICES:
+                inner = [scalar(v, i)[1] for i, v in enumerate(arg)]
+                parts.append(tuple(arg))
+                template.append(tuple(inner))
+            elif isinstance(arg, (bool, int, float, complex)):
+                part, entry = scalar(arg, None)
+                # An index is keyed as plainly as the hot path keys it.
+                parts.append(arg if role == INDEX else part)
+                template.append(entry)
+            else:
+                parts.append(arg)
+                template.append(arg)
+        key = (op, self.mode, *parts)
+        if self.volatile:
+            self._forget_volatile()
+        if not numbers:
+            return self._step(key, op, template, operands, values, None)
+        return self._step_learning(key, op, template, operands, values, numbers)
+
+    def _forget_volatile(self) -> None:
+        for tensor in self.volatile:
+            tensor._slot = -1
+        self.volatile.clear()
+
+    def _step(
+        self,
+        key: tuple[Any, ...],
+        op: Op,
+        template: Sequence[Any],
+        operands: Sequence[tuple[int, Meta]],
+        values: Sequence[Any],
+        place: tuple[Any, tuple[Any, ...]] | None,
+    ) -> State:
+        found = self.state.next.get(key)
+        if found is None:
+            default = dtypes.get_default_dtype()
+            template = tuple(template)
+            call = intern_call(
+                (op, template, default), lambda: Call(op, template, default, op.writes)
+            )
+            found = self.extend(key, call, operands, len(values), place)
+        self.advance(found, values)
+        return found
+
+    def _step_learning(
+        self,
+        key: tuple[Any, ...],
+        op: Op,
+        template: list[Any],
+        operands: Sequence[tuple[int, Meta]],
+        values: list[Any],
+        numbers: list[tuple[int, int | None, int]],
+    ) -> State:
+        """Records an event with integers that may turn out to be runtime scalars.
+
+        A second value at the same place makes the integer a runtime scalar from then
+        on, if the operator's shapes do not depend on it.
+        """
+        state = self.state
+        ints = tuple(values[at] for _, _, at in numbers)
+        place = self._blank(key, numbers, (True,) * len(numbers))
+        floats = [v for i, v in enumerate(values) if i not in {n[2] for n in numbers}]
+        if key in state.next:
+            found = state.next[key]
+            self.advance(found, floats)
+            return found
+        mask = state.learnt.get(place) if state.learnt else None
+        known = state.places.get(place) if state.places else None
+        if known is None and self.shadow is not None and self.shadow.places:
+            known = self.shadow.places.get(place)
+            before = self.shadow.learnt.get(place) if self.shadow.learnt else None
+            mask = mask or before
+        if mask is None and known is not None and not isinstance(known[0], State):
+            mask = tuple(a != b for a, b in zip(ints, known[0], strict=True))
+            if not any(mask):
+                mask = None
+        elif mask is not None and known is not None:
+            mask = tuple(
+                m or a != b for m, a, b in zip(mask, ints, known[0], strict=True)
+            )
+        if mask is not None:
+            learnt_key = self._blank(key, numbers, mask)
+            dynamic = {n[2] for n, m in zip(numbers, mask, strict=True) if m}
+            static = {n[2] for n in numbers} - dynamic
+            values_now = [v for i, v in enumerate(values) if i not in static]
+            try:
+                found = self._step(
+                    learnt_key,
+                    op,
+                    self._with_holes(template, numbers, mask),
+                    operands,
+                    values_now,
+                    (place, ints),
+                )
+            except Exception:
+                # The operator needs this integer to be static.
+                pass
+            else:
+                if state.learnt is None:
+                    state.learnt = {}
+                state.learnt[place] = mask
+                return found
+        return self._step(key, op, template, operands, floats, (place, ints))
+
+    @staticmethod
+    def _blank(
+        key: tuple[Any, ...],
+        numbers: Sequence[tuple[int, int | None, int]],
+        mask: Sequence[bool],
+    ) -> tuple[Any, ...]:
+        """The key with the masked integers taken out."""
+        blank = list(key)
+        for (part, inner, _), dynamic in zip(numbers, mask, strict=True):
+            if dynamic:
+                at = part + 2
+                if inner is None:
+                    blank[at] = INT_HOLE
+                else:
+                    piece = list(blank[at])
+                    piece[inner] = INT_HOLE
+                    blank[at] = tuple(piece)
+        return tuple(blank)
+
+    @staticmethod
+    def _with_holes(
+        template: Sequence[Any],
+        numbers: Sequence[tuple[int, int | None, int]],
+        mask: Sequence[bool],
+    ) -> list[Any]:
+        holed = list(template)
+        for (part, inner, _), dynamic in zip(numbers, mask, strict=True):
+            if dynamic:
+                if inner is None:
+                    holed[part] = INT_HOLE
+                else:
+                    piece = list(holed[part])
+                    piece[inner] = INT_HOLE
+                    holed[part] = tuple(piece)
+        return holed
+
+    def event(
+        self,
+        call: Any,
+        tensors: Sequence[TensorBase],
+        values: Sequence[float] = (),
+        of: int | None = None,
+    ) -> State:
+        """Records a call that no user writes: a gradient, a write through a view."""
+        slots = [self.slot_of(t) for t in tensors]
+        if self.volatile:
+            self._forget_volatile()
+        key = (call, self.mode, *slots)
+        found = self.state.next.get(key)
+        if found is None:
+            operands = [(s, t._meta) for s, t in zip(slots, tensors, strict=True)]
+            found = self.extend(key, call, operands, len(values), None)
+            found.of = of
+        self.advance(found, values)
+        return found
+
+    def python(
+        self, call: PythonCall, inputs: Sequence[TensorBase], outs: Sequence[TensorBase]
+    ) -> State:
+        """Records that `outs` were made of `inputs` by Python code with a backward."""
+        tensors = [*inputs, *outs]
+        slots = [self.slot_of(t) for t in tensors]
+        key = (call, self.mode, *slots)
+        found = self.state.next.get(key)
+        if found is None:
+            operands = [(s, t._meta) for s, t in zip(slots, tensors, strict=True)]
+            found = self.extend(key, call, operands, 0, None)
+        self.state = found
+        return found
+
+    def advance(self, state: State, values: Sequence[Any] = ()) -> None:
+        """Steps to a state that exists, filling in its runtime scalars."""
+        at = state.scalar
+        for value in values:
+            self.scalars[at] = value
+            at += 1
+        self.state = state
+
+    def extend(
+        self,
+        key: Any,
+        call: Any,
+        operands: Sequence[tuple[int, Meta]],
+        n_scalars: int,
+        place: tuple[Any, tuple[Any, ...]] | None,
+    ) -> State:
+        """Adds the state of an event that was never recorded here."""
+        metas, wrt, view = self.infer(call, [meta for _, meta in operands])
+        state = self._add(
+            key,
+            CALL,
+            place,
+            call=call,
+            operands=tuple(slot for slot, _ in operands),
+            given=tuple(meta for _, meta in operands),
+            metas=metas,
+            scalars=n_scalars,
+            wrt=wrt,
+        )
+        state.view = state.alias = view
+        if call.write:
+            state.write = operands[0][0]
+        return state
+
+    def _add(
+        self,
+        key: Any,
+        kind: int,
+        place: tuple[Any, tuple[Any, ...]] | None,
+        **fields: Any,
+    ) -> State:
+        parent = self.state
+        state = State(parent, kind, key, line=caller(), **fields)
+        self._follow(parent, key, place, state)
+        while len(self.scalars) < state.n_scalars:
+            self.scalars.append(0.0)
+        parent.next[key] = state
+        state.top.size += 1
+        self.states += 1
+        if self.states > STATE_BOUND:
+            self.prune()
+        return state
+
+    def _follow(
+        self,
+        parent: State,
+        key: Any,
+        place: tuple[Any, tuple[Any, ...]] | None,
+        state: State,
+    ) -> None:
+        """Keeps the shadow: the earlier recording that this one runs parallel to."""
+        if parent.next and self.diverged is None:
+            self.diverged = parent, state
+        where, ints = place if place is not None else (None, ())
+        if where is None and state.kind == INPUT:
+            where = INPUT
+        shadow: State | None = None
+        if where is not None and parent.places and where in parent.places:
+            shadow = parent.places[where][1]
+        elif self.shadow is not None:
+            shadow = self.shadow.next.get(key)
+            if shadow is None and where is not None and self.shadow.places:
+                found = self.shadow.places.get(where)
+                shadow = found[1] if found else None
+        self.shadow = shadow
+        if where is not None:
+            if parent.places is None:
+                parent.places = {}
+            parent.places[where] = ints, state
+
+    def prune(self) -> None:
+        """Forgets the branches not used for longest (bounded memory)."""
+        running = self.state.top
+        tops = sorted(self.root.next.values(), key=lambda top: top.touched)
+        dropped: set[int] = set()
+        for top in tops:
+            if self.states <= STATE_BOUND // 2:
+                break
+            if top is not running:
+                del self.root.next[top.key]
+                self.states -= top.size
+                dropped.add(id(top))
+        self.root.places = None
+        CACHE.forget(dropped)
+
+    def mark(self, *what: Any) -> None:
+        """An event without a value: something that later look-ups depend on."""
+        key = (MARK, *what)
+        found = self.state.next.get(key)
+        if found is None:
+            found = self._add(key, MARK, None)
+        self.state = found
+
+    def identity(self, source: int, meta: Meta, *note: Any) -> int:
+        """A new autograd identity for a value: same data, other role."""
+        key = (IDENTITY, source, meta, *note)
+        found = self.state.next.get(key)
+        if found is None:
+            found = self._add(key, IDENTITY, None, operands=(source,), metas=(meta,))
+        self.state = found
+        return found.slot
+
+    def _input(self, key: Any, meta: Meta, array: Any) -> int:
+        found = self.state.next.get(key)
+        if found is None:
+            found = self._add(key, INPUT, None, metas=(meta,))
+        position = found.n_inputs - 1
+        inputs = self.inputs
+        if position < len(inputs):
+            del inputs[position:]
+        inputs.append(array)
+        self.state = found
+        return found.slot
+
+    def result(self, state: State, k: int = 0) -> TensorBase:
+        """A new tensor on the k-th result of the event just recorded."""
+        tensor = _new(tensor_class[0])
+        tensor._slot = state.slot + k
+        tensor._meta = state.metas[k]
+        tensor._array = None
+        self.live.append(weakref.ref(tensor))
+        return tensor
+
+    def at(self, slot: int, meta: Meta) -> TensorBase:
+        """A new tensor on a slot that is known already."""
+        tensor = _new(tensor_class[0])
+        tensor._slot = slot
+        tensor._meta = meta
+        tensor._array = None
+        self.live.append(weakref.ref(tensor))
+        return tensor
+
+    def results(self, state: State) -> list[TensorBase]:
+        return [self.result(state, k) for k in range(len(state.metas))]
+
+
+def frozen_call(op: Op, args: Sequence[Any]) -> Call:
+    """The call of a view operator with all its integers static."""
+    template: list[Any] = [HOLE]
+    for param, arg in zip(op.params[1:], args, strict=True):
+        if param.role == INDICES:
+            template.append(tuple(Number(v) for v in arg))
+        elif isinstance(arg, int) and param.role == INDEX:
+            template.append(Number(arg))
+        else:
+            template.append(arg)
+    frozen, default = tuple(template), dtypes.get_default_dtype()
+    return intern_call(
+        (op, frozen, default), lambda: Call(op, frozen, default, False)
+    )
+
+
+def vjp_call(
+    inner: Any,
+    wrt: tuple[int, ...],
+    cts: tuple[bool, ...],
+    metas: Sequence[Meta],
+    needs: tuple[int, ...],
+) -> VjpCall:
+    """The interned gradient call of `inner` for operands of these metas."""
+    absent = tuple(
+        None if i in needs else (tuple(m.shape), m.dtype) for i, m in enumerate(metas)
+    )
+    return intern_call(
+        ("vjp", inner, wrt, cts, absent), lambda: VjpCall(inner, wrt, cts, absent)
+    )

@@ -1,0 +1,306 @@
+"""Writes in place: to tensors, through views, with history or without.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core.foreign import Foreign
+from torchshim._core.meta import Meta
+from torchshim._core.op import (
+    Op,
+    write_op,
+)
+from torchshim._core.state import MARK
+from torchshim._core.storage import (
+    Storage,
+    TensorBase,
+)
+
+_INFERENCE_WRITTEN = (
+    "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
+    "make a clone to get a normal tensor before doing inplace update.See "
+    "https://github.com/pytorch/rfcs/pull/17 for more details."
+)
+_CLARIFY = (
+    " Given that this use case is ambiguous and error-prone, it is forbidden. You can "
+    "clarify your code by moving both the view and the inplace either both inside the "
+    "{0} block (if you don't want the inplace to be tracked) or both outside (if you "
+    "want the inplace to be tracked)."
+)
+_VIEW_NOTES = {
+    "no_grad": _CLARIFY.format("no_grad"),
+    "inference": _CLARIFY.format("inference_mode"),
+    "multi": (
+        " This view is the output of a function that returns multiple views. Such "
+        "functions do not allow the output views to be modified inplace. You should "
+        "replace the inplace operation by an out-of-place one."
+    ),
+    "custom": (
+        " This view was created inside a custom Function (or because an input was "
+        "returned as-is) and the autograd logic to handle view+inplace would override "
+        "the custom backward associated with the custom Function, leading to incorrect "
+        "gradients. This behavior is forbidden. You can fix this by cloning the output "
+        "of the custom Function."
+    ),
+}
+
+
+def view_error(tensor: Any) -> str:
+    """Why PyTorch forbids writing to a view."""
+    node = tensor.grad_fn
+    note = tensor._view_note
+    if node is not None:
+        name = re.sub(r"Backward\d*$", "", node.name())
+        start = (
+            f"Output {tensor.output_nr} of {name} is a view and is being modified "
+            "inplace."
+        )
+    elif note == "inference":
+        start = (
+            "A view was created in inference mode and is being modified inplace in "
+            "normal mode."
+        )
+    else:
+        start = (
+            "A view was created in no_grad mode and is being modified inplace with grad "
+            "mode enabled."
+        )
+    return start + _VIEW_NOTES[note]
+
+
+_new = object.__new__
+
+
+class Writing(Foreign):
+    """Replaces the values of tensors."""
+
+    raws: list[TensorBase]
+    unstored: list[Storage]
+
+    def storage_of(self, tensor: TensorBase) -> Storage:
+        """The tensor's storage, made now if it had its memory to itself."""
+        storage = tensor._storage
+        if storage is None:
+            storage = Storage(tensor)
+            tensor._storage = storage
+            if storage.slot >= 0:
+                self.storages[id(storage)] = storage
+        return storage
+
+    def link(
+        self, view: TensorBase, base: TensorBase, op: Op, args: Any, k: int = 0
+    ) -> None:
+        """Makes a new tensor a view of the one it was made from."""
+        storage = base._storage
+        if storage is None:
+            storage = self.storage_of(base)
+        storage.add(view)
+        assert op.view is not None
+        if op.view.detached:
+            view._path = base._path
+            return
+        view._base = base if base._base is None else base._base
+        view._path = (*base._path, (op, args, k))
+        if self.inference and not base._meta.inference:
+            view._view_note = "inference"
+        elif not self.grad:
+            view._view_note = "no_grad"
+        elif op.results != "tensor":
+            view._view_note = "multi"
+
+    def check_writable(self, tensor: TensorBase) -> None:
+        """Raises where PyTorch forbids an in-place operator on this tensor."""
+        meta = tensor._meta
+        if meta.inference and not self.inference:
+            raise RuntimeError(_INFERENCE_WRITTEN)
+        base = tensor._base
+        if self.grad:
+            note = tensor._view_note
+            if note is not None and (
+                meta.requires_grad or (base is not None and base._meta.requires_grad)
+            ):
+                raise RuntimeError(view_error(tensor))
+            if meta.requires_grad and meta.leaf:
+                raise RuntimeError(
+                    "a leaf Variable that requires grad is being used in an in-place "
+                    "operation."
+                )
+            if (
+                base is not None
+                and base._meta.requires_grad
+                and base._meta.leaf
+            ):
+                raise RuntimeError(
+                    "a view of a leaf Variable that requires grad is being used in an "
+                    "in-place operation."
+                )
+        if any(s > 1 and st == 0 for s, st in zip(meta.shape, meta.strides)):
+            raise RuntimeError(
+                "unsupported operation: more than one element of the written-to tensor "
+                "refers to a single memory location. Please clone() the tensor before "
+                "performing the operation."
+            )
+
+    def write(self, tensor: TensorBase, new: TensorBase) -> None:
+        """Replaces a tensor's value by `new` (same shape and dtype), in place.
+
+        Tracked by autograd where `new` requires grad or grad mode is on and the tensor
+        has history; an untracked write leaves the history as it was.
+        """
+        meta = tensor._meta
+        if tensor._view_note is not None and self.grad and new._meta.requires_grad:
+            raise RuntimeError(view_error(tensor))
+        untracked = not self.grad and meta.requires_grad
+        if tensor._storage is None:
+            slot = self.slot_of(new)
+            old = tensor._slot if tensor._raw < 0 else tensor._raw
+            if self.owns(old) and self.state.write != old:
+                self._overwritten(old, slot)
+            self.place(tensor, slot, new._meta)
+            return
+        storage = self.storage_of(tensor)
+        tracked = not untracked and (new._meta.requires_grad or meta.requires_grad)
+        tracked = tracked and (tensor._base is not None or not tensor._path)
+        base = tensor if tensor._base is None else tensor._base
+        steps = tensor._path[len(base._path) if tracked else 0 :]
+        if steps:
+            if tracked:
+                self.slot_of(base)
+                whole = base
+            else:
+                whole = self._raw_tensor(storage)
+            written = self._write_back(whole, steps, new)
+            if tracked and base._path:
+                written = self._write_back(
+                    self._raw_tensor(storage), base._path, written
+                )
+        else:
+            written = new
+        self._store(storage, tensor, base, written, tracked)
+        if storage.shared is not None:
+            self.volatile.append(tensor)
+            self._forget_volatile()
+            if self.trace is None:
+                self.flush()
+                storage.shared.store(storage)
+            else:
+                self.unstored.append(storage)
+
+    def place(self, tensor: TensorBase, slot: int, meta: Meta) -> None:
+        """Gives a tensor that has its memory to itself a new value, in place."""
+        # No call between the assignments: another thread sees all of them or none.
+        if not self.grad and tensor._meta.requires_grad:
+            # Untracked: the history stays, on a new identity when it is used next.
+            if not tensor._meta.leaf and tensor._slot >= 0:
+                tensor._hist = self.recording, tensor._slot
+            tensor._slot = -1
+            tensor._raw = slot
+            tensor._array = None
+            tensor._versions += 1
+            self.raws.append(tensor)
+        else:
+            tensor._slot = slot
+            tensor._raw = -1
+            tensor._meta = meta
+            tensor._hist = None
+            tensor._array = None
+            tensor._versions += 1
+            tensor._node = None
+            self.live.append(weakref.ref(tensor))
+
+    def mutate(self, op: Op, args: Sequence[Any], targets: Sequence[TensorBase]) -> None:
+        """Records an operator whose results are the new values of `targets`.
+
+        The operator declares `mutates=`: the parameters whose operands, in order, its
+        results replace. This is how one event updates all parameters of an optimizer.
+        """
+        self.make_room()
+        state = self.call(op, args)
+        slot = state.slot
+        for target, meta in zip(targets, state.metas, strict=True):
+            if target._storage is None:
+                self.place(target, slot, meta)
+            else:
+                self.write(target, self.at(slot, meta))
+            slot += 1
+
+    def _overwritten(self, old: int, new: int) -> None:
+        """Notes in the path that a value took the place of another."""
+        key = (MARK, "write", old, new)
+        found = self.state.next.get(key)
+        if found is None:
+            found = self._add(key, MARK, None, operands=(old, new))
+            found.write = old
+        self.state = found
+
+    def _raw_tensor(self, storage: Storage) -> TensorBase:
+        piece = _new(TensorBase)
+        piece._meta = storage.meta
+        piece._array = None
+        raw = self.raw(storage)
+        piece._slot = self.identity(raw, storage.meta) if storage.tracked else raw
+        return piece
+
+    def _write_back(
+        self, whole: TensorBase, steps: Sequence[Any], new: TensorBase
+    ) -> TensorBase:
+        """The base with a piece replaced, through every step of a view path."""
+        pieces = [whole]
+        for op, args, k in steps[:-1]:
+            pieces.append(self.result(self.call(op, [pieces[-1], *args]), k))
+        for (op, args, k), piece in zip(reversed(steps), reversed(pieces), strict=True):
+            new = self.result(self.call(write_op(op), [piece, new, *args, k]))
+        return new
+
+    def _store(
+        self,
+        storage: Storage,
+        writer: TensorBase,
+        base: TensorBase,
+        new: TensorBase,
+        tracked: bool,
+    ) -> None:
+        """Puts a new base value into a storage; every tensor on it becomes stale."""
+        slot = self.slot_of(new)
+        overwritten = storage.slot
+        aliases = storage.tensors()
+        for alias in aliases:
+            meta = alias._meta
+            if (
+                meta.requires_grad
+                and not meta.leaf
+                and alias._base is None
+                and alias._slot >= 0
+            ):
+                # History stays; only the data changed.
+                alias._hist = (self.recording, alias._slot)
+            alias._slot = -1
+        # Marked in the path, so that backward knows whose values were overwritten.
+        if writer._own_version is not None:
+            writer._own_version += 1
+        else:
+            storage.version += 1
+            if self.owns(overwritten):
+                self._overwritten(overwritten, slot)
+        storage.slot = slot
+        storage.array = None
+        storage.tracked = new._meta.requires_grad
+        self.storages[id(storage)] = storage
+        if tracked and not base._path:
+            grad = new._meta.requires_grad
+            base._slot = slot
+            base._meta = base._meta.replace(requires_grad=grad, leaf=not grad)
+            base._hist = None
+            base._node = None
+            self.live.append(weakref.ref(base))
+            if grad:
+                for alias in aliases:
+                    if alias._base is base and alias._view_note != "no_grad":
+                        alias._meta = alias._meta.replace(
+                            requires_grad=True, leaf=False
+                        )
+                        alias._node = None
