@@ -45,6 +45,9 @@ globals().update(_LAYOUTS)
 globals().update(_TENSOR_TYPES)
 globals().update(_namespace("torch"))
 
+# These use the names above.
+from torchshim import nn, optim, utils  # noqa: E402
+
 __all__ = [
     "Generator",
     "Size",
@@ -69,7 +72,9 @@ __all__ = [
     "is_inference_mode_enabled",
     "layout",
     "memory_format",
+    "nn",
     "no_grad",
+    "optim",
     "promote_types",
     "random",
     "set_default_device",
@@ -79,4 +84,5 @@ __all__ = [
     "set_printoptions",
     "storage",
     "uninstall",
+    "utils",
 ]
