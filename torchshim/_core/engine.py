@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchshim._core import jumps
-from torchshim._core.op import Call, PythonCall
+from torchshim._core.call import Call, PythonCall
 from torchshim._core.record import Recorder, local
-from torchshim._core.trie import vjp_call
-from torchshim._core.versions import Overwritten
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import Storage, TensorBase, accumulate_lock
+from torchshim._core.trie import vjp_call
+from torchshim._core.versions import Overwritten
 
 # What `_tensor` provides: engine code never names an operator twice.
 ones_like: list[Callable[[Any], Any]] = []

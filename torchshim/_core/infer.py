@@ -6,13 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._core.call import Call, PythonCall
 from torchshim._core.device import get_default_device
 from torchshim._core.meta import Meta, elementwise_strides, meta_of
-from torchshim._core.op import (
-    Call,
-    Op,
-    PythonCall,
-)
+from torchshim._core.op import Op
 from torchshim._core.promotion import check_result
 
 _INFERENCE_SAVED = (

@@ -14,7 +14,12 @@ from typing import Any
 from torchshim._core.meta import Meta
 from torchshim._core.record import Recorder
 from torchshim._core.state import Recording, State
-from torchshim._core.storage import TensorBase, accumulate_lock, tensor_class, value_lock
+from torchshim._core.storage import (
+    TensorBase,
+    accumulate_lock,
+    tensor_class,
+    value_lock,
+)
 
 _new = object.__new__
 _BOUND = 16  # kinds of walks kept on one state

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchshim._core import checks
-from torchshim._core.op import ScalarHole, VjpCall
+from torchshim._core.call import ScalarHole, VjpCall
 from torchshim._core.state import CALL, IDENTITY, INPUT, State
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from torchshim._core.meta import Meta
 
-
 # Locks are taken in this order: accumulate_lock (gradients are added to leaves, which
 # threads may share), a recorder's lock (its flush, or a look into it from another
 # thread), value_lock (values change hands; nothing is run under it).

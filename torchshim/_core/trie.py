@@ -11,25 +11,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import dtypes
+from torchshim._core.call import (
+    FLOAT_HOLE,
+    HOLE,
+    INT_HOLE,
+    Call,
+    Number,
+    PythonCall,
+    VjpCall,
+    intern_call,
+)
 from torchshim._core.infer import Inference
 from torchshim._core.meta import Meta
 from torchshim._core.op import (
     ARRAY,
     ARRAYS,
-    FLOAT_HOLE,
-    HOLE,
     INDEX,
     INDICES,
-    INT_HOLE,
     OPT_ARRAY,
     OPT_ARRAYS,
     STATIC,
-    Call,
-    Number,
     Op,
-    PythonCall,
-    VjpCall,
-    intern_call,
 )
 from torchshim._core.program import CACHE
 from torchshim._core.state import CALL, IDENTITY, INPUT, MARK, State

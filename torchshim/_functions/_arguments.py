@@ -5,6 +5,8 @@ The texts of errors are those of PyTorch's argument parser.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +27,28 @@ from torchshim._core.storage import TensorBase
 NO_INTEGER_GRADIENT = (
     "Only Tensors of floating point and complex dtype can require gradients"
 )
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """A warning at the line of the user's program that led here."""
+    level, frame = 2, sys._getframe(1)
+    package = __name__.partition(".")[0]
+    while frame.f_back is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] != package:
+            break
+        frame = frame.f_back
+        level += 1
+    warnings.warn(text, category, stacklevel=level - 1)
+
+
+_said: set[str] = set()
+
+
+def warn_once(text: str) -> None:
+    """Warns the first time only, as PyTorch's own once-a-program warnings."""
+    if text not in _said:
+        _said.add(text)
+        warn(text)
 
 
 def kind_of(value: Any) -> str:

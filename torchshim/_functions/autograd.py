@@ -80,7 +80,10 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool) -> None:
     elif create:
         self._grad = before + grad
     else:
-        local.rec.write(before, engine.add[0](before, grad))
+        rec = local.rec
+        if before._meta.inference:
+            rec.check_writable(before)
+        rec.write(before, engine.add[0](before, grad))
 
 
 def _laid_out(self: Tensor, grad: Tensor) -> Tensor:

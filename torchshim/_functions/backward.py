@@ -140,6 +140,12 @@ def grad(
     return tuple(results)
 
 
+def zeros_of(tensor: Any) -> Any:
+    """Zeros of a tensor's shape and dtype."""
+    meta = tensor._meta
+    return fns._gradient_zeros(tuple(meta.shape), meta.dtype)
+
+
 def _batched(
     roots: Sequence[Any],
     cotangents: Sequence[Any],
@@ -173,8 +179,7 @@ def _materialized(
                     "materialize_grads cannot be used when the given input is a "
                     "GradientEdge"
                 )
-            meta = target._meta
-            result = fns._gradient_zeros(tuple(meta.shape), meta.dtype)
+            result = zeros_of(target)
             if create:
                 result.requires_grad_()
         full.append(result)

@@ -6,13 +6,13 @@ https://docs.pytorch.org/docs/2.13/torch.html#creation-ops
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import jax
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.device import as_device
 from torchshim._core.meta import meta_of
 from torchshim._core.promotion import promote
 from torchshim._core.shared import Shared
@@ -23,10 +23,10 @@ from torchshim._functions._arguments import (
     check_options,
     device_of,
     dtype_of,
-    is_number,
     missing,
     number_of,
-    wrong,
+    warn,
+    warn_once,
 )
 from torchshim._functions.creation import place
 from torchshim._tensor import Tensor, from_array
@@ -67,16 +67,6 @@ NOT_WRITABLE_BUFFER = (
     "suppressed for the rest of this program. (Triggered internally at "
     "/__w/pytorch/pytorch/torch/csrc/utils/tensor_new.cpp:1556.)"
 )
-_said: set[str] = set()
-
-
-def warn_once(text: str) -> None:
-    """Warns the first time only, as PyTorch's own once-a-program warnings."""
-    if text not in _said:
-        _said.add(text)
-        warnings.warn(text, UserWarning, stacklevel=4)
-
-
 # Values -------------------------------------------------------------------------------
 
 
@@ -366,13 +356,11 @@ def tensor(
     dtype = dtype_of("tensor", dtype)
     check_options("tensor", None, pin_memory, requires_grad)
     if isinstance(data, TensorBase):
-        warnings.warn(
+        warn(
             "To copy construct from a tensor, it is recommended to use "
             "sourceTensor.detach().clone() or "
             "sourceTensor.detach().clone().requires_grad_(True), rather than "
             "torch.tensor(sourceTensor).",
-            UserWarning,
-            stacklevel=2,
         )
         return copied(data, dtype, device, requires_grad)
     return tensor_from(data, dtype, device_of("tensor", device), bool(requires_grad))
@@ -634,12 +622,13 @@ def legacy(
     device = kwargs.pop("device", None)
     if kwargs:
         raise _incorrect(args, kwargs)
-    where = device_of("new", device)
-    if device is not None and where.type != "cpu":
+    asked = None if device is None else as_device(device)
+    if asked is not None and asked.type != "cpu":
         raise RuntimeError(
             "legacy constructor expects device type: cpu but device type: "
-            f"{where.type} was passed"
+            f"{asked.type} was passed"
         )
+    where = device_of("new", device)
     if not args:
         return filled("new", (0,), 0, dtype, where)
     first = args[0]
@@ -731,4 +720,35 @@ def _tensor_types() -> dict[str, tensortype]:
 
 
 TENSOR_TYPES = _tensor_types()
-assert is_number and wrong
+
+
+@public(namespaces=(), method=True)
+def new_tensor(
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A new leaf with a copy of `data`, of this tensor's dtype and on its device."""
+    check_options("new_tensor", layout, pin_memory, requires_grad)
+    dtype = dtype_of("new_tensor", dtype) or self._meta.dtype
+    where = self._meta.device if device is None else device_of("new_tensor", device)
+    if isinstance(data, TensorBase):
+        warn(
+            "To copy construct from a tensor, it is recommended to use "
+            "sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than "
+            "tensor.new_tensor(sourceTensor).",
+        )
+        return copied(data, dtype, where, requires_grad)
+    return tensor_from(data, dtype, where, bool(requires_grad))
+
+
+@public(namespaces=(), method=True)
+def new(self: Tensor, *args: Any, **named: Any) -> Tensor:
+    """As the constructor of the tensor's legacy type: sizes or data."""
+    return legacy(type(self), self._meta.dtype, args, named)

@@ -5,7 +5,6 @@ https://docs.pytorch.org/docs/2.13/tensors.html
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import jax
@@ -33,8 +32,10 @@ from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
     as_index,
     combination,
+    is_number,
     kind_of,
     size_of,
+    warn,
     wrong,
 )
 from torchshim._functions.construct import TENSOR_TYPES, cast_host
@@ -108,11 +109,9 @@ def converted(
         return copied(self, "clone", (), wanted)
     dtypes.array_dtype(dtype)
     if meta.dtype.is_complex and not dtype.is_complex and dtype is not dtypes.bool_:
-        warnings.warn(
+        warn(
             "Casting complex values to real discards the imaginary part (Triggered "
-            "internally at /__w/pytorch/pytorch/aten/src/ATen/native/Copy.cpp:307.)",
-            UserWarning,
-            stacklevel=4,
+            "internally at /__w/pytorch/pytorch/aten/src/ATen/native/Copy.cpp:307.)"
         )
     return copied(self, "to_copy", (dtype,), wanted)
 
@@ -327,6 +326,8 @@ def _fresh(self: Tensor) -> bool:
 @public(namespaces=(), method=True)
 def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     """Takes over the values of `other`, broadcast and cast."""
+    if not isinstance(other, TensorBase) and not is_number(other):
+        raise TypeError(wrong("copy_", "other", 1, "Tensor", other))
     if isinstance(other, TensorBase) and _fresh(self):
         mine, its = self._meta, other._meta
         array = settled(other)
@@ -420,10 +421,8 @@ def write_into(op: Any, result: Tensor, out: Tensor, args: Any) -> Tensor:
         )
     if made.shape != have.shape:
         if have.shape.numel():
-            warnings.warn(
-                RESIZED.format(list(have.shape), list(made.shape)),
-                UserWarning,
-                stacklevel=5,
+            warn(
+                RESIZED.format(list(have.shape), list(made.shape))
             )
         _take_shape(out, tuple(made.shape))
     with _no_grad():
@@ -666,3 +665,17 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
     """Whether the memory is page-locked: never."""
     return False
 
+
+
+@public(namespaces=(), method=True)
+def is_shared(self: Tensor) -> bool:
+    """Whether other processes see the memory: never."""
+    return False
+
+
+def _volatile(self: Tensor) -> bool:
+    warn("volatile was removed (Variable.volatile is always False)")
+    return False
+
+
+Tensor.volatile = property(_volatile)  # type: ignore[attr-defined]

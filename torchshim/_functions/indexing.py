@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.op import INT_HOLE, REGISTRY
+from torchshim._core.call import INT_HOLE
+from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns

@@ -107,6 +107,8 @@ def _array_wrap(self: Tensor, array: np.ndarray) -> Tensor:
     return sharing(np.asarray(array))
 
 
+# NumPy tells by the name that there is no `copy` argument, as with PyTorch's.
+_array.__qualname__ = "Tensor.__array__"
 Tensor.__array__ = _array  # type: ignore[attr-defined]
 Tensor.__array_wrap__ = _array_wrap  # type: ignore[attr-defined]
 Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]

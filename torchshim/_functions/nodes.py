@@ -17,7 +17,8 @@ from torchshim._core.engine import (
 )
 from torchshim._core.hooks import place_of
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
-from torchshim._core.op import HOLE, STATIC, Call, Number, ScalarHole
+from torchshim._core.call import HOLE, Call, Number, ScalarHole
+from torchshim._core.op import STATIC
 from torchshim._core.record import local
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor, from_array

@@ -8,12 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 from torchshim._core import dtypes
-from torchshim._core.promotion import DIMENSIONED, SCALAR, ZERO_DIM, result_dtype
-from torchshim._core.promotion import scalar_dtype
+from torchshim._core.promotion import (
+    DIMENSIONED,
+    SCALAR,
+    ZERO_DIM,
+    result_dtype,
+    scalar_dtype,
+)
 from torchshim._core.storage import TensorBase
 from torchshim._derived import public
 from torchshim._functions._arguments import (
-    combination,
     is_number,
     kind_of,
     tensor_argument,
@@ -83,14 +87,6 @@ def is_signed(input: Any) -> bool:
     return tensor_argument("is_signed", "input", 1, input)._meta.dtype.is_signed
 
 
-_RESULT_TYPE = (
-    ("Tensor tensor, Tensor other", 2),
-    ("Number scalar, Tensor tensor", 2),
-    ("Tensor tensor, Number other", 2),
-    ("Number scalar1, Number scalar2", 2),
-)
-
-
 @public
 def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     """The dtype that operators give for these two operands.
@@ -113,19 +109,19 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
 
 
 def _mismatch(*values: Any) -> TypeError:
-    kinds = [kind_of(v) for v in values]
-    lines = []
-    for text, _ in _RESULT_TYPE:
-        marked = []
-        for kind, value, wanted in zip(kinds, values, text.split(", "), strict=True):
-            tensor = isinstance(value, TensorBase)
-            good = tensor if wanted.startswith("Tensor") else is_number(value)
-            marked.append(kind if good else f"!{kind}!")
-        lines.append(
-            f"({text})\n      didn't match because some of the arguments have invalid "
-            f"types: ({', '.join(marked)})"
-        )
-    return combination("result_type", values, {}, "\n * ".join(lines))
+    got = ", ".join(kind_of(v) for v in values)
+    marked = ", ".join(f"!{kind_of(v)}!" for v in values)
+    note = f"      didn't match because some of the arguments have invalid types: ({marked})"
+    signatures = (
+        "Tensor tensor, Tensor other",
+        "Number scalar, Tensor tensor",
+        "Tensor tensor, Number other",
+        "Number scalar1, Number scalar2",
+    )
+    return TypeError(
+        f"result_type() received an invalid combination of arguments - got ({got}), but "
+        "expected one of:\n" + "".join(f" * ({s})\n{note}\n" for s in signatures)
+    )
 
 
 @public

@@ -8,7 +8,6 @@ part of a recording's shape; where it starts and its step are not, so that
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from torchshim._functions._arguments import (
     is_number,
     missing,
     number_of,
+    warn,
     wrong,
 )
 from torchshim._functions.creation import at_once, finish, into, out_dtype, place
@@ -168,12 +168,10 @@ def range_(
         start, end = 0, start
     if end is None:
         raise missing("range", "end")
-    warnings.warn(
+    warn(
         "torch.range is deprecated and will be removed in a future release because its "
         "behavior is inconsistent with Python's range builtin. Instead, use "
-        "torch.arange, which produces values in [start, end).",
-        UserWarning,
-        stacklevel=2,
+        "torch.arange, which produces values in [start, end)."
     )
     start, end, step = (
         number_of("range", n, i, v)

@@ -5,7 +5,6 @@ https://docs.pytorch.org/docs/2.13/storage.html
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +16,7 @@ from torchshim._core.meta import meta_of
 from torchshim._core.record import local
 from torchshim._core.storage import Storage
 from torchshim._derived import public
+from torchshim._functions._arguments import warn
 from torchshim._functions.creation import _no_grad, place
 from torchshim._tensor import Tensor, address_of, from_array
 
@@ -269,7 +269,7 @@ def _typed_storage(self: Tensor) -> TypedStorage:
 @public(namespaces=(), method=True)
 def storage(self: Tensor) -> TypedStorage:
     """The memory that the tensor shows, as elements; deprecated."""
-    warnings.warn(DEPRECATED, UserWarning, stacklevel=2)
+    warn(DEPRECATED)
     return _typed_storage(self)
 
 

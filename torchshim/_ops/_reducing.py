@@ -58,7 +58,9 @@ def count(input: Array, axes: tuple[int, ...]) -> int:
     return math.prod(input.shape[a] for a in axes)
 
 
-def check_not_empty(name: str, input: Array, axes: tuple[int, ...], given: bool) -> None:
+def check_not_empty(
+    name: str, input: Array, axes: tuple[int, ...], given: bool
+) -> None:
     """Raises for a reduction without identity over nothing."""
     if input.size or not input.ndim:
         return
@@ -92,7 +94,9 @@ def scalar_name(input: Array) -> str:
 
 
 def not_implemented(kernel: str, input: Array) -> NotImplementedError:
-    return NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(input)}'")
+    return NotImplementedError(
+        f"\"{kernel}\" not implemented for '{scalar_name(input)}'"
+    )
 
 
 def wide(input: Array) -> Array:
@@ -202,7 +206,9 @@ def with_slope(
 
 def share(hit: Array, axes: tuple[int, ...], kind: Any) -> Array:
     """The part of a gradient that each hit gets; NaN for all if there is none."""
-    number = jnp.sum(hit, axis=axes, keepdims=True, dtype=wide(jnp.zeros(1, kind)).dtype)
+    number = jnp.sum(
+        hit, axis=axes, keepdims=True, dtype=wide(jnp.zeros(1, kind)).dtype
+    )
     # No quotient of `hit`: XLA makes a select of it, and 0 / 0 becomes 0.
     return jnp.where(hit, 1 / number, jnp.where(number == 0, jnp.nan, 0)).astype(kind)
 

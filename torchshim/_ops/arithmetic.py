@@ -11,7 +11,8 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.meta import elementwise_strides
-from torchshim._core.op import Array, Operand, Scalar, broadcast_shape, op
+from torchshim._core.call import broadcast_shape
+from torchshim._core.op import Array, Operand, Scalar, op
 from torchshim._core.promotion import (
     BOOL_TO_LONG,
     COMPLEX_TO_FLOAT,

@@ -85,9 +85,7 @@ def bitwise_right_shift(input: Operand, other: Operand) -> Array:
     signed = kind(input) == "i"
     last = jnp.asarray(width - 1, other.dtype)
     count = jnp.where(fits, other, last)
-    shift = (
-        jax.lax.shift_right_arithmetic if signed else jax.lax.shift_right_logical
-    )
+    shift = jax.lax.shift_right_arithmetic if signed else jax.lax.shift_right_logical
     shifted = shift(*jnp.broadcast_arrays(input, count))
     if signed:
         return shifted

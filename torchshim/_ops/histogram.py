@@ -8,12 +8,13 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import INT_TO_FLOAT
 from torchshim._ops._reducing import dense, is_complex, not_implemented, wide
 
-# -- histograms --------------------------------------------------------------------------
+# -- histograms ------------------------------------------------------------------------
 
 
 def _check_bins(bins: int) -> None:
@@ -99,8 +100,8 @@ def _histogram(
         if weight.dtype != input.dtype:
             raise RuntimeError(
                 "torch.histogramdd: if weight tensor is provided, input tensor and "
-                f"weight tensor should have the same dtype, but got input({_c(input)}), "
-                f"and weight({_c(weight)})"
+                f"weight tensor should have the same dtype, but got input({_c(input)})"
+                f", and weight({_c(weight)})"
             )
         weight = weight.reshape(-1)
     inside = (x >= edges[0]) & (x <= edges[-1])
@@ -112,7 +113,7 @@ def _histogram(
 
 def _c(x: Array) -> str:
     """The dtype's name in C, as PyTorch writes it here."""
-    return {"float32": "float", "float64": "double"}.get(str(x.dtype), str(x.dtype))
+    return dtypes.from_array_dtype(x.dtype).cpp_name
 
 
 def _before(edges: Array, x: Array, right: bool) -> Array:
@@ -151,8 +152,8 @@ def histogram_edges(
     if bins.dtype != input.dtype:
         raise RuntimeError(
             "torch.histogramdd: input tensor and bins tensors should have the same "
-            f"dtype, but got input with dtype {_c(input)} and bins for dimension 0 with "
-            f"dtype {_c(bins)}"
+            f"dtype, but got input with dtype {_c(input)} and bins for dimension 0 "
+            f"with dtype {_c(bins)}"
         )
     _check_histogram(input)
     at = _before(bins, input.reshape(-1), True)
@@ -204,7 +205,7 @@ def _linspace(low: Array, high: Array, number: int) -> Array:
     return jnp.where(at < number // 2, near, far)
 
 
-# -- covariances -------------------------------------------------------------------------
+# -- covariances -----------------------------------------------------------------------
 
 
 def _check_cov(
@@ -220,8 +221,8 @@ def _check_cov(
             continue
         if len(weights.shape) > 1:
             raise RuntimeError(
-                f"cov(): expected {name} to have one or fewer dimensions but got {name} "
-                f"with {len(weights.shape)} dimensions"
+                f"cov(): expected {name} to have one or fewer dimensions but got "
+                f"{name} with {len(weights.shape)} dimensions"
             )
         floating = weights.dtype.is_floating_point
         exact = not floating and not weights.dtype.is_complex

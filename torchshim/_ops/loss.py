@@ -515,3 +515,17 @@ def multilabel_margin_loss(input: Array, target: Array, reduction: str) -> Array
     return reduced(loss, reduction).astype(input.dtype)
 
 
+
+
+@op(
+    grad_fn="CloneBackward0",
+    saves=(),
+    name="_bounded_below",
+    namespaces=(),
+    method=False,
+    out=False,
+)
+def _bounded_below(input: Array, low: float) -> Array:
+    """No element below a bound, which the gradient does not see."""
+    bounded = jnp.maximum(input, jnp.asarray(low, input.dtype))
+    return input + jax.lax.stop_gradient(bounded - input)

@@ -151,9 +151,7 @@ def _norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
         if p < 1:
             # Where the norm is 0 no element is left to have a slope.
             return sign(x) * powers * jnp.where(zero, 1, out) ** (1 - p)
-        return jnp.where(
-            zero, 0, sign(x) * powers / jnp.where(zero, 1, out) ** (p - 1)
-        )
+        return jnp.where(zero, 0, sign(x) * powers / jnp.where(zero, 1, out) ** (p - 1))
 
     def magnitude(x: Array) -> Array:
         if not is_complex(x):
@@ -192,7 +190,9 @@ def norm(
     if p == "fro" and (not isinstance(dim, tuple) or len(dim) <= 2):
         return _vector_norm(input, 2, dim, keepdim, dtype)
     dims = tuple(range(input.ndim)) if dim is None else dim
-    return _nuclear(input, p, dims if isinstance(dims, tuple) else (dims,), keepdim, dtype)
+    return _nuclear(
+        input, p, dims if isinstance(dims, tuple) else (dims,), keepdim, dtype
+    )
 
 
 def _nuclear(
@@ -200,7 +200,9 @@ def _nuclear(
 ) -> Array:
     name = "linalg.matrix_norm"
     if input.ndim < 2:
-        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+        raise RuntimeError(
+            f"{name}: The input tensor A must have at least 2 dimensions."
+        )
     if p not in ("fro", "nuc"):
         raise RuntimeError(f"{name}: Order {p} not supported.")
     if len(dims) != 2:

@@ -15,7 +15,6 @@ from torchshim._core.promotion import (
     DEFAULT,
     INT_TO_FLOAT,
     MEAN,
-    check_mean,
     reduce_dtype,
 )
 from torchshim._ops._reducing import (
@@ -191,8 +190,7 @@ def logsumexp(input: Array, dim: Dims, keepdim: bool = False) -> Array:
     """The logarithm of the sum of exponentials, without overflow."""
     if dim == () and input.ndim:
         raise RuntimeError(
-            "output with shape [] doesn't match the broadcast shape "
-            f"{[1] * input.ndim}"
+            f"output with shape [] doesn't match the broadcast shape {[1] * input.ndim}"
         )
     axes = axes_of(dim, input.ndim)
     if not count(input, axes):
@@ -209,7 +207,7 @@ def logsumexp(input: Array, dim: Dims, keepdim: bool = False) -> Array:
     return squeezed(out, axes, keepdim)
 
 
-# -- extremes ----------------------------------------------------------------------------
+# -- extremes --------------------------------------------------------------------------
 
 
 def _whole(name: str, input: Array, largest: bool) -> Array:
@@ -253,47 +251,77 @@ def _first_extreme(x: Array, axis: int, largest: bool) -> Array:
     return first(hit | isnan(x), axis)
 
 
-@op(name="max.whole", public="max", overload=True, grad_fn="MaxBackward1",
-    saves=("input", "result"))
+@op(
+    name="max.whole",
+    public="max",
+    overload=True,
+    grad_fn="MaxBackward1",
+    saves=("input", "result"),
+)
 def max_whole(input: Array) -> Array:
     """The largest element."""
     return _whole("max", input, True)
 
 
-@op(name="min.whole", public="min", overload=True, grad_fn="MinBackward1",
-    saves=("input", "result"))
+@op(
+    name="min.whole",
+    public="min",
+    overload=True,
+    grad_fn="MinBackward1",
+    saves=("input", "result"),
+)
 def min_whole(input: Array) -> Array:
     """The smallest element."""
     return _whole("min", input, False)
 
 
-@op(name="max.dim", public="max", overload=True, grad_fn="MaxBackward0",
-    saves=("result",), named_result=("values", "indices"), out=True)
-def max_dim(
-    input: Array, dim: int, keepdim: bool = False
-) -> tuple[Array, Array]:
+@op(
+    name="max.dim",
+    public="max",
+    overload=True,
+    grad_fn="MaxBackward0",
+    saves=("result",),
+    named_result=("values", "indices"),
+    out=True,
+)
+def max_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The largest elements along a dimension, and their positions."""
     return _along("max", input, dim, keepdim, True)
 
 
-@op(name="min.dim", public="min", overload=True, grad_fn="MinBackward0",
-    saves=("result",), named_result=("values", "indices"), out=True)
-def min_dim(
-    input: Array, dim: int, keepdim: bool = False
-) -> tuple[Array, Array]:
+@op(
+    name="min.dim",
+    public="min",
+    overload=True,
+    grad_fn="MinBackward0",
+    saves=("result",),
+    named_result=("values", "indices"),
+    out=True,
+)
+def min_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The smallest elements along a dimension, and their positions."""
     return _along("min", input, dim, keepdim, False)
 
 
-@op(name="max.other", public="max", overload=True, promote=DEFAULT,
-    grad_fn="MaximumBackward0")
+@op(
+    name="max.other",
+    public="max",
+    overload=True,
+    promote=DEFAULT,
+    grad_fn="MaximumBackward0",
+)
 def max_other(input: Array, other: Array) -> Array:
     """The larger of two elements; as `maximum`."""
     return maximum(input, other)
 
 
-@op(name="min.other", public="min", overload=True, promote=DEFAULT,
-    grad_fn="MinimumBackward0")
+@op(
+    name="min.other",
+    public="min",
+    overload=True,
+    promote=DEFAULT,
+    grad_fn="MinimumBackward0",
+)
 def min_other(input: Array, other: Array) -> Array:
     """The smaller of two elements; as `minimum`."""
     return minimum(input, other)
@@ -316,9 +344,7 @@ def _extreme(input: Array, axes: tuple[int, ...], largest: bool) -> Array:
     def slope(x: Array, out: Array) -> Array:
         return share(x == out, axes, x.dtype)
 
-    return with_slope(
-        input, axes, lambda x: reduce(x, axis=axes, keepdims=True), slope
-    )
+    return with_slope(input, axes, lambda x: reduce(x, axis=axes, keepdims=True), slope)
 
 
 @op(grad_fn="AmaxBackward0", saves=("input", "result"))
@@ -333,8 +359,12 @@ def amin(input: Array, dim: Dims = (), keepdim: bool = False) -> Array:
     return _extremes("amin", input, dim, keepdim)
 
 
-@op(grad_fn="AminmaxBackward0", saves=("input", "result"),
-    named_result=("min", "max"), out=True)
+@op(
+    grad_fn="AminmaxBackward0",
+    saves=("input", "result"),
+    named_result=("min", "max"),
+    out=True,
+)
 def aminmax(
     input: Array, *, dim: int | None = None, keepdim: bool = False
 ) -> tuple[Array, Array]:
@@ -351,8 +381,9 @@ def aminmax(
                 f"aminmax: Expected reduction dim {axes[0]} to have non-zero size."
             )
     if is_complex(input):
-        raise not_implemented("aminmax_cpu" if dim is not None or input.ndim
-                              else "aminmax_all_cpu", input)
+        raise not_implemented(
+            "aminmax_cpu" if dim is not None or input.ndim else "aminmax_all_cpu", input
+        )
     return (
         squeezed(_extreme(input, axes, False), axes, keepdim),
         squeezed(_extreme(input, axes, True), axes, keepdim),
@@ -391,7 +422,7 @@ def argmin(input: Array, dim: int | None = None, keepdim: bool = False) -> Array
     return _position("argmin", input, dim, keepdim, False)
 
 
-# -- truth ---------------------------------------------------------------------------------
+# -- truth -----------------------------------------------------------------------------
 
 
 def _truth(input: Array, dim: Dims, keepdim: bool, every: bool) -> Array:
@@ -422,7 +453,7 @@ def count_nonzero(input: Array, dim: Dims = None) -> Array:
     return jnp.sum(input != 0, axis=axes, dtype=jnp.int64)
 
 
-# -- softmax -----------------------------------------------------------------------------
+# -- softmax ---------------------------------------------------------------------------
 
 
 def _softmax_input(

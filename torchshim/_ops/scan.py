@@ -66,9 +66,7 @@ def logcumsumexp(input: Array, dim: int) -> Array:
     return out.astype(x.dtype).reshape(input.shape)
 
 
-def _running(
-    name: str, input: Array, dim: int, largest: bool
-) -> tuple[Array, Array]:
+def _running(name: str, input: Array, dim: int, largest: bool) -> tuple[Array, Array]:
     x, axis = one_axis(input, dim)
     if is_complex(x):
         raise not_implemented(f"{name}_cpu", x)
@@ -85,21 +83,29 @@ def _running(
     return values.reshape(shape), index.astype(jnp.int64).reshape(shape)
 
 
-@op(grad_fn="CummaxBackward0", saves=("input", "result"),
-    named_result=("values", "indices"), out=True)
+@op(
+    grad_fn="CummaxBackward0",
+    saves=("input", "result"),
+    named_result=("values", "indices"),
+    out=True,
+)
 def cummax(input: Array, dim: int) -> tuple[Array, Array]:
     """The largest element so far along a dimension, and its position."""
     return _running("cummax", input, dim, True)
 
 
-@op(grad_fn="CumminBackward0", saves=("input", "result"),
-    named_result=("values", "indices"), out=True)
+@op(
+    grad_fn="CumminBackward0",
+    saves=("input", "result"),
+    named_result=("values", "indices"),
+    out=True,
+)
 def cummin(input: Array, dim: int) -> tuple[Array, Array]:
     """The smallest element so far along a dimension, and its position."""
     return _running("cummin", input, dim, False)
 
 
-# -- differences and integrals -----------------------------------------------------------
+# -- differences and integrals ---------------------------------------------------------
 
 
 def _diff_node(input: object, n: int = 1, *rest: object) -> str:

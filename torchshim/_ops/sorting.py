@@ -10,7 +10,8 @@ import jax.numpy as jnp
 
 from torchshim._core import dtypes, promotion
 from torchshim._core.checks import Check
-from torchshim._core.op import Array, Operand, number, op
+from torchshim._core.call import number
+from torchshim._core.op import Array, Operand, op
 from torchshim._ops._reducing import (
     is_complex,
     not_implemented,
@@ -107,9 +108,7 @@ def topk(
     else:
         index = jax.lax.slice_in_dim(order(x, axis, largest), 0, k, axis=axis)
     values = take(x, index, axis)
-    return (values, index) if input.ndim else (
-        values.reshape(()), index.reshape(())
-    )
+    return (values, index) if input.ndim else (values.reshape(()), index.reshape(()))
 
 
 def _top(x: Array, k: int, axis: int) -> Array:
@@ -120,7 +119,7 @@ def _top(x: Array, k: int, axis: int) -> Array:
     return jnp.moveaxis(index, -1, axis).astype(jnp.int64)
 
 
-# -- searching -----------------------------------------------------------------------------
+# -- searching -------------------------------------------------------------------------
 
 
 def _search(edges: Array, values: Array, right: bool) -> Array:
@@ -294,3 +293,34 @@ def isin(
         at = jnp.minimum(at, tests.size - 1)
         found = ordered.at[at].get(mode="promise_in_bounds") == x
     return ~found if invert else found
+
+
+# -- what `unique` takes: see `_functions/data_dependent.py` ---------------------------
+
+
+@op(
+    method=False,
+    namespaces=(),
+    grad_fn=lambda input, index, dim, name: f"{name}Backward0",
+    saves=(),
+)
+def unique_take(input: Array, index: Array, dim: int | None, name: str) -> Array:
+    """Unique elements (or slices) of the input; without a derivative, as PyTorch's."""
+    x, axis = (input.reshape(-1), 0) if dim is None else (input, dim)
+    derivative = {
+        "Unique2": "_unique2",
+        "UniqueDim": "unique_dim",
+        "UniqueConsecutive": "unique_consecutive",
+    }[name]
+
+    @jax.custom_jvp
+    def taken(x: Array) -> Array:
+        return jnp.take(x, index, axis=axis, mode="clip")
+
+    @taken.defjvp
+    def refused(primals: Any, tangents: Any) -> Any:
+        raise NotImplementedError(
+            f"the derivative for '{derivative}' is not implemented."
+        )
+
+    return taken(x)

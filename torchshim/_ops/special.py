@@ -12,7 +12,7 @@ from jax import lax
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import INT_TO_FLOAT
 from torchshim._ops._common import COMPLEX, refuse, wants_grad
-from torchshim._ops.transcendental import _xlogy_node
+from torchshim._ops.transcendental import node_by_numbers
 
 _SPECIAL = ("torch", "special")
 
@@ -27,10 +27,8 @@ def _unary(name: str, kernel: str, *saves: str, **fields: Any) -> Any:
 
         checked.__name__, checked.__doc__ = fn.__name__, fn.__doc__
         checked.__module__ = fn.__module__
-        options = {"inplace": True, **fields}
-        op(promote=INT_TO_FLOAT, grad_fn=f"{name}Backward0", saves=saves, **options)(
-            checked
-        )
+        options = {"grad_fn": f"{name}Backward0", "inplace": True, **fields}
+        op(promote=INT_TO_FLOAT, saves=saves, **options)(checked)
         return fn
 
     return declare
@@ -73,7 +71,7 @@ def erfinv(input: Array) -> Array:
     return _erfinv(input)
 
 
-@_unary("Mul", "erfc_vml_cpu", **_only_special)
+@_unary("Mul", "erf_vml_cpu", "input", grad_fn="MulBackward1", **_only_special)
 def ndtr(input: Array) -> Array:
     """The share of a standard normal distribution below each element."""
     return lax.erfc(-input * np.asarray(np.sqrt(0.5), input.dtype)) * 0.5
@@ -131,7 +129,7 @@ def _entr_jvp(primals: Any, tangents: Any) -> Any:
 
 @op(
     promote=INT_TO_FLOAT,
-    grad_fn=_xlogy_node("SpecialXlog1Py"),
+    grad_fn=node_by_numbers("SpecialXlog1Py"),
     saves=("input", "other"),
     namespaces=("special",),
     method=False,
@@ -201,6 +199,7 @@ def _trigamma(x: Array) -> Array:
     value = lax.polygamma(jnp.ones((), x.dtype), safe)
     sine = jnp.sin(np.asarray(np.pi, x.dtype) * x)
     reflected = np.asarray(np.pi**2, x.dtype) / (sine * sine) - value
+    value = jnp.where(x == jnp.inf, 0, value)
     return jnp.where(low, reflected, value)
 
 
@@ -344,7 +343,7 @@ def _check_zeta(input: Any, other: Any) -> None:
 
 @op(
     promote=INT_TO_FLOAT,
-    grad_fn="SpecialZetaBackward0",
+    grad_fn=node_by_numbers("SpecialZeta"),
     saves=("input", "other"),
     namespaces=("special",),
     method=False,
@@ -393,9 +392,9 @@ def _i1(x: Array) -> Array:
 def _i1_jvp(primals: Any, tangents: Any) -> Any:
     # 1/2 at zero, where the quotient has no value.
     (x,), (dx,) = primals, tangents
-    safe = jnp.where(x == 0, 1, x)
-    slope = jnp.where(x == 0, 0.5, _i0(x) - _i1(x) / safe)
-    return _i1(x), dx * slope
+    large = jnp.abs(x) > jnp.finfo(x.dtype).eps
+    slope = _i0(x) - _i1(x) / jnp.where(large, x, 1)
+    return _i1(x), dx * jnp.where(large, slope, 0.5)
 
 
 @jax.custom_jvp
@@ -408,9 +407,9 @@ def _i1e_jvp(primals: Any, tangents: Any) -> Any:
     # As for i1.
     (x,), (dx,) = primals, tangents
     result = _i1e(x)
-    safe = jnp.where(x == 0, 1, x)
-    slope = lax.bessel_i0e(x) - result * (jnp.sign(x) + 1 / safe)
-    return result, dx * jnp.where(x == 0, 0.5, slope)
+    large = jnp.abs(x) > jnp.finfo(x.dtype).eps
+    slope = lax.bessel_i0e(x) - result * (jnp.sign(x) + 1 / jnp.where(large, x, 1))
+    return result, dx * jnp.where(large, slope, 0.5)
 
 
 @_unary("I0", "i0_vml_cpu", "input", namespaces=_SPECIAL)
@@ -419,7 +418,7 @@ def i0(input: Array) -> Array:
     return _i0(input)
 
 
-@_unary("SpecialI0E", "i0e", "input", "result", **_only_special)
+@_unary("SpecialI0E", "i0e_cpu", "input", "result", **_only_special)
 def i0e(input: Array) -> Array:
     """`exp(-abs(input)) * i0(input)`."""
     return lax.bessel_i0e(input)

@@ -35,7 +35,7 @@ from torchshim._ops._reducing import (
 )
 from torchshim._ops.sorting import order
 
-# -- variance ----------------------------------------------------------------------------
+# -- variance --------------------------------------------------------------------------
 
 
 def _moments(
@@ -251,7 +251,7 @@ def std_mean(
     return _moments("std_mean", input, dim, lost, keepdim)
 
 
-# -- order statistics --------------------------------------------------------------------
+# -- order statistics ------------------------------------------------------------------
 
 
 def _median_position(x: Array, axis: int, skip_nan: bool) -> Array:
@@ -297,9 +297,7 @@ def _check_sortable(kernel: str, input: Array) -> None:
         raise not_implemented(kernel, input)
 
 
-def _chosen(
-    x: Array, index: Array, axis: int, keepdim: bool
-) -> tuple[Array, Array]:
+def _chosen(x: Array, index: Array, axis: int, keepdim: bool) -> tuple[Array, Array]:
     """Values and indices of one element along an axis."""
     return (
         squeezed(pick(x, index, axis), (axis,), keepdim),
@@ -339,9 +337,7 @@ def median_whole(input: Array) -> Array:
     named_result=("values", "indices"),
     out=True,
 )
-def median_dim(
-    input: Array, dim: int, keepdim: bool = False
-) -> tuple[Array, Array]:
+def median_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The medians along a dimension, and their positions."""
     return _median_along(input, dim, keepdim, False)
 
@@ -368,9 +364,7 @@ def nanmedian_whole(input: Array) -> Array:
     named_result=("values", "indices"),
     out=True,
 )
-def nanmedian_dim(
-    input: Array, dim: int, keepdim: bool = False
-) -> tuple[Array, Array]:
+def nanmedian_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The medians along a dimension, NaNs left out, and their positions."""
     return _median_along(input, dim, keepdim, True)
 
@@ -402,9 +396,7 @@ def kthvalue(
     named_result=("values", "indices"),
     out=True,
 )
-def mode(
-    input: Array, dim: int = -1, keepdim: bool = False
-) -> tuple[Array, Array]:
+def mode(input: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
     """The most frequent elements along a dimension, the smallest of equals; and where
     they stand last."""
     x, axis = one_axis(input, dim)
@@ -437,8 +429,8 @@ def _check_quantile(input: Array, interpolation: str) -> None:
         )
     if interpolation not in _INTERPOLATIONS:
         raise RuntimeError(
-            "quantile() interpolation must be one of linear, lower, higher, midpoint or "
-            f"nearest, but got {interpolation}"
+            "quantile() interpolation must be one of linear, lower, higher, midpoint "
+            f"or nearest, but got {interpolation}"
         )
 
 
@@ -502,9 +494,7 @@ def _check_q(input: Array, q: Array) -> None:
     if q.ndim > 1:
         raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if q.dtype != input.dtype:
-        raise RuntimeError(
-            "quantile() q tensor must be same dtype as the input tensor"
-        )
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
 
 
 def _check_q_number(q: float) -> None:
@@ -596,5 +586,3 @@ def nanquantile_tensor(
     _check_quantile(input, interpolation)
     _check_q(input, q)
     return _quantile(input, q, dim, keepdim, interpolation, True)
-
-

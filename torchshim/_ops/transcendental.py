@@ -155,7 +155,9 @@ def logaddexp2(input: Array, other: Array) -> Array:
     return _logaddexp_2(input, other)
 
 
-def _xlogy_node(name: str) -> Any:
+def node_by_numbers(name: str) -> Any:
+    """A node name whose number tells which operand is a number: none, first, second."""
+
     def node(input: Any, other: Any) -> str:
         if not is_tensor(input):
             return f"{name}Backward1"
@@ -179,7 +181,7 @@ def _xlogy_jvp(primals: Any, tangents: Any) -> Any:
 
 @op(
     promote=INT_TO_FLOAT,
-    grad_fn=_xlogy_node("Xlogy"),
+    grad_fn=node_by_numbers("Xlogy"),
     saves=("input", "other"),
     inplace=True,
     namespaces=_SPECIAL,
@@ -431,7 +433,9 @@ def _acosh(x: Array) -> Array:
 def _acosh_jvp(primals: Any, tangents: Any) -> Any:
     # JAX's has the wrong sign left of the imaginary axis.
     (x,), (dx,) = primals, tangents
-    return _acosh(x), dx / (jnp.sqrt(x - 1) * jnp.sqrt(x + 1))
+    if is_complex(x):
+        return _acosh(x), dx / (jnp.sqrt(x - 1) * jnp.sqrt(x + 1))
+    return _acosh(x), dx / jnp.sqrt(x * x - 1)
 
 
 @_unary("Acosh", "input", aliases=("arccosh",))

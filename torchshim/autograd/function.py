@@ -16,7 +16,7 @@ from typing import Any
 from torchshim._core.engine import SECOND_BACKWARD, modified_text
 from torchshim._core.hooks import version_of
 from torchshim._core.node import Node
-from torchshim._core.op import PythonCall, intern_call
+from torchshim._core.call import PythonCall, intern_call
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns

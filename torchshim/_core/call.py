@@ -1,0 +1,514 @@
+"""Calls: operators with their static arguments, as recordings hold them.
+
+A `Call` is a function of arrays and runtime scalars. `VjpCall` is the gradient of a
+call, and a call itself. `PythonCall` stands for a function with a backward in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from torchshim._core import dtypes, promotion
+from torchshim._core.dtypes import dtype as DType
+from torchshim._core.op import (
+    OPERAND,
+    OPT_OPERAND,
+    OPT_SCALAR,
+    SCALAR,
+    Op,
+)
+
+
+class Hole:
+    """A place in a template that an array fills at run time."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "HOLE"
+
+
+class ScalarHole:
+    """A place in a template that a runtime scalar fills."""
+
+    __slots__ = ("integer",)
+
+    def __init__(self, integer: bool) -> None:
+        self.integer = integer
+
+    def __repr__(self) -> str:
+        return "INT" if self.integer else "FLOAT"
+
+
+HOLE = Hole()
+FLOAT_HOLE = ScalarHole(False)
+INT_HOLE = ScalarHole(True)
+
+
+class Number:
+    """A static number among the operands (kept apart from a plain static argument)."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return hash((self.value.__class__, self.value))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Number)
+            and other.value.__class__ is self.value.__class__
+            and other.value == self.value
+        )
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+Outputs = tuple[jax.Array, ...]
+
+
+class Call:
+    """An operator with its static arguments: a function of arrays and scalars.
+
+    `template` has one entry a parameter: `HOLE`, a tuple of `HOLE`/None, a
+    `ScalarHole`, a `Number` or a static value. Calls are interned.
+    """
+
+    __slots__ = (
+        "_inferred",
+        "default_dtype",
+        "n_arrays",
+        "n_scalars",
+        "op",
+        "owners",
+        "template",
+        "write",
+    )
+
+    def __init__(
+        self, op: Op, template: tuple[Any, ...], default_dtype: DType, write: bool
+    ) -> None:
+        self.op = op
+        self.template = template
+        self.default_dtype = default_dtype
+        self.write = write
+        owners: list[str] = []
+        for param, entry in zip(op.params, template, strict=True):
+            if entry is HOLE:
+                owners.append(param.name)
+            elif isinstance(entry, tuple):
+                owners += [param.name for e in entry if e is HOLE]
+        self.owners = tuple(owners)
+        self.n_arrays = len(owners)
+        self.n_scalars = sum(
+            isinstance(e, ScalarHole)
+            for entry in template
+            for e in (entry if isinstance(entry, tuple) else (entry,))
+        )
+        self._inferred: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"{self.op.name}{'_' if self.write else ''}{self.template}"
+
+    def placeholders(self) -> list[Any]:
+        """Stand-ins for runtime scalars where only their kind matters."""
+        return [
+            1 if e.integer else 0.0
+            for entry in self.template
+            for e in (entry if isinstance(entry, tuple) else (entry,))
+            if isinstance(e, ScalarHole)
+        ]
+
+    # -- running ---------------------------------------------------------------
+
+    def arguments(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> list[Any]:
+        """The template with its holes filled."""
+        arrays_left, scalars_left = iter(arrays), iter(scalars)
+        args: list[Any] = []
+        for entry in self.template:
+            if entry is HOLE:
+                args.append(next(arrays_left))
+            elif isinstance(entry, ScalarHole):
+                args.append(next(scalars_left))
+            elif isinstance(entry, Number):
+                args.append(entry.value)
+            elif isinstance(entry, tuple):
+                args.append(_fill(entry, arrays_left, scalars_left))
+            else:
+                args.append(entry)
+        return args
+
+    def apply(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Outputs:
+        """Runs the operator on arrays (or tracers); always a tuple of results."""
+        args = self.arguments(arrays, scalars)
+        if self.op.promote is None:
+            out = self.op.fn(*self._positional(args), **self._keywords(args))
+            outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        else:
+            args, result = self._promoted(args)
+            out = self.op.fn(*self._positional(args), **self._keywords(args))
+            outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+            outs = tuple(o if o.dtype == result else o.astype(result) for o in outs)
+        if self.write:
+            target = arrays[0]
+            outs = tuple(
+                o if o.dtype == target.dtype else o.astype(target.dtype) for o in outs
+            )
+        return outs
+
+    def _positional(self, args: list[Any]) -> list[Any]:
+        return [
+            a for a, p in zip(args, self.op.params, strict=True) if not p.keyword_only
+        ]
+
+    def _keywords(self, args: list[Any]) -> dict[str, Any]:
+        return {
+            p.name: a
+            for a, p in zip(args, self.op.params, strict=True)
+            if p.keyword_only
+        }
+
+    def _operand_kinds(self, args: list[Any]) -> list[tuple[DType, int]]:
+        kinds: list[tuple[DType, int]] = []
+        takes_part = self.op.operands
+        for arg, entry, param in zip(
+            args, self.template, self.op.params, strict=True
+        ):
+            if takes_part is not None and param.name not in takes_part:
+                continue
+            if entry is HOLE:
+                kinds.append(_operand_kind(arg))
+            elif isinstance(entry, tuple) and HOLE in entry:
+                for a in arg:
+                    if a is not None:
+                        kinds.append(_operand_kind(a))
+            elif param.role in (OPERAND, OPT_OPERAND):
+                if isinstance(entry, ScalarHole):
+                    kind = dtypes.int64 if entry.integer else self.default_dtype
+                elif entry is None:
+                    continue
+                else:
+                    kind = promotion.scalar_dtype(entry.value, self.default_dtype)
+                kinds.append((kind, promotion.SCALAR))
+        return kinds
+
+    def _promoted(self, args: list[Any]) -> tuple[list[Any], Any]:
+        compute, result = promotion.resolve(
+            self.op.promote, self._operand_kinds(args), self.default_dtype
+        )
+        np_dtype = compute.np
+        cast: list[Any] = []
+        takes_part = self.op.operands
+        for arg, entry, param in zip(
+            args, self.template, self.op.params, strict=True
+        ):
+            if takes_part is not None and param.name not in takes_part:
+                cast.append(arg)
+            elif entry is HOLE:
+                cast.append(arg if arg.dtype == np_dtype else arg.astype(np_dtype))
+            elif isinstance(entry, tuple) and HOLE in entry:
+                cast.append([a if a is None else a.astype(np_dtype) for a in arg])
+            elif (
+                param.role in (OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
+                and arg is not None
+            ):
+                cast.append(number(arg, np_dtype))
+            else:
+                cast.append(arg)
+        return cast, result.np
+
+    def promoted(self, metas: Sequence[Any]) -> DType:
+        """The dtype that operands of these metas promote to."""
+        args = self.arguments(metas, self.placeholders())
+        kinds = self._operand_kinds(args)
+        return promotion.resolve(self.op.promote, kinds, self.default_dtype)[1]
+
+    # -- inference ---------------------------------------------------------------
+
+    def infer(
+        self, avals: tuple[tuple[tuple[int, ...], DType], ...]
+    ) -> tuple[tuple[tuple[int, ...], DType], ...]:
+        """Shapes and dtypes of the results; raises what the operator raises."""
+        found = self._inferred.get(avals)
+        if found is None:
+            if len(self._inferred) > 256:
+                self._inferred.clear()
+            if self.op is not None and self.op.layout == "preserve":
+                broadcast_shape([shape for shape, _ in avals])
+            found = self._inferred[avals] = infer_avals(self, avals)
+        return found
+
+    # -- differentiation -----------------------------------------------------------
+
+    def saved(self, wrt: Sequence[int]) -> tuple[str, ...]:
+        """Names of what PyTorch keeps for the gradients of the operands `wrt`."""
+        return self.op.saved([self.owners[i] for i in wrt])
+
+    def needs(self, wrt: Sequence[int]) -> tuple[int, ...]:
+        """Operands whose values the gradients for `wrt` may depend on."""
+        saved = self.saved(wrt)
+        if not saved:
+            return ()
+        if "result" in saved:
+            # The result is a function of the operands; those are what we keep.
+            return tuple(range(self.n_arrays))
+        return tuple(i for i, name in enumerate(self.owners) if name in saved)
+
+    def differentiable(self, i: int) -> bool:
+        """Whether gradients flow to operand `i` at all."""
+        flows = self.op.differentiable
+        return flows if isinstance(flows, bool) else self.owners[i] in flows
+
+    def linearize(
+        self, arrays: Sequence[Any], scalars: Sequence[Any], wrt: Sequence[int]
+    ) -> tuple[Outputs, Callable[[Sequence[Any]], Outputs]]:
+        """The results, and the function from cotangents to gradients for `wrt`."""
+        return linearize(self.apply, arrays, scalars, wrt)
+
+
+def _operand_kind(arg: Any) -> tuple[DType, int]:
+    """What an array or a meta weighs in promotion."""
+    kind = arg.dtype
+    if not isinstance(kind, DType):
+        kind = dtypes.from_array_dtype(kind)
+    return kind, promotion.DIMENSIONED if arg.shape else promotion.ZERO_DIM
+
+
+def _fill(entry: tuple[Any, ...], arrays: Any, scalars: Any) -> Any:
+    """A tuple in a template: operands (a list), integers to index with, or static."""
+    if HOLE in entry:
+        return [next(arrays) if e is HOLE else e for e in entry]
+    return tuple(
+        next(scalars)
+        if isinstance(e, ScalarHole)
+        else e.value
+        if isinstance(e, Number)
+        else e
+        for e in entry
+    )
+
+
+def number(value: Any, np_dtype: Any) -> Any:
+    """A Python number or runtime scalar as a 0-dim array of the given dtype."""
+    if isinstance(value, jax.Array):
+        return value.astype(np_dtype)
+    if (
+        isinstance(value, int)
+        and np.issubdtype(np_dtype, np.integer)
+        and not isinstance(value, bool)
+    ):
+        # As C converts: modulo 2**bits.
+        bits = np.dtype(np_dtype).itemsize * 8
+        value = int(value) & ((1 << bits) - 1)
+        if np.issubdtype(np_dtype, np.signedinteger) and value >> (bits - 1):
+            value -= 1 << bits
+    return np.asarray(value, dtype=np_dtype)
+
+
+def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The common shape of element-wise operands; PyTorch's error if there is none."""
+    common: tuple[int, ...] = ()
+    for shape in shapes:
+        ndim = max(len(common), len(shape))
+        a = (1,) * (ndim - len(common)) + tuple(common)
+        b = (1,) * (ndim - len(shape)) + tuple(shape)
+        for dim, (x, y) in enumerate(zip(a, b, strict=True)):
+            if x != y and x != 1 and y != 1:
+                raise RuntimeError(
+                    f"The size of tensor a ({x}) must match the size of tensor b "
+                    f"({y}) at non-singleton dimension {dim}"
+                )
+        common = tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))
+    return common
+
+
+def infer_avals(call: Any, avals: Sequence[Any]) -> Any:
+    """Shapes and dtypes of a call's results through `jax.eval_shape`."""
+    structs = [jax.ShapeDtypeStruct(shape, dtype.np) for shape, dtype in avals]
+    scalars = [
+        jax.ShapeDtypeStruct((), np.int64 if h.integer else np.float64)
+        for entry in call.template
+        for h in (entry if isinstance(entry, tuple) else (entry,))
+        if isinstance(h, ScalarHole)
+    ]
+    with jax.enable_x64(True):
+        outs = jax.eval_shape(lambda a, s: call.apply(a, s), structs, scalars)
+    return tuple((tuple(o.shape), dtypes.from_array_dtype(o.dtype)) for o in outs)
+
+
+def linearize(
+    apply: Callable[..., Outputs],
+    arrays: Sequence[Any],
+    scalars: Sequence[Any],
+    wrt: Sequence[int],
+) -> tuple[Outputs, Callable[[Sequence[Any]], Outputs]]:
+    """`jax.vjp` of a call with PyTorch's conventions.
+
+    PyTorch's gradient of a complex value is the conjugate of JAX's.
+    """
+    wrt = tuple(wrt)
+
+    def restricted(*chosen: Any) -> Outputs:
+        full = list(arrays)
+        for i, value in zip(wrt, chosen, strict=True):
+            full[i] = value
+        return apply(full, scalars)
+
+    outs, pull = jax.vjp(restricted, *(arrays[i] for i in wrt))
+
+    def backward(cotangents: Sequence[Any]) -> Outputs:
+        cts = []
+        for out, ct in zip(outs, cotangents, strict=True):
+            if not jnp.issubdtype(out.dtype, jnp.inexact):
+                ct = np.zeros(out.shape, jax.dtypes.float0)
+            elif ct is None:
+                ct = jnp.zeros(out.shape, out.dtype)
+            elif jnp.iscomplexobj(out):
+                ct = jnp.conj(ct.astype(out.dtype))
+            else:
+                if jnp.iscomplexobj(ct):
+                    ct = ct.real
+                ct = ct.astype(out.dtype)
+            cts.append(ct)
+        grads = pull(tuple(cts))
+        return tuple(jnp.conj(g) if jnp.iscomplexobj(g) else g for g in grads)
+
+    return outs, backward
+
+
+class VjpCall:
+    """The gradient of a call: a call itself, so it can be differentiated again.
+
+    Operands: those of `inner` whose value its gradient needs, then the cotangents that
+    are given. Results: one gradient for each operand in `wrt`.
+    """
+
+    __slots__ = (
+        "_inferred",
+        "absent",
+        "cts",
+        "grad_name",
+        "inner",
+        "kept",
+        "n_arrays",
+        "template",
+        "wrt",
+    )
+
+    op: Any = None
+    write = False
+
+    def __init__(
+        self,
+        inner: Any,
+        wrt: tuple[int, ...],
+        cts: tuple[bool, ...],
+        absent: tuple[Any, ...],
+    ) -> None:
+        self.inner = inner
+        self.wrt = wrt
+        self.cts = cts
+        # The aval of each operand whose value is not passed, None for the others.
+        self.absent = absent
+        self.kept = tuple(i for i, a in enumerate(absent) if a is None)
+        self.n_arrays = len(self.kept) + sum(cts)
+        self.template = inner.template
+        self.grad_name: str | None = None
+        self._inferred: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"vjp[{self.inner!r}]"
+
+    def _primals(self, arrays: Sequence[Any]) -> list[Any]:
+        given = iter(arrays)
+        return [
+            next(given) if aval is None else jnp.zeros(aval[0], aval[1].np)
+            for aval in self.absent
+        ]
+
+    def cotangents(self, arrays: Sequence[Any]) -> list[Any]:
+        given = iter(arrays[len(self.kept) :])
+        return [next(given) if there else None for there in self.cts]
+
+    def apply(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Outputs:
+        _, pull = self.inner.linearize(self._primals(arrays), scalars, self.wrt)
+        return pull(self.cotangents(arrays))
+
+    infer = Call.infer
+    linearize = Call.linearize
+
+    def saved(self, wrt: Sequence[int]) -> tuple[str, ...]:
+        return ("operands",)
+
+    def needs(self, wrt: Sequence[int]) -> tuple[int, ...]:
+        return tuple(range(self.n_arrays))
+
+    def differentiable(self, i: int) -> bool:
+        if i >= len(self.kept):
+            return True
+        op = self.inner.op
+        curved = op is None or op.curved
+        return curved and self.inner.differentiable(self.kept[i])
+
+
+class PythonCall:
+    """A function whose backward is Python code: operands (inputs, raw outputs…).
+
+    Its results are the raw outputs with a new autograd identity. What runs in a
+    backward is found in the recording (`Recording.python`), not in the call.
+    """
+
+    __slots__ = ("_inferred", "flows", "grad_name", "n_arrays", "n_inputs", "template")
+
+    op: Any = None
+    write = False
+
+    def __init__(
+        self, name: str, n_inputs: int, n_outputs: int, flows: tuple[bool, ...]
+    ) -> None:
+        self.grad_name: str | None = name
+        self.n_inputs = n_inputs
+        self.n_arrays = n_inputs + n_outputs
+        # Which outputs are differentiable.
+        self.flows = flows
+        self.template: tuple[Any, ...] = ()
+        self._inferred: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"python[{self.grad_name}]"
+
+    def apply(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Outputs:
+        return tuple(arrays[self.n_inputs :])
+
+    infer = Call.infer
+
+    def saved(self, wrt: Sequence[int]) -> tuple[str, ...]:
+        return ()
+
+    def needs(self, wrt: Sequence[int]) -> tuple[int, ...]:
+        return ()
+
+    def differentiable(self, i: int) -> bool:
+        return i < self.n_inputs
+
+
+_CALLS: dict[Any, Any] = {}
+_CALLS_BOUND = 100_000
+
+
+def intern_call(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """The one call with this key; two equal calls are the same object."""
+    call = _CALLS.get(key)
+    if call is None:
+        if len(_CALLS) >= _CALLS_BOUND:
+            _CALLS.clear()  # equal calls made later are only not identical
+        call = _CALLS[key] = make()
+    return call

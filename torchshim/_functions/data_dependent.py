@@ -1,0 +1,336 @@
+"""Functions whose results' shapes depend on values.
+
+They read what decides the shape on the host and record the rest, so that gradients flow
+where PyTorch lets them flow.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.storage import TensorBase
+from torchshim._derived import fns, public
+from torchshim._functions._arguments import wrong
+from torchshim._ops.view_geometry import wrap_dim
+from torchshim._tensor import Tensor, from_array, host_value
+
+
+def _check_tensor(function: str, name: str, position: int, value: Any) -> None:
+    if not isinstance(value, TensorBase):
+        raise TypeError(wrong(function, name, position, "Tensor", value))
+
+
+def _not_implemented(kernel: str, tensor: Tensor) -> NotImplementedError:
+    return NotImplementedError(
+        f"\"{kernel}\" not implemented for '{tensor.dtype.scalar_name}'"
+    )
+
+
+def _made(array: np.ndarray, like: Tensor, strides: Any = None) -> Tensor:
+    """A new tensor of host values on the device of another."""
+    return from_array(array, device=like.device, strides=strides)
+
+
+def _exact(dtype: dtypes.dtype) -> bool:
+    return not (dtype.is_floating_point or dtype.is_complex)
+
+
+def _written(out: Any, result: Tensor) -> Tensor:
+    """The result in the tensor given as `out=`, resized to it."""
+    if out.shape != result.shape:
+        out.resize_(result.shape)
+    return out.copy_(result)
+
+
+# -- where elements are not zero -------------------------------------------------------
+
+
+def _nonzero(input: Tensor) -> tuple[np.ndarray, ...]:
+    values = host_value(input)
+    return tuple(np.nonzero(values != 0) if values.ndim else ())
+
+
+@public(method=True)
+def nonzero(
+    input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False
+) -> Tensor | tuple[Tensor, ...]:
+    """The positions of elements that are not zero: (n, dimensions), int64.
+
+    With `as_tuple`, one tensor a dimension, to index with. See
+    https://docs.pytorch.org/docs/2.13/generated/torch.nonzero.html.
+
+    >>> import torchshim as torch
+    >>> torch.nonzero(torch.tensor([0, 3, 4]))
+    tensor([[1],
+            [2]])
+    """
+    _check_tensor("nonzero", "input", 1, input)
+    if as_tuple:
+        values = np.atleast_1d(host_value(input))
+        return tuple(_made(i.astype(np.int64), input) for i in np.nonzero(values != 0))
+    found = _nonzero(input)
+    if input.ndim:
+        n = len(found[0])
+        # PyTorch lays the positions out one dimension after the other.
+        rows = np.stack(found).astype(np.int64)
+        result = _made(np.ascontiguousarray(rows.T), input, (1, max(n, 1)))
+    else:
+        number = int(bool(host_value(input) != 0))
+        result = _made(np.zeros((number, 0), np.int64), input, (1, 0))
+    if out is None:
+        return result
+    if out.dtype is not dtypes.int64:
+        raise RuntimeError(
+            "nonzero: Expected out tensor to have scalar type Long but got scalar "
+            f"type{out.dtype.scalar_name}"
+        )
+    return _written(out, result)
+
+
+@public(method=True)
+def argwhere(input: Tensor) -> Tensor:
+    """The positions of elements that are not zero: (n, dimensions), int64.
+
+    See https://docs.pytorch.org/docs/2.13/generated/torch.argwhere.html.
+
+    >>> import torchshim as torch
+    >>> torch.argwhere(torch.tensor([0, 3, 4]))
+    tensor([[1],
+            [2]])
+    """
+    _check_tensor("argwhere", "input", 1, input)
+    return nonzero(input)  # type: ignore[return-value]
+
+
+# -- unique elements -------------------------------------------------------------------
+
+
+def _rows(input: Tensor, dim: int | None, kernel: str) -> tuple[np.ndarray, int | None]:
+    """The values to compare, one row each, and the dimension they lie along."""
+    if input.dtype.is_complex:
+        raise _not_implemented(kernel, input)
+    if dim is None:
+        return host_value(input).reshape(-1, 1), None
+    if not input.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    axis = wrap_dim(dim, input.ndim)
+    empty = sum(n == 0 for n in input.shape)
+    if input.shape[axis] == 0 and empty > 1:
+        raise RuntimeError(
+            "Number of zero sized dimensions is more than one, so unique cannot be "
+            "applied "
+        )
+    if input.shape[axis] and empty:
+        raise RuntimeError(
+            "There are 0 sized dimensions, and they aren't selected, so unique cannot "
+            "be applied"
+        )
+    values = np.moveaxis(host_value(input), axis, 0)
+    width = math.prod(values.shape[1:])
+    return values.reshape(values.shape[0], width), axis
+
+
+def _runs(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where runs of equal rows start, each row's run, and the runs' lengths."""
+    if not len(rows):
+        none = np.zeros(0, np.int64)
+        return none, none, none
+    new = np.ones(len(rows), bool)
+    new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    starts = np.flatnonzero(new)
+    counts = np.diff(np.append(starts, len(rows)))
+    return starts, np.cumsum(new) - 1, counts
+
+
+def _unique_result(
+    input: Tensor,
+    axis: int | None,
+    index: np.ndarray,
+    inverse: np.ndarray,
+    counts: np.ndarray,
+    node: str,
+    asked: tuple[bool, bool],
+) -> Any:
+    taken = _made(index.astype(np.int64), input)
+    results = [fns.unique_take(input, taken, axis, node)]
+    if asked[0]:
+        shape = tuple(input.shape) if axis is None else (len(inverse),)
+        results.append(_made(inverse.astype(np.int64).reshape(shape), input))
+    if asked[1]:
+        results.append(_made(counts.astype(np.int64), input))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@public(method=True)
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The different elements (or slices along `dim`), in ascending order.
+
+    With `return_inverse` also where each element went, with `return_counts` how often
+    each occurs. Not sorting is allowed, not promised, by `sorted=False`. Raises
+    NotImplementedError for complex numbers. See
+    https://docs.pytorch.org/docs/2.13/generated/torch.unique.html.
+
+    >>> import torchshim as torch
+    >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
+    (tensor([1, 3]), tensor([1, 2]))
+    """
+    _check_tensor("unique", "input", 1, input)
+    rows, axis = _rows(input, dim, "unique" if dim is None else "unique_dim")
+    if rows.shape[1] == 1:
+        order = np.argsort(rows[:, 0], kind="stable")
+    else:
+        order = np.lexsort(rows.T[::-1]) if rows.size else np.arange(len(rows))
+    starts, runs, counts = _runs(rows[order])
+    inverse = np.empty(len(order), np.int64)
+    inverse[order] = runs
+    node = "Unique2" if axis is None else "UniqueDim"
+    asked = return_inverse, return_counts
+    return _unique_result(input, axis, order[starts], inverse, counts, node, asked)
+
+
+@public(method=True)
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The first element (or slice along `dim`) of every run of equal ones.
+
+    The further results are those of `unique`. See
+    https://docs.pytorch.org/docs/2.13/generated/torch.unique_consecutive.html.
+
+    >>> import torchshim as torch
+    >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
+    tensor([1, 2, 1])
+    """
+    _check_tensor("unique_consecutive", "input", 1, input)
+    rows, axis = _rows(input, dim, "unique" if dim is None else "unique_dim")
+    starts, runs, counts = _runs(rows)
+    asked = return_inverse, return_counts
+    return _unique_result(input, axis, starts, runs, counts, "UniqueConsecutive", asked)
+
+
+@public(method=True)
+def bincount(
+    input: Tensor, weights: Tensor | None = None, minlength: int = 0
+) -> Tensor:
+    """How often each non-negative integer occurs, or the sum of weights there.
+
+    The result is int64, or the weights' dtype where that is float32, else float64; it
+    has `max(input) + 1` elements, at least `minlength`. See
+    https://docs.pytorch.org/docs/2.13/generated/torch.bincount.html.
+
+    >>> import torchshim as torch
+    >>> torch.bincount(torch.tensor([0, 2, 2]))
+    tensor([1, 0, 2])
+    """
+    _check_tensor("bincount", "input", 1, input)
+    if not _exact(input.dtype) or input.dtype is dtypes.bool_:
+        raise _not_implemented("bincount_cpu", input)
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if input.ndim == 1 and not input.numel():
+        return _made(np.zeros(minlength, np.int64), input)
+    values = host_value(input)
+    if values.ndim != 1 or values.min() < 0:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is None:
+        return _made(_counted(values, None, minlength, np.int64), input)
+    if weights.ndim != 1 or weights.shape[0] != values.shape[0]:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    kind = np.float32 if weights.dtype is dtypes.float32 else np.float64
+    added = host_value(weights)
+    if weights.dtype.is_complex:
+        added = np.real(added)
+    return _made(_counted(values, added.astype(np.float64), minlength, kind), input)
+
+
+def _counted(
+    values: np.ndarray, weights: np.ndarray | None, minlength: int, kind: Any
+) -> np.ndarray:
+    counts = np.bincount(values.astype(np.int64), weights, minlength)
+    return counts.astype(kind)
+
+
+# -- choices and products --------------------------------------------------------------
+
+
+def _check_vector(tensor: Tensor) -> None:
+    if tensor.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(tensor.shape)}")
+
+
+def _columns(tensors: Sequence[Tensor], index: np.ndarray) -> Tensor:
+    """A matrix whose column k holds elements of tensor k."""
+    picked = [
+        fns.index_select(t, 0, _made(np.ascontiguousarray(column), t))
+        for t, column in zip(tensors, index.T, strict=True)
+    ]
+    return fns.stack(picked, 1)
+
+
+@public(method=True)
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of `r` elements of a vector, one a row.
+
+    With replacement, an element may be chosen again. See
+    https://docs.pytorch.org/docs/2.13/generated/torch.combinations.html.
+
+    >>> import torchshim as torch
+    >>> torch.combinations(torch.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    _check_tensor("combinations", "input", 1, input)
+    _check_vector(input)
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return from_array(np.zeros(0, input.dtype.np), device=input.device)
+    choose = (
+        itertools.combinations_with_replacement
+        if with_replacement
+        else itertools.combinations
+    )
+    rows = list(choose(range(input.numel()), r))
+    return _columns([input] * r, np.array(rows, np.int64).reshape(-1, r))
+
+
+@public
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """Every tuple with one element of each vector, one a row.
+
+    Of one vector, that vector. See
+    https://docs.pytorch.org/docs/2.13/generated/torch.cartesian_prod.html.
+
+    >>> import torchshim as torch
+    >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3]))
+    tensor([[1, 3],
+            [2, 3]])
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    for tensor in tensors:
+        _check_vector(tensor)
+    if len(tensors) == 1:
+        return tensors[0]
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if len({t.dtype for t in tensors}) > 1:
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    grids = np.indices([t.numel() for t in tensors]).reshape(len(tensors), -1)
+    return _columns(tensors, grids.T.astype(np.int64))

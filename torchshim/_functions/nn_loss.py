@@ -1,0 +1,614 @@
+"""Losses of `nn.functional`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from torchshim._derived import fns
+from torchshim._tensor import Tensor
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def legacy_reduction(
+    size_average: bool | None, reduce: bool | None, emit_warning: bool = True
+) -> str:
+    """The reduction that the deprecated arguments `size_average` and `reduce` mean.
+
+    >>> legacy_reduction(False, None, emit_warning=False)
+    'sum'
+    """
+    size_average = True if size_average is None else size_average
+    reduce = True if reduce is None else reduce
+    chosen = ("mean" if size_average else "sum") if reduce else "none"
+    if emit_warning:
+        warnings.warn(
+            "size_average and reduce args will be deprecated, please use "
+            f"reduction='{chosen}' instead.",
+            stacklevel=3,
+        )
+    return chosen
+
+
+def _chosen(size_average: Any, reduce: Any, reduction: str) -> str:
+    if size_average is not None or reduce is not None:
+        return legacy_reduction(size_average, reduce)
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def _reduced(loss: Tensor, reduction: str) -> Tensor:
+    if reduction == "mean":
+        return loss.mean()
+    return loss.sum() if reduction == "sum" else loss
+
+
+def _warn_sizes(input: Tensor, target: Tensor) -> None:
+    warnings.warn(
+        f"Using a target size ({target.shape}) that is different to the input size "
+        f"({input.shape}). This will likely lead to incorrect results due to "
+        "broadcasting. Please ensure they have the same size.",
+        stacklevel=3,
+    )
+
+
+def _weighted(
+    loss: Callable[[str], Tensor], input: Tensor, weight: Tensor, reduction: str
+) -> Tensor:
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    each = loss("none") * weight
+    if reduction == "mean":
+        return each.sum() / weight.sum()
+    return each.sum() if reduction == "sum" else each
+
+
+# Regression --------------------------------------------------------------------------
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """The mean of squared differences.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.mse_loss.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 3.0]), torch.zeros(2))
+    tensor(5.)
+    """
+    if target._meta.shape != input._meta.shape:
+        _warn_sizes(input, target)
+    reduction = _chosen(size_average, reduce, reduction)
+    if weight is None:
+        return fns.mse_loss(input, target, reduction)
+    return _weighted(
+        lambda how: fns.mse_loss(input, target, how), input, weight, reduction
+    )
+
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """The mean of absolute differences.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.l1_loss.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.l1_loss(torch.tensor([1.0, 3.0]), torch.zeros(2))
+    tensor(2.)
+    """
+    if target._meta.shape != input._meta.shape:
+        _warn_sizes(input, target)
+    reduction = _chosen(size_average, reduce, reduction)
+    if weight is None:
+        return _reduced((input - target).abs(), reduction)
+    return _weighted(lambda how: (input - target).abs(), input, weight, reduction)
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """Absolute differences, squared ones where they are below `beta`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.smooth_l1_loss.html
+    """
+    if target._meta.shape != input._meta.shape:
+        _warn_sizes(input, target)
+    reduction = _chosen(size_average, reduce, reduction)
+    if beta == 0.0:
+        return _reduced((input - target).abs(), reduction)
+    return fns.smooth_l1_loss(input, target, reduction, beta)
+
+
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Squared differences, absolute ones where they are above `delta`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.huber_loss.html
+    """
+    if target._meta.shape != input._meta.shape:
+        _warn_sizes(input, target)
+    reduction = _chosen(None, None, reduction)
+    if weight is None:
+        return fns.huber_loss(input, target, reduction, delta)
+    return _weighted(
+        lambda how: fns.huber_loss(input, target, how, delta), input, weight, reduction
+    )
+
+
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log-likelihood of normal distributions.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.gaussian_nll_loss.html
+    """
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * fns.ones_like(input)
+    elif bool((var < 0).any()):
+        raise ValueError("var has negative entry/entries")
+    if var.size() != input.size():
+        if input.size()[:-1] == var.size():
+            var = var.unsqueeze(-1)
+        elif not (input.size()[:-1] == var.size()[:-1] and var.size(-1) == 1):
+            raise ValueError("var is of incorrect size")
+    if reduction not in _REDUCTIONS:
+        raise ValueError(reduction + " is not valid")
+    # The lower bound takes no part in the gradient.
+    var = fns._bounded_below(var, eps)
+    loss = 0.5 * (var.log() + (input - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return _reduced(loss, reduction)
+
+
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log-likelihood of Poisson distributions.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.poisson_nll_loss.html
+    """
+    reduction = _chosen(size_average, reduce, reduction)
+    if log_input:
+        loss = input.exp() - target * input
+    else:
+        loss = input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        loss = loss + stirling.masked_fill(target <= 1, 0)
+    return _reduced(loss, reduction)
+
+
+# Classes -----------------------------------------------------------------------------
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log-probability of each sample's class.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.nll_loss.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.nll_loss(torch.tensor([[-1.0, -2.0]]), torch.tensor([1]))
+    tensor(2.)
+    """
+    reduction = _chosen(size_average, reduce, reduction)
+    return fns.nll_loss(input, target, weight, reduction, ignore_index)
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """The cross entropy of logits and classes, or probabilities of classes.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.cross_entropy.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.cross_entropy(torch.zeros(1, 2), torch.tensor([1]))
+    tensor(0.6931)
+    """
+    reduction = _chosen(size_average, reduce, reduction)
+    shape = input._meta.shape
+    dim = 0 if len(shape) == 1 else 1
+    if target._meta.shape == shape:
+        if not target.dtype.is_floating_point:
+            raise RuntimeError(
+                "Expected floating point type for target with class probabilities, got "
+                f"{target.dtype.scalar_name}"
+            )
+        if ignore_index >= 0:
+            raise RuntimeError(
+                "ignore_index is not supported for floating point target"
+            )
+        _check_smoothing(label_smoothing)
+        log_p = fns.log_softmax(input, dim)
+        return fns.soft_cross_entropy(
+            log_p, target, weight, reduction, label_smoothing
+        )
+    log_p = fns.log_softmax(input, dim)
+    if label_smoothing > 0:
+        _check_smoothing(label_smoothing)
+        return fns.smoothed_nll_loss(
+            log_p, target, weight, reduction, ignore_index, label_smoothing
+        )
+    return fns.nll_loss(log_p, target, weight, reduction, ignore_index)
+
+
+def _check_smoothing(value: float) -> None:
+    if not 0 <= value <= 1:
+        raise RuntimeError(
+            f"label_smoothing must be between 0.0 and 1.0. Got: {value:g}"
+        )
+
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The cross entropy of probabilities of two classes.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.binary_cross_entropy.html
+    """
+    reduction = _chosen(size_average, reduce, reduction)
+    if target._meta.shape != input._meta.shape:
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}) is deprecated. Please ensure they have the same size."
+        )
+    if weight is not None:
+        for i in range(1, max(weight.dim(), 1) + 1):
+            if weight.dim() < i:
+                break
+            have = weight.shape[-i]
+            if have != 1 and (i > input.dim() or input.shape[-i] != have):
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {have} at -{i}! "
+                    f"Mismatching argument at index 1 had {weight.shape}; but expected "
+                    f"shape should be broadcastable to {list(input.shape)}"
+                )
+    return fns.binary_cross_entropy(input, target, weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """The cross entropy of two classes, given the logits of one.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.binary_cross_entropy_with_logits.html
+    """
+    reduction = _chosen(size_average, reduce, reduction)
+    if target._meta.shape != input._meta.shape:
+        raise ValueError(
+            f"Target size ({target.shape}) must be the same as input size "
+            f"({input.shape})"
+        )
+    return fns.binary_cross_entropy_with_logits(
+        input, target, weight, pos_weight, reduction
+    )
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """The Kullback-Leibler divergence, given log-probabilities.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.kl_div.html
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
+    elif reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the "
+            "support size.'batchmean' divides only by the batch size, and aligns with "
+            "the KL div math definition.'mean' will be changed to behave the same as "
+            "'batchmean' in the next major release.",
+            stacklevel=2,
+        )
+    elif reduction != "batchmean" and reduction not in _REDUCTIONS:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if log_target:
+        loss = target.exp() * (target - input)
+    else:
+        loss = target.xlogy(target) - target * input
+    if reduction == "batchmean":
+        loss = loss.sum()
+        return loss / input.size(0) if input.dim() else loss
+    return _reduced(loss, reduction)
+
+
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The binary cross entropy with logits, averaged over classes first.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.multilabel_soft_margin_loss.html
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
+    loss = -(
+        target * fns.logsigmoid(input) + (1 - target) * fns.logsigmoid(-input)
+    )
+    if weight is not None:
+        loss = loss * weight
+    loss = loss.sum(dim=-1) / input.size(-1)
+    if reduction not in _REDUCTIONS:
+        raise ValueError(reduction + " is not valid")
+    return _reduced(loss, reduction)
+
+
+# Margins -----------------------------------------------------------------------------
+
+
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The logistic loss of labels 1 and -1.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.soft_margin_loss.html
+    """
+    return fns.soft_margin_loss(
+        input, target, _chosen(size_average, reduce, reduction)
+    )
+
+
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """How far other classes come within a margin of the right one.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.multi_margin_loss.html
+    """
+    reduction = _chosen(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    return fns.multi_margin_loss(input, target, p, margin, weight, reduction)
+
+
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """How far other classes come within 1 of each right one.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.multilabel_margin_loss.html
+    """
+    return fns.multilabel_margin_loss(
+        input, target, _chosen(size_average, reduce, reduction)
+    )
+
+
+
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Distances of pairs that belong together, and what others lack of a margin.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.hinge_embedding_loss.html
+    """
+    reduction = _chosen(size_average, reduce, reduction)
+    lack = (margin - input).clamp_min(0)
+    zeros = fns.zeros_like(input)
+    own = fns.where(target != 1, lack, zeros)
+    other = fns.where(target != -1, input, zeros)
+    return _reduced(own + other, reduction)
+
+
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """How far pairs are from being in the order that `target` says.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.margin_ranking_loss.html
+    """
+    reduction = _chosen(size_average, reduce, reduction)
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got "
+            f"sizes: input1: {input1.size()}, input2: {input2.size()}, target: "
+            f"{target.size()} "
+        )
+    return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+
+
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """How far pairs are from pointing the same way, or apart.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.cosine_embedding_loss.html
+    """
+    reduction = _chosen(size_average, reduce, reduction)
+    if target.dim() not in (0, 1):
+        raise RuntimeError(
+            "0D or 1D target tensor expected, multi-target not supported"
+        )
+    if target.dim() == 1 and (input1.dim() != 2 or input2.dim() != 2):
+        raise RuntimeError(
+            "1D target tensor expects 2D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
+    if target.dim() == 0 and (input1.dim() != 1 or input2.dim() != 1):
+        raise RuntimeError(
+            "0D target tensor expects 1D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
+    dim = target.dim()
+    product = (input1 * input2).sum(dim)
+    first = (input1 * input1).sum(dim) + 1e-12
+    second = (input2 * input2).sum(dim) + 1e-12
+    cosine = product / (first * second).sqrt()
+    zeros = fns.zeros_like(cosine)
+    near = fns.where(target == 1, 1 - cosine, zeros)
+    far = fns.where(target == -1, (cosine - margin).clamp_min(0), zeros)
+    return _reduced(near + far, reduction)
+
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """How far the negative comes within a margin of the positive, from the anchor.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.triplet_margin_loss.html
+    """
+    reduction = _chosen(size_average, reduce, reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    _check_triplet(anchor, positive, negative)
+    near = fns.pairwise_distance(anchor, positive, p, eps)
+    far = fns.pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = fns.min_other(far, fns.pairwise_distance(positive, negative, p, eps))
+    return _reduced((margin + near - far).clamp_min(0), reduction)
+
+
+def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
+    a, b, c = anchor.dim(), positive.dim(), negative.dim()
+    if not a == b == c:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same "
+            f"number of dimensions, but got: anchor {a}D, positive {b}D, and negative "
+            f"{c}D inputs"
+        )
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """`triplet_margin_loss` with a distance of one's own.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.triplet_margin_with_distance_loss.html
+    """
+    reduction = _chosen(None, None, reduction)
+    distance = fns.pairwise_distance if distance_function is None else distance_function
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    _check_triplet(anchor, positive, negative)
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = fns.min_other(far, distance(positive, negative))
+    return _reduced((margin + near - far).clamp_min(0), reduction)
+
+

@@ -1,0 +1,452 @@
+"""Pooling, padding, resizing and sliding blocks of `nn.functional`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from torchshim._derived import fns, public
+from torchshim._tensor import Tensor
+
+Sizes = Any  # an integer, or one for each dimension
+
+
+def _static(value: Any) -> Any:
+    """Sizes as a recording holds them."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _max_pool(n: int) -> Any:
+    plain, both = getattr(fns, f"max_pool{n}d"), getattr(fns, f"max_pool{n}d_with_indices")
+
+    def max_pool(
+        input: Tensor,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        if return_indices:
+            return both(input, kernel_size, stride, padding, dilation, ceil_mode)
+        return plain(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    def with_indices(
+        input: Tensor,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        return both(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    def only_values(
+        input: Tensor,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        ceil_mode: bool = False,
+    ) -> Tensor:
+        return plain(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    name = f"max_pool{n}d"
+    _named(max_pool, name, f"The largest element of each window in {n} dimensions.")
+    _named(with_indices, f"{name}_with_indices", f"`{name}`, and where they stand.")
+    _named(only_values, name, f"As `nn.functional.{name}`, the values alone.")
+    public(only_values)
+    return max_pool, with_indices
+
+
+def _named(function: Any, name: str, doc: str) -> None:
+    function.__name__ = function.__qualname__ = name
+    base = name.removesuffix("_with_indices")
+    function.__doc__ = (
+        f"{doc}\n\nhttps://docs.pytorch.org/docs/2.13/generated/"
+        f"torch.nn.functional.{base}.html"
+    )
+
+
+max_pool1d, max_pool1d_with_indices = _max_pool(1)
+max_pool2d, max_pool2d_with_indices = _max_pool(2)
+max_pool3d, max_pool3d_with_indices = _max_pool(3)
+public(max_pool1d_with_indices)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
+    """Means of as many windows as asked for in each dimension.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.adaptive_avg_pool2d.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.adaptive_avg_pool2d(torch.ones(1, 2, 5, 7), 1).shape
+    torch.Size([1, 2, 1, 1])
+    """
+    return fns.adaptive_avg_pool2d(input, _static(output_size))
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
+    """Means of as many windows as asked for in each dimension.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.adaptive_avg_pool3d.html
+    """
+    return fns.adaptive_avg_pool3d(input, _static(output_size))
+
+
+def _adaptive_max(n: int) -> Any:
+    op = getattr(fns, f"adaptive_max_pool{n}d")
+
+    def pool(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
+        found = op(input, _static(output_size))
+        return found if return_indices else found[0]
+
+    def with_indices(
+        input: Tensor, output_size: Sizes, return_indices: bool = False
+    ) -> Any:
+        return op(input, _static(output_size))
+
+    name = f"adaptive_max_pool{n}d"
+    _named(pool, name, "The largest elements of as many windows as asked for.")
+    _named(with_indices, f"{name}_with_indices", f"`{name}`, and where they stand.")
+    return pool, with_indices
+
+
+adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _adaptive_max(1)
+adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max(2)
+adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max(3)
+public(adaptive_max_pool1d_with_indices, name="adaptive_max_pool1d")
+
+
+def _lp_pool(n: int) -> Any:
+    average = getattr(fns, f"avg_pool{n}d")
+
+    def lp_pool(
+        input: Tensor,
+        norm_type: float,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        ceil_mode: bool = False,
+    ) -> Tensor:
+        if n == 1:
+            count = kernel_size
+        else:
+            sizes = (kernel_size,) * n if isinstance(kernel_size, int) else kernel_size
+            count = math.prod(sizes)
+        mean = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
+        return (mean.sign() * fns.relu(mean.abs())).mul(count).pow(1.0 / norm_type)
+
+    _named(lp_pool, f"lp_pool{n}d", f"The norm of each window in {n} dimensions.")
+    return lp_pool
+
+
+lp_pool1d, lp_pool2d, lp_pool3d = _lp_pool(1), _lp_pool(2), _lp_pool(3)
+
+
+def _unpool(n: int) -> Any:
+    def max_unpool(
+        input: Tensor,
+        indices: Tensor,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        output_size: Any = None,
+    ) -> Tensor:
+        def each(value: Any) -> list[int]:
+            return [value] * n if isinstance(value, int) else list(value)
+
+        kernel = each(kernel_size)
+        steps = kernel if stride is None else each(stride)
+        around = each(padding)
+        default = [
+            (s - 1) * t + k - 2 * p
+            for s, t, k, p in zip(
+                input.shape[-n:], steps, kernel, around, strict=False
+            )
+        ]
+        size = default
+        if output_size is not None:
+            size = list(output_size)
+            if len(size) == n + 2:
+                size = size[2:]
+            if len(size) != n:
+                raise ValueError(
+                    "output_size should be a sequence containing "
+                    f"{n} or {n + 2} elements, but it has a length of "
+                    f"'{len(output_size)}'"
+                )
+            for d in range(n):
+                low, high = default[d] - steps[d], default[d] + steps[d]
+                if not low < size[d] < high:
+                    raise ValueError(
+                        f'invalid output_size "{tuple(size)}" (dim {d} must be between '
+                        f"{low} and {high})"
+                    )
+        if indices.dtype.name != "int64":
+            raise RuntimeError(
+                "elements in indices should be type int64 but got: "
+                f"{indices.dtype.scalar_name}"
+            )
+        if input.dim() not in (n + 1, n + 2):
+            raise RuntimeError(
+                f"Input to max_unpooling{n}d should be a {n + 1}d or {n + 2}d Tensor, "
+                f"but got a tensor with {input.dim()} dimensions."
+            )
+        if indices.shape != input.shape:
+            raise RuntimeError(
+                f"Expected shape of indices to be: {list(input.shape)} but got: "
+                f"{list(indices.shape)}"
+            )
+        return fns.max_unpool(input, indices, tuple(size))
+
+    _named(max_unpool, f"max_unpool{n}d", f"The inverse of `max_pool{n}d`, as far.")
+    return max_unpool
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = _unpool(1), _unpool(2), _unpool(3)
+
+
+# Padding -----------------------------------------------------------------------------
+
+
+def pad(
+    input: Tensor, pad: Any, mode: str = "constant", value: float | None = None
+) -> Tensor:
+    """The last dimensions made longer, last one first.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.pad.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.pad(torch.ones(2), (1, 2))
+    tensor([0., 1., 1., 0., 0.])
+    """
+    pad = tuple(pad)
+    if mode == "constant":
+        return fns.constant_pad_nd(input, pad, 0 if value is None else value)
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    n = input.dim()
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if (len(pad), n) not in ((2, 2), (2, 3), (4, 3), (4, 4), (6, 4), (6, 5)):
+        raise NotImplementedError(
+            f"Padding size {len(pad)} is not supported for {n}D input tensor.\n"
+            "Supported combinations for non-constant padding:\n"
+            "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+            "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+            "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
+        )
+    return fns.pad_by_index(input, pad, mode)
+
+
+# Resizing ----------------------------------------------------------------------------
+
+_SMOOTH = {3: ("linear",), 4: ("bilinear", "bicubic", "lanczos"), 5: ("trilinear",)}
+_MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+
+
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """Signals, images or volumes of another size.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.interpolate.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([[[1.0, 2.0]]])
+    >>> torch.nn.functional.interpolate(x, scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
+    if mode in ("nearest", "area", "nearest-exact"):
+        if align_corners is not None:
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: "
+                "linear | bilinear | bicubic | trilinear"
+            )
+    corners = bool(align_corners)
+    n = input.dim() - 2
+    sizes, scales = _target(input, n, size, scale_factor)
+    if recompute_scale_factor and size is not None:
+        raise ValueError(
+            "recompute_scale_factor is not meaningful with an explicit size."
+        )
+    if mode == "area" and sizes is None:
+        recompute_scale_factor = True
+    if recompute_scale_factor:
+        sizes, scales = _floors(input, scales), None
+    ndim = input.dim()
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and ndim == 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and "
+            "requires a 4-D tensor as input"
+        )
+    final = tuple(sizes) if sizes is not None else _floors(input, scales)
+    used = tuple(scales) if scales is not None else (None,) * n
+    if ndim in (3, 4, 5):
+        if mode in ("nearest", "nearest-exact"):
+            return fns.upsample_nearest(input, final, used, mode == "nearest-exact")
+        if mode == "area":
+            return getattr(fns, f"adaptive_avg_pool{n}d")(input, final)
+        if mode == "lanczos":
+            raise NotImplementedError("interpolate(): mode='lanczos' is not supported")
+        if mode in _SMOOTH[ndim]:
+            return fns.upsample_smooth(
+                input, final, used, corners, mode == "bicubic", antialias
+            )
+        for needs, modes in _SMOOTH.items():
+            if mode in modes and mode in ("linear", "bilinear", "trilinear"):
+                raise NotImplementedError(
+                    f"Got {ndim}D input, but {mode} mode needs {needs}D input"
+                )
+    raise NotImplementedError(
+        "Input Error: Only 3D, 4D and 5D input Tensors supported (got "
+        f"{ndim}D) for the modes: {_MODES} (got {mode})"
+    )
+
+
+def _floors(input: Tensor, scales: Any) -> tuple[int, ...]:
+    return tuple(
+        math.floor(float(s) * f) for s, f in zip(input.shape[2:], scales, strict=True)
+    )
+
+
+def _target(input: Tensor, n: int, size: Any, scale_factor: Any) -> tuple[Any, Any]:
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is not None:
+        if isinstance(size, (tuple, list)):
+            if len(size) != n:
+                raise ValueError(
+                    "Input and output must have the same number of spatial dimensions, "
+                    f"but got input with spatial dimensions of {list(input.shape[2:])} "
+                    f"and output size of {size}. Please provide input tensor in (N, C, "
+                    "d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
+                )
+            return tuple(int(s) for s in size), None
+        return (int(size),) * n, None
+    if scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    if isinstance(scale_factor, (tuple, list)):
+        if len(scale_factor) != n:
+            raise ValueError(
+                "Input and scale_factor must have the same number of spatial "
+                "dimensions, but got input with spatial dimensions of "
+                f"{list(input.shape[2:])} and scale_factor of shape {scale_factor}. "
+                "Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
+                "scale_factor in (s1, s2, ...,sK) format."
+            )
+        return None, tuple(float(s) for s in scale_factor)
+    return None, (float(scale_factor),) * n
+
+
+def upsample(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Deprecated: `interpolate`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.upsample.html
+    """
+    _deprecated("upsample", "interpolate")
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """Deprecated: `interpolate`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.upsample_nearest.html
+    """
+    _deprecated("upsample_nearest", "interpolate")
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(
+    input: Tensor, size: Any = None, scale_factor: Any = None
+) -> Tensor:
+    """Deprecated: `interpolate` with `mode="bilinear"` and aligned corners.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.upsample_bilinear.html
+    """
+    _deprecated("upsample_bilinear", "interpolate")
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+def _deprecated(old: str, new: str) -> None:
+    warnings.warn(
+        f"`nn.functional.{old}` is deprecated. Use `nn.functional.{new}` instead.",
+        stacklevel=3,
+    )
+
+
+# Sliding blocks ----------------------------------------------------------------------
+
+
+def _pair(value: Sizes) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else tuple(value)
+
+
+def unfold(
+    input: Tensor,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
+) -> Tensor:
+    """Every block of a batch of images as a column.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.unfold.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.unfold(torch.ones(1, 3, 4, 4), 2).shape
+    torch.Size([1, 12, 9])
+    """
+    if input.dim() < 3:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-input.dim()}, "
+            f"{input.dim() - 1}], but got 2)"
+        )
+    return fns.im2col(
+        input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)
+    )
+
+
+def fold(
+    input: Tensor,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
+) -> Tensor:
+    """Columns put back as blocks of images; where blocks overlap they add up.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.fold.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.fold(torch.ones(1, 4, 4), (3, 3), 2)[0, 0]
+    tensor([[1., 2., 1.],
+            [2., 4., 2.],
+            [1., 2., 1.]])
+    """
+    return fns.col2im(
+        input,
+        _pair(output_size),
+        _pair(kernel_size),
+        _pair(dilation),
+        _pair(padding),
+        _pair(stride),
+    )

@@ -1,0 +1,293 @@
+"""Products whose arguments take some reading: `einsum`, `tensordot`, chains."""
+
+from __future__ import annotations
+
+import string
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._bind import type_name
+from torchshim._derived import fns, public
+from torchshim._tensor import Tensor
+
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+
+
+@public
+def einsum(*args: Any) -> Tensor:
+    """Products summed as an equation of subscripts says.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.einsum.html
+
+    >>> import torchshim as torch
+    >>> torch.einsum("ij,j->i", torch.ones(2, 3), torch.ones(3))
+    tensor([3., 3.])
+    """
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or "
+            "at least one operand and its subscripts list"
+        )
+    if isinstance(args[0], Tensor):
+        equation, operands = _from_lists(args)
+    else:
+        equation, operands = args[0], args[1:]
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = operands[0]
+    for i, x in enumerate(operands):
+        if not isinstance(x, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {i} in argument 1, but got {type_name(x)}"
+            )
+    explicit = _explicit(equation, [len(x._meta.shape) for x in operands])
+    _check_sizes(explicit, operands)
+    return fns._einsum(explicit, tuple(operands))
+
+
+def _from_lists(args: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    """The equation for operands that are followed by lists of numbers."""
+
+    def text(subscripts: Sequence[Any]) -> str:
+        out = ""
+        for s in subscripts:
+            if s is Ellipsis:
+                out += "..."
+            elif 0 <= s < 52:
+                out += _LETTERS[s]
+            else:
+                raise ValueError(
+                    "einsum(): subscript in subscript list is not within the valid "
+                    "range [0, 52)"
+                )
+        return out
+
+    equation = ",".join(text(s) for s in args[1::2])
+    if len(args) % 2:
+        equation = ",".join(text(s) for s in args[1:-1:2]) + "->" + text(args[-1])
+        return equation, args[:-1:2]
+    return equation, args[::2]
+
+
+_DIMENSION = 0x100  # code points that stand for the dimensions of an ellipsis
+
+
+def _explicit(equation: str, ndims: Sequence[int]) -> str:
+    """The equation checked, without spaces or ellipses, and with its right side."""
+    left, arrow, right = equation.partition("->")
+    groups: list[list[str]] = [[]]
+    ellipsis: list[int] = [-1]
+    i = 0
+    while i < len(left):
+        c = left[i]
+        if c == " ":
+            pass
+        elif c == ".":
+            which = len(groups) - 1
+            if ellipsis[-1] >= 0:
+                raise RuntimeError(
+                    f"einsum(): found '.' for operand {which} for which an ellipsis "
+                    "was already found"
+                )
+            if left[i : i + 3] != "...":
+                raise RuntimeError(
+                    f"einsum(): found '.' for operand {which} that is not part of any "
+                    "ellipsis"
+                )
+            ellipsis[-1] = len(groups[-1])
+            i += 2
+        elif c == ",":
+            groups.append([])
+            ellipsis.append(-1)
+            if len(groups) > len(ndims):
+                raise RuntimeError(
+                    "einsum(): fewer operands were provided than specified in the "
+                    "equation"
+                )
+        elif c in _LETTERS:
+            groups[-1].append(c)
+        else:
+            raise RuntimeError(_invalid(i))
+        i += 1
+    if len(groups) < len(ndims):
+        raise RuntimeError(
+            "einsum(): more operands were provided than specified in the equation"
+        )
+    widest = 0
+    for which, (group, at, n) in enumerate(zip(groups, ellipsis, ndims, strict=True)):
+        if at < 0 and len(group) != n:
+            raise RuntimeError(
+                "einsum(): the number of subscripts in the equation "
+                f"({len(group)}) does not match the number of dimensions ({n}) for "
+                f"operand {which} and no ellipsis was given"
+            )
+        if at >= 0 and len(group) > n:
+            raise RuntimeError(
+                "einsum(): the number of subscripts in the equation "
+                f"({len(group)}) is more than the number of dimensions ({n}) for "
+                f"operand {which}"
+            )
+        widest = max(widest, n - len(group)) if at >= 0 else widest
+    free = [c for c in _LETTERS if c not in equation]
+    free += [chr(_DIMENSION + k) for k in range(widest)]
+    dots = free[:widest]
+    terms = []
+    for group, at, n in zip(groups, ellipsis, ndims, strict=True):
+        term = list(group)
+        if at >= 0:
+            missing = n - len(group)
+            term[at:at] = dots[widest - missing :]
+        terms.append("".join(term))
+    if arrow:
+        out = _right_side(right, len(left) + 2, dots, {c for g in groups for c in g})
+    else:
+        counts: dict[str, int] = {}
+        for group in groups:
+            for c in group:
+                counts[c] = counts.get(c, 0) + 1
+        out = dots + sorted(c for c, k in counts.items() if k == 1)
+    return f"{','.join(terms)}->{''.join(out)}"
+
+
+def _invalid(index: int) -> str:
+    return (
+        f"einsum(): invalid subscript given at index {index} in the equation string, "
+        "subscripts must be in [a-zA-Z]"
+    )
+
+
+def _right_side(
+    right: str, offset: int, dots: list[str], known: set[str]
+) -> list[str]:
+    out: list[str] = []
+    found, i = False, 0
+    while i < len(right):
+        c = right[i]
+        if c == " ":
+            pass
+        elif c == ".":
+            if found:
+                raise RuntimeError(
+                    "einsum(): found '.' for output but an ellipsis (...) was already "
+                    "found"
+                )
+            if right[i : i + 3] != "...":
+                raise RuntimeError(
+                    "einsum(): found '.' for output that is not part of any ellipsis "
+                    "(...)"
+                )
+            out += dots
+            found = True
+            i += 2
+        elif c in _LETTERS:
+            if c in out:
+                raise RuntimeError(
+                    f"einsum(): output subscript {c} appears more than once in the "
+                    "output"
+                )
+            if c not in known:
+                raise RuntimeError(
+                    f"einsum(): output subscript {c} does not appear in the equation "
+                    "for any input operand"
+                )
+            out.append(c)
+        else:
+            raise RuntimeError(_invalid(offset + i))
+        i += 1
+    return out
+
+
+def _check_sizes(equation: str, operands: Sequence[Any]) -> None:
+    sizes: dict[str, int] = {}
+    for which, (term, x) in enumerate(
+        zip(equation.split("->")[0].split(","), operands, strict=True)
+    ):
+        own: dict[str, int] = {}
+        for c, size in zip(term, x._meta.shape, strict=True):
+            if own.get(c, size) != size:
+                raise RuntimeError(
+                    f"einsum(): subscript {c} is repeated for operand {which} but the "
+                    f"sizes don't match, {size} != {own[c]}"
+                )
+            own[c] = size
+        for c, size in own.items():
+            seen = sizes.get(c, 1)
+            if size != seen and size != 1 and seen != 1:
+                raise RuntimeError(
+                    f"einsum(): subscript {c} has size {size} for operand {which} which "
+                    f"does not broadcast with previously seen size {seen}"
+                )
+            sizes[c] = seen if size == 1 else size
+
+
+@public
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
+    """Products summed over the last dimensions of one and the first of the other.
+
+    `dims` is how many, or two lists of dimensions.
+    https://docs.pytorch.org/docs/2.13/generated/torch.tensordot.html
+
+    >>> import torchshim as torch
+    >>> torch.tensordot(torch.ones(2, 3), torch.ones(3, 2), 1)
+    tensor([[3., 3.],
+            [3., 3.]])
+    """
+    if not isinstance(dims, (tuple, list, Tensor, int)):
+        raise RuntimeError(
+            "tensordot expects dims to be int or tuple[list[int], list[int]] or "
+            f"list[list[int]] containing two lists, but got dims={dims}"
+        )
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, (tuple, list)) and len(dims) == 1:
+        dims = dims[0]
+    if isinstance(dims, (tuple, list)):
+        first, second = (
+            [d] if isinstance(d, int) else list(d) for d in dims
+        )
+    else:
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(
+                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}"
+            )
+        first, second = list(range(-dims, 0)), list(range(dims))
+    if len(first) != len(second):
+        raise RuntimeError("both dimension lists should have same length")
+    result = fns._tensordot(a, b, tuple(first), tuple(second))
+    return result if out is None else out.copy_(result)
+
+
+@public(namespaces=("linalg",))
+def multi_dot(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
+    """The product of a chain of matrices, in the cheapest order.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.linalg.multi_dot.html
+
+    >>> import torchshim as torch
+    >>> torch.linalg.multi_dot([torch.ones(2, 3), torch.ones(3, 2), torch.ones(2)])
+    tensor([6., 6.])
+    """
+    result = fns._multi_dot(tuple(tensors))
+    return result if out is None else out.copy_(result)
+
+
+@public
+def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
+    """Deprecated: `linalg.multi_dot` of matrices given one by one.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.chain_matmul.html
+
+    >>> import torchshim as torch
+    >>> torch.chain_matmul(torch.ones(1, 2), torch.ones(2, 1))
+    tensor([[2.]])
+    """
+    warnings.warn(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch "
+        "release. Use torch.linalg.multi_dot instead, which accepts a list of two or "
+        "more tensors rather than multiple parameters.",
+        stacklevel=2,
+    )
+    result = fns._multi_dot(matrices)
+    return result if out is None else out.copy_(result)
