@@ -5,8 +5,17 @@ https://docs.pytorch.org/docs/2.13/autograd.html
 
 from torchshim._functions import autograd as _methods
 from torchshim._functions.backward import backward, grad
-from torchshim.autograd import function, grad_mode, graph
-from torchshim.autograd.function import Function
+from torchshim.autograd import (
+    anomaly_mode,
+    function,
+    functional,
+    grad_mode,
+    graph,
+    variable,
+)
+from torchshim.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+from torchshim.autograd.function import Function, NestedIOFunction
+from torchshim.autograd.gradcheck import gradcheck, gradgradcheck
 from torchshim.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -18,17 +27,25 @@ from torchshim.autograd.variable import Variable
 
 assert _methods
 
+assert anomaly_mode and variable
+
 __all__ = [
     "Function",
+    "NestedIOFunction",
     "Variable",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "function",
+    "functional",
     "grad",
     "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",
 ]
