@@ -9,20 +9,27 @@ from __future__ import annotations
 
 import inspect
 import linecache
-import re
 import weakref
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
-import numpy as np
-
+from torchshim._arguments import (
+    MISSING,
+    OTHER_NAMES,
+    choose,
+    is_star,
+    normalise,
+    numpy_scalar,
+    signature_of,
+    sizes,
+    takes_other_names,
+    type_name,
+)
 from torchshim._core import record
 from torchshim._core.op import (
     ARRAY,
     ARRAYS,
-    INDEX,
-    INDICES,
     OPERAND,
     OPT_ARRAY,
     OPT_ARRAYS,
@@ -30,13 +37,9 @@ from torchshim._core.op import (
     OPT_SCALAR,
     REGISTRY,
     SCALAR,
-    SHAPE,
     Op,
-    Param,
 )
 from torchshim._core.storage import TensorBase, plain_classes, tensor_class
-
-_SCALARS = (OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
 
 
 def hot_source(
@@ -130,9 +133,7 @@ def hot_source(
     elif floats:
         lines.append("    at = state.scalar")
         for n in after:
-            lines.append(
-                f"    if c_{n} is float: rec.scalars[at] = {n}; at += 1"
-            )
+            lines.append(f"    if c_{n} is float: rec.scalars[at] = {n}; at += 1")
     if op.writes:
         first = op.params[0].name
         lines += [
@@ -189,42 +190,11 @@ def hot_source(
 dispatch: list[Callable[..., Any]] = []
 
 
-class Missing:
-    """Stands for a required argument that was left out."""
-
-    def __repr__(self) -> str:
-        return "<required>"
-
-
-MISSING = Missing()
-
-
-def is_star(op: Op, param: Param) -> bool:
-    """Whether a parameter takes all remaining arguments: `x.view(2, 3)`."""
-    return param.role == SHAPE and param is op.params[-1]
-
-
-# Names that numpy's users write, and PyTorch takes.
-_OTHER_NAMES = {
-    "axis": "dim",
-    "keepdims": "keepdim",
-    "x": "input",
-    "x1": "input",
-    "a": "input",
-    "x2": "other",
-}
-
-
-def takes_other_names(op: Op) -> bool:
-    """Whether keywords may arrive that are not among the function's own."""
-    return any(p.name in ("dim", "keepdim") or is_star(op, p) for p in op.params)
-
-
 def again(op: Op, named: dict[str, Any], args: tuple[Any, ...], out: Any) -> Any:
     """A call with keywords under other names, or for the variadic parameter."""
     given = dict(zip((p.name for p in op.params), args, strict=True))
     for name, value in named.items():
-        own = _OTHER_NAMES.get(name, name)
+        own = OTHER_NAMES.get(name, name)
         if own not in given:
             raise TypeError(
                 f"{op.public}() got an unexpected keyword argument '{name}'"
@@ -232,13 +202,6 @@ def again(op: Op, named: dict[str, Any], args: tuple[Any, ...], out: Any) -> Any
         param = next(p for p in op.params if p.name == own)
         given[own] = sizes(value) if is_star(op, param) else value
     return slow(record.local.rec, op, tuple(given.values()), out)
-
-
-def sizes(value: Any) -> tuple[Any, ...]:
-    """One sequence given for a variadic shape, as a tuple."""
-    if isinstance(value, (tuple, list)):
-        return tuple(value)
-    return (value,)
 
 
 # -- the way around the hot path --------------------------------------------------------
@@ -361,131 +324,6 @@ def structseq(name: str, fields: Sequence[str]) -> type:
     return type(name, (tuple,), members)
 
 
-def type_name(value: Any) -> str:
-    """The name of a value's type as PyTorch's argument parser writes it."""
-    if isinstance(value, TensorBase):
-        return "Tensor"
-    if isinstance(value, (tuple, list)):
-        inner = ", ".join(type_name(v) for v in value)
-        return f"{type(value).__name__} of ({inner})" if value else (
-            f"{type(value).__name__} of ()"
-        )
-    return type(value).__name__
-
-
-_EXPECTED = {
-    ARRAY: "Tensor",
-    OPT_ARRAY: "Tensor",
-    OPERAND: "Tensor",
-    OPT_OPERAND: "Tensor",
-    SCALAR: "Number",
-    OPT_SCALAR: "Number",
-    INDEX: "int",
-    ARRAYS: "tuple of Tensors",
-    OPT_ARRAYS: "tuple of Tensors",
-}
-
-
-def normalise(op: Op, position: int, param: Param, value: Any) -> Any:
-    """An argument as recordings hold it; raises PyTorch's error for a wrong type."""
-    role = param.role
-    if value is MISSING:
-        raise TypeError(
-            f'{op.public}() missing 1 required positional arguments: "{param.name}"'
-        )
-    if role in (ARRAY, OPT_ARRAY):
-        if isinstance(value, TensorBase) or (value is None and role == OPT_ARRAY):
-            return value
-    elif role in _SCALARS:
-        if isinstance(value, TensorBase):
-            if role in (OPERAND, OPT_OPERAND):
-                return value
-            if not value._meta.shape:
-                return value.item()  # type: ignore[attr-defined]
-        elif isinstance(value, (bool, int, float, complex)):
-            return value
-        elif value is None and (role in (OPT_OPERAND, OPT_SCALAR)):
-            return value
-        else:
-            scalar = numpy_scalar(value)
-            if scalar is not None:
-                return scalar
-    elif role in (ARRAYS, OPT_ARRAYS):
-        if isinstance(value, (tuple, list)):
-            for i, item in enumerate(value):
-                if not isinstance(item, TensorBase) and not (
-                    item is None and role == OPT_ARRAYS
-                ):
-                    raise TypeError(
-                        f"expected Tensor as element {i} in argument {position}, but "
-                        f"got {type_name(item)}"
-                    )
-            return tuple(value)
-    elif role == INDEX:
-        if isinstance(value, int):
-            return int(value)
-        if hasattr(value, "__index__"):
-            return value.__index__()
-    elif role == INDICES:
-        return tuple(value)
-    elif role == SHAPE:
-        return tuple(v if v.__class__ is int else as_int(op, v) for v in value)
-    else:
-        return static(op, position, param, value)
-    raise TypeError(
-        f"{op.public}(): argument '{param.name}' (position {position + 1}) must be "
-        f"{_EXPECTED[role]}, not {type_name(value)}"
-    )
-
-
-def as_int(op: Op, value: Any) -> int:
-    if hasattr(value, "__index__"):
-        return value.__index__()
-    raise TypeError(
-        f"{op.public}(): argument 'size' must be tuple of ints, but found element of "
-        f"type {type_name(value)}"
-    )
-
-
-def static(op: Op, position: int, param: Param, value: Any) -> Any:
-    """A static argument: hashable, lists as tuples, 0-dim tensors as numbers."""
-    kind = value.__class__
-    if kind is list or kind is tuple:
-        return tuple(static(op, position, param, v) for v in value)
-    if value is None or kind in (bool, int, float, str, complex):
-        note = param.annotation
-        if kind is str and note.startswith(("int", "bool", "float")):
-            raise TypeError(
-                f"{op.public}(): argument '{param.name}' must be "
-                f"{note.split(' ')[0]}, not str"
-            )
-        if note == "bool" and kind is not bool:
-            raise TypeError(
-                f"{op.public}(): argument '{param.name}' (position {position}) must be "
-                f"bool, not {kind.__name__}"
-            )
-        if kind is float and re.match(r"int\b(?! \| float)", note):
-            raise TypeError(
-                f"{op.public}(): argument '{param.name}' (position {position + 1}) "
-                f"must be int, not float"
-            )
-        return value
-    if isinstance(value, TensorBase):
-        return value.item()  # type: ignore[attr-defined]
-    if isinstance(value, tuple):
-        return tuple(value)
-    scalar = numpy_scalar(value)
-    return value if scalar is None else scalar
-
-
-def numpy_scalar(value: Any) -> Any:
-    """A numpy number as a Python number, or None."""
-    item = getattr(value, "item", None)
-    if item is not None and getattr(value, "ndim", 1) == 0:
-        return item()
-    return None
-
-
 # -- functions ------------------------------------------------------------------------
 
 
@@ -555,7 +393,9 @@ def in_place(op: Op) -> Op:
     return twin
 
 
-def overloaded(name: str, functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+def overloaded(
+    name: str, functions: Sequence[Callable[..., Any]]
+) -> Callable[..., Any]:
     """One public name for several operators, told apart by their arguments."""
     chosen: dict[Any, Callable[..., Any]] = {}
     signatures: list[inspect.Signature] = []
@@ -576,106 +416,6 @@ def overloaded(name: str, functions: Sequence[Callable[..., Any]]) -> Callable[.
     call.__doc__ = "\n\n".join(f.__doc__ or "" for f in functions)
     call.__overloads__ = tuple(functions)  # type: ignore[attr-defined]
     return call
-
-
-def signature_of(op: Op) -> inspect.Signature:
-    """The signature that users see."""
-    kinds = inspect.Parameter
-    params = [
-        kinds(
-            p.name,
-            kinds.VAR_POSITIONAL
-            if is_star(op, p)
-            else kinds.KEYWORD_ONLY
-            if p.keyword_only
-            else kinds.POSITIONAL_OR_KEYWORD,
-            default=kinds.empty if is_star(op, p) else p.default,
-        )
-        for p in op.params
-    ]
-    if op.out:
-        params.append(kinds("out", kinds.KEYWORD_ONLY, default=None))
-    return inspect.Signature(params)
-
-
-def choose(
-    name: str,
-    functions: Sequence[Callable[..., Any]],
-    signatures: Sequence[inspect.Signature],
-    args: Any,
-    kwargs: Any,
-) -> Callable[..., Any]:
-    """The first overload that takes these arguments."""
-    names = {_OTHER_NAMES.get(k, k): v for k, v in kwargs.items()}
-    for function, signature in zip(functions, signatures, strict=True):
-        try:
-            bound = signature.bind(*args, **names)
-        except TypeError:
-            continue
-        op = function.__op__  # type: ignore[attr-defined]
-        if all(
-            accepts(p, bound.arguments[p.name])
-            for p in op.params
-            if p.name in bound.arguments
-        ):
-            return function
-    got = ", ".join(
-        [type_name(a) for a in args] + [f"{k}={type_name(v)}" for k, v in kwargs.items()]
-    )
-    raise TypeError(
-        f"{name}() received an invalid combination of arguments - got ({got}), but "
-        "expected one of:\n"
-        + "\n".join(f" * {s}" for s in signatures)
-        + "\n"
-    )
-
-
-def accepts(param: Param, value: Any) -> bool:
-    """Whether an argument fits a parameter's role."""
-    role = param.role
-    if role == ARRAY:
-        return isinstance(value, TensorBase)
-    if role in (OPT_ARRAY,):
-        return value is None or isinstance(value, TensorBase)
-    if role in (OPERAND, OPT_OPERAND):
-        return isinstance(value, (TensorBase, bool, int, float, complex)) or (
-            numpy_scalar(value) is not None
-        )
-    if role in (SCALAR, OPT_SCALAR):
-        if isinstance(value, TensorBase):
-            return not value._meta.shape
-        return isinstance(value, (bool, int, float, complex)) or (
-            value is None and role == OPT_SCALAR
-        )
-    if role in (ARRAYS, OPT_ARRAYS):
-        return isinstance(value, (tuple, list)) and all(
-            v is None or isinstance(v, TensorBase) for v in value
-        )
-    if isinstance(value, TensorBase) and not value._meta.shape:
-        value = 0 if value._meta.dtype.category < 2 else 0.0
-    note = re.sub(r"\bDims\b", "int | tuple[int, ...] | None", param.annotation)
-    parts = [part.strip() for part in note.split(" | ")]
-    return any(fits(part, value) for part in parts)
-
-
-def fits(note: str, value: Any) -> bool:
-    """Whether a static argument is of an annotated type."""
-    kind = value.__class__
-    if note == "int":
-        return kind is int or (kind is not bool and isinstance(value, np.integer))
-    if note == "float":
-        return kind in (int, float) or isinstance(value, (np.floating, np.integer))
-    if note == "bool":
-        return kind is bool or isinstance(value, np.bool_)
-    if note == "str":
-        return kind is str
-    if note == "None":
-        return value is None
-    if note.startswith("tuple"):
-        return isinstance(value, (tuple, list)) and not any(
-            isinstance(v, (float, str, bool)) for v in value
-        )
-    return not isinstance(value, TensorBase)
 
 
 class Derived:
@@ -706,9 +446,7 @@ class Derived:
                     table[name] = function
         methodic = [f for f, op in zip(functions, group, strict=True) if op.method]
         if methodic:
-            method = (
-                methodic[0] if len(methodic) == 1 else overloaded(public, methodic)
-            )
+            method = methodic[0] if len(methodic) == 1 else overloaded(public, methodic)
             for name in names:
                 self.methods[name] = method
             for op in group:
