@@ -25,6 +25,21 @@ NOT_A_LEAF = (
 )
 
 
+class Fact(property):
+    """A property of tensors that cannot be set, with PyTorch's error for trying."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        if self.fset is None:
+            name = getattr(self, "_name", "") or self.fget.__name__
+            raise AttributeError(
+                f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable"
+            )
+        super().__set__(instance, value)
+
+
 class Tensor(TensorBase):
     """A mutable multi-dimensional array that records what is done with it.
 
@@ -36,35 +51,35 @@ class Tensor(TensorBase):
 
     # -- what is known without running -------------------------------------------------
 
-    @property
+    @Fact
     def shape(self) -> Size:
         return self._meta.shape
 
-    @property
+    @Fact
     def dtype(self) -> dtypes.dtype:
         return self._meta.dtype
 
-    @property
+    @Fact
     def device(self) -> Any:
         return self._meta.device
 
-    @property
+    @Fact
     def ndim(self) -> int:
         return len(self._meta.shape)
 
-    @property
+    @Fact
     def requires_grad(self) -> bool:
         return self._meta.requires_grad
 
-    @property
+    @Fact
     def is_leaf(self) -> bool:
         return self._meta.leaf
 
-    @property
+    @Fact
     def grad_fn(self) -> Any:
         return node.grad_fn(self)
 
-    @property
+    @Fact
     def grad(self) -> Tensor | None:
         return self._grad
 
@@ -164,13 +179,13 @@ class Tensor(TensorBase):
             and placement(self)[2] == placement(tensor)[2]
         ) or self is tensor
 
-    itemsize = property(element_size)
+    itemsize = Fact(element_size)
 
-    @property
+    @Fact
     def nbytes(self) -> int:
         return self._meta.shape.numel() * self._meta.dtype.itemsize
 
-    @property
+    @Fact
     def layout(self) -> Any:
         return strided
 
@@ -179,15 +194,15 @@ class Tensor(TensorBase):
         device = self._meta.device
         return -1 if device.type == "cpu" else (device.index or 0)
 
-    is_cpu = property(lambda self: self._meta.device.type == "cpu")
-    is_cuda = property(lambda self: self._meta.device.type == "cuda")
-    is_xla = property(lambda self: self._meta.device.type == "xla")
-    is_meta = property(lambda self: self._meta.device.type == "meta")
+    is_cpu = Fact(lambda self: self._meta.device.type == "cpu")
+    is_cuda = Fact(lambda self: self._meta.device.type == "cuda")
+    is_xla = Fact(lambda self: self._meta.device.type == "xla")
+    is_meta = Fact(lambda self: self._meta.device.type == "meta")
     # What tensors of this package never are.
-    is_sparse = is_sparse_csr = is_quantized = is_mkldnn = property(lambda self: False)
-    is_mps = is_xpu = is_mtia = is_ipu = is_hpu = property(lambda self: False)
-    is_vulkan = is_maia = is_nested = property(lambda self: False)
-    output_nr = property(lambda self: engine_output(self))
+    is_sparse = is_sparse_csr = is_quantized = is_mkldnn = Fact(lambda self: False)
+    is_mps = is_xpu = is_mtia = is_ipu = is_hpu = Fact(lambda self: False)
+    is_vulkan = is_maia = is_nested = Fact(lambda self: False)
+    output_nr = Fact(lambda self: engine_output(self))
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a floating point one."""
@@ -207,7 +222,7 @@ class Tensor(TensorBase):
 
     is_neg = is_conj
 
-    @property
+    @Fact
     def _version(self) -> int:
         storage = self._storage
         return self._versions if storage is None else storage.version

@@ -38,7 +38,7 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
             break
         frame = frame.f_back
         level += 1
-    warnings.warn(text, category, stacklevel=level - 1)
+    warnings.warn(text, category, stacklevel=level)
 
 
 _said: set[str] = set()

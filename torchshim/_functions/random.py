@@ -15,7 +15,7 @@ import numpy as np
 
 from torchshim._core import dtypes, host_integers, host_random
 from torchshim._core.layout import format_strides, is_dense, preserve_format
-from torchshim._core.meta import elementwise_strides
+from torchshim._core.meta import elementwise_strides, is_contiguous
 from torchshim._core.random import (
     Generator,
     default_generator,
@@ -106,6 +106,8 @@ def _drawn(
     check_gradient(dtype, requires_grad)
     kind = dtypes.array_dtype(dtype)
     engine = engine_of(generator, function, device)
+    if draw is _normal and not (strides is None or is_contiguous(shape, strides)):
+        draw = _normal_scattered
     flat = draw(engine, math.prod(shape), kind)
     array = _in_memory_order(flat, shape, strides)
     made = place(array, device)
@@ -131,6 +133,10 @@ def _normal(engine: Any, count: int, kind: np.dtype) -> np.ndarray:
     return host_random.normal(engine, count, kind)
 
 
+def _normal_scattered(engine: Any, count: int, kind: np.dtype) -> np.ndarray:
+    return host_random.normal(engine, count, kind, contiguous=False)
+
+
 def _of_size(
     function: str,
     draw: Draw,
@@ -146,6 +152,9 @@ def _of_size(
 ) -> Tensor:
     shape = size_of(function, given, size)
     check_options(function, layout, pin_memory, requires_grad)
+    if generator is not None and not isinstance(generator, Generator):
+        named = {"generator": generator}
+        raise combination(function, given, named, _both("tuple of ints size"))
     chosen = out_dtype(function, out, dtype, dtypes.get_default_dtype())
     device = device_of(function, device)
     result = _drawn(
@@ -215,10 +224,23 @@ def _check_bounds(low: int, high: int) -> None:
         )
 
 
-_RANDINT = """
-    (int high, tuple of ints size, *, torch.Generator generator = None, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False)
-    (int low, int high, tuple of ints size, *, torch.Generator generator = None, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False)
-"""  # noqa: E501
+def _both(*forms: str) -> str:
+    """Signatures as PyTorch lists them: with a generator and without."""
+    rest = (
+        "Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, "
+        "torch.device device = None, bool pin_memory = False, "
+        "bool requires_grad = False)"
+    )
+    return "\n".join(
+        f"({form}, *, {generator}{rest}"
+        for form in forms
+        for generator in ("torch.Generator generator, ", "")
+    )
+
+
+_RANDINT = _both(
+    "int high, tuple of ints size", "int low, int high, tuple of ints size"
+)
 
 
 @public
@@ -250,6 +272,8 @@ def randint(
     given.update(named)
     low, high = as_index(given.get("low", 0)), as_index(given.get("high"))
     size = given.get("size")
+    if not bad and high is None and len(args) == 2 and len(given) == 2:
+        raise TypeError(wrong("randint", "high", 1, "int", given.get("high")))
     if bad or low is None or high is None or not isinstance(size, (tuple, list)):
         raise combination("randint", args, named, _RANDINT)
     shape = size_of("randint", (size,))
@@ -288,8 +312,7 @@ def randperm(
     count = as_index(n)
     if count is None:
         raise TypeError(wrong("randperm", "n", 1, "int", n))
-    if count < 0:
-        raise RuntimeError(f"n must be non-negative, got{count}")
+    check_size("randperm", (count,))
     check_options("randperm", layout, pin_memory, requires_grad)
     chosen = out_dtype("randperm", out, dtype, dtypes.int64)
     device = device_of("randperm", device)
@@ -314,6 +337,10 @@ def _check_order(count: int, dtype: dtypes.dtype) -> None:
     else:
         digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
         limit = 2 ** digits.get(dtype.name, 0)
+    if count > limit and dtype.category == dtypes.INTEGER:
+        raise RuntimeError(
+            f"value cannot be converted to type {dtype.name}_t without overflow"
+        )
     if count > limit:
         raise RuntimeError(
             f"n is too large for result tensor type: '{dtype.tensor_name}'"
@@ -600,8 +627,8 @@ def _no_more(
 ) -> None:
     if len(args) > count:
         raise TypeError(
-            f"{function}() takes {count} positional arguments but {len(args)} were "
-            "given"
+            f"{function}() takes from 0 to {count} positional arguments but "
+            f"{len(args)} were given"
         )
     for name in rest:
         raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")

@@ -103,7 +103,7 @@ def to_copy_channels_last(input: Array, dtype: Any) -> Array:
 
 
 def _fill_node(input: object, value: object) -> str:
-    return "FillBackward3" if value == "tensor" else "FillBackward2"
+    return "FillBackward3" if hasattr(value, "shape") else "FillBackward2"
 
 
 @op(
