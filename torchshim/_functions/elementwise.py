@@ -90,6 +90,22 @@ def conj(input: Tensor) -> Tensor:
 
 
 @public(method=True)
+def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
+    """The conjugates in memory of their own; `input` itself where it is real.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.conj_physical.html
+
+    >>> import torchshim as torch
+    >>> torch.conj_physical(torch.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    _tensor("conj_physical", "input", 1, input)
+    if out is None and not input._meta.dtype.is_complex:
+        return input
+    return fns.conj_physical(input, out=out)
+
+
+@public(method=True)
 def resolve_conj(input: Tensor) -> Tensor:
     """`input`: no tensor here is conjugated lazily.
 

@@ -37,5 +37,3 @@ def view_as_complex() -> Iterator[Sample]:
 @samples("conj_physical")
 def conj_physical() -> Iterator[Sample]:
     yield sample(complexes(3)).twice()
-    yield sample(floats(3))
-    yield sample(ints(3))

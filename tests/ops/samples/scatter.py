@@ -28,7 +28,7 @@ def gather() -> Iterator[Sample]:
 
 @samples("scatter_add")
 def scatter_add() -> Iterator[Sample]:
-    yield sample(floats(3, 4), 1, I([[0, 3], [2, 2]]), floats(2, 3)).twice()
+    yield sample(floats(3, 4), 1, I([[0, 3], [2, 2]]), floats(2, 2)).twice()
     yield sample(ints(3), 0, I([0, 0, 1]), ints(3))
     yield sample(floats(), 0, I(0), floats())
     yield sample(floats(4, 3).T, 0, I([[0]]), floats(1, 1))
