@@ -19,7 +19,7 @@ from typing import Any
 from torchshim._core import jumps
 from torchshim._core.call import Call, PythonCall
 from torchshim._core.record import Recorder, local
-from torchshim._core.state import IDENTITY, INPUT, Recording, State
+from torchshim._core.state import IDENTITY, INPUT, MARK, Recording, State
 from torchshim._core.storage import Storage, TensorBase, accumulate_lock
 from torchshim._core.trie import vjp_call
 from torchshim._core.versions import Overwritten
@@ -55,6 +55,12 @@ SECOND_BACKWARD = (
 )
 
 
+DETACHED = (
+    "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
+    "This is not supported, please use out-of-place `.detach()` instead"
+)
+
+
 @dataclass(slots=True)
 class Walk:
     """One backward through the graph."""
@@ -74,6 +80,12 @@ class Walk:
     roots: Sequence[Place] = ()
     leaf_places: dict[int, set[Place]] | None = None
     reached: set[Place] | None = None
+    # Place of a leaf -> how many edges of the graph end there, how many were gone.
+    leaf_edges: dict[Place, int] | None = None
+    arrived: dict[Place, int] = field(default_factory=dict)
+    ready: list[Place] = field(default_factory=list)
+    finishing: bool = False
+    left: frozenset[int] | None = None
     # What the leaves' grads held before.
     before: list[Any] = field(default_factory=list)
     pure: bool = True
@@ -107,12 +119,56 @@ class Walk:
         self.grads[place] = grad if before is None else add[0](before, grad)
         event = self.event(place)
         recording = place[0]
+        if event.kind == INPUT or event.kind == IDENTITY:
+            self.arrive(place)
         key = recording.seq, event.depth
         if key not in self.queued:
             self.queued.add(key)
             leaf = event.kind != INPUT and event.kind != IDENTITY
             order = (-recording.seq, -event.depth, leaf)
             heapq.heappush(self.heap, (order, id(event), recording, event))
+
+    def arrive(self, place: Place) -> None:
+        """Counts what reached a leaf: PyTorch finishes it as soon as all has."""
+        recording, slot = place
+        leaf = recording.entered.get(slot)
+        if leaf is None or slot in recording.hists:
+            return
+        count = self.arrived[place] = self.arrived.get(place, 0) + 1
+        if self.leaf_edges is None:
+            if has_hooks(leaf):
+                self.catch_up()
+        elif count == self.leaf_edges.get(place):
+            self.ready.append(place)
+
+    def catch_up(self) -> None:
+        """Finishes the leaves that are whole, since Python code may look at them."""
+        self.pure = False
+        if self.leaf_edges is None:
+            self.find_leaves()
+            assert self.leaf_edges is not None
+            edges = self.leaf_edges
+            self.ready = [p for p, n in self.arrived.items() if n == edges.get(p)]
+        if not self.finishing:
+            self.finish_ready()
+
+    def finish_ready(self) -> None:
+        self.finishing = True
+        try:
+            while self.ready:
+                place = self.ready.pop(0)
+                event = self.event(place)
+                if place in self.grads:
+                    self.pass_through(place[0], event)
+                leaf = place[0].entered[place[1]]
+                if self.is_whole(leaf):
+                    mine = [item for item in self.leaf_grads if item[0] is leaf]
+                    rest = [item for item in self.leaf_grads if item[0] is not leaf]
+                    self.leaf_grads = mine
+                    self.deliver()
+                    self.leaf_grads = rest
+        finally:
+            self.finishing = False
 
     def edges(self, recording: Recording, event: State) -> list[Place]:
         """Where the gradients of an event's operands flow to."""
@@ -160,6 +216,8 @@ class Walk:
 
     def run(self) -> None:
         while self.heap:
+            if self.ready:
+                self.finish_ready()
             _, _, recording, event = heapq.heappop(self.heap)
             self.queued.discard((recording.seq, event.depth))
             if event.kind in (INPUT, IDENTITY):
@@ -174,7 +232,7 @@ class Walk:
             return None
         hooks = place[0].hooked.get(place[1])
         if hooks is not None:
-            self.pure = False
+            self.catch_up()
             grad = hooks.run(grad)
         for i in self.targets.get(place, ()):
             before = self.results.get(i)
@@ -199,20 +257,11 @@ class Walk:
         if not wanted and not (self.accumulate and self.needed is None):
             return
         self.leaf_grads.append((leaf, place, grad))
-        if has_hooks(leaf):
-            self.pure = False
-            # PyTorch finishes a leaf as soon as its gradient is whole.
-            if self.is_whole(leaf):
-                mine = [item for item in self.leaf_grads if item[0] is leaf]
-                rest = [item for item in self.leaf_grads if item[0] is not leaf]
-                self.leaf_grads = mine
-                self.deliver()
-                self.leaf_grads = rest
 
     def will_reach(self, tensor: Any) -> bool:
         """Whether a gradient from the roots may reach a tensor."""
         if self.reached is None:
-            self.leaf_places = self.find_leaves()
+            self.find_leaves()
         assert self.reached is not None and self.leaf_places is not None
         if tensor._meta.leaf:
             return id(tensor) in self.leaf_places
@@ -221,7 +270,8 @@ class Walk:
     def is_whole(self, leaf: Any) -> bool:
         """Whether all that can reach a leaf has reached it."""
         if self.leaf_places is None:
-            self.leaf_places = self.find_leaves()
+            self.find_leaves()
+        assert self.leaf_places is not None
         arrived = {place for other, place, _ in self.leaf_grads if other is leaf}
         return self.leaf_places.get(id(leaf), set()) <= arrived
 
@@ -230,24 +280,28 @@ class Walk:
         whole = {id(leaf) for leaf, _, _ in self.leaf_grads if self.is_whole(leaf)}
         self.leaf_grads = [i for i in self.leaf_grads if id(i[0]) in whole]
 
-    def find_leaves(self) -> dict[int, set[Place]]:
-        """Leaf -> the places where a gradient from the roots may reach it."""
+    def find_leaves(self) -> None:
+        """Finds where gradients from the roots may reach leaves, on how many ways."""
         found: dict[int, set[Place]] = {}
+        edges: dict[Place, int] = {}
         seen: set[Place] = set()
+        events: set[tuple[int, int]] = set()
         stack = list(self.roots)
         while stack:
             place = stack.pop()
-            if place in seen or (self.needed is not None and place not in self.needed):
+            if self.needed is not None and place not in self.needed:
                 continue
+            recording = place[0]
+            leaf = recording.entered.get(place[1])
+            if leaf is not None and place[1] not in recording.hists:
+                edges[place] = edges.get(place, 0) + 1
+                found.setdefault(id(leaf), set()).add(place)
             seen.add(place)
             event = self.event(place)
-            below = self.edges(place[0], event)
-            leaf = place[0].entered.get(place[1])
-            if leaf is not None and not below:
-                found.setdefault(id(leaf), set()).add(place)
-            stack.extend(below)
-        self.reached = seen
-        return found
+            if (recording.seq, event.depth) not in events:
+                events.add((recording.seq, event.depth))
+                stack.extend(self.edges(recording, event))
+        self.reached, self.leaf_places, self.leaf_edges = seen, found, edges
 
     def deliver(self) -> None:
         """Sums up what reached each leaf and puts it where it belongs."""
@@ -304,7 +358,7 @@ class Walk:
             )
         hooks = recording.node_hooks.get(event.depth)
         if hooks is not None:
-            self.pure = False
+            self.catch_up()
             for hook in list(hooks[0].values()):
                 replaced = hook(tuple(grads))
                 if replaced is not None:
@@ -323,12 +377,14 @@ class Walk:
         for i, out in zip(wrt, outs, strict=True):
             if out is not None:
                 self.push((recording, event.operands[i]), out)
+            else:
+                self.arrive((recording, event.operands[i]))
 
     def backward(
         self, recording: Recording, event: State, grads: list[Any], wrt: Any
     ) -> Sequence[Any]:
         if isinstance(event.call, PythonCall):
-            self.pure = False
+            self.catch_up()
             return recording.python[event.depth].run(self, event, grads, wrt)
         return self.vjp(recording, event, grads, wrt)
 
@@ -390,6 +446,8 @@ class Walk:
             piece._array = None
             return piece
         tensor = recording.tensors.get(slot)
+        if self.create:
+            tensor = None
         if tensor is None:
             event = self.event((recording, slot))
             meta = event.metas[slot - event.slot]
@@ -406,7 +464,8 @@ class Walk:
                     else:
                         piece._meta = meta.replace(requires_grad=False, leaf=True)
                 tensor = piece
-            recording.tensors[slot] = tensor
+            if not self.create:
+                recording.tensors[slot] = tensor
         return tensor
 
     def check_versions(
@@ -414,6 +473,8 @@ class Walk:
     ) -> None:
         """Raises if a value that this gradient needs was overwritten in place."""
         slots = saved_operands(event, call, wrt)
+        if recording.state is None and not self.detached().isdisjoint(slots):
+            raise RuntimeError(DETACHED)
         for slot in slots:
             count = 0
             if recording.state is None:
@@ -433,6 +494,17 @@ class Walk:
                         count = now - version
             if count:
                 self.raise_modified(recording, event, slot, count)
+
+    def detached(self) -> frozenset[int]:
+        """Values whose tensor left the graph by `detach_()`."""
+        if self.left is None:
+            state = self.frozen or self.rec.state
+            self.left = frozenset(
+                event.key[2]
+                for event in state.path()
+                if event.kind == MARK and event.key[1] == "detached"
+            )
+        return self.left
 
     def overwritten(self) -> Overwritten:
         return Overwritten(self.frozen or self.rec.state)
@@ -625,6 +697,7 @@ def _run(
         except BaseException:
             # What came before the node that raised stays done, as in PyTorch.
             walk.settle()
+            walk.catch_up()
             walk.keep_whole()
             walk.deliver()
             raise

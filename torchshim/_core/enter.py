@@ -41,11 +41,29 @@ class Entering(Trie):
             if slot >> SLOT_BITS == self.id:
                 return slot
             return self._foreign(tensor)
+        storage = tensor._storage
+        if storage is not None and storage.slot < 0:
+            self.give_back(storage)
         if tensor._storage is None:
             return self._enter(tensor)
         slot = self._derive(tensor, tensor._storage)
         self.live.append(weakref.ref(tensor))
         return slot
+
+    @staticmethod
+    def give_back(storage: Storage) -> None:
+        """A tensor that is alone on its storage carries its value itself again."""
+        tensors = storage.tensors()
+        if len(tensors) != 1 or storage.shared is not None or storage.array is None:
+            return
+        tensor = tensors[0]
+        if tensor._path or tensor._base is not None or tensor._own_version is not None:
+            return
+        if tensor._meta.offset or storage.meta.strides != tensor._meta.strides:
+            return
+        tensor._array = storage.array
+        tensor._versions = storage.version
+        tensor._storage = None
 
     def _enter(self, tensor: TensorBase) -> int:
         meta = tensor._meta

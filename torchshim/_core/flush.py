@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core import program
@@ -108,7 +110,7 @@ def flush(rec: Any) -> None:
     slots.update(dict.fromkeys(slot for _, slot in alive.storages))
     slots.update(dict.fromkeys(slot for _, slot in alive.raws))
     slots.update(dict.fromkeys(saved))
-    values = _run(rec, state, tuple(slots), set(saved))
+    values = _run(rec, state, tuple(sorted(slots)), set(saved))
     with value_lock:
         rec.commit(state, recording, alive, placed, values, saved, bool(roots))
 
@@ -118,7 +120,7 @@ def values_of(
 ) -> tuple[dict[int, Any], dict[int, frozenset[int]]]:
     """Values of a recording that goes on, and what a backward from `roots` needs."""
     saved = _plan(state, roots, recording.freed) if roots else {}
-    wanted = tuple(dict.fromkeys([*slots, *saved]))
+    wanted = tuple(sorted({*slots, *saved}))
     return _run(rec, state, wanted, None), saved
 
 
@@ -201,11 +203,12 @@ def _donations(inputs: list[Any], held: set[int]) -> tuple[int, ...]:
     chosen: list[int] = []
     for position in range(len(inputs)):
         array = inputs[position]
-        if (
-            position not in held
-            and array.__class__ is not np.ndarray
-            and program.nobody_else_holds(array, 2)
-        ):
+        if position not in held and program.nobody_else_holds(array, 2):
+            if array.__class__ is np.ndarray:
+                # What was made on the host is donated like what a program made, so
+                # that the first step of a loop runs the same program as the others.
+                with jax.enable_x64(True):
+                    inputs[position] = jnp.array(array, copy=True)
             chosen.append(position)
     return tuple(chosen)
 
@@ -235,6 +238,24 @@ def _compile(
         line=rec.line(),
         events=compiled.lowered.n_events,
         outputs=len(outputs),
-        reason=rec.why(),
+        reason=rec.why() or _other_ends(state, outputs, usable),
     )
     return compiled, entry
+
+
+def _other_ends(
+    state: State, outputs: tuple[int, ...], donated: tuple[int, ...]
+) -> str:
+    """Why the same events need another program: other values live on."""
+    known = CACHE.ends(state)
+    if not known:
+        return "first recording"
+    before_outputs, before_donated = known[-1]
+    if before_outputs != outputs:
+        more = len(set(outputs) - set(before_outputs))
+        fewer = len(set(before_outputs) - set(outputs))
+        return f"same events, {more} more and {fewer} fewer of the values live on"
+    return (
+        f"same events, {len(donated)} inputs can be donated instead of "
+        f"{len(before_donated)}"
+    )

@@ -128,6 +128,10 @@ class ProgramCache:
         LOG.append(entry)
         _counter[0] += 1
 
+    def ends(self, state: State) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """(outputs, donated inputs) of the programs known for a state."""
+        return [key[1:] for key in self._programs if key[0] is state]
+
     def __len__(self) -> int:
         return len(self._programs)
 

@@ -125,6 +125,7 @@ class Recorder(Writing):
             if storage.slot >> SLOT_BITS == mine:
                 storage.slot = -1
                 storage.tracked = False
+                self.give_back(storage)
         if self.foreign:
             self.foreign = {}
         state.top.touched = self.flushes
@@ -156,9 +157,9 @@ class Recorder(Writing):
         return caller()
 
     def why(self) -> str:
-        """Why this recording needs a program of its own, for `explain()`."""
+        """The first event that differed from what was recorded before, if any."""
         if self.diverged is None:
-            return "first recording"
+            return ""
         parent, made = self.diverged
         return describe_divergence(parent, made)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torchshim._core.foreign import Foreign
@@ -73,6 +74,15 @@ def view_error(tensor: Any) -> str:
 
 
 _new = object.__new__
+
+
+@dataclass(slots=True)
+class Mutation:
+    """A known `Writing.mutate`: where it ends, and (operand, meta, slot) of those that
+    enter the recording for it."""
+
+    state: State
+    entered: list[tuple[int, Meta, int]]
 
 
 class Writing(Foreign):
@@ -217,16 +227,96 @@ class Writing(Foreign):
 
         The operator declares `mutates=`: the parameters whose operands, in order, its
         results replace. This is how one event updates all parameters of an optimizer.
+        Sequences of tensors come as tuples; the whole is a jump edge once it is known.
         """
         self.make_room()
+        operands = [
+            t for a in args if a.__class__ is tuple for t in a if t is not None
+        ]
+        floats = [a for a in args if a.__class__ is float]
+        key = (
+            op,
+            self.mode,
+            *[
+                tuple([None if t is None else t._slot for t in a])
+                if a.__class__ is tuple
+                else float
+                if a.__class__ is float
+                else a
+                for a in args
+            ],
+        )
+        start = self.state
+        jump = None if start.jumps is None else start.jumps.get(key)
+        if jump is None or not self._repeat(jump, operands, floats, targets):
+            self._mutate_slowly(op, args, operands, targets, start, key)
+
+    def _mutate_slowly(
+        self,
+        op: Op,
+        args: Sequence[Any],
+        operands: Sequence[TensorBase],
+        targets: Sequence[TensorBase],
+        start: State,
+        key: Any,
+    ) -> None:
+        entering = [
+            (i, t._meta, t._storage is None and t._array is not None and not t._hist)
+            for i, t in enumerate(operands)
+            if t._slot < 0
+        ]
+        plain = all(own for _, _, own in entering)
+        plain = plain and all(t._storage is None for t in targets)
         state = self.call(op, args)
-        slot = state.slot
-        for target, meta in zip(targets, state.metas, strict=True):
+        entered = [(i, meta, operands[i]._slot) for i, meta, _ in entering]
+        for k, (target, meta) in enumerate(zip(targets, state.metas, strict=True)):
             if target._storage is None:
-                self.place(target, slot, meta)
+                self.place(target, state.slot + k, meta)
             else:
-                self.write(target, self.at(slot, meta))
+                self.write(target, self.at(state.slot + k, meta))
+        n_floats = sum(a.__class__ is float for a in args)
+        plain = plain and state.n_scalars - state.scalar == n_floats
+        if plain and state.n_inputs - start.n_inputs == len(entered):
+            if start.jumps is None or len(start.jumps) > 16:
+                start.jumps = {}
+            start.jumps[key] = Mutation(state, entered)
+
+    def _repeat(
+        self,
+        jump: Mutation,
+        operands: Sequence[TensorBase],
+        floats: Sequence[float],
+        targets: Sequence[TensorBase],
+    ) -> bool:
+        """Repeats a known `mutate`; False where something is not as it was then."""
+        for i, meta, _ in jump.entered:
+            t = operands[i]
+            if t._meta is not meta or t._array is None or t._storage is not None:
+                return False
+        for t in targets:
+            if t._storage is not None:
+                return False
+        state, inputs = jump.state, self.inputs
+        del inputs[self.state.n_inputs :]
+        entered = self.recording.entered
+        for i, _, slot in jump.entered:
+            t = operands[i]
+            inputs.append(t._array)
+            t._slot = slot
+            entered[slot] = t
+        self.scalars[state.scalar : state.n_scalars] = floats
+        self.state = state
+        slot, tracking = state.slot, self.grad
+        for t, meta in zip(targets, state.metas, strict=True):
+            if tracking or t._meta.requires_grad:
+                self.place(t, slot, meta)
+            else:
+                t._slot = slot
+                t._array = None
+                t._versions += 1
+                self.live.append(weakref.ref(t))
             slot += 1
+        return True
 
     def _overwritten(self, old: int, new: int) -> None:
         """Notes in the path that a value took the place of another."""
