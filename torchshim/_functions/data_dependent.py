@@ -79,10 +79,10 @@ def nonzero(
         n = len(found[0])
         # PyTorch lays the positions out one dimension after the other.
         rows = np.stack(found).astype(np.int64)
-        result = _made(np.ascontiguousarray(rows.T), input, (1, max(n, 1)))
+        result = _made(np.ascontiguousarray(rows.T), input, (1, n))
     else:
         number = int(bool(host_value(input) != 0))
-        result = _made(np.zeros((number, 0), np.int64), input, (1, 0))
+        result = _made(np.zeros((number, 0), np.int64), input, (1, number))
     if out is None:
         return result
     if out.dtype is not dtypes.int64:
