@@ -709,6 +709,8 @@ def _run(
     finally:
         rec.trace = outer
         walking.stack.pop()
+        if rec.unstored and outer is None:
+            rec.store_shared()
     results = [walk.results.get(i) for i in range(len(targets or ()))]
     plain = plain and walk.pure and not create and outer is None
     if plain and rec.recording is recording:

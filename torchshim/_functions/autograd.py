@@ -315,6 +315,10 @@ def detach_(self: Tensor) -> Tensor:
     meta = self._meta
     if meta.requires_grad:
         rec = local.rec
+        if not meta.leaf:
+            recording, slot = hooks.place_of(rec, self)
+            if recording is rec.recording:
+                rec.mark("detached", slot)
         changed = meta.replace(requires_grad=False, leaf=True)
         if self._storage is None:
             if self._slot >= 0:

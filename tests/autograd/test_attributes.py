@@ -1,0 +1,210 @@
+"""Tensor's autograd attributes: `.grad`, `requires_grad`, leaves, nodes."""
+
+from tests.oracle import attempt, case
+
+
+def leaf(torch, *values):
+    data = list(values) if len(values) > 1 else values[0]
+    return torch.tensor(data, requires_grad=True)
+
+
+@case
+def assigning_grad(torch):
+    x = leaf(torch, 1.0, 2.0)
+    for value in (
+        3,
+        "a",
+        torch.tensor([1.0, 2.0, 3.0]),
+        torch.tensor([1.0, 2.0], dtype=torch.float64),
+        torch.tensor([1, 2]),
+        x,
+    ):
+        yield attempt(setattr, x, "grad", value)
+    yield attempt(setattr, torch.tensor([1, 2]), "grad", torch.tensor([1.0, 1.0]))
+    g = torch.tensor([5.0, 5.0])
+    x.grad = g
+    yield x.grad is g
+    (x * 2).sum().backward()
+    yield g
+    del x.grad
+    yield x.grad
+    x.grad = None
+    x._grad = g
+    yield x.grad is g
+
+
+@case
+def grad_of_non_leaf(torch):
+    x = leaf(torch, 1.0, 2.0)
+    y = x * 2
+    yield y.grad
+    y.retain_grad()
+    yield y.grad, y.retains_grad, x.retains_grad
+    y.sum().backward()
+    yield y.grad
+    (y * y).sum().backward()
+    yield y.grad, x.grad
+
+
+@case
+def retained_through_writes(torch):
+    x = leaf(torch, 1.0, 2.0)
+    y = x * 2
+    y.retain_grad()
+    y.mul_(3.0)
+    yield y.retains_grad
+    (y * y).sum().backward()
+    yield y.grad, x.grad
+    y = x * 2
+    y.mul_(3.0)
+    y.retain_grad()
+    yield y.tolist()
+    y.add_(1.0)
+    (y * y).sum().backward()
+    yield y.grad, x.grad
+
+
+@case
+def retain_grad_errors(torch):
+    x = leaf(torch, 1.0, 2.0)
+    yield attempt(torch.tensor([1.0]).retain_grad)
+    yield attempt(x.retain_grad), x.retains_grad
+
+
+@case
+def requires_grad(torch):
+    x = leaf(torch, 1.0, 2.0)
+    y = x * 2
+    yield attempt(setattr, y, "requires_grad", False)
+    yield attempt(y.requires_grad_, False)
+    yield attempt(y.requires_grad_)
+    yield attempt(torch.tensor([1]).requires_grad_)
+    yield attempt(setattr, torch.tensor([1]), "requires_grad", True)
+    yield attempt(setattr, torch.tensor([1.0]), "requires_grad", "a")
+    yield attempt(torch.tensor, [1], requires_grad=True)
+    z = torch.tensor([1.0])
+    w = z * 2
+    z.requires_grad_()
+    (z * 3).sum().backward()
+    yield z.grad, w.requires_grad
+    z.requires_grad_(False)
+    yield z.requires_grad, (z * 2).requires_grad
+
+
+@case
+def leaves(torch):
+    x = leaf(torch, 1.0, 2.0)
+    y = x * 2
+    yield x.is_leaf, y.is_leaf, torch.tensor(1.0).is_leaf, y.detach().is_leaf
+    yield x.grad_fn, x.output_nr, x._version, x._base, x._is_view(), x._backward_hooks
+    for name in ("is_leaf", "grad_fn", "_version", "output_nr", "retains_grad"):
+        yield attempt(setattr, x, name, True)
+
+
+@case
+def detach_in_place(torch):
+    x = leaf(torch, 1.0, 2.0)
+    y = x * 2
+    yield y.detach_(), y.requires_grad, y.is_leaf, y.grad_fn
+    z = leaf(torch, 1.0, 2.0)
+    z.detach_()
+    yield z.requires_grad
+    yield attempt((x * 2).select(0, 0).detach_)
+    yield attempt(x.select(0, 0).detach_)
+    y = x * 2
+    w = y * y
+    y.detach_()
+    w.sum().backward()
+    yield x.grad
+
+
+@case
+def in_place_errors(torch):
+    x = leaf(torch, 1.0, 2.0)
+    yield attempt(x.add_, 1)
+    yield attempt(x.select(0, 0).add_, 1)
+    yield attempt((x * 1).unbind()[1].add_, 1)
+    yield attempt(x.unbind()[0].add_, 1)
+    yield torch.zeros(2).unbind()[1].add_(1)
+    y = x * 1
+    with torch.no_grad():
+        v = y.select(0, 0)
+    yield attempt(v.add_, 1)
+    with torch.no_grad():
+        x.add_(1)
+    yield x, x.is_leaf
+    (x * x).sum().backward()
+    yield x.grad
+
+
+@case
+def nodes(torch):
+    x = leaf(torch, 1.0, 2.0)
+    y = x * x
+    fn = y.grad_fn
+    yield fn.name(), type(fn).__name__, fn is y.grad_fn, fn.metadata
+    yield isinstance(fn, torch.autograd.graph.Node)
+    (a, i), (b, j) = fn.next_functions
+    yield a is b, i, j, a.name(), type(a).__name__, a.variable is x, a.next_functions
+    yield isinstance(a, torch.autograd.graph.Node)
+    yield [n for n, _ in (x * 2).grad_fn.next_functions if n is not None] == [a]
+    yield len((x * 2).grad_fn.next_functions), len((x**2).grad_fn.next_functions)
+    yield fn._sequence_nr() < (y + 1).grad_fn._sequence_nr()
+    yield (y + 1).grad_fn.next_functions[0][0] is fn
+    fn.metadata["a"] = 1
+    yield y.grad_fn.metadata
+
+
+@case
+def saved_values(torch):
+    x = leaf(torch, 1.0, 2.0)
+    y = x * x
+    yield y.grad_fn._saved_self is x, y.grad_fn._saved_other
+    yield (x * 2).grad_fn._saved_self, (x * 2).grad_fn._saved_other
+    yield (x * 2.5).grad_fn._saved_other
+    z = y**3
+    yield z.grad_fn._saved_self, z.grad_fn._saved_exponent
+    yield y.tolist(), z.tolist()
+    yield z.grad_fn._saved_self
+    z.sum().backward()
+    yield attempt(lambda: z.grad_fn._saved_self)
+    yield attempt(lambda: y.grad_fn._saved_self)
+    yield hasattr(y.grad_fn, "_raw_saved_self"), hasattr(y.grad_fn, "_saved_nothing")
+
+
+@case
+def calling_a_node(torch):
+    x = leaf(torch, 1.0, 2.0)
+    y = x * x
+    one = torch.tensor([1.0, 1.0])
+    a, b = y.grad_fn(one)
+    yield a.tolist(), b.tolist(), a.requires_grad
+    with torch.no_grad():
+        yield y.grad_fn(one)
+    yield attempt(y.grad_fn, one, one)
+    yield attempt(y.grad_fn)
+    yield attempt(y.grad_fn, 3)
+
+
+@case
+def edges(torch):
+    x = leaf(torch, 1.0, 2.0)
+    y = x * 2
+    edge = torch.autograd.graph.get_gradient_edge(y)
+    yield edge.node is y.grad_fn, edge.output_nr, edge.ownership_token
+    a, b = (x * 2).unbind()
+    yield a.output_nr, b.output_nr
+    yield torch.autograd.graph.get_gradient_edge(b).output_nr
+
+
+@case
+def versions(torch):
+    x = torch.tensor([1.0, 2.0])
+    torch.autograd.graph.increment_version(x)
+    yield x._version
+    x.add_(1)
+    v = x.select(0, 0)
+    v.mul_(2)
+    yield x._version, v._version, x.detach()._version
+    torch.autograd.graph.increment_version([x, v])
+    yield x._version

@@ -1,0 +1,209 @@
+"""Hooks on tensors and nodes: what they get, when they run, what they change."""
+
+from tests.oracle import attempt, case
+
+
+def leaf(torch, *values):
+    data = list(values) if len(values) > 1 else values[0]
+    return torch.tensor(data, requires_grad=True)
+
+
+@case
+def non_leaf(torch):
+    x = leaf(torch, 1.0, 2.0)
+    y = x * 2
+    seen = []
+    first = y.register_hook(lambda g: seen.append(("first", g.tolist())))
+    y.register_hook(lambda g: g * 10)
+    y.register_hook(lambda g: seen.append(("third", g.tolist())))
+    y.sum().backward(retain_graph=True)
+    yield seen, x.grad
+    first.remove()
+    y.sum().backward()
+    yield seen, x.grad
+
+
+@case
+def leaf_hooks(torch):
+    x = leaf(torch, 1.0, 2.0)
+    seen = []
+    handle = x.register_hook(lambda g: seen.append(g.tolist()))
+    x.register_hook(lambda g: g + 1)
+    ((x * 2).sum() + (x * x).sum()).backward()
+    yield seen, x.grad
+    yield torch.autograd.grad((x * 3).sum(), x), seen
+    handle.remove()
+    (x * 2).sum().backward()
+    yield seen, x.grad, len(x._backward_hooks)
+
+
+@case
+def order(torch):
+    x, w = leaf(torch, 1.0, 2.0), leaf(torch, 3.0, 4.0)
+    seen = []
+    y = x * w
+    z = y * y
+    for name, tensor in (("x", x), ("w", w), ("y", y), ("z", z)):
+        tensor.register_hook(lambda g, name=name: seen.append(name))
+    x.register_post_accumulate_grad_hook(lambda t: seen.append("x done"))
+    z.grad_fn.register_hook(lambda a, b: seen.append("z node"))
+    z.grad_fn.register_prehook(lambda b: seen.append("z node first"))
+    z.sum().backward()
+    yield seen
+
+
+@case
+def leaf_finished_early(torch):
+    x, w = leaf(torch, 1.0), leaf(torch, 2.0)
+    seen = []
+    y = x * 2
+    z = y * w
+    w.register_post_accumulate_grad_hook(lambda t: seen.append(("w", t.grad.item())))
+    y.register_hook(lambda g: seen.append(("y", w.grad.item())))
+    z.backward()
+    yield seen
+
+
+@case
+def written_to(torch):
+    x = leaf(torch, 1.0, 2.0)
+    seen = []
+    y = x * 2
+    y.register_hook(lambda g: seen.append(("before", g.tolist())))
+    y.mul_(3)
+    yield y._backward_hooks
+    y.register_hook(lambda g: seen.append(("after", g.tolist())))
+    y.sum().backward()
+    yield seen, x.grad
+
+
+@case
+def across_reads(torch):
+    x = leaf(torch, 1.0, 2.0)
+    seen = []
+    y = x * x
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    yield y.tolist()
+    z = (y * y).sum()
+    yield z.item()
+    z.backward()
+    yield seen, x.grad
+
+
+@case
+def raising(torch):
+    x, w = leaf(torch, 1.0), leaf(torch, 2.0)
+    y = x * 2
+    z = y * w
+
+    def fail(grad):
+        raise ValueError("no")
+
+    y.register_hook(fail)
+    yield attempt(z.backward)
+    yield x.grad, w.grad
+    (x * 3).backward()
+    yield x.grad
+
+
+@case
+def errors(torch):
+    x = leaf(torch, 1.0, 2.0)
+    yield attempt(torch.tensor([1.0]).register_hook, print)
+    yield attempt((x * 2).register_post_accumulate_grad_hook, print)
+    yield attempt(torch.tensor([1.0]).register_post_accumulate_grad_hook, print)
+    for result in (
+        3,
+        torch.tensor([1.0, 2.0, 3.0]),
+        torch.tensor([1, 2]),
+        torch.tensor([1.0, 2.0], dtype=torch.float64),
+    ):
+        def hook(grad, result=result):
+            return result
+
+        for on_leaf in (True, False):
+            x = leaf(torch, 1.0, 2.0)
+            y = x * 2
+            (x if on_leaf else y).register_hook(hook)
+            yield attempt(y.sum().backward), x.grad
+
+
+@case
+def node_hooks(torch):
+    def run(pre=None, post=None):
+        x = leaf(torch, 1.0, 2.0)
+        y = x * 2
+        if pre:
+            y.grad_fn.register_prehook(pre)
+        if post:
+            y.grad_fn.register_hook(post)
+        y.sum().backward()
+        return x.grad
+
+    five = torch.tensor([5.0, 5.0])
+    for result in (3, (3,), (five,), (five, None), five, (), (None,), (five[:1],)):
+        yield attempt(run, lambda g, r=result: r)
+    for result in (3, (3,), (five,), (five, None), five, (None, None)):
+        yield attempt(run, None, lambda a, g, r=result: r)
+
+
+@case
+def hooks_of_accumulation(torch):
+    x = leaf(torch, 1.0, 2.0)
+    seen = []
+    node = (x * 2).grad_fn.next_functions[0][0]
+    node.register_prehook(lambda g: (g[0] * 10,))
+    handle = node.register_hook(lambda a, g: seen.append((a, g[0].tolist())))
+    (x * 2).sum().backward()
+    yield x.grad, seen
+    handle.remove()
+    (x * 2).sum().backward()
+    yield x.grad, seen
+
+
+@case
+def multi_grad(torch):
+    x, w, v = leaf(torch, 1.0), leaf(torch, 2.0), leaf(torch, 3.0)
+    seen = []
+    register = torch.autograd.graph.register_multi_grad_hook
+    a = register(
+        [x, w, v], lambda gs: seen.append([None if g is None else g.item() for g in gs])
+    )
+    b = register([x, w], lambda g: seen.append(g.item()), mode="any")
+    (x * w).backward()
+    yield seen
+    (x * w * v).backward()
+    yield seen
+    a.remove()
+    b.remove()
+    (x * w).backward()
+    yield seen
+    yield attempt(register, [x], print, mode="some")
+
+
+@case
+def backward_in_a_hook(torch):
+    x, w = leaf(torch, 1.0), leaf(torch, 2.0)
+    y = x * 3
+    y.register_hook(lambda g: (w * w).backward())
+    y.backward()
+    yield x.grad, w.grad
+
+
+@case
+def views(torch):
+    x = leaf(torch, 1.0, 2.0)
+    seen = []
+    y = x * 2
+    v = y.select(0, 0)
+    v.register_hook(lambda g: seen.append(g.tolist()))
+    (v * v).backward()
+    yield seen, x.grad
+
+
+@case
+def with_create_graph(torch):
+    x = leaf(torch, 2.0)
+    x.register_hook(lambda g: g * g)
+    (g,) = torch.autograd.grad(x**2, x, create_graph=True)
+    yield g.item(), g.requires_grad
