@@ -344,6 +344,11 @@ def infer_avals(call: Any, avals: Sequence[Any]) -> Any:
     return tuple((tuple(o.shape), dtypes.from_array_dtype(o.dtype)) for o in outs)
 
 
+def _conjugate(grad: Any) -> Any:
+    """The conjugate, with +0 for the imaginary part of a real gradient."""
+    return jax.lax.complex(grad.real, 0 - grad.imag)
+
+
 def linearize(
     apply: Callable[..., Outputs],
     arrays: Sequence[Any],
@@ -379,7 +384,7 @@ def linearize(
                 ct = ct.astype(out.dtype)
             cts.append(ct)
         grads = pull(tuple(cts))
-        return tuple(jnp.conj(g) if jnp.iscomplexobj(g) else g for g in grads)
+        return tuple(_conjugate(g) if jnp.iscomplexobj(g) else g for g in grads)
 
     return outs, backward
 

@@ -142,7 +142,7 @@ class Entering(Trie):
                     return tensor._slot
             shared.refresh(storage)
         base = tensor._base
-        if base is not None and meta.requires_grad:
+        if base is not None and meta.requires_grad and not meta.leaf:
             # A differentiable view: the history goes through its base.
             source, done = base, len(base._path)
         else:

@@ -200,6 +200,17 @@ class Writing(Foreign):
             else:
                 self.unstored.append(storage)
 
+    def store_shared(self) -> None:
+        """Copies what a backward wrote to numpy's memory there."""
+        self.flush()
+        for storage in self.unstored:
+            if storage.shared is not None:
+                storage.shared.store(storage)
+        self.unstored.clear()
+
+    def flush(self) -> None:
+        raise NotImplementedError
+
     def place(self, tensor: TensorBase, slot: int, meta: Meta) -> None:
         """Gives a tensor that has its memory to itself a new value, in place."""
         # No call between the assignments: another thread sees all of them or none.
