@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import wrong
@@ -106,6 +107,53 @@ def argwhere(input: Tensor) -> Tensor:
     """
     _check_tensor("argwhere", "input", 1, input)
     return nonzero(input)  # type: ignore[return-value]
+
+
+@public(method=True)
+def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The elements where a mask is True, as one dimension.
+
+    Input and mask are broadcast; raises RuntimeError for a mask that is not boolean.
+    See https://docs.pytorch.org/docs/2.13/generated/torch.masked_select.html.
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([1., 2., 3.])
+    >>> x.masked_select(x > 1)
+    tensor([2., 3.])
+    """
+    _check_tensor("masked_select", "input", 1, input)
+    _check_tensor("masked_select", "mask", 2, mask)
+    if mask.dtype is not dtypes.bool_:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    if out is not None:
+        if out.dtype is not input.dtype:
+            raise RuntimeError(
+                "masked_select(): self and result must have the same scalar type"
+            )
+        if local.rec.grad and (input.requires_grad or out.requires_grad):
+            raise RuntimeError(
+                "masked_select(): functions with out=... arguments don't support "
+                "automatic differentiation, but one of the arguments requires grad."
+            )
+    shape = _broadcast(tuple(mask.shape), tuple(input.shape))
+    index = np.flatnonzero(np.broadcast_to(host_value(mask), shape))
+    result = fns.masked_take(input, _made(index.astype(np.int64), input), shape)
+    return result if out is None else _written(out, result)
+
+
+def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    ndim = max(len(a), len(b))
+    sizes = []
+    for k in range(1, ndim + 1):
+        m = a[-k] if k <= len(a) else 1
+        n = b[-k] if k <= len(b) else 1
+        if m != n and 1 not in (m, n):
+            raise RuntimeError(
+                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
+                f"non-singleton dimension {ndim - k}"
+            )
+        sizes.append(n if m == 1 else m)
+    return tuple(reversed(sizes))
 
 
 # -- unique elements -------------------------------------------------------------------

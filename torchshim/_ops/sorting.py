@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from torchshim._core import dtypes, promotion
-from torchshim._core.checks import Check
 from torchshim._core.call import number
+from torchshim._core.checks import Check
 from torchshim._core.op import Array, Operand, op
 from torchshim._ops._reducing import (
     is_complex,
@@ -295,7 +295,20 @@ def isin(
     return ~found if invert else found
 
 
-# -- what `unique` takes: see `_functions/data_dependent.py` ---------------------------
+# -- what `_functions/data_dependent.py` takes -----------------------------------------
+
+
+@op(
+    method=False,
+    namespaces=(),
+    grad_fn="MaskedSelectBackward0",
+    saves=("index",),
+    differentiable=("input",),
+)
+def masked_take(input: Array, index: Array, shape: tuple[int, ...]) -> Array:
+    """Elements of the input, broadcast to a shape, at flat positions."""
+    flat = jnp.broadcast_to(input, shape).reshape(-1)
+    return flat.at[index].get(mode="promise_in_bounds")
 
 
 @op(
