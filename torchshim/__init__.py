@@ -30,6 +30,11 @@ from torchshim._functions.storage import TypedStorage, UntypedStorage
 from torchshim._printing import set_printoptions
 from torchshim._tensor import Tensor
 from torchshim._version import torch_version as __version__
+from torchshim.autograd.anomaly_mode import (
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_anomaly_enabled,
+)
 from torchshim.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -68,6 +73,8 @@ __all__ = [
     "iinfo",
     "inference_mode",
     "install",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "layout",
@@ -78,6 +85,7 @@ __all__ = [
     "promote_types",
     "random",
     "set_default_device",
+    "set_anomaly_enabled",
     "set_default_dtype",
     "set_default_tensor_type",
     "set_grad_enabled",

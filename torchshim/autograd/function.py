@@ -482,6 +482,9 @@ def _apply(
     outputs = (output,) if single else output
     if recorded:
         outputs = _record(rec, ctx, cls, tensors, before, list(outputs), versions)
+    else:
+        given = {id(t) for _, t in tensors} - {id(t) for t in ctx.dirty_tensors or ()}
+        outputs = tuple(o.detach() if id(o) in given else o for o in outputs)
     _save(ctx, outputs)
     return outputs[0] if single else tuple(outputs)
 
@@ -523,8 +526,7 @@ def _record(
         if not flows:
             if out._meta.requires_grad:
                 outputs[k] = out.detach()
-            if dtype.is_floating_point or dtype.is_complex:
-                ctx._plain_outputs[k] = tuple(out._meta.shape), dtype
+            ctx._plain_outputs[k] = tuple(out._meta.shape), dtype
             continue
         raws.append(out)
         places.append(k)

@@ -1,0 +1,92 @@
+"""`autograd.functional`, `gradcheck` and `gradgradcheck`."""
+
+from tests.oracle import attempt, case
+
+
+@case
+def products(torch):
+    f, t = torch.autograd.functional, torch.tensor
+    x, y, v = t([1.0, 2.0]), t([3.0, 4.0]), t([1.0, 3.0])
+    one = t([1.0, 1.0])
+    yield f.vjp(lambda x: x * x, x, v)
+    yield f.vjp(lambda x, y: (x * y, x + y), (x, y), (v, one))
+    yield f.jvp(lambda x: x * x, x, v)
+    yield f.jvp(lambda x, y: (x * y, x + y), (x, y), (v, one))
+    yield f.vhp(lambda x: (x * x * x).sum(), x, v)
+    yield f.hvp(lambda x: (x * x * x).sum(), x, v)
+    yield f.hvp(lambda x, y: (x * x * y).sum(), (x, y), (v, one))
+
+
+@case
+def matrices(torch):
+    f, t = torch.autograd.functional, torch.tensor
+    x, y = t([1.0, 2.0]), t([3.0, 4.0])
+    yield f.jacobian(lambda x: x * x, x)
+    yield f.jacobian(lambda x: x * x, x, vectorize=True)
+    yield f.jacobian(lambda x, y: (x * y, x + y), (x, y))
+    yield f.jacobian(lambda x: t([1.0]), x)
+    yield f.hessian(lambda x: (x * x * x).sum(), x)
+    yield f.hessian(lambda x, y: (x * x * y).sum(), (x, y))
+    z = x.clone().requires_grad_()
+    h = f.hessian(lambda x: (x * x * x).sum(), z, create_graph=True)
+    yield torch.autograd.grad(h.sum(), z)
+
+
+@case
+def strictness(torch):
+    f, t = torch.autograd.functional, torch.tensor
+    x = t([1.0, 2.0])
+    yield attempt(f.jacobian, lambda x: t([1.0]), x, strict=True)
+    yield attempt(f.jacobian, lambda x: x * 2, x, strict=True, create_graph=True)
+    yield attempt(f.hessian, lambda x: x.sum(), x, strict=True)
+    yield attempt(f.vjp, lambda x: t(1.0), x, strict=True)
+    yield attempt(f.hvp, lambda x: x.sum(), x, x, strict=True)
+
+
+@case(raises=AssertionError)
+def wrong_arguments(torch):
+    f, t = torch.autograd.functional, torch.tensor
+    x, v = t([1.0, 2.0]), t([1.0])
+    yield attempt(f.vjp, lambda x: x, 3, 4)
+    yield attempt(f.vjp, lambda x: x * 2, x, v)
+    yield attempt(f.vjp, lambda x: x * x, x)
+    yield attempt(f.jvp, lambda x: x * x, x)
+    yield attempt(f.vjp, lambda x: x * 2, (x, 3), v)
+    yield attempt(f.hvp, lambda x: x * 2, x, x)
+    yield attempt(f.vhp, lambda x: (x, x), x, x)
+    yield attempt(f.jacobian, lambda x: x * x, x, strategy="a")
+    yield attempt(f.jacobian, lambda x: x * x, x, strategy="forward-mode")
+
+
+def wrong(torch, value, offset=0.0):
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * value + offset
+
+    return Wrong.apply
+
+
+@case
+def checks(torch):
+    check = torch.autograd.gradcheck
+
+    def point(*values):
+        return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+
+    x, y = point(1.0, 2.0), point(3.0, 4.0)
+    yield check(lambda x: x * x, x)
+    yield check(lambda x, y: (x * y, x + y), (x, y))
+    yield check(lambda x: (x * x).sum(), [x], fast_mode=True)
+    yield attempt(check, lambda x: x * x, torch.tensor([1.0, 2.0]))
+    yield attempt(check, wrong(torch, 3), point(1.0))
+    yield check(wrong(torch, 3), point(1.0), raise_exception=False)
+    yield attempt(check, wrong(torch, 2, 1e-9), point(1.0))
+    yield torch.autograd.gradgradcheck(lambda x: x * x * x, x)
+    yield torch.autograd.gradgradcheck(lambda x, y: x * y * y, (x, y))
+    c = torch.tensor([1 + 2j, 3.0], dtype=torch.complex128, requires_grad=True)
+    yield check(lambda x: x * x, c)

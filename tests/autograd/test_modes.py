@@ -1,0 +1,174 @@
+"""Grad mode and inference mode: contexts, decorators, what they change."""
+
+from tests.oracle import attempt, case
+
+
+def leaf(torch, *values):
+    data = list(values) if len(values) > 1 else values[0]
+    return torch.tensor(data, requires_grad=True)
+
+
+@case
+def contexts(torch):
+    x = leaf(torch, 1.0)
+    with torch.no_grad():
+        yield torch.is_grad_enabled(), (x * 2).requires_grad
+        with torch.enable_grad():
+            yield torch.is_grad_enabled(), (x * 2).requires_grad
+        yield torch.is_grad_enabled()
+    with torch.set_grad_enabled(False):
+        yield torch.is_grad_enabled()
+    previous = torch.set_grad_enabled(False)
+    yield torch.is_grad_enabled(), repr(previous)
+    torch.set_grad_enabled(True)
+    yield torch.is_grad_enabled()
+    for wrong in (1, "a", None):
+        yield attempt(torch.set_grad_enabled, wrong)
+    torch.set_grad_enabled(True)
+    try:
+        with torch.no_grad():
+            raise ValueError
+    except ValueError:
+        yield torch.is_grad_enabled()
+
+
+@case
+def decorators(torch):
+    @torch.no_grad()
+    def f(x):
+        "text"
+        return torch.is_grad_enabled(), x
+
+    @torch.no_grad
+    def g(x):
+        return torch.is_grad_enabled()
+
+    @torch.set_grad_enabled(False)
+    def h():
+        return torch.is_grad_enabled()
+
+    yield torch.is_grad_enabled()
+    yield f(1), g(2), h(), f.__doc__, f.__name__
+    with torch.no_grad():
+        yield torch.enable_grad()(lambda: torch.is_grad_enabled())()
+    yield torch.inference_mode(lambda: torch.is_inference_mode_enabled())()
+
+    @torch.no_grad()
+    class C:
+        def __init__(self):
+            self.mode = torch.is_grad_enabled()
+
+    yield C().mode
+
+
+@case
+def generators(torch):
+    @torch.no_grad()
+    def gen(n):
+        seen.append(torch.is_grad_enabled())
+        try:
+            for i in range(n):
+                got = yield i, torch.is_grad_enabled()
+                seen.append(got)
+        except KeyError:
+            seen.append(("caught", torch.is_grad_enabled()))
+            yield "after"
+        finally:
+            seen.append(("end", torch.is_grad_enabled()))
+        return "done"
+
+    seen = []
+    yield list(gen(2)), seen
+    g = gen(3)
+    yield next(g), torch.is_grad_enabled(), g.send("sent"), seen
+    yield g.throw(KeyError()), seen
+    g.close()
+    yield seen
+
+    def outer():
+        result = yield from gen(1)
+        seen.append(result)
+
+    yield list(outer()), seen
+
+
+@case
+def threads(torch):
+    import threading
+
+    found = []
+    with torch.no_grad():
+        thread = threading.Thread(target=lambda: found.append(torch.is_grad_enabled()))
+        thread.start()
+        thread.join()
+    yield found
+
+
+@case
+def inference(torch):
+    z = leaf(torch, 1.0, 2.0)
+    with torch.inference_mode():
+        x = torch.ones(2)
+        yield x.requires_grad, x.is_inference()
+        yield attempt(lambda: x._version)
+        yield (z * 2).requires_grad, torch.is_grad_enabled()
+        with torch.enable_grad():
+            yield torch.is_grad_enabled(), (z * 2).requires_grad
+        with torch.inference_mode(False):
+            yield torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+            yield (z * 2).requires_grad
+        n = torch.tensor([1.0, 2.0])
+        x.add_(1)
+        yield attempt((z * 2).sum().backward)
+    yield n.is_inference(), x
+    yield attempt(lambda: x * z)
+    yield x + z
+    yield attempt(n.requires_grad_)
+    yield attempt(n.mul_, 2)
+    with torch.no_grad():
+        yield attempt(n.mul_, 2)
+        yield x * z
+    yield (x * 2).is_inference(), x.select(0, 0).is_inference()
+    with torch.inference_mode():
+        q = torch.zeros(2)
+        with torch.inference_mode(False):
+            p = torch.zeros(2)
+        yield p.is_inference(), q.is_inference(), p.select(0, 0).is_inference()
+        p.add_(1)
+        yield p._version
+
+
+@case
+def views_of_inference(torch):
+    y = leaf(torch, 1.0, 2.0) * 2
+    with torch.inference_mode():
+        v = y.select(0, 0)
+        yield v.is_inference()
+    yield attempt(v.mul_, 2)
+
+
+@case
+def anomaly(torch):
+    x = leaf(torch, 0.0, 2.0)
+    with torch.autograd.set_detect_anomaly(True):
+        yield torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+        (x * x).sum().backward()
+    yield x.grad, torch.is_anomaly_enabled()
+    with torch.autograd.set_detect_anomaly(True, check_nan=False):
+        yield torch.is_anomaly_check_nan_enabled()
+
+
+@case(warnings=False)
+def anomaly_finds_nan(torch):
+    x = leaf(torch, 0.0, 2.0)
+    with torch.autograd.detect_anomaly():
+        y = (x * 0.0) / (x * 0.0)
+        yield attempt(y.sum().backward)
+    yield torch.is_anomaly_enabled()
+
+
+@case
+def variable(torch):
+    from_tensor = torch.autograd.Variable(torch.tensor([1.0]), requires_grad=True)
+    yield from_tensor, isinstance(from_tensor, torch.autograd.Variable)
+    yield isinstance(3, torch.autograd.Variable)
