@@ -10,7 +10,7 @@ import numpy as np
 from torchshim._core import dtypes, host_random
 from torchshim._core.random import engine_of
 from torchshim._derived import fns, public
-from torchshim._functions.creation import place
+from torchshim._functions.creation import empty_like, place, zeros_like
 from torchshim._tensor import Tensor, from_array
 
 
@@ -324,10 +324,10 @@ def gumbel_softmax(
     """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    gumbels = -fns.empty_like(logits).exponential_().log()
+    gumbels = -empty_like(logits).exponential_().log()
     y_soft = fns.softmax((logits + gumbels) / tau, dim)
     if not hard:
         return y_soft
     index = y_soft.max(dim, keepdim=True)[1]
-    y_hard = fns.zeros_like(logits).scatter_(dim, index, 1.0)
+    y_hard = zeros_like(logits).scatter_(dim, index, 1.0)
     return y_hard - y_soft.detach() + y_soft

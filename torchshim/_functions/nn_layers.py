@@ -12,7 +12,7 @@ from torchshim._core import host_random
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.random import engine_of
 from torchshim._derived import fns, public
-from torchshim._functions.creation import _no_grad, place
+from torchshim._functions.creation import _no_grad, place, zeros_like
 from torchshim._functions.random import _in_memory_order
 from torchshim._tensor import Tensor, from_array
 
@@ -211,7 +211,7 @@ def _instance_norm(
                 "Expected running_mean and running_var to be defined when "
                 "use_input_stats is false"
             )
-        return fns.batch_norm_eval(input, weight, bias, mean, var, eps)
+        return fns.instance_norm_eval(input, weight, bias, mean, var, eps)
     out = fns.instance_norm_train(input, weight, bias, eps)
     _update(input, mean, var, momentum, True)
     return out
@@ -433,7 +433,7 @@ def _dropped(
     if p == 0 or not training or not input.numel():
         return input
     if p == 1:
-        zero = fns.zeros_like(input)
+        zero = zeros_like(input)
         return fns.mul_(input, zero) if inplace else fns.mul(input, zero)
     shape = list(input._meta.shape)
     if not input.dtype.is_floating_point and not input.dtype.is_complex:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchshim._derived import fns
+from torchshim._functions.creation import ones_like, zeros_like
 from torchshim._tensor import Tensor
 
 _REDUCTIONS = ("none", "mean", "sum")
@@ -176,7 +177,7 @@ def gaussian_nll_loss(
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        var = var * fns.ones_like(input)
+        var = var * ones_like(input)
     elif bool((var < 0).any()):
         raise ValueError("var has negative entry/entries")
     if var.size() != input.size():
@@ -482,7 +483,7 @@ def hinge_embedding_loss(
     """
     reduction = _chosen(size_average, reduce, reduction)
     lack = (margin - input).clamp_min(0)
-    zeros = fns.zeros_like(input)
+    zeros = zeros_like(input)
     own = fns.where(target != 1, lack, zeros)
     other = fns.where(target != -1, input, zeros)
     return _reduced(own + other, reduction)
@@ -544,7 +545,7 @@ def cosine_embedding_loss(
     first = (input1 * input1).sum(dim) + 1e-12
     second = (input2 * input2).sum(dim) + 1e-12
     cosine = product / (first * second).sqrt()
-    zeros = fns.zeros_like(cosine)
+    zeros = zeros_like(cosine)
     near = fns.where(target == 1, 1 - cosine, zeros)
     far = fns.where(target == -1, (cosine - margin).clamp_min(0), zeros)
     return _reduced(near + far, reduction)

@@ -181,16 +181,19 @@ def hardtanh(
 def hardsigmoid(input: Array) -> Array:
     """`x / 6 + 1 / 2`, moved into [0, 1]."""
     floating_only(input, "hardsigmoid_cpu")
-    inside = jnp.where(input >= 3, jnp.ones_like(input), (input + 3) / 6)
-    return jnp.where(input <= -3, jnp.zeros_like(input), inside)
+    inside = (input > -3) & (input < 3)
+    # min and max, so that NaN stays, but without a slope.
+    outside = jax.lax.stop_gradient(jnp.clip((input + 3) / 6, 0, 1))
+    return jnp.where(inside, (input + 3) / 6, outside)
 
 
 @_private("HardswishBackward0", inplace=True)
 def hardswish(input: Array) -> Array:
     """Each element times its `hardsigmoid`."""
     floating_only(input, "hardswish_cpu")
-    inside = jnp.where(input >= 3, input, input * (input + 3) / 6)
-    return jnp.where(input <= -3, jnp.zeros_like(input), inside)
+    low = jnp.where(input < 3, input, 0)
+    inside = jnp.where(input < 3, low * (low + 3) / 6, input)
+    return jnp.where(input <= -3, jax.lax.stop_gradient(input) * 0, inside)
 
 
 @op(
@@ -222,8 +225,9 @@ def softshrink(input: Array, lambd: float = 0.5) -> Array:
             "lambda must be in range [0, 3.40282e+38] for input dtype Float, but found "
             f"{lambd:g}"
         )
-    inside = jnp.where(input < -lambd, input + lambd, input * 0)
-    return jnp.where(input > lambd, input - lambd, inside)
+    inside = (input >= -lambd) & (input <= lambd)
+    outside = jnp.where(input > lambd, input - lambd, input + lambd)
+    return jnp.where(inside, jax.lax.stop_gradient(input) * 0, outside)
 
 
 @op(

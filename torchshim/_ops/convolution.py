@@ -328,7 +328,7 @@ def conv1d(
     weight: Array,
     bias: Array | None = None,
     stride: int | Ints = 1,
-    padding: int | Ints | str = 0,
+    padding: str | int | Ints = 0,
     dilation: int | Ints = 1,
     groups: int = 1,
 ) -> Array:
@@ -342,7 +342,7 @@ def conv2d(
     weight: Array,
     bias: Array | None = None,
     stride: int | Ints = 1,
-    padding: int | Ints | str = 0,
+    padding: str | int | Ints = 0,
     dilation: int | Ints = 1,
     groups: int = 1,
 ) -> Array:
@@ -356,7 +356,7 @@ def conv3d(
     weight: Array,
     bias: Array | None = None,
     stride: int | Ints = 1,
-    padding: int | Ints | str = 0,
+    padding: str | int | Ints = 0,
     dilation: int | Ints = 1,
     groups: int = 1,
 ) -> Array:

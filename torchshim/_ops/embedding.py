@@ -256,7 +256,7 @@ def _attention_node(
 ) -> str:
     if len(getattr(query, "shape", (0,) * 4)) == 4 and not dropout_p:
         return "ScaledDotProductFlashAttentionForCpuBackward0"
-    return "UnsafeViewBackward0"
+    return "MmBackward0" if len(query.shape) == 2 else "UnsafeViewBackward0"
 
 
 def _check_attention(

@@ -630,7 +630,8 @@ def _einsum_node(equation: str, operands: Sequence[Any]) -> str:
     if len(operands) == 1:
         left, right = equation.split("->")
         return "PermuteBackward0" if len(left) == len(right) else "SumBackward1"
-    return "ViewBackward0"
+    contracted = set(equation) - set(equation.split("->")[1]) - set(",->")
+    return "ViewBackward0" if contracted else "MulBackward0"
 
 
 @op(

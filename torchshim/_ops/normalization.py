@@ -162,6 +162,23 @@ def _moved(running: Array, value: Array, momentum: Any) -> Array:
     return (m * value + (1 - m) * running.astype(value.dtype)).astype(running.dtype)
 
 
+@_private(
+    "ViewBackward0",
+    saves=("input", "weight", "running_mean", "running_var"),
+    differentiable=("input", "weight", "bias"),
+)
+def instance_norm_eval(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array,
+    running_var: Array,
+    eps: float,
+) -> Array:
+    """`batch_norm_eval`, in PyTorch's graph another node."""
+    return batch_norm_eval(input, weight, bias, running_mean, running_var, eps)
+
+
 @_private("ViewBackward0", saves=("input", "weight"))
 def instance_norm_train(
     input: Array, weight: Array | None, bias: Array | None, eps: float
@@ -235,8 +252,12 @@ def layer_norm(
     return _scaled(out, weight, bias, tuple(normalized_shape)).astype(input.dtype)
 
 
+def _rms_node(input: Any, *rest: Any) -> str:
+    return "ToCopyBackward0" if input.dtype.itemsize == 2 else "MulBackward0"
+
+
 @op(
-    grad_fn="MulBackward0",
+    grad_fn=_rms_node,
     saves=("input", "weight"),
     method=False,
     out=False,
@@ -403,8 +424,15 @@ _MODES = {
 }
 
 
+def _cdist_node(x1: Any, x2: Any, p: float, compute_mode: str) -> str:
+    by_product = _MODES.get(compute_mode)
+    if by_product is None:
+        by_product = max(x1.shape[-2], x2.shape[-2]) > 25
+    return "ViewBackward0" if by_product and p == 2 else "CdistBackward0"
+
+
 @op(
-    grad_fn="CdistBackward0",
+    grad_fn=_cdist_node,
     saves=("x1", "x2"),
     method=False,
     out=False,
