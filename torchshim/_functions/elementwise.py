@@ -41,7 +41,7 @@ def real(input: Tensor) -> Tensor:
     _tensor("real", "input", 1, input)
     if not input._meta.dtype.is_complex:
         return input
-    return fns.select(fns.view_as_real(input), -1, 0)
+    return fns.view_as_real(input).select(-1, 0)
 
 
 @public
@@ -59,7 +59,7 @@ def imag(input: Tensor) -> Tensor:
         raise RuntimeError(
             "imag is not implemented for tensors with non-complex dtypes."
         )
-    return fns.select(fns.view_as_real(input), -1, 1)
+    return fns.view_as_real(input).select(-1, 1)
 
 
 def _set_real(self: Tensor, value: Any) -> None:
