@@ -1,0 +1,106 @@
+"""The layers of docs/architecture.md hold: imports only look down."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "torchshim"
+
+# Lowest first. A module may import from earlier layers and from its own; within
+# `_core` the order of the files is part of the design.
+CORE = (
+    "dtypes device promotion mt19937 host_math host_dtypes host_random "
+    "host_integers random meta layout op checks call state storage versions lower program "
+    "flush infer trie enter foreign write record shared jumps engine hooks node"
+).split()
+LAYERS = [
+    ["_version", "_hooks"],
+    [f"_core.{name}" for name in CORE],
+    ["_ops", "_printing"],
+    ["_arguments"],
+    ["_bind"],
+    ["_tensor", "_tensor_str", "_counter"],
+    ["_derived", "_explain"],
+    ["_functions"],
+    ["autograd", "random", "storage"],
+    ["linalg", "fft", "special", "return_types", "types", "version", "testing"],
+    ["nn"],
+    ["optim"],
+    ["utils"],
+    ["_alias"],
+    ["__init__", "__main__"],
+]
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if parts[-1] == "__init__" and len(parts) > 1:
+            parts = parts[:-1]
+        found[".".join(parts)] = path
+    return found
+
+
+@functools.cache
+def layer(module: str) -> tuple[int, int]:
+    """(layer, place within it)."""
+    for i, names in enumerate(LAYERS):
+        for j, name in enumerate(names):
+            if module == name or module.startswith(name + "."):
+                return i, j if name.startswith("_core.") else 0
+    if module == "_core":
+        return 0, 0
+    raise AssertionError(f"{module} belongs to no layer: add it to LAYERS")
+
+
+def imports(path: Path, module: str) -> set[str]:
+    """Modules of the package that a file imports when it is loaded."""
+    found: set[str] = set()
+    known = modules()
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+
+    def visit(node: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                continue
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+                continue
+            if isinstance(child, ast.Import):
+                found.update(a.name for a in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                base = child.module or ""
+                if child.level:
+                    up = package.split(".") if package else []
+                    up = up[: len(up) - child.level + 1]
+                    base = ".".join(["torchshim", *up, *([base] if base else [])])
+                for alias in child.names:
+                    full = f"{base}.{alias.name}"
+                    short = full.removeprefix("torchshim.")
+                    found.add(full if short in known else base)
+            visit(child)
+
+    visit(ast.parse(path.read_text()))
+    return found
+
+
+@pytest.mark.parametrize("module", list(modules()))
+def test_imports_look_down(module):
+    own = layer(module)
+    for name in imports(modules()[module], module):
+        assert name.split(".")[0] != "torch", f"{module} imports {name}"
+        if name == "torchshim" or not name.startswith("torchshim."):
+            continue
+        other = name.removeprefix("torchshim.")
+        place = layer(other)
+        assert place <= own, f"{module} imports {name}, which lies above it"
+
+
+@pytest.mark.parametrize("module", list(modules()))
+def test_files_stay_readable(module):
+    lines = modules()[module].read_text().count("\n")
+    assert lines <= 600, f"{module} has {lines} lines: it is two files"
