@@ -270,70 +270,76 @@ class BackwardCFunction(Node, FunctionCtx):
 
 
 class _Saved:
-    """A tensor kept for backward, with the version that it had."""
+    """A tensor kept for backward, with the version that it had.
 
-    __slots__ = ("hooks", "output", "packed", "place", "tensor", "version")
+    A tensor with history would hold the graph, which holds this: of such a one the
+    value and its place are kept.
+    """
 
-    def __init__(self, tensor: Tensor, output: int | None, ctx: Any) -> None:
+    __slots__ = (
+        "meta",
+        "output",
+        "packed",
+        "recording",
+        "slot",
+        "storage",
+        "tensor",
+        "twin",
+        "unpacker",
+        "version",
+    )
+
+    def __init__(self, tensor: Tensor, output: int | None) -> None:
         self.version = version_of(tensor)
         self.output = output
-        self.hooks = None
-        self.packed = None
-        self.place = None
-        hooks = saving.current()
-        if hooks is not None:
+        self.unpacker = self.packed = self.twin = self.storage = None
+        self.meta = tensor._meta
+        pair = saving.current()
+        if pair is not None:
             shown = tensor.detach() if output is not None else tensor
-            self.hooks = hooks[1]
-            self.packed = hooks[0](shown)
-            self.tensor = None
-        elif output is None:
-            self.tensor = tensor
+            self.unpacker, self.packed = pair[1], pair[0](shown)
+        elif not self.meta.requires_grad or self.meta.leaf:
+            self.tensor: Any = tensor
         else:
-            # An output holds the graph, which holds this: keep its value alone.
-            with no_grad():
-                self.tensor = tensor.detach()
-            self.place = tensor._meta
+            rec = local.rec
+            self.slot = rec.slot_of(tensor)
+            self.recording = weakref.ref(rec.recording)
+            self.tensor = weakref.ref(tensor)
+            self.storage = tensor._storage
+            plain = self.meta.replace(requires_grad=False, leaf=True)
+            self.twin = rec.at(self.slot, plain)
 
     def unpack(self, ctx: BackwardCFunction) -> Any:
-        if self.hooks is not None:
-            return self.hooks(self.packed)
-        tensor = self.tensor
-        assert tensor is not None
-        now = version_of(tensor)
+        if self.unpacker is not None:
+            return self.unpacker(self.packed)
+        tensor = self.tensor if self.twin is None else self.tensor()
+        now = self.version
+        if tensor is not None:
+            now = version_of(tensor)
+        elif self.storage is not None:
+            now = self.storage.version
         if now != self.version:
-            node = tensor.grad_fn
+            node = None if tensor is None else tensor.grad_fn
             name = node.name() if node is not None else None
             number = tensor.output_nr if node is not None else 0
             if self.output is not None:
                 name, number = ctx.name(), self.output
             raise RuntimeError(
-                modified_text(tensor._meta, name, number, now, self.version)
+                modified_text(self.meta, name, number, now, self.version)
             )
-        if self.output is None:
-            return tensor
-        return ctx._rejoined(tensor, self.output)
+        return self.rebuilt() if tensor is None else tensor
 
-
-def _rejoined(self: BackwardCFunction, tensor: Tensor, output: int) -> Tensor:
-    """An output that was saved, with this node as its history again."""
-    event = self._at
-    k = self._outputs.index(output)
-    if not event.metas[k].requires_grad:
-        return tensor
-    rec, recording = local.rec, self._recording
-    if recording is rec.recording:
-        return rec.at(event.slot + k, event.metas[k])
-    piece = object.__new__(Tensor)
-    piece._slot = -1
-    piece._meta = event.metas[k]
-    piece._array = rec.array_of(tensor) if tensor._storage is None else None
-    if piece._array is None:
-        piece._array = tensor.detach().clone()._host()
-    piece._hist = recording, event.slot + k
-    return piece
-
-
-BackwardCFunction._rejoined = _rejoined  # type: ignore[attr-defined]
+    def rebuilt(self) -> Tensor:
+        """The tensor again, where nothing else kept it."""
+        rec, recording = local.rec, self.recording()
+        if recording is rec.recording:
+            return rec.at(self.slot, self.meta)
+        piece = object.__new__(Tensor)
+        piece._slot = -1
+        piece._meta = self.meta
+        piece._array = rec.array_of(self.twin)
+        piece._hist = recording, self.slot
+        return piece
 
 
 class FunctionMeta(type):
@@ -635,7 +641,7 @@ def _save(ctx: Any, outputs: Sequence[Any]) -> None:
         else:
             k = made.get(id(tensor))
             own = k is not None and k in ctx._outputs
-            saved.append(_Saved(tensor, k if own else None, ctx))  # type: ignore[arg-type]
+            saved.append(_Saved(tensor, k if own else None))
     ctx._saved = tuple(saved)
     ctx.to_save = None
 

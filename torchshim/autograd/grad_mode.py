@@ -64,8 +64,7 @@ class no_grad(NoParamDecoratorContextManager):
     False
     """
 
-    def __init__(self) -> None:
-        self.prev = False
+    prev = False
 
     def __enter__(self) -> None:
         rec = local.rec
