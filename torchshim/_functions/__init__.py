@@ -6,6 +6,7 @@ Importing a file makes its functions public.
 """
 
 from torchshim._functions import (
+    assignment,
     autograd,
     construct,
     convert,
@@ -18,6 +19,7 @@ from torchshim._functions import (
     nn_layers,
     nn_loss,
     nn_pooling,
+    pieces,
     products,
     query,
     random,
@@ -28,6 +30,7 @@ from torchshim._functions import (
 )
 
 __all__ = [
+    "assignment",
     "autograd",
     "construct",
     "convert",
@@ -40,6 +43,7 @@ __all__ = [
     "nn_layers",
     "nn_loss",
     "nn_pooling",
+    "pieces",
     "products",
     "query",
     "random",

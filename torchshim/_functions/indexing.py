@@ -1,8 +1,8 @@
-"""`x[index]` and `x[index] = value`.
+"""`x[index]`, and what an index means.
 
 Integers, slices, None and Ellipsis make one view event; their starts may become runtime
 scalars, so an index that changes from step to step compiles nothing. Integer tensors
-make one gather; a boolean mask is read on the host, except where it is written through.
+make one gather; a boolean mask is read on the host.
 
 https://docs.pytorch.org/docs/2.13/tensor_view.html and
 https://numpy.org/doc/stable/user/basics.indexing.html, with PyTorch's deviations.
@@ -44,12 +44,7 @@ _BYTE_MASK = (
     "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
     "instead."
 )
-_EXPANDED = (
-    "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor "
-    "before performing this operation. This also applies to advanced indexing e.g. "
-    "tensor[indices] = tensor"
-)
-_ZERO_DIM = (
+ZERO_DIM = (
     "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
     "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
 )
@@ -97,7 +92,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     shape = self._meta.shape
     if kind is int:
         if not shape:
-            raise IndexError(_ZERO_DIM)
+            raise IndexError(ZERO_DIM)
         n = _size(shape, 0)
         if not -n <= index < n:
             raise out_of_bounds(index, 0, n)
@@ -239,7 +234,7 @@ def resolve(
     named = sum(specified(item) for item in items)
     if named > len(shape):
         if not shape and len(items) == 1 and items[0].__class__ is int:
-            raise IndexError(_ZERO_DIM)
+            raise IndexError(ZERO_DIM)
         raise too_many(shape)
     starts: list[int] = []
     plan: list[Any] = []
@@ -469,182 +464,4 @@ def check_known(view: Tensor, indices: Sequence[Any]) -> None:
             raise out_of_bounds(int(array[bad].reshape(-1)[0]), dim, n)
 
 
-# -- writing -----------------------------------------------------------------------
-
-
-def setitem(self: Tensor, index: Any, value: Any) -> None:
-    """Writes a value, broadcast, where an index points."""
-    kind = index.__class__
-    meta = self._meta
-    found = None
-    if kind is int:
-        shape = meta.shape
-        if not shape:
-            raise IndexError(_ZERO_DIM)
-        n = _size(shape, 0)
-        if not -n <= index < n:
-            raise out_of_bounds(index, 0, n)
-        found = (index + n if index < 0 else index,), _PICK
-    elif kind is tuple:
-        found = plan_of(meta.shape, index)
-    elif kind is slice:
-        if not meta.shape:
-            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-        start, entry = slice_of(index, _size(meta.shape, 0))
-        whole = entry == (_size(meta.shape, 0), 1)
-        found = ((), ()) if whole else ((start,), (entry,))
-    elif index is Ellipsis:
-        found = (), ()
-    elif index is None:
-        found = (), (NEW,)
-    elif index is True:
-        found = (), (NEW,)
-    if found is None:
-        write_any(self, index, value)
-    else:
-        write_basic(self, *found, value)
-
-
-def write_basic(
-    self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...], value: Any
-) -> None:
-    """`copy_` to the view of a basic index, as one event."""
-    kind = value.__class__
-    if kind is not float and kind is not Tensor and kind is not int:
-        value = check_value(self, value)
-    meta = self._meta
-    piece = any(entry != KEEP for entry in plan)
-    if piece and meta.requires_grad and meta.leaf and local.rec.grad:
-        raise RuntimeError(
-            "a view of a leaf Variable that requires grad is being used in an in-place "
-            "operation."
-        )
-    if 0 in meta.strides and piece and expanded(meta):
-        view = basic(self, starts, plan)
-        write_basic(view, (), (), value)
-        return
-    if isinstance(value, TensorBase):
-        shape = target_shape(meta.shape, plan)
-        if value._meta.shape != shape:
-            value = broadcast_value(value, shape)
-    fns.put_piece_(self, value, starts, plan)
-
-
-def expanded(meta: Any) -> bool:
-    pairs = zip(meta.shape, meta.strides, strict=True)
-    return any(n > 1 and s == 0 for n, s in pairs)
-
-
-def target_shape(shape: tuple[int, ...], plan: tuple[Any, ...]) -> tuple[int, ...]:
-    """The shape of what a plan reads."""
-    sizes: list[int] = []
-    dim = 0
-    for entry in plan:
-        if entry is None:
-            sizes.append(1)
-            continue
-        if entry == KEEP:
-            sizes.append(_size(shape, dim))
-        elif entry != PICK:
-            sizes.append(entry[0])
-        dim += 1
-    return (*sizes, *tuple(shape)[dim:])
-
-
-def stripped(value: Tensor) -> Tensor:
-    """A value without the dimensions of size 1 that it begins with."""
-    shape = tuple(value._meta.shape)
-    lead = 0
-    while lead < len(shape) and shape[lead] == 1:
-        lead += 1
-    return fns.view(value, *shape[lead:]) if lead else value
-
-
-def broadcast_value(value: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A value that broadcasts to the shape; PyTorch's error where it does not."""
-    return fns.expand(stripped(value), *shape)
-
-
-def check_value(self: Tensor, value: Any) -> Any:
-    """A value that can be assigned: a tensor or a Python number."""
-    if isinstance(value, (TensorBase, bool, int, float, complex)):
-        if isinstance(value, np.generic):
-            return value.item()
-        return value
-    name = self._meta.dtype.tensor_name
-    kind = type(value)
-    said = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
-    raise TypeError(f"can't assign a {said} to a {name}")
-
-
-def write_any(self: Tensor, index: Any, value: Any) -> None:
-    """Assignment through an index with tensors, masks, lists or bools."""
-    value = check_value(self, value)
-    if index is False:
-        return
-    view, indices, _changed = resolve(self, index)
-    if indices is None:
-        write_basic(view, (), (), value)
-        return
-    if not isinstance(value, TensorBase):
-        if isinstance(value, complex) and not self._meta.dtype.is_complex:
-            raise RuntimeError(
-                f"value cannot be converted to type {self._meta.dtype.cpp_name} "
-                "without overflow"
-            )
-        value = number_tensor(view, value)
-    else:
-        value = stripped(value)
-    put_into(view, indices, value, False)
-
-
-def number_tensor(like: Tensor, value: Any) -> Tensor:
-    """A number as a 0-dim tensor; it is an input, so its value is in no key."""
-    return from_array(np.asarray(value).astype(like._meta.dtype.np))
-
-
-def put_into(
-    view: Tensor, indices: Sequence[Any], value: Tensor, accumulate: bool
-) -> Tensor:
-    """`index_put_` to a tensor, for index tensors and masks."""
-    if expanded(view._meta):
-        warnings.warn(_EXPANDED, UserWarning, stacklevel=5)
-        new = put_with(view, indices, value, accumulate, "")
-        local.rec.write(view, new)
-        return view
-    return put_with(view, indices, value, accumulate, "_")
-
-
-def put_with(
-    view: Tensor, indices: Sequence[Any], value: Tensor, accumulate: bool, form: str
-) -> Tensor:
-    """`index_put` in place (form "_") or not (form "")."""
-    masks = [d for d, i in enumerate(indices) if is_mask(i)]
-    plain = any(i is not None and i is not SKIP and not is_mask(i) for i in indices)
-    if len(masks) == 1 and not plain:
-        at = masks[0]
-        mask = indices[at]
-        if mask._meta.dtype is dtypes.uint8:
-            mask = fns.ne(mask, 0)
-        check_mask(mask, view._meta.shape, at)
-        check_dtypes(view, value, value._meta.shape.numel() == 1 and not accumulate)
-        put = fns.put_mask_ if form else fns.put_mask
-        return put(view, mask, value, at, accumulate)
-    places = without_masks(indices)
-    check_known(view, places)
-    put = fns.put_tensors_ if form else fns.put_tensors
-    return put(view, places, value, accumulate)
-
-
-def check_dtypes(view: Tensor, value: Tensor, single: bool) -> None:
-    have, want = value._meta.dtype, view._meta.dtype
-    if have is not want and not single:
-        raise RuntimeError(
-            "Index put requires the source and destination dtypes match, got "
-            f"{want.tensor_name[6:-6]} for the destination and "
-            f"{have.tensor_name[6:-6]} for the source."
-        )
-
-
 Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
-Tensor.__setitem__ = setitem  # type: ignore[attr-defined]

@@ -8,8 +8,9 @@ from torchshim._core import dtypes
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import kind_of
+from torchshim._functions.assignment import put_with
 from torchshim._functions.backward import warn_once
-from torchshim._functions.indexing import is_mask, put_with
+from torchshim._functions.indexing import is_mask
 from torchshim._ops.indexing import broadcast_pair
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._tensor import Tensor, host_value

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import dtypes
-from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import as_index, combination, kind_of
+from torchshim._functions._arguments import kind_of
 from torchshim._functions.backward import warn_once
-from torchshim._functions.indexing import basic
-from torchshim._ops.splits import even_sizes
 from torchshim._ops.view_geometry import (
-    KEEP,
-    PICK,
     Geometry,
-    diagonal_dims,
     memory_size,
     wrap_dim,
 )
@@ -142,8 +135,8 @@ def matrix_h(self: Tensor) -> Tensor:
     """A matrix transposed and conjugated."""
     ndim = len(self._meta.shape)
     if ndim == 0:
-        warn_once(_IDENTITY.format("H"))
-        return fns.alias(self)
+        warn_once("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().")
+        return conjugated(fns.alias(self))
     if ndim != 2:
         more = (
             "" if ndim < 2 else (" For batches of matrices, consider using tensor.mH")
@@ -158,13 +151,14 @@ def matrix_h(self: Tensor) -> Tensor:
 def _adjoint(self: Tensor, name: str) -> Tensor:
     ndim = len(self._meta.shape)
     if ndim == 1:
+        only = "tensor." + name.removeprefix("Tensor.")
         raise RuntimeError(
-            f"tensor.{name} is only supported on matrices or batches of matrices. Got "
+            f"{only} is only supported on matrices or batches of matrices. Got "
             "1-D tensor."
         )
     if ndim == 0:
-        warn_once(_IDENTITY.format(name))
-        return fns.alias(self)
+        warn_once(f"{name} is deprecated on 0-D tensors. Consider using x.conj().")
+        return conjugated(fns.alias(self))
     return conjugated(fns.transpose(self, -2, -1))
 
 
@@ -177,336 +171,7 @@ def adjoint(input: Tensor) -> Tensor:
 Tensor.T = property(numpy_t)  # type: ignore[attr-defined]
 Tensor.mT = property(matrix_t)  # type: ignore[attr-defined]
 Tensor.H = property(matrix_h)  # type: ignore[attr-defined]
-Tensor.mH = property(lambda self: _adjoint(self, "mH"))  # type: ignore[attr-defined]
-
-
-# -- pieces ------------------------------------------------------------------------
-
-
-@public(method=True)
-def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """One slice along a dimension, as a view.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.select.html
-
-    >>> import torchshim as torch
-    >>> torch.tensor([[1, 2], [3, 4]]).select(1, 0)
-    tensor([1, 3])
-    """
-    shape = input._meta.shape
-    if not shape:
-        raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = wrap_dim(dim, len(shape))
-    at = as_index(index)
-    if at is None:
-        raise TypeError(
-            f"select(): argument 'index' (position 3) must be int, not {kind_of(index)}"
-        )
-    n = shape[dim]
-    if not -n <= at < n:
-        raise IndexError(
-            f"select(): index {at} out of range for tensor of size {list(shape)} at "
-            f"dimension {dim}"
-        )
-    return basic(input, (at + n if at < 0 else at,), (KEEP,) * dim + (PICK,))
-
-
-def piece(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """A range of a dimension (positive, in range), as a view."""
-    return basic(input, (start,), (KEEP,) * dim + ((length, 1),))
-
-
-@public(method=True)
-def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    """A range of a dimension, as a view.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.narrow.html
-
-    >>> import torchshim as torch
-    >>> torch.tensor([1, 2, 3, 4]).narrow(0, 1, 2)
-    tensor([2, 3])
-    """
-    shape = input._meta.shape
-    if not shape:
-        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    if isinstance(start, TensorBase) and (
-        start._meta.shape
-        or start._meta.dtype.is_floating_point
-        or start._meta.dtype is dtypes.bool_
-    ):
-        raise RuntimeError("start must be an 0-dim integral Tensor.")
-    start = start.__index__()
-    if length < 0:
-        raise RuntimeError("narrow(): length must be non-negative.")
-    dim = wrap_dim(dim, len(shape))
-    n = shape[dim]
-    if not -n <= start <= n:
-        raise IndexError(
-            f"start out of range (expected to be in range of [-{n}, {n}], but got "
-            f"{start})"
-        )
-    if start < 0:
-        start += n
-    if start > n - length:
-        raise RuntimeError(
-            f"start ({start}) + length ({length}) exceeds dimension size ({n})."
-        )
-    return piece(input, dim, start, length)
-
-
-def has_history(input: Tensor) -> bool:
-    """Whether views of this tensor are differentiable now."""
-    return input._meta.requires_grad and local.rec.grad
-
-
-def pieces_of(input: Tensor, sizes: Sequence[int], dim: int, op: Any) -> Any:
-    """Neighbouring pieces of a dimension.
-
-    Without history each is a view of its own, whose start may become a runtime scalar:
-    a loop over the pieces of a data set then compiles one program.
-    """
-    if has_history(input):
-        return op(input, tuple(sizes), dim)
-    found, start = [], 0
-    for n in sizes:
-        found.append(piece(input, dim, start, n))
-        start += n
-    return tuple(found)
-
-
-def _splittable(input: Tensor, name: str, dim: int) -> int:
-    shape = input._meta.shape
-    if not shape:
-        raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
-    return wrap_dim(dim, len(shape))
-
-
-def _split_sizes(input: Tensor, sizes: Sequence[int], dim: int) -> list[int]:
-    sizes = [int(s) for s in sizes]
-    n = input._meta.shape[dim]
-    if any(s < 0 for s in sizes):
-        raise RuntimeError(
-            "split_with_sizes expects split_sizes have only non-negative entries, but "
-            f"got split_sizes={sizes}"
-        )
-    if sum(sizes) != n:
-        raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {n} (input "
-            f"tensor's size at dimension {dim}), but got split_sizes={sizes}"
-        )
-    return sizes
-
-
-def _even(input: Tensor, size: int, dim: int) -> tuple[int, ...]:
-    n = input._meta.shape[dim]
-    if size < 0:
-        raise RuntimeError(
-            f"split expects split_size be non-negative, but got split_size={size}"
-        )
-    if size == 0 and n:
-        raise RuntimeError(
-            "split_size can only be 0 if dimension size is 0, but got dimension size "
-            f"of {n}"
-        )
-    return even_sizes(n, size)
-
-
-@public
-def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
-    """The tensor in pieces of one size, or of given sizes, as views.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.split.html
-
-    >>> import torchshim as torch
-    >>> torch.split(torch.tensor([1, 2, 3]), 2)
-    (tensor([1, 2]), tensor([3]))
-    """
-    at = _splittable(tensor, "split", dim)
-    if isinstance(split_size_or_sections, (tuple, list)):
-        sizes = _split_sizes(tensor, split_size_or_sections, at)
-        return pieces_of(tensor, sizes, at, fns.split_sizes)
-    size = split_size_or_sections.__index__()
-    return pieces_of(tensor, _even(tensor, size, at), at, fns.split_pieces)
-
-
-def _split_method(self: Tensor, split_size: Any, dim: int = 0) -> Any:
-    return split(self, split_size, dim)
-
-
-_split_method.__name__ = "split"
-_split_method.__doc__ = split.__doc__
-Tensor.split = _split_method  # type: ignore[attr-defined]
-
-
-@public(method=True)
-def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Any:
-    """The tensor in pieces of given sizes, as views."""
-    at = _splittable(input, "split_with_sizes", dim)
-    sizes = _split_sizes(input, split_sizes, at)
-    return pieces_of(input, sizes, at, fns.split_sizes)
-
-
-def _chunk_sizes(input: Tensor, chunks: int, dim: int) -> tuple[int, ...]:
-    if chunks <= 0:
-        raise RuntimeError(
-            f"chunk expects `chunks` to be greater than 0, got: {chunks}"
-        )
-    n = input._meta.shape[dim]
-    size = -(-n // chunks)
-    return (0,) * chunks if size == 0 else even_sizes(n, size)
-
-
-@public(method=True)
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
-    """The tensor in so many pieces (or fewer), as views.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.chunk.html
-
-    >>> import torchshim as torch
-    >>> torch.tensor([1, 2, 3]).chunk(2)
-    (tensor([1, 2]), tensor([3]))
-    """
-    at = _splittable(input, "chunk", dim)
-    return pieces_of(input, _chunk_sizes(input, chunks, at), at, fns.split_pieces)
-
-
-def _loosened(pieces: Sequence[Tensor]) -> Any:
-    # Each piece may be written to in place, unlike those of `split`.
-    for each in pieces:
-        each._view_note = None
-    return tuple(pieces)
-
-
-@public(method=True)
-def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
-    """`chunk` whose pieces may be written to in place."""
-    at = _splittable(input, "chunk", dim)
-    return _loosened(fns.unsafe_pieces(input, _chunk_sizes(input, chunks, at), at))
-
-
-@public(method=True)
-def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> Any:
-    """`split` whose pieces may be written to in place."""
-    at = _splittable(input, "split", dim)
-    return _loosened(fns.unsafe_pieces(input, _even(input, split_size, at), at))
-
-
-@public(method=True)
-def unsafe_split_with_sizes(
-    input: Tensor, split_sizes: Sequence[int], dim: int = 0
-) -> Any:
-    """`split_with_sizes` whose pieces may be written to in place."""
-    at = _splittable(input, "split_with_sizes", dim)
-    sizes = tuple(_split_sizes(input, split_sizes, at))
-    return _loosened(fns.unsafe_sizes(input, sizes, at))
-
-
-@public(method=True)
-def tensor_split(
-    input: Tensor, indices_or_sections: Any, dim: int = 0, **other: Any
-) -> Any:
-    """The tensor in so many pieces as even as can be, or cut at given places.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.tensor_split.html
-
-    >>> import torchshim as torch
-    >>> torch.tensor([1, 2, 3]).tensor_split(2)
-    (tensor([1, 2]), tensor([3]))
-    """
-    if not input._meta.shape:
-        raise RuntimeError(
-            "tensor_split expected at least a 1-dimensional tensor, but got a tensor "
-            "with 0 dims"
-        )
-    at = wrap_dim(dim, len(input._meta.shape))
-    n = input._meta.shape[at]
-    given = indices_or_sections
-    if isinstance(given, TensorBase):
-        given = given.tolist()  # type: ignore[attr-defined]
-    if isinstance(given, int):
-        if given <= 0:
-            raise RuntimeError(f"number of sections must be larger than 0, got {given}")
-        size, more = divmod(n, given)
-        cuts = [i * size + min(i, more) for i in range(given + 1)]
-        return tuple(piece(input, at, a, b - a) for a, b in itertools.pairwise(cuts))
-    cuts = [0, *(int(c) for c in given), n]
-    found = []
-    for a, b in itertools.pairwise(cuts):
-        start, stop, _ = slice(a, b).indices(n)
-        found.append(piece(input, at, start, max(stop - start, 0)))
-    return tuple(found)
-
-
-def _axis_split(name: str, least: int, axis: int) -> Any:
-    def function(input: Tensor, indices_or_sections: Any) -> Any:
-        ndim = len(input._meta.shape)
-        if ndim < least:
-            raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {least} dimension, but "
-                f"got a tensor with {ndim} dimensions!"
-            )
-        at = 0 if name == "hsplit" and ndim == 1 else axis
-        if isinstance(indices_or_sections, int):
-            n = input._meta.shape[at]
-            if indices_or_sections == 0 or n % indices_or_sections:
-                raise RuntimeError(
-                    f"torch.{name} attempted to split along dimension {at}, but the "
-                    f"size of the dimension {n} is not divisible by the split_size "
-                    f"{indices_or_sections}!"
-                )
-        return tensor_split(input, indices_or_sections, at)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`tensor_split` along dimension {axis}, as NumPy's `{name}`."
-    return public(function, method=True)
-
-
-hsplit = _axis_split("hsplit", 1, 1)
-vsplit = _axis_split("vsplit", 2, 0)
-dsplit = _axis_split("dsplit", 3, 2)
-
-
-@public(method=True)
-def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """All slices along a dimension, as views.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.unbind.html
-
-    >>> import torchshim as torch
-    >>> torch.tensor([[1, 2], [3, 4]]).unbind()
-    (tensor([1, 2]), tensor([3, 4]))
-    """
-    shape = input._meta.shape
-    if not shape:
-        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    dim = wrap_dim(dim, len(shape))
-    if has_history(input):
-        return fns.unbind_rows(input, dim)
-    plan = (KEEP,) * dim + (PICK,)
-    return tuple(basic(input, (i,), plan) for i in range(shape[dim]))
-
-
-def _iterate(self: Tensor) -> Iterator[Tensor]:
-    shape = self._meta.shape
-    if not shape:
-        raise TypeError("iteration over a 0-d tensor")
-    if has_history(self):
-        return iter(unbind(self))
-    return (basic(self, (i,), (PICK,)) for i in range(shape[0]))
-
-
-def _contains(self: Tensor, element: Any) -> bool:
-    """Whether any element equals a number or a tensor."""
-    if isinstance(element, (TensorBase, bool, int, float, complex)):
-        return bool((self == element).any())  # type: ignore[attr-defined]
-    raise RuntimeError(
-        "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
-        f"{type(element)}."
-    )
-
-
-Tensor.__iter__ = _iterate  # type: ignore[attr-defined]
-Tensor.__contains__ = _contains  # type: ignore[attr-defined]
+Tensor.mH = property(lambda self: _adjoint(self, "Tensor.mH"))  # type: ignore[attr-defined]
 
 
 # -- memory ------------------------------------------------------------------------
@@ -601,13 +266,6 @@ def as_strided(
 # -- repeating, joining ------------------------------------------------------------
 
 
-_REPEAT_INTERLEAVE = """
-(Tensor input, Tensor repeats, int dim = None, *, int output_size = None)
-(Tensor repeats, *, int output_size = None)
-(Tensor input, int repeats, int dim = None, *, int output_size = None)
-"""
-
-
 @public(method=True)
 def repeat_interleave(
     input: Tensor,
@@ -629,11 +287,9 @@ def repeat_interleave(
     if isinstance(repeats, TensorBase):
         return _repeat_each(input, repeats, dim, output_size)
     if repeats.__class__ is not int:
-        raise combination(
-            "repeat_interleave",
-            (input, repeats) if dim is None else (input, repeats, dim),
-            {},
-            _REPEAT_INTERLEAVE,
+        raise TypeError(
+            "repeat_interleave(): argument 'repeats' must be Tensor or int, not "
+            f"{kind_of(repeats)}"
         )
     shape = input._meta.shape
     if dim is not None:
@@ -843,56 +499,3 @@ def _three(t: Tensor) -> Tensor:
 atleast_1d = _at_least("atleast_1d", _one)
 atleast_2d = _at_least("atleast_2d", _two)
 atleast_3d = _at_least("atleast_3d", _three)
-
-
-@public(method=True)
-def diagonal_scatter(
-    input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> Tensor:
-    """A copy of the input with a diagonal replaced."""
-    diagonal_dims(len(input._meta.shape), dim1, dim2)
-    made = fns.clone(input)
-    target = fns.diagonal(made, offset, dim1, dim2)
-    if src._meta.shape != target._meta.shape:
-        raise RuntimeError(
-            "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src._meta.shape)}, slice size = {list(target._meta.shape)}"
-        )
-    fns.copy_(target, src)
-    return made
-
-
-@public(method=True)
-def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """A copy of the input with one slice replaced."""
-    made = fns.clone(input)
-    target = select(made, dim, index)
-    if src._meta.shape != target._meta.shape:
-        raise RuntimeError(
-            "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src._meta.shape)}, slice size = {list(target._meta.shape)}"
-        )
-    fns.copy_(target, src)
-    return made
-
-
-@public(method=True)
-def slice_scatter(
-    input: Tensor,
-    src: Tensor,
-    dim: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
-) -> Tensor:
-    """A copy of the input with a range of a dimension replaced."""
-    made = fns.clone(input)
-    at = wrap_dim(dim, len(input._meta.shape))
-    target = made[(slice(None),) * at + (slice(start, end, step),)]
-    if src._meta.shape != target._meta.shape:
-        raise RuntimeError(
-            "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src._meta.shape)}, slice size = {list(target._meta.shape)}"
-        )
-    fns.copy_(target, src)
-    return made

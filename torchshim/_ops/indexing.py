@@ -380,8 +380,10 @@ def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
 
 
 def _piece_node(input: Any, value: Any, starts: Any, plan: Any) -> str:
-    whole = index_node(plan) == "AliasBackward0"
-    return "CopyBackwards" if whole else "CopySlices"
+    if index_node(plan) != "AliasBackward0":
+        return "CopySlices"
+    # A single value for the whole is `fill_` in PyTorch.
+    return "CopyBackwards" if getattr(value, "shape", ()) else "FillBackward3"
 
 
 @op(

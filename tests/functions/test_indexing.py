@@ -1,0 +1,342 @@
+"""`x[index]` and `x[index] = value`, compared with PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.oracle import attempt, case, evaluate
+
+READS = """
+x[1]
+x[-1]
+x[0, 1]
+x[0, 1, 2]
+x[:, 1]
+x[..., 1]
+x[1:]
+x[:, ::2]
+x[:, 1:3, 1:4:2]
+x[5:1]
+x[-1:]
+x[None]
+x[:, None, 1]
+x[0, None, None, 0, ..., None]
+x[...]
+x[:]
+x[:, :]
+x[()]
+x[True]
+x[False]
+x[True, 0]
+x[0, True]
+x[True, False, 0]
+x[:, None, True]
+x[i]
+x[:, i]
+x[..., i]
+x[i, i]
+x[i, :, i]
+x[0, :, i]
+x[:, 0, i]
+x[i, :, 0]
+x[i, None, i]
+x[True, i]
+x[i.int()]
+x[i[0]]
+x[[0, 1]]
+x[[0, 1], [1, 2]]
+x[:, [0, 2]]
+x[[]]
+x[[], []]
+x[range(2)]
+x[(0, 1), ]
+x[b]
+x[0, b[0]]
+x[:, b[0]]
+x[b, 0]
+x[b, :]
+x[b, [0, 1, 2]]
+x[True, b]
+x[[True, False]]
+x[b[0, 0]]
+x[x > 5]
+x[x > 100]
+x[np.array([0, 1])]
+x[np.int64(1)]
+x[np.array(1)]
+x[np.array([True, False])]
+x[np.array([[0, 1], [1, 0]])]
+x[i[1]:]
+x[0.5]
+x['a']
+x[{}]
+x[2]
+x[-3]
+x[:, 3]
+x[0, 0, 0, 0]
+x[0, 0, 0][0]
+x[0, 0, 0][:]
+x[0, 0, 0][None]
+x[0, 0, 0][...]
+x[::-1]
+x[0:1:0]
+x['a':]
+x[i.double()]
+x[i.short()]
+x[[2]]
+x[b.T]
+x[b[:, :2]]
+x[..., b]
+x[i, i, i, i]
+x[torch.tensor([0, 1]), torch.tensor([0, 1, 2])]
+x[np.bool_(True)]
+x[10**30]
+x[[[0, 1], [1]], ]
+"""
+
+
+def setting(torch):
+    return {
+        "torch": torch,
+        "np": np,
+        "x": torch.arange(24.0).reshape(2, 3, 4).clone().requires_grad_(),
+        "i": torch.tensor([1, 0]),
+        "b": torch.tensor([[True, False, True], [False, True, False]]),
+    }
+
+
+@case(warnings=False)
+def reads(torch):
+    # All at once: what is read together is one program.
+    names, shown = setting(torch), []
+    for line in READS.strip().splitlines():
+        got = attempt(eval, line, names)
+        shown.append((line, got, getattr(got, "shape", None)))
+        if isinstance(got, torch.Tensor):
+            view = got._base is not None
+            shown.append((view, got.stride(), got.storage_offset() if view else 0))
+    return shown
+
+
+@case(warnings=False)
+def gradients_of_reads(torch):
+    names, shown = setting(torch), []
+    for line in READS.strip().splitlines()[:52]:
+        got = eval(line, names)
+        weight = torch.arange(1.0, got.numel() + 1).reshape(got.shape)
+        shown.append((line, torch.autograd.grad(got, names["x"], weight)))
+    return shown
+
+
+WRITES = """
+x[0] = 5.0
+x[0] = 5
+x[0] = True
+x[0, 1] = v
+x[:, 1] = v
+x[..., 1] = v[:3]
+x[1:] = v
+x[:, ::2] = v
+x[:, :, 1:4:2] = v[:2]
+x[0] = w
+x[0] = v.reshape(1, 1, 1, 4)
+x[...] = 3.0
+x[:] = w
+x[()] = 2.0
+x[None] = 2.0
+x[True] = 2.0
+x[False] = 2.0
+x[5:] = 1.0
+x[i] = 7.0
+x[i] = w
+x[i, i] = v
+x[:, i] = v
+x[i, :, i] = 1.5
+x[0, i] = w[:2]
+x[[0, 0]] = w
+x[b] = 0
+x[b] = v
+x[b] = w
+x[b] = -w[0]
+x[:, b[0]] = 4.0
+x[0, b[0]] = w[:2]
+x[b, 0] = 9.0
+x[b, 0] = v[:3]
+x[x > 5] = 0.0
+x[x > 5] = torch.arange(18.0)
+x[x > 5] = torch.arange(1.0)
+x[x > 5] = torch.tensor(3, dtype=torch.float64)
+x[0] = v.double()
+x[i] = v.double()
+x[0] = w[:2]
+x[0:1] = x
+x[:, 0] = v.reshape(4, 1)
+x[i] = w[:2]
+x[2] = 1
+x[::-1] = 1
+x[0, 0, 0, 0] = 1
+x[0] = [1, 2, 3, 4]
+x[0] = 'a'
+x[0] = None
+x[0] = np.ones(4)
+x[0] = 1j
+x[0.5] = 1
+x[torch.tensor([5])] = 1
+x[0] += 1
+x[b] *= 2
+x[i] += 1
+x[0, 1:][0] = 4.0
+"""
+
+
+@case(warnings=False)
+def writes(torch):
+    shown = []
+    for line in WRITES.strip().splitlines():
+        names = setting(torch)
+        names["x"] = torch.arange(24.0).reshape(2, 3, 4)
+        names["v"], names["w"] = torch.arange(4.0), -torch.arange(12.0).reshape(3, 4)
+        shown.append((line, attempt(exec, line, names), names["x"]))
+    return shown
+
+
+@case(warnings=False)
+def gradients_of_writes(torch):
+    shown = []
+    for line in WRITES.strip().splitlines()[:33]:
+        names = setting(torch)
+        leaf = names["x"]
+        names["x"] = leaf * 2
+        v, w = torch.arange(4.0), torch.arange(12.0).reshape(3, 4).clone()
+        names["v"], names["w"] = v.requires_grad_(), w.requires_grad_()
+        exec(line, names)
+        out = names["x"]
+        weight = torch.arange(1.0, out.numel() + 1).reshape(out.shape)
+        grads = torch.autograd.grad(out, (leaf, v, w), weight, allow_unused=True)
+        shown.append((line, type(out.grad_fn).__name__, grads))
+    return shown
+
+
+@case
+def wrong_number_of_values_for_a_mask(torch):
+    def write(count):
+        x = torch.arange(24.0).reshape(2, 3, 4)
+        x[x > 5] = torch.arange(count)
+        return x.tolist()
+
+    yield write(18.0), attempt(write, 5.0), attempt(write, 19.0)
+
+
+@case
+def writes_to_leaves(torch):
+    x = torch.zeros(3, 4, requires_grad=True)
+    for index in (0, (0, 0), slice(None), ..., [0], (0, torch.tensor([0])), x > 0):
+        yield attempt(x.__setitem__, index, 1.0)
+    with torch.no_grad():
+        x[0] = 1.0
+        x[:, 1] = 2.0
+        x[torch.tensor([2])] = 3.0
+        x[x == 0] = 4.0
+    yield x
+
+
+@case
+def writes_are_seen_by_views(torch):
+    x = torch.zeros(3, 4)
+    row, column, turned = x[1], x[:, 2], x.T
+    row[0] = 1.0
+    yield x, turned
+    turned[2] = 5.0
+    yield x, row, column
+    x[:, row > 0] = 7.0
+    yield x
+
+
+@case
+def warnings_of_indices(torch):
+    x = torch.arange(12.0).reshape(3, 4)
+    yield x[[[0, 1], [1, 2]]]
+    yield x[[slice(0, 1)]]
+    yield x[torch.tensor([1, 0, 1], dtype=torch.uint8)]
+    y = x[0].expand(3, 4)
+    y[torch.tensor([0])] = 9.0
+    yield x
+
+
+@case
+def take_along_dim(torch):
+    x = torch.arange(12.0).reshape(3, 4).clone().requires_grad_()
+    i = torch.tensor([[0], [2], [-1]])
+    y = torch.take_along_dim(x, i, 1)
+    yield y, torch.autograd.grad(y, x, torch.arange(1.0, 4.0).reshape(3, 1))
+    yield torch.take_along_dim(x, i.abs()), x.take_along_dim(i, -1)
+    yield attempt(torch.take_along_dim, x, torch.tensor([0]), 0)
+    yield attempt(torch.take_along_dim, x, i.int(), 1)
+
+
+@case(warnings=False)
+def scatter_forms(torch):
+    x = torch.arange(12.0).reshape(3, 4).clone().requires_grad_()
+    s = torch.arange(1.0, 5.0).reshape(2, 2).clone().requires_grad_()
+    i = torch.tensor([[0, 3], [2, 2]])
+    for y in (
+        x.scatter(1, i, s),
+        torch.scatter(x, 1, i, 2.5),
+        x.scatter(1, i, value=3),
+        x.index_put((torch.tensor([0, 0]),), s.reshape(-1)),
+        x.index_put((x > 5,), s[0, 0]),
+        x.index_put((torch.tensor([0, 0]),), s.reshape(-1), accumulate=True),
+    ):
+        weight = torch.arange(1.0, 13.0).reshape(3, 4)
+        yield y, torch.autograd.grad(y, (x, s), weight, allow_unused=True)
+    yield x.scatter(1, i, s, reduce="add"), x.scatter(1, i, 2.0, reduce="multiply")
+    z = torch.zeros(3, 4)
+    yield z.scatter_(1, i, 1.0), z.scatter_(1, i, s.detach(), reduce="add"), z
+    yield attempt(x.scatter, 1, i, s.double())
+    yield attempt(x.scatter, 0, torch.zeros(4, 4, dtype=torch.long), 2)
+    yield attempt(x.scatter, 1, torch.zeros(4, 4, dtype=torch.long), 2)
+    yield attempt(x.scatter, 1, i, s, reduce="zz")
+    yield attempt(x.index_put, (torch.tensor([0.0]),), s)
+    yield attempt(x.index_put, (None,), s)
+    yield attempt(x.index_put, (i, i, i), s)
+    yield attempt(x.index_put, (torch.tensor([0, 9]),), x[0])
+    for reduce in ("prod", "mean", "amax", "amin"):
+        yield x.index_reduce(0, torch.tensor([0, 1]), x[:2], reduce)
+
+
+@case
+def one_hot(torch):
+    f = torch.nn.functional.one_hot
+    i = torch.tensor([[0, 2], [1, 0]])
+    yield f(i), f(i, 4), f(torch.tensor(1), 3), f(i[:0], 3)
+    yield attempt(lambda: f(i, 2).tolist())
+    yield attempt(lambda: f(-i, 3).tolist())
+    yield attempt(f, -i)
+    yield attempt(f, i, -2)
+    yield attempt(f, i.int(), 3)
+    yield attempt(f, i[:0])
+
+
+@case
+def iteration(torch):
+    x = torch.arange(6.0).reshape(3, 2)
+    yield list(x), [float(a + b) for a, b in x]
+    y = x.clone().requires_grad_()
+    rows = list(y)
+    yield rows, torch.autograd.grad(rows[0].sum() + rows[2].sum(), y)
+    for row in x:
+        row[0] = 9.0
+    yield x
+    yield attempt(lambda: list(torch.tensor(1.0)))
+    yield 9 in x, 5.5 in x, attempt(lambda: "a" in x)
+
+
+@case.lines(
+    """
+    torch.arange(5)[torch.tensor([5])].tolist()
+    torch.arange(5)[torch.tensor([-6])].tolist()
+    torch.arange(5)[torch.tensor([1, 7]) + 1].tolist()
+    """
+)
+def out_of_range(torch, line):
+    return evaluate(torch, line)
