@@ -668,7 +668,7 @@ def _run(
         if plain:
             asked = tuple([rec.slot_of(t) for t in targets])
     start = rec.state
-    key = rec.mode, tuple([p[1] for p in places]), given, retain, accumulate, asked
+    key = rec.bits, tuple([p[1] for p in places]), given, retain, accumulate, asked
     if plain and start.jumps is not None and rec.trace is None:
         for jump in start.jumps.get(key, ()):
             results = jumps.follow(rec, jump)

@@ -47,7 +47,10 @@ class Recorder(Writing):
         self.states = 0
         self.grad = True
         self.inference = False
-        self.mode = 0
+        # The mode in keys; `mode` is what hot paths look up with, the same but where
+        # every operator is to take the slow path.
+        self.bits = 0
+        self.mode: Any = 0
         self.scalars: list[Any] = []
         self.inputs: list[Any] = []
         self.live: list[weakref.ref[TensorBase]] = []
@@ -71,11 +74,12 @@ class Recorder(Writing):
 
     def set_mode(self) -> None:
         """Folds everything that decides what an operator means into one key part."""
-        self.mode = (
+        self.bits = (
             self.grad
             | self.inference << 1
             | dtypes.get_default_dtype().index << 2
         )
+        self.mode = self.bits
 
     def make_room(self) -> None:
         """Flushes a recording that has grown long; between events of users only."""

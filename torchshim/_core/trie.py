@@ -72,7 +72,7 @@ class Trie(Inference):
     root: State
     state: State
     states: int
-    mode: int
+    bits: int
     flushes: int
     scalars: list[Any]
     inputs: list[Any]
@@ -138,7 +138,7 @@ class Trie(Inference):
             else:
                 parts.append(arg)
                 template.append(arg)
-        key = (op, self.mode, *parts)
+        key = (op, self.bits, *parts)
         if self.volatile:
             self._forget_volatile()
         if not numbers:
@@ -277,7 +277,7 @@ class Trie(Inference):
         slots = [self.slot_of(t) for t in tensors]
         if self.volatile:
             self._forget_volatile()
-        key = (call, self.mode, *slots)
+        key = (call, self.bits, *slots)
         found = self.state.next.get(key)
         if found is None:
             operands = [(s, t._meta) for s, t in zip(slots, tensors, strict=True)]
@@ -292,7 +292,7 @@ class Trie(Inference):
         """Records that `outs` were made of `inputs` by Python code with a backward."""
         tensors = [*inputs, *outs]
         slots = [self.slot_of(t) for t in tensors]
-        key = (call, self.mode, *slots)
+        key = (call, self.bits, *slots)
         found = self.state.next.get(key)
         if found is None:
             operands = [(s, t._meta) for s, t in zip(slots, tensors, strict=True)]

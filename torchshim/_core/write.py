@@ -247,7 +247,7 @@ class Writing(Foreign):
         floats = [a for a in args if a.__class__ is float]
         key = (
             op,
-            self.mode,
+            self.bits,
             *[
                 tuple([None if t is None else t._slot for t in a])
                 if a.__class__ is tuple
