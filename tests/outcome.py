@@ -335,7 +335,8 @@ def _compare(path: str, a: Record, b: Record, options: Options) -> list[str]:
 def _compare_tagged(path: str, a: dict, b: dict, options: Options) -> list[str]:
     if "dtype" in a:
         return _compare_arrays(path, a, b, options)
-    if a["$"] == "dict" and (names := _names(a)) == _names(b):
+    names = _names(a) if a["$"] == b["$"] == "dict" else None
+    if names is not None and names == _names(b):
         # Named entries are told by their names.
         return [
             difference
