@@ -269,7 +269,8 @@ def as_results(op: Op, tensors: list[Any]) -> Any:
 
 def write(rec: Any, state: Any, target: Any) -> Any:
     """Ends an in-place operator: its result becomes the target's value."""
-    rec.state = state
+    if state.parent is rec.state:
+        rec.state = state
     new = rec.result(state)
     rec.write(target, new)
     return target
@@ -280,7 +281,10 @@ def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
     if op.results != "tensor" and isinstance(out, (tuple, list)):
         made = slow(rec, op, args)
         pairs = zip(made, out, strict=True)
-        return as_results(op, [out_writer[0](op, m, o, args) for m, o in pairs])
+        written = [out_writer[0](op, m, o, args) for m, o in pairs]
+        if op.named_result:
+            return result_type(op, "_out")(*written)
+        return as_results(op, written)
     if not isinstance(out, TensorBase):
         raise TypeError(
             f"{op.public}(): argument 'out' must be Tensor, not {type_name(out)}"
@@ -293,11 +297,12 @@ out_writer: list[Callable[..., Any]] = []
 _RESULT_TYPES: dict[str, type] = {}
 
 
-def result_type(op: Op) -> type:
+def result_type(op: Op, suffix: str = "") -> type:
     """`torch.return_types.max` and the like: a named tuple that prints as PyTorch's."""
-    found = _RESULT_TYPES.get(op.public)
+    name = op.public + suffix
+    found = _RESULT_TYPES.get(name)
     if found is None:
-        found = _RESULT_TYPES[op.public] = structseq(op.public, op.named_result or ())
+        found = _RESULT_TYPES[name] = structseq(name, op.named_result or ())
     return found
 
 

@@ -98,6 +98,7 @@ class Walk:
     # Runtime scalars that gradient events took over: to, recording, from, how many.
     copied: list[tuple[int, Recording, int, int]] = field(default_factory=list)
     given: set[int] = field(default_factory=set)
+    writes: Overwritten | None = None
     captured: dict[int, list[int]] = field(default_factory=dict)
     frozen: State | None = None
 
@@ -414,20 +415,35 @@ class Walk:
         self.check_versions(recording, event, call, wrt)
         cts = tuple(g is not None for g in grads)
         derived = vjp_call(call, wrt, cts, event.given, needs)
-        operands = [self.operand(recording, event.operands[i]) for i in needs]
+        unpacked = self.unpack(recording, event)
+        operands = [
+            unpacked[i] if i in unpacked else self.operand(recording, event.operands[i])
+            for i in needs
+        ]
         scalars = self.scalars_of(recording, event)
         current = recording is self.rec.recording
         state = self.rec.event(
             derived,
             [*operands, *(g for g in grads if g is not None)],
             scalars,
-            of=event.depth if current else None,
+            of=event.depth if current and not unpacked else None,
         )
         if scalars:
             self.copied.append((state.scalar, recording, event.scalar, len(scalars)))
         if not self.retain and saves:
             self.freed.append((recording, event.depth))
         return self.rec.results(state)
+
+    def unpack(self, recording: Recording, event: State) -> dict[Any, Any]:
+        """What saved-tensor hooks give back of the values of an event."""
+        packed = recording.packed.get(event.depth)
+        if packed is None:
+            return {}
+        self.catch_up()
+        found = {i: each.unpack() for i, each in packed.items()}
+        if not self.retain:
+            del recording.packed[event.depth]
+        return found
 
     def scalars_of(self, recording: Recording, event: State) -> list[float]:
         if event.n_scalars == event.scalar:
@@ -492,7 +508,9 @@ class Walk:
                             else alive._versions
                         )
                         count = now - version
-            if count:
+            if slot == event.write:
+                count -= 1  # by the event itself, which saved it before
+            if count > 0:
                 self.raise_modified(recording, event, slot, count)
 
     def detached(self) -> frozenset[int]:
@@ -507,7 +525,9 @@ class Walk:
         return self.left
 
     def overwritten(self) -> Overwritten:
-        return Overwritten(self.frozen or self.rec.state)
+        if self.writes is None:
+            self.writes = Overwritten(self.frozen or self.rec.state)
+        return self.writes
 
     def raise_modified(
         self, recording: Recording, event: State, slot: int, count: int
@@ -573,7 +593,7 @@ def modified_text(
     """PyTorch's error for a saved tensor that was written to."""
     made_by = ""
     if name is not None:
-        name = re.sub(r"Backward\d*$", "", name)
+        name = re.sub(r"Backward0?(?=\d*$)", "", name)
         made_by = f", which is output {number} of {name},"
     return (
         "one of the variables needed for gradient computation has been modified by an "

@@ -84,6 +84,8 @@ class Foreign(Entering):
             twin.entered.update(recording.entered)
             twin.hists.update(recording.hists)
             twin.hooked.update(recording.hooked)
+            twin.packed.update(recording.packed)
+            twin.node_hooks.update(recording.node_hooks)
             twin.python.update(recording.python)
             owner._close(twin, state, values, saved)
             piece._hist = twin, slot

@@ -142,6 +142,7 @@ class Recording:
         "hooked",
         "node_hooks",
         "nodes",
+        "packed",
         "python",
         "producers",
         "saved",
@@ -165,6 +166,8 @@ class Recording:
         self.freed: set[int] = set()
         # Depth -> the Python code that is the backward of that event.
         self.python: dict[int, Any] = {}
+        # Depth -> what saved-tensor hooks made of the values that its backward needs.
+        self.packed: dict[int, dict[Any, Any]] = {}
         # Depth -> (pre-hooks, hooks) of the node.
         self.node_hooks: dict[int, tuple[Any, Any]] = {}
         self.nodes: weakref.WeakValueDictionary[Any, Any] = (

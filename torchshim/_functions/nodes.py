@@ -154,7 +154,10 @@ def saved_value(node: Node, name: str) -> Any:
     if event.depth in recording.freed and call.saved(event.wrt):
         raise RuntimeError(SECOND_BACKWARD)
     needed = call.saved(event.wrt)
+    packed = recording.packed.get(event.depth, {})
     if name == "result":
+        if ("result", 0) in packed:
+            return packed["result", 0].unpack()
         if name not in needed:
             return None
         return value_at(recording, event, event.slot)
@@ -164,6 +167,8 @@ def saved_value(node: Node, name: str) -> Any:
             if param.name == name:
                 if name not in needed:
                     return None
+                if at in packed:
+                    return packed[at].unpack()
                 walk = Walk(local.rec, True, False, {}, False)
                 walk.check_versions(recording, event, call, event.wrt)
                 return value_at(recording, event, event.operands[at])

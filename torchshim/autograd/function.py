@@ -285,19 +285,17 @@ class _Saved:
         "storage",
         "tensor",
         "twin",
-        "unpacker",
         "version",
     )
 
     def __init__(self, tensor: Tensor, output: int | None) -> None:
         self.version = version_of(tensor)
         self.output = output
-        self.unpacker = self.packed = self.twin = self.storage = None
+        self.packed = self.twin = self.storage = None
         self.meta = tensor._meta
         pair = saving.current()
         if pair is not None:
-            shown = tensor.detach() if output is not None else tensor
-            self.unpacker, self.packed = pair[1], pair[0](shown)
+            self.packed = saving.Packed(pair, tensor)
         elif not self.meta.requires_grad or self.meta.leaf:
             self.tensor: Any = tensor
         else:
@@ -310,8 +308,8 @@ class _Saved:
             self.twin = rec.at(self.slot, plain)
 
     def unpack(self, ctx: BackwardCFunction) -> Any:
-        if self.unpacker is not None:
-            return self.unpacker(self.packed)
+        if self.packed is not None:
+            return self.packed.unpack()
         tensor = self.tensor if self.twin is None else self.tensor()
         now = self.version
         if tensor is not None:

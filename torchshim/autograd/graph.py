@@ -5,10 +5,11 @@ https://docs.pytorch.org/docs/2.13/autograd.html#autograd-graph
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from torchshim._core import engine
@@ -16,14 +17,89 @@ from torchshim._core.node import GradientEdge, Node
 from torchshim._functions.nodes import gradient_edge
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor
+from torchshim.autograd import saving
 
 __all__ = [
     "GradientEdge",
     "Node",
+    "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
     "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
 ]
+
+
+class saved_tensors_hooks:
+    """Within it `pack_hook` gets what operators keep for backward.
+
+    What it returns is kept instead; `unpack_hook` turns that into a tensor again when
+    the backward needs it.
+    https://docs.pytorch.org/docs/2.13/autograd.html#torch.autograd.graph.saved_tensors_hooks
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> with saved_tensors_hooks(lambda t: t.item(), lambda v: torch.tensor(v)):
+    ...     y = x * x
+    >>> y.backward()
+    >>> x.grad
+    tensor(6.)
+    """
+
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        saving.push(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *args: object) -> None:
+        saving.pop()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Within it what operators keep for backward is kept in the host's memory.
+
+    https://docs.pytorch.org/docs/2.13/autograd.html#torch.autograd.graph.save_on_cpu
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> with save_on_cpu():
+    ...     y = x * x
+    >>> y.backward()
+    >>> x.grad
+    tensor(6.)
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Tensor) -> tuple[Any, Tensor]:
+            return tensor.device, tensor.cpu()  # type: ignore[attr-defined]
+
+        def unpack(packed: tuple[Any, Tensor]) -> Tensor:
+            device, tensor = packed
+            return tensor.to(device, non_blocking=pin_memory)  # type: ignore[attr-defined]
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Within it using saved-tensor hooks raises an error with this message.
+
+    https://docs.pytorch.org/docs/2.13/autograd.html#torch.autograd.graph.disable_saved_tensors_hooks
+
+    >>> with disable_saved_tensors_hooks("not here"):
+    ...     pass
+    """
+    before = saving.disabled()
+    saving.disable(error_message)
+    try:
+        yield
+    finally:
+        saving.disable(before)
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

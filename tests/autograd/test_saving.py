@@ -1,0 +1,142 @@
+"""Hooks on what operators keep for backward."""
+
+from tests.oracle import attempt, case
+
+
+def leaf(torch, *values):
+    data = list(values) if len(values) > 1 else values[0]
+    return torch.tensor(data, requires_grad=True)
+
+
+@case
+def what_is_packed(torch):
+    log = []
+
+    def pack(x):
+        node = type(x.grad_fn).__name__
+        log.append(("pack", x.tolist(), x.requires_grad, node, torch.is_grad_enabled()))
+        return x
+
+    def unpack(x):
+        log.append(("unpack", x.tolist()))
+        return x
+
+    a = leaf(torch, 1.0, 0.5)
+    b = a * 2
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        y = a * b
+        z = y.tanh()
+        w, v, q = y + 1, y * 3, y**2
+    yield log[:2], len(log)
+    (z.sum() + w.sum() + v.sum() + q.sum()).backward()
+    yield len(log), a.grad
+    yield attempt(z.sum().backward)
+    log.clear()
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        with torch.no_grad():
+            a * a
+        a.detach() * 2
+        a + 1
+    yield log
+
+
+@case
+def what_is_unpacked(torch):
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    a = leaf(torch, 1.0, 2.0)
+    with hooks(lambda x: x * 1, lambda x: x * 10):
+        y = a * a
+    y.sum().backward()
+    yield a.grad
+    a.grad = None
+    with hooks(lambda x: x.tolist(), lambda x: torch.tensor(x)):
+        for _ in range(3):
+            y = (a * a * a).sum()
+    y.backward()
+    yield a.grad
+    with hooks(lambda x: x, lambda x: x):
+        y = a * a
+    yield y.grad_fn._saved_self
+    (g,) = torch.autograd.grad(y.sum(), a, create_graph=True)
+    yield torch.autograd.grad(g.sum(), a)
+
+
+@case
+def in_place_operators(torch):
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    a = leaf(torch, 1.0, 2.0)
+    with hooks(lambda x: x.tolist(), lambda x: torch.tensor(x)):
+        y = a * 3
+        y.mul_(a)
+    y.sum().backward()
+    yield y, a.grad
+
+
+@case
+def nested(torch):
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    log = []
+    a = leaf(torch, 1.0, 2.0)
+    with hooks(lambda x: log.append("outer"), lambda x: x):
+        a * a
+        with hooks(lambda x: log.append("inner"), lambda x: x):
+            a * a
+        a**2
+    a * a
+    yield log
+
+
+@case
+def errors(torch):
+    graph = torch.autograd.graph
+    a = leaf(torch, 1.0, 2.0)
+
+    def run(pack, unpack):
+        with graph.saved_tensors_hooks(pack, unpack):
+            y = a * a
+        y.sum().backward()
+
+    yield attempt(run, lambda x: x, lambda x: 3)
+    yield attempt(run, lambda x: x.detach().mul_(2), lambda x: x)
+    yield attempt(run, lambda x: 1 / 0, lambda x: x)
+    a = leaf(torch, 1.0, 2.0)
+    (a * a).sum().backward()
+    yield a.grad
+
+    def within(outer, inner):
+        with outer:
+            with inner:
+                pass
+
+    pair = graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+    disable = graph.disable_saved_tensors_hooks
+    yield attempt(within, disable("not here"), pair)
+    yield attempt(within, pair, disable("not here"))
+    yield attempt(within, disable("a"), disable("b"))
+    within(pair, pair)
+
+
+@case
+def custom_functions(torch):
+    log = []
+
+    class Keep(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            y = a * 2
+            ctx.save_for_backward(a, y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad):
+            log.append(len(log))
+            log.append([t.tolist() for t in ctx.saved_tensors])
+            return grad
+
+    a = leaf(torch, 1.0, 2.0)
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda x: log.append(x.tolist()) or x, lambda x: x.detach() * 3
+    ):
+        y = Keep.apply(a)
+    y.sum().backward()
+    yield log, a.grad
