@@ -1,6 +1,6 @@
 """PyTorch's API on JAX, with no torch installed: `import torchshim as torch`."""
 
-from torchshim import _functions, _tensor_str, autograd, random, storage
+from torchshim import _functions, _tensor_str, autograd, random, special, storage
 from torchshim._alias import install, uninstall
 from torchshim._core.device import (
     device,
@@ -21,11 +21,11 @@ from torchshim._core.promotion import can_cast, promote_types
 from torchshim._core.random import Generator, default_generator
 from torchshim._derived import namespace as _namespace
 from torchshim._explain import explain
-from torchshim._functions.construct import TENSOR_TYPES as _TENSOR_TYPES
 from torchshim._functions.defaults import (
     set_default_dtype,
     set_default_tensor_type,
 )
+from torchshim._functions.legacy import TENSOR_TYPES as _TENSOR_TYPES
 from torchshim._functions.storage import TypedStorage, UntypedStorage
 from torchshim._printing import set_printoptions
 from torchshim._tensor import Tensor
@@ -44,7 +44,7 @@ from torchshim.autograd.grad_mode import (
     set_grad_enabled,
 )
 
-assert _functions.__all__
+assert _functions.__all__ and _tensor_str.__all__
 globals().update(_DTYPES)
 globals().update(_LAYOUTS)
 globals().update(_TENSOR_TYPES)
@@ -84,8 +84,8 @@ __all__ = [
     "optim",
     "promote_types",
     "random",
-    "set_default_device",
     "set_anomaly_enabled",
+    "set_default_device",
     "set_default_dtype",
     "set_default_tensor_type",
     "set_grad_enabled",

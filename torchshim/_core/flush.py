@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core import program
@@ -208,7 +207,7 @@ def _donations(inputs: list[Any], held: set[int]) -> tuple[int, ...]:
                 # What was made on the host is donated like what a program made, so
                 # that the first step of a loop runs the same program as the others.
                 with jax.enable_x64(True):
-                    inputs[position] = jnp.array(array, copy=True)
+                    inputs[position] = jax.device_put(array.copy())
             chosen.append(position)
     return tuple(chosen)
 

@@ -110,7 +110,7 @@ class Program:
 class ProgramCache:
     """Programs of all states, the least recently used dropped first."""
 
-    def __init__(self, bound: int = 1024) -> None:
+    def __init__(self, bound: int = 512) -> None:
         self.bound = bound
         self._programs: OrderedDict[Any, Program] = OrderedDict()
 

@@ -39,9 +39,7 @@ class Generator:
                 f"{type_name(type(device))}"
             )
         if wanted.type == "meta":
-            raise RuntimeError(
-                "Device type META is not supported for torch.Generator() api."
-            )
+            raise RuntimeError("META device type not an accelerator.")
         self._device = resolve(wanted)
         self.engine = MT19937()
 

@@ -1,9 +1,9 @@
 """Memory that a storage shares with NumPy: writes on either side are seen by the other.
 
-NumPy writes whenever it likes, so the NumPy array is the truth. What a recording uses is
-a private copy, compared with the array each time the storage enters a recording; a write
-through a tensor is run at once and copied into the array. When nobody but the storage
-holds the array any more, the sharing ends.
+NumPy writes whenever it likes, so the NumPy array is the truth. What a recording uses
+is a private copy, compared with the array each time the storage enters a recording; a
+write through a tensor is run at once and copied into the array. When nobody but the
+storage holds the array any more, the sharing ends.
 """
 
 from __future__ import annotations
@@ -68,12 +68,13 @@ class Window:
         shape: tuple[int, ...],
         strides: tuple[int, ...],
         offset: int,
+        dtype: np.dtype[Any],
     ) -> None:
         self.owner = owner
-        size = owner.itemsize
+        size = dtype.itemsize
         self.__array_interface__ = {
             "version": 3,
-            "typestr": owner.dtype.str,
+            "typestr": dtype.str,
             "data": (owner.ctypes.data + offset * size, False),
             "shape": tuple(shape),
             "strides": tuple(s * size for s in strides),
@@ -93,12 +94,15 @@ class Shared:
     def window(self, meta: Meta, root: Meta) -> np.ndarray:
         """The elements of a tensor on this storage, writable, without a copy."""
         memory = self.memory
+        kind = meta.dtype.np
         if meta.shape == root.shape and meta.strides == root.strides:
-            if meta.offset == root.offset:
+            if meta.offset == root.offset and kind == memory.dtype:
                 return memory.view()
         if 0 in meta.shape:
-            return np.empty(meta.shape, memory.dtype)
-        held = Window(memory, meta.shape, meta.strides, meta.offset - root.offset)
+            return np.empty(meta.shape, kind)
+        # A view may have another dtype than its base and counts in its own.
+        begin = root.offset * memory.itemsize // kind.itemsize
+        held = Window(memory, meta.shape, meta.strides, meta.offset - begin, kind)
         return np.asarray(held)
 
     def piece(self, tensor: Any) -> Any:

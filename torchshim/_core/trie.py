@@ -60,7 +60,7 @@ caller = Caller()
 
 
 # States kept in one recorder's trie before the oldest branches are dropped.
-STATE_BOUND = 100_000
+STATE_BOUND = 50_000
 # All recorders, by number.
 recorders: list[Any] = []
 _new = object.__new__

@@ -26,7 +26,7 @@ def _joined(x: Array) -> Array:
 
 
 @op(
-    view=View(_pairs, lambda base, new: _joined(_real_of(new))),
+    view=View(_pairs, lambda base, new: _joined(_real_of(new)), retyped=True),
     method=False,
     grad_fn="ViewAsRealBackward0",
     saves=(),
@@ -53,7 +53,7 @@ def _unpaired(
 
 
 @op(
-    view=View(_unpaired, lambda base, new: jnp.stack([new.real, new.imag], axis=-1)),
+    view=View(_unpaired, lambda base, new: jnp.stack([new.real, new.imag], -1), retyped=True),
     method=False,
     grad_fn="ViewAsComplexBackward0",
     saves=(),
