@@ -49,6 +49,9 @@ class Tensor(TensorBase):
     __slots__ = ()
     __module__ = "torch"
 
+    # Where the memory is said to lie, once that was asked for.
+    _address: int | None = None
+
     # -- what is known without running -------------------------------------------------
 
     @Fact
@@ -120,7 +123,7 @@ class Tensor(TensorBase):
             set_requires_grad(self, requires_grad)
         return self
 
-    # -- size and memory -----------------------------------------------------------------
+    # -- size and memory ---------------------------------------------------------------
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the length of one dimension."""
@@ -319,9 +322,11 @@ class Tensor(TensorBase):
             names.discard("__cuda_array_interface__")
         return sorted(names - {"volatile"})
 
-    # -- autograd ------------------------------------------------------------------------
+    # -- autograd ----------------------------------------------------------------------
 
-    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    def backward(
+        self, gradient=None, retain_graph=None, create_graph=False, inputs=None
+    ):
         if retain_graph is None:
             retain_graph = create_graph
         if gradient is None:
@@ -387,8 +392,8 @@ def set_requires_grad(tensor: TensorBase, value: bool) -> None:
     rec = local.rec
     if value and meta.inference and not rec.inference:
         raise RuntimeError(
-            "Setting requires_grad=True on inference tensor outside InferenceMode is not "
-            "allowed."
+            "Setting requires_grad=True on inference tensor outside InferenceMode is "
+            "not allowed."
         )
     if meta.requires_grad is value:
         return
@@ -409,15 +414,35 @@ _addresses: weakref.WeakKeyDictionary[Storage, int] = weakref.WeakKeyDictionary(
 _next_address = [1 << 40]
 
 
+def _new_address(meta: Any) -> int:
+    """A number that no other memory had: never used again."""
+    found = _next_address[0]
+    size = meta.shape.numel() * meta.dtype.itemsize
+    _next_address[0] += (size // 64 + 1) * 64
+    return found
+
+
+def _own_address(tensor: TensorBase) -> int:
+    """The address of a tensor that has its memory to itself."""
+    found = tensor.__dict__.get("_address")
+    if found is None:
+        found = tensor.__dict__["_address"] = _new_address(tensor._meta)
+    return found
+
+
 def address_of(storage: Storage) -> int:
-    """A number for a storage's memory, as long as the storage lives: never reused."""
+    """A number for a storage's memory, the same as long as it has tensors."""
     if storage.shared is not None:
         return storage.shared.memory.ctypes.data
     found = _addresses.get(storage)
     if found is None:
-        found = _addresses[storage] = _next_address[0]
-        size = storage.meta.numel * storage.meta.dtype.itemsize
-        _next_address[0] += (size // 64 + 1) * 64
+        tensors = storage.tensors()
+        # A tensor that had the memory to itself, and may have it again.
+        known = [t.__dict__["_address"] for t in tensors if "_address" in t.__dict__]
+        found = known[0] if known else _new_address(storage.meta)
+        _addresses[storage] = found
+        for tensor in tensors:
+            tensor.__dict__["_address"] = found
     return found
 
 

@@ -23,6 +23,7 @@ from torchshim._core.dtypes import as_dtype
 from torchshim._core.layout import layout as Layout
 from torchshim._core.layout import strided
 from torchshim._core.storage import TensorBase
+from torchshim._functions.backward import warn_always
 
 NO_INTEGER_GRADIENT = (
     "Only Tensors of floating point and complex dtype can require gradients"
@@ -46,7 +47,7 @@ _said: set[str] = set()
 
 def warn_once(text: str) -> None:
     """Warns the first time only, as PyTorch's own once-a-program warnings."""
-    if text not in _said:
+    if text not in _said or warn_always[0]:
         _said.add(text)
         warn(text)
 

@@ -10,9 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from torchshim import _bind
 from torchshim._core import dtypes
-from torchshim._core.device import as_device, current_accelerator, device, resolve
+from torchshim._core.device import as_device, device, resolve
 from torchshim._core.dtypes import as_dtype
 from torchshim._core.layout import (
     channels_last,
@@ -22,31 +21,25 @@ from torchshim._core.layout import (
     has_format,
     preserve_format,
 )
-from torchshim._core.meta import elementwise_strides, meta_of
-from torchshim._core.op import REGISTRY
-from torchshim._core.promotion import castable
+from torchshim._core.meta import elementwise_strides
 from torchshim._core.record import local
 from torchshim._core.shared import frozen
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
-    as_index,
     combination,
     is_number,
     kind_of,
-    size_of,
-    warn,
+    warn_once,
     wrong,
 )
-from torchshim._functions.construct import TENSOR_TYPES, cast_host
-from torchshim._functions.creation import _no_grad, check_fits, place
-from torchshim._functions.random import overwrite
+from torchshim._functions._values import cast_host
+from torchshim._functions.creation import check_fits, place
+from torchshim._functions.legacy import TENSOR_TYPES
+from torchshim._functions.random_fill import overwrite
 from torchshim._ops import creation as ops
 from torchshim._ops.conversion import cast
 from torchshim._tensor import Tensor, from_array
-
-_new = object.__new__
-_DETACH = REGISTRY["detach"]
 
 _TO = """
     (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
@@ -61,7 +54,7 @@ def settled(tensor: Tensor) -> Any:
     None within a recording, for pending values and where autograd has to be told.
     """
     rec, meta = local.rec, tensor._meta
-    if rec.state is not rec.root or meta.requires_grad and rec.grad:
+    if rec.state is not rec.root or (meta.requires_grad and rec.grad):
         return None
     storage = tensor._storage
     if storage is None:
@@ -101,7 +94,7 @@ def converted(
         meta.shape, meta.strides, wanted
     )
     if where is not None and where != meta.device:
-        tensor = self if dtype is meta.dtype else converted(self, None, dtype, False, None)
+        tensor = converted(self, None, dtype, False, None)
         return converted(moved(tensor, where), None, None, False, wanted)
     if dtype is meta.dtype:
         if not copy and not reordered:
@@ -109,7 +102,7 @@ def converted(
         return copied(self, "clone", (), wanted)
     dtypes.array_dtype(dtype)
     if meta.dtype.is_complex and not dtype.is_complex and dtype is not dtypes.bool_:
-        warn(
+        warn_once(
             "Casting complex values to real discards the imaginary part (Triggered "
             "internally at /__w/pytorch/pytorch/aten/src/ATen/native/Copy.cpp:307.)"
         )
@@ -373,7 +366,10 @@ def fill_(input: Tensor, value: Any) -> Tensor:
 
 def _fill_mismatch(value: Any) -> TypeError:
     kind = kind_of(value)
-    note = f"      didn't match because some of the arguments have invalid types: (!{kind}!)"
+    note = (
+        "      didn't match because some of the arguments have invalid types: "
+        f"(!{kind}!)"
+    )
     return TypeError(
         "fill_() received an invalid combination of arguments - got "
         f"({kind}), but expected one of:\n * (Tensor value)\n{note}\n"
@@ -387,295 +383,3 @@ def zero_(input: Tensor) -> Tensor:
     if _fresh(input):
         return fill_(input, 0)
     return fns.zero_(input)
-
-
-# `out=` and other memory --------------------------------------------------------------
-
-RESIZED = (
-    "An output with one or more elements was resized since it had shape {0}, which does "
-    "not match the required output shape {1}. This behavior is deprecated, and in a "
-    "future PyTorch release outputs will not be resized unless they have zero elements. "
-    "You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements "
-    "with t.resize_(0). (Triggered internally at "
-    "/__w/pytorch/pytorch/aten/src/ATen/native/Resize.cpp:38.)"
-)
-
-
-def write_into(op: Any, result: Tensor, out: Tensor, args: Any) -> Tensor:
-    """Ends a call with `out=`: `out` takes the result over, cast and resized."""
-    rec = local.rec
-    if rec.grad:
-        flat = [a for v in args for a in (v if isinstance(v, tuple) else (v,))]
-        for each in (*flat, out):
-            if isinstance(each, TensorBase) and each._meta.requires_grad:
-                name = op.public if op is not None else "this function"
-                raise RuntimeError(
-                    f"{name}(): functions with out=... arguments don't support "
-                    "automatic differentiation, but one of the arguments requires grad."
-                )
-    made, have = result._meta, out._meta
-    if not castable(made.dtype, have.dtype):
-        raise RuntimeError(
-            f"result type {made.dtype.scalar_name} can't be cast to the desired output "
-            f"type {have.dtype.scalar_name}"
-        )
-    if made.shape != have.shape:
-        if have.shape.numel():
-            warn(
-                RESIZED.format(list(have.shape), list(made.shape))
-            )
-        _take_shape(out, tuple(made.shape))
-    with _no_grad():
-        fns.copy_(out, result)
-    return out
-
-
-_bind.out_writer.append(write_into)
-
-
-def _alone(self: Tensor) -> bool:
-    """Whether no other tensor shares the memory."""
-    storage = self._storage
-    if storage is None:
-        return True
-    return storage.shared is None and storage.tensors() == [self] and not self._path
-
-
-def _take_shape(
-    self: Tensor, shape: tuple[int, ...], wanted: Any = contiguous_format
-) -> None:
-    """Changes a tensor's size; the values it had stay, in the order of the memory."""
-    meta = self._meta
-    if not _alone(self):
-        raise NotImplementedError(
-            "resize_(): tensors that share their memory with others can't be resized"
-        )
-    size = 1
-    for length in shape:
-        size *= length
-    flat = np.zeros(size, dtypes.array_dtype(meta.dtype))
-    if meta.shape.numel() and size:
-        host = self._host()
-        order = sorted(range(host.ndim), key=lambda d: -meta.strides[d])
-        before = host.transpose(order).reshape(-1)[:size]
-        flat[: before.size] = before
-    strides = format_strides(shape, wanted)
-    order = sorted(range(len(shape)), key=lambda d: -strides[d])
-    ordered = flat.reshape([shape[d] for d in order])
-    back = [order.index(d) for d in range(len(shape))]
-    array = place(np.ascontiguousarray(ordered.transpose(back)), meta.device)
-    _become(self, from_array(array, device=meta.device, strides=strides))
-    self._versions += 1
-
-
-def _become(self: Tensor, other: Tensor) -> None:
-    """Gives a tensor the memory of a new one, which nobody else has."""
-    _leave(self)
-    self._slot = -1
-    self._array = other._array
-    self._meta = other._meta.replace(
-        requires_grad=self._meta.requires_grad, leaf=self._meta.leaf
-    )
-
-
-def _leave(self: Tensor) -> None:
-    """Takes a tensor off its storage."""
-    storage = self._storage
-    if storage is not None:
-        self._versions = storage.version
-        storage.aliases[:] = [r for r in storage.aliases if r() is not self]
-        self._storage = None
-        self._path = ()
-        self._base = None
-        self._view_note = None
-    self._raw = -1
-
-
-@public(namespaces=(), method=True)
-def resize_(
-    self: Tensor, *sizes: Any, memory_format: Any = contiguous_format
-) -> Tensor:
-    """Changes the size in place, keeping what is in memory; new elements are zero."""
-    shape = size_of("resize_", sizes)
-    for length in shape:
-        if length < 0:
-            raise RuntimeError(
-                f"Trying to create tensor with negative dimension {length}: "
-                f"{list(shape)}"
-            )
-    meta = self._meta
-    if meta.requires_grad:
-        raise RuntimeError("cannot resize variables that require grad")
-    if shape != tuple(meta.shape):
-        _take_shape(self, shape, memory_format)
-    return self
-
-
-@public(namespaces=(), method=True)
-def resize_as_(
-    self: Tensor, other: Tensor, *, memory_format: Any = contiguous_format
-) -> Tensor:
-    """Changes the size in place to `other`'s."""
-    return resize_(self, tuple(other._meta.shape), memory_format=memory_format)
-
-
-def alias_of(self: Tensor, cls: Any = Tensor) -> Any:
-    """A tensor on the same memory, without history; nothing is recorded."""
-    made = _new(cls)
-    made._slot = -1
-    made._array = None
-    made._meta = self._meta.replace(requires_grad=False, leaf=True)
-    local.rec.link(made, self, _DETACH, ())
-    return made
-
-
-def _data(self: Tensor) -> Tensor:
-    """The same memory without history; its changes are not counted."""
-    made = alias_of(self)
-    made._own_version = 0
-    return made
-
-
-def _set_data(self: Tensor, value: Any) -> None:
-    if not isinstance(value, TensorBase):
-        raise TypeError(f"Variable data has to be a tensor, but got {kind_of(value)}")
-    meta, its = self._meta, value._meta
-    if meta.requires_grad and not (its.dtype.is_floating_point or its.dtype.is_complex):
-        raise RuntimeError(
-            "data set to a tensor that requires gradients must be floating point or "
-            "complex dtype"
-        )
-    if meta.device.type != its.device.type and meta.requires_grad and not meta.leaf:
-        raise RuntimeError(
-            "Attempted to call `variable.set_data(tensor)`, but `variable` and "
-            "`tensor` have incompatible tensor type."
-        )
-    _onto(self, value)
-
-
-def _onto(self: Tensor, value: TensorBase) -> None:
-    """Puts a tensor on the memory of another; its autograd role stays."""
-    if self is value:
-        return
-    rec, meta = local.rec, self._meta
-    if meta.requires_grad and not meta.leaf and self._slot >= 0:
-        self._hist = rec.recording, self._slot
-    versions = self._version
-    _leave(self)
-    self._slot = -1
-    self._array = None
-    self._meta = value._meta.replace(requires_grad=meta.requires_grad, leaf=meta.leaf)
-    rec.link(self, value, _DETACH, ())
-    self._versions = versions
-
-
-def _no_deletion(self: Tensor) -> None:
-    raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
-
-
-Tensor.data = property(_data, _set_data, _no_deletion)  # type: ignore[attr-defined]
-
-
-@public(namespaces=(), method=True)
-def set_(
-    self: Tensor,
-    source: Any = None,
-    storage_offset: Any = None,
-    size: Any = None,
-    stride: Any = None,
-) -> Tensor:
-    """Puts the tensor on the memory of `source`; without it, on none."""
-    from torchshim._functions.storage import TypedStorage, UntypedStorage
-
-    if isinstance(source, (TypedStorage, UntypedStorage)):
-        source = source._as_tensor(self._meta.dtype)
-    if source is None:
-        array = np.zeros(0, dtypes.array_dtype(self._meta.dtype))
-        _become(self, from_array(array, device=self._meta.device))
-        return self
-    if not isinstance(source, TensorBase):
-        raise TypeError(wrong("set_", "source", 1, "Tensor", source))
-    if source._meta.dtype is not self._meta.dtype:
-        raise RuntimeError(
-            "Could not set tensor of type "
-            f"{source._meta.dtype.cpp_name} to a tensor of type "
-            f"{self._meta.dtype.cpp_name}"
-        )
-    if size is not None:
-        shape = size_of("set_", (size,))
-        steps = None if stride is None else size_of("set_", (stride,))
-        if steps is None:
-            steps = meta_of(shape, self._meta.dtype, self._meta.device).strides
-        with _no_grad():
-            source = source.as_strided(shape, steps, as_index(storage_offset) or 0)
-    _onto(self, source)
-    return self
-
-
-# Subclasses ---------------------------------------------------------------------------
-
-
-def _make_subclass(
-    cls: Any, data: Any, require_grad: bool = False, **options: Any
-) -> Any:
-    """A tensor of class `cls` on the memory of `data`, a leaf."""
-    if not isinstance(data, TensorBase):
-        raise TypeError(wrong("_make_subclass", "data", 2, "Tensor", data))
-    for name, value in options.items():
-        if value:
-            raise NotImplementedError(f"_make_subclass(): {name} is not supported")
-    made = alias_of(data, cls)  # type: ignore[arg-type]
-    if require_grad:
-        kind = made._meta.dtype
-        if not (kind.is_floating_point or kind.is_complex):
-            raise RuntimeError(
-                "Only Tensors of floating point and complex dtype can require gradients"
-            )
-        made._meta = made._meta.replace(requires_grad=True)
-    return made
-
-
-Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
-
-
-@public(namespaces=(), method=True)
-def as_subclass(self: Tensor, cls: Any) -> Any:
-    """The tensor as an instance of a subclass of Tensor, on the same memory."""
-    if not isinstance(cls, builtin_type) or not issubclass(cls, Tensor):
-        raise TypeError("cls must be a type (got {})".format(kind_of(cls)))
-    if self._meta.requires_grad:
-        made = fns.alias(self)
-        made.__class__ = cls
-        return made
-    return alias_of(self, cls)
-
-
-@public(namespaces=(), method=True)
-def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """Page-locked memory: needless here, an error without an accelerator."""
-    if current_accelerator() is None:
-        raise RuntimeError(
-            "Cannot access accelerator device when none is available."
-        )
-    return self
-
-
-@public(namespaces=(), method=True)
-def is_pinned(self: Tensor, device: Any = None) -> bool:
-    """Whether the memory is page-locked: never."""
-    return False
-
-
-
-@public(namespaces=(), method=True)
-def is_shared(self: Tensor) -> bool:
-    """Whether other processes see the memory: never."""
-    return False
-
-
-def _volatile(self: Tensor) -> bool:
-    warn("volatile was removed (Variable.volatile is always False)")
-    return False
-
-
-Tensor.volatile = property(_volatile)  # type: ignore[attr-defined]

@@ -46,7 +46,10 @@ from torchshim._tensor import Tensor, from_array, set_requires_grad
 def place(array: np.ndarray, device: Any) -> Any:
     """An array that nobody will write to, on a device."""
     if device.type == "cpu":
-        return frozen(array)
+        rec = local.rec
+        return frozen(array, once=rec.state is not rec.root)
+    if device.type == "meta":
+        raise NotImplementedError("tensors on the device 'meta' are not supported")
     with jax.enable_x64(True):
         return jax.device_put(array, jax_device(device))
 
@@ -369,7 +372,7 @@ def _like(
         array = np.full(shape, ops.constant(value, kind))
         made = place(array, where)
         return from_array(made, bool(requires_grad), device=where, strides=strides)
-    if wanted is contiguous_format or meta.contiguous and wanted is preserve_format:
+    if wanted is contiguous_format or (meta.contiguous and wanted is preserve_format):
         return filled(function, shape, value, dtype, where, bool(requires_grad))
     check_fits(value, dtype)
     if wanted is preserve_format:

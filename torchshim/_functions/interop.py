@@ -48,9 +48,11 @@ def shared_memory(tensor: Tensor) -> np.ndarray:
         if storage.slot >= 0 or any(a._slot >= 0 for a in aliases):
             # Slots would outlive what NumPy writes; histories go with the recording.
             rec.flush()
+        if tensor._storage is not storage:  # alone on it, the tensor took it back
+            storage = rec.storage_of(tensor)
         memory = _in_order(base, storage.meta.strides)
         storage.shared = Shared(memory, base)
-        for alias in aliases:
+        for alias in storage.tensors():
             alias._slot = -1
     rec.raise_failed_checks()
     return storage.shared.window(tensor._meta, storage.meta)
@@ -133,7 +135,7 @@ class DLDeviceType(IntEnum):
 
 
 @public(namespaces=(), method=True)
-def __dlpack_device__(self: Tensor) -> tuple[DLDeviceType, int]:  # noqa: N807
+def __dlpack_device__(self: Tensor) -> tuple[DLDeviceType, int]:
     """The device in DLPack's terms."""
     where = self._meta.device
     if where.type == "cpu":
@@ -144,7 +146,7 @@ def __dlpack_device__(self: Tensor) -> tuple[DLDeviceType, int]:  # noqa: N807
 
 
 @public(namespaces=(), method=True)
-def __dlpack__(self: Tensor, **options: Any) -> Any:  # noqa: N807
+def __dlpack__(self: Tensor, **options: Any) -> Any:
     """A DLPack capsule on the tensor's memory."""
     meta = self._meta
     if meta.requires_grad:
@@ -221,12 +223,14 @@ def _reduce_ex(self: Tensor, proto: Any) -> Any:
     kind = type(self)
     if kind is Tensor and not state:
         return _rebuild_tensor_v2, args
-    return _rebuild_from_type_v2, (_rebuild_tensor_v2, kind, args, state)
+    # Tensor itself is named by nothing, so that pickles need no module "torch".
+    named = None if kind is Tensor else kind
+    return _rebuild_from_type_v2, (_rebuild_tensor_v2, named, args, state)
 
 
-def _rebuild_from_type_v2(func: Any, kind: type, args: Any, state: Any) -> Any:
+def _rebuild_from_type_v2(func: Any, kind: Any, args: Any, state: Any) -> Any:
     made = func(*args)
-    if type(made) is not kind:
+    if kind is not None and type(made) is not kind:
         made = made.as_subclass(kind)
     if hasattr(kind, "__setstate__"):
         made.__setstate__(state)

@@ -111,7 +111,10 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
 def _mismatch(*values: Any) -> TypeError:
     got = ", ".join(kind_of(v) for v in values)
     marked = ", ".join(f"!{kind_of(v)}!" for v in values)
-    note = f"      didn't match because some of the arguments have invalid types: ({marked})"
+    note = (
+        "      didn't match because some of the arguments have invalid types: "
+        f"({marked})"
+    )
     signatures = (
         "Tensor tensor, Tensor other",
         "Number scalar, Tensor tensor",
@@ -119,8 +122,8 @@ def _mismatch(*values: Any) -> TypeError:
         "Number scalar1, Number scalar2",
     )
     return TypeError(
-        f"result_type() received an invalid combination of arguments - got ({got}), but "
-        "expected one of:\n" + "".join(f" * ({s})\n{note}\n" for s in signatures)
+        f"result_type() received an invalid combination of arguments - got ({got}), "
+        "but expected one of:\n" + "".join(f" * ({s})\n{note}\n" for s in signatures)
     )
 
 

@@ -41,7 +41,9 @@ _ARANGE = f"""
 """
 _KINDS = ("Tensor start, Tensor end", "Number start, Tensor end")
 _KINDS += ("Tensor start, Number end", "Number start, Number end")
-_LINSPACE = "\n".join(f"({k}, int steps, *, Tensor out = None, {_OPTIONS}" for k in _KINDS)
+_LINSPACE = "\n".join(
+    f"({k}, int steps, *, Tensor out = None, {_OPTIONS}" for k in _KINDS
+)
 _LOGSPACE = "\n".join(
     f"({k}, int steps, float base = 10.0, *, Tensor out = None, {_OPTIONS}"
     for k in _KINDS

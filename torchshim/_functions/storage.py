@@ -59,7 +59,7 @@ class UntypedStorage:
     """
 
     __module__ = "torch.storage"
-    __slots__ = ("__weakref__", "_storage")
+    __slots__ = ("__weakref__", "_storage", "_tensor")
 
     is_sparse = False
     is_sparse_csr = False
@@ -75,7 +75,12 @@ class UntypedStorage:
         else:
             held = np.array(list(data), np.uint8)
         base = from_array(place(held, _cpu()), device=_cpu())
-        self._storage: Storage = local.rec.storage_of(base)
+        self._hold(local.rec.storage_of(base))
+
+    def _hold(self, storage: Storage) -> None:
+        # A tensor alone on a storage would take the memory back.
+        self._storage = storage
+        self._tensor = tensor_on(storage)
 
     @property
     def device(self) -> Any:
@@ -240,7 +245,7 @@ def _rebuild_storage(data: bytes, dtype: dtypes.dtype) -> TypedStorage:
     held = np.frombuffer(bytearray(data), dtypes.array_dtype(dtype))
     base = from_array(place(held, _cpu()), device=_cpu())
     untyped = _new(UntypedStorage)
-    untyped._storage = local.rec.storage_of(base)
+    untyped._hold(local.rec.storage_of(base))
     return TypedStorage(untyped, dtype)
 
 
@@ -256,7 +261,7 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     found = _objects.get(id(storage))
     if found is None or found._storage is not storage:
         found = _new(UntypedStorage)
-        found._storage = storage
+        found._hold(storage)
         _objects[id(storage)] = found
     return found
 
@@ -296,7 +301,7 @@ def _rebuild_tensor_v2(
         made = tensor_on(core)
     else:
         array = _strided(memory_of(core), meta)
-        if core.shared is None and len(core.tensors()) == 0:
+        if core.shared is None and len(core.tensors()) == 1:
             # Nobody else is on this memory: the tensor has it to itself.
             made = from_array(
                 place(array, core.meta.device), device=core.meta.device, strides=stride

@@ -1,0 +1,190 @@
+"""Tensors for NumPy, DLPack, pickle and copy, compared with PyTorch."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+
+from tests.oracle import case, evaluate
+
+
+@case.lines(r"""
+torch.tensor([np.array([1,2]),np.array([3,4])])
+torch.tensor([np.float32(1),np.float32(2)])
+torch.tensor(np.float64(1.5))
+torch.tensor(np.float32(1.5))
+torch.tensor(np.int32(1))
+torch.tensor([np.float64(1.5)])
+torch.tensor([np.int32(1)])
+torch.tensor(np.array([1,2],dtype=np.int16))
+torch.tensor(np.array(['a']))
+torch.tensor(np.array([1,2])[::-1])
+torch.as_tensor(np.array([1.,2.]))
+torch.as_tensor(np.array([1.,2.]),dtype=torch.float32)
+torch.asarray(np.array([1.,2.]))
+torch.from_numpy([1])
+torch.from_numpy(np.array([1,2],dtype=np.uint16))
+torch.from_numpy(np.array(['a']))
+torch.from_numpy(np.array([1,2,3])[::-1])
+torch.from_numpy(np.float32(3))
+torch.from_numpy(np.array(3.))
+torch.from_numpy(np.arange(6).reshape(2,3).T).stride()
+torch.from_numpy(np.arange(6)[::2]).stride()
+a=np.arange(3);a.flags.writeable=False;torch.from_numpy(a)
+torch.ones(2,requires_grad=True).numpy()
+(torch.ones(2,requires_grad=True)*2).numpy()
+torch.ones(2,dtype=torch.bfloat16).numpy()
+torch.ones(2,requires_grad=True).numpy(force=True)
+np.asarray(torch.ones(2))
+np.asarray(torch.ones(2,requires_grad=True))
+np.array(torch.ones(2),dtype=np.float64)
+np.array(torch.ones(2),copy=False)
+np.sin(torch.ones(2))
+torch.ones(2)+np.ones(2)
+np.ones(2)+torch.ones(2)
+torch.ones(2).storage()
+copy.deepcopy(torch.ones(2,requires_grad=True)*2)
+x=torch.ones(2);x.grad=torch.ones(2);copy.deepcopy(x).grad
+x=torch.ones(2);y=[x,x.view(2,1)];z=copy.deepcopy(y);z[0].add_(1);z[1]
+x=torch.ones(2);y=copy.copy(x);y.add_(1);x
+x=torch.arange(6).view(2,3).t();y=pickle.loads(pickle.dumps(x));(y,y.stride())
+x=torch.ones(2,requires_grad=True);pickle.loads(pickle.dumps(x))
+x=torch.ones(2,requires_grad=True)*2;pickle.loads(pickle.dumps(x))
+x=torch.ones(2);a,b=pickle.loads(pickle.dumps([x,x[:1]]));a.add_(1);b
+torch.ones(2).__dlpack_device__()
+torch.ones(2,requires_grad=True).__dlpack__()
+torch.from_dlpack(np.ones(2))
+""")
+def interop(torch, line):
+    return evaluate(torch, line, np=np, copy=copy, pickle=pickle)
+
+
+@case
+def shared_by_from_numpy(torch):
+    a = np.zeros(4, np.float32)
+    t = torch.from_numpy(a)
+    a[0] = 1
+    yield t
+    t[1] = 2
+    yield a
+    t.add_(1)
+    yield a
+    y = t * 2
+    a[:] = 0
+    yield y, t, t * 2
+    v = t[1:3]
+    a[1] = 7
+    yield v, v * 1
+    v.mul_(3)
+    yield a, np.shares_memory(t.numpy(), a), t.data_ptr() == a.ctypes.data
+    s = np.arange(10.0)
+    t = torch.from_numpy(s[::2])
+    t.mul_(2)
+    yield s, t, t.stride(), t[1:].numpy()
+    del s
+    t.add_(1)
+    yield t, t[1:] * 2
+
+
+@case
+def shared_by_numpy(torch):
+    t = torch.ones(3)
+    n = t.numpy()
+    n[0] = 5
+    yield t
+    t[1] = 6
+    yield n
+    t.zero_()
+    yield n
+    m = t.numpy()
+    m[2] = 9
+    yield n, t
+    u = torch.arange(6.0).view(2, 3)
+    n = u.t().numpy()
+    n[0, 1] = 100
+    yield u, n.strides, n.flags.writeable
+    x = torch.ones(3) * 2
+    y = x + 1
+    n = x.numpy()
+    n[:] = 0
+    yield y, x, x + y
+
+
+@case
+def shared_by_parameters(torch):
+    w = torch.ones(3, requires_grad=True)
+    n = w.detach().numpy()
+    n[:] = [1, 2, 3]
+    (w * w).sum().backward()
+    yield w, w.grad
+    g = w.grad.numpy()
+    for _ in range(3):
+        (w * 2).sum().backward()
+    yield g, w.grad
+    with torch.no_grad():
+        w -= 0.5
+    yield n, w
+    with torch.no_grad():
+        yield (w * 1).numpy(), w.numpy()
+
+
+@case
+def buffers(torch):
+    held = bytearray(8)
+    f = torch.frombuffer(held, dtype=torch.float32)
+    f[0] = 1
+    yield f, bytes(held)
+    yield torch.from_dlpack(torch.ones(2)), np.from_dlpack(torch.ones(2))
+    a = np.ones(2)
+    t = torch.from_dlpack(a)
+    t[0] = 5
+    yield a, t
+    yield np.array([torch.tensor(1.0), torch.tensor(2.0)])
+    yield np.float64(2) * torch.ones(2)
+    yield torch.ones(2) * np.float64(2), np.float32(2) + torch.ones(1)
+    z = torch.zeros(4)
+    yield z.set_(torch.ones(2)), z.shape
+
+
+@case
+def copies(torch):
+    x = torch.arange(6.0).view(2, 3)
+    y = copy.copy(x)
+    y.add_(1)
+    yield x
+    z = copy.deepcopy(x)
+    z.add_(1)
+    yield x, z
+    a, b = copy.deepcopy([x, x[0]])
+    a.mul_(0)
+    yield b, b._is_view(), x[0]._is_view(), x[0]._base is x
+    w = torch.ones(2, requires_grad=True)
+    w.grad = torch.ones(2)
+    w.foo = 3
+    v = copy.deepcopy(w)
+    yield v, v.grad, v.foo, v.is_leaf, v.grad is w.grad
+    memo = copy.deepcopy({"a": w, "b": w})
+    yield memo["a"] is memo["b"]
+
+
+@case
+def pickles(torch):
+    x = torch.arange(6.0).view(2, 3)
+    u = pickle.loads(pickle.dumps(x.t()))
+    yield u, u.stride()
+    many = {
+        "a": torch.tensor(3),
+        "b": torch.ones(2, dtype=torch.bfloat16),
+        "c": torch.ones(0, 2),
+        "d": torch.float32,
+        "e": torch.Size([2, 3]),
+        "f": torch.device("cpu"),
+        "g": x[1],
+        "h": x[:, ::2],
+    }
+    yield pickle.loads(pickle.dumps(many))
+    w = torch.ones(2)
+    w.foo = "bar"
+    yield pickle.loads(pickle.dumps(w)).foo

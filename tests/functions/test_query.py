@@ -1,0 +1,39 @@
+"""Questions about tensors and types, compared with PyTorch."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+
+from tests.oracle import case, evaluate
+
+
+@case.lines(r"""
+torch.typename(torch.ones(2))
+torch.typename(3)
+torch.numel(torch.ones(2,3))
+torch.numel(3)
+torch.is_tensor(3)
+torch.is_storage(torch.ones(2).untyped_storage())
+torch.is_floating_point(3)
+torch.is_floating_point(torch.ones(2))
+torch.is_complex(torch.ones(2))
+torch.ones(2).is_signed()
+torch.result_type(torch.ones(2),1)
+torch.result_type(1,2)
+torch.result_type(torch.ones(2,dtype=torch.int32),1.5)
+torch.result_type('a',1)
+""")
+def query(torch, line):
+    return evaluate(torch, line, np=np, copy=copy, pickle=pickle)
+
+
+@case
+def result_types(torch):
+    kinds = [torch.bool, torch.uint8, torch.int64, torch.float16, torch.complex64]
+    for a in kinds:
+        for b in kinds:
+            whole, single = torch.ones(2, dtype=a), torch.tensor(1, dtype=b)
+            yield torch.result_type(whole, single), torch.result_type(whole, 1.5)

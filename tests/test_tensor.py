@@ -1,0 +1,175 @@
+"""What tensors tell of themselves, and conversions to Python, against PyTorch."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+
+from tests.oracle import case, evaluate
+
+
+@case.lines(r"""
+t=torch.ones(2,requires_grad=True)*2;torch.asarray(t)
+bool(torch.ones(2))
+bool(torch.ones(0))
+bool(torch.ones(1,1))
+int(torch.ones(2))
+float(torch.ones(2))
+complex(torch.ones(2))
+int(torch.tensor(2.7))
+float(torch.tensor(3))
+complex(torch.tensor(3))
+int(torch.tensor(1j))
+float(torch.tensor(1j))
+torch.tensor(2.5).__index__()
+torch.tensor([2]).__index__()
+torch.tensor(True).__index__()
+torch.tensor([2,3]).__index__()
+[1,2,3][torch.tensor(1)]
+torch.ones(2).item()
+torch.ones(0).item()
+torch.tensor([[2]]).item()
+torch.tensor(float('inf')).__int__()
+len(torch.tensor(1))
+len(torch.ones(2,3))
+list(torch.tensor(1))
+list(torch.ones(2))
+1 in torch.ones(2)
+torch.ones(2) in torch.ones(2)
+'a' in torch.ones(2)
+torch.ones(2,requires_grad=True).tolist()
+torch.ones(2,requires_grad=True).__array__()
+hash(torch.ones(2))>0
+list(reversed(torch.arange(3)))
+torch.arange(3).__reversed__()
+torch.ones(2).requires_grad_(1)
+torch.ones(2,dtype=torch.int64).requires_grad_()
+x=torch.ones(2,dtype=torch.int64);x.requires_grad=True;x
+x=torch.ones(2,requires_grad=True)*2;x.requires_grad=False;x
+x=torch.ones(2,requires_grad=True)*2;x.requires_grad_(False)
+x=torch.ones(2,requires_grad=True)*2;x.requires_grad_(True)
+x=torch.ones(2);x.requires_grad='a';x
+x=torch.ones(2);x.requires_grad_('a')
+x=torch.ones(2);x.data=3;x
+x=torch.ones(2);x.data=torch.ones(3);x
+x=torch.ones(2,requires_grad=True);x.data=torch.ones(3,dtype=torch.float64);x
+x=torch.ones(2,requires_grad=True);x.data=torch.ones(3,dtype=torch.int64);x
+x=torch.ones(2);del x.data;x
+x=torch.ones(2);x._version
+x=torch.ones(2);x.foo=3;x.foo
+torch.ones(2,3,4).T
+torch.ones(3).T
+torch.ones(3).mT
+torch.ones(3).H
+torch.ones(2,3,4).H
+torch.ones(2,3).size('a')
+torch.ones(2,3).size(5)
+torch.ones(2,3).size(-3)
+torch.ones(2,3).size(dim=1)
+torch.ones(2,3).stride(5)
+torch.ones(2,3).stride(1)
+torch.ones(2,3).stride(-1)
+torch.ones(()).size(0)
+torch.ones(()).size(-1)
+torch.ones(2).is_contiguous(memory_format=torch.channels_last)
+torch.ones(2).is_contiguous(memory_format=torch.preserve_format)
+torch.ones(2).untyped_storage().size()
+x=torch.ones(2,3);x.is_set_to(x.view(2,3)), x.is_set_to(x.view(3,2))
+torch.ones(0).data_ptr()
+torch.is_nonzero(torch.ones(2))
+torch.is_nonzero(torch.ones(1))
+torch.ones(1).is_nonzero()
+torch.ones(0).is_nonzero()
+isinstance(torch.ones(2),torch.FloatTensor)
+isinstance(torch.ones(2),torch.DoubleTensor)
+import pickle;x=torch.arange(6).view(2,3).t();y=pickle.loads(pickle.dumps(x));(y,y.stride())
+torch.ones(2).get_device()
+torch.ones(2).is_cuda, torch.ones(2).is_cpu, torch.ones(2).is_meta, torch.ones(2).is_sparse, torch.ones(2).is_quantized,torch.ones(2).is_mps,torch.ones(2).is_xla
+torch.ones(2).layout
+torch.ones(2).output_nr
+torch.ones(2).itemsize, torch.ones(2).nbytes
+f"{torch.tensor(3.14159):.2f}"
+f"{torch.ones(2):.2f}"
+f"{torch.ones(2)}"
+f"{torch.tensor(3,requires_grad=False):5d}"
+f"{torch.ones(1):.2f}"
+""")  # noqa: E501
+def facts(torch, line):
+    return evaluate(torch, line, np=np, copy=copy, pickle=pickle)
+
+
+@case(raises=AttributeError).lines(r"""
+x=torch.ones(2);x.shape=(1,2);x
+x=torch.ones(2);x.dtype=torch.int64;x
+torch.ones(2).bar
+""")
+def attributes(torch, line):
+    return evaluate(torch, line, np=np, copy=copy, pickle=pickle)
+
+
+@case
+def data_ptr(torch):
+    x = torch.arange(6.0).view(2, 3)
+    yield x.data_ptr() == x[0].data_ptr(), x[1].data_ptr() - x.data_ptr()
+    yield x.untyped_storage().data_ptr() == x[1].untyped_storage().data_ptr()
+    yield x.storage_offset(), x[1].storage_offset()
+    yield x.detach().data_ptr() == x.data_ptr(), x.clone().data_ptr() == x.data_ptr()
+    yield x.untyped_storage().nbytes(), x[1].untyped_storage().tolist()[:8]
+    yield list(x.T.untyped_storage())[:8], x.is_set_to(x.view(2, 3)), x.is_set_to(x[0])
+    y = x * 2
+    before = y.data_ptr()
+    y.add_(1)
+    yield y.data_ptr() == before, y[1:].data_ptr() - before, torch.ones(0).data_ptr()
+
+
+@case
+def defaults(torch):
+    torch.set_default_dtype(torch.float64)
+    yield torch.ones(2), torch.tensor(1.0), torch.tensor(1).float() / 2
+    yield torch.tensor([1]) / 2
+    torch.set_default_dtype(torch.float32)
+    yield torch.tensor([1]) / 2
+    with torch.device("cpu"):
+        yield torch.ones(1).device
+    yield torch.get_default_device()
+    yield torch.Size([2, 3]) + torch.Size([4]), torch.Size([2, 3]).numel()
+
+
+@case
+def printing(torch):
+    torch.set_printoptions(precision=2)
+    print(torch.tensor(3.14159))
+    torch.set_printoptions(profile="default")
+    print(torch.arange(2000.0))
+    x = torch.ones(2, requires_grad=True)
+    print(x, x * 2, (x * 2).sum(), f"{(x * 2).sum():.3f}", x.to(torch.float64))
+    print(torch.ones(2, 2, dtype=torch.bfloat16), torch.zeros(0, 3), torch.tensor(True))
+
+
+@case
+def leaf_after_use(torch):
+    y = torch.ones(2) * 2
+    z = y * 3
+    y.requires_grad = True
+    (y * 3).sum().backward()
+    yield y.grad, y.is_leaf, z.requires_grad
+    y.requires_grad_(False)
+    yield (y * 2).requires_grad, y
+    w = torch.ones(2, requires_grad=True)
+    yield w.requires_grad_().is_leaf, w.detach().requires_grad_()
+
+
+@case
+def subclasses(torch):
+    class Kind(torch.Tensor):
+        pass
+
+    x = torch.ones(2)
+    m = x.as_subclass(Kind)
+    yield type(m).__name__, isinstance(m, torch.Tensor), str(m)
+    x.add_(1)
+    yield m.tolist(), type(Kind([1, 2])).__name__
+    p = torch.Tensor._make_subclass(Kind, x, True)
+    yield type(p).__name__, p.requires_grad, p.is_leaf, p.data_ptr() == x.data_ptr()

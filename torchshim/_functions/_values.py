@@ -1,0 +1,249 @@
+"""What nested sequences of numbers hold: their sizes, dtype and elements.
+
+The rules are those of `torch.tensor`, see
+https://docs.pytorch.org/docs/2.13/generated/torch.tensor.html.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.promotion import promote
+from torchshim._core.storage import TensorBase
+from torchshim._functions._arguments import warn_once
+
+_PLAIN = frozenset((int, float, bool, complex))
+
+SLOW_LIST = (
+    "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please "
+    "consider converting the list to a single numpy.ndarray with numpy.array() before "
+    "converting to a tensor. (Triggered internally at "
+    "/__w/pytorch/pytorch/torch/csrc/utils/tensor_new.cpp:252.)"
+)
+SCALAR_WITH_GRAD = (
+    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
+    "behavior.\nConsider using tensor.detach() first. (Triggered internally at "
+    "/__w/pytorch/pytorch/torch/csrc/autograd/generated/python_variable_methods.cpp:822"
+    ".)"
+)
+
+
+def cast_host(array: np.ndarray, np_dtype: np.dtype[Any]) -> np.ndarray:
+    """A numpy array in another dtype, where a value does not fit as C on x86 has it.
+
+    >>> cast_host(np.float32([300, -1, np.nan]), np.dtype("uint8"))
+    array([ 44, 255,   0], dtype=uint8)
+    """
+    if array.dtype == np_dtype:
+        return array
+    if np_dtype.kind == "b":
+        return array != 0
+    if array.dtype.kind == "c" and np_dtype.kind != "c":
+        array = array.real
+    if np_dtype.kind in "iu" and array.dtype.kind not in "iub":
+        long = np_dtype.itemsize == 8 or np_dtype == np.uint32
+        wide = np.dtype(np.int64 if long else np.int32)
+        array = array.astype(np.float64)
+        if np_dtype == np.uint64:
+            high = array >= 2.0**63
+            low = np.where(high, array - 2.0**63, array).astype(np.int64)
+            return low.astype(np.uint64) + (high.astype(np.uint64) << np.uint64(63))
+        limit = 2.0 ** (8 * wide.itemsize - 1)
+        fits = (array >= -limit) & (array < limit)
+        array = np.where(fits, np.where(fits, array, 0).astype(wide), -int(limit))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return array.astype(np_dtype)
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether PyTorch takes a value for a sequence of elements."""
+    kind = value.__class__
+    if kind is list or kind is tuple or kind is range:
+        return True
+    if isinstance(value, (str, bytes, dict, set, TensorBase, np.generic)):
+        return False
+    if isinstance(value, np.ndarray):
+        return bool(value.ndim)
+    return hasattr(value, "__len__") and hasattr(value, "__getitem__")
+
+
+def _plain(data: Any) -> bool:
+    """Whether nested lists hold Python's own numbers only."""
+    kind = data.__class__
+    if kind in _PLAIN:
+        return True
+    if kind is not list and kind is not tuple:
+        return False
+    kinds = set(map(type, data))
+    if kinds <= _PLAIN:
+        return True
+    return kinds <= {list, tuple} and all(map(_plain, data))
+
+
+def _inferred(data: Any) -> dtypes.dtype | None:
+    """The dtype that holds everything in nested sequences; None where there is none."""
+    kind = data.__class__
+    if kind is float:
+        return dtypes.get_default_dtype()
+    if kind is int:
+        return dtypes.int64
+    if kind is bool:
+        return dtypes.bool_
+    if kind is complex:
+        return dtypes.get_default_complex_dtype()
+    if isinstance(data, TensorBase):
+        return data._meta.dtype
+    if isinstance(data, (np.ndarray, np.generic)):
+        return dtypes.from_numpy_dtype(data.dtype)
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{kind.__name__}'")
+    if isinstance(data, int):
+        return dtypes.int64
+    if isinstance(data, float):
+        return dtypes.get_default_dtype()
+    if not is_sequence(data):
+        raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
+    found: dtypes.dtype | None = None
+    for item in data:
+        one = _inferred(item)
+        if one is not None:
+            found = one if found is None else promote(found, one)
+    return found
+
+
+def _sizes(data: Any) -> tuple[int, ...]:
+    """The size that the first elements of nested sequences imply."""
+    sizes: list[int] = []
+    while is_sequence(data):
+        if isinstance(data, np.ndarray):
+            return (*sizes, *data.shape)
+        sizes.append(len(data))
+        if len(sizes) > 128:
+            raise ValueError(f"too many dimensions '{type(data).__name__}'")
+        if not sizes[-1]:
+            break
+        data = data[0]
+        if isinstance(data, (str, bytes)):
+            raise ValueError(f"too many dimensions '{type(data).__name__}'")
+    return tuple(sizes)
+
+
+def _collect(data: Any, sizes: tuple[int, ...], depth: int, out: list[Any]) -> None:
+    if depth == len(sizes):
+        out.append(data)
+        return
+    if not is_sequence(data):
+        raise TypeError("not a sequence")
+    if len(data) != sizes[depth]:
+        raise ValueError(
+            f"expected sequence of length {sizes[depth]} at dim {depth} (got "
+            f"{len(data)})"
+        )
+    for item in data:
+        _collect(item, sizes, depth + 1, out)
+
+
+def _element(value: Any, dtype: dtypes.dtype) -> Any:
+    """One element as a number that the dtype's kind of array can hold."""
+    if isinstance(value, TensorBase):
+        if value._meta.requires_grad:
+            warn_once(SCALAR_WITH_GRAD)
+        value = value._scalar()  # type: ignore[attr-defined]
+    elif isinstance(value, (np.generic, np.ndarray)):
+        value = value.item()
+    if dtype.category == dtypes.COMPLEX:
+        return complex(value)
+    if dtype.is_floating_point:
+        return float(value)
+    if dtype.category == dtypes.BOOL:
+        return bool(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise RuntimeError(_overflow(dtype))
+        return int(value)
+    if isinstance(value, complex):
+        return int(float(value))  # raises Python's own error
+    return value.__index__() if hasattr(value, "__index__") else _no_integer(value)
+
+
+def _no_integer(value: Any) -> Any:
+    raise TypeError(
+        f"'{type(value).__name__}' object cannot be interpreted as an integer"
+    )
+
+
+def _overflow(dtype: dtypes.dtype) -> str:
+    return f"value cannot be converted to type {dtype.name} without overflow"
+
+
+def _fitted(array: np.ndarray, dtype: dtypes.dtype) -> np.ndarray:
+    """Numbers from Python in a dtype; raises for those that it cannot hold."""
+    target = dtypes.array_dtype(dtype)
+    kind = array.dtype.kind
+    if array.dtype == object:
+        flat = array.reshape(-1)
+        if any(not -(2**63) <= v < 2**63 for v in flat):
+            raise ValueError("Overflow when unpacking long long")
+        array = array.astype(np.int64)
+        kind = "i"
+    if kind == "u" and array.size and int(array.max()) >= 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    if array.size and dtype.category == dtypes.INTEGER:
+        if kind == "c":
+            raise TypeError("must be real number, not complex")
+        limits = np.iinfo(target)
+        if kind == "f" and not np.isfinite(array).all():
+            raise RuntimeError(_overflow(dtype))
+        low = limits.min if limits.min else -limits.max
+        least, most = array.min().item(), array.max().item()
+        if kind != "b" and not (low <= least and most <= limits.max):
+            raise RuntimeError(_overflow(dtype))
+    elif array.size and kind == "c" and dtype.is_floating_point:
+        raise TypeError("must be real number, not complex")
+    return cast_host(array, target)
+
+
+def values_of(
+    data: Any, dtype: dtypes.dtype | None
+) -> tuple[np.ndarray, dtypes.dtype]:
+    """What nested sequences of numbers hold: a new array, and its dtype."""
+    if _plain(data):
+        try:
+            array = np.array(data)
+        except ValueError:
+            array = None  # ragged: the search below says where
+        if array is not None and array.dtype != object:
+            if dtype is None:
+                dtype = _of_kind(array)
+            return _fitted(array, dtype), dtype
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    sizes = _sizes(data)
+    if sizes and any(isinstance(item, np.ndarray) for item in data):
+        warn_once(SLOW_LIST)
+    if dtype is None:
+        dtype = _inferred(data) or dtypes.get_default_dtype()
+    flat: list[Any] = []
+    if 0 not in sizes:
+        _collect(data, sizes, 0, flat)
+    held = [_element(v, dtype) for v in flat]
+    if dtype.category == dtypes.INTEGER:
+        if any(not -(2**63) <= v < 2**63 for v in held):
+            raise ValueError("Overflow when unpacking long long")
+        array = np.array(held, np.int64)
+    else:
+        array = np.array(held, np.complex128 if dtype.is_complex else np.float64)
+    return _fitted(array, dtype).reshape(sizes), dtype
+
+
+def _of_kind(array: np.ndarray) -> dtypes.dtype:
+    kind = array.dtype.kind
+    if kind == "f":
+        return dtypes.get_default_dtype()
+    if kind == "b":
+        return dtypes.bool_
+    return dtypes.get_default_complex_dtype() if kind == "c" else dtypes.int64

@@ -1,0 +1,139 @@
+"""The old constructors: `torch.Tensor(2, 3)`, `torch.FloatTensor([1, 2])`.
+
+https://docs.pytorch.org/docs/2.13/tensors.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.device import as_device
+from torchshim._core.storage import TensorBase
+from torchshim._derived import public
+from torchshim._functions._arguments import device_of, kind_of
+from torchshim._functions._values import is_sequence
+from torchshim._functions.construct import tensor_from
+from torchshim._functions.creation import filled
+from torchshim._tensor import Tensor
+
+_LEGACY = """
+    (*, torch.device device = None)
+    (torch.Storage storage)
+    (Tensor other)
+    (tuple of ints size, *, torch.device device = None)
+    (object data, *, torch.device device = None)
+"""
+
+
+def legacy(
+    cls: type, dtype: dtypes.dtype, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Tensor:
+    """`torch.Tensor(...)`, `torch.FloatTensor(...)`: sizes, data or another tensor."""
+    device = kwargs.pop("device", None)
+    if kwargs:
+        raise _incorrect(args, kwargs)
+    asked = None if device is None else as_device(device)
+    if asked is not None and asked.type != "cpu":
+        raise RuntimeError(
+            "legacy constructor expects device type: cpu but device type: "
+            f"{asked.type} was passed"
+        )
+    where = device_of("new", device)
+    if not args:
+        return filled("new", (0,), 0, dtype, where)
+    first = args[0]
+    if len(args) > 1 or first.__class__ is int or isinstance(first, np.integer):
+        sizes = tuple(v.__index__() for v in args)
+        return filled("new", sizes, 0, dtype, where)
+    if first.__class__.__name__ == "Size":
+        return filled("new", tuple(first), 0, dtype, where)
+    if isinstance(first, TensorBase):
+        own = first._meta
+        if cls is not Tensor and own.dtype is not dtype:
+            raise TypeError(f"expected {_options(dtype)} (got {_options(own.dtype)})")
+        return first.detach()  # type: ignore[attr-defined]
+    if isinstance(first, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
+    if not is_sequence(first) and not isinstance(first, np.ndarray):
+        raise TypeError(
+            f"new(): data must be a sequence (got {dtypes.type_name(type(first))})"
+        )
+    return tensor_from(first, dtype, where)
+
+
+def _options(dtype: dtypes.dtype) -> str:
+    names = {"int64": "long int", "int32": "int", "float64": "double"}
+    kind = names.get(dtype.name, dtype.cpp_name)
+    return (
+        f"TensorOptions(dtype={kind}, device=cpu, layout=Strided, requires_grad=false "
+        "(default), pinned_memory=false (default), memory_format=(nullopt))"
+    )
+
+
+def _incorrect(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
+    got = [kind_of(a) for a in args] + [f"{k}={kind_of(v)}" for k, v in kwargs.items()]
+    lines = []
+    for number, line in enumerate(_LEGACY.strip().splitlines()):
+        lines.append(f" * {line.strip()}\n")
+        if not number:
+            lines.append(
+                "      didn't match because some of the keywords were incorrect: "
+                f"{', '.join(kwargs)}\n"
+            )
+    return TypeError(
+        f"new() received an invalid combination of arguments - got ({', '.join(got)}), "
+        f"but expected one of:\n{''.join(lines)}"
+    )
+
+
+def _new_tensor(cls: type, *args: Any, **kwargs: Any) -> Any:
+    """`torch.Tensor(...)`, also for subclasses."""
+    made = legacy(cls, dtypes.get_default_dtype(), args, kwargs)
+    return made if cls is Tensor else made.as_subclass(cls)
+
+
+Tensor.__new__ = _new_tensor  # type: ignore[assignment]
+
+
+class tensortype(type):
+    """The class of `torch.FloatTensor` and its like."""
+
+    __module__ = "torch"
+    dtype: dtypes.dtype
+    is_cuda = False
+    is_sparse = False
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return (
+            isinstance(instance, TensorBase)
+            and instance._meta.dtype is cls.dtype
+            and instance._meta.device.type == "cpu"
+        )
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        return legacy(cls, cls.dtype, args, kwargs)
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.{cls.__name__}'>"
+
+
+def _tensor_types() -> dict[str, tensortype]:
+    made: dict[str, tensortype] = {}
+    for d in dtypes.DTYPES:
+        numbers = ("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double")
+        if d.scalar_name in (*numbers, "Bool", "BFloat16"):
+            name = f"{d.scalar_name}Tensor"
+            made[name] = tensortype(name, (), {"dtype": d, "__module__": "torch"})
+    return made
+
+
+TENSOR_TYPES = _tensor_types()
+
+
+@public(namespaces=(), method=True)
+def new(self: Tensor, *args: Any, **named: Any) -> Tensor:
+    """As the constructor of the tensor's legacy type: sizes or data."""
+    return legacy(type(self), self._meta.dtype, args, named)
