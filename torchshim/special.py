@@ -26,4 +26,4 @@ globals().update(
     }
 )
 
-__all__ = sorted({*_namespace("special"), *_ALIASES})
+__all__ = [n for n in globals() if not n.startswith("_") and n != "annotations"]

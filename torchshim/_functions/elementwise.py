@@ -63,11 +63,11 @@ def imag(input: Tensor) -> Tensor:
 
 
 def _set_real(self: Tensor, value: Any) -> None:
-    self.real.copy_(value)
+    real(self).copy_(value)  # type: ignore[attr-defined]
 
 
 def _set_imag(self: Tensor, value: Any) -> None:
-    self.imag.copy_(value)
+    imag(self).copy_(value)  # type: ignore[attr-defined]
 
 
 Tensor.real = property(real, _set_real)  # type: ignore[attr-defined]

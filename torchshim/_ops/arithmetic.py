@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.call import broadcast_shape
 from torchshim._core.checks import Check
 from torchshim._core.meta import elementwise_strides
-from torchshim._core.call import broadcast_shape
 from torchshim._core.op import Array, Operand, Scalar, op
 from torchshim._core.promotion import (
     BOOL_TO_LONG,
@@ -75,8 +75,8 @@ def _check_reflected(input: Any, other: Any, alpha: Any) -> None:
         broadcast_shape([tuple(other.shape), tuple(input.shape)])
 
 
-def _scaled(other: Array, alpha: Any) -> Array:
-    if not isinstance(alpha, jax.core.Tracer) and alpha == 1:
+def _scaled(other: Array, alpha: Any) -> Any:
+    if isinstance(alpha, np.ndarray) and alpha == 1:
         return other  # the usual case leaves no trace in the program
     return other & alpha if kind(other) == BOOL else alpha * other
 
@@ -409,7 +409,7 @@ def _integer_power(base: Array, exponent: Array) -> Array:
 def _power(base: Array, exponent: Array) -> Array:
     if not is_complex(base):
         return jnp.power(base, exponent)
-    if not isinstance(exponent, jax.core.Tracer):
+    if isinstance(exponent, np.ndarray) and exponent.ndim == 0:
         if exponent == 2:
             return base * base
         if exponent == 3:

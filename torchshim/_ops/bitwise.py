@@ -55,7 +55,7 @@ def bitwise_and(input: Operand, other: Operand) -> Array:
 def bitwise_or(input: Operand, other: Operand) -> Array:
     """Bits set in at least one; the disjunction of bools."""
     refuse("bitwise_or_cpu", input, FLOAT + COMPLEX)
-    return input | other
+    return jnp.bitwise_or(input, other)
 
 
 @op(**_bits)

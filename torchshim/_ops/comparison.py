@@ -206,7 +206,7 @@ def _check_ordered(name: str) -> Any:
     return check
 
 
-def _extreme(name: str, choose: Any, grads: Any) -> Any:
+def _extreme(choose: Any, grads: Any) -> Any:
     """A choice between two operands with PyTorch's gradients at ties and NaN."""
     chosen = jax.custom_jvp(choose)
 
@@ -216,7 +216,6 @@ def _extreme(name: str, choose: Any, grads: Any) -> Any:
         return chosen(a, b), da * to_a.astype(a.dtype) + db * to_b.astype(b.dtype)
 
     chosen.defjvp(jvp)
-    chosen.__name__ = name
     return chosen
 
 
@@ -243,10 +242,10 @@ def _first_wins(wins: Any) -> Any:
     return grads
 
 
-_maximum = _extreme("maximum", jnp.maximum, _shared(jnp.less, jnp.greater))
-_minimum = _extreme("minimum", jnp.minimum, _shared(jnp.greater, jnp.less))
-_fmax = _extreme("fmax", jnp.fmax, _first_wins(jnp.greater_equal))
-_fmin = _extreme("fmin", jnp.fmin, _first_wins(jnp.less_equal))
+_maximum = _extreme(jnp.maximum, _shared(jnp.less, jnp.greater))
+_minimum = _extreme(jnp.minimum, _shared(jnp.greater, jnp.less))
+_fmax = _extreme(jnp.fmax, _first_wins(jnp.greater_equal))
+_fmin = _extreme(jnp.fmin, _first_wins(jnp.less_equal))
 
 
 @op(

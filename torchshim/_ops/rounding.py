@@ -249,6 +249,7 @@ def trunc(input: Array) -> Array:
 @op(
     promote=DEFAULT,
     grad_fn=lambda input, decimals: f"RoundBackward{1 if decimals else 0}",
+    namespaces=("torch", "special"),
     saves=(),
     inplace=True,
 )

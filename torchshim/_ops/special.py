@@ -214,7 +214,7 @@ def _polygamma(n: int, x: Array) -> Array:
     factorial = float(np.prod(np.arange(1, n + 1, dtype=np.float64)))
     sign = 1.0 if n % 2 else -1.0
     order = jnp.asarray(n + 1, x.dtype)
-    return np.asarray(sign * factorial, x.dtype) * lax.zeta(order, x)
+    return lax.zeta(order, x) * np.asarray(sign * factorial, x.dtype)
 
 
 @op(
