@@ -253,9 +253,7 @@ def gradient_edges(torch):
     yield grad(edge(y), edge(y), v, retain_graph=True)
     other = edge(leaf(torch, 1.0))
     yield attempt(grad, edge(y), other, v, retain_graph=True)
-    yield attempt(
-        grad, edge(y), other, v, retain_graph=True, materialize_grads=True
-    )
+    yield attempt(grad, edge(y), other, v, retain_graph=True, materialize_grads=True)
     z.backward(inputs=edge(x))
     yield x.grad
     yield attempt(edge, torch.tensor([1.0]))

@@ -26,7 +26,10 @@ def plain(torch):
     y = Product.apply(a, b, 2)
     yield y, y.grad_fn.name(), type(y.grad_fn).__name__, y.grad_fn.n
     yield y.grad_fn.needs_input_grad, y.grad_fn.saved_tensors[0] is a
-    yield [n.variable is t for (n, _), t in zip(y.grad_fn.next_functions, (a, b))]
+    yield [
+        n.variable is t
+        for (n, _), t in zip(y.grad_fn.next_functions, (a, b), strict=True)
+    ]
     y.sum().backward()
     yield a.grad, b.grad
     yield attempt(y.sum().backward)

@@ -118,6 +118,7 @@ def errors(torch):
         torch.tensor([1, 2]),
         torch.tensor([1.0, 2.0], dtype=torch.float64),
     ):
+
         def hook(grad, result=result):
             return result
 

@@ -15,17 +15,17 @@ from torchshim._core.record import Recorder, local
 from torchshim._core.storage import TensorBase
 
 # Tensors whose gradient is retained: a write moves that on, so each backward looks.
-retaining: dict[int, weakref.ref[TensorBase]] = {}
+retaining: dict[int, weakref.ref[Any]] = {}
 
 
-def place_of(rec: Recorder, tensor: TensorBase) -> Place:
+def place_of(rec: Recorder, tensor: Any) -> Place:
     """Where the gradient of a tensor arrives."""
     if tensor._slot < 0 and tensor._hist is not None and tensor._base is None:
         return origin(*tensor._hist)
     return origin(rec.recording, rec.slot_of(tensor))
 
 
-def version_of(tensor: TensorBase) -> int:
+def version_of(tensor: Any) -> int:
     """How often the tensor's memory was written to."""
     storage = tensor._storage
     return tensor._versions if storage is None else storage.version
@@ -45,7 +45,7 @@ class TensorHooks:
         self.place: tuple[int, int] | None = None
         self.version = 0
 
-    def hang(self, rec: Recorder, tensor: TensorBase) -> None:
+    def hang(self, rec: Recorder, tensor: Any) -> None:
         """Hangs the hooks on the node that made the tensor's present value."""
         recording, slot = place_of(rec, tensor)
         self.place = recording.seq, slot
@@ -56,7 +56,7 @@ class TensorHooks:
         recording.hooked[slot] = self if others is None else HookChain(others, self)
         rec.mark("hook", slot)
 
-    def derived(self, rec: Recorder, tensor: TensorBase) -> None:
+    def derived(self, rec: Recorder, tensor: Any) -> None:
         """Follows a view that was derived again from its base."""
         if self.version == version_of(tensor):
             self.hang(rec, tensor)
@@ -76,7 +76,6 @@ class TensorHooks:
             before = tensor._grad
             tensor._grad = grad if before is None else before + grad
         return grad
-
 
     def accumulated(self, leaf: Any) -> None:
         """Runs the hooks of a leaf whose `.grad` was just brought up to date."""

@@ -130,7 +130,7 @@ def node_class(name: str) -> type[Node]:
 
 def accumulator(leaf: Any) -> AccumulateGrad:
     """The leaf's node; the leaf holds it only while hooks hang on it."""
-    node = leaf._node
+    node: Any = leaf._node
     if isinstance(node, weakref.ref):
         node = node()
     if not isinstance(node, AccumulateGrad):

@@ -25,8 +25,8 @@ _NON_LEAF_GRAD = (
     ".grad attribute won't be populated during autograd.backward(). If you indeed want "
     "the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
     "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
-    "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more "
-    "information."
+    "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for "
+    "more information."
 )
 _DETACH_VIEW = (
     "Can't detach views in-place. Use detach() instead. If you are using "
@@ -86,7 +86,7 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool) -> None:
         rec.write(before, engine.add[0](before, grad))
 
 
-def _laid_out(self: Tensor, grad: Tensor) -> Tensor:
+def _laid_out(self: Tensor, grad: Tensor) -> Any:
     """A new gradient in its parameter's memory order, if that is dense."""
     meta, own = self._meta, grad._meta
     expected = 1
@@ -130,15 +130,17 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
     if value is self:
         raise RuntimeError("can't assign Variable as its own grad")
     own, meta = self._meta, value._meta
-    if meta.dtype is not own.dtype and self.__dict__.get("_grad_dtype", own.dtype) not in (
+    if meta.dtype is not own.dtype and self.__dict__.get(
+        "_grad_dtype", own.dtype
+    ) not in (
         None,
         meta.dtype,
     ):
         wanted = self.__dict__.get("_grad_dtype", own.dtype)
         raise RuntimeError(
             f"attempting to assign a gradient with dtype '{_cpp(meta.dtype)}' to a "
-            f"tensor with grad_dtype '{wanted.scalar_name}'. The gradient must match the "
-            "tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
+            f"tensor with grad_dtype '{wanted.scalar_name}'. The gradient must match "
+            "the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
             "tensor's grad_dtype attribute with a specific dtype, or None to allow any "
             "dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and "
             "its gradient may break downstream systems that assume they match."
@@ -159,7 +161,8 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
 
 
 def _cpp(dtype: Any) -> str:
-    return {"int64": "long int", "int32": "int"}.get(dtype.name, dtype.cpp_name)
+    names: dict[str, str] = {"int64": "long int", "int32": "int"}
+    return names.get(dtype.name) or str(dtype.cpp_name)
 
 
 def _del_grad(self: Tensor) -> None:

@@ -15,8 +15,8 @@ REFERENCE_CYCLE = (
     "Using backward() with create_graph=True will create a reference cycle between the "
     "parameter and its gradient which can cause a memory leak. We recommend using "
     "autograd.grad when creating the graph to avoid this. If you have to use this "
-    "function, make sure to reset the .grad fields of your parameters to None after use "
-    "to break the cycle and avoid the leak."
+    "function, make sure to reset the .grad fields of your parameters to None after "
+    "use to break the cycle and avoid the leak."
 )
 _warned: set[str] = set()
 
@@ -229,7 +229,7 @@ def make_grads(
         else:
             raise AssertionError("Expected output to be a torch.Tensor")
         if isinstance(grad, Tensor):
-            first = grad[0] if batched else grad
+            first: Any = grads[i][0] if batched else grad
             if tuple(first.shape) != tuple(meta.shape):
                 raise RuntimeError(_mismatch(i, first.shape, meta.shape, batched))
             if meta.dtype.is_complex != grad.dtype.is_complex:
@@ -268,9 +268,9 @@ def _mismatch(i: int, got: Any, expected: Any, batched: bool) -> str:
             "If `is_grads_batched=True`, we interpret the first dimension of each "
             "grad_output as the batch dimension. The sizes of the remaining dimensions "
             "are expected to match the shape of corresponding output, but a mismatch "
-            f"was detected: grad_output[{i}] has a shape of {got} and output[{i}] has a "
-            f"shape of {expected}. If you only want some tensors in `grad_output` to be "
-            "considered batched, consider using vmap."
+            f"was detected: grad_output[{i}] has a shape of {got} and output[{i}] has "
+            f"a shape of {expected}. If you only want some tensors in `grad_output` to "
+            "be considered batched, consider using vmap."
         )
     return (
         f"Mismatch in shape: grad_output[{i}] has a shape of {got} and output[{i}] has "
@@ -298,9 +298,7 @@ def _run(
     accumulate: bool,
 ) -> list[Any]:
     if len(roots) != len(cotangents):
-        raise RuntimeError(
-            f"got {len(roots)} tensors and {len(cotangents)} gradients"
-        )
+        raise RuntimeError(f"got {len(roots)} tensors and {len(cotangents)} gradients")
     retain, create = _flag(retain), _flag(create)
     starts: list[Any] = []
     vectors: list[Any] = []
@@ -324,9 +322,7 @@ def _run(
         hooks.move_retained()
     if not starts:
         return [None] * len(wanted)
-    results = engine.run_backward(
-        starts, vectors, retain, create, targets, accumulate
-    )
+    results = engine.run_backward(starts, vectors, retain, create, targets, accumulate)
     if not allow_unused:
         for i, result in enumerate(results):
             if result is None:
@@ -357,14 +353,17 @@ def _engine_place(edge: Any) -> Any:
 
 
 def _target(target: Any, accumulate: bool) -> Any:
-    if not isinstance(target, (Tensor, GradientEdge)):
+    is_tensor = isinstance(target, Tensor)
+    if not is_tensor and not isinstance(target, GradientEdge):
         raise RuntimeError(
             "all inputs have to be Tensors or GradientEdges, but got "
             + type(target).__name__
         )
-    if isinstance(target, Tensor):
+    if is_tensor:
         if accumulate:
             target.retain_grad()
         if not target._meta.requires_grad:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
+            raise RuntimeError(
+                "One of the differentiated Tensors does not require grad"
+            )
     return _engine_place(target)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._core.call import HOLE, Call, Number, ScalarHole
 from torchshim._core.engine import (
     SECOND_BACKWARD,
     WRAPPED,
@@ -17,7 +18,6 @@ from torchshim._core.engine import (
 )
 from torchshim._core.hooks import place_of
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
-from torchshim._core.call import HOLE, Call, Number, ScalarHole
 from torchshim._core.op import STATIC
 from torchshim._core.record import local
 from torchshim._hooks import RemovableHandle
@@ -180,7 +180,9 @@ def saved_value(node: Node, name: str) -> Any:
                 value = _number(node)
             else:
                 value = entry.value if isinstance(entry, Number) else entry
-            if call.op.name in WRAPPED and isinstance(value, (bool, int, float, complex)):
+            if call.op.name in WRAPPED and isinstance(
+                value, (bool, int, float, complex)
+            ):
                 return from_array(np.array(value))
             return value
     return None
@@ -222,9 +224,7 @@ def value_at(recording: Any, event: Any, slot: int) -> Any:
 
 def _number(node: Node) -> Any:
     event = node._event
-    table = (
-        node._recording.scalars if node._recording.state else local.rec.scalars
-    )
+    table = node._recording.scalars if node._recording.state else local.rec.scalars
     return table[event.scalar]
 
 

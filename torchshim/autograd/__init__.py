@@ -15,7 +15,6 @@ from torchshim.autograd import (
 )
 from torchshim.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from torchshim.autograd.function import Function, NestedIOFunction
-from torchshim.autograd.gradcheck import gradcheck, gradgradcheck
 from torchshim.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -23,6 +22,7 @@ from torchshim.autograd.grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from torchshim.autograd.gradcheck import gradcheck, gradgradcheck
 from torchshim.autograd.variable import Variable
 
 assert _methods

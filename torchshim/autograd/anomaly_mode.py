@@ -77,7 +77,9 @@ def _check(name: str, event: Any, wrt: Sequence[int], outs: Sequence[Any]) -> No
         with local.rec.lock:
             value = fns.ne(out, out).any() if hasattr(fns, "ne") else None
         if value is not None and value.item():
-            raise RuntimeError(f"Function '{name}' returned nan values in its {i}th output.")
+            raise RuntimeError(
+                f"Function '{name}' returned nan values in its {i}th output."
+            )
 
 
 def _tell(name: str, event: Any) -> None:

@@ -31,8 +31,8 @@ def _as_tuple(value: Any, argument: str, function: str) -> tuple[bool, Tensors]:
         if not isinstance(item, Tensor):
             where = f"the value at index {i}" if given else f"the given {argument}"
             raise TypeError(
-                f"The {argument} given to {function} must be either a Tensor or a tuple "
-                f"of Tensors but {where} has type {type(item)}."
+                f"The {argument} given to {function} must be either a Tensor or a "
+                f"tuple of Tensors but {where} has type {type(item)}."
             )
     return given, items
 
@@ -152,8 +152,8 @@ def _filled(
         elif strict and create and not each.requires_grad:
             what = "hessian" if "double" in stage else "jacobian"
             raise RuntimeError(
-                f"The {what} of the user-provided function is independent of input {i}. "
-                "This is not allowed in strict mode when create_graph=True."
+                f"The {what} of the user-provided function is independent of input "
+                f"{i}. This is not allowed in strict mode when create_graph=True."
             )
         filled.append(each)
     return tuple(filled)
@@ -521,13 +521,15 @@ def hessian(
         given, outs = _as_tuple(out, "outputs of the user-provided function", "hessian")
         _check_requires_grad(outs, "outputs", strict)
         if given or not isinstance(out, Tensor):
-            raise RuntimeError("The function given to hessian should return a single Tensor")
+            raise RuntimeError(
+                "The function given to hessian should return a single Tensor"
+            )
         if out.nelement() != 1:
             raise RuntimeError(
                 "The Tensor returned by the function given to hessian should contain a "
                 "single element"
             )
-        return out.squeeze()
+        return outs[0].squeeze()
 
     def first(*args: Any) -> Any:
         jac = jacobian(scalar, args, create_graph=True)

@@ -23,12 +23,12 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 _NONDETERMINISTIC = (
     "\n\nNOTE: If your op relies on non-deterministic operations i.e., it is listed "
     "here:\nhttps://pytorch.org/docs/stable/generated/"
-    "torch.use_deterministic_algorithms.html\nthis failure might be expected.\n\nIf you "
-    "are adding a new operator, please file an issue and then use one of the\n"
+    "torch.use_deterministic_algorithms.html\nthis failure might be expected.\n\nIf "
+    "you are adding a new operator, please file an issue and then use one of the\n"
     "workarounds. The workaround depends on how your test invokes gradcheck/"
-    "gradgradcheck.\nIf the test\n- manually invokes gradcheck/gradgradcheck, then call "
-    "gradcheck/gradgradcheck\n  with `nondet_tol=<tol>` as a keyword argument.\n- is "
-    "OpInfo-based (e.g., in test_ops_gradients.py), then modify the OpInfo for the "
+    "gradgradcheck.\nIf the test\n- manually invokes gradcheck/gradgradcheck, then "
+    "call gradcheck/gradgradcheck\n  with `nondet_tol=<tol>` as a keyword argument.\n- "
+    "is OpInfo-based (e.g., in test_ops_gradients.py), then modify the OpInfo for the "
     "test\n  to have `gradcheck_nondet_tol=<tol>`.\n- is a Module test (e.g., in "
     "common_nn.py), then modify the corresponding\n  module_test entry to have "
     "`gradcheck_nondet_tol=<tol>`\n"
@@ -210,9 +210,10 @@ class _Check:
         found = []
         for k in range(count):
             size = (self.outputs or self.all_outputs)[k].numel()
-            table = np.zeros((len(steps), base.size, size), np.result_type(
-                *(c[0][k] for c in columns) or (base,), base.real
-            ))
+            table = np.zeros(
+                (len(steps), base.size, size),
+                np.result_type(*(c[0][k] for c in columns) or (base,), np.real(base)),
+            )
             for at, column in enumerate(columns):
                 for s in range(len(steps)):
                     table[s, at] = column[s][k]
@@ -281,14 +282,18 @@ class _Check:
             for imaginary in (True, False) if is_complex else (False,):
                 unit = 1j if imaginary else 1.0
                 analytical = self.analytical(output, unit)
-                for j, (a, tables) in enumerate(zip(analytical, numerical, strict=True)):
+                for j, (a, tables) in enumerate(
+                    zip(analytical, numerical, strict=True)
+                ):
                     n = tables[k]
-                    part = n.imag if imaginary else n.real
+                    part = np.imag(n) if imaginary else np.real(n)
                     # PyTorch's gradient of a complex input: d/dre + i d/dim.
                     flat = part[0] + 1j * part[1] if len(part) == 2 else part[0]
                     left, right = (a, flat) if not fast else _projected(a, flat)
                     if not np.allclose(left, right, self.rtol, self.atol):
-                        raise GradcheckError(self.message(a, flat, k, j, is_complex, imaginary))
+                        raise GradcheckError(
+                            self.message(a, flat, k, j, is_complex, imaginary)
+                        )
             if check_dtypes:
                 self.check_dtypes(output)
 
@@ -319,9 +324,7 @@ class _Check:
     def batched(self) -> None:
         targets = [self.inputs[i] for i in self.where]
         for k, output in enumerate(self.outputs):
-            vectors = [
-                fns.ones_like(output) * (0.5 + 0.25 * row) for row in range(2)
-            ]
+            vectors = [fns.ones_like(output) * (0.5 + 0.25 * row) for row in range(2)]
             single = [
                 _grad(output, targets, v, retain_graph=True, allow_unused=True)
                 for v in vectors
@@ -343,9 +346,7 @@ class _Check:
                     np.stack([r._host() for r in rows]), both.detach()._host()
                 ):
                     raise GradcheckError(
-                        "For output {k} and input {j}: batched gradients differ".format(
-                            k=k, j=j
-                        )
+                        f"For output {k} and input {j}: batched gradients differ"
                     )
 
     def scaled(self) -> None:
@@ -376,7 +377,8 @@ class _Check:
         for chosen in choices:
             outs = _differentiable(self.func(*self.inputs))
             outs = tuple(
-                _UndefinedGrad.apply(o) if k in chosen else o for k, o in enumerate(outs)
+                _UndefinedGrad.apply(o) if k in chosen else o
+                for k, o in enumerate(outs)
             )
             self.check_undefined(outs)
 
@@ -385,8 +387,8 @@ class _Check:
         zeros = [zeros_of(o) for o in outs]
         text = (
             "Backwards compatibility: New undefined gradient support checking feature "
-            "is enabled by default, but it may break existing callers of this function. "
-            "If this is true for you, you can call this function with "
+            "is enabled by default, but it may break existing callers of this "
+            "function. If this is true for you, you can call this function with "
             '"check_undefined_grad=False" to disable the feature'
         )
         try:
@@ -403,8 +405,8 @@ class _Check:
                 warnings.warn(text, stacklevel=2)
                 raise GradcheckError(
                     "Expected all input grads to be undefined or zero when all output "
-                    'grads are undefined or zero. Please look at "Notes about undefined '
-                    'output gradients" in "tools/autograd/derivatives.yaml"'
+                    'grads are undefined or zero. Please look at "Notes about '
+                    'undefined output gradients" in "tools/autograd/derivatives.yaml"'
                 )
 
 
@@ -518,5 +520,6 @@ def _vector(output: Any, draw: Any, scattered: bool) -> Any:
     array = np.asarray(value, dtype)
     if scattered and array.ndim:
         wide = np.repeat(array, 2, axis=-1)
-        return from_array(wide)[..., ::2].detach().requires_grad_()
+        wide_tensor: Any = from_array(wide)
+        return wide_tensor[..., ::2].detach().requires_grad_()
     return from_array(array).requires_grad_()

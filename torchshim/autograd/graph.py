@@ -102,7 +102,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         saving.disable(before)
 
 
-def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+def get_gradient_edge(tensor: Any) -> GradientEdge:
     """The edge that the gradient of `tensor` flows through.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.autograd.graph.get_gradient_edge.html
@@ -151,7 +151,7 @@ class _MultiHandle(RemovableHandle):
 
 
 def register_multi_grad_hook(
-    tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all"
+    tensors: Sequence[Any], fn: Callable[[Any], None], *, mode: str = "all"
 ) -> RemovableHandle:
     """Calls `fn` when a backward pass has the gradients of several tensors.
 

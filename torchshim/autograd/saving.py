@@ -78,8 +78,8 @@ class Packed:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors "
                 "provided as input to pack hook cannot be modified by in-place "
-                "operations as this can lead to unexpected side-effects. Please open an "
-                "issue if you need to perform in-place operations on the input to a "
+                "operations as this can lead to unexpected side-effects. Please open "
+                "an issue if you need to perform in-place operations on the input to a "
                 "pack hook."
             )
 
@@ -118,7 +118,10 @@ class SavingRecorder(Recorder):
         # The hooks may read values, which ends the recording: make the results first.
         recording = self.recording
         self.mark("packed", state.slot)
-        outs = [super(SavingRecorder, self).result(state, k) for k in range(len(state.metas))]
+        outs = [
+            super(SavingRecorder, self).result(state, k)
+            for k in range(len(state.metas))
+        ]
         tensors = list(_operands(args))
         packed: dict[Any, Packed] = {}
         for name in names:

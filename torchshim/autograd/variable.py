@@ -27,7 +27,7 @@ class Variable(metaclass=VariableMeta):
     """
 
     def __new__(
-        cls, data: Tensor, requires_grad: bool = False, volatile: Any = None
+        cls, data: Any, requires_grad: bool = False, volatile: Any = None
     ) -> Any:
         tensor = data.detach()
         if requires_grad:

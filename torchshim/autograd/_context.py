@@ -1,0 +1,322 @@
+"""The context of a custom function: what it keeps, and its run in a backward walk."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core.engine import SECOND_BACKWARD, modified_text
+from torchshim._core.hooks import version_of
+from torchshim._core.node import Node
+from torchshim._core.record import local
+from torchshim._core.storage import TensorBase
+from torchshim._derived import fns
+from torchshim._tensor import Tensor
+from torchshim.autograd import saving
+
+
+class FunctionCtx:
+    """What a custom function notes in its forward for its backward.
+
+    https://docs.pytorch.org/docs/2.13/autograd.html#context-method-mixins
+    """
+
+    to_save: Any = None
+    saved_for_forward: Any = None
+    dirty_tensors: Any = None
+    non_differentiable: Any = None
+    materialize_grads: bool = True
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keeps tensors for `saved_tensors` in the backward."""
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keeps tensors for a `jvp`."""
+        for tensor in tensors:
+            if not (isinstance(tensor, Tensor) or tensor is None):
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should "
+                    "save non-tensors as attributes on ctx."
+                )
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Tensor) -> None:
+        """Says which inputs the forward changes in place."""
+        self.dirty_tensors = args
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Does nothing: shared storages are tracked anyway."""
+        warnings.warn(
+            "`mark_shared_storage` is deprecated. Tensors with shared storages are "
+            "automatically tracked. Note that calls to `set_()` are not tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
+
+    def mark_non_differentiable(self, *args: Tensor) -> None:
+        """Says which outputs never get a gradient."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether gradients that did not arrive reach the backward as zeros."""
+        self.materialize_grads = value
+
+
+class BackwardCFunction(Node, FunctionCtx):
+    """The node of a custom function; the `ctx` of its forward and backward."""
+
+    _forward_cls: Any
+    _needs: tuple[bool, ...] = ()
+    _saved: tuple[Any, ...] | None = ()
+    _freed = False
+    # Position of each operand of the recorded event among the arguments of `apply`.
+    _positions: tuple[int, ...] = ()
+    _n_args = 0
+    # Position of each result of the event among what the forward returned.
+    _outputs: tuple[int, ...] = ()
+    _n_outs = 0
+    _where: Any = None
+    _at: Any = None
+
+    def __init__(self) -> None:
+        self.metadata = {}
+
+    # The graph holds this node, so the node holds the graph only weakly.
+    @property
+    def _recording(self) -> Any:  # type: ignore[override]
+        recording = None if self._where is None else self._where()
+        if recording is None:
+            raise RuntimeError("Attribute 'next_functions' is invalid: no graph")
+        return recording
+
+    @property
+    def _event(self) -> Any:  # type: ignore[override]
+        return self._at
+
+    def node(self, recording: Any, event: Any) -> BackwardCFunction:
+        return self
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        return f"<torch.autograd.function.{self.name()} object at {hex(id(self))}>"
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        return self._needs
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """The tensors kept by `save_for_backward`; raises if they were overwritten."""
+        if self._freed:
+            raise RuntimeError(SECOND_BACKWARD)
+        if self._saved is None:
+            return tuple(self.to_save or ())
+        found = tuple(s if s is None else s.unpack(self) for s in self._saved)
+        if self._forward_cls.clear_saved_tensors_on_access:
+            self._saved, self._freed = (), True
+        return found
+
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """The old name of `saved_tensors`."""
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.saved_tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[Any, ...]:
+        if self._freed:
+            raise RuntimeError(SECOND_BACKWARD)
+        return tuple(self._saved or ())
+
+    def _get_user_fn(self) -> Any:
+        cls = self._forward_cls
+        backward_fn, vjp_fn = cls.backward, cls.vjp
+        missing = cls._missing_backward
+        if backward_fn is not missing and vjp_fn is not missing:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not "
+                "allowed. You should only implement one of them."
+            )
+        return vjp_fn if vjp_fn is not missing else backward_fn
+
+    def apply(self, *args: Any) -> Any:
+        """Calls the user's backward."""
+        user_fn = self._get_user_fn()
+        if getattr(self._forward_cls, "boxed_grads_call", False):
+            args = (list(args),)
+        return user_fn(self, *args)
+
+    def apply_jvp(self, *args: Any) -> Any:
+        """Calls the user's forward-mode derivative."""
+        return self._forward_cls.jvp(self, *args)
+
+    def __call__(self, *grads: Any) -> Any:
+        return self.apply(*grads)
+
+    # -- in a backward walk ------------------------------------------------------------
+
+    def run(
+        self, walk: Any, event: Any, grads: Sequence[Any], wrt: Sequence[int]
+    ) -> list[Any]:
+        """The gradients for the operands `wrt` of the event, from the user's code."""
+        given: list[Any] = [None] * self._n_outs
+        for k, at in enumerate(self._outputs):
+            grad = grads[k]
+            if grad is None and self.materialize_grads:
+                meta = event.metas[k]
+                grad = fns._gradient_zeros(tuple(meta.shape), meta.dtype)
+            given[at] = grad
+        if self.materialize_grads:
+            for at, (shape, dtype) in self._plain_outputs.items():
+                given[at] = fns._gradient_zeros(shape, dtype)
+        found = self.apply(*given)
+        results = self._checked(found)
+        outs: list[Any] = []
+        for i in wrt:
+            at = self._positions[i]
+            outs.append(self._fitted(results[at], event.given[i], at))
+        if not walk.retain:
+            self._saved, self._freed = (), bool(self._saved) or self._freed
+            self.to_save = None
+        return outs
+
+    # Outputs that are not in the event (not differentiable): position -> shape, dtype
+    _plain_outputs: dict[int, tuple[tuple[int, ...], Any]]
+
+    def _checked(self, found: Any) -> tuple[Any, ...]:
+        results = found if isinstance(found, tuple) else (found,)
+        expected = self._n_args
+        name = self.name()
+        if len(results) > expected and all(r is None for r in results[expected:]):
+            results = results[:expected]
+        if len(results) != expected:
+            raise RuntimeError(
+                f"function {name} returned an incorrect number of gradients (expected "
+                f"{expected}, got {len(results)})"
+            )
+        tensors = set(self._positions)
+        for at, result in enumerate(results):
+            if at not in tensors:
+                if result is not None:
+                    raise RuntimeError(
+                        f"function {name} returned a gradient different than None at "
+                        f"position {at + 1}, but the corresponding forward input was "
+                        "not a Variable"
+                    )
+            elif result is not None and not isinstance(result, TensorBase):
+                raise RuntimeError(
+                    f"expected Variable or None (got {type(result).__name__})"
+                )
+        return results
+
+    def _fitted(self, grad: Any, meta: Any, at: int) -> Any:
+        """A gradient brought to the shape and dtype of its input, as PyTorch does."""
+        if grad is None:
+            return None
+        shape, got = tuple(meta.shape), tuple(grad._meta.shape)
+        if shape != got:
+            lead = len(got) - len(shape)
+            if lead < 0 or any(
+                a not in (1, b) for a, b in zip(shape, got[lead:], strict=True)
+            ):
+                raise RuntimeError(
+                    f"Function {self.name()} returned an invalid gradient at index "
+                    f"{at} - got {list(got)} but expected shape compatible with "
+                    f"{list(shape)}"
+                )
+            grad = fns._gradient_sum(grad, shape)
+        dtype = grad._meta.dtype
+        if dtype is not meta.dtype:
+            if not dtype.is_floating_point and (
+                dtype.is_complex != meta.dtype.is_complex
+            ):
+                raise RuntimeError(
+                    "Expected isFloatingType(grad.scalar_type()) || (input_is_complex "
+                    "== grad_is_complex) to be true, but got false.  (Could this error "
+                    "message be improved?  If so, please report an enhancement request "
+                    "to PyTorch.)"
+                )
+            grad = fns._gradient_cast(grad, meta.dtype)
+        return grad
+
+
+class SavedForBackward:
+    """A tensor kept for backward, with the version that it had.
+
+    A tensor with history would hold the graph, which holds this: of such a one the
+    value and its place are kept.
+    """
+
+    __slots__ = (
+        "meta",
+        "output",
+        "packed",
+        "recording",
+        "slot",
+        "storage",
+        "tensor",
+        "twin",
+        "version",
+    )
+
+    def __init__(self, tensor: Any, output: int | None) -> None:
+        self.version = version_of(tensor)
+        self.output = output
+        self.packed: Any = None
+        self.twin: Any = None
+        self.storage: Any = None
+        self.meta = tensor._meta
+        pair = saving.current()
+        if pair is not None:
+            self.packed = saving.Packed(pair, tensor)
+        elif not self.meta.requires_grad or self.meta.leaf:
+            self.tensor: Any = tensor
+        else:
+            rec = local.rec
+            self.slot = rec.slot_of(tensor)
+            self.recording = weakref.ref(rec.recording)
+            self.tensor = weakref.ref(tensor)
+            self.storage = tensor._storage
+            plain = self.meta.replace(requires_grad=False, leaf=True)
+            self.twin = rec.at(self.slot, plain)
+
+    def unpack(self, ctx: BackwardCFunction) -> Any:
+        if self.packed is not None:
+            return self.packed.unpack()
+        tensor = self.tensor if self.twin is None else self.tensor()
+        now = self.version
+        if tensor is not None:
+            now = version_of(tensor)
+        elif self.storage is not None:
+            now = self.storage.version
+        if now != self.version:
+            node: Any = None if tensor is None else tensor.grad_fn
+            name = node.name() if node is not None else None
+            number = 0 if tensor is None or node is None else tensor.output_nr
+            if self.output is not None:
+                name, number = ctx.name(), self.output
+            raise RuntimeError(
+                modified_text(self.meta, name, number, now, self.version)
+            )
+        return self.rebuilt() if tensor is None else tensor
+
+    def rebuilt(self) -> Any:
+        """The tensor again, where nothing else kept it."""
+        rec, recording = local.rec, self.recording()
+        if recording is rec.recording:
+            return rec.at(self.slot, self.meta)
+        piece = object.__new__(Tensor)
+        piece._slot = -1
+        piece._meta = self.meta
+        piece._array = rec.array_of(self.twin)
+        piece._hist = recording, self.slot
+        return piece
