@@ -59,7 +59,9 @@ def settled(tensor: Tensor) -> Any:
     storage = tensor._storage
     if storage is None:
         return tensor._array
-    if tensor._path or storage.shared is not None or storage.slot >= 0:
+    if storage.shared is not None:
+        return np.array(storage.shared.window(meta, storage.meta), order="C")
+    if tensor._path or storage.slot >= 0:
         return None
     return storage.array
 
@@ -346,7 +348,7 @@ def _cast_array(array: Any, meta: Any) -> Any:
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Sets all elements to a number or the value of a 0-dim tensor."""
     if isinstance(value, TensorBase):
-        return fns.fill_(input, value)
+        return fns._fill_(input, value)
     if not isinstance(value, (bool, int, float, complex, np.number, np.bool_)):
         raise _fill_mismatch(value)
     if isinstance(value, (np.number, np.bool_)):
@@ -361,7 +363,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
         array = np.full(tuple(meta.shape), ops.constant(value, kind))
         if overwrite(input, place(array, meta.device)):
             return input
-    return fns.fill_(input, value)
+    return fns._fill_(input, value)
 
 
 def _fill_mismatch(value: Any) -> TypeError:

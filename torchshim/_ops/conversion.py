@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -103,20 +102,17 @@ def to_copy_channels_last(input: Array, dtype: Any) -> Array:
 
 
 def _fill_node(input: object, value: object) -> str:
+    return "FillBackward1" if hasattr(value, "shape") else "FillBackward0"
+
+
+def _fill_in_place_node(input: object, value: object) -> str:
     return "FillBackward3" if hasattr(value, "shape") else "FillBackward2"
 
 
-@op(
-    name="fill",
-    grad_fn=_fill_node,
-    saves=(),
-    inplace=True,
-    method=False,
-    layout="preserve",
-)
+@op(grad_fn=_fill_node, saves=(), method=False, layout="preserve", out=False)
 def fill(input: Array, value: Operand) -> Array:
     """`input`'s sizes, filled with a number or a 0-dim tensor."""
-    if isinstance(value, jax.Array) and value.ndim:
+    if hasattr(value, "ndim") and value.ndim:
         raise RuntimeError(
             "fill_ only supports 0-dimension value tensor but got tensor with "
             f"{value.ndim} dimensions."
@@ -124,6 +120,19 @@ def fill(input: Array, value: Operand) -> Array:
     if isinstance(value, (bool, int, float)):
         value = number(value, input.dtype)
     return jnp.broadcast_to(cast(value, input.dtype), input.shape)
+
+
+@op(
+    namespaces=(),
+    grad_fn=_fill_in_place_node,
+    saves=(),
+    inplace=True,
+    method=False,
+    layout="preserve",
+)
+def _fill(input: Array, value: Operand) -> Array:
+    """What `fill_` records."""
+    return fill(input, value)
 
 
 def number(value: Any, np_dtype: Any) -> Any:

@@ -170,21 +170,18 @@ def triangle(row: int, col: int, offset: int, upper: bool, np_dtype: Any) -> np.
     return np.stack([i[chosen], j[chosen]]).astype(np_dtype)
 
 
-@op(
-    grad_fn="ComplexBackward0",
-    saves={"real": ("real", "imag"), "imag": ("real", "imag")},
-    method=False,
-)
-def complex(real: Array, imag: Array) -> Array:
-    """Complex numbers from their real and imaginary parts."""
-    kinds = [np.dtype(a.dtype).name for a in (real, imag)]
-    names = {
-        "float16": "Half", "float32": "Float", "float64": "Double", "int64": "Long",
-        "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
-        "bool": "Bool", "bfloat16": "BFloat16", "complex64": "ComplexFloat",
-        "complex128": "ComplexDouble",
-    }  # fmt: skip
-    a, b = (names[k] for k in kinds)
+_SCALAR_NAMES = {
+    "float16": "Half", "float32": "Float", "float64": "Double", "int64": "Long",
+    "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
+    "bool": "Bool", "bfloat16": "BFloat16", "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}  # fmt: skip
+
+
+def _check_parts(function: str, one: Array, two: Array) -> None:
+    """Raises unless both are of the same real floating-point dtype."""
+    kinds = [np.dtype(a.dtype).name for a in (one, two)]
+    a, b = (_SCALAR_NAMES.get(k, k) for k in kinds)
     if any(k not in ("float16", "float32", "float64") for k in kinds):
         raise RuntimeError(
             "Expected both inputs to be Half, Float or Double tensors but got "
@@ -196,16 +193,23 @@ def complex(real: Array, imag: Array) -> Array:
             "argument"
         )
     if kinds[0] == "float16":
-        raise NotImplementedError("complex(): complex32 tensors are not supported")
-    real, imag = jnp.broadcast_arrays(real, imag)
-    return jax.lax.complex(real, imag)
+        raise NotImplementedError(f"{function}(): complex32 tensors are not supported")
+
+
+@op(grad_fn="ComplexBackward0", saves=(), method=False, layout="preserve")
+def complex(real: Array, imag: Array) -> Array:
+    """Complex numbers from their real and imaginary parts."""
+    _check_parts("complex", real, imag)
+    return jax.lax.complex(*jnp.broadcast_arrays(real, imag))
 
 
 @op(
     grad_fn="PolarBackward0",
     saves={"abs": ("result", "angle"), "angle": ("result", "abs", "angle")},
     method=False,
+    layout="preserve",
 )
 def polar(abs: Array, angle: Array) -> Array:
     """Complex numbers from their magnitude and angle."""
-    return complex(abs * jnp.cos(angle), abs * jnp.sin(angle))
+    _check_parts("polar", abs, angle)
+    return jax.lax.complex(abs * jnp.cos(angle), abs * jnp.sin(angle))
