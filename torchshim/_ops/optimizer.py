@@ -101,11 +101,26 @@ def _blend_square(kind: _Kind, average: Array, grad: Array, beta: Any) -> Array:
     return kind.rounded(kept + kind.number(1 - beta) * grad * grad)
 
 
+def _correction(beta: Any, step: Any) -> Array:
+    """What an average from zero lacks; in the precision of a `step` that is a tensor."""
+    step = jnp.asarray(step)
+    return 1 - jnp.asarray(beta).astype(step.dtype) ** step
+
+
 def _moves(*lists: str) -> Callable[..., Any]:
-    """Declares a rule that gives new values to these lists."""
-    return op(
-        namespaces=(), method=False, grad_fn="AddBackward0", mutates=("params", *lists)
-    )
+    """Declares a rule that gives new values to these lists.
+
+    And a second operator, `…_tracked`, for steps that are differentiated: it gives the
+    new values and leaves the writing to the caller.
+    """
+
+    def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
+        common: dict[str, Any] = {"namespaces": (), "method": False}
+        op(fn, mutates=("params", *lists), **common)
+        tracked = f"{fn.__name__}_tracked"
+        return op(fn, name=tracked, grad_fn="AddBackward0", **common)
+
+    return declare
 
 
 @_moves("momentum_buffers")
@@ -155,8 +170,8 @@ def adam_update(
     maximize: bool,
 ) -> tuple[Array, ...]:
     """Adam and AdamW: new parameters, averages and, for AMSGrad, maxima."""
-    step_size = lr / (1 - beta1**step)
-    root_correction = jnp.sqrt(jnp.asarray(1 - beta2**step))
+    step_size = lr / _correction(beta1, step)
+    root_correction = jnp.sqrt(_correction(beta2, step))
 
     def rule(
         kind: _Kind, param: Array, grad: Array, average: Array, square: Array, top: Any

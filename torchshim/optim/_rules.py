@@ -32,7 +32,7 @@ class RuleOptimizer(Optimizer):
     _rule: str
     _counts = True
     # Options of groups that state dicts of older versions lack.
-    _later_options: Mapping[str, Any] = {}  # noqa: RUF012
+    _later_options: Mapping[str, Any] = {}
 
     def _names(self, group: dict[str, Any]) -> Sequence[str | None]:
         """State tensors in the order of the rule; None where this group has none."""
@@ -112,14 +112,25 @@ class RuleOptimizer(Optimizer):
             for column in columns[2:]:
                 if column[0] is not None:
                     targets += column
-            rec = local.rec
+            numbers = self._numbers(group, count)
             if group["differentiable"]:
-                for target in targets:
-                    rec.check_writable(target)
-            args = [*columns, *self._numbers(group, count)]
-            rec.mutate(REGISTRY[self._rule], args, targets)
+                self._tracked(columns, numbers, targets)
+            else:
+                rule = REGISTRY[self._rule]
+                local.rec.mutate(rule, [*columns, *numbers], targets)
         if counters:
             advance(counters)
+
+    def _tracked(self, columns: Any, numbers: Any, targets: Sequence[Any]) -> None:
+        """The step as something that gradients flow through."""
+        rec = local.rec
+        for target in targets:
+            rec.check_writable(target)
+        # Of clones, since what backward needs is overwritten right here.
+        copies = [tuple(t if t is None else t.clone() for t in c) for c in columns]
+        state = rec.call(REGISTRY[f"{self._rule}_tracked"], [*copies, *numbers])
+        for target, new in zip(targets, rec.results(state), strict=True):
+            rec.write(target, new)
 
     def _count(self, p: Any, state: dict[str, Any]) -> Any:
         """What the formula depends on: the number of this step."""
@@ -161,10 +172,17 @@ def zeros_like(p: Any) -> Tensor:
     As an array rather than an event, so that the first step has the program of all
     later ones.
     """
+    return full_like(p, 0)
+
+
+def full_like(p: Any, value: float) -> Tensor:
+    """As `zeros_like`, filled with a number; of complex parameters in both parts."""
     meta = p._meta
+    if meta.dtype.is_complex:
+        value = complex(value, value)  # type: ignore[assignment]
     with jax.enable_x64(True):
-        zeros = np.zeros(meta.shape, meta.dtype.np)
-        array = jax.device_put(zeros, jax_device(meta.device))
+        filled = np.full(meta.shape, value, meta.dtype.np)
+        array = jax.device_put(filled, jax_device(meta.device))
     tensor = from_array(array, device=meta.device)
     if 0 not in meta.strides:
         tensor._meta = meta.replace(requires_grad=False, leaf=True, offset=0)

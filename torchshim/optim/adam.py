@@ -14,6 +14,7 @@ from torchshim.optim._rules import (
     check_positive,
     decay,
     number,
+    number_tensor,
 )
 from torchshim.optim.optimizer import ParamsT
 
@@ -106,6 +107,9 @@ class Adam(RuleOptimizer):
 
     def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
         beta1, beta2 = group["betas"]
+        if group["differentiable"]:
+            # PyTorch has the bias corrections in float32 here.
+            step = number_tensor(group, group["params"][0], step)
         return (
             step,
             number(group["lr"]),

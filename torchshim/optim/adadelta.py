@@ -1,0 +1,84 @@
+"""Adadelta."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim.optim._rules import (
+    RuleOptimizer,
+    check_lr,
+    check_positive,
+    decay,
+    number,
+)
+from torchshim.optim.optimizer import ParamsT
+
+__all__ = ["Adadelta"]
+
+
+class Adadelta(RuleOptimizer):
+    """Steps of the size of the last steps, relative to the gradients.
+
+    Follows ``torch.optim.Adadelta``.
+
+    >>> import torchshim as torch
+    >>> p = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.Adadelta([p], lr=0.25)
+    >>> (p**2).sum().backward()
+    >>> optimizer.step()
+    >>> p.item() < 1
+    True
+    """
+
+    _rule = "adadelta_update"
+    _later_options = {  # noqa: RUF012
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        check_positive(eps=eps, weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _names(self, group: dict[str, Any]) -> Sequence[str | None]:
+        return "square_avg", "acc_delta"
+
+    def _count(self, p: Any, state: dict[str, Any]) -> None:
+        return None  # the formula is the same in every step
+
+    def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
+        return (
+            number(group["lr"]),
+            float(group["rho"]),
+            float(group["eps"]),
+            decay(group["weight_decay"]),
+            bool(group["maximize"]),
+        )

@@ -1,0 +1,89 @@
+"""RAdam."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim.optim._rules import (
+    RuleOptimizer,
+    check_betas,
+    check_lr,
+    check_positive,
+    decay,
+    number,
+)
+from torchshim.optim.optimizer import ParamsT
+
+__all__ = ["RAdam"]
+
+
+class RAdam(RuleOptimizer):
+    """Adam that adapts only once the variance of its steps is known.
+
+    Follows ``torch.optim.RAdam``.
+
+    >>> import torchshim as torch
+    >>> p = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.RAdam([p], lr=0.25)
+    >>> (p**2).sum().backward()
+    >>> optimizer.step()
+    >>> p.item() < 1
+    True
+    """
+
+    _rule = "radam_update"
+    _later_options = {  # noqa: RUF012
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+        "decoupled_weight_decay": False,
+    }
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check_positive(eps=eps)
+        check_betas(betas)
+        check_positive(weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _names(self, group: dict[str, Any]) -> Sequence[str | None]:
+        return "exp_avg", "exp_avg_sq"
+
+    def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
+        beta1, beta2 = group["betas"]
+        return (
+            step,
+            number(group["lr"]),
+            number(beta1),
+            number(beta2),
+            float(group["eps"]),
+            decay(group["weight_decay"]),
+            bool(group["decoupled_weight_decay"]),
+            bool(group["maximize"]),
+        )
