@@ -208,3 +208,23 @@ def versions(torch):
     yield x._version, v._version, x.detach()._version
     torch.autograd.graph.increment_version([x, v])
     yield x._version
+
+
+@case
+def nodes_after_writes(torch):
+    x = leaf(torch, 1.0, 2.0)
+    y = x * 1.0
+    v = y.select(0, 0)
+    yield v
+    v.mul_(3.0)
+    yield y, v
+    y.add_(1.0)
+    yield y, v
+    (y * y).sum().backward()
+    yield x.grad
+    b = torch.tensor([1.0, 1.0])
+    v = b.select(0, 1)
+    b.mul_(x)
+    yield b, v, v.requires_grad
+    v.backward()
+    yield x.grad

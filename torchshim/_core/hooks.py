@@ -12,7 +12,6 @@ from typing import Any
 
 from torchshim._core.engine import Place, check_replacement, origin
 from torchshim._core.record import Recorder, local
-from torchshim._core.storage import TensorBase
 
 # Tensors whose gradient is retained: a write moves that on, so each backward looks.
 retaining: dict[int, weakref.ref[Any]] = {}

@@ -27,7 +27,7 @@ class Node:
         return range(self._event.slot, self._event.n_slots)
 
     def name(self) -> str:
-        return grad_name(self._event) or "Backward"
+        return type(self).__name__
 
     def _sequence_nr(self) -> int:
         return (self._recording.seq << 32) + self._event.depth
@@ -131,7 +131,7 @@ def node_class(name: str) -> type[Node]:
 def accumulator(leaf: Any) -> AccumulateGrad:
     """The leaf's node; the leaf holds it only while hooks hang on it."""
     node: Any = leaf._node
-    if isinstance(node, weakref.ref):
+    if node.__class__ is weakref.ref:
         node = node()
     if not isinstance(node, AccumulateGrad):
         node = AccumulateGrad(leaf)
@@ -168,5 +168,10 @@ def grad_fn(tensor: Any) -> Any:
     if cached is not None and cached[0] == place:
         return cached[1]
     node = edge_of(recording, slot)[0]
+    base = tensor._base
+    if base is not None and tensor._versions != tensor._storage.version:
+        # PyTorch makes the node of a view anew when its memory was written to.
+        strided = node_class("AsStridedBackward0")
+        node = strided(node._recording, node._event)
     tensor._node = place, node
     return node

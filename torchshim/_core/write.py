@@ -115,6 +115,8 @@ class Writing(Foreign):
             return
         view._base = base if base._base is None else base._base
         view._path = (*base._path, (op, args, k))
+        # Its node is PyTorch's until the memory is written to.
+        view._versions = storage.version
         if self.inference and not base._meta.inference:
             view._view_note = "inference"
         elif not self.grad:

@@ -353,7 +353,7 @@ def _engine_place(edge: Any) -> Any:
 
 
 def _target(target: Any, accumulate: bool) -> Any:
-    is_tensor = isinstance(target, Tensor)
+    is_tensor: bool = isinstance(target, Tensor)
     if not is_tensor and not isinstance(target, GradientEdge):
         raise RuntimeError(
             "all inputs have to be Tensors or GradientEdges, but got "

@@ -379,7 +379,7 @@ class _DelayedError(Function):
 
     @staticmethod
     def forward(ctx: Any, *values: Any) -> Any:
-        copies: list[Any] = list(None if v is None else v.detach() for v in values)
+        copies: list[Any] = [None if v is None else v.detach() for v in values]
         return tuple(copies) if len(copies) > 1 else copies[0]
 
     @staticmethod
