@@ -180,6 +180,24 @@ def other_dtypes(torch):
 
 
 @case
+def shapes_changed_in_place(torch):
+    x = torch.arange(6.0).reshape(1, 2, 3).clone()
+    yield x.squeeze_() is x, x, x.transpose_(0, 1), x.stride(), x.unsqueeze_(-1)
+    x.mul_(2)
+    yield x.squeeze_(-1).t_(), x.swapaxes_(0, 1)
+    leaf = torch.ones(2, 3, requires_grad=True)
+    y = leaf * 2
+    y.t_()
+    y.mul_(torch.arange(6.0).reshape(3, 2))
+    yield y, torch.autograd.grad(y.sum(), leaf)
+    row = x[1]
+    row.unsqueeze_(0)
+    row.mul_(10)
+    yield row, x
+    yield attempt(leaf.t_), attempt(row.transpose_, 0, 5)
+
+
+@case
 def memory(torch):
     x = torch.arange(10.0)
     part = x[2:5]

@@ -153,6 +153,10 @@ def plan_of(
             plan.append(PICK)
             dim += 1
         elif kind is slice:
+            if item.start is item.stop is item.step is None and dim < len(shape):
+                plan.append(KEEP)
+                dim += 1
+                continue
             try:
                 n = _size(shape, dim)
             except IndexError:

@@ -1,0 +1,66 @@
+"""Methods that change a tensor's own shape or order of dimensions: `unsqueeze_`."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from torchshim._core.op import REGISTRY
+from torchshim._core.record import local
+from torchshim._derived import public
+from torchshim._tensor import Tensor
+
+
+def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
+    """Makes a tensor the view of itself that an operator gives."""
+    rec = local.rec
+    meta = self._meta
+    if rec.grad and meta.requires_grad and meta.leaf:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation."
+        )
+    op, storage = REGISTRY[name], self._storage
+    if storage is not None:
+        views = [t for t in storage.tensors() if t is not self]
+        if not self._path and views:
+            raise NotImplementedError(
+                f"{name}_(): a tensor that has views cannot change its own shape"
+            )
+        if any(t._base is self for t in views):
+            raise NotImplementedError(
+                f"{name}_(): a tensor that has views cannot change its own shape"
+            )
+    state = rec.call(op, (self, *args))
+    new = rec.result(state)
+    if storage is not None:
+        self._path = (*self._path, (op, args, 0))
+    self._slot = new._slot
+    self._meta = new._meta
+    self._array = None
+    self._node = None
+    self._versions += 1
+    if storage is None:
+        self._hist = None
+    rec.live.append(weakref.ref(self))
+    return self
+
+
+def _method(name: str, wanted: str, function: Any) -> None:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return _become(self, wanted, function(*args, **kwargs))
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"`{name[:-1]}` of the tensor itself."
+    public(method, name=name, namespaces=(), method=True)
+
+
+_method("transpose_", "transpose", lambda dim0, dim1: (dim0, dim1))
+_method("swapdims_", "transpose", lambda dim0, dim1: (dim0, dim1))
+_method("swapaxes_", "swapaxes", lambda axis0, axis1: (axis0, axis1))
+_method("t_", "t", lambda: ())
+_method("unsqueeze_", "unsqueeze", lambda dim: (dim,))
+_method(
+    "squeeze_",
+    "squeeze",
+    lambda dim=None: (tuple(dim) if isinstance(dim, list) else dim,),
+)
