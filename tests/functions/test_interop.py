@@ -149,6 +149,55 @@ def buffers(torch):
 
 
 @case
+def read_only(torch):
+    a = np.arange(3.0)
+    a.flags.writeable = False
+    t = torch.from_numpy(a)
+    t[0] = 5
+    yield t, a
+    t.mul_(2)
+    yield t * 1, a, t[1:].numpy()
+
+
+@case
+def views_of_shared_memory(torch):
+    x = torch.arange(6.0).reshape(2, 3)
+    n = x[1].numpy()
+    n[:] = 7
+    yield x
+    x[1, 0] = 1
+    yield n, (x * x).sum()
+    a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    t, b = torch.as_tensor(a), torch.as_tensor(a, dtype=torch.float64)
+    a[0, 0] = 50
+    yield t, b
+    u = torch.from_numpy(a).T
+    u[0, 1] = -1
+    v = torch.from_numpy(a)[:, 1]
+    v += 1
+    yield a
+    w = torch.from_numpy(a)
+    torch.add(w, 1, out=w)
+    yield a
+    w[0] = torch.tensor([1.0, 2.0, 3.0])
+    w[w > 1] = 0
+    yield a, w.uniform_(0, 0), a
+    w.data.fill_(3)
+    w.detach().add_(1)
+    yield a, w
+    t = torch.from_numpy(np.ones(3)).requires_grad_()
+    a = t.detach().numpy()
+    first = (t * t).sum()
+    a[:] = 3
+    second = (t * t).sum()
+    second.backward()
+    yield t.grad, first, second
+    with torch.no_grad():
+        t -= 1
+    yield a
+
+
+@case
 def copies(torch):
     x = torch.arange(6.0).view(2, 3)
     y = copy.copy(x)

@@ -153,6 +153,7 @@ class Shared:
                 self.memory.shape,
                 tuple(s // self.memory.itemsize for s in self.memory.strides),
                 0,
+                self.memory.dtype,
             )
             target = np.asarray(where)
         else:

@@ -305,7 +305,7 @@ def randperm(
     >>> import torchshim as torch
     >>> _ = torch.manual_seed(0)
     >>> torch.randperm(4)
-    tensor([2, 0, 1, 3])
+    tensor([0, 1, 3, 2])
     """
     if n is None:
         raise missing("randperm", "n")
