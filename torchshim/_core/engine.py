@@ -9,24 +9,28 @@ jump edge: the next time it is a look-up and one assignment a leaf.
 from __future__ import annotations
 
 import heapq
-import re
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from torchshim._core import jumps
-from torchshim._core.call import Call, PythonCall
+from torchshim._core.call import PythonCall
+from torchshim._core.leaves import Leaves, Place, add, origin
+from torchshim._core.naming import (
+    flows_of,
+    grad_name,
+    modified_text,
+    saved_operands,
+)
 from torchshim._core.record import Recorder, local
 from torchshim._core.state import IDENTITY, INPUT, MARK, Recording, State
-from torchshim._core.storage import Storage, TensorBase, accumulate_lock
+from torchshim._core.storage import Storage, TensorBase
 from torchshim._core.trie import vjp_call
 from torchshim._core.versions import Overwritten
 
 # What `_tensor` provides: engine code never names an operator twice.
 ones_like: list[Callable[[Any], Any]] = []
-add: list[Callable[[Any, Any], Any]] = []
 # In anomaly mode: runs the backward of one event and looks at what it gives.
 watcher: list[Callable[..., Any]] = []
 
@@ -38,11 +42,6 @@ class Walking(threading.local):
         self.stack: list[Walk] = []
 
 
-
-# Operators that PyTorch gives a number to as a tensor, so that it has an edge too.
-WRAPPED = frozenset({"add", "sub", "mul", "div"})
-
-Place = tuple[Recording, int]
 walking = Walking()
 
 
@@ -56,13 +55,13 @@ SECOND_BACKWARD = (
 
 
 DETACHED = (
-    "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
-    "This is not supported, please use out-of-place `.detach()` instead"
+    "Trying to use a saved tensor that has been detached in-place, i.e. with "
+    ".detach_().This is not supported, please use out-of-place `.detach()` instead"
 )
 
 
 @dataclass(slots=True)
-class Walk:
+class Walk(Leaves):
     """One backward through the graph."""
 
     rec: Recorder
@@ -128,48 +127,6 @@ class Walk:
             leaf = event.kind != INPUT and event.kind != IDENTITY
             order = (-recording.seq, -event.depth, leaf)
             heapq.heappush(self.heap, (order, id(event), recording, event))
-
-    def arrive(self, place: Place) -> None:
-        """Counts what reached a leaf: PyTorch finishes it as soon as all has."""
-        recording, slot = place
-        leaf = recording.entered.get(slot)
-        if leaf is None or slot in recording.hists:
-            return
-        count = self.arrived[place] = self.arrived.get(place, 0) + 1
-        if self.leaf_edges is None:
-            if has_hooks(leaf):
-                self.catch_up()
-        elif count == self.leaf_edges.get(place):
-            self.ready.append(place)
-
-    def catch_up(self) -> None:
-        """Finishes the leaves that are whole, since Python code may look at them."""
-        self.pure = False
-        if self.leaf_edges is None:
-            self.find_leaves()
-            assert self.leaf_edges is not None
-            edges = self.leaf_edges
-            self.ready = [p for p, n in self.arrived.items() if n == edges.get(p)]
-        if not self.finishing:
-            self.finish_ready()
-
-    def finish_ready(self) -> None:
-        self.finishing = True
-        try:
-            while self.ready:
-                place = self.ready.pop(0)
-                event = self.event(place)
-                if place in self.grads:
-                    self.pass_through(place[0], event)
-                leaf = place[0].entered[place[1]]
-                if self.is_whole(leaf):
-                    mine = [item for item in self.leaf_grads if item[0] is leaf]
-                    rest = [item for item in self.leaf_grads if item[0] is not leaf]
-                    self.leaf_grads = mine
-                    self.deliver()
-                    self.leaf_grads = rest
-        finally:
-            self.finishing = False
 
     def edges(self, recording: Recording, event: State) -> list[Place]:
         """Where the gradients of an event's operands flow to."""
@@ -252,88 +209,6 @@ class Walk:
         leaf = recording.entered.get(event.slot)
         if leaf is not None:
             self.reach_leaf(leaf, place, grad)
-
-    def reach_leaf(self, leaf: Any, place: Place, grad: Any) -> None:
-        wanted = id(leaf) in self.captured
-        if not wanted and not (self.accumulate and self.needed is None):
-            return
-        self.leaf_grads.append((leaf, place, grad))
-
-    def will_reach(self, tensor: Any) -> bool:
-        """Whether a gradient from the roots may reach a tensor."""
-        if self.reached is None:
-            self.find_leaves()
-        assert self.reached is not None and self.leaf_places is not None
-        if tensor._meta.leaf:
-            return id(tensor) in self.leaf_places
-        return origin(self.rec.recording, self.rec.slot_of(tensor)) in self.reached
-
-    def is_whole(self, leaf: Any) -> bool:
-        """Whether all that can reach a leaf has reached it."""
-        if self.leaf_places is None:
-            self.find_leaves()
-        assert self.leaf_places is not None
-        arrived = {place for other, place, _ in self.leaf_grads if other is leaf}
-        return self.leaf_places.get(id(leaf), set()) <= arrived
-
-    def keep_whole(self) -> None:
-        """Forgets gradients of leaves that are not complete."""
-        whole = {id(leaf) for leaf, _, _ in self.leaf_grads if self.is_whole(leaf)}
-        self.leaf_grads = [i for i in self.leaf_grads if id(i[0]) in whole]
-
-    def find_leaves(self) -> None:
-        """Finds where gradients from the roots may reach leaves, on how many ways."""
-        found: dict[int, set[Place]] = {}
-        edges: dict[Place, int] = {}
-        seen: set[Place] = set()
-        events: set[tuple[int, int]] = set()
-        stack = list(self.roots)
-        while stack:
-            place = stack.pop()
-            if self.needed is not None and place not in self.needed:
-                continue
-            recording = place[0]
-            leaf = recording.entered.get(place[1])
-            if leaf is not None and place[1] not in recording.hists:
-                edges[place] = edges.get(place, 0) + 1
-                found.setdefault(id(leaf), set()).add(place)
-            seen.add(place)
-            event = self.event(place)
-            if (recording.seq, event.depth) not in events:
-                events.add((recording.seq, event.depth))
-                stack.extend(self.edges(recording, event))
-        self.reached, self.leaf_places, self.leaf_edges = seen, found, edges
-
-    def deliver(self) -> None:
-        """Sums up what reached each leaf and puts it where it belongs."""
-        merged: dict[int, tuple[Any, Place, Any]] = {}
-        for leaf, place, grad in self.leaf_grads:
-            before = merged.get(id(leaf))
-            total = grad if before is None else add[0](before[2], grad)
-            if id(total) in self.given and self.accumulate:
-                total = self.rec.renamed(total)
-            merged[id(leaf)] = leaf, place, total
-        self.leaf_grads = []
-        for leaf, place, grad in merged.values():
-            node = leaf._node if has_hooks(leaf) else None
-            if leaf._hooks is not None:
-                grad = leaf._hooks.run(grad)
-            for i in self.captured.get(id(leaf), ()):
-                self.results[i] = grad
-            if not self.accumulate:
-                continue
-            if isinstance(node, weakref.ref) or node is None:
-                node = None
-            else:
-                grad = node.before(grad)
-            with accumulate_lock:
-                self.before.append(jumps.grad_status(self.rec, leaf))
-                leaf._accumulate(grad, self.create)
-            self.leaf_grads.append((leaf, place, grad))
-            if leaf._hooks is not None:
-                leaf._hooks.accumulated(leaf)
-            if node is not None:
-                node.after(grad)
 
     def settle(self) -> None:
         """Lets go of what the events visited had saved."""
@@ -576,71 +451,6 @@ class Walk:
         return 0
 
 
-def flows_of(event: State) -> list[int | None]:
-    """The operands that gradients may flow to; None for a number in their place."""
-    call = event.call
-    found: list[int | None] = [
-        i for i in range(len(event.operands)) if call.differentiable(i)
-    ]
-    if call.op is not None and call.op.name in WRAPPED and len(found) == 1:
-        found.append(None)
-    return found
-
-
-def modified_text(
-    meta: Any, name: str | None, number: int, version: int, expected: int
-) -> str:
-    """PyTorch's error for a saved tensor that was written to."""
-    made_by = ""
-    if name is not None:
-        name = re.sub(r"Backward0?(?=\d*$)", "", name)
-        made_by = f", which is output {number} of {name},"
-    return (
-        "one of the variables needed for gradient computation has been modified by an "
-        f"inplace operation: [torch.{meta.dtype.scalar_name}Tensor "
-        f"{list(meta.shape)}]{made_by} is at version {version}; expected version "
-        f"{expected} instead. Hint: enable anomaly detection to find the operation that "
-        "failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, "
-        "check_nan=False)."
-    )
-
-
-def saved_operands(event: State, call: Any, wrt: Sequence[int]) -> list[int]:
-    """Slots of the values that PyTorch saves for an event's backward."""
-    if not isinstance(call, Call):
-        return []
-    slots = []
-    for name in call.saved(wrt):
-        if name == "result":
-            slots += list(range(event.slot, event.n_slots))
-        else:
-            slots += [
-                s
-                for s, owner in zip(event.operands, call.owners, strict=True)
-                if owner == name
-            ]
-    return slots
-
-
-def grad_name(event: State) -> str | None:
-    """PyTorch's name of the node that made an event's results."""
-    if event.kind == IDENTITY:
-        return None
-    call = event.call
-    if call is None:
-        return None
-    if not isinstance(call, Call):
-        return call.grad_name or "Backward0"
-    named = call.op.grad_fn
-    if callable(named):
-        # The node may depend on the operands' shapes: it is given their metas.
-        return named(*call.arguments(event.given, [0] * call.n_scalars))
-    if named is None:
-        base = "".join(p.capitalize() for p in call.op.public.split("_"))
-        return f"{base}Backward0"
-    return named
-
-
 def run_backward(
     roots: Sequence[Any],
     cotangents: Sequence[Any],
@@ -743,49 +553,3 @@ def target_places(rec: Recorder, target: Any) -> set[Place]:
     if not isinstance(target, TensorBase):
         return {target}
     return {origin(rec.recording, rec.slot_of(target))}
-
-
-def origin(recording: Recording, slot: int) -> Place:
-    """Where the history of a value begins: the event that made it, or its entry."""
-    while True:
-        hist = recording.hists.get(slot)
-        if hist is not None:
-            recording, slot = hist
-            continue
-        if slot in recording.entered:
-            return recording, slot
-        event = recording.events(recording.state or local.rec.state)[slot]
-        if event.kind != IDENTITY:
-            return recording, slot
-        slot = event.operands[0]
-
-
-def has_hooks(leaf: Any) -> bool:
-    """Whether Python code runs when a gradient reaches this leaf."""
-    node = leaf._node
-    return leaf._hooks is not None or not (
-        node is None or isinstance(node, weakref.ref)
-    )
-
-
-def check_replacement(hook: Any, grad: Any, result: Any) -> None:
-    """Raises PyTorch's error for what cannot stand in for a gradient."""
-    name = getattr(hook, "__name__", None)
-    name = f"'{name}'" if name is not None else repr(hook)
-    if not isinstance(result, TensorBase):
-        raise TypeError(
-            f"expected Variable, but hook returned '{type(result).__name__}'"
-        )
-    if grad is None:
-        return
-    was, now = grad._meta, result._meta
-    if was.dtype is not now.dtype:
-        raise RuntimeError(
-            f"hook {name} has changed the type of value (was "
-            f"torch.{was.dtype.scalar_name}Tensor got "
-            f"torch.{now.dtype.scalar_name}Tensor)"
-        )
-    if was.device != now.device:
-        raise RuntimeError(f"hook {name} has changed the device of value")
-    if tuple(was.shape) != tuple(now.shape):
-        raise RuntimeError(f"hook {name} has changed the size of value")

@@ -10,7 +10,8 @@ import weakref
 from collections import OrderedDict
 from typing import Any
 
-from torchshim._core.engine import Place, check_replacement, origin
+from torchshim._core.engine import Place, origin
+from torchshim._core.naming import check_replacement
 from torchshim._core.record import Recorder, local
 
 # Tensors whose gradient is retained: a write moves that on, so each backward looks.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import Any, NamedTuple
 
-from torchshim._core.engine import flows_of, grad_name, origin
+from torchshim._core.engine import origin
+from torchshim._core.naming import flows_of, grad_name
 from torchshim._core.record import local
 from torchshim._core.state import INPUT, Recording, State
 

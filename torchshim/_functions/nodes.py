@@ -9,14 +9,9 @@ from typing import Any
 import numpy as np
 
 from torchshim._core.call import HOLE, Call, Number, ScalarHole
-from torchshim._core.engine import (
-    SECOND_BACKWARD,
-    WRAPPED,
-    Walk,
-    check_replacement,
-    flows_of,
-)
+from torchshim._core.engine import SECOND_BACKWARD, Walk
 from torchshim._core.hooks import place_of
+from torchshim._core.naming import WRAPPED, check_replacement, flows_of
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
 from torchshim._core.op import STATIC
 from torchshim._core.record import local

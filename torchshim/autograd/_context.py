@@ -7,8 +7,9 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core.engine import SECOND_BACKWARD, modified_text
+from torchshim._core.engine import SECOND_BACKWARD
 from torchshim._core.hooks import version_of
+from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase

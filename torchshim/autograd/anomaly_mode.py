@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import engine
+from torchshim._core.naming import grad_name
 from torchshim._core.record import local
 from torchshim._derived import fns
 
@@ -59,7 +60,7 @@ def _watch(
     backward: Any, recording: Any, event: Any, grads: Sequence[Any], wrt: Any
 ) -> Sequence[Any]:
     """Runs one event's backward; warns of the forward line where it fails."""
-    name = engine.grad_name(event) or "Backward"
+    name = grad_name(event) or "Backward"
     try:
         outs = backward(recording, event, grads, wrt)
         if _State.check_nan:

@@ -1,0 +1,198 @@
+"""Where a backward walk ends: leaves, and when their gradient is whole."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core import jumps
+from torchshim._core.record import Recorder, local
+from torchshim._core.state import IDENTITY, Recording, State
+from torchshim._core.storage import accumulate_lock
+
+Place = tuple[Recording, int]
+
+# What `_derived` provides: the sum of two gradients.
+add: list[Any] = []
+
+
+def origin(recording: Recording, slot: int) -> Place:
+    """Where the history of a value begins: the event that made it, or its entry."""
+    while True:
+        hist = recording.hists.get(slot)
+        if hist is not None:
+            recording, slot = hist
+            continue
+        if slot in recording.entered:
+            return recording, slot
+        event = recording.events(recording.state or local.rec.state)[slot]
+        if event.kind != IDENTITY:
+            return recording, slot
+        slot = event.operands[0]
+
+
+def has_hooks(leaf: Any) -> bool:
+    """Whether Python code runs when a gradient reaches this leaf."""
+    node = leaf._node
+    return leaf._hooks is not None or not (
+        node is None or isinstance(node, weakref.ref)
+    )
+
+
+class Leaves:
+    """The part of a walk that deals with leaves."""
+
+    __slots__ = ()
+
+    rec: Recorder
+    create: bool
+    accumulate: bool
+    pure: bool
+    roots: Sequence[Place]
+    needed: set[Place] | None
+    grads: dict[Place, Any]
+    results: dict[int, Any]
+    captured: dict[int, list[int]]
+    given: set[int]
+    before: list[Any]
+    leaf_grads: list[tuple[Any, Place, Any]]
+    leaf_places: dict[int, set[Place]] | None
+    leaf_edges: dict[Place, int] | None
+    reached: set[Place] | None
+    arrived: dict[Place, int]
+    ready: list[Place]
+    finishing: bool
+
+    def event(self, place: Place) -> State:
+        raise NotImplementedError
+
+    def edges(self, recording: Recording, event: State) -> list[Place]:
+        raise NotImplementedError
+
+    def pass_through(self, recording: Recording, event: State) -> None:
+        raise NotImplementedError
+
+    def arrive(self, place: Place) -> None:
+        """Counts what reached a leaf: PyTorch finishes it as soon as all has."""
+        recording, slot = place
+        leaf = recording.entered.get(slot)
+        if leaf is None or slot in recording.hists:
+            return
+        count = self.arrived[place] = self.arrived.get(place, 0) + 1
+        if self.leaf_edges is None:
+            if has_hooks(leaf):
+                self.catch_up()
+        elif count == self.leaf_edges.get(place):
+            self.ready.append(place)
+
+    def catch_up(self) -> None:
+        """Finishes the leaves that are whole, since Python code may look at them."""
+        self.pure = False
+        if self.leaf_edges is None:
+            self.find_leaves()
+            assert self.leaf_edges is not None
+            edges = self.leaf_edges
+            self.ready = [p for p, n in self.arrived.items() if n == edges.get(p)]
+        if not self.finishing:
+            self.finish_ready()
+
+    def finish_ready(self) -> None:
+        self.finishing = True
+        try:
+            while self.ready:
+                place = self.ready.pop(0)
+                event = self.event(place)
+                if place in self.grads:
+                    self.pass_through(place[0], event)
+                leaf = place[0].entered[place[1]]
+                if self.is_whole(leaf):
+                    mine = [item for item in self.leaf_grads if item[0] is leaf]
+                    rest = [item for item in self.leaf_grads if item[0] is not leaf]
+                    self.leaf_grads = mine
+                    self.deliver()
+                    self.leaf_grads = rest
+        finally:
+            self.finishing = False
+
+    def reach_leaf(self, leaf: Any, place: Place, grad: Any) -> None:
+        wanted = id(leaf) in self.captured
+        if not wanted and not (self.accumulate and self.needed is None):
+            return
+        self.leaf_grads.append((leaf, place, grad))
+
+    def will_reach(self, tensor: Any) -> bool:
+        """Whether a gradient from the roots may reach a tensor."""
+        if self.reached is None:
+            self.find_leaves()
+        assert self.reached is not None and self.leaf_places is not None
+        if tensor._meta.leaf:
+            return id(tensor) in self.leaf_places
+        return origin(self.rec.recording, self.rec.slot_of(tensor)) in self.reached
+
+    def is_whole(self, leaf: Any) -> bool:
+        """Whether all that can reach a leaf has reached it."""
+        if self.leaf_places is None:
+            self.find_leaves()
+        assert self.leaf_places is not None
+        arrived = {place for other, place, _ in self.leaf_grads if other is leaf}
+        return self.leaf_places.get(id(leaf), set()) <= arrived
+
+    def keep_whole(self) -> None:
+        """Forgets gradients of leaves that are not complete."""
+        whole = {id(leaf) for leaf, _, _ in self.leaf_grads if self.is_whole(leaf)}
+        self.leaf_grads = [i for i in self.leaf_grads if id(i[0]) in whole]
+
+    def find_leaves(self) -> None:
+        """Finds where gradients from the roots may reach leaves, on how many ways."""
+        found: dict[int, set[Place]] = {}
+        edges: dict[Place, int] = {}
+        seen: set[Place] = set()
+        events: set[tuple[int, int]] = set()
+        stack = list(self.roots)
+        while stack:
+            place = stack.pop()
+            if self.needed is not None and place not in self.needed:
+                continue
+            recording = place[0]
+            leaf = recording.entered.get(place[1])
+            if leaf is not None and place[1] not in recording.hists:
+                edges[place] = edges.get(place, 0) + 1
+                found.setdefault(id(leaf), set()).add(place)
+            seen.add(place)
+            event = self.event(place)
+            if (recording.seq, event.depth) not in events:
+                events.add((recording.seq, event.depth))
+                stack.extend(self.edges(recording, event))
+        self.reached, self.leaf_places, self.leaf_edges = seen, found, edges
+
+    def deliver(self) -> None:
+        """Sums up what reached each leaf and puts it where it belongs."""
+        merged: dict[int, tuple[Any, Place, Any]] = {}
+        for leaf, place, grad in self.leaf_grads:
+            before = merged.get(id(leaf))
+            total = grad if before is None else add[0](before[2], grad)
+            if id(total) in self.given and self.accumulate:
+                total = self.rec.renamed(total)
+            merged[id(leaf)] = leaf, place, total
+        self.leaf_grads = []
+        for leaf, place, grad in merged.values():
+            node = leaf._node if has_hooks(leaf) else None
+            if leaf._hooks is not None:
+                grad = leaf._hooks.run(grad)
+            for i in self.captured.get(id(leaf), ()):
+                self.results[i] = grad
+            if not self.accumulate:
+                continue
+            if isinstance(node, weakref.ref) or node is None:
+                node = None
+            else:
+                grad = node.before(grad)
+            with accumulate_lock:
+                self.before.append(jumps.grad_status(self.rec, leaf))
+                leaf._accumulate(grad, self.create)
+            self.leaf_grads.append((leaf, place, grad))
+            if leaf._hooks is not None:
+                leaf._hooks.accumulated(leaf)
+            if node is not None:
+                node.after(grad)

@@ -1,0 +1,142 @@
+"""What PyTorch calls things: nodes by their events, and the errors about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core.call import Call
+from torchshim._core.state import IDENTITY, State
+from torchshim._core.storage import TensorBase
+
+# Operators that PyTorch gives a number to as a tensor, so that it has an edge too.
+WRAPPED = frozenset({"add", "sub", "mul", "div"})
+
+# The node of an operator's gradient, where it can be differentiated again.
+_OF_GRADIENTS = {
+    "_softmax": "SoftmaxBackwardDataBackward0",
+    "atan": "DivBackward0",
+    "cumsum": "FlipBackward0",
+    "div": "DivBackward0",
+    "elu": "EluBackwardBackward0",
+    "expand": "ViewBackward0",
+    "gelu": "GeluBackwardBackward0",
+    "hardtanh": "HardtanhBackwardBackward0",
+    "leaky_relu": "LeakyReluBackwardBackward0",
+    "log": "DivBackward0",
+    "log1p": "DivBackward0",
+    "log_softmax": "LogSoftmaxBackwardDataBackward0",
+    "matmul": "MmBackward0",
+    "mean": "DivBackward1",
+    "mm": "MmBackward0",
+    "neg": "NegBackward0",
+    "relu": "ThresholdBackwardBackward0",
+    "reshape": "ViewBackward0",
+    "select": "SelectBackwardBackward0",
+    "sigmoid": "SigmoidBackwardBackward0",
+    "softmax": "SoftmaxBackwardDataBackward0",
+    "softplus": "SoftplusBackwardBackward0",
+    "sqrt": "DivBackward0",
+    "sum": "ExpandBackward0",
+    "t": "TBackward0",
+    "tanh": "TanhBackwardBackward0",
+    "transpose": "TransposeBackward0",
+    "view": "ViewBackward0",
+    "where": "WhereBackward0",
+}
+
+
+def name_of_gradient(call: Any) -> str:
+    """PyTorch's name of the node of a gradient; most of them end in a product."""
+    inner = getattr(call, "inner", None)
+    op = getattr(inner, "op", None)
+    return _OF_GRADIENTS.get(getattr(op, "name", ""), "MulBackward0")
+
+
+def grad_name(event: State) -> str | None:
+    """PyTorch's name of the node that made an event's results."""
+    if event.kind == IDENTITY:
+        return None
+    call = event.call
+    if call is None:
+        return None
+    if not isinstance(call, Call):
+        return call.grad_name or name_of_gradient(call)
+    named = call.op.grad_fn
+    if callable(named):
+        # The node may depend on the operands' shapes: it is given their metas.
+        return named(*call.arguments(event.given, [0] * call.n_scalars))
+    if named is None:
+        base = "".join(p.capitalize() for p in call.op.public.split("_"))
+        return f"{base}Backward0"
+    return named
+
+
+def flows_of(event: State) -> list[int | None]:
+    """The operands that gradients may flow to; None for a number in their place."""
+    call = event.call
+    found: list[int | None] = [
+        i for i in range(len(event.operands)) if call.differentiable(i)
+    ]
+    if call.op is not None and call.op.name in WRAPPED and len(found) == 1:
+        found.append(None)
+    return found
+
+
+def saved_operands(event: State, call: Any, wrt: Sequence[int]) -> list[int]:
+    """Slots of the values that PyTorch saves for an event's backward."""
+    if not isinstance(call, Call):
+        return []
+    slots = []
+    for name in call.saved(wrt):
+        if name == "result":
+            slots += list(range(event.slot, event.n_slots))
+        else:
+            slots += [
+                s
+                for s, owner in zip(event.operands, call.owners, strict=True)
+                if owner == name
+            ]
+    return slots
+
+
+def modified_text(
+    meta: Any, name: str | None, number: int, version: int, expected: int
+) -> str:
+    """PyTorch's error for a saved tensor that was written to."""
+    made_by = ""
+    if name is not None:
+        name = re.sub(r"Backward0?(?=\d*$)", "", name)
+        made_by = f", which is output {number} of {name},"
+    return (
+        "one of the variables needed for gradient computation has been modified by an "
+        f"inplace operation: [torch.{meta.dtype.scalar_name}Tensor "
+        f"{list(meta.shape)}]{made_by} is at version {version}; expected version "
+        f"{expected} instead. Hint: enable anomaly detection to find the operation "
+        "that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    )
+
+
+def check_replacement(hook: Any, grad: Any, result: Any) -> None:
+    """Raises PyTorch's error for what cannot stand in for a gradient."""
+    name = getattr(hook, "__name__", None)
+    name = f"'{name}'" if name is not None else repr(hook)
+    if not isinstance(result, TensorBase):
+        raise TypeError(
+            f"expected Variable, but hook returned '{type(result).__name__}'"
+        )
+    if grad is None:
+        return
+    was, now = grad._meta, result._meta
+    if was.dtype is not now.dtype:
+        raise RuntimeError(
+            f"hook {name} has changed the type of value (was "
+            f"torch.{was.dtype.scalar_name}Tensor got "
+            f"torch.{now.dtype.scalar_name}Tensor)"
+        )
+    if was.device != now.device:
+        raise RuntimeError(f"hook {name} has changed the device of value")
+    if tuple(was.shape) != tuple(now.shape):
+        raise RuntimeError(f"hook {name} has changed the size of value")
