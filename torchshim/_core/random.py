@@ -99,6 +99,8 @@ def _rebuilt(device: device, seed: int, offset: int | None, state: Any) -> Gener
 
 
 default_generator = Generator()
+# Every process draws other numbers until it chooses a seed.
+default_generator.seed()
 
 
 def engine_of(generator: Any, function: str, where: device) -> MT19937:
