@@ -124,7 +124,7 @@ def target_shape(shape: tuple[int, ...], plan: tuple[Any, ...]) -> tuple[int, ..
     return (*sizes, *tuple(shape)[dim:])
 
 
-def stripped(value: Tensor) -> Tensor:
+def stripped(value: Any) -> Tensor:
     """A value without the dimensions of size 1 that it begins with."""
     shape = tuple(value._meta.shape)
     lead = 0
@@ -133,7 +133,7 @@ def stripped(value: Tensor) -> Tensor:
     return fns.view(value, *shape[lead:]) if lead else value
 
 
-def broadcast_value(value: Tensor, shape: tuple[int, ...]) -> Tensor:
+def broadcast_value(value: Any, shape: tuple[int, ...]) -> Tensor:
     """A value that broadcasts to the shape; PyTorch's error where it does not."""
     return fns.expand(stripped(value), *shape)
 

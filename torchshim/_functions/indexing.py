@@ -79,7 +79,7 @@ def basic(self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...]) -> Tenso
     rec.state = found
     tensor = _new(Tensor)
     tensor._slot = found.slot
-    tensor._meta = found.meta
+    tensor._meta = found.meta  # type: ignore[assignment]
     tensor._array = None
     rec.live.append(_ref(tensor))
     rec.link(tensor, self, _INDEX, (starts, plan))

@@ -69,7 +69,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         or start._meta.dtype is dtypes.bool_
     ):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
-    start = start.__index__()
+    start = int(start.__index__())  # type: ignore[attr-defined]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     dim = wrap_dim(dim, len(shape))

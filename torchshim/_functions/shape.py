@@ -284,7 +284,7 @@ def repeat_interleave(
     """
     if repeats is None:
         return _counted(input, output_size)
-    if isinstance(repeats, TensorBase):
+    if isinstance(repeats, Tensor):
         return _repeat_each(input, repeats, dim, output_size)
     if repeats.__class__ is not int:
         raise TypeError(

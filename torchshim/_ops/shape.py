@@ -201,7 +201,7 @@ def block_diag_of(tensors: Arrays) -> Array:
 # -- repeating ---------------------------------------------------------------------
 
 
-def _repeated(input: Array, repeats: Ints) -> Array:
+def _repeated(input: Array, repeats: Shape) -> Array:
     lead = len(repeats) - input.ndim
     if lead < 0:
         raise RuntimeError(

@@ -193,7 +193,7 @@ def moved(ndim: int, source: Sequence[int], destination: Sequence[int]) -> Ints:
     return tuple(next(rest) if d < 0 else d for d in order)
 
 
-def expanded_shape(shape: Ints, size: Ints, name: str = "Float") -> Ints:
+def expanded_shape(shape: Ints, size: Sequence[int], name: str = "Float") -> Ints:
     """The shape of `expand(size)`: -1 keeps a size."""
     lead = len(size) - len(shape)
     if lead < 0:

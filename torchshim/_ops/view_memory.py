@@ -225,6 +225,7 @@ def _write_strided(
     source: Any,
 ) -> Array:
     index = positions((base.shape, *source), (size, stride, storage_offset))
+    assert index is not None
     flat = base.reshape(-1).at[index.reshape(-1)]
     return flat.set(new.reshape(-1), mode="promise_in_bounds").reshape(base.shape)
 
