@@ -50,7 +50,7 @@ SCHEDULES = """
     S.CyclicLR(o, 0.1, [1.0, 2.0], 2, mode="exp_range", gamma=0.9)
     S.CyclicLR(o, 0.1, 1.0, 2, scale_fn=lambda n: 1 / n, cycle_momentum=False)
     S.SequentialLR(o, [S.ConstantLR(o, 0.1), S.ExponentialLR(o, 0.9)], [3])
-    S.SequentialLR(o, [S.LinearLR(o), S.CosineAnnealingLR(o, 4), S.StepLR(o, 2)], [2, 5])
+    S.SequentialLR(o, [S.LinearLR(o), S.StepLR(o, 2), S.StepLR(o, 1)], [2, 5])
     S.ChainedScheduler([S.ConstantLR(o, 0.1, 4), S.ExponentialLR(o, 0.9)])
 """
 

@@ -102,7 +102,7 @@ def _blend_square(kind: _Kind, average: Array, grad: Array, beta: Any) -> Array:
 
 
 def _correction(beta: Any, step: Any) -> Array:
-    """What an average from zero lacks; in the precision of a `step` that is a tensor."""
+    """What an average from zero lacks, as precise as a `step` that is a tensor."""
     step = jnp.asarray(step)
     return 1 - jnp.asarray(beta).astype(step.dtype) ** step
 

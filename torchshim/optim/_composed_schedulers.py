@@ -51,7 +51,8 @@ class _Composed(LRScheduler):
         self.__dict__.update(
             {k: v for k, v in state_dict.items() if k != "_schedulers"}
         )
-        for part, saved in zip(self._schedulers, state_dict["_schedulers"]):
+        saved_parts = state_dict["_schedulers"]
+        for part, saved in zip(self._schedulers, saved_parts, strict=True):
             part.load_state_dict(saved)
 
 

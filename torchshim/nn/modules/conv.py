@@ -110,7 +110,8 @@ class _ConvNd(Module):
         if not isinstance(self.padding, str):
             return _reverse_repeat_tuple(self.padding, 2)
         pads: list[int] = []
-        for d, k in zip(reversed(self.dilation), reversed(self.kernel_size)):
+        sizes = zip(self.dilation, self.kernel_size, strict=True)
+        for d, k in reversed(list(sizes)):
             total = d * (k - 1) if self.padding == "same" else 0
             pads += [total // 2, total - total // 2]
         return pads

@@ -65,9 +65,10 @@ class _InstanceNorm(_NormBase):
             ]
             if stale:
                 kind = type(self).__name__
+                names = " and ".join(f'"{name}"' for name in stale)
                 error_msgs.append(
                     "Unexpected running stats buffer(s) "
-                    f"{' and '.join(repr(name) for name in stale)} for {kind} with "
+                    f"{names} for {kind} with "
                     "track_running_stats=False. If state_dict is a checkpoint saved "
                     f"before 0.4.0, this may be expected because {kind} does not track "
                     "running stats by default since 0.4.0. Please remove these keys "

@@ -41,8 +41,6 @@ __all__ = [
 class _Loss(Module):
     """`reduction`: "none", "mean" or "sum"; the two older arguments mean the same."""
 
-    __constants__ = ["reduction"]  # noqa: RUF012
-
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
     ) -> None:
@@ -52,7 +50,11 @@ class _Loss(Module):
         self.reduction = reduction
 
 
-class _WeightedLoss(_Loss):
+class _PlainLoss(_Loss):
+    __constants__ = ["reduction"]  # noqa: RUF012
+
+
+class _WeightedLoss(_PlainLoss):
     def __init__(
         self,
         weight: Tensor | None = None,
@@ -64,7 +66,7 @@ class _WeightedLoss(_Loss):
         self.register_buffer("weight", weight)
 
 
-class L1Loss(_Loss):
+class L1Loss(_PlainLoss):
     """``|input - target|``. Follows ``torch.nn.L1Loss``.
 
     >>> import torchshim as torch
@@ -116,7 +118,7 @@ class NLLLoss2d(NLLLoss):
         super().__init__(*args, **kwargs)
 
 
-class PoissonNLLLoss(_Loss):
+class PoissonNLLLoss(_PlainLoss):
     """For counts: the likelihood of a Poisson distribution."""
 
     __constants__ = ["log_input", "full", "eps", "reduction"]  # noqa: RUF012
@@ -146,7 +148,7 @@ class PoissonNLLLoss(_Loss):
         )
 
 
-class GaussianNLLLoss(_Loss):
+class GaussianNLLLoss(_PlainLoss):
     """The likelihood of a normal distribution with a variance for each target."""
 
     __constants__ = ["full", "eps", "reduction"]  # noqa: RUF012
@@ -164,7 +166,7 @@ class GaussianNLLLoss(_Loss):
         )
 
 
-class KLDivLoss(_Loss):
+class KLDivLoss(_PlainLoss):
     """The Kullback-Leibler divergence; the input are log-probabilities."""
 
     def __init__(
@@ -183,7 +185,7 @@ class KLDivLoss(_Loss):
         )
 
 
-class MSELoss(_Loss):
+class MSELoss(_PlainLoss):
     """``(input - target)**2``. Follows ``torch.nn.MSELoss``.
 
     >>> import torchshim as torch
@@ -207,8 +209,6 @@ class BCELoss(_WeightedLoss):
 class BCEWithLogitsLoss(_Loss):
     """`BCELoss` of the sigmoid of the input, computed without overflow."""
 
-    __constants__: list[str] = []  # noqa: RUF012
-
     def __init__(
         self,
         weight: Tensor | None = None,
@@ -231,7 +231,7 @@ class BCEWithLogitsLoss(_Loss):
         )
 
 
-class _MarginLoss(_Loss):
+class _MarginLoss(_PlainLoss):
     __constants__ = ["margin", "reduction"]  # noqa: RUF012
     _margin: float
 
@@ -265,14 +265,14 @@ class HingeEmbeddingLoss(_MarginLoss):
         )
 
 
-class MultiLabelMarginLoss(_Loss):
+class MultiLabelMarginLoss(_PlainLoss):
     """A hinge loss for several right classes."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
-class SmoothL1Loss(_Loss):
+class SmoothL1Loss(_PlainLoss):
     """Squared below `beta`, linear above. Follows ``torch.nn.SmoothL1Loss``."""
 
     def __init__(
@@ -291,7 +291,7 @@ class SmoothL1Loss(_Loss):
         )
 
 
-class HuberLoss(_Loss):
+class HuberLoss(_PlainLoss):
     """Squared below `delta`, linear above, not divided by it. Follows ``nn.HuberLoss``.
     """
 
@@ -307,7 +307,7 @@ class HuberLoss(_Loss):
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
-class SoftMarginLoss(_Loss):
+class SoftMarginLoss(_PlainLoss):
     """The logistic loss of labels 1 and -1."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -432,7 +432,7 @@ def _check_margin(module: Any, margin: float) -> None:
         )
 
 
-class TripletMarginLoss(_Loss):
+class TripletMarginLoss(_PlainLoss):
     """Distances to a like one and an unlike one. Follows ``nn.TripletMarginLoss``."""
 
     __constants__ = ["margin", "p", "eps", "swap", "reduction"]  # noqa: RUF012
@@ -467,7 +467,7 @@ class TripletMarginLoss(_Loss):
         )
 
 
-class TripletMarginWithDistanceLoss(_Loss):
+class TripletMarginWithDistanceLoss(_PlainLoss):
     """`TripletMarginLoss` with a distance of one's own."""
 
     __constants__ = ["margin", "swap", "reduction"]  # noqa: RUF012
@@ -500,7 +500,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         )
 
 
-class CTCLoss(_Loss):
+class CTCLoss(_PlainLoss):
     """The likelihood of a sequence whose timing is unknown. Follows ``nn.CTCLoss``."""
 
     __constants__ = ["blank", "reduction"]  # noqa: RUF012

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
+import torchshim
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn import init
@@ -42,19 +43,42 @@ class LocalResponseNorm(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class CrossMapLRN2d(LocalResponseNorm):
-    """`LocalResponseNorm` under the name that Lua's Torch had for it."""
+class CrossMapLRN2d(Module):
+    """`LocalResponseNorm` as Lua's Torch had it, for (N, C, H, W).
+
+    Follows ``torch.nn.CrossMapLRN2d``, whose windows keep the first channel.
+
+    >>> from torchshim import nn
+    >>> nn.CrossMapLRN2d(3)
+    CrossMapLRN2d(3, alpha=0.0001, beta=0.75, k=1)
+    """
 
     def __init__(
         self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1
     ) -> None:
-        super().__init__(size, alpha, beta, k)
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
 
-    def forward(self, input: Tensor) -> Tensor:
-        # The window is symmetric, and one shorter for an even size.
-        width = 2 * ((self.size - 1) // 2) + 1
-        alpha = self.alpha * width / self.size
-        return F.local_response_norm(input, width, alpha, self.beta, self.k)
+    def forward(self, input: Any) -> Tensor:
+        if input.ndim != 4:
+            raise ValueError(
+                f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead."
+            )
+        reach = int((self.size - 1) / 2 + 1)
+        square = input.pow(2)
+        sums = []
+        for channel in range(input.shape[1]):
+            low = max(channel - reach + 1, 0)
+            total = square[:, low : channel + reach].sum(1, keepdim=True)
+            sums.append(total + square[:, :1] if low > 0 else total)
+        scale = torchshim.cat(sums, 1) * (self.alpha / self.size) + self.k
+        return input * scale.pow(-self.beta)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
