@@ -451,3 +451,24 @@ def views_inside(torch):
     (y * y).backward()
     yield x.grad
     yield attempt(Part.apply(x * 2).add_, 1)
+
+
+@case
+def hooks_see_all_outputs(torch):
+    class Two(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.mark_non_differentiable(b)
+            return a * 2, "text", b * 3, b
+
+        @staticmethod
+        def backward(ctx, *grads):
+            return grads[0] * 2, None
+
+    seen = []
+    x = leaf(torch, 1.0, 2.0)
+    y = Two.apply(x, torch.tensor([1.0, 1.0]))
+    y[0].grad_fn.register_prehook(lambda g: seen.append([v is None for v in g]))
+    y[0].grad_fn.register_hook(lambda a, g: seen.append((len(a), len(g))))
+    y[0].sum().backward()
+    yield seen, x.grad

@@ -233,12 +233,17 @@ class Walk(Leaves):
                 i for i in wrt if (recording, event.operands[i]) in self.needed
             )
         hooks = recording.node_hooks.get(event.depth)
+        shown: list[Any] = grads
         if hooks is not None:
             self.catch_up()
+            custom = recording.python.get(event.depth)
+            if custom is not None:
+                shown = custom.spread(grads)
             for hook in list(hooks[0].values()):
-                replaced = hook(tuple(grads))
+                replaced = hook(tuple(shown))
                 if replaced is not None:
-                    grads = list(replaced)
+                    shown = list(replaced)
+            grads = shown if custom is None else custom.gathered(shown)
             if all(g is None for g in grads):
                 return
         if not wrt:
@@ -249,7 +254,7 @@ class Walk(Leaves):
         else:
             outs = self.backward(recording, event, grads, wrt)
         if hooks is not None:
-            outs = self.post_hooks(event, hooks[1], outs, wrt, grads)
+            outs = self.post_hooks(event, hooks[1], outs, wrt, shown)
         for i, out in zip(wrt, outs, strict=True):
             if out is not None:
                 self.push((recording, event.operands[i]), out)

@@ -163,6 +163,17 @@ class BackwardCFunction(Node, FunctionCtx):
     def __call__(self, *grads: Any) -> Any:
         return self.apply(*grads)
 
+    def spread(self, grads: Sequence[Any]) -> list[Any]:
+        """Gradients of the event's results at the places of the forward's outputs."""
+        given: list[Any] = [None] * self._n_outs
+        for k, at in enumerate(self._outputs):
+            given[at] = grads[k]
+        return given
+
+    def gathered(self, given: Sequence[Any]) -> list[Any]:
+        """The other way round."""
+        return [given[at] for at in self._outputs]
+
     # -- in a backward walk ------------------------------------------------------------
 
     def run(
