@@ -10,4 +10,4 @@ assert _functions.__all__
 
 globals().update(_namespace("linalg"))
 
-__all__ = sorted(_namespace("linalg"))
+__all__ = sorted({"LinAlgError", *_namespace("linalg")})

@@ -203,7 +203,7 @@ def _rrelu(
         )
     if not input.dtype.is_floating_point:
         raise NotImplementedError(
-            "\"rrelu_with_noise_out_cpu\" not implemented for "
+            '"rrelu_with_noise_out_cpu" not implemented for '
             f"'{input.dtype.scalar_name}'"
         )
     noise = _noise(input, lower, upper, training, generator)

@@ -14,29 +14,22 @@ from torchshim._tensor import Tensor
 _REDUCTIONS = ("none", "mean", "sum")
 
 
-def legacy_reduction(
-    size_average: bool | None, reduce: bool | None, emit_warning: bool = True
-) -> str:
-    """The reduction that the deprecated arguments `size_average` and `reduce` mean.
-
-    >>> legacy_reduction(False, None, emit_warning=False)
-    'sum'
-    """
+def _legacy(size_average: bool | None, reduce: bool | None) -> str:
+    """The reduction that the deprecated arguments mean, with their warning."""
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
     chosen = ("mean" if size_average else "sum") if reduce else "none"
-    if emit_warning:
-        warnings.warn(
-            "size_average and reduce args will be deprecated, please use "
-            f"reduction='{chosen}' instead.",
-            stacklevel=3,
-        )
+    warnings.warn(
+        "size_average and reduce args will be deprecated, please use "
+        f"reduction='{chosen}' instead.",
+        stacklevel=3,
+    )
     return chosen
 
 
 def _chosen(size_average: Any, reduce: Any, reduction: str) -> str:
     if size_average is not None or reduce is not None:
-        return legacy_reduction(size_average, reduce)
+        return _legacy(size_average, reduce)
     if reduction not in _REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
@@ -277,9 +270,7 @@ def cross_entropy(
             )
         _check_smoothing(label_smoothing)
         log_p = fns.log_softmax(input, dim)
-        return fns.soft_cross_entropy(
-            log_p, target, weight, reduction, label_smoothing
-        )
+        return fns.soft_cross_entropy(log_p, target, weight, reduction, label_smoothing)
     log_p = fns.log_softmax(input, dim)
     if label_smoothing > 0:
         _check_smoothing(label_smoothing)
@@ -365,7 +356,7 @@ def kl_div(
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.kl_div.html
     """
     if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
+        reduction = _legacy(size_average, reduce)
     elif reduction == "mean":
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the "
@@ -399,10 +390,8 @@ def multilabel_soft_margin_loss(
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.multilabel_soft_margin_loss.html
     """
     if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    loss = -(
-        target * fns.logsigmoid(input) + (1 - target) * fns.logsigmoid(-input)
-    )
+        reduction = _legacy(size_average, reduce)
+    loss = -(target * fns.logsigmoid(input) + (1 - target) * fns.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
     loss = loss.sum(dim=-1) / input.size(-1)
@@ -425,9 +414,7 @@ def soft_margin_loss(
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.soft_margin_loss.html
     """
-    return fns.soft_margin_loss(
-        input, target, _chosen(size_average, reduce, reduction)
-    )
+    return fns.soft_margin_loss(input, target, _chosen(size_average, reduce, reduction))
 
 
 def multi_margin_loss(
@@ -468,7 +455,6 @@ def multilabel_margin_loss(
     )
 
 
-
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -505,7 +491,8 @@ def margin_ranking_loss(
     reduction = _chosen(size_average, reduce, reduction)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
-            "margin_ranking_loss : All input tensors should have same dimension but got "
+            "margin_ranking_loss : All input tensors should have same dimension but "
+            "got "
             f"sizes: input1: {input1.size()}, input2: {input2.size()}, target: "
             f"{target.size()} "
         )
@@ -574,7 +561,7 @@ def triplet_margin_loss(
     near = fns.pairwise_distance(anchor, positive, p, eps)
     far = fns.pairwise_distance(anchor, negative, p, eps)
     if swap:
-        far = fns.min_other(far, fns.pairwise_distance(positive, negative, p, eps))
+        far = fns.minimum(far, fns.pairwise_distance(positive, negative, p, eps))
     return _reduced((margin + near - far).clamp_min(0), reduction)
 
 
@@ -609,7 +596,5 @@ def triplet_margin_with_distance_loss(
     _check_triplet(anchor, positive, negative)
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
-        far = fns.min_other(far, distance(positive, negative))
+        far = fns.minimum(far, distance(positive, negative))
     return _reduced((margin + near - far).clamp_min(0), reduction)
-
-

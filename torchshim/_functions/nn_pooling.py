@@ -18,7 +18,10 @@ def _static(value: Any) -> Any:
 
 
 def _max_pool(n: int) -> Any:
-    plain, both = getattr(fns, f"max_pool{n}d"), getattr(fns, f"max_pool{n}d_with_indices")
+    plain, both = (
+        getattr(fns, f"max_pool{n}d"),
+        getattr(fns, f"max_pool{n}d_with_indices"),
+    )
 
     def max_pool(
         input: Tensor,
@@ -163,9 +166,7 @@ def _unpool(n: int) -> Any:
         around = each(padding)
         default = [
             (s - 1) * t + k - 2 * p
-            for s, t, k, p in zip(
-                input.shape[-n:], steps, kernel, around, strict=False
-            )
+            for s, t, k, p in zip(input.shape[-n:], steps, kernel, around, strict=False)
         ]
         size = default
         if output_size is not None:
@@ -224,12 +225,12 @@ def pad(
     tensor([0., 1., 1., 0., 0.])
     """
     pad = tuple(pad)
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
     if mode == "constant":
         return fns.constant_pad_nd(input, pad, 0 if value is None else value)
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
-    if len(pad) % 2:
-        raise RuntimeError("Padding length must be divisible by 2")
     n = input.dim()
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
@@ -247,7 +248,9 @@ def pad(
 # Resizing ----------------------------------------------------------------------------
 
 _SMOOTH = {3: ("linear",), 4: ("bilinear", "bicubic", "lanczos"), 5: ("trilinear",)}
-_MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+_MODES = (
+    "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+)
 
 
 def interpolate(
@@ -288,7 +291,8 @@ def interpolate(
     ndim = input.dim()
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and ndim == 4):
         raise ValueError(
-            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and "
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes "
+            "and "
             "requires a 4-D tensor as input"
         )
     final = tuple(sizes) if sizes is not None else _floors(input, scales)
@@ -365,7 +369,9 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_nearest(
+    input: Tensor, size: Any = None, scale_factor: Any = None
+) -> Tensor:
     """Deprecated: `interpolate`.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.upsample_nearest.html

@@ -53,7 +53,7 @@ def _from_lists(args: Sequence[Any]) -> tuple[str, Sequence[Any]]:
         for s in subscripts:
             if s is Ellipsis:
                 out += "..."
-            elif 0 <= s < 52:
+            elif s >= 0 and s < 52:
                 out += _LETTERS[s]
             else:
                 raise ValueError(
@@ -156,9 +156,7 @@ def _invalid(index: int) -> str:
     )
 
 
-def _right_side(
-    right: str, offset: int, dots: list[str], known: set[str]
-) -> list[str]:
+def _right_side(right: str, offset: int, dots: list[str], known: set[str]) -> list[str]:
     out: list[str] = []
     found, i = False, 0
     while i < len(right):
@@ -214,7 +212,8 @@ def _check_sizes(equation: str, operands: Sequence[Any]) -> None:
             seen = sizes.get(c, 1)
             if size != seen and size != 1 and seen != 1:
                 raise RuntimeError(
-                    f"einsum(): subscript {c} has size {size} for operand {which} which "
+                    f"einsum(): subscript {c} has size {size} for operand {which} "
+                    "which "
                     f"does not broadcast with previously seen size {seen}"
                 )
             sizes[c] = seen if size == 1 else size
@@ -242,9 +241,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     if isinstance(dims, (tuple, list)) and len(dims) == 1:
         dims = dims[0]
     if isinstance(dims, (tuple, list)):
-        first, second = (
-            [d] if isinstance(d, int) else list(d) for d in dims
-        )
+        first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
     else:
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")

@@ -1,7 +1,7 @@
 """Activation functions of neural networks.
 
-Derivatives follow from the branches of `where`; at a kink PyTorch takes the branch whose
-condition holds there, so the comparisons below are its.
+Derivatives follow from the branches of `where`; at a kink PyTorch takes the branch
+whose condition holds there, so the comparisons below are its.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 def floating_only(x: Any, kernel: str) -> None:
     """Raises PyTorch's error of a kernel that knows floating point alone."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
-        raise NotImplementedError(f'"{kernel}" not implemented for \'{scalar_name(x)}\'')
+        raise NotImplementedError(
+            f"\"{kernel}\" not implemented for '{scalar_name(x)}'"
+        )
 
 
 def _private(
@@ -152,6 +154,7 @@ def softplus(input: Array, beta: float = 1, threshold: float = 20) -> Array:
     promote=DEFAULT,
     grad_fn="LogSigmoidBackward0",
     saves=("input",),
+    layout=lambda shape, operands: None,
     namespaces=("nn.functional",),
     method=False,
     out=False,
@@ -163,9 +166,7 @@ def logsigmoid(input: Array) -> Array:
 
 
 @_private("HardtanhBackward0", inplace=True)
-def hardtanh(
-    input: Array, min_val: float = -1.0, max_val: float = 1.0
-) -> Array:
+def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array:
     """Each element, moved into an interval."""
     if input.dtype == jnp.bool_:
         raise RuntimeError("Bool inputs not supported for hardtanh")
@@ -261,7 +262,9 @@ def threshold(input: Array, threshold: float, value: float) -> Array:
 def glu(input: Array, dim: int = -1) -> Array:
     """One half of a dimension times the sigmoid of the other half."""
     if input.ndim == 0:
-        raise RuntimeError("glu does not support scalars because halving size must be even")
+        raise RuntimeError(
+            "glu does not support scalars because halving size must be even"
+        )
     dim = wrap_dim(dim, input.ndim)
     if input.shape[dim] % 2:
         raise RuntimeError(

@@ -1,12 +1,12 @@
-"""Convolutions in 1 to 3 dimensions, and sliding blocks as columns.
+"""Convolutions in 1 to 3 dimensions.
 
-On a CPU, XLA's own convolution is slow where few input channels meet a small kernel (its
-gradients most of all). There the patches are gathered by slicing and multiplied as one
-matrix: 3x3 over one channel of 28x28 images 0.20 / 0.17 / 0.27 ms (forward, gradient
-of the input, of the weight) against 0.45 / 1.64 / 0.58; over 3 channels of 32x32 images
-1.8 / 1.2 / 1.7 against 11.2 / 3.7 / 5.6. With 16 channels both are alike, with 32 the
-patches cost seven times as much. So patches are taken up to `_PATCH` values each, and on
-other backends never.
+On a CPU, XLA's own convolution is slow where few input channels meet a small kernel
+(its gradients most of all). There the patches are gathered by slicing and multiplied as
+one matrix: 3x3 over one channel of 28x28 images 0.20 / 0.17 / 0.27 ms (forward,
+gradient of the input, of the weight) against 0.45 / 1.64 / 0.58; over 3 channels of
+32x32 images 1.8 / 1.2 / 1.7 against 11.2 / 3.7 / 5.6. With 16 channels both are alike,
+with 32 the patches cost seven times as much. So patches are taken up to `_PATCH` values
+each, and on other backends never.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ def repeated(value: int | Sequence[int], n: int, name: str) -> Ints:
 def windows(x: Array, kernel: Ints, stride: Ints, dilation: Ints, out: Ints) -> Any:
     """For each place in the kernel, what it sees: slices of the last dimensions."""
     lead = x.ndim - len(kernel)
-    spans = [
-        range(0, k * d, d) for k, d in zip(kernel, dilation, strict=True)
-    ]
+    spans = [range(0, k * d, d) for k, d in zip(kernel, dilation, strict=True)]
     found = []
     for index in range(math.prod(kernel)):
         starts = [0] * lead
@@ -223,7 +221,8 @@ def _check(
     if input.shape[1] != weight.shape[1] * groups:
         raise RuntimeError(
             f"Given groups={groups}, weight of size {sizes}, expected "
-            f"input{list(input.shape)} to have {weight.shape[1] * groups} channels, but "
+            f"input{list(input.shape)} to have {weight.shape[1] * groups} channels, "
+            "but "
             f"got {input.shape[1]} channels instead"
         )
     if bias is not None and (bias.ndim != 1 or bias.shape[0] != weight.shape[0]):
@@ -295,9 +294,7 @@ def _forward(
     return _finished(input, x, out, bias, n)
 
 
-def _finished(
-    input: Array, x: Array, out: Array, bias: Array | None, n: int
-) -> Array:
+def _finished(input: Array, x: Array, out: Array, bias: Array | None, n: int) -> Array:
     if bias is not None:
         out = out + rounded(bias, out).reshape((-1,) + (1,) * n)
     out = rounded(out, x)
@@ -386,9 +383,7 @@ def _transposed(
     spans = repeated(dilation, n, "dilation")
     _check(x, weight, bias, steps, around, spans, groups, True, extra)
     _check_types(x, weight, bias)
-    if any(
-        e >= s and e >= d for e, s, d in zip(extra, steps, spans, strict=True)
-    ):
+    if any(e >= s and e >= d for e, s, d in zip(extra, steps, spans, strict=True)):
         parts = [
             f"{what}_{axis}: {v}"
             for what, values in (
@@ -413,9 +408,10 @@ def _transposed(
         (d * (k - 1) - p, d * (k - 1) - p + e)
         for k, p, d, e in zip(kernel, around, spans, extra, strict=True)
     ]
-    if any(s + (s - 1) * (t - 1) + sum(p) - d * (k - 1) < 1 for s, t, p, d, k in zip(
-        x.shape[2:], steps, pads, spans, kernel, strict=True
-    )):
+    if any(
+        s + (s - 1) * (t - 1) + sum(p) - d * (k - 1) < 1
+        for s, t, p, d, k in zip(x.shape[2:], steps, pads, spans, kernel, strict=True)
+    ):
         sizes = [
             (s - 1) * t - 2 * p + d * (k - 1) + e + 1
             for s, t, p, d, k, e in zip(
@@ -432,9 +428,7 @@ def _transposed(
 
     if jnp.iscomplexobj(x):
         real = run(x.real, kernels.real) - run(x.imag, kernels.imag)
-        out = lax.complex(
-            real, run(x.real, kernels.imag) + run(x.imag, kernels.real)
-        )
+        out = lax.complex(real, run(x.real, kernels.imag) + run(x.imag, kernels.real))
     else:
         out = run(x, kernels)
     return _finished(input, x, out, bias, n)
@@ -495,138 +489,3 @@ def conv_transpose3d(
         3,
         *(input, weight, bias, stride, padding, output_padding, groups, dilation),
     )
-
-
-# Sliding blocks ----------------------------------------------------------------------
-
-
-def _pair(value: int | Ints, name: str) -> Ints:
-    return (value, value) if isinstance(value, int) else tuple(value)
-
-
-def _check_blocks(**given: Ints) -> None:
-    for name, values in given.items():
-        low = 0 if name == "padding" else 1
-        if min(values) < low:
-            what = "kernel size" if name == "kernel" else name
-            rule = "non-negative" if low == 0 else "greater than zero"
-            label = "pad" if name == "padding" else name
-            raise RuntimeError(
-                f"{what} should be {rule}, but got {label}_height: {values[0]} "
-                f"{label}_width: {values[1]}"
-            )
-
-
-def _blocks(size: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Ints:
-    return tuple(
-        (s + 2 * p - d * (k - 1) - 1) // t + 1
-        for s, k, d, p, t in zip(size, kernel, dilation, padding, stride, strict=True)
-    )
-
-
-def _columns(
-    x: Array, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints, out: Ints
-) -> Array:
-    pads = [(0, 0), (0, 0), *((p, p) for p in padding)]
-    seen = jnp.stack(windows(jnp.pad(x, pads), kernel, stride, dilation, out), 2)
-    n, channels = x.shape[:2]
-    return seen.reshape(n, channels * math.prod(kernel), math.prod(out))
-
-
-@op(
-    name="im2col",
-    grad_fn="Im2ColBackward0",
-    saves=(),
-    namespaces=(),
-    method=False,
-    out=False,
-)
-def im2col(
-    input: Array, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
-) -> Array:
-    """Every block of a batch of images as a column."""
-    _check_blocks(
-        kernel=kernel_size, dilation=dilation, padding=padding, stride=stride
-    )
-    if input.ndim not in (3, 4) or not all(input.shape[1:]):
-        raise RuntimeError(
-            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other "
-            f"non-zero dimensions for input, but got: {list(input.shape)}"
-        )
-    x = input[None] if input.ndim == 3 else input
-    size = x.shape[2:]
-    out = _blocks(size, kernel_size, dilation, padding, stride)
-    if min(out) < 1:
-        raise RuntimeError(
-            f"Given input with spatial size {_text(size)}, "
-            f"kernel_size={_text(kernel_size)}, dilation={_text(dilation)}, "
-            f"padding={_text(padding)}, calculated shape of the array of sliding "
-            f"blocks as {_text(out)}, but its components must be at least one."
-        )
-    columns = _columns(x, kernel_size, dilation, padding, stride, out)
-    return columns[0] if input.ndim == 3 else columns
-
-
-def _text(values: Sequence[int]) -> str:
-    return f"({', '.join(map(str, values))})"
-
-
-@op(
-    name="col2im",
-    grad_fn="Col2ImBackward0",
-    saves=(),
-    namespaces=(),
-    method=False,
-    out=False,
-)
-def col2im(
-    input: Array,
-    output_size: Ints,
-    kernel_size: Ints,
-    dilation: Ints,
-    padding: Ints,
-    stride: Ints,
-) -> Array:
-    """Columns put back as blocks of images; where blocks overlap they add up."""
-    _check_blocks(
-        kernel=kernel_size, dilation=dilation, padding=padding, stride=stride
-    )
-    if input.ndim not in (2, 3) or not all(input.shape[-2:]):
-        raise RuntimeError(
-            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size "
-            f"and non-zero dimensions for input, but got: {list(input.shape)}"
-        )
-    x = input[None] if input.ndim == 2 else input
-    places = math.prod(kernel_size)
-    if x.shape[1] % places:
-        raise RuntimeError(
-            "Expected size of input's dimension 1 to be divisible by the product of "
-            f"kernel_size, but got input.size(1)={x.shape[1]} and "
-            f"kernel_size={_text(kernel_size)}."
-        )
-    out = _blocks(output_size, kernel_size, dilation, padding, stride)
-    described = (
-        f"Given output_size={_text(output_size)}, kernel_size={_text(kernel_size)}, "
-        f"dilation={_text(dilation)}, padding={_text(padding)}, "
-        f"stride={_text(stride)}, "
-    )
-    if min(out) < 1:
-        raise RuntimeError(
-            f"{described}calculated shape of the array of sliding blocks as "
-            f"{_text(out)}, which is too small (non-positive)"
-        )
-    if x.shape[2] != math.prod(out):
-        raise RuntimeError(
-            f"{described}expected size of input's dimension 2 to match the calculated "
-            f"number of sliding blocks {out[0]} * {out[1]} = {math.prod(out)}, but got "
-            f"input.size(2)={x.shape[2]}."
-        )
-    shape = (x.shape[0], x.shape[1] // places, *output_size)
-    _, pull = jax.vjp(
-        lambda image: _columns(image, kernel_size, dilation, padding, stride, out),
-        jnp.zeros(shape, x.dtype),
-    )
-    (image,) = pull(x)
-    return image[0] if input.ndim == 2 else image
-
-

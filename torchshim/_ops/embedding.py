@@ -12,8 +12,8 @@ from torchshim._core.checks import Check
 from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.op import Array, Scalar, op
 from torchshim._ops.matmul import PRECISION, broadcast_shapes, rounded, scalar_name
-from torchshim._ops.normalization import _wide
 from torchshim._ops.norm import _norm as p_norm
+from torchshim._ops.normalization import _wide
 
 # -- rows of a table ------------------------------------------------------------------
 
@@ -105,7 +105,9 @@ def embedding_renorm(
     if input.ndim != 2:
         raise RuntimeError("'self' must be 2-D")
     _check_indices(indices, "embedding_renorm_")
-    used = jnp.zeros(input.shape[0], bool).at[indices.reshape(-1)].set(True, mode="drop")
+    used = (
+        jnp.zeros(input.shape[0], bool).at[indices.reshape(-1)].set(True, mode="drop")
+    )
     x = _wide(input)
     size = p_norm(x, norm_type, (1,))
     shorter = (x * (max_norm / (size + 1e-7))).astype(input.dtype)
@@ -125,8 +127,10 @@ def _offset_checks(
             Check(
                 first != 0,
                 RuntimeError,
-                "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has "
-                "to start from position 0. However, got {value}",
+                "offsets[0] has to be 0, i.e., the first sequence in the mini-batch "
+                "has "
+                "to start from position 0. However, got {value}\n[ torch.LongTensor{} "
+                "]",
                 first,
             )
         )
@@ -364,5 +368,3 @@ def _safe_softmax(scores: Array) -> Array:
     masked = jnp.all(scores == -jnp.inf, axis=-1, keepdims=True)
     finite = jnp.where(masked, 0, scores)
     return jnp.where(masked, 0, jax.nn.softmax(finite, axis=-1))
-
-

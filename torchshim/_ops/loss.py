@@ -80,7 +80,9 @@ def huber_loss(
     z = input - target
     near = jnp.abs(z) <= delta
     square = 0.5 * jnp.square(jnp.where(near, z, 0))
-    return reduced(jnp.where(near, square, delta * (jnp.abs(z) - 0.5 * delta)), reduction)
+    return reduced(
+        jnp.where(near, square, delta * (jnp.abs(z) - 0.5 * delta)), reduction
+    )
 
 
 @_pointwise("SoftMarginLossBackward0", _pair)
@@ -275,8 +277,7 @@ def _check_nll(input: Array, target: Array, weight: Any) -> None:
         )
     if weight is not None and weight.dtype != input.dtype:
         raise RuntimeError(
-            f"expected scalar type {scalar_name(input)} but found "
-            f"{scalar_name(weight)}"
+            f"expected scalar type {scalar_name(input)} but found {scalar_name(weight)}"
         )
 
 
@@ -399,7 +400,8 @@ def soft_cross_entropy(
     if weight is not None and (weight.ndim != 1 or weight.size != classes):
         raise RuntimeError(
             f"cross_entropy: weight tensor should be defined either for all {classes} "
-            f"classes or no classes but got weight tensor of shape: {list(weight.shape)}"
+            f"classes or no classes but got weight tensor of shape: "
+            f"{list(weight.shape)}"
         )
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / classes
@@ -513,8 +515,6 @@ def multilabel_margin_loss(input: Array, target: Array, reduction: str) -> Array
     if reduction == "none" and input.ndim <= 1:
         loss = loss.reshape(())
     return reduced(loss, reduction).astype(input.dtype)
-
-
 
 
 @op(

@@ -11,7 +11,7 @@ from jax import lax
 
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.dtypes import from_array_dtype
-from torchshim._core.op import Array, Arrays, Scalar, op
+from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import DEFAULT
 
 # Accelerators would otherwise round float32 operands to fewer bits.
@@ -33,9 +33,7 @@ def product(a: Array, b: Array, *, batch: int = 0, b_dim: int = 0) -> Array:
     shared = tuple(range(batch))
     dims = (((a.ndim - 1,), (batch + b_dim,)), (shared, shared))
     wide = jnp.float32 if a.dtype in _HALF else None
-    return lax.dot_general(
-        a, b, dims, precision=PRECISION, preferred_element_type=wide
-    )
+    return lax.dot_general(a, b, dims, precision=PRECISION, preferred_element_type=wide)
 
 
 def rounded(x: Array, like: Array) -> Array:
@@ -98,7 +96,7 @@ def check_matrices(a: Array, b: Array, rows: int | None = None) -> None:
 
 def _refuse_bool(a: Array, kernel: str) -> None:
     if a.dtype == jnp.bool_:
-        raise NotImplementedError(f'"{kernel}" not implemented for \'Bool\'')
+        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
 
 
 def _check_vectors(a: Array, b: Array) -> None:
@@ -204,9 +202,7 @@ def matmul(input: Array, other: Array) -> Array:
         else:
             check_matrices(jnp.empty((rows, k), other.dtype), input.T)
         out = product(jnp.swapaxes(other, -1, -2), input, b_dim=input.ndim - 1)
-        return rounded(
-            out if input.ndim == 1 else jnp.swapaxes(out, -1, -2), input
-        )
+        return rounded(out if input.ndim == 1 else jnp.swapaxes(out, -1, -2), input)
     from_, to = input.shape[:-2], other.shape[:-2]
     batch = broadcast_shapes(from_, to)
     count = math.prod(batch)
@@ -416,10 +412,12 @@ def baddbmm(
         addend = expanded(input, shape)
     _check_batches(batch1, batch2)
     if input.dtype != batch1.dtype:
-        raise RuntimeError("Input dtypes must be the same, got: input "
-                           f"{_kind(input).cpp_name}, batch1: "
-                           f"{_kind(batch1).cpp_name}, batch2: "
-                           f"{_kind(batch2).cpp_name}")
+        raise RuntimeError(
+            "Input dtypes must be the same, got: input "
+            f"{_kind(input).cpp_name}, batch1: "
+            f"{_kind(batch1).cpp_name}, batch2: "
+            f"{_kind(batch2).cpp_name}"
+        )
     return _sum(addend, product(batch1, batch2, batch=1), beta, alpha)
 
 
@@ -475,9 +473,7 @@ def addr(
     if input.dtype == jnp.bool_:
         both = vec1[:, None] & vec2
         return (addend & jnp.asarray(beta, bool)) | (both & jnp.asarray(alpha, bool))
-    return scaled(addend, beta, zero_ignores=True) + scaled(
-        vec1[:, None] * vec2, alpha
-    )
+    return scaled(addend, beta, zero_ignores=True) + scaled(vec1[:, None] * vec2, alpha)
 
 
 # Layers ------------------------------------------------------------------------------
@@ -531,9 +527,7 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     return rounded(out + rounded(bias, out), input)
 
 
-def _bilinear_node(
-    input1: Any, input2: Any, weight: Any, bias: Any = None
-) -> str:
+def _bilinear_node(input1: Any, input2: Any, weight: Any, bias: Any = None) -> str:
     return "ViewBackward0" if bias is None else "AddBackward0"
 
 
@@ -577,176 +571,3 @@ def bilinear(
         )
     out = jnp.einsum("...i,oij,...j->...o", input1, weight, input2, precision=PRECISION)
     return out if bias is None else out + bias
-
-
-# General contractions ----------------------------------------------------------------
-
-
-@op(
-    grad_fn="ViewBackward0",
-    saves={"input": ("other",), "other": ("input",)},
-    name="_tensordot",
-    namespaces=(),
-    method=False,
-    out=False,
-)
-def _tensordot(
-    input: Array,
-    other: Array,
-    dims_self: tuple[int, ...],
-    dims_other: tuple[int, ...],
-) -> Array:
-    """Products summed over pairs of dimensions."""
-    if input.dtype != other.dtype:
-        raise RuntimeError("both inputs should have same dtype")
-    dims = tuple(d % input.ndim for d in dims_self), tuple(
-        d % other.ndim for d in dims_other
-    )
-    wide = jnp.float32 if input.dtype in _HALF else None
-    # A dimension of size 1 broadcasts against its partner.
-    for x, y in zip(*dims, strict=True):
-        if input.shape[x] != other.shape[y]:
-            if other.shape[y] == 1:
-                input = input.sum(x, keepdims=True, dtype=input.dtype)
-            elif input.shape[x] == 1:
-                other = other.sum(y, keepdims=True, dtype=other.dtype)
-            else:
-                raise RuntimeError(
-                    "contracted dimensions need to match, but first has size "
-                    f"{input.shape[x]} in dim {x} and second has size "
-                    f"{other.shape[y]} in dim {y}"
-                )
-    out = lax.dot_general(
-        input,
-        other,
-        (dims, ((), ())),
-        precision=PRECISION,
-        preferred_element_type=wide,
-    )
-    return rounded(out, input)
-
-
-def _einsum_node(equation: str, operands: Sequence[Any]) -> str:
-    if len(operands) == 1:
-        left, right = equation.split("->")
-        return "PermuteBackward0" if len(left) == len(right) else "SumBackward1"
-    contracted = set(equation) - set(equation.split("->")[1]) - set(",->")
-    return "ViewBackward0" if contracted else "MulBackward0"
-
-
-@op(
-    grad_fn=_einsum_node,
-    saves=("operands",),
-    name="_einsum",
-    namespaces=(),
-    method=False,
-    out=False,
-)
-def _einsum(equation: str, operands: Arrays) -> Array:
-    """Einstein's summation; the equation is checked and explicit."""
-    left, right = equation.split("->")
-    terms = left.split(",")
-    sizes: dict[str, int] = {}
-    for term, x in zip(terms, operands, strict=True):
-        for letter, size in zip(term, x.shape, strict=True):
-            if sizes.get(letter, 1) == 1:
-                sizes[letter] = size
-    kinds = {x.dtype for x in operands}
-    if len(kinds) > 1:
-        first, other = operands[0], next(
-            x for x in operands if x.dtype != operands[0].dtype
-        )
-        raise RuntimeError(
-            f"expected scalar type {scalar_name(first)} but found {scalar_name(other)}"
-        )
-    # A dimension of size 1 broadcasts: it takes no part in the sum.
-    arrays, kept = [], []
-    for term, x in zip(terms, operands, strict=True):
-        drop = tuple(
-            i
-            for i, letter in enumerate(term)
-            if x.shape[i] == 1 and sizes[letter] != 1
-        )
-        arrays.append(x.reshape([s for i, s in enumerate(x.shape) if i not in drop]))
-        kept.append("".join(c for i, c in enumerate(term) if i not in drop))
-    wide = jnp.float32 if operands[0].dtype in _HALF else None
-    out = jnp.einsum(
-        f"{','.join(kept)}->{right}",
-        *arrays,
-        precision=PRECISION,
-        preferred_element_type=wide,
-    )
-    return rounded(out, operands[0])
-
-
-@op(grad_fn="ViewBackward0", name="_multi_dot", namespaces=(), out=False)
-def _multi_dot(tensors: Arrays) -> Array:
-    """A chain of matrix products in the order that needs fewest multiplications."""
-    kinds = {x.dtype for x in tensors}
-    if len(kinds) > 1:
-        i = next(i for i, x in enumerate(tensors) if x.dtype != tensors[0].dtype)
-        raise RuntimeError(
-            f"multi_dot(): expected all tensors to have the same dtype but got "
-            f"tensor {i} with dtype {scalar_name(tensors[i])} and tensor 0 with dtype "
-            f"{scalar_name(tensors[0])}"
-        )
-    if len(tensors) < 2:
-        raise RuntimeError(
-            f"multi_dot(): expected at least 2 tensors but got {len(tensors)}"
-        )
-    last = len(tensors) - 1
-    for i, x in enumerate(tensors):
-        if i in (0, last):
-            if x.ndim not in (1, 2):
-                place = "first" if i == 0 else "last"
-                raise RuntimeError(
-                    f"multi_dot(): the {place} tensor must be 1D or 2D but got "
-                    f"{x.ndim}D"
-                )
-        elif x.ndim != 2:
-            raise RuntimeError(
-                f"multi_dot(): tensor {i} must be 2D but got {x.ndim}D"
-            )
-        if i and tensors[i - 1].shape[-1] != x.shape[0]:
-            raise RuntimeError(
-                f"multi_dot(): tensors {i - 1} and {i} with shapes "
-                f"{list(tensors[i - 1].shape)} and {list(x.shape)} cannot be multiplied"
-            )
-    if all(x.ndim == 2 for x in tensors) or len(tensors) > 2:
-        return jnp.linalg.multi_dot(list(tensors), precision=PRECISION)
-    return matmul(tensors[0], tensors[1])
-
-
-def _power_node(input: Any, n: int) -> str:
-    if n in (0, 1):
-        return "CloneBackward0" if n else "CopyBackwards"
-    if n == -1:
-        return "LinalgInvExBackward0"
-    return "MmBackward0" if len(getattr(input, "shape", (0, 0))) == 2 else (
-        "BmmBackward0"
-    )
-
-
-@op(grad_fn=_power_node, saves=("input",), namespaces=("torch", "linalg"))
-def matrix_power(input: Array, n: int) -> Array:
-    """A square matrix times itself; of its inverse if `n` is negative."""
-    from torchshim._ops.linalg import check_square
-
-    check_square(input, "linalg.matrix_power")
-    if n == 0:
-        eye = jnp.eye(input.shape[-1], dtype=input.dtype)
-        return jnp.broadcast_to(eye, input.shape)
-    if n < 0:
-        input, n = jnp.linalg.inv(input), -n
-    out: Array | None = None
-    square = input
-    while True:
-        if n & 1:
-            out = square if out is None else jnp.matmul(out, square, precision=PRECISION)
-        n >>= 1
-        if not n:
-            assert out is not None
-            return out
-        square = jnp.matmul(square, square, precision=PRECISION)
-
-

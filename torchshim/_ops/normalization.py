@@ -371,9 +371,7 @@ def local_response_norm(
     out=False,
     layout=lambda shape, operands: None,
 )
-def cosine_similarity(
-    x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08
-) -> Array:
+def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) -> Array:
     """The cosine of the angle between vectors along a dimension."""
     if not jnp.issubdtype(x1.dtype, jnp.inexact):
         raise RuntimeError(
@@ -476,9 +474,18 @@ def cdist(
     if p == 2 and by_product and a.shape[-1]:
         out = _euclidean(a, b)
     else:
-        z = a[..., :, None, :] - b[..., None, :, :]
-        out = p_norm(z, p, (z.ndim - 1,)).squeeze(-1)
+        out = _distance(a[..., :, None, :] - b[..., None, :, :], p)
     return out.astype(x1.dtype)
+
+
+def _distance(z: Array, p: float) -> Array:
+    if p != math.inf:
+        return p_norm(z, p, (z.ndim - 1,)).squeeze(-1)
+    size = jnp.where(z < 0, -z, z)
+    largest = jax.lax.stop_gradient(jnp.max(size, -1, keepdims=True, initial=0))
+    # Each of several largest differences gets the whole gradient.
+    change = jnp.where(size == largest, size - jax.lax.stop_gradient(size), 0)
+    return largest[..., 0] + change.sum(-1)
 
 
 def _euclidean(a: Array, b: Array) -> Array:
@@ -487,7 +494,7 @@ def _euclidean(a: Array, b: Array) -> Array:
     def distance(a: Array, b: Array) -> Array:
         cross = jnp.einsum("...ik,...jk->...ij", a, b, precision=PRECISION)
         squares = (a * a).sum(-1)[..., :, None] + (b * b).sum(-1)[..., None, :]
-        return jnp.sqrt(jnp.maximum(squares - 2 * cross, 1e-30))
+        return jnp.sqrt(jnp.maximum(squares - 2 * cross, 0))
 
     @jax.custom_jvp
     def value(a: Array, b: Array) -> Array:
@@ -503,7 +510,8 @@ def _euclidean(a: Array, b: Array) -> Array:
             - jnp.einsum("...ik,...jk->...ij", da, b, precision=PRECISION)
             - jnp.einsum("...ik,...jk->...ij", a, db, precision=PRECISION)
         )
-        return out, jnp.where(out == 0, 0, inner / out)
+        zero = out == 0
+        return out, jnp.where(zero, 0, inner / jnp.where(zero, 1, out))
 
     return value(a, b)
 
@@ -525,5 +533,4 @@ def pdist(input: Array, p: float = 2) -> Array:
         raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
     first, second = jnp.triu_indices(n, 1)
-    z = input[first] - input[second]
-    return p_norm(z, p, (1,)).squeeze(-1)
+    return _distance(input[first] - input[second], p)

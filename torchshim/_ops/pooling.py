@@ -108,10 +108,14 @@ def _check(
                 else f"pad must be non-negative, but got pad: {p}"
             )
     size = input.shape[-n:]
-    out = tuple(
+    out: Ints = tuple(
         pooled_size(*each, ceil)
         for each in zip(size, kernel, stride, padding, dilation, strict=True)
     )
+    if min(out) < 1 and pool == "max_pool1d":
+        raise RuntimeError(
+            f"max_pool1d() Invalid computed output size: {max(out[0], 0)}"
+        )
     if min(out) < 1:
         channels = input.shape[-n - 1]
         one = (1,) if n == 1 else ()
@@ -127,7 +131,8 @@ def _check(
 def _check_1d(input: Array, kernel: int, stride: int, padding: int, span: int) -> None:
     if input.ndim not in (2, 3) or not all(input.shape[1:]):
         raise RuntimeError(
-            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch "
+            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim "
+            "batch "
             f"size for input, but got:{list(input.shape)}"
         )
     for name, value in (("kernel_size", kernel), ("stride", stride)):
@@ -443,153 +448,6 @@ def avg_pool3d(
     """The mean of each window of a volume."""
     args = (kernel_size, stride, padding, ceil_mode, count_include_pad)
     return _avg_pool(3, input, *args, divisor_override)
-
-
-# Windows of unequal size -------------------------------------------------------------
-
-
-def _bins(size: int, out: int) -> list[tuple[int, int]]:
-    return [(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
-
-
-def _adaptive_sizes(pool: str, input: Array, output_size: Any, n: int) -> Ints:
-    values = (
-        (output_size,) * n if isinstance(output_size, int) else tuple(output_size)
-    )
-    colon = ":" if "max" in pool else ""
-    if input.ndim not in (n + 1, n + 2):
-        if n == 1:
-            raise RuntimeError(
-                f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor "
-                f"for argument #1 'self' (while checking arguments for {pool})"
-            )
-        raise RuntimeError(
-            f"{pool}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} "
-            f"{list(input.shape)}"
-        )
-    if len(values) != n:
-        if n == 1:
-            raise RuntimeError(f"{pool}: output_size must be 1")
-        raise RuntimeError(f"{pool}: output_size must be {n}")
-    sizes = tuple(
-        input.shape[i - n] if v is None else v for i, v in enumerate(values)
-    )
-    if min(sizes) < 0:
-        if "max" in pool:
-            shape = [*input.shape[:-n], *sizes]
-            raise RuntimeError(
-                f"Trying to create tensor with negative dimension {min(sizes)}: {shape}"
-            )
-        raise RuntimeError(
-            f"{pool}: elements of output_size must be greater than or equal to 0 but "
-            f"received {{{', '.join(map(str, sizes))}}}"
-        )
-    for i in range(1, input.ndim):
-        if not input.shape[i] and i >= input.ndim - n:
-            raise RuntimeError(
-                f"{pool}(): Expected input to have non-zero size for non-batch "
-                f"dimensions, but input has sizes {list(input.shape)} with dimension "
-                f"{i} being empty"
-            )
-    return sizes
-
-
-def _adaptive_avg(n: int, input: Array, output_size: Any) -> Array:
-    pool = f"adaptive_avg_pool{n}d"
-    sizes = _adaptive_sizes(pool, input, output_size, n)
-    if not jnp.issubdtype(input.dtype, jnp.floating):
-        raise NotImplementedError(
-            f"\"{pool}\" not implemented for '{scalar_name(input)}'"
-        )
-    x = input.astype(jnp.float32) if input.dtype in _HALF else input
-    for i, out in enumerate(sizes):
-        axis = x.ndim - n + i
-        size = x.shape[axis]
-        if out == size:
-            continue
-        if out and size % out == 0:
-            shape = (*x.shape[:axis], out, size // out, *x.shape[axis + 1 :])
-            x = x.reshape(shape).mean(axis + 1)
-        elif out:
-            means = [
-                lax.slice_in_dim(x, a, b, axis=axis).mean(axis)
-                for a, b in _bins(size, out)
-            ]
-            x = jnp.stack(means, axis)
-        else:
-            x = lax.slice_in_dim(x, 0, 0, axis=axis)
-    return x.astype(input.dtype)
-
-
-@_average("SqueezeBackward1", "torch", "nn.functional")
-def adaptive_avg_pool1d(input: Array, output_size: int | Ints) -> Array:
-    """Means of as many windows as asked for."""
-    return _adaptive_avg(1, input, output_size)
-
-
-def _avg_node(n: int) -> Callable[..., str]:
-    def node(input: Any, output_size: Any) -> str:
-        ones = output_size in (1, (1,) * n)
-        return "MeanBackward1" if ones else f"AdaptiveAvgPool{n}DBackward0"
-
-    return node
-
-
-@_pool(_avg_node(2))
-def adaptive_avg_pool2d(input: Array, output_size: Any) -> Array:
-    """Means of as many windows as asked for in each dimension."""
-    return _adaptive_avg(2, input, output_size)
-
-
-@_pool(_avg_node(3))
-def adaptive_avg_pool3d(input: Array, output_size: Any) -> Array:
-    """Means of as many windows as asked for in each dimension."""
-    return _adaptive_avg(3, input, output_size)
-
-
-def _adaptive_max(n: int, input: Array, output_size: Any) -> tuple[Array, Array]:
-    pool = f"adaptive_max_pool{n}d"
-    sizes = _adaptive_sizes(pool, input, output_size, n)
-    if not jnp.issubdtype(input.dtype, jnp.floating):
-        raise NotImplementedError(
-            f"\"{pool}_cpu\" not implemented for '{scalar_name(input)}'"
-        )
-    x, at = input, _positions(input, n)
-    for i in reversed(range(n)):
-        axis = x.ndim - n + i
-        bins = _bins(x.shape[axis], sizes[i]) if sizes[i] else []
-        longest = max((b - a for a, b in bins), default=1)
-        best: Array | None = None
-        place: Any = None
-        for k in range(longest):
-            # A short window sees its last element again.
-            seen = np.array([min(a + k, b - 1) for a, b in bins], np.int64)
-            part, its = jnp.take(x, seen, axis), jnp.take(at, seen, axis)
-            if best is None:
-                best, place = part, its
-            else:
-                best, place = _larger(best, place, part, its)
-        assert best is not None
-        x, at = best, place
-    return x, at
-
-
-@_pool("SqueezeBackward1")
-def adaptive_max_pool1d(input: Array, output_size: Any) -> tuple[Array, Array]:
-    """The largest elements of as many windows as asked for, and where they stand."""
-    return _adaptive_max(1, input, output_size)
-
-
-@_pool("AdaptiveMaxPool2DBackward0")
-def adaptive_max_pool2d(input: Array, output_size: Any) -> tuple[Array, Array]:
-    """The largest elements of as many windows as asked for, and where they stand."""
-    return _adaptive_max(2, input, output_size)
-
-
-@_pool("AdaptiveMaxPool3DBackward0")
-def adaptive_max_pool3d(input: Array, output_size: Any) -> tuple[Array, Array]:
-    """The largest elements of as many windows as asked for, and where they stand."""
-    return _adaptive_max(3, input, output_size)
 
 
 # Back to the places of the largest ---------------------------------------------------

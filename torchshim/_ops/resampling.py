@@ -29,7 +29,9 @@ _PLAIN: dict[str, Any] = {
 def constant_pad_nd(input: Array, pad: Ints, value: Scalar = 0) -> Array:
     """The last dimensions made longer with a value, or shorter."""
     if len(pad) % 2:
-        raise RuntimeError("Padding length must be divisible by 2")
+        raise RuntimeError(
+            f"Length of pad must be even but instead it equals {len(pad)}"
+        )
     if len(pad) > 2 * input.ndim:
         raise RuntimeError(
             "Padding length should be less than or equal to two times the input "
@@ -40,11 +42,11 @@ def constant_pad_nd(input: Array, pad: Ints, value: Scalar = 0) -> Array:
     for i in range(len(pad) // 2):
         before, after = pad[2 * i], pad[2 * i + 1]
         size = input.shape[-1 - i]
+        if size + min(before, 0) < 0 or size + min(before, 0) + min(after, 0) < 0:
+            raise RuntimeError("narrow(): length must be non-negative.")
         if size + before + after < 0:
             raise RuntimeError(
-                "narrow(): length must be non-negative."
-                if size + min(before, 0) + min(after, 0) < 0
-                else f"The input size {size}, plus negative padding {before} and "
+                f"The input size {size}, plus negative padding {before} and "
                 f"{after} resulted in a negative output size, which is invalid. Check "
                 f"dimension {input.ndim - 1 - i} of your input."
             )
@@ -133,9 +135,7 @@ def _check_sizes(input: Array, sizes: Ints) -> None:
         letters = _AXES[len(sizes)]
 
         def text(values: Any) -> str:
-            return ", ".join(
-                f"{c}: {v}" for c, v in zip(letters, values, strict=True)
-            )
+            return ", ".join(f"{c}: {v}" for c, v in zip(letters, values, strict=True))
 
         raise RuntimeError(
             "Input and output sizes should be greater than 0, but got input "
@@ -148,8 +148,7 @@ def _check_kernel(input: Array, name: str) -> None:
         n = input.ndim - 2
         last = "_channels_last" if n > 1 else ""
         raise NotImplementedError(
-            f"\"upsample_{name}{n}d{last}\" not implemented for "
-            f"'{scalar_name(input)}'"
+            f"\"upsample_{name}{n}d{last}\" not implemented for '{scalar_name(input)}'"
         )
 
 
@@ -265,9 +264,9 @@ def _linear_node(
     cubic: bool,
     antialias: bool,
 ) -> str:
-    kind = "Bicubic" if cubic else {1: "Linear", 2: "Bilinear", 3: "Trilinear"}[
-        len(sizes)
-    ]
+    kind = (
+        "Bicubic" if cubic else {1: "Linear", 2: "Bilinear", 3: "Trilinear"}[len(sizes)]
+    )
     return f"Upsample{kind}{len(sizes)}D{'Aa' if antialias else ''}Backward0"
 
 
@@ -312,7 +311,9 @@ def upsample_smooth(
 # -- shuffled pixels ------------------------------------------------------------------
 
 
-def _shuffle(namespaces: tuple[str, ...] = ("torch", "nn.functional")) -> Callable[..., Any]:
+def _shuffle(
+    namespaces: tuple[str, ...] = ("torch", "nn.functional"),
+) -> Callable[..., Any]:
     return op(**{**_PLAIN, "namespaces": namespaces})
 
 
@@ -348,7 +349,8 @@ def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
     r = downscale_factor
     if input.ndim < 3:
         raise RuntimeError(
-            "pixel_unshuffle expects input to have at least 3 dimensions, but got input "
+            "pixel_unshuffle expects input to have at least 3 dimensions, but got "
+            "input "
             f"with {input.ndim} dimension(s)"
         )
     if r <= 0:

@@ -1,0 +1,273 @@
+"""Dropout and attention of `nn.functional`, which draw on the host."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import host_random
+from torchshim._core.meta import elementwise_strides
+from torchshim._core.random import engine_of
+from torchshim._derived import fns, public
+from torchshim._functions.creation import place, zeros_like
+from torchshim._functions.random import _in_memory_order
+from torchshim._tensor import Tensor, from_array
+
+# Dropout -----------------------------------------------------------------------------
+
+
+def _mask(input: Tensor, shape: Any, kept: float) -> Tensor:
+    """What is kept: drawn on the host, in the order of the input's memory."""
+    meta = input._meta
+    engine = engine_of(None, "dropout", meta.device)
+    flat = host_random.bernoulli(engine, math.prod(shape), "bool", kept)
+    if tuple(shape) != tuple(meta.shape):
+        array = flat.reshape(shape)
+    else:
+        strides = elementwise_strides(tuple(shape), [(tuple(shape), meta.strides)])
+        array = _in_memory_order(flat, tuple(shape), strides)
+    return from_array(place(array, meta.device), device=meta.device)
+
+
+def _dropped(
+    input: Tensor, p: float, training: bool, inplace: bool, feature: bool, alpha: bool
+) -> Tensor:
+    if not 0 <= p <= 1:
+        raise RuntimeError(
+            f"dropout probability has to be between 0 and 1, but got {p:g}"
+        )
+    if p == 0 or not training or not input.numel():
+        return input
+    if p == 1:
+        zero = zeros_like(input)
+        return fns.mul_(input, zero) if inplace else fns.mul(input, zero)
+    shape = list(input._meta.shape)
+    if not input.dtype.is_floating_point and not input.dtype.is_complex:
+        raise RuntimeError(
+            "result type Float can't be cast to the desired output type "
+            f"{input.dtype.scalar_name}"
+        )
+    if feature:
+        if len(shape) < 2:
+            raise RuntimeError(
+                "Feature dropout requires at least 2 dimensions in the input"
+            )
+        shape[2:] = [1] * (len(shape) - 2)
+    kept = 1 - float(p)
+    mask = _mask(input, shape, kept)
+    if alpha:
+        op = fns.masked_affine_ if inplace else fns.masked_affine
+    else:
+        op = fns.masked_scale_ if inplace else fns.masked_scale
+    return op(input, mask, kept)
+
+
+def _check_probability(p: float) -> None:
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Elements made 0 at random, the others larger for it.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.dropout.html
+
+    >>> import torchshim as torch
+    >>> generator = torch.manual_seed(0)
+    >>> torch.nn.functional.dropout(torch.ones(4))
+    tensor([0., 0., 2., 0.])
+    """
+    _check_probability(p)
+    return _dropped(input, p, training, inplace, False, False)
+
+
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Dropout that keeps mean and variance of what `selu` gives.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.alpha_dropout.html
+    """
+    _check_probability(p)
+    return _dropped(input, p, training, inplace, False, True)
+
+
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """`alpha_dropout` of whole channels.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.feature_alpha_dropout.html
+    """
+    _check_probability(p)
+    return _dropped(input, p, training, inplace, True, True)
+
+
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Whole channels of signals made 0 at random.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.dropout1d.html
+    """
+    _check_probability(p)
+    ndim = input.dim()
+    if ndim not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {ndim}D input. Note "
+            "that dropout1d exists to provide channel-wise dropout on inputs with 1 "
+            "spatial dimension, a channel dimension, and an optional batch dimension "
+            "(i.e. 2D or 3D inputs)."
+        )
+    return _by_channel(input, ndim == 2, p, training, inplace)
+
+
+def _by_channel(
+    input: Tensor, single: bool, p: float, training: bool, inplace: bool
+) -> Tensor:
+    if not single:
+        return _dropped(input, p, training, inplace, True, False)
+    # The batch dimension that is missing is put before the channels and taken away.
+    batched = _dropped(input.unsqueeze(0), p, training, inplace, True, False)
+    return input if inplace else batched.squeeze(0)
+
+
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Whole channels of images made 0 at random.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.dropout2d.html
+    """
+    _check_probability(p)
+    ndim = input.dim()
+    if ndim not in (3, 4):
+        warnings.warn(
+            f"dropout2d: Received a {ndim}-D input to dropout2d, which is deprecated "
+            "and "
+            "will result in an error in a future release. To retain the behavior and "
+            "silence this warning, please use dropout instead. Note that dropout2d "
+            "exists to provide channel-wise dropout on inputs with 2 spatial "
+            "dimensions, a channel dimension, and an optional batch dimension (i.e. 3D "
+            "or 4D inputs).",
+            stacklevel=2,
+        )
+    if ndim == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that "
+            "channel-wise "
+            "1D dropout behavior is desired - input is interpreted as shape (N, C, L), "
+            "where C is the channel dim. This behavior will change in a future release "
+            "to interpret the input as one without a batch dimension, i.e. shape (C, "
+            "H, "
+            "W). To maintain the 1D channel-wise dropout behavior, please switch to "
+            "using dropout1d instead.",
+            stacklevel=2,
+        )
+    return _dropped(input, p, training, inplace, True, False)
+
+
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Whole channels of volumes made 0 at random.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.dropout3d.html
+    """
+    _check_probability(p)
+    ndim = input.dim()
+    if ndim not in (4, 5):
+        warnings.warn(
+            f"dropout3d: Received a {ndim}-D input to dropout3d, which is deprecated "
+            "and "
+            "will result in an error in a future release. To retain the behavior and "
+            "silence this warning, please use dropout instead. Note that dropout3d "
+            "exists to provide channel-wise dropout on inputs with 3 spatial "
+            "dimensions, a channel dimension, and an optional batch dimension (i.e. 4D "
+            "or 5D inputs).",
+            stacklevel=2,
+        )
+    return _by_channel(input, ndim == 4, p, training, inplace)
+
+
+def _register_dropouts() -> None:
+    kinds = {
+        "dropout": (False, False),
+        "feature_dropout": (True, False),
+        "alpha_dropout": (False, True),
+        "feature_alpha_dropout": (True, True),
+    }
+    for name, (feature, alpha) in kinds.items():
+        for suffix in ("", "_"):
+
+            def drop(
+                input: Tensor,
+                p: float,
+                train: bool,
+                *,
+                how: tuple[bool, bool, bool] = (bool(suffix), feature, alpha),
+            ) -> Tensor:
+                return _dropped(input, p, train, *how)
+
+            drop.__name__ = drop.__qualname__ = name + suffix
+            drop.__doc__ = f"As `nn.functional.{name}`, with every argument."
+            public(drop)
+
+
+_register_dropouts()
+
+
+# Attention ---------------------------------------------------------------------------
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Values averaged by how well their keys match each query.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.scaled_dot_product_attention.html
+
+    >>> import torchshim as torch
+    >>> q, v = torch.zeros(1, 1, 2), torch.tensor([[[1.0], [3.0]]])
+    >>> torch.nn.functional.scaled_dot_product_attention(q, torch.ones(1, 2, 2), v)
+    tensor([[[2.]]])
+    """
+    mask = None
+    if dropout_p > 0:
+        batch = _batch_of(query, key)
+        shape = (*batch, query.size(-2), key.size(-2))
+        engine = engine_of(None, "dropout", query.device)
+        flat = host_random.bernoulli(
+            engine, math.prod(shape), "bool", 1 - float(dropout_p)
+        )
+        array = place(flat.reshape(shape), query.device)
+        mask = from_array(array, device=query.device)
+    return fns.attention(
+        query,
+        key,
+        value,
+        attn_mask,
+        float(dropout_p),
+        is_causal,
+        scale,
+        enable_gqa,
+        mask,
+    )
+
+
+def _batch_of(query: Tensor, key: Tensor) -> tuple[int, ...]:
+    """The batch dimensions of the scores of two tensors."""
+    return tuple(np.broadcast_shapes(query.shape[:-2], key.shape[:-2]))

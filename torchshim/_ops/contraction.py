@@ -1,0 +1,179 @@
+"""General contractions: `einsum`, `tensordot`, chains and powers of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from torchshim._core.op import Array, Arrays, op
+from torchshim._ops.linalg import check_square
+from torchshim._ops.matmul import _HALF, PRECISION, matmul, rounded, scalar_name
+
+# General contractions ----------------------------------------------------------------
+
+
+@op(
+    grad_fn="ViewBackward0",
+    saves={"input": ("other",), "other": ("input",)},
+    name="_tensordot",
+    namespaces=(),
+    method=False,
+    out=False,
+)
+def _tensordot(
+    input: Array,
+    other: Array,
+    dims_self: tuple[int, ...],
+    dims_other: tuple[int, ...],
+) -> Array:
+    """Products summed over pairs of dimensions."""
+    if input.dtype != other.dtype:
+        raise RuntimeError("both inputs should have same dtype")
+    at = (
+        tuple(d % input.ndim for d in dims_self),
+        tuple(d % other.ndim for d in dims_other),
+    )
+    wide = jnp.float32 if input.dtype in _HALF else None
+    # A dimension of size 1 broadcasts against its partner.
+    for x, y in zip(dims_self, dims_other, strict=True):
+        if input.shape[x] != other.shape[y]:
+            if other.shape[y] == 1:
+                input = input.sum(x, keepdims=True, dtype=input.dtype)
+            elif input.shape[x] == 1:
+                other = other.sum(y, keepdims=True, dtype=other.dtype)
+            else:
+                raise RuntimeError(
+                    "contracted dimensions need to match, but first has size "
+                    f"{input.shape[x]} in dim {x} and second has size "
+                    f"{other.shape[y]} in dim {y}"
+                )
+    out = lax.dot_general(
+        input,
+        other,
+        (at, ((), ())),
+        precision=PRECISION,
+        preferred_element_type=wide,
+    )
+    return rounded(out, input)
+
+
+def _einsum_node(equation: str, operands: Sequence[Any]) -> str:
+    if len(operands) == 1:
+        left, right = equation.split("->")
+        return "PermuteBackward0" if len(left) == len(right) else "SumBackward1"
+    contracted = set(equation) - set(equation.split("->")[1]) - set(",->")
+    return "ViewBackward0" if contracted else "MulBackward0"
+
+
+@op(
+    grad_fn=_einsum_node,
+    saves=("operands",),
+    name="_einsum",
+    namespaces=(),
+    method=False,
+    out=False,
+)
+def _einsum(equation: str, operands: Arrays) -> Array:
+    """Einstein's summation; the equation is checked and explicit."""
+    left, right = equation.split("->")
+    terms = left.split(",")
+    sizes: dict[str, int] = {}
+    for term, x in zip(terms, operands, strict=True):
+        for letter, size in zip(term, x.shape, strict=True):
+            if sizes.get(letter, 1) == 1:
+                sizes[letter] = size
+    kinds = {x.dtype for x in operands}
+    if len(kinds) > 1:
+        first, other = (
+            operands[0],
+            next(x for x in operands if x.dtype != operands[0].dtype),
+        )
+        raise RuntimeError(
+            f"expected scalar type {scalar_name(first)} but found {scalar_name(other)}"
+        )
+    # A dimension of size 1 broadcasts: it takes no part in the sum.
+    arrays, kept = [], []
+    for term, x in zip(terms, operands, strict=True):
+        drop = tuple(
+            i for i, letter in enumerate(term) if x.shape[i] == 1 and sizes[letter] != 1
+        )
+        arrays.append(x.reshape([s for i, s in enumerate(x.shape) if i not in drop]))
+        kept.append("".join(c for i, c in enumerate(term) if i not in drop))
+    wide = jnp.float32 if operands[0].dtype in _HALF else None
+    out = jnp.einsum(
+        f"{','.join(kept)}->{right}",
+        *arrays,
+        precision=PRECISION,
+        preferred_element_type=wide,
+    )
+    return rounded(out, operands[0])
+
+
+@op(grad_fn="ViewBackward0", name="_multi_dot", namespaces=(), out=False)
+def _multi_dot(tensors: Arrays) -> Array:
+    """A chain of matrix products in the order that needs fewest multiplications."""
+    kinds = {x.dtype for x in tensors}
+    if len(kinds) > 1:
+        i = next(i for i, x in enumerate(tensors) if x.dtype != tensors[0].dtype)
+        raise RuntimeError(
+            f"multi_dot(): expected all tensors to have the same dtype but got "
+            f"tensor {i} with dtype {scalar_name(tensors[i])} and tensor 0 with dtype "
+            f"{scalar_name(tensors[0])}"
+        )
+    if len(tensors) < 2:
+        raise RuntimeError(
+            f"multi_dot(): expected at least 2 tensors but got {len(tensors)}"
+        )
+    last = len(tensors) - 1
+    for i, x in enumerate(tensors):
+        if i in (0, last):
+            if x.ndim not in (1, 2):
+                place = "first" if i == 0 else "last"
+                raise RuntimeError(
+                    f"multi_dot(): the {place} tensor must be 1D or 2D but got "
+                    f"{x.ndim}D"
+                )
+        elif x.ndim != 2:
+            raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {x.ndim}D")
+        if i and tensors[i - 1].shape[-1] != x.shape[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {i - 1} and {i} with shapes "
+                f"{list(tensors[i - 1].shape)} and {list(x.shape)} cannot be multiplied"
+            )
+    if all(x.ndim == 2 for x in tensors) or len(tensors) > 2:
+        return jnp.linalg.multi_dot(list(tensors), precision=PRECISION)
+    return matmul(tensors[0], tensors[1])
+
+
+def _power_node(input: Any, n: int) -> str:
+    if n in (0, 1):
+        return "CloneBackward0" if n else "CopyBackwards"
+    if n == -1:
+        return "LinalgInvExBackward0"
+    return "MmBackward0" if len(input.shape) == 2 else "UnsafeViewBackward0"
+
+
+@op(grad_fn=_power_node, saves=("input",), namespaces=("torch", "linalg"))
+def matrix_power(input: Array, n: int) -> Array:
+    """A square matrix times itself; of its inverse if `n` is negative."""
+    check_square(input, "linalg.matrix_power")
+    if n == 0:
+        eye = jnp.eye(input.shape[-1], dtype=input.dtype)
+        return jnp.broadcast_to(eye, input.shape)
+    if n < 0:
+        input, n = jnp.linalg.inv(input), -n
+    out: Array | None = None
+    square = input
+    while True:
+        if n & 1:
+            out = (
+                square if out is None else jnp.matmul(out, square, precision=PRECISION)
+            )
+        n >>= 1
+        if not n:
+            assert out is not None
+            return out
+        square = jnp.matmul(square, square, precision=PRECISION)
