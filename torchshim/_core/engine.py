@@ -254,7 +254,12 @@ class Walk(Leaves):
         else:
             outs = self.backward(recording, event, grads, wrt)
         if hooks is not None:
-            outs = self.post_hooks(event, hooks[1], outs, wrt, shown)
+            given: dict[int | None, Any] = {}
+            if event.depth in recording.python:
+                # PyTorch shows what the user's code gave, needed or not.
+                given.update(enumerate(recording.python[event.depth].returned))
+            given.update(zip(wrt, outs, strict=True))
+            outs = self.post_hooks(event, hooks[1], given, wrt, shown)
         for i, out in zip(wrt, outs, strict=True):
             if out is not None:
                 self.push((recording, event.operands[i]), out)
@@ -271,10 +276,9 @@ class Walk(Leaves):
 
     @staticmethod
     def post_hooks(
-        event: State, hooks: Any, outs: Sequence[Any], wrt: Sequence[int], grads: Any
+        event: State, hooks: Any, given: dict[Any, Any], wrt: Sequence[int], grads: Any
     ) -> list[Any]:
         flows = flows_of(event)
-        given: dict[int | None, Any] = dict(zip(wrt, outs, strict=True))
         inputs = tuple(given.get(i) for i in flows)
         for hook in list(hooks.values()):
             replaced = hook(inputs, tuple(grads))

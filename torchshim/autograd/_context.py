@@ -80,6 +80,8 @@ class BackwardCFunction(Node, FunctionCtx):
     _outputs: tuple[int, ...] = ()
     _n_outs = 0
     _where: Any = None
+    # What the backward returned last, while hooks look at it.
+    returned: Sequence[Any] = ()
     _at: Any = None
 
     def __init__(self) -> None:
@@ -192,10 +194,13 @@ class BackwardCFunction(Node, FunctionCtx):
                 given[at] = fns._gradient_zeros(shape, dtype)
         found = self.apply(*given)
         results = self._checked(found)
+        self.returned = [results[at] for at in self._positions]
         outs: list[Any] = []
         for i in wrt:
             at = self._positions[i]
             outs.append(self._fitted(results[at], event.given[i], at))
+        if event.depth not in self._recording.node_hooks:
+            self.returned = ()
         if not walk.retain:
             self._saved, self._freed = (), bool(self._saved) or self._freed
             self.to_save = None
