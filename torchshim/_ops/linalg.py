@@ -309,7 +309,11 @@ def svdvals(A: Array) -> Array:
 
 def _hermitian(A: Array, UPLO: str, name: str) -> Array:
     check_square(A, name)
-    check_floating(A, name)
+    half_or_exact = not jnp.issubdtype(A.dtype, jnp.inexact) or A.dtype.itemsize == 2
+    if half_or_exact:
+        raise NotImplementedError(
+            f"\"linalg_eigh_cpu\" not implemented for '{scalar_name(A)}'"
+        )
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     lower = UPLO.upper() == "L"
