@@ -257,7 +257,9 @@ class Walk(Leaves):
             given: dict[int | None, Any] = {}
             if event.depth in recording.python:
                 # PyTorch shows what the user's code gave, needed or not.
-                given.update(enumerate(recording.python[event.depth].returned))
+                custom = recording.python[event.depth]
+                given.update(enumerate(custom.returned))
+                custom.returned = ()
             given.update(zip(wrt, outs, strict=True))
             outs = self.post_hooks(event, hooks[1], given, wrt, shown)
         for i, out in zip(wrt, outs, strict=True):
