@@ -227,6 +227,8 @@ class Tensor(TensorBase):
 
     @Fact
     def _version(self) -> int:
+        if self._own_version is not None:
+            return self._own_version
         storage = self._storage
         return self._versions if storage is None else storage.version
 
@@ -474,8 +476,7 @@ def host_value(tensor: TensorBase) -> np.ndarray:
     storage = tensor._storage
     if storage is not None and storage.shared is not None:
         rec.raise_failed_checks()
-        meta = tensor._meta.replace(offset=placement(tensor)[2])
-        window = storage.shared.window(meta, storage.meta)
+        window = storage.shared.window(tensor)
         window.flags.writeable = False
         return window
     if storage is None:

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from torchshim._core.meta import Meta
+from torchshim._core.storage import TensorBase, placement
 
 _memcmp: Any = None
 try:
@@ -91,24 +91,25 @@ class Shared:
         # What the memory held when it was last looked at.
         self.copy = copy
 
-    def window(self, meta: Meta, root: Meta) -> np.ndarray:
+    def window(self, tensor: TensorBase) -> np.ndarray:
         """The elements of a tensor on this storage, writable, without a copy."""
-        memory = self.memory
+        memory, meta, storage = self.memory, tensor._meta, tensor._storage
+        assert storage is not None
+        root, offset = storage.meta, placement(tensor)[2]
         kind = meta.dtype.np
         if meta.shape == root.shape and meta.strides == root.strides:
-            if meta.offset == root.offset and kind == memory.dtype:
+            if offset == root.offset and kind == memory.dtype:
                 return memory.view()
         if 0 in meta.shape:
             return np.empty(meta.shape, kind)
         # A view may have another dtype than its base and counts in its own.
         begin = root.offset * memory.itemsize // kind.itemsize
-        held = Window(memory, meta.shape, meta.strides, meta.offset - begin, kind)
+        held = Window(memory, meta.shape, meta.strides, offset - begin, kind)
         return np.asarray(held)
 
     def piece(self, tensor: Any) -> Any:
         """A private copy of the elements of a tensor on this storage."""
-        window = self.window(tensor._meta, tensor._storage.meta)
-        return frozen(np.array(window, order="C"), once=True)
+        return frozen(np.array(self.window(tensor), order="C"), once=True)
 
     def exclusive(self) -> bool:
         """Whether nobody else holds the memory, so that nobody can write to it."""

@@ -60,7 +60,7 @@ def settled(tensor: Tensor) -> Any:
     if storage is None:
         return tensor._array
     if storage.shared is not None:
-        return np.array(storage.shared.window(meta, storage.meta), order="C")
+        return np.array(storage.shared.window(tensor), order="C")
     if tensor._path or storage.slot >= 0:
         return None
     return storage.array

@@ -16,7 +16,7 @@ from torchshim._core import dtypes
 from torchshim._core.device import device
 from torchshim._core.record import local
 from torchshim._core.shared import Shared
-from torchshim._core.storage import Storage
+from torchshim._core.storage import Storage, placement
 from torchshim._derived import fns, public
 from torchshim._functions.construct import sharing
 from torchshim._functions.creation import place
@@ -55,7 +55,7 @@ def shared_memory(tensor: Tensor) -> np.ndarray:
         for alias in storage.tensors():
             alias._slot = -1
     rec.raise_failed_checks()
-    return storage.shared.window(tensor._meta, storage.meta)
+    return storage.shared.window(tensor)
 
 
 def _in_order(base: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
@@ -213,7 +213,7 @@ def _reduce_ex(self: Tensor, proto: Any) -> Any:
     meta = self._meta
     args = (
         _typed_storage(self),
-        meta.offset,
+        placement(self)[2],
         tuple(meta.shape),
         tuple(meta.strides),
         meta.requires_grad,

@@ -66,7 +66,10 @@ def overwrite(tensor: Tensor, array: Any) -> bool:
         if alias._slot >= 0:
             return False
     storage.array = array
-    storage.version += 1
+    if tensor._own_version is None:
+        storage.version += 1
+    else:
+        tensor._own_version += 1
     return True
 
 
