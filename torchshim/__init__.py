@@ -1,6 +1,14 @@
 """PyTorch's API on JAX, with no torch installed: `import torchshim as torch`."""
 
-from torchshim import _functions, _tensor_str, autograd, random, special, storage
+from torchshim import (
+    _functions,
+    _tensor_str,
+    autograd,
+    linalg,
+    random,
+    special,
+    storage,
+)
 from torchshim._alias import install, uninstall
 from torchshim._core.device import (
     device,

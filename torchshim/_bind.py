@@ -299,7 +299,8 @@ _RESULT_TYPES: dict[str, type] = {}
 
 def result_type(op: Op, suffix: str = "") -> type:
     """`torch.return_types.max` and the like: a named tuple that prints as PyTorch's."""
-    name = op.public + suffix
+    prefix = "linalg_" if tuple(op.namespaces) == ("linalg",) else ""
+    name = prefix + op.public + suffix
     found = _RESULT_TYPES.get(name)
     if found is None:
         found = _RESULT_TYPES[name] = structseq(name, op.named_result or ())
@@ -439,36 +440,50 @@ class Derived:
             self._group(public, group)
 
     def _group(self, public: str, group: Sequence[Op]) -> None:
-        functions = [make(op) for op in group]
-        for op, made in zip(group, functions, strict=True):
-            self.by_name[op.name] = made
-        function = functions[0] if len(group) == 1 else overloaded(public, functions)
+        made = {op.name: make(op) for op in group}
+        self.by_name |= made
         names = [public, *(a for op in group for a in op.aliases)]
-        for op in group:
-            for namespace in op.namespaces:
-                table = self.namespaces.setdefault(namespace, {})
-                for name in names:
-                    table[name] = function
-        methodic = [f for f, op in zip(functions, group, strict=True) if op.method]
-        if methodic:
-            method = methodic[0] if len(methodic) == 1 else overloaded(public, methodic)
-            for name in names:
-                self.methods[name] = method
+        functions = Overloads(public, [(op, made[op.name]) for op in group])
+        for space in dict.fromkeys(s for op in group for s in op.namespaces):
+            function = functions.of(lambda op, s=space: s in op.namespaces)
+            self.namespaces.setdefault(space, {}).update(dict.fromkeys(names, function))
+        method = functions.of(lambda op: bool(op.method))
+        if method is not None:
+            self.methods |= dict.fromkeys(names, method)
             for op in group:
                 if isinstance(op.method, str):
                     self.methods[op.method] = method
-        writers = [make(in_place(op)) for op in group if op.inplace]
-        for writer in writers:
-            self.by_name[writer.__op__.name] = writer  # type: ignore[attr-defined]
-        if writers:
-            writer = (
-                writers[0] if len(writers) == 1 else overloaded(f"{public}_", writers)
-            )
-            for name in names:
-                self.methods[f"{name}_"] = writer
-                for op in group:
-                    for namespace in op.namespaces:
-                        self.namespaces[namespace][f"{name}_"] = writer
+        twins = [in_place(op) for op in group if op.inplace]
+        writers = Overloads(f"{public}_", [(twin, make(twin)) for twin in twins])
+        self.by_name |= {twin.name: writer for twin, writer in writers.pairs}
+        written = [f"{name}_" for name in names]
+        for space in dict.fromkeys(s for op in twins for s in op.namespaces):
+            function = writers.of(lambda op, s=space: s in op.namespaces)
+            self.namespaces[space].update(dict.fromkeys(written, function))
+        writer = writers.of(lambda op: bool(op.method))
+        if writer is not None:
+            self.methods |= dict.fromkeys(written, writer)
+
+
+class Overloads:
+    """The functions that share one public name."""
+
+    def __init__(
+        self, public: str, pairs: Sequence[tuple[Op, Callable[..., Any]]]
+    ) -> None:
+        self.public = public
+        self.pairs = pairs
+        self._made: dict[tuple[str, ...], Callable[..., Any]] = {}
+
+    def of(self, chosen: Callable[[Op], bool]) -> Any:
+        """One function for the chosen operators; None if there is none."""
+        pairs = [(op, function) for op, function in self.pairs if chosen(op)]
+        if len(pairs) < 2:
+            return pairs[0][1] if pairs else None
+        key = tuple(op.name for op, _ in pairs)
+        if key not in self._made:
+            self._made[key] = overloaded(self.public, [f for _, f in pairs])
+        return self._made[key]
 
 
 def derive() -> Derived:

@@ -142,6 +142,11 @@ class Entering(Trie):
                     return tensor._slot
             shared.refresh(storage)
         base = tensor._base
+        if base is not None and tensor._hist is not None:
+            if tensor._hist_version == storage.version:
+                base = None  # unmodified since: its own history goes on
+            else:
+                tensor._hist = None
         if base is not None and meta.requires_grad and not meta.leaf:
             # A differentiable view: the history goes through its base.
             source, done = base, len(base._path)

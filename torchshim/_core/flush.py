@@ -43,7 +43,7 @@ def find_alive(rec: Any) -> tuple[Alive, list[tuple[TensorBase, int]]]:
         if tensor._storage is None and tensor._array is None:
             alive.tensors.append((tensor, slot))
         meta = tensor._meta
-        if meta.requires_grad and not meta.leaf and tensor._base is None:
+        if meta.requires_grad and not meta.leaf:
             alive.histories.append((tensor, slot))
     for storage in rec.storages.values():
         if not first <= (slot := storage.slot) < last:

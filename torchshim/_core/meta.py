@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any, SupportsIndex, overload
 
 from torchshim._core.device import device as Device
 from torchshim._core.dtypes import dtype as DType
@@ -43,7 +44,11 @@ class Size(tuple[int, ...]):
 
     __rmul__ = __mul__  # type: ignore[assignment]
 
-    def __getitem__(self, index: int | slice):  # type: ignore[override]
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> int: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> Size: ...
+    def __getitem__(self, index: Any, /) -> Any:
         item = tuple.__getitem__(self, index)
         return Size(item) if isinstance(index, slice) else item
 

@@ -107,6 +107,8 @@ class Recorder(Writing):
             self._close(recording, state, values, saved)
             for tensor, slot in alive.histories:
                 tensor._hist = recording, slot
+                if tensor._base is not None:
+                    tensor._hist_version = tensor._storage.version
         # Another thread may have written to a shared tensor while the program ran.
         for tensor, slot in alive.tensors:
             if tensor._slot == slot:

@@ -45,6 +45,8 @@ class TensorBase:
     _base: Any = None
     _path: tuple[Any, ...] = ()
     _hist: Any = None
+    # Views: the version of their storage that `_hist` belongs to.
+    _hist_version: int = -1
     _grad: Any = None
     _hooks: Any = None
     _node: Any = None
