@@ -228,7 +228,7 @@ class Tensor(TensorBase):
     @Fact
     def _version(self) -> int:
         if self._own_version is not None:
-            return self._own_version
+            return self._own_version[0]
         storage = self._storage
         return self._versions if storage is None else storage.version
 

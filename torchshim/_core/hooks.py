@@ -27,6 +27,8 @@ def place_of(rec: Recorder, tensor: Any) -> Place:
 
 def version_of(tensor: Any) -> int:
     """How often the tensor's memory was written to."""
+    if tensor._own_version is not None:
+        return tensor._own_version[0]
     storage = tensor._storage
     return tensor._versions if storage is None else storage.version
 

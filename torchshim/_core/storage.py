@@ -55,8 +55,8 @@ class TensorBase:
     # Slot of a value written without history to a tensor that has its memory to
     # itself and requires grad: the tensor takes part again under a new identity.
     _raw: int = -1
-    # `.data` counts versions by itself.
-    _own_version: int | None = None
+    # `.data` and what is made of it count versions by themselves, in one cell.
+    _own_version: list[int] | None = None
 
 
 # The class of results; `_tensor` puts the public one here.

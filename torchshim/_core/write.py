@@ -109,6 +109,8 @@ class Writing(Foreign):
         if storage is None:
             storage = self.storage_of(base)
         storage.add(view)
+        if base._own_version is not None:
+            view._own_version = base._own_version
         assert op.view is not None
         if op.view.detached:
             view._path = base._path
@@ -384,7 +386,7 @@ class Writing(Foreign):
             alias._slot = -1
         # Marked in the path, so that backward knows whose values were overwritten.
         if writer._own_version is not None:
-            writer._own_version += 1
+            writer._own_version[0] += 1
         else:
             storage.version += 1
             if self.owns(overwritten):

@@ -170,7 +170,7 @@ def alias_of(self: Tensor, cls: Any = Tensor) -> Any:
 def _data(self: Tensor) -> Tensor:
     """The same memory without history; its changes are not counted."""
     made = alias_of(self)
-    made._own_version = 0
+    made._own_version = [0]
     return made
 
 

@@ -69,7 +69,7 @@ def overwrite(tensor: Tensor, array: Any) -> bool:
     if tensor._own_version is None:
         storage.version += 1
     else:
-        tensor._own_version += 1
+        tensor._own_version[0] += 1
     return True
 
 
