@@ -172,7 +172,7 @@ SCENARIOS = {
     "steady, Adam's step count grows": (steady, 0),
     "learning rate": (learning_rate, 0),
     "loss weight": (loss_weight, 0),
-    "slice start": (slice_start, 0),
+    "slice start": (slice_start, 1),
     "index q[i]": (index, 1),
     "exponent x**i": (exponent, 1),
     "arange bound": (arange_bound, 1),
