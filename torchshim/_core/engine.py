@@ -167,7 +167,6 @@ class Walk(Leaves):
             tensor is not None
             and place not in place[0].hists
             and id(tensor) in self.captured
-            and place[1] not in place[0].hists
         )
 
     # -- running ---------------------------------------------------------------------
@@ -229,9 +228,7 @@ class Walk(Leaves):
             return
         wrt = event.wrt
         if self.needed is not None:
-            wrt = tuple(
-                i for i in wrt if (recording, event.operands[i]) in self.needed
-            )
+            wrt = tuple(i for i in wrt if (recording, event.operands[i]) in self.needed)
         hooks = recording.node_hooks.get(event.depth)
         shown: list[Any] = grads
         if hooks is not None:
@@ -295,7 +292,9 @@ class Walk(Leaves):
         """Records the gradient of one event; returns it for the operands `wrt`."""
         call = event.call
         needs = call.needs(wrt)
-        saves = bool(call.saved(event.wrt))
+        # A write through a view keeps the node of what was written.
+        copies = call.op is not None and call.op.grad_fn == "CopySlices"
+        saves = copies or bool(call.saved(event.wrt))
         if event.depth in recording.freed and saves:
             raise RuntimeError(SECOND_BACKWARD)
         self.check_versions(recording, event, call, wrt)
@@ -452,9 +451,7 @@ class Walk(Leaves):
         """The version number of a value's memory when it was saved."""
         for tensor in (recording.entered.get(slot),):
             if tensor is not None:
-                now = (
-                    tensor._storage.version if tensor._storage else tensor._versions
-                )
+                now = tensor._storage.version if tensor._storage else tensor._versions
                 return max(now - self.overwritten().count(slot), 0)
         source = self.event((recording, slot))
         if source.write is not None:

@@ -1,5 +1,4 @@
-"""Tensors that are pending in the recording of another thread.
-"""
+"""Tensors that are pending in the recording of another thread."""
 
 from __future__ import annotations
 
@@ -87,6 +86,8 @@ class Foreign(Entering):
             twin.packed.update(recording.packed)
             twin.node_hooks.update(recording.node_hooks)
             twin.python.update(recording.python)
+            # One graph: what a backward through either frees is freed for both.
+            twin.freed = recording.freed
             owner._close(twin, state, values, saved)
             piece._hist = twin, slot
         elif meta.leaf and meta.requires_grad:

@@ -1,9 +1,9 @@
-"""Writes in place: to tensors, through views, with history or without.
-"""
+"""Writes in place: to tensors, through views, with history or without."""
 
 from __future__ import annotations
 
 import re
+import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,11 +15,13 @@ from torchshim._core.op import (
     Op,
     write_op,
 )
-from torchshim._core.state import MARK
+from torchshim._core.state import MARK, State
 from torchshim._core.storage import (
+    SLOT_BITS,
     Storage,
     TensorBase,
 )
+from torchshim._core.trie import recorders
 
 _INFERENCE_WRITTEN = (
     "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
@@ -67,8 +69,8 @@ def view_error(tensor: Any) -> str:
         )
     else:
         start = (
-            "A view was created in no_grad mode and is being modified inplace with grad "
-            "mode enabled."
+            "A view was created in no_grad mode and is being modified inplace with "
+            "grad mode enabled."
         )
     return start + _VIEW_NOTES[note]
 
@@ -88,6 +90,7 @@ class Mutation:
 class Writing(Foreign):
     """Replaces the values of tensors."""
 
+    lock: threading.RLock
     raws: list[TensorBase]
     unstored: list[Storage]
 
@@ -95,10 +98,16 @@ class Writing(Foreign):
         """The tensor's storage, made now if it had its memory to itself."""
         storage = tensor._storage
         if storage is None:
-            storage = Storage(tensor)
-            tensor._storage = storage
-            if storage.slot >= 0:
-                self.storages[id(storage)] = storage
+            slot = tensor._slot if tensor._raw < 0 else tensor._raw
+            owner = self if slot < 0 else recorders[slot >> SLOT_BITS]
+            # A value pending in another thread's recording is handed out there.
+            with owner.lock:
+                storage = tensor._storage
+                if storage is None:
+                    storage = tensor._storage = Storage(tensor)
+                    if storage.slot >= 0:
+                        owner = recorders[storage.slot >> SLOT_BITS]
+                        owner.storages[id(storage)] = storage
         return storage
 
     def link(
@@ -143,16 +152,14 @@ class Writing(Foreign):
                     "a leaf Variable that requires grad is being used in an in-place "
                     "operation."
                 )
-            if (
-                base is not None
-                and base._meta.requires_grad
-                and base._meta.leaf
-            ):
+            if base is not None and base._meta.requires_grad and base._meta.leaf:
                 raise RuntimeError(
                     "a view of a leaf Variable that requires grad is being used in an "
                     "in-place operation."
                 )
-        if any(s > 1 and st == 0 for s, st in zip(meta.shape, meta.strides)):
+        if any(
+            s > 1 and st == 0 for s, st in zip(meta.shape, meta.strides, strict=True)
+        ):
             raise RuntimeError(
                 "unsupported operation: more than one element of the written-to tensor "
                 "refers to a single memory location. Please clone() the tensor before "
@@ -212,9 +219,6 @@ class Writing(Foreign):
                 storage.shared.store(storage)
         self.unstored.clear()
 
-    def flush(self) -> None:
-        raise NotImplementedError
-
     def place(self, tensor: TensorBase, slot: int, meta: Meta) -> None:
         """Gives a tensor that has its memory to itself a new value, in place."""
         # No call between the assignments: another thread sees all of them or none.
@@ -237,7 +241,9 @@ class Writing(Foreign):
             tensor._node = None
             self.live.append(weakref.ref(tensor))
 
-    def mutate(self, op: Op, args: Sequence[Any], targets: Sequence[TensorBase]) -> None:
+    def mutate(
+        self, op: Op, args: Sequence[Any], targets: Sequence[TensorBase]
+    ) -> None:
         """Records an operator whose results are the new values of `targets`.
 
         The operator declares `mutates=`: the parameters whose operands, in order, its
@@ -245,9 +251,7 @@ class Writing(Foreign):
         Sequences of tensors come as tuples; the whole is a jump edge once it is known.
         """
         self.make_room()
-        operands = [
-            t for a in args if a.__class__ is tuple for t in a if t is not None
-        ]
+        operands = [t for a in args if a.__class__ is tuple for t in a if t is not None]
         floats = [a for a in args if a.__class__ is float]
         key = (
             op,
