@@ -39,7 +39,7 @@ from torchshim._core.op import (
     SCALAR,
     Op,
 )
-from torchshim._core.storage import TensorBase, plain_classes, tensor_class
+from torchshim._core.storage import TensorBase, check_overlap, plain_classes, tensor_class
 
 
 def hot_source(
@@ -204,13 +204,14 @@ def again(op: Op, named: dict[str, Any], args: tuple[Any, ...], out: Any) -> Any
     return slow(record.local.rec, op, tuple(given.values()), out)
 
 
-# -- the way around the hot path --------------------------------------------------------
+# -- the way around the hot path -------------------------------------------------------
 
 
 def slow(rec: Any, op: Op, args: tuple[Any, ...], out: Any = None) -> Any:
     """An operator's call that the trie does not know, or with unusual arguments."""
     args = tuple(
-        normalise(op, i, p, a) for i, (p, a) in enumerate(zip(op.params, args))
+        normalise(op, i, p, a)
+        for i, (p, a) in enumerate(zip(op.params, args, strict=False))
     )
     if out is not None:
         return write_out(rec, op, args, out)
@@ -227,6 +228,8 @@ def slow(rec: Any, op: Op, args: tuple[Any, ...], out: Any = None) -> Any:
     rec.make_room()
     if op.writes:
         rec.check_writable(args[0])
+        if op.layout == "preserve":
+            check_overlap(args[0], args[1:])
     state = rec.call(op, args)
     if op.writes:
         return write(rec, state, args[0])

@@ -73,9 +73,30 @@ class Number:
 
 
 Outputs = tuple[jax.Array, ...]
+Avals = tuple[tuple[tuple[int, ...], DType], ...]
 
 
-class Call:
+class Inferring:
+    """What kinds of calls have in common: the metas of their results, kept."""
+
+    __slots__ = ("_inferred",)
+
+    op: Any
+    _inferred: dict[Any, Any]
+
+    def infer(self, avals: Avals) -> Avals:
+        """Shapes and dtypes of the results; raises what the operator raises."""
+        found = self._inferred.get(avals)
+        if found is None:
+            if len(self._inferred) > 256:
+                self._inferred.clear()
+            if self.op is not None and self.op.layout == "preserve":
+                broadcast_shape([shape for shape, _ in avals])
+            found = self._inferred[avals] = infer_avals(self, avals)
+        return found
+
+
+class Call(Inferring):
     """An operator with its static arguments: a function of arrays and scalars.
 
     `template` has one entry a parameter: `HOLE`, a tuple of `HOLE`/None, a
@@ -83,7 +104,6 @@ class Call:
     """
 
     __slots__ = (
-        "_inferred",
         "default_dtype",
         "n_arrays",
         "n_scalars",
@@ -113,7 +133,7 @@ class Call:
             for entry in template
             for e in (entry if isinstance(entry, tuple) else (entry,))
         )
-        self._inferred: dict[Any, Any] = {}
+        self._inferred = {}
 
     def __repr__(self) -> str:
         return f"{self.op.name}{'_' if self.write else ''}{self.template}"
@@ -179,9 +199,7 @@ class Call:
     def _operand_kinds(self, args: list[Any]) -> list[tuple[DType, int]]:
         kinds: list[tuple[DType, int]] = []
         takes_part = self.op.operands
-        for arg, entry, param in zip(
-            args, self.template, self.op.params, strict=True
-        ):
+        for arg, entry, param in zip(args, self.template, self.op.params, strict=True):
             if takes_part is not None and param.name not in takes_part:
                 continue
             if entry is HOLE:
@@ -207,9 +225,7 @@ class Call:
         np_dtype = compute.np
         cast: list[Any] = []
         takes_part = self.op.operands
-        for arg, entry, param in zip(
-            args, self.template, self.op.params, strict=True
-        ):
+        for arg, entry, param in zip(args, self.template, self.op.params, strict=True):
             if takes_part is not None and param.name not in takes_part:
                 cast.append(arg)
             elif entry is HOLE:
@@ -230,21 +246,6 @@ class Call:
         args = self.arguments(metas, self.placeholders())
         kinds = self._operand_kinds(args)
         return promotion.resolve(self.op.promote, kinds, self.default_dtype)[1]
-
-    # -- inference ---------------------------------------------------------------
-
-    def infer(
-        self, avals: tuple[tuple[tuple[int, ...], DType], ...]
-    ) -> tuple[tuple[tuple[int, ...], DType], ...]:
-        """Shapes and dtypes of the results; raises what the operator raises."""
-        found = self._inferred.get(avals)
-        if found is None:
-            if len(self._inferred) > 256:
-                self._inferred.clear()
-            if self.op is not None and self.op.layout == "preserve":
-                broadcast_shape([shape for shape, _ in avals])
-            found = self._inferred[avals] = infer_avals(self, avals)
-        return found
 
     # -- differentiation -----------------------------------------------------------
 
@@ -389,7 +390,7 @@ def linearize(
     return outs, backward
 
 
-class VjpCall:
+class VjpCall(Inferring):
     """The gradient of a call: a call itself, so it can be differentiated again.
 
     Operands: those of `inner` whose value its gradient needs, then the cotangents that
@@ -397,7 +398,6 @@ class VjpCall:
     """
 
     __slots__ = (
-        "_inferred",
         "absent",
         "cts",
         "grad_name",
@@ -427,7 +427,7 @@ class VjpCall:
         self.n_arrays = len(self.kept) + sum(cts)
         self.template = inner.template
         self.grad_name: str | None = None
-        self._inferred: dict[Any, Any] = {}
+        self._inferred = {}
 
     def __repr__(self) -> str:
         return f"vjp[{self.inner!r}]"
@@ -447,7 +447,6 @@ class VjpCall:
         _, pull = self.inner.linearize(self._primals(arrays), scalars, self.wrt)
         return pull(self.cotangents(arrays))
 
-    infer = Call.infer
     linearize = Call.linearize
 
     def saved(self, wrt: Sequence[int]) -> tuple[str, ...]:
@@ -464,14 +463,14 @@ class VjpCall:
         return curved and self.inner.differentiable(self.kept[i])
 
 
-class PythonCall:
+class PythonCall(Inferring):
     """A function whose backward is Python code: operands (inputs, raw outputs…).
 
     Its results are the raw outputs with a new autograd identity. What runs in a
     backward is found in the recording (`Recording.python`), not in the call.
     """
 
-    __slots__ = ("_inferred", "flows", "grad_name", "n_arrays", "n_inputs", "template")
+    __slots__ = ("flows", "grad_name", "n_arrays", "n_inputs", "template")
 
     op: Any = None
     write = False
@@ -485,15 +484,13 @@ class PythonCall:
         # Which outputs are differentiable.
         self.flows = flows
         self.template: tuple[Any, ...] = ()
-        self._inferred: dict[Any, Any] = {}
+        self._inferred = {}
 
     def __repr__(self) -> str:
         return f"python[{self.grad_name}]"
 
     def apply(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Outputs:
         return tuple(arrays[self.n_inputs :])
-
-    infer = Call.infer
 
     def saved(self, wrt: Sequence[int]) -> tuple[str, ...]:
         return ()

@@ -1,5 +1,4 @@
-"""How tensors come into a recording: inputs, leaves, views, detached aliases.
-"""
+"""How tensors come into a recording: inputs, leaves, views, detached aliases."""
 
 from __future__ import annotations
 
@@ -160,9 +159,7 @@ class Entering(Trie):
             piece._meta = storage.meta
             piece._array = None
             raw = self.raw(storage)
-            piece._slot = (
-                self.identity(raw, storage.meta) if storage.tracked else raw
-            )
+            piece._slot = self.identity(raw, storage.meta) if storage.tracked else raw
         else:
             self.slot_of(source)
             piece = source
@@ -213,6 +210,11 @@ class Entering(Trie):
             self.link(tensor, base, op, args[1:], k)
             made.append(tensor)
         return made
+
+    def link(
+        self, view: TensorBase, base: TensorBase, op: Op, args: Any, k: int = 0
+    ) -> None:
+        raise NotImplementedError
 
     def _foreign(self, tensor: TensorBase) -> int:
         raise NotImplementedError

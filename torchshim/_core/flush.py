@@ -99,7 +99,7 @@ def flush(rec: Any) -> None:
     state: State = rec.state
     recording: Recording = rec.recording
     alive, placed = find_alive(rec)
-    held = [n for n in recording.nodes.values()]
+    held = list(recording.nodes.values())
     roots = {slot for _, slot in alive.histories}
     roots.update(slot for node in held for slot in node.slots())
     saved: dict[int, frozenset[int]] = {}

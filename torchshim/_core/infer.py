@@ -1,5 +1,4 @@
-"""What is known of an event before it runs: metas, who gets gradients, errors.
-"""
+"""What is known of an event before it runs: metas, who gets gradients, errors."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ from torchshim._core.promotion import check_result
 
 _INFERENCE_SAVED = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created "
-    "in inference mode in computation tracked by autograd. To work around this, you can "
-    "make a clone to get a normal tensor and use it in autograd, or use "
+    "in inference mode in computation tracked by autograd. To work around this, you "
+    "can make a clone to get a normal tensor and use it in autograd, or use "
     "`torch.no_grad()` instead of `torch.inference_mode()`."
 )
 

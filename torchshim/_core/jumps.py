@@ -118,13 +118,10 @@ def remember(
         entered=entered,
         leaves=leaves,
         copied=[
-            (to, numbers[recording.seq], at, n)
-            for to, recording, at, n in walk.copied
+            (to, numbers[recording.seq], at, n) for to, recording, at, n in walk.copied
         ],
         freed=[(n, frozenset(depths)) for n, depths in freed.items()],
-        results=[
-            None if r is None else (rec.slot_of(r), r._meta) for r in results
-        ],
+        results=[None if r is None else (rec.slot_of(r), r._meta) for r in results],
     )
     variants.append(jump)
 
@@ -164,11 +161,9 @@ def _follow(rec: Recorder, jump: Jump) -> list[Any] | None:
             return None
         leaves.append(leaf)
     for owner in owners[1:]:
-        for slot, (holder, version) in owner.versions.items():
+        for holder, version in owner.versions.values():
             alive = None if holder is None else holder()
-            if holder is None or (
-                alive is not None and _version(alive) != version
-            ):
+            if holder is None or (alive is not None and _version(alive) != version):
                 return None
     pieces: list[tuple[Any, int]] = []
     for kind, number, at, slot in jump.entered:

@@ -15,10 +15,9 @@ def reachable(events: Sequence[State], outputs: Sequence[int]) -> list[State]:
     wanted = set(outputs)
     kept: list[State] = []
     for event in reversed(events):
-        if (
-            any(slot in wanted for slot in range(event.slot, event.n_slots))
-            or has_checks(event)
-        ):
+        if any(
+            slot in wanted for slot in range(event.slot, event.n_slots)
+        ) or has_checks(event):
             kept.append(event)
             wanted.update(event.operands)
     kept.reverse()
@@ -76,9 +75,7 @@ class Lowered:
                 if event.of is not None and event.of in pulls:
                     assert isinstance(call, VjpCall)
                     wrt, pull = pulls[event.of]
-                    grads = dict(
-                        zip(wrt, pull(call.cotangents(operands)), strict=True)
-                    )
+                    grads = dict(zip(wrt, pull(call.cotangents(operands)), strict=True))
                     outs: Sequence[Any] = [grads[i] for i in call.wrt]
                 elif event.depth in wanted:
                     wrt = wanted[event.depth]
@@ -107,9 +104,7 @@ class Lowered:
         for check in call.op.checks(*args):
             found.append(check)
             self.sites.append(
-                checks.CheckSite(
-                    check.error, check.text, call.op.public, event.line
-                )
+                checks.CheckSite(check.error, check.text, call.op.public, event.line)
             )
 
 

@@ -64,7 +64,7 @@ def grad_name(event: State) -> str | None:
     if not isinstance(call, Call):
         return call.grad_name or name_of_gradient(call)
     named = call.op.grad_fn
-    if callable(named):
+    if named is not None and not isinstance(named, str):
         # The node may depend on the operands' shapes: it is given their metas.
         return named(*call.arguments(event.given, [0] * call.n_scalars))
     if named is None:

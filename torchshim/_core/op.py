@@ -8,7 +8,7 @@ declaration by `_bind`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,6 +121,32 @@ class Op:
         "writes",
     )
 
+    name: str
+    public: str
+    params: tuple[Param, ...]
+    promote: str | None
+    grad_fn: str | Callable[..., str] | None
+    saves: Sequence[str] | Mapping[str, Sequence[str]]
+    inplace: bool
+    out: bool
+    method: bool | str
+    aliases: tuple[str, ...]
+    namespaces: tuple[str, ...]
+    differentiable: bool | Sequence[str]
+    view: View | None
+    layout: str | Callable[..., Any] | None
+    named_result: tuple[str, ...] | None
+    checks: Callable[..., Any] | None
+    overload: bool
+    operands: tuple[str, ...] | None
+    mutates: tuple[str, ...]
+    curved: bool
+    typecheck: Callable[..., Any] | None
+    results: str
+    writes: bool
+    module: str
+    doc: str
+
     def __init__(self, fn: Callable[..., Any], **fields: Any) -> None:
         self.fn = fn
         for name, value in fields.items():
@@ -134,12 +160,12 @@ class Op:
 
     def saved(self, wrt: Sequence[str]) -> tuple[str, ...]:
         """Names of what PyTorch keeps for the gradients of the parameters `wrt`."""
-        if isinstance(self.saves, dict):
+        if isinstance(self.saves, Mapping):
             names: list[str] = []
             for name in wrt:
                 names += [n for n in self.saves.get(name, ()) if n not in names]
             return tuple(names)
-        return self.saves
+        return tuple(self.saves)
 
 
 REGISTRY: dict[str, Op] = {}
@@ -152,7 +178,7 @@ def op(
     public: str | None = None,
     promote: str | None = None,
     grad_fn: str | Callable[..., str] | None = None,
-    saves: Sequence[str] | dict[str, Sequence[str]] | None = None,
+    saves: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     inplace: bool = False,
     out: bool | None = None,
     method: bool | str = True,
@@ -270,10 +296,11 @@ def write_op(view: Op) -> Op:
 def _make_write_op(view: Op) -> Op:
     assert view.view is not None
     write, several = view.view.write, view.results != "tensor"
+    retyped = view.view.retyped
 
     def written(base: Any, new: Any, *args: Any) -> Any:
         *rest, part = args
-        if new.dtype != base.dtype and not view.view.retyped:
+        if new.dtype != base.dtype and not retyped:
             new = new.astype(base.dtype)
         return write(base, new, *rest, **({"part": part} if several else {}))
 

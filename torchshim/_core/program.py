@@ -70,15 +70,15 @@ class Program:
         # What `explain()` says; its time is filled in by the first run.
         self.entry: Compiled | None = None
         self.lowered = Lowered(state, outputs)
-        self.inputs = self.lowered.inputs
         self.outputs = outputs
         self.donated = donated
         fn = self.lowered.fn
         given = frozenset(donated)
         # Donated inputs are a separate argument list, so one flag covers them.
-        kept = [p for p in self.inputs if p not in given]
-        gifts = [p for p in self.inputs if p in given]
-        order = {p: i for i, p in enumerate(self.inputs)}
+        inputs = self.lowered.inputs
+        kept = [p for p in inputs if p not in given]
+        gifts = [p for p in inputs if p in given]
+        order = {p: i for i, p in enumerate(inputs)}
 
         def run(scalars: Any, gift: Sequence[Any], rest: Sequence[Any]) -> Any:
             inputs: list[Any] = [None] * len(order)
@@ -97,9 +97,8 @@ class Program:
         # The call and the store of its result run in C, with no point between them
         # where Ctrl-C could lose the result after the inputs were donated.
         result: list[Any] = []
+        started = 0.0 if self.entry is None else time.perf_counter()
         with jax.enable_x64(True):
-            if self.entry is not None:
-                started = time.perf_counter()
             result.extend(itertools.starmap(self._jitted, (args,)))
         if self.entry is not None:
             self.entry.seconds = time.perf_counter() - started

@@ -75,9 +75,7 @@ class Recorder(Writing):
     def set_mode(self) -> None:
         """Folds everything that decides what an operator means into one key part."""
         self.bits = (
-            self.grad
-            | self.inference << 1
-            | dtypes.get_default_dtype().index << 2
+            self.grad | self.inference << 1 | dtypes.get_default_dtype().index << 2
         )
         self.mode = self.bits
 

@@ -9,8 +9,10 @@ write replaces the base value and makes the slots of all tensors on it stale.
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.meta import Meta
@@ -123,3 +125,46 @@ def placement(tensor: TensorBase) -> Placement:
         found = op.view.geometry(*at, *args)
         at = found[k] if isinstance(found, list) else found
     return at
+
+
+def check_overlap(target: TensorBase, operands: Sequence[Any]) -> None:
+    """Raises if an operand shares some, but not all, elements with what is written to.
+
+    As PyTorch's `assert_no_partial_overlap` (aten/src/ATen/MemoryOverlap.cpp), which
+    judges dense tensors only.
+    """
+    storage = target._storage
+    if storage is None:
+        return
+    for other in operands:
+        if (
+            not isinstance(other, TensorBase)
+            or other._storage is not storage
+            or other is target
+        ):
+            continue
+        mine, theirs = placement(target), placement(other)
+        if mine == theirs or not (_dense(mine) and _dense(theirs)):
+            continue
+        ends = mine[2] + math.prod(mine[0]), theirs[2] + math.prod(theirs[0])
+        same = mine[2] == theirs[2] and ends[0] == ends[1]
+        if same and mine[1] == theirs[1]:
+            continue
+        if mine[2] < ends[1] and theirs[2] < ends[0]:
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the "
+                "written-to tensor refer to a single memory location. Please clone() "
+                "the tensor before performing the operation."
+            )
+
+
+def _dense(at: Placement) -> bool:
+    """Whether the elements fill their memory without gaps, in some order."""
+    expected = 1
+    for stride, size in sorted(zip(at[1], at[0], strict=True)):
+        if size == 1:
+            continue
+        if stride != expected:
+            return False
+        expected *= size
+    return 0 not in at[0]

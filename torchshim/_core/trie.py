@@ -84,6 +84,15 @@ class Trie(Inference):
     def slot_of(self, tensor: TensorBase) -> int:
         raise NotImplementedError
 
+    def set_mode(self) -> None:
+        raise NotImplementedError
+
+    def make_room(self) -> None:
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        raise NotImplementedError
+
     def call(self, op: Op, args: Sequence[Any]) -> State:
         """Records an operator, however it was called. Raises as PyTorch does."""
         parts: list[Any] = []
@@ -457,9 +466,7 @@ def frozen_call(op: Op, args: Sequence[Any]) -> Call:
         else:
             template.append(arg)
     frozen, default = tuple(template), dtypes.get_default_dtype()
-    return intern_call(
-        (op, frozen, default), lambda: Call(op, frozen, default, False)
-    )
+    return intern_call((op, frozen, default), lambda: Call(op, frozen, default, False))
 
 
 def vjp_call(

@@ -1,5 +1,4 @@
-"""Which values were overwritten in place: what PyTorch's version counters tell.
-"""
+"""Which values were overwritten in place: what PyTorch's version counters tell."""
 
 from __future__ import annotations
 

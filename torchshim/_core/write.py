@@ -147,15 +147,17 @@ class Writing(Foreign):
                 meta.requires_grad or (base is not None and base._meta.requires_grad)
             ):
                 raise RuntimeError(view_error(tensor))
+            if base is not None and base._meta.leaf:
+                # The base may have been made to require grad, or not to, since.
+                if meta.requires_grad or base._meta.requires_grad:
+                    raise RuntimeError(
+                        "a view of a leaf Variable that requires grad is being used in "
+                        "an in-place operation."
+                    )
             if meta.requires_grad and meta.leaf:
                 raise RuntimeError(
                     "a leaf Variable that requires grad is being used in an in-place "
                     "operation."
-                )
-            if base is not None and base._meta.requires_grad and base._meta.leaf:
-                raise RuntimeError(
-                    "a view of a leaf Variable that requires grad is being used in an "
-                    "in-place operation."
                 )
         if any(
             s > 1 and st == 0 for s, st in zip(meta.shape, meta.strides, strict=True)
