@@ -14,8 +14,9 @@ PACKAGE = Path(__file__).parent.parent / "torchshim"
 # `_core` the order of the files is part of the design.
 CORE = (
     "dtypes device promotion mt19937 host_math host_dtypes host_random "
-    "host_integers random meta layout op checks call state storage versions lower program "
-    "flush infer trie enter foreign write record shared jumps engine hooks node"
+    "host_integers random meta layout op checks call state storage versions naming "
+    "lower program flush infer trie enter foreign write record shared jumps leaves "
+    "engine hooks node"
 ).split()
 LAYERS = [
     ["_version", "_hooks"],

@@ -1,13 +1,20 @@
 """PyTorch's API on JAX, with no torch installed: `import torchshim as torch`."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from torchshim import (
     _functions,
     _tensor_str,
     autograd,
-    linalg,
     random,
-    special,
     storage,
+)
+from torchshim import (
+    linalg as linalg,
+)
+from torchshim import (
+    special as special,
 )
 from torchshim._alias import install, uninstall
 from torchshim._core.device import (
@@ -57,6 +64,11 @@ globals().update(_DTYPES)
 globals().update(_LAYOUTS)
 globals().update(_TENSOR_TYPES)
 globals().update(_namespace("torch"))
+
+if _TYPE_CHECKING:
+    # The operators, dtypes and formats that stand in the module from here on.
+    def __getattr__(name: str) -> _Any: ...
+
 
 # These use the names above.
 from torchshim import nn, optim, utils  # noqa: E402

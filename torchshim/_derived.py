@@ -87,11 +87,7 @@ def _attach() -> None:
             setattr(Tensor, name, make_operator(REGISTRY[op], name, reflected))
     for name, op in _IN_PLACE.items():
         if op in REGISTRY:
-            setattr(
-                Tensor, name, make_operator(REGISTRY[op], name, False, True)
-            )
-
-
+            setattr(Tensor, name, make_operator(REGISTRY[op], name, False, True))
 
 
 def _rtruediv(self: Tensor, other: Any) -> Any:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from torchshim._core import dtypes, engine, node
+from torchshim._core import dtypes
 from torchshim._core.device import get_default_device
 from torchshim._core.dtypes import type_name
 from torchshim._core.layout import contiguous_format, has_format, strided
@@ -73,22 +74,6 @@ class Tensor(TensorBase):
     @Fact
     def requires_grad(self) -> bool:
         return self._meta.requires_grad
-
-    @Fact
-    def is_leaf(self) -> bool:
-        return self._meta.leaf
-
-    @Fact
-    def grad_fn(self) -> Any:
-        return node.grad_fn(self)
-
-    @Fact
-    def grad(self) -> Tensor | None:
-        return self._grad
-
-    @grad.setter
-    def grad(self, value: Tensor | None) -> None:
-        self._grad = value
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -205,7 +190,6 @@ class Tensor(TensorBase):
     is_sparse = is_sparse_csr = is_quantized = is_mkldnn = Fact(lambda self: False)
     is_mps = is_xpu = is_mtia = is_ipu = is_hpu = Fact(lambda self: False)
     is_vulkan = is_maia = is_nested = Fact(lambda self: False)
-    output_nr = Fact(lambda self: engine_output(self))
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a floating point one."""
@@ -224,13 +208,6 @@ class Tensor(TensorBase):
         return False
 
     is_neg = is_conj
-
-    @Fact
-    def _version(self) -> int:
-        if self._own_version is not None:
-            return self._own_version[0]
-        storage = self._storage
-        return self._versions if storage is None else storage.version
 
     def _is_view(self) -> bool:
         return self._base is not None
@@ -324,26 +301,24 @@ class Tensor(TensorBase):
             names.discard("__cuda_array_interface__")
         return sorted(names - {"volatile"})
 
-    # -- autograd ----------------------------------------------------------------------
+    if TYPE_CHECKING:
+        # What `_derived` and `_functions` attach: the methods of all operators, and
+        # what autograd, hooks and indexing give a tensor.
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def __iter__(self) -> Iterator[Any]: ...
+        def __neg__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __add__(self, other: Any) -> Tensor: ...
 
-    def backward(
-        self, gradient=None, retain_graph=None, create_graph=False, inputs=None
-    ):
-        if retain_graph is None:
-            retain_graph = create_graph
-        if gradient is None:
-            gradient = engine.ones_like[0](self)
-        engine.run_backward(
-            [self], [gradient], retain_graph, create_graph, inputs, True
-        )
-
-    def _accumulate(self, grad: Tensor, create: bool) -> None:
-        if self._grad is None:
-            self._grad = grad
-        elif create:
-            self._grad = engine.add[0](self._grad, grad)
-        else:
-            local.rec.write(self._grad, engine.add[0](self._grad, grad))
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __add__
+        __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __add__
+        __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __add__
+        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __add__
+        __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __add__
+        __lt__ = __le__ = __gt__ = __ge__ = __add__
 
 
 def _wrapped(name: str, dim: Any, ndim: int) -> int:
@@ -355,9 +330,7 @@ def _wrapped(name: str, dim: Any, ndim: int) -> int:
         )
     dim = dim.__index__()
     if not ndim:
-        raise IndexError(
-            f"Dimension specified as {dim} but tensor has no dimensions"
-        )
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if not -ndim <= dim < ndim:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-ndim}, "
@@ -368,24 +341,12 @@ def _wrapped(name: str, dim: Any, ndim: int) -> int:
 
 def _real_part(value: complex, kind: str) -> float:
     if value.imag:
-        raise RuntimeError(
-            f"value cannot be converted to type {kind} without overflow"
-        )
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
     return value.real
 
 
 def _can_require_grad(dtype: dtypes.dtype) -> bool:
     return dtype.is_floating_point or dtype.is_complex
-
-
-def engine_output(tensor: TensorBase) -> int:
-    """Which result of its node a tensor is."""
-    meta = tensor._meta
-    if meta.leaf:
-        return 0
-    rec = local.rec
-    recording, slot = rec.recording, rec.slot_of(tensor)
-    return node.edge_of(recording, slot)[1]
 
 
 def set_requires_grad(tensor: TensorBase, value: bool) -> None:

@@ -3,11 +3,19 @@
 https://docs.pytorch.org/docs/2.13/linalg.html
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from torchshim import _functions
 from torchshim._derived import namespace as _namespace
 
 assert _functions.__all__
 
 globals().update(_namespace("linalg"))
+
+if _TYPE_CHECKING:
+    # The operators, as above.
+    def __getattr__(name: str) -> _Any: ...
+
 
 __all__ = sorted({"LinAlgError", *_namespace("linalg")})

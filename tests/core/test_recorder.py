@@ -7,6 +7,7 @@ import threading
 import weakref
 
 import pytest
+
 import torchshim as torch
 from torchshim._core import record, trie
 from torchshim._core.record import local

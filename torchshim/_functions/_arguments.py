@@ -213,9 +213,7 @@ def combination(
     """The error for arguments that fit none of several signatures (one a line)."""
     got = [kind_of(a) for a in args]
     got += [f"{k}={kind_of(v)}" for k, v in kwargs.items()]
-    listed = "".join(
-        f" * {line.strip()}\n" for line in signatures.strip().splitlines()
-    )
+    listed = "".join(f" * {line.strip()}\n" for line in signatures.strip().splitlines())
     return TypeError(
         f"{function}() received an invalid combination of arguments - got "
         f"({', '.join(got)}), but expected one of:\n{listed}"

@@ -207,9 +207,7 @@ def _fitted(array: np.ndarray, dtype: dtypes.dtype) -> np.ndarray:
     return cast_host(array, target)
 
 
-def values_of(
-    data: Any, dtype: dtypes.dtype | None
-) -> tuple[np.ndarray, dtypes.dtype]:
+def values_of(data: Any, dtype: dtypes.dtype | None) -> tuple[np.ndarray, dtypes.dtype]:
     """What nested sequences of numbers hold: a new array, and its dtype."""
     if _plain(data):
         try:

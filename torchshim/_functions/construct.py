@@ -52,6 +52,8 @@ NOT_WRITABLE_BUFFER = (
     "suppressed for the rest of this program. (Triggered internally at "
     "/__w/pytorch/pytorch/torch/csrc/utils/tensor_new.cpp:1556.)"
 )
+
+
 def _check_numpy(array: np.ndarray) -> dtypes.dtype:
     """The dtype of a numpy array that can become a tensor."""
     dtype = dtypes.from_numpy_dtype(array.dtype)

@@ -128,9 +128,7 @@ def copied(self: Tensor, name: str, args: tuple[Any, ...], wanted: Any) -> Tenso
     return getattr(fns, f"{name}_{form}")(self, *args)
 
 
-def _copied_now(
-    self: Tensor, array: Any, args: tuple[Any, ...], wanted: Any
-) -> Tensor:
+def _copied_now(self: Tensor, array: Any, args: tuple[Any, ...], wanted: Any) -> Tensor:
     meta = self._meta
     shape = tuple(meta.shape)
     if args:

@@ -113,9 +113,7 @@ def check_fits(value: Any, dtype: dtypes.dtype) -> None:
         name = {"bool": "bool", "int64": "int64_t"}.get(dtype.name, dtype.cpp_name)
         if dtype.category == dtypes.INTEGER:
             name = f"{dtype.name}_t"
-        raise RuntimeError(
-            f"value cannot be converted to type {name} without overflow"
-        )
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
 
 
 def into(function: str, out: Any, result: Tensor) -> Tensor:
@@ -532,9 +530,7 @@ def new_full(
 
 
 @public(namespaces=(), method=True)
-def new_empty_strided(
-    self: Tensor, size: Any, stride: Any, **options: Any
-) -> Tensor:
+def new_empty_strided(self: Tensor, size: Any, stride: Any, **options: Any) -> Tensor:
     """Unchosen values (zeros) with these strides, of the tensor's dtype."""
     options.setdefault("dtype", self._meta.dtype)
     options.setdefault("device", self._meta.device)

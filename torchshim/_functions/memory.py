@@ -57,9 +57,7 @@ def write_into(op: Any, result: Tensor, out: Tensor, args: Any) -> Tensor:
         )
     if made.shape != have.shape:
         if have.shape.numel():
-            warn(
-                RESIZED.format(list(have.shape), list(made.shape))
-            )
+            warn(RESIZED.format(list(have.shape), list(made.shape)))
         _take_shape(out, tuple(made.shape))
     with _no_grad():
         fns.copy_(out, result)
@@ -290,9 +288,7 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """Page-locked memory: needless here, an error without an accelerator."""
     if current_accelerator() is None:
-        raise RuntimeError(
-            "Cannot access accelerator device when none is available."
-        )
+        raise RuntimeError("Cannot access accelerator device when none is available.")
     return self
 
 
@@ -300,7 +296,6 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 def is_pinned(self: Tensor, device: Any = None) -> bool:
     """Whether the memory is page-locked: never."""
     return False
-
 
 
 @public(namespaces=(), method=True)

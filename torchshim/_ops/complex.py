@@ -53,7 +53,9 @@ def _unpaired(
 
 
 @op(
-    view=View(_unpaired, lambda base, new: jnp.stack([new.real, new.imag], -1), retyped=True),
+    view=View(
+        _unpaired, lambda base, new: jnp.stack([new.real, new.imag], -1), retyped=True
+    ),
     method=False,
     grad_fn="ViewAsComplexBackward0",
     saves=(),

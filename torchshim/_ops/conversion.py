@@ -72,9 +72,7 @@ def clone_channels_last(input: Array) -> Array:
     return input
 
 
-@op(
-    namespaces=(), method=False, grad_fn="ToCopyBackward0", saves=(), layout="preserve"
-)
+@op(namespaces=(), method=False, grad_fn="ToCopyBackward0", saves=(), layout="preserve")
 def to_copy(input: Array, dtype: Any) -> Array:
     """A copy in another dtype."""
     return cast(input, dtype.np)

@@ -83,9 +83,7 @@ def sequence(xp: Any, length: int, start: Any, step: Any, np_dtype: Any) -> Any:
 
 
 @op(name="arange", namespaces=(), differentiable=False)
-def arange(
-    length: int, start: Scalar, step: Scalar, dtype: Any, device: Any
-) -> Array:
+def arange(length: int, start: Scalar, step: Scalar, dtype: Any, device: Any) -> Array:
     """Numbers at equal distances, so many from `start` on."""
     whole = dtype.np.kind in "iu"
     if all(isinstance(v, _NUMBERS) for v in (start, step)):
@@ -111,16 +109,12 @@ def spaced(xp: Any, start: Any, end: Any, steps: int, np_dtype: Any) -> Any:
     start, end = (xp.asarray(v).astype(np_dtype) for v in (start, end))
     step = ((end - start) / xp.asarray(steps - 1).astype(np_dtype)).astype(np_dtype)
     step, start, end = step.astype(wide), start.astype(wide), end.astype(wide)
-    values = xp.where(
-        i < steps // 2, start + step * i, end - step * (steps - 1 - i)
-    )
+    values = xp.where(i < steps // 2, start + step * i, end - step * (steps - 1 - i))
     return values.astype(np_dtype)
 
 
 @op(name="linspace", namespaces=(), differentiable=False)
-def linspace(
-    start: Scalar, end: Scalar, steps: int, dtype: Any, device: Any
-) -> Array:
+def linspace(start: Scalar, end: Scalar, steps: int, dtype: Any, device: Any) -> Array:
     """Numbers at equal distances, both ends included."""
     if all(isinstance(v, _NUMBERS) for v in (start, end)):
         return jnp.asarray(spaced(np, start, end, steps, dtype.np))
@@ -135,9 +129,7 @@ def logspace(
     return powers(jnp, start, end, steps, base, dtype.np)
 
 
-def powers(
-    xp: Any, start: Any, end: Any, steps: int, base: Any, np_dtype: Any
-) -> Any:
+def powers(xp: Any, start: Any, end: Any, steps: int, base: Any, np_dtype: Any) -> Any:
     """`base` to the power of `steps` numbers from `start` to `end`."""
     wide = np.complex128 if np_dtype.kind == "c" else np.float64
     i = np.arange(steps)

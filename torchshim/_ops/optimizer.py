@@ -53,9 +53,7 @@ def _each(
         given = [a if a is None or not pairs else _pairs(a) for a in arrays]
         given = [a if a is None else a.astype(kind.work) for a in given]
         outs = [o.astype(kind.dtype) for o in rule(kind, *given) if o is not None]
-        rows.append(
-            [lax.complex(o[..., 0], o[..., 1]) if pairs else o for o in outs]
-        )
+        rows.append([lax.complex(o[..., 0], o[..., 1]) if pairs else o for o in outs])
     return tuple(out for column in zip(*rows, strict=True) for out in column)
 
 
@@ -331,9 +329,7 @@ def adamax_update(
     """Adamax: Adam with the infinity norm."""
     step_size = lr / (1 - beta1**step)
 
-    def rule(
-        kind: _Kind, param: Array, grad: Array, average: Array, top: Array
-    ) -> Any:
+    def rule(kind: _Kind, param: Array, grad: Array, average: Array, top: Array) -> Any:
         grad = _decayed(kind, param, grad, weight_decay, maximize)
         average = _lerp(kind, average, grad, 1 - beta1)
         top = jnp.maximum(

@@ -267,9 +267,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode)]
 
 
-def xavier_uniform_(
-    tensor: Tensor, gain: float = 1.0, generator: Any = None
-) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Draws evenly, with variance ``2 * gain**2 / (fan_in + fan_out)``.
 
     ValueError below 2 dimensions. Follows ``torch.nn.init.xavier_uniform_``.

@@ -124,9 +124,7 @@ class ReduceLROnPlateau(LRScheduler):
             bound = best + sign * self.threshold
         return a > bound if self.mode == "max" else a < bound
 
-    def _init_is_better(
-        self, mode: str, threshold: float, threshold_mode: str
-    ) -> None:
+    def _init_is_better(self, mode: str, threshold: float, threshold_mode: str) -> None:
         if mode not in ("min", "max"):
             raise ValueError(f"mode {mode} is unknown!")
         if threshold_mode not in ("rel", "abs"):

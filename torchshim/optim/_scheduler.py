@@ -248,9 +248,7 @@ class LambdaSchedule(LRScheduler):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over what `state_dict` gave; functions stay those of this schedule."""
         saved = state_dict["lr_lambdas"]
-        self.__dict__.update(
-            {k: v for k, v in state_dict.items() if k != "lr_lambdas"}
-        )
+        self.__dict__.update({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
         for fn, held in zip(self.lr_lambdas, saved, strict=False):
             if held is not None:
                 fn.__dict__.update(held)

@@ -120,4 +120,3 @@ class Adam(RuleOptimizer):
             bool(group["decoupled_weight_decay"]),
             bool(group["maximize"]),
         )
-

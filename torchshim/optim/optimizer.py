@@ -515,4 +515,3 @@ def _cast(param: Any, value: Any, options: dict[str, Any], key: Any) -> Any:
 
 def _to(value: Any, **target: Any) -> Any:
     return value.to(**target)
-

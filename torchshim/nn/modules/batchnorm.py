@@ -247,9 +247,7 @@ class SyncBatchNorm(_BatchNorm):
             converted.num_batches_tracked = module.num_batches_tracked
             converted.training = module.training
         for name, child in module.named_children():
-            converted.add_module(
-                name, cls.convert_sync_batchnorm(child, process_group)
-            )
+            converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return converted
 
 

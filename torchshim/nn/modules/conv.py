@@ -315,8 +315,7 @@ class _ConvTransposeNd(_ConvNd):
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         if self.padding_mode != "zeros":
             raise ValueError(
-                "Only `zeros` padding mode is supported for "
-                f"ConvTranspose{self._dims}d"
+                f"Only `zeros` padding mode is supported for ConvTranspose{self._dims}d"
             )
         output_padding = self._output_padding(input, output_size)
         return getattr(F, self._function)(

@@ -247,8 +247,7 @@ class _MarginLoss(_PlainLoss):
 
 
 class HingeEmbeddingLoss(_MarginLoss):
-    """Distances of pairs labelled alike (1) or not (-1). Follows ``nn``'s of the name.
-    """
+    """Distances of pairs labelled alike (1) or not (-1). Follows PyTorch's."""
 
     def __init__(
         self,
@@ -286,14 +285,11 @@ class SmoothL1Loss(_PlainLoss):
         self.beta = beta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.smooth_l1_loss(
-            input, target, reduction=self.reduction, beta=self.beta
-        )
+        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
 class HuberLoss(_PlainLoss):
-    """Squared below `delta`, linear above, not divided by it. Follows ``nn.HuberLoss``.
-    """
+    """Squared below `delta`, linear above, not divided. Follows ``nn.HuberLoss``."""
 
     __constants__ = ["reduction", "delta"]  # noqa: RUF012
 

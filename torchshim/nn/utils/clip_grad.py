@@ -69,9 +69,7 @@ def clip_grad_norm(
         FutureWarning,
         stacklevel=2,
     )
-    return clip_grad_norm_(
-        parameters, max_norm, norm_type, error_if_nonfinite, foreach
-    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 def get_total_norm(
