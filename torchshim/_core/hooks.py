@@ -76,7 +76,13 @@ class TensorHooks:
         tensor = None if self.retained is None else self.retained()
         if tensor is not None:
             before = tensor._grad
-            tensor._grad = grad if before is None else before + grad
+            if before is not None:
+                tensor._grad = before + grad
+            elif grad._meta.requires_grad:
+                tensor._grad = grad
+            else:
+                # Not the object itself, which may be the caller's.
+                tensor._grad = local.rec.renamed(grad)
         return grad
 
     def accumulated(self, leaf: Any) -> None:
