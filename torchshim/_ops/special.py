@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torchshim._core.dtypes import bfloat16, float16
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import INT_TO_FLOAT
 from torchshim._ops._common import COMPLEX, refuse, wants_grad
@@ -32,6 +33,17 @@ def _unary(name: str, kernel: str, *saves: str, **fields: Any) -> Any:
         return fn
 
     return declare
+
+
+def _no_half(kernel: str) -> Any:
+    """A `typecheck` for a kernel that has no half types."""
+
+    def check(input: Any) -> None:
+        if input.dtype in (float16, bfloat16):
+            name = input.dtype.scalar_name
+            raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
+
+    return check
 
 
 _only_special = {"namespaces": ("special",), "method": False, "inplace": False}
@@ -71,13 +83,80 @@ def erfinv(input: Array) -> Array:
     return _erfinv(input)
 
 
+# (1 + 2x) erfcx(x) for x >= 0: Chebyshev coefficients over (x - 4) / (x + 4).
+_ERFCX = (
+    1.1774832005374487,
+    -0.007260796620301901,
+    -0.081265123236185,
+    0.06009212804122225,
+    -0.02875393558027666,
+    0.01059566336347286,
+    -0.003136927294554264,
+    0.0007456494372536184,
+    -0.0001369696503010054,
+    1.7183861600300937e-05,
+    -7.158364623450346e-07,
+    -2.4261399442449534e-07,
+    5.5765709395703566e-08,
+    -2.1057869513809494e-09,
+    -1.1717889351884957e-09,
+    1.9098355172456688e-10,
+    1.408871764208813e-11,
+    -6.901108320480815e-12,
+    9.167958364111294e-14,
+    2.1454508286554553e-13,
+    -1.4716575027010623e-14,
+    -6.668675118770408e-15,
+    7.504598509880083e-16,
+    2.22009300666632e-16,
+)
+
+
+@_unary(
+    "SpecialErfcx",
+    "erfcx_cpu",
+    "input",
+    "result",
+    typecheck=_no_half("erfcx_cpu"),
+    **_only_special,
+)
+def erfcx(input: Array) -> Array:
+    """`exp(input ** 2) * erfc(input)`."""
+    return _erfcx(input)
+
+
+@jax.custom_jvp
+def _erfcx(x: Array) -> Array:
+    size = jnp.abs(x)
+    t = 1 - 8 / (size + 4)
+    first = second = jnp.zeros_like(t)
+    for coefficient in reversed(_ERFCX[1:]):  # Clenshaw's summation
+        first, second = 2 * t * first - second + coefficient, first
+    value = (t * first - second + _ERFCX[0]) / (1 + 2 * size)
+    return jnp.where(x < 0, 2 * jnp.exp(x * x) - value, value)
+
+
+@_erfcx.defjvp
+def _erfcx_jvp(primals: Any, tangents: Any) -> Any:
+    # By the result, as PyTorch has it.
+    (x,), (dx,) = primals, tangents
+    result = _erfcx(x)
+    return result, dx * (2 * x * result - np.asarray(2 / np.sqrt(np.pi), x.dtype))
+
+
 @_unary("Mul", "erf_vml_cpu", "input", grad_fn="MulBackward1", **_only_special)
 def ndtr(input: Array) -> Array:
     """The share of a standard normal distribution below each element."""
     return lax.erfc(-input * np.asarray(np.sqrt(0.5), input.dtype)) * 0.5
 
 
-@_unary("SpecialNdtri", "ndtri_cpu", "result", **_only_special)
+@_unary(
+    "SpecialNdtri",
+    "ndtri_cpu",
+    "result",
+    typecheck=_no_half("ndtri_cpu"),
+    **_only_special,
+)
 def ndtri(input: Array) -> Array:
     """The inverse of `ndtr`."""
     return _ndtri(input)
@@ -99,7 +178,14 @@ def _ndtri_jvp(primals: Any, tangents: Any) -> Any:
     return result, dp * (root * jnp.exp(result * result / 2))
 
 
-@_unary("SpecialLogNdtr", "log_ndtr_cpu", "input", "result", **_only_special)
+@_unary(
+    "SpecialLogNdtr",
+    "log_ndtr_cpu",
+    "input",
+    "result",
+    typecheck=_no_half("log_ndtr_cpu"),
+    **_only_special,
+)
 def log_ndtr(input: Array) -> Array:
     """The logarithm of `ndtr`."""
     from jax.scipy.special import log_ndtr as compute

@@ -44,9 +44,18 @@ def erfinv() -> Iterator[Sample]:
     yield from _unary(-0.95, 0.95)
 
 
+@samples("erfcx")
+def erfcx() -> Iterator[Sample]:
+    yield from _unary(half=False)
+    yield sample(np.float64([-30, -5, 2.5, 7, 30, 1e10]))
+    yield sample(f32([-5, -1.5, 0.1, 3, 60, 1e20]))
+    yield sample(bf16([0.5])).raises()
+
+
 @samples("ndtri")
 def ndtri() -> Iterator[Sample]:
     yield from _unary(0.05, 0.95, half=False)
+    yield sample(bf16([0.5])).raises()
 
 
 @samples("i1", "i1e")
@@ -58,6 +67,7 @@ def bessel() -> Iterator[Sample]:
 def log_ndtr() -> Iterator[Sample]:
     yield from _unary(half=False)
     yield sample(np.float64([5, -5, -20]))
+    yield sample(bf16([0.5])).raises()
 
 
 @samples("entr", "lgamma", "digamma")
