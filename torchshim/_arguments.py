@@ -228,7 +228,7 @@ def choose(
     kwargs: Any,
 ) -> Callable[..., Any]:
     """The first overload that takes these arguments."""
-    names = {OTHER_NAMES.get(k, k): v for k, v in kwargs.items()}
+    names: dict[Any, Any] = {OTHER_NAMES.get(k, k): v for k, v in kwargs.items()}
     for function, signature in zip(functions, signatures, strict=True):
         try:
             bound = signature.bind(*args, **names)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Fact(property):
 
     def __set__(self, instance: Any, value: Any) -> None:
         if self.fset is None:
-            name = getattr(self, "_name", "") or self.fget.__name__
+            name = getattr(self, "_name", "") or getattr(self.fget, "__name__", "")
             raise AttributeError(
                 f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable"
             )
@@ -304,6 +304,8 @@ class Tensor(TensorBase):
     if TYPE_CHECKING:
         # What `_derived` and `_functions` attach: the methods of all operators, and
         # what autograd, hooks and indexing give a tensor.
+        _make_subclass: ClassVar[Callable[..., Any]]
+
         def __getattr__(self, name: str) -> Any: ...
         def __setattr__(self, name: str, value: Any) -> None: ...
         def __getitem__(self, index: Any) -> Tensor: ...
@@ -453,7 +455,7 @@ def host_value(tensor: TensorBase) -> np.ndarray:
     flat = np.ascontiguousarray(base.transpose(order)).reshape(-1)
     begin = root.offset * flat.itemsize
     # A view may have another dtype than its base; its geometry counts in its own.
-    flat = flat.view(meta.dtype.np)
+    flat = flat.view(dtypes.array_dtype(meta.dtype))
     size = flat.itemsize
     return np.lib.stride_tricks.as_strided(
         flat[placement(tensor)[2] - begin // size :],

@@ -211,10 +211,10 @@ class Call(Inferring):
             elif param.role in (OPERAND, OPT_OPERAND):
                 if isinstance(entry, ScalarHole):
                     kind = dtypes.int64 if entry.integer else self.default_dtype
-                elif entry is None:
-                    continue
-                else:
+                elif isinstance(entry, Number):
                     kind = promotion.scalar_dtype(entry.value, self.default_dtype)
+                else:
+                    continue  # None
                 kinds.append((kind, promotion.SCALAR))
         return kinds
 

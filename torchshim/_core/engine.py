@@ -165,7 +165,7 @@ class Walk(Leaves):
         tensor = place[0].entered.get(place[1])
         return (
             tensor is not None
-            and place not in place[0].hists
+            and place[1] not in place[0].hists
             and id(tensor) in self.captured
         )
 

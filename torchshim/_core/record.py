@@ -105,7 +105,7 @@ class Recorder(Writing):
             self._close(recording, state, values, saved)
             for tensor, slot in alive.histories:
                 tensor._hist = recording, slot
-                if tensor._base is not None:
+                if tensor._base is not None and tensor._storage is not None:
                     tensor._hist_version = tensor._storage.version
         # Another thread may have written to a shared tensor while the program ran.
         for tensor, slot in alive.tensors:
@@ -189,8 +189,9 @@ class _Lease:
         self.recorder = recorder
 
     def __del__(self) -> None:
-        if _idle is not None:
-            _idle.append(self.recorder)
+        idle: Any = _idle  # None while Python shuts down
+        if idle is not None:
+            idle.append(self.recorder)
 
 
 class Local(threading.local):

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from torchshim._core.dtypes import array_dtype
 from torchshim._core.storage import TensorBase, placement
 
 _memcmp: Any = None
@@ -96,7 +97,7 @@ class Shared:
         memory, meta, storage = self.memory, tensor._meta, tensor._storage
         assert storage is not None
         root, offset = storage.meta, placement(tensor)[2]
-        kind = meta.dtype.np
+        kind = array_dtype(meta.dtype)
         if meta.shape == root.shape and meta.strides == root.strides:
             if offset == root.offset and kind == memory.dtype:
                 return memory.view()

@@ -201,7 +201,8 @@ def number_of(function: str, name: str, position: int, value: Any) -> Any:
         kind = value.__class__
         if kind in (bool, int, float, complex):
             return value
-        return value.item() if hasattr(value, "item") else value
+        item = getattr(value, "item", None)
+        return value if item is None else item()
     if not is_number(value):
         raise TypeError(wrong(function, name, position, "Number", value))
     return value.item()

@@ -43,7 +43,7 @@ def cast_host(array: np.ndarray, np_dtype: np.dtype[Any]) -> np.ndarray:
     if np_dtype.kind == "b":
         return array != 0
     if array.dtype.kind == "c" and np_dtype.kind != "c":
-        array = array.real
+        array = np.real(array)
     if np_dtype.kind in "iu" and array.dtype.kind not in "iub":
         long = np_dtype.itemsize == 8 or np_dtype == np.uint32
         wide = np.dtype(np.int64 if long else np.int32)
@@ -166,7 +166,7 @@ def _element(value: Any, dtype: dtypes.dtype) -> Any:
             raise RuntimeError(_overflow(dtype))
         return int(value)
     if isinstance(value, complex):
-        return int(float(value))  # raises Python's own error
+        return int(float(value))  # type: ignore[arg-type]  # Python's own error
     return value.__index__() if hasattr(value, "__index__") else _no_integer(value)
 
 

@@ -115,11 +115,11 @@ def tensor(
         raise TypeError(f"tensor() got an unexpected keyword argument '{name}'")
     if not args:
         raise missing("tensor", "data")
-    if len(args) > 1:
+    data, *more = args
+    if more:
         raise TypeError(
             f"tensor() takes 1 positional argument but {len(args)} were given"
         )
-    data = args[0]
     dtype = dtype_of("tensor", dtype)
     check_options("tensor", None, pin_memory, requires_grad)
     if isinstance(data, TensorBase):

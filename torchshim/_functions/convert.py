@@ -5,6 +5,7 @@ https://docs.pytorch.org/docs/2.13/tensors.html
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import jax
@@ -39,7 +40,7 @@ from torchshim._functions.legacy import TENSOR_TYPES
 from torchshim._functions.random_fill import overwrite
 from torchshim._ops import creation as ops
 from torchshim._ops.conversion import cast
-from torchshim._tensor import Tensor, from_array
+from torchshim._tensor import Tensor, from_array, host_value
 
 _TO = """
     (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
@@ -48,7 +49,7 @@ _TO = """
 """  # noqa: E501
 
 
-def settled(tensor: Tensor) -> Any:
+def settled(tensor: TensorBase) -> Any:
     """The array of a tensor if it is at hand without running or recording anything.
 
     None within a recording, for pending values and where autograd has to be told.
@@ -66,7 +67,7 @@ def settled(tensor: Tensor) -> Any:
     return storage.array
 
 
-def moved(tensor: Tensor, where: device) -> Tensor:
+def moved(tensor: TensorBase, where: device) -> Tensor:
     """A copy of a tensor on another device."""
     meta = tensor._meta
     if meta.requires_grad and local.rec.grad:
@@ -74,7 +75,7 @@ def moved(tensor: Tensor, where: device) -> Tensor:
             "to(): moving a tensor that requires grad to another device is not "
             "supported; move tensor.detach() and call requires_grad_() on the result"
         )
-    array = place(np.array(tensor._host(), order="C"), where)
+    array = place(np.array(host_value(tensor), order="C"), where)
     shape = tuple(meta.shape)
     strides = elementwise_strides(shape, [(shape, meta.strides)])
     return from_array(array, device=where, strides=strides)
@@ -252,7 +253,7 @@ def type(
         place_of = "" if meta.device.type == "cpu" else f"{meta.device.type}."
         return f"torch.{place_of}{meta.dtype.scalar_name}Tensor"
     found = as_dtype(dtype)
-    if found is None and isinstance(dtype, builtin_type) and hasattr(dtype, "dtype"):
+    if found is None and isinstance(dtype, builtins.type) and hasattr(dtype, "dtype"):
         found = dtype.dtype
     if found is None and isinstance(dtype, str):
         package, _, name = dtype.rpartition(".")
@@ -264,9 +265,6 @@ def type(
     if found is None:
         raise RuntimeError(f"invalid type: {dtype!r}")
     return converted(self, None, found, False, None)
-
-
-builtin_type = tuple.__class__
 
 
 @public(namespaces=(), method=True)

@@ -227,7 +227,7 @@ def set_(
         array = np.zeros(0, dtypes.array_dtype(self._meta.dtype))
         _become(self, from_array(array, device=self._meta.device))
         return self
-    if not isinstance(source, TensorBase):
+    if not isinstance(source, Tensor):
         raise TypeError(wrong("set_", "source", 1, "Tensor", source))
     if source._meta.dtype is not self._meta.dtype:
         raise RuntimeError(

@@ -267,7 +267,7 @@ def randint(
     first = 1 if "low" not in named and (sized[:1] == [1] or len(args) == 1) else 0
     if "size" in named and len(args) == 2:
         first = 0
-    given = dict(zip(names[first:], args, strict=False))
+    given: dict[str, Any] = dict(zip(names[first:], args, strict=False))
     bad = len(args) > 3 - first or any(n in given or n not in names for n in named)
     given.update(named)
     low, high = as_index(given.get("low", 0)), as_index(given.get("high"))

@@ -364,7 +364,7 @@ def _triangle(
                 f"\"{function}\" not implemented for '{chosen.scalar_name}'"
             )
     if at_once(device):
-        array = ops.triangle(*counts, upper, chosen.np)
+        array = ops.triangle(*counts, upper=upper, np_dtype=chosen.np)
         return from_array(place(array, device), device=device)
     return fns.triangle_indices(*counts, upper, chosen, device)
 

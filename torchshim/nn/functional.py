@@ -3,6 +3,7 @@
 https://docs.pytorch.org/docs/2.13/nn.functional.html
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from torchshim import _functions
@@ -120,6 +121,11 @@ _operators: dict[str, _Any] = {
     },
 }
 globals().update({k: v for k, v in _operators.items() if k not in globals()})
+
+if _TYPE_CHECKING:
+    # The operators, as above.
+    def __getattr__(name: str) -> _Any: ...
+
 
 __all__ = [
     "adaptive_avg_pool2d",

@@ -67,7 +67,7 @@ class StateDict(ModuleBase):
                 FutureWarning,
                 stacklevel=2,
             )
-            given = (*args, None, None, None)
+            given: tuple[Any, ...] = (*args, None, None, None)
             destination = given[0] if destination is None else destination
             prefix = given[1] if len(args) > 1 and prefix == "" else prefix
             keep_vars = given[2] if len(args) > 2 and keep_vars is False else keep_vars
@@ -200,7 +200,7 @@ class StateDict(ModuleBase):
                 unexpected_keys,
                 error_msgs,
             )
-        members = {**self._parameters}
+        members: dict[str, Tensor | None] = {**self._parameters}
         for name, buffer in self._buffers.items():
             if name not in self._non_persistent_buffers_set:
                 members[name] = buffer

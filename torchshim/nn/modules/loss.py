@@ -233,11 +233,10 @@ class BCEWithLogitsLoss(_Loss):
 
 class _MarginLoss(_PlainLoss):
     __constants__ = ["margin", "reduction"]  # noqa: RUF012
-    _margin: float
 
     def __init__(
         self,
-        margin: float | None = None,
+        margin: float = 0.0,
         size_average: Any = None,
         reduce: Any = None,
         reduction: str = "mean",
@@ -355,18 +354,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         )
 
 
-class _PairLoss(_MarginLoss):
-    def __init__(
-        self,
-        margin: float = 0.0,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(margin, size_average, reduce, reduction)
-
-
-class CosineEmbeddingLoss(_PairLoss):
+class CosineEmbeddingLoss(_MarginLoss):
     """Cosines of pairs labelled alike (1) or not (-1)."""
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
@@ -375,7 +363,7 @@ class CosineEmbeddingLoss(_PairLoss):
         )
 
 
-class MarginRankingLoss(_PairLoss):
+class MarginRankingLoss(_MarginLoss):
     """How much the wrong one of two is ranked higher."""
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
