@@ -39,7 +39,12 @@ from torchshim._core.op import (
     SCALAR,
     Op,
 )
-from torchshim._core.storage import TensorBase, check_overlap, plain_classes, tensor_class
+from torchshim._core.storage import (
+    TensorBase,
+    check_overlap,
+    plain_classes,
+    tensor_class,
+)
 
 
 def hot_source(
@@ -431,8 +436,8 @@ class Derived:
     """Everything users call: name -> function, for each namespace, and the methods."""
 
     def __init__(self) -> None:
-        self.namespaces: dict[str, dict[str, Callable[..., Any]]] = {}
-        self.methods: dict[str, Callable[..., Any]] = {}
+        self.namespaces: dict[str, dict[str, Any]] = {}
+        self.methods: dict[str, Any] = {}
         self.by_name: dict[str, Callable[..., Any]] = {}
 
     def add(self, ops: Sequence[Op]) -> None:

@@ -18,4 +18,5 @@ if _TYPE_CHECKING:
     def __getattr__(name: str) -> _Any: ...
 
 
-__all__ = sorted({"LinAlgError", *_namespace("linalg")})
+# The registry has the names.
+__all__ = sorted({"LinAlgError", *_namespace("linalg")})  # pyright: ignore[reportUnsupportedDunderAll]

@@ -26,4 +26,7 @@ globals().update(
     }
 )
 
-__all__ = [n for n in globals() if not n.startswith("_") and n != "annotations"]
+# The registry has the names.
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
+    n for n in globals() if not n.startswith("_") and n != "annotations"
+]

@@ -211,4 +211,4 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
-__all__ += sorted(k for k in _operators if k not in __all__)
+__all__ += sorted({*_operators} - {*__all__})  # pyright: ignore[reportUnsupportedDunderAll]
