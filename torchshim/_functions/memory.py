@@ -99,7 +99,8 @@ def _take_shape(
     order = sorted(range(len(shape)), key=lambda d: -strides[d])
     ordered = flat.reshape([shape[d] for d in order])
     back = [order.index(d) for d in range(len(shape))]
-    array = place(np.ascontiguousarray(ordered.transpose(back)), meta.device)
+    # Not `ascontiguousarray`, which makes 0-dim arrays 1-dim.
+    array = place(np.array(ordered.transpose(back), order="C"), meta.device)
     _become(self, from_array(array, device=meta.device, strides=strides))
     self._versions += 1
 

@@ -112,7 +112,7 @@ def numpy_t(self: Tensor) -> Tensor:
     if ndim != 2:
         if ndim == 0:
             warn_once(_IDENTITY.format("T"))
-        elif ndim > 2:
+        else:
             warn_once(_T_DEPRECATED)
     return fns.permute(self, *range(ndim - 1, -1, -1))
 
@@ -312,7 +312,7 @@ def _counted(repeats: Tensor, output_size: int | None) -> Tensor:
 
     meta = repeats._meta
     if len(meta.shape) > 1:
-        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if meta.dtype not in (dtypes.int32, dtypes.int64):
         name = meta.dtype.tensor_name[6:-6]
         raise NotImplementedError(
