@@ -387,14 +387,6 @@ def _new_address(meta: Any) -> int:
     return found
 
 
-def _own_address(tensor: TensorBase) -> int:
-    """The address of a tensor that has its memory to itself."""
-    found = tensor.__dict__.get("_address")
-    if found is None:
-        found = tensor.__dict__["_address"] = _new_address(tensor._meta)
-    return found
-
-
 def address_of(storage: Storage) -> int:
     """A number for a storage's memory, the same as long as it has tensors."""
     if storage.shared is not None:

@@ -470,19 +470,15 @@ class PythonCall(Inferring):
     backward is found in the recording (`Recording.python`), not in the call.
     """
 
-    __slots__ = ("flows", "grad_name", "n_arrays", "n_inputs", "template")
+    __slots__ = ("grad_name", "n_arrays", "n_inputs", "template")
 
     op: Any = None
     write = False
 
-    def __init__(
-        self, name: str, n_inputs: int, n_outputs: int, flows: tuple[bool, ...]
-    ) -> None:
+    def __init__(self, name: str, n_inputs: int, n_outputs: int) -> None:
         self.grad_name: str | None = name
         self.n_inputs = n_inputs
         self.n_arrays = n_inputs + n_outputs
-        # Which outputs are differentiable.
-        self.flows = flows
         self.template: tuple[Any, ...] = ()
         self._inferred = {}
 

@@ -182,7 +182,7 @@ class Walk(Leaves):
             else:
                 self.differentiate(recording, event)
 
-    def take(self, place: Place, event: State) -> Any:
+    def take(self, place: Place) -> Any:
         """The whole gradient of one value, after its hooks."""
         grad = self.grads.pop(place, None)
         if grad is None:
@@ -198,7 +198,7 @@ class Walk(Leaves):
 
     def pass_through(self, recording: Recording, event: State) -> None:
         place = recording, event.slot
-        grad = self.take(place, event)
+        grad = self.take(place)
         if grad is None:
             return
         edges = self.edges(recording, event)
@@ -221,8 +221,7 @@ class Walk(Leaves):
     def differentiate(self, recording: Recording, event: State) -> None:
         self.rec.make_room()
         grads = [
-            self.take((recording, slot), event)
-            for slot in range(event.slot, event.n_slots)
+            self.take((recording, slot)) for slot in range(event.slot, event.n_slots)
         ]
         if all(g is None for g in grads):
             return
@@ -502,7 +501,10 @@ def _run(
     given = tuple([rec.slot_of(c) for c in cotangents])
     asked = None
     if targets is not None:
-        plain = plain and all(isinstance(t, TensorBase) for t in targets)
+        # No event of the recording tells of a leaf's hooks.
+        plain = plain and all(
+            isinstance(t, TensorBase) and not has_hooks(t) for t in targets
+        )
         if plain:
             asked = tuple([rec.slot_of(t) for t in targets])
     start = rec.state

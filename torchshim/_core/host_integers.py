@@ -251,7 +251,7 @@ def multinomial(
     rows = weights.reshape(-1, weights.shape[-1])
     wide = rows.astype(np.float32) if rows.dtype in HALVES else rows
     if replacement and count > 1:
-        chosen = _with_replacement(generator, wide, rows.dtype, count)
+        chosen = _with_replacement(generator, wide, count)
         return chosen.reshape(*weights.shape[:-1], count)
     if not ((wide.max(initial=0) < np.inf) and (wide.min(initial=0) >= 0)):
         raise RuntimeError(
@@ -271,9 +271,7 @@ def multinomial(
     return chosen.reshape(*weights.shape[:-1], count)
 
 
-def _with_replacement(
-    generator: MT19937, rows: np.ndarray, dtype: np.dtype, count: int
-) -> np.ndarray:
+def _with_replacement(generator: MT19937, rows: np.ndarray, count: int) -> np.ndarray:
     if (rows < 0).any() or np.isnan(rows).any():
         raise RuntimeError(
             "invalid multinomial distribution (encountering probability entry < 0)"

@@ -30,7 +30,7 @@ class Inference:
     ) -> tuple[tuple[Meta, ...], tuple[int, ...], bool]:
         """Metas of the results, which operands get gradients, whether a view."""
         op: Op | None = call.op
-        device = self.device_of(op, metas)
+        device = self.device_of(metas)
         if op is not None and op.typecheck is not None:
             op.typecheck(*call.arguments(metas, call.placeholders()))
         if call.write and op is not None and op.promote is not None:
@@ -136,7 +136,8 @@ class Inference:
             )
         return tuple(results), wrt, True
 
-    def device_of(self, op: Op | None, metas: Sequence[Meta]) -> Any:
+    @staticmethod
+    def device_of(metas: Sequence[Meta]) -> Any:
         """The one device of the operands (0-dim CPU tensors go anywhere)."""
         device = None
         scalar = True  # whether all tensors so far were 0-dim on the CPU

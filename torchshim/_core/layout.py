@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchshim._core.dtypes import Builtin, read_only
-from torchshim._core.meta import contiguous_strides, is_contiguous
+from torchshim._core.meta import contiguous_strides, fills, is_contiguous
 
 
 class _Constant:
@@ -130,12 +130,4 @@ def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     >>> is_dense((2, 3), (1, 2)), is_dense((2, 3), (6, 1))
     (True, False)
     """
-    step = 1
-    for stride, size in sorted(zip(strides, shape, strict=True)):
-        if size == 0:
-            return True
-        if size != 1:
-            if stride != step:
-                return False
-            step *= size
-    return True
+    return fills(sorted(zip(strides, shape, strict=True)))

@@ -68,8 +68,13 @@ def contiguous_strides(shape: Iterable[int]) -> tuple[int, ...]:
 
 def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Whether the elements lie in row-major order without gaps."""
+    return fills(zip(reversed(strides), reversed(shape), strict=True))
+
+
+def fills(dimensions: Iterable[tuple[int, int]]) -> bool:
+    """Whether dimensions (stride, size), the innermost first, leave no gaps."""
     step = 1
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+    for stride, size in dimensions:
         if size == 0:
             return True
         if size != 1:

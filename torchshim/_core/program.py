@@ -57,7 +57,6 @@ class Program:
     __slots__ = (
         "__weakref__",
         "_jitted",
-        "donated",
         "entry",
         "inputs",
         "lowered",
@@ -71,7 +70,6 @@ class Program:
         self.entry: Compiled | None = None
         self.lowered = Lowered(state, outputs)
         self.outputs = outputs
-        self.donated = donated
         fn = self.lowered.fn
         given = frozenset(donated)
         # Donated inputs are a separate argument list, so one flag covers them.

@@ -167,11 +167,6 @@ class Recorder(Writing):
         parent, made = self.diverged
         return describe_divergence(parent, made)
 
-    def push_report(self, sites: list[Any], report: Any) -> None:
-        self.reports.append((sites, report))
-        if len(self.reports) > 64:
-            self.raise_failed_checks()
-
     def raise_failed_checks(self) -> None:
         """Raises the first data-dependent error of the programs run so far."""
         while self.reports:

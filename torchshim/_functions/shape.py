@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import dtypes
-from torchshim._core.storage import TensorBase
+from torchshim._core.storage import TensorBase, placement
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import kind_of
 from torchshim._functions.backward import warn_once
 from torchshim._ops.view_geometry import (
-    Geometry,
     memory_size,
     wrap_dim,
 )
@@ -177,22 +176,6 @@ Tensor.mH = property(lambda self: _adjoint(self, "Tensor.mH"))  # type: ignore[a
 # -- memory ------------------------------------------------------------------------
 
 
-def place(tensor: Tensor) -> Geometry:
-    """Shape, strides and true offset of a tensor, whatever a recording learnt.
-
-    The `Meta` of a view by a runtime index cannot know the offset; its path does.
-    """
-    meta, storage = tensor._meta, tensor._storage
-    if storage is None:
-        return tuple(meta.shape), meta.strides, meta.offset
-    root = storage.meta
-    at: Geometry = tuple(root.shape), root.strides, root.offset
-    for op, args, k in tensor._path:
-        found = op.view.geometry(*at, *args)
-        at = found[k] if isinstance(found, list) else found
-    return at
-
-
 def root_of(tensor: Tensor) -> Tensor:
     """A tensor on the whole memory of this one."""
     storage = tensor._storage
@@ -226,7 +209,7 @@ def as_strided(
             [2, 3]])
     """
     size, stride = tuple(map(int, size)), tuple(map(int, stride))
-    shape, strides, offset = place(input)
+    shape, strides, offset = placement(input)
     start = offset if storage_offset is None else int(storage_offset)
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
@@ -255,7 +238,7 @@ def as_strided(
     source = input
     if positions((shape, strides, offset), (size, stride, start)) is None:
         source = root_of(input)
-        shape, strides, offset = place(source)
+        shape, strides, offset = placement(source)
         if positions((shape, strides, offset), (size, stride, start)) is None:
             raise NotImplementedError(
                 "as_strided(): memory that no tensor shows is not supported"

@@ -239,10 +239,9 @@ def _record(
         return outputs
     ctx._positions = tuple(at for at, _ in tensors)
     ctx._outputs = tuple(places)
-    flags = (True,) * len(raws)
-    key = ("python", type(ctx), len(tensors), flags)
+    key = ("python", type(ctx), len(tensors), len(raws))
     call = intern_call(
-        key, lambda: PythonCall(type(ctx).__name__, len(tensors), len(raws), flags)
+        key, lambda: PythonCall(type(ctx).__name__, len(tensors), len(raws))
     )
     plain = [_untracked(rec, out) for out in raws]
     state = rec.python(call, list(before), plain)
