@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchshim._core import jumps
-from torchshim._core.call import PythonCall
+from torchshim._core.call import Call, PythonCall
+from torchshim._core.jumps import has_hooks
 from torchshim._core.leaves import Leaves, Place, add, origin
 from torchshim._core.naming import (
     flows_of,
@@ -293,7 +294,10 @@ class Walk(Leaves):
         needs = call.needs(wrt)
         # A write through a view keeps the node of what was written.
         copies = call.op is not None and call.op.grad_fn == "CopySlices"
-        saves = copies or bool(call.saved(event.wrt))
+        saves = bool(call.saved(event.wrt))
+        if isinstance(call, Call):
+            # A number in a tensor's place is kept for ever.
+            saves = copies or bool(saved_operands(event, call, event.wrt))
         if event.depth in recording.freed and saves:
             raise RuntimeError(SECOND_BACKWARD)
         self.check_versions(recording, event, call, wrt)

@@ -69,7 +69,7 @@ def _first_bad(bad: Array) -> Array:
 # Determinants and inverses -----------------------------------------------------------
 
 
-@_linalg("LinalgDetBackward0", method=True, namespaces=("torch", "linalg"))
+@_linalg("LinalgDetBackward0", method=True, out=False, namespaces=("torch", "linalg"))
 def det(A: Array) -> Array:
     """The determinant."""
     check_square(A, "linalg.det")
@@ -91,7 +91,7 @@ def slogdet(A: Array) -> tuple[Array, Array]:
     return sign, value
 
 
-@_linalg("WhereBackward0", method=True, namespaces=("torch",))
+@_linalg("WhereBackward0", method=True, out=False, namespaces=("torch",))
 def logdet(input: Array) -> Array:
     """The logarithm of the determinant; NaN where that is negative."""
     check_square(input, "logdet")

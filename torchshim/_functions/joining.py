@@ -1,0 +1,85 @@
+"""`cat` and `stack` of tensors that have their values already.
+
+Programs that sample from a memory (replay buffers, hand-made batches) join other tensors
+every time. Recorded, each pattern of tensors that are in the recording and tensors that
+enter it would be another path, and another program. Where all operands are small, known
+and without history, they are joined on the host, and the result enters as one input.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from torchshim._core.record import local
+from torchshim._core.storage import TensorBase
+from torchshim._derived import fns, public
+from torchshim._tensor import Tensor, from_array, host_value
+
+# Elements up to which joining on the host costs less than a program's input each.
+SMALL = 1 << 16
+
+
+def known(tensors: Any) -> bool:
+    """Whether all operands have small values at hand, alike and without history."""
+    if tensors.__class__ not in (list, tuple) or not tensors:
+        return False
+    first = tensors[0]
+    total = 0
+    for t in tensors:
+        if not isinstance(t, TensorBase):
+            return False
+        storage = t._storage
+        if (t._array if storage is None else storage.array) is None:
+            return False
+        meta = t._meta
+        if (
+            meta.requires_grad
+            or meta.inference
+            or meta.dtype is not first._meta.dtype
+            or meta.device.type != "cpu"
+        ):
+            return False
+        total += math.prod(meta.shape)
+    return total <= SMALL and not local.rec.inference
+
+
+@public(aliases=("concat", "concatenate"))
+def cat(tensors: Any, dim: int = 0, *, out: Any = None, **named: Any) -> Tensor:
+    """The tensors one after the other along a dimension.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.cat.html
+
+    >>> import torchshim as torch
+    >>> torch.cat([torch.ones(2), torch.zeros(1)])
+    tensor([1., 1., 0.])
+    """
+    if out is None and not named and known(tensors):
+        shapes = {(*t.shape[:dim], *t.shape[dim + 1 :]) for t in tensors}
+        ndims = {t.ndim for t in tensors}
+        if dim.__class__ is int and ndims != {0} and len(ndims) == len(shapes) == 1:
+            if 0 <= dim < tensors[0].ndim:
+                array = np.concatenate([host_value(t) for t in tensors], dim)
+                return from_array(array, device=tensors[0].device)
+    return fns.cat(tensors, dim, out=out, **named)
+
+
+@public
+def stack(tensors: Any, dim: int = 0, *, out: Any = None, **named: Any) -> Tensor:
+    """The tensors one after the other along a new dimension.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.stack.html
+
+    >>> import torchshim as torch
+    >>> torch.stack([torch.ones(2), torch.zeros(2)]).shape
+    torch.Size([2, 2])
+    """
+    if out is None and not named and known(tensors):
+        if len({t.shape for t in tensors}) == 1 and dim.__class__ is int:
+            if 0 <= dim <= tensors[0].ndim:
+                array = np.stack([host_value(t) for t in tensors], dim)
+                return from_array(array, device=tensors[0].device)
+    return fns.stack(tensors, dim, out=out, **named)
+
