@@ -221,9 +221,10 @@ def vjp(
     with _grad_enabled(create_graph):
         found = _gradients(outputs, inputs, v, create_graph)
         product = _filled(found, inputs, strict, create_graph, "back")
-    outputs = _finished(outputs, create_graph)
-    product = _finished(product, create_graph)
-    return _unpacked(outputs, outputs_tuple), _unpacked(product, inputs_tuple)
+    return (
+        _unpacked(_finished(outputs, create_graph), outputs_tuple),
+        _unpacked(_finished(product, create_graph), inputs_tuple),
+    )
 
 
 def jvp(
@@ -244,15 +245,7 @@ def jvp(
     with enable_grad():
         inputs_tuple, inputs = _as_tuple(inputs, "inputs", "jvp")
         inputs = _prepared(inputs, create_graph, True)
-        if v is not None:
-            _, v = _as_tuple(v, "v", "jvp")
-            v = _prepared(v, create_graph, False)
-            _check_v(v, inputs, inputs_tuple)
-        elif len(inputs) != 1 or inputs[0].nelement() != 1:
-            raise RuntimeError(
-                "The vector v can only be None if the input to the user-provided "
-                "function is a single Tensor with a single element."
-            )
+        v = _vector_like(v, inputs, inputs_tuple, create_graph, "jvp")
         outputs_tuple, outputs = _as_tuple(
             func(*inputs), "outputs of the user-provided function", "jvp"
         )
@@ -261,16 +254,22 @@ def jvp(
         vectors = tuple(zeros_of(o).requires_grad_() for o in outputs)
         back = _gradients(outputs, inputs, vectors, True)
         _check_requires_grad(back, "grad_inputs", strict)
-    if create_graph:
-        with enable_grad():
-            found = _gradients(back, vectors, v, create_graph)
-            product = _filled(found, outputs, strict, create_graph, "back_trick")
-    else:
+    with _grad_enabled(create_graph):
         found = _gradients(back, vectors, v, create_graph)
         product = _filled(found, outputs, strict, create_graph, "back_trick")
-    outputs = _finished(outputs, create_graph)
-    product = _finished(product, create_graph)
-    return _unpacked(outputs, outputs_tuple), _unpacked(product, outputs_tuple)
+    return (
+        _unpacked(_finished(outputs, create_graph), outputs_tuple),
+        _unpacked(_finished(product, create_graph), outputs_tuple),
+    )
+
+
+def _scalar_and_gradient(
+    func: Callable[..., Any], inputs: Any, name: str, strict: bool
+) -> tuple[bool, Any, Any]:
+    outputs_tuple, outputs = _scalar_output(func, inputs, name, strict)
+    gradient = _gradients(outputs, inputs, None, True)
+    _check_requires_grad(gradient, "jacobian", strict)
+    return outputs_tuple, outputs, gradient
 
 
 def vhp(
@@ -292,15 +291,14 @@ def vhp(
         inputs_tuple, inputs = _as_tuple(inputs, "inputs", "vhp")
         inputs = _prepared(inputs, create_graph, True)
         v = _vector_like(v, inputs, inputs_tuple, create_graph, "vhp")
-        outputs_tuple, outputs = _scalar_output(func, inputs, "vhp", strict)
-        jac = _gradients(outputs, inputs, None, True)
-        _check_requires_grad(jac, "jacobian", strict)
+        outputs_tuple, outputs, jac = _scalar_and_gradient(func, inputs, "vhp", strict)
     with _grad_enabled(create_graph):
         found = _gradients(jac, inputs, v, create_graph)
         product = _filled(found, inputs, strict, create_graph, "double_back")
-    outputs = _finished(outputs, create_graph)
-    product = _finished(product, create_graph)
-    return _unpacked(outputs, outputs_tuple), _unpacked(product, inputs_tuple)
+    return (
+        _unpacked(_finished(outputs, create_graph), outputs_tuple),
+        _unpacked(_finished(product, create_graph), inputs_tuple),
+    )
 
 
 def hvp(
@@ -322,18 +320,17 @@ def hvp(
         inputs_tuple, inputs = _as_tuple(inputs, "inputs", "hvp")
         inputs = _prepared(inputs, create_graph, True)
         v = _vector_like(v, inputs, inputs_tuple, create_graph, "hvp")
-        outputs_tuple, outputs = _scalar_output(func, inputs, "hvp", strict)
-        jac = _gradients(outputs, inputs, None, True)
-        _check_requires_grad(jac, "jacobian", strict)
+        outputs_tuple, outputs, jac = _scalar_and_gradient(func, inputs, "hvp", strict)
         vectors = tuple(zeros_of(each).requires_grad_() for each in inputs)
         double = _gradients(jac, inputs, vectors, True)
         _check_requires_grad(double, "hessian", strict)
     with _grad_enabled(create_graph):
         found = _gradients(double, vectors, v, create_graph)
         product = _filled(found, inputs, strict, create_graph, "double_back_trick")
-    outputs = _finished(outputs, create_graph)
-    product = _finished(product, create_graph)
-    return _unpacked(outputs, outputs_tuple), _unpacked(product, inputs_tuple)
+    return (
+        _unpacked(_finished(outputs, create_graph), outputs_tuple),
+        _unpacked(_finished(product, create_graph), inputs_tuple),
+    )
 
 
 class _grad_enabled(enable_grad):
