@@ -16,13 +16,14 @@ def _check_input(input: Tensor, w_ih: Tensor) -> None:
         )
 
 
-def _check_weight(w_ih: Tensor, w_hh: Tensor, gates: int) -> None:
-    size = w_hh.size(1)
-    if w_ih.size(0) != gates * size:
-        raise RuntimeError(
-            f"weight_ih first dim must be {gates} * hidden_size = {gates * size}, but "
-            f"got {w_ih.size(0)}"
-        )
+def _check_weights(w_ih: Tensor, w_hh: Tensor, gates: int) -> None:
+    rows = gates * w_hh.size(1)
+    for name, weight in (("weight_ih", w_ih), ("weight_hh", w_hh)):
+        if weight.size(0) != rows:
+            raise RuntimeError(
+                f"{name} first dim must be {gates} * hidden_size = {rows}, but got "
+                f"{weight.size(0)}"
+            )
 
 
 def _check_hidden(input: Tensor, hidden: Tensor, w_hh: Tensor, number: int) -> None:
@@ -46,8 +47,8 @@ def _rnn_sum(
     b_ih: Tensor | None,
     b_hh: Tensor | None,
 ) -> Tensor:
+    _check_weights(w_ih, w_hh, 1)
     _check_input(input, w_ih)
-    _check_weight(w_ih, w_hh, 1)
     _check_hidden(input, hx, w_hh, 0)
     return fns.linear(hx, w_hh, b_hh) + fns.linear(input, w_ih, b_ih)
 
@@ -110,7 +111,7 @@ def lstm_cell(
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
     _check_input(input, w_ih)
-    _check_weight(w_ih, w_hh, 4)
+    _check_weights(w_ih, w_hh, 4)
     for number, state in enumerate(hx):
         _check_hidden(input, state, w_hh, number)
     hidden, cell = hx
@@ -135,7 +136,7 @@ def gru_cell(
     """
     _check_input(input, w_ih)
     _check_hidden(input, hx, w_hh, 0)
-    _check_weight(w_ih, w_hh, 3)
+    _check_weights(w_ih, w_hh, 3)
     of_input = fns.linear(input, w_ih, b_ih).unsafe_chunk(3, 1)
     of_hidden = fns.linear(hx, w_hh, b_hh).unsafe_chunk(3, 1)
     reset = fns.sigmoid(of_hidden[0] + of_input[0])

@@ -170,6 +170,7 @@ from torchshim.nn.modules.pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from torchshim.nn.modules.rnn import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from torchshim.nn.modules.shuffle import (
     ChannelShuffle,
     PixelShuffle,
@@ -237,6 +238,7 @@ __all__ = [
     "Fold",
     "FractionalMaxPool2d",
     "FractionalMaxPool3d",
+    "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
@@ -254,6 +256,7 @@ __all__ = [
     "LPPool1d",
     "LPPool2d",
     "LPPool3d",
+    "LSTMCell",
     "LayerNorm",
     "LazyBatchNorm1d",
     "LazyBatchNorm2d",
@@ -298,6 +301,8 @@ __all__ = [
     "PixelUnshuffle",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNNCell",
+    "RNNCellBase",
     "RReLU",
     "ReLU",
     "ReLU6",
