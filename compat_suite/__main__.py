@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from compat_suite.scripts import TORCH_VERSION, Failure, Script, has_torch, scripts
+from compat_suite.script import TORCH_VERSION, Failure, Script, has_torch, scripts
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -17,6 +17,13 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("scripts", help="compare what whole scripts print")
     run.add_argument("--match", default="", metavar="REGEX", help="choose by name")
+    run.add_argument(
+        "--seconds",
+        type=float,
+        default=float("inf"),
+        metavar="N",
+        help="leave out scripts that say they take longer",
+    )
     for name in ("--rtol", "--atol"):
         run.add_argument(
             name,
@@ -33,9 +40,9 @@ def main(arguments: list[str] | None = None) -> int:
         "--record", action="store_true", help="write what PyTorch prints to expected/"
     )
     options = parser.parse_args(arguments)
-    chosen = scripts(options.match)
+    chosen = scripts(options.match, options.seconds)
     if not chosen:
-        parser.error(f"no script matches {options.match!r}")
+        parser.error("no script is chosen by --match and --seconds")
     if (options.live or options.record) and not has_torch():
         parser.error(f"this needs torch {TORCH_VERSION}")
     if options.record:
@@ -63,7 +70,8 @@ def run_scripts(chosen: list[Script], act: Callable[[Script], None]) -> int:
         except Failure as failure:
             failed += 1
             result = f"FAILED\n{failure}"
-        print(f"{script.name} ({time.perf_counter() - start:.1f} s): {result}")
+        elapsed = time.perf_counter() - start
+        print(f"{script.name} ({elapsed:.1f} s): {result}", flush=True)
     print(f"{len(chosen) - failed} of {len(chosen)} scripts: ok")
     return 1 if failed else 0
 

@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
-from compat_suite import scripts as suite
-from compat_suite.__main__ import run_scripts
-from compat_suite.scripts import Failure, Script
+from compat_suite import script as suite
+from compat_suite.__main__ import main, run_scripts
+from compat_suite.script import Failure, Script
 from compat_suite.text import text_close
 
-SCRIPTS = [pytest.param(script, id=script.name) for script in suite.scripts()]
+# The others are run by `python -m compat_suite scripts`.
+QUICK = 5  # seconds
+SCRIPTS = [
+    pytest.param(script, id=script.name) for script in suite.scripts(seconds=QUICK)
+]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -29,14 +33,14 @@ def test_pytorch_still_prints_what_was_recorded(
 
 
 def test_every_recorded_output_has_its_script() -> None:
-    recorded = {path.stem for path in (suite.PLACE / "expected").glob("*")}
-    assert recorded == {script.name for script in suite.scripts()}
+    recorded = sorted(path.stem for path in (suite.PLACE / "expected").glob("*"))
+    assert recorded == sorted(script.name for script in suite.scripts())
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(suite, "PLACE", tmp_path)
-    for name in ("cases", "expected"):
+    for name in (*suite.FOLDERS, "expected"):
         (tmp_path / name).mkdir()
     return tmp_path
 
@@ -87,6 +91,26 @@ def test_a_script_may_ask_for_a_tolerance_with_a_reason(place: Path) -> None:
     make(place, code, "loss 1.0002 at 3\n").check(rtol=1e-3)
     with pytest.raises(ValueError, match="reason"):
         _ = make(place, "# compat: rtol=1e-3\n", "").tolerance
+
+
+def test_scripts_are_chosen_by_name_and_time(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(place, "print(1)", "1\n")
+    slow = place / "scripts" / "slow.py"
+    slow.write_text("# compat: seconds=9.5 (a large model)\nprint(2)")
+    (place / "expected" / "slow.txt").write_text("3\n")
+    assert [(s.name, s.seconds) for s in suite.scripts()] == [
+        ("made", 1.0),
+        ("slow", 9.5),
+    ]
+    assert [s.name for s in suite.scripts("^s")] == ["slow"]
+    assert [s.name for s in suite.scripts(seconds=5)] == ["made"]
+    assert main(["scripts", "--seconds", "5"]) == 0
+    assert main(["scripts"]) == 1
+    assert "1 of 2 scripts: ok" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["scripts", "--match", "nothing"])
 
 
 @pytest.mark.parametrize(

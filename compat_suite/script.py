@@ -1,11 +1,13 @@
 """Scripts written for PyTorch, and whether torchshim prints what PyTorch printed.
 
-A case is a script in `cases/`; what PyTorch 2.13.0 prints for it stands in
-`expected/`. The whole output must be the same, character for character. A script whose
-numbers cannot be (many steps of float32 sums in another order) says so in its first
-line, with the reason:
+`cases/` has short scripts, each about a few functions; `scripts/` has programs as
+people publish them: models, training loops, results. What PyTorch 2.13.0 prints for
+either stands in `expected/`. The whole output must be the same, character for
+character. A script whose numbers cannot be (many steps of float32 sums in another
+order) says so in its first line, with the reason, and how many seconds of one
+processor core it takes under torchshim, most of them spent compiling:
 
-    # compat: rtol=1e-4 atol=1e-5 (twenty steps of training)
+    # compat: rtol=1e-4 atol=1e-5 seconds=4 (twenty steps of training)
 """
 
 from __future__ import annotations
@@ -21,10 +23,13 @@ from compat_suite.text import difference, text_close
 
 PLACE = Path(__file__).resolve().parent
 ROOT = PLACE.parent
+FOLDERS = ("cases", "scripts")
 TORCH_VERSION = "2.13.0"
 TIME_LIMIT = 300  # seconds
 
-_HEADER = re.compile(r"# compat:((?: +(?:rtol|atol)=[-+.\de]+)+) +\(\S.*\)$")
+_HEADER = re.compile(
+    r"# compat:(?P<values>(?: +(?:rtol|atol|seconds)=[-+.\de]+)+) +\(\S.*\)$"
+)
 
 
 @dataclass(frozen=True)
@@ -44,18 +49,29 @@ class Script:
         return PLACE / "expected" / f"{self.name}.txt"
 
     @property
-    def tolerance(self) -> tuple[float, float]:
-        """The relative and the absolute tolerance that the script asks for."""
+    def header(self) -> dict[str, float]:
+        """What the script says of itself in its first line."""
         first = self.path.read_text().partition("\n")[0]
         if not first.startswith("# compat:"):
-            return 0.0, 0.0
+            return {}
         header = _HEADER.match(first)
         if header is None:
             raise ValueError(
                 f"{self.path.name}: expected `# compat: rtol=... atol=... (reason)`"
             )
-        values = dict(part.split("=") for part in header[1].split())
-        return float(values.get("rtol", 0)), float(values.get("atol", 0))
+        parts = (part.split("=") for part in header["values"].split())
+        return {name: float(value) for name, value in parts}
+
+    @property
+    def tolerance(self) -> tuple[float, float]:
+        """The relative and the absolute tolerance that the script asks for."""
+        header = self.header
+        return header.get("rtol", 0.0), header.get("atol", 0.0)
+
+    @property
+    def seconds(self) -> float:
+        """About how long the script takes under torchshim on one core."""
+        return self.header.get("seconds", 1.0)
 
     def run(self, *, shim: bool) -> str:
         """The script's standard output; raises `Failure` if it does not end well."""
@@ -111,10 +127,11 @@ class Failure(AssertionError):
     """The script did not end well, or printed something else."""
 
 
-def scripts(match: str = "") -> list[Script]:
-    """The scripts whose names match a regular expression."""
-    found = [Script(path) for path in sorted((PLACE / "cases").glob("*.py"))]
-    return [script for script in found if re.search(match, script.name)]
+def scripts(match: str = "", seconds: float = float("inf")) -> list[Script]:
+    """The scripts whose names match a regular expression and that take no longer."""
+    paths = (path for folder in FOLDERS for path in (PLACE / folder).glob("*.py"))
+    found = map(Script, sorted(paths))
+    return [s for s in found if re.search(match, s.name) and s.seconds <= seconds]
 
 
 def has_torch() -> bool:
