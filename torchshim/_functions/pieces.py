@@ -346,6 +346,15 @@ Tensor.__contains__ = _contains  # type: ignore[attr-defined]
 # -- copies with a piece replaced -------------------------------------------------
 
 
+def _fill_slice(target: Tensor, src: Tensor) -> None:
+    if src._meta.shape != target._meta.shape:
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. src size = "
+            f"{list(src._meta.shape)}, slice size = {list(target._meta.shape)}"
+        )
+    fns.copy_(target, src)
+
+
 @public(method=True)
 def diagonal_scatter(
     input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
@@ -354,12 +363,7 @@ def diagonal_scatter(
     diagonal_dims(len(input._meta.shape), dim1, dim2)
     made = fns.clone(input)
     target = fns.diagonal(made, offset, dim1, dim2)
-    if src._meta.shape != target._meta.shape:
-        raise RuntimeError(
-            "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src._meta.shape)}, slice size = {list(target._meta.shape)}"
-        )
-    fns.copy_(target, src)
+    _fill_slice(target, src)
     return made
 
 
@@ -368,12 +372,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of the input with one slice replaced."""
     made = fns.clone(input)
     target = select(made, dim, index)
-    if src._meta.shape != target._meta.shape:
-        raise RuntimeError(
-            "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src._meta.shape)}, slice size = {list(target._meta.shape)}"
-        )
-    fns.copy_(target, src)
+    _fill_slice(target, src)
     return made
 
 
@@ -390,10 +389,5 @@ def slice_scatter(
     made = fns.clone(input)
     at = wrap_dim(dim, len(input._meta.shape))
     target = made[(slice(None),) * at + (slice(start, end, step),)]
-    if src._meta.shape != target._meta.shape:
-        raise RuntimeError(
-            "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src._meta.shape)}, slice size = {list(target._meta.shape)}"
-        )
-    fns.copy_(target, src)
+    _fill_slice(target, src)
     return made
