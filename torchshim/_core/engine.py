@@ -19,6 +19,7 @@ from torchshim._core.call import Call, PythonCall
 from torchshim._core.jumps import has_hooks
 from torchshim._core.leaves import Leaves, Place, add, origin
 from torchshim._core.naming import (
+    WRAPPED,
     flows_of,
     grad_name,
     modified_text,
@@ -294,9 +295,9 @@ class Walk(Leaves):
         needs = call.needs(wrt)
         # A write through a view keeps the node of what was written.
         copies = call.op is not None and call.op.grad_fn == "CopySlices"
-        saves = bool(call.saved(event.wrt))
-        if isinstance(call, Call):
-            # A number in a tensor's place is kept for ever.
+        saves = copies or bool(call.saved(event.wrt))
+        if isinstance(call, Call) and call.op.name.rstrip("_") not in WRAPPED:
+            # Numbers are not freed, but where they are made tensors.
             saves = copies or bool(saved_operands(event, call, event.wrt))
         if event.depth in recording.freed and saves:
             raise RuntimeError(SECOND_BACKWARD)

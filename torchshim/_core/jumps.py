@@ -44,6 +44,14 @@ class Jump:
     results: list[tuple[int, Meta] | None]
 
 
+def has_hooks(leaf: Any) -> bool:
+    """Whether Python code runs when a gradient reaches this leaf."""
+    node = leaf._node
+    return leaf._hooks is not None or not (
+        node is None or isinstance(node, weakref.ref)
+    )
+
+
 def grad_status(rec: Recorder, leaf: Any) -> Any:
     """What decides how a gradient is put into a leaf; None: there is no grad yet."""
     grad = leaf._grad
@@ -157,7 +165,7 @@ def _follow(rec: Recorder, jump: Jump) -> list[Any] | None:
     leaves = []
     for number, slot, status, _, _ in jump.leaves:
         leaf = owners[number].entered[slot]
-        if leaf._hooks is not None or grad_status(rec, leaf) != status:
+        if has_hooks(leaf) or grad_status(rec, leaf) != status:
             return None
         leaves.append(leaf)
     for owner in owners[1:]:

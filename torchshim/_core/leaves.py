@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import jumps
+from torchshim._core.jumps import has_hooks
 from torchshim._core.record import Recorder, local
 from torchshim._core.state import IDENTITY, Recording, State
 from torchshim._core.storage import accumulate_lock
@@ -30,14 +31,6 @@ def origin(recording: Recording, slot: int) -> Place:
         if event.kind != IDENTITY:
             return recording, slot
         slot = event.operands[0]
-
-
-def has_hooks(leaf: Any) -> bool:
-    """Whether Python code runs when a gradient reaches this leaf."""
-    node = leaf._node
-    return leaf._hooks is not None or not (
-        node is None or isinstance(node, weakref.ref)
-    )
 
 
 class Leaves:

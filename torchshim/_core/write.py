@@ -134,6 +134,8 @@ class Writing(Foreign):
             view._view_note = "no_grad"
         elif op.results != "tensor":
             view._view_note = "multi"
+        elif base._view_note is not None:
+            view._view_note = base._view_note
 
     def check_writable(self, tensor: TensorBase) -> None:
         """Raises where PyTorch forbids an in-place operator on this tensor."""
@@ -221,13 +223,23 @@ class Writing(Foreign):
                 storage.shared.store(storage)
         self.unstored.clear()
 
+    def keep_history(self, tensor: TensorBase) -> None:
+        """Notes where a tensor's history is, whose value is about to be replaced."""
+        if tensor._slot >= 0 and not self.owns(tensor._slot):
+            # In another thread's recording: a copy of that keeps it.
+            piece = self._foreign_piece(tensor)
+            if piece is not tensor:
+                tensor._hist = piece._hist
+        if self.owns(tensor._slot):
+            tensor._hist = self.recording, tensor._slot
+
     def place(self, tensor: TensorBase, slot: int, meta: Meta) -> None:
         """Gives a tensor that has its memory to itself a new value, in place."""
         # No call between the assignments: another thread sees all of them or none.
         if not self.grad and tensor._meta.requires_grad:
             # Untracked: the history stays, on a new identity when it is used next.
-            if not tensor._meta.leaf and tensor._slot >= 0:
-                tensor._hist = self.recording, tensor._slot
+            if not tensor._meta.leaf:
+                self.keep_history(tensor)
             tensor._slot = -1
             tensor._raw = slot
             tensor._array = None
@@ -385,10 +397,9 @@ class Writing(Foreign):
                 meta.requires_grad
                 and not meta.leaf
                 and alias._base is None
-                and alias._slot >= 0
             ):
                 # History stays; only the data changed.
-                alias._hist = (self.recording, alias._slot)
+                self.keep_history(alias)
             alias._slot = -1
         # Marked in the path, so that backward knows whose values were overwritten.
         if writer._own_version is not None:

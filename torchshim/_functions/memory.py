@@ -195,8 +195,8 @@ def _onto(self: Tensor, value: TensorBase) -> None:
     if self is value:
         return
     rec, meta = local.rec, self._meta
-    if meta.requires_grad and not meta.leaf and self._slot >= 0:
-        self._hist = rec.recording, self._slot
+    if meta.requires_grad and not meta.leaf:
+        rec.keep_history(self)
     versions = self._version
     _leave(self)
     self._slot = -1
