@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchshim._derived import fns
-from torchshim._functions.creation import ones_like, zeros_like
+from torchshim._functions.creation import ones_like
 from torchshim._tensor import Tensor
 
 _REDUCTIONS = ("none", "mean", "sum")
@@ -27,7 +27,7 @@ def _legacy(size_average: bool | None, reduce: bool | None) -> str:
     return chosen
 
 
-def _chosen(size_average: Any, reduce: Any, reduction: str) -> str:
+def chosen_reduction(size_average: Any, reduce: Any, reduction: str) -> str:
     if size_average is not None or reduce is not None:
         return _legacy(size_average, reduce)
     if reduction not in _REDUCTIONS:
@@ -35,7 +35,7 @@ def _chosen(size_average: Any, reduce: Any, reduction: str) -> str:
     return reduction
 
 
-def _reduced(loss: Tensor, reduction: str) -> Tensor:
+def reduced(loss: Tensor, reduction: str) -> Tensor:
     if reduction == "mean":
         return loss.mean()
     return loss.sum() if reduction == "sum" else loss
@@ -82,7 +82,7 @@ def mse_loss(
     """
     if target._meta.shape != input._meta.shape:
         _warn_sizes(input, target)
-    reduction = _chosen(size_average, reduce, reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     if weight is None:
         return fns.mse_loss(input, target, reduction)
     return _weighted(
@@ -108,9 +108,9 @@ def l1_loss(
     """
     if target._meta.shape != input._meta.shape:
         _warn_sizes(input, target)
-    reduction = _chosen(size_average, reduce, reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     if weight is None:
-        return _reduced((input - target).abs(), reduction)
+        return reduced((input - target).abs(), reduction)
     return _weighted(lambda how: (input - target).abs(), input, weight, reduction)
 
 
@@ -128,9 +128,9 @@ def smooth_l1_loss(
     """
     if target._meta.shape != input._meta.shape:
         _warn_sizes(input, target)
-    reduction = _chosen(size_average, reduce, reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     if beta == 0.0:
-        return _reduced((input - target).abs(), reduction)
+        return reduced((input - target).abs(), reduction)
     return fns.smooth_l1_loss(input, target, reduction, beta)
 
 
@@ -147,7 +147,7 @@ def huber_loss(
     """
     if target._meta.shape != input._meta.shape:
         _warn_sizes(input, target)
-    reduction = _chosen(None, None, reduction)
+    reduction = chosen_reduction(None, None, reduction)
     if weight is None:
         return fns.huber_loss(input, target, reduction, delta)
     return _weighted(
@@ -185,7 +185,7 @@ def gaussian_nll_loss(
     loss = 0.5 * (var.log() + (input - target) ** 2 / var)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
-    return _reduced(loss, reduction)
+    return reduced(loss, reduction)
 
 
 def poisson_nll_loss(
@@ -202,7 +202,7 @@ def poisson_nll_loss(
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.poisson_nll_loss.html
     """
-    reduction = _chosen(size_average, reduce, reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     if log_input:
         loss = input.exp() - target * input
     else:
@@ -210,7 +210,7 @@ def poisson_nll_loss(
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
         loss = loss + stirling.masked_fill(target <= 1, 0)
-    return _reduced(loss, reduction)
+    return reduced(loss, reduction)
 
 
 # Classes -----------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def nll_loss(
     >>> torch.nn.functional.nll_loss(torch.tensor([[-1.0, -2.0]]), torch.tensor([1]))
     tensor(2.)
     """
-    reduction = _chosen(size_average, reduce, reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     return fns.nll_loss(input, target, weight, reduction, ignore_index)
 
 
@@ -255,7 +255,7 @@ def cross_entropy(
     >>> torch.nn.functional.cross_entropy(torch.zeros(1, 2), torch.tensor([1]))
     tensor(0.6931)
     """
-    reduction = _chosen(size_average, reduce, reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     shape = input._meta.shape
     dim = 0 if len(shape) == 1 else 1
     if target._meta.shape == shape:
@@ -299,7 +299,7 @@ def binary_cross_entropy(
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.binary_cross_entropy.html
     """
-    reduction = _chosen(size_average, reduce, reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     if target._meta.shape != input._meta.shape:
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size "
@@ -332,7 +332,7 @@ def binary_cross_entropy_with_logits(
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.binary_cross_entropy_with_logits.html
     """
-    reduction = _chosen(size_average, reduce, reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     if target._meta.shape != input._meta.shape:
         raise ValueError(
             f"Target size ({target.shape}) must be the same as input size "
@@ -374,7 +374,7 @@ def kl_div(
     if reduction == "batchmean":
         loss = loss.sum()
         return loss / input.size(0) if input.dim() else loss
-    return _reduced(loss, reduction)
+    return reduced(loss, reduction)
 
 
 def multilabel_soft_margin_loss(
@@ -397,204 +397,4 @@ def multilabel_soft_margin_loss(
     loss = loss.sum(dim=-1) / input.size(-1)
     if reduction not in _REDUCTIONS:
         raise ValueError(reduction + " is not valid")
-    return _reduced(loss, reduction)
-
-
-# Margins -----------------------------------------------------------------------------
-
-
-def soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """The logistic loss of labels 1 and -1.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.soft_margin_loss.html
-    """
-    return fns.soft_margin_loss(input, target, _chosen(size_average, reduce, reduction))
-
-
-def multi_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    p: int = 1,
-    margin: float = 1.0,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """How far other classes come within a margin of the right one.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.multi_margin_loss.html
-    """
-    reduction = _chosen(size_average, reduce, reduction)
-    if p not in (1, 2):
-        raise ValueError("only p == 1 and p == 2 supported")
-    if weight is not None and weight.dim() != 1:
-        raise ValueError("weight must be one-dimensional")
-    return fns.multi_margin_loss(input, target, p, margin, weight, reduction)
-
-
-def multilabel_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """How far other classes come within 1 of each right one.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.multilabel_margin_loss.html
-    """
-    return fns.multilabel_margin_loss(
-        input, target, _chosen(size_average, reduce, reduction)
-    )
-
-
-def hinge_embedding_loss(
-    input: Tensor,
-    target: Tensor,
-    margin: float = 1.0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Distances of pairs that belong together, and what others lack of a margin.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.hinge_embedding_loss.html
-    """
-    reduction = _chosen(size_average, reduce, reduction)
-    lack = (margin - input).clamp_min(0)
-    zeros = zeros_like(input)
-    own = fns.where(target != 1, lack, zeros)
-    other = fns.where(target != -1, input, zeros)
-    return _reduced(own + other, reduction)
-
-
-def margin_ranking_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """How far pairs are from being in the order that `target` says.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.margin_ranking_loss.html
-    """
-    reduction = _chosen(size_average, reduce, reduction)
-    if not input1.dim() == input2.dim() == target.dim():
-        raise RuntimeError(
-            "margin_ranking_loss : All input tensors should have same dimension but "
-            "got "
-            f"sizes: input1: {input1.size()}, input2: {input2.size()}, target: "
-            f"{target.size()} "
-        )
-    return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
-
-
-def cosine_embedding_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """How far pairs are from pointing the same way, or apart.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.cosine_embedding_loss.html
-    """
-    reduction = _chosen(size_average, reduce, reduction)
-    if target.dim() not in (0, 1):
-        raise RuntimeError(
-            "0D or 1D target tensor expected, multi-target not supported"
-        )
-    if target.dim() == 1 and (input1.dim() != 2 or input2.dim() != 2):
-        raise RuntimeError(
-            "1D target tensor expects 2D input tensors, but found inputs with sizes "
-            f"{list(input1.shape)} and {list(input2.shape)}."
-        )
-    if target.dim() == 0 and (input1.dim() != 1 or input2.dim() != 1):
-        raise RuntimeError(
-            "0D target tensor expects 1D input tensors, but found inputs with sizes "
-            f"{list(input1.shape)} and {list(input2.shape)}."
-        )
-    dim = target.dim()
-    product = (input1 * input2).sum(dim)
-    first = (input1 * input1).sum(dim) + 1e-12
-    second = (input2 * input2).sum(dim) + 1e-12
-    cosine = product / (first * second).sqrt()
-    zeros = zeros_like(cosine)
-    near = fns.where(target == 1, 1 - cosine, zeros)
-    far = fns.where(target == -1, (cosine - margin).clamp_min(0), zeros)
-    return _reduced(near + far, reduction)
-
-
-def triplet_margin_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: float = 1.0,
-    p: float = 2,
-    eps: float = 1e-6,
-    swap: bool = False,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """How far the negative comes within a margin of the positive, from the anchor.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.triplet_margin_loss.html
-    """
-    reduction = _chosen(size_average, reduce, reduction)
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    _check_triplet(anchor, positive, negative)
-    near = fns.pairwise_distance(anchor, positive, p, eps)
-    far = fns.pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = fns.minimum(far, fns.pairwise_distance(positive, negative, p, eps))
-    return _reduced((margin + near - far).clamp_min(0), reduction)
-
-
-def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
-    a, b, c = anchor.dim(), positive.dim(), negative.dim()
-    if not a == b == c:
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same "
-            f"number of dimensions, but got: anchor {a}D, positive {b}D, and negative "
-            f"{c}D inputs"
-        )
-
-
-def triplet_margin_with_distance_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    *,
-    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-    margin: float = 1.0,
-    swap: bool = False,
-    reduction: str = "mean",
-) -> Tensor:
-    """`triplet_margin_loss` with a distance of one's own.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.triplet_margin_with_distance_loss.html
-    """
-    reduction = _chosen(None, None, reduction)
-    distance = fns.pairwise_distance if distance_function is None else distance_function
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    _check_triplet(anchor, positive, negative)
-    near, far = distance(anchor, positive), distance(anchor, negative)
-    if swap:
-        far = fns.minimum(far, distance(positive, negative))
-    return _reduced((margin + near - far).clamp_min(0), reduction)
+    return reduced(loss, reduction)
