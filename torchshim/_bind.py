@@ -171,7 +171,7 @@ def hot_source(
     else:
         lines += [
             "    rec.state = state",
-            f"    return _several(rec, _op, state, ({args},))",
+            f"    return _results_of(rec, _op, state, ({args},))",
         ]
     names.update(
         __name__="torchshim._generated",
@@ -181,7 +181,7 @@ def hot_source(
         _slow_operator=slow_operator,
         _again=again,
         _write=write,
-        _several=several,
+        _results_of=results_of,
         _new=object.__new__,
         _ref=weakref.ref,
         _sizes=sizes,
@@ -238,7 +238,7 @@ def slow(rec: Any, op: Op, args: tuple[Any, ...], out: Any = None) -> Any:
     state = rec.call(op, args)
     if op.writes:
         return write(rec, state, args[0])
-    return several(rec, op, state, args)
+    return results_of(rec, op, state, args)
 
 
 def slow_operator(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
@@ -252,7 +252,7 @@ def slow_operator(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
     return slow(rec, op, args)
 
 
-def several(rec: Any, op: Op, state: Any, args: tuple[Any, ...]) -> Any:
+def results_of(rec: Any, op: Op, state: Any, args: tuple[Any, ...]) -> Any:
     """The results of an event as users get them."""
     if op.results == "tensor":
         tensor = rec.result(state)

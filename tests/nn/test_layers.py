@@ -175,9 +175,10 @@ def layers(torch, line):
     text, inputs = line.split("; ")
     names = scope(torch)
     layer = evaluate(torch, text, **names)
-    yield repr(layer), list(layer.__constants__) if hasattr(
-        layer, "__constants__"
-    ) else None
+    yield (
+        repr(layer),
+        list(layer.__constants__) if hasattr(layer, "__constants__") else None,
+    )
     yield dict(layer.state_dict())
     given = evaluate(torch, inputs, **names)
     given = given if isinstance(given, tuple) else (given,)
