@@ -1,7 +1,7 @@
 """`cat` and `stack` of tensors that have their values already.
 
-Programs that sample from a memory (replay buffers, hand-made batches) join other tensors
-every time. Recorded, each pattern of tensors that are in the recording and tensors that
+Programs that sample from a memory (replay buffers, hand-made batches) join other
+tensors every time. Recorded, each pattern of tensors that are in the recording and tensors that
 enter it would be another path, and another program. Where all operands are small, known
 and without history, they are joined on the host, and the result enters as one input.
 """
@@ -82,4 +82,3 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None, **named: Any) -> Tenso
                 array = np.stack([host_value(t) for t in tensors], dim)
                 return from_array(array, device=tensors[0].device)
     return fns.stack(tensors, dim, out=out, **named)
-
