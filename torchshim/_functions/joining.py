@@ -1,9 +1,10 @@
 """`cat` and `stack` of tensors that have their values already.
 
 Programs that sample from a memory (replay buffers, hand-made batches) join other
-tensors every time. Recorded, each pattern of tensors that are in the recording and tensors that
-enter it would be another path, and another program. Where all operands are small, known
-and without history, they are joined on the host, and the result enters as one input.
+tensors every time. Recorded, each pattern of tensors that are in the recording and
+tensors that enter it would be another path, and another program. Where all operands are
+small, known and without history, they are joined on the host, and the result enters as
+one input.
 """
 
 from __future__ import annotations
