@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchshim._core import jumps
-from torchshim._core.call import Call, PythonCall
+from torchshim._core.call import PythonCall
 from torchshim._core.jumps import has_hooks
 from torchshim._core.leaves import Leaves, Place, add, origin
 from torchshim._core.naming import (
@@ -294,9 +294,10 @@ class Walk(Leaves):
         call = event.call
         needs = call.needs(wrt)
         # A write through a view keeps the node of what was written.
-        copies = call.op is not None and call.op.grad_fn == "CopySlices"
+        op = call.op
+        copies = op is not None and op.grad_fn == "CopySlices"
         saves = copies or bool(call.saved(event.wrt))
-        if isinstance(call, Call) and call.op.name.rstrip("_") not in WRAPPED:
+        if op is not None and op.name.rstrip("_") not in WRAPPED:
             # Numbers are not freed, but where they are made tensors.
             saves = copies or bool(saved_operands(event, call, event.wrt))
         if event.depth in recording.freed and saves:
