@@ -8,6 +8,8 @@ from typing import Any as _Any
 _collecting = _gc.isenabled()
 _gc.disable()
 
+from math import e, inf, nan, pi
+
 from torchshim import (
     _functions,
     _tensor_str,
@@ -64,6 +66,8 @@ from torchshim.autograd.grad_mode import (
     set_grad_enabled,
 )
 
+newaxis = None
+
 assert _functions.__all__ and _tensor_str.__all__
 globals().update(_DTYPES)
 globals().update(_LAYOUTS)
@@ -93,12 +97,14 @@ __all__ = [
     "default_generator",
     "device",
     "dtype",
+    "e",
     "enable_grad",
     "explain",
     "finfo",
     "get_default_device",
     "get_default_dtype",
     "iinfo",
+    "inf",
     "inference_mode",
     "install",
     "is_anomaly_check_nan_enabled",
@@ -107,9 +113,12 @@ __all__ = [
     "is_inference_mode_enabled",
     "layout",
     "memory_format",
+    "nan",
+    "newaxis",
     "nn",
     "no_grad",
     "optim",
+    "pi",
     "promote_types",
     "random",
     "set_anomaly_enabled",

@@ -37,3 +37,22 @@ def result_types(torch):
         for b in kinds:
             whole, single = torch.ones(2, dtype=a), torch.tensor(1, dtype=b)
             yield torch.result_type(whole, single), torch.result_type(whole, 1.5)
+
+
+@case.lines(r"""
+torch.broadcast_shapes()
+torch.broadcast_shapes((2, 1), (3,), 1, [4, 1, 1])
+torch.broadcast_shapes(None, torch.Size([2]), ())
+torch.broadcast_shapes((0,), (1,))
+torch.broadcast_shapes((True, 3))
+torch.broadcast_shapes((0,), (2,))
+torch.broadcast_shapes((3, 2), (1, 1), (3, 4))
+torch.broadcast_shapes((2, 3), (-5, 3))
+torch.broadcast_shapes(-3)
+torch.broadcast_shapes(1.5)
+torch.broadcast_shapes(torch.tensor([2, 3]))
+torch.pi, torch.e, torch.inf, -torch.inf
+torch.tensor([torch.nan, torch.inf, torch.pi])[torch.newaxis]
+""")
+def shapes_and_constants(torch, line):
+    return evaluate(torch, line)

@@ -1,13 +1,15 @@
-"""Questions about tensors and types: `is_tensor`, `numel`, `result_type`, `typename`.
+"""Questions about tensors, shapes and types: `is_tensor`, `numel`, `result_type`.
 
 https://docs.pytorch.org/docs/2.13/torch.html
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import dtypes
+from torchshim._core.meta import Size
 from torchshim._core.promotion import (
     DIMENSIONED,
     SCALAR,
@@ -106,6 +108,47 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
         else:
             raise _mismatch(tensor1, tensor2)
     return result_dtype(operands)
+
+
+@public
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes have together; an integer is one length.
+
+    Raises RuntimeError where lengths do not fit, ValueError where one is negative.
+
+    >>> import torchshim as torch
+    >>> torch.broadcast_shapes((2, 1), (3,), 1)
+    torch.Size([2, 3])
+    """
+    given: list[Sequence[int]] = []
+    for shape in shapes:
+        if isinstance(shape, int):
+            given.append((shape,))
+        elif isinstance(shape, Sequence):
+            given.append(shape)
+        elif shape is not None:
+            raise RuntimeError(
+                "Input shapes should be of type ints, a tuple of ints, or a list of "
+                f"ints, got {shape}"
+            )
+    common = [1] * max(map(len, given), default=0)
+    for index, shape in enumerate(given):
+        for dim in range(-1, -1 - len(shape), -1):
+            length = shape[dim]
+            if length in (1, common[dim]):
+                continue
+            if common[dim] != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {length} at {dim}! "
+                    f"Mismatching argument at index {index} had {shape}; but expected "
+                    f"shape should be broadcastable to {common}"
+                )
+            if length < 0:
+                raise ValueError(
+                    "Attempting to broadcast a dimension with negative length!"
+                )
+            common[dim] = length
+    return Size(common)
 
 
 def _mismatch(*values: Any) -> TypeError:
