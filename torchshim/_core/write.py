@@ -58,10 +58,14 @@ def view_error(tensor: Any) -> str:
     note = tensor._view_note
     if node is not None:
         name = re.sub(r"Backward\d*$", "", node.name())
-        start = (
-            f"Output {tensor.output_nr} of {name} is a view and is being modified "
-            "inplace."
-        )
+        start = f"Output {tensor.output_nr} of {name} is a view"
+        if note == "no_grad":
+            start += (
+                " of a view which was created in no_grad mode and is being modified "
+                "inplace with grad mode enabled."
+            )
+        else:
+            start += " and is being modified inplace."
     elif note == "inference":
         start = (
             "A view was created in inference mode and is being modified inplace in "
@@ -393,11 +397,7 @@ class Writing(Foreign):
         aliases = storage.tensors()
         for alias in aliases:
             meta = alias._meta
-            if (
-                meta.requires_grad
-                and not meta.leaf
-                and alias._base is None
-            ):
+            if meta.requires_grad and not meta.leaf and alias._base is None:
                 # History stays; only the data changed.
                 self.keep_history(alias)
             alias._slot = -1

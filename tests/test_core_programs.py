@@ -1,0 +1,180 @@
+"""Small programs that once went wrong, most of them found by `tests.fuzz_core`.
+
+Each runs its steps several times over where what was recorded before decides how the
+next time goes: known paths, learnt integers, remembered backward passes.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+
+from tests.oracle import attempt, case
+
+
+def in_thread(work):
+    found = []
+    worker = threading.Thread(target=lambda: found.append(work()))
+    worker.start()
+    worker.join()
+    return found[0]
+
+
+@case
+def numpy_of_a_view_by_a_learnt_index(torch):
+    for k in (0, 1, 0, 1):
+        x = torch.arange(6.0).reshape(2, 3).clone().requires_grad_()
+        part = x.narrow(0, k, 1)
+        yield part.detach().numpy()
+        row = x.detach()[k]
+        row.numpy()[0] = 9.0
+        yield row, x
+
+
+@case
+def pickle_of_a_view_by_a_learnt_index(torch):
+    for k in (0, 1, 2, 1):
+        x = torch.arange(6.0).reshape(3, 2).clone()
+        yield pickle.loads(pickle.dumps(x[k])), x[k].storage_offset()
+
+
+@case
+def data_counts_versions_by_itself(torch):
+    x = torch.ones(3).requires_grad_()
+    d = x.data
+    d[0] = 5.0
+    d.mul_(2)
+    yield d, d._version, x, x._version
+    x.data.zero_()
+    yield d, d._version, x, x._version
+
+
+@case
+def view_made_in_another_thread(torch):
+    x = torch.tensor(1.5).requires_grad_()
+    y = x.square()
+    z = in_thread(lambda: y.view_as(y))
+    yield z, y
+    y2 = z + 1
+    y2.backward()
+    yield x.grad
+
+
+@case
+def data_of_a_result_of_another_thread(torch):
+    x = torch.ones(3).requires_grad_()
+    y = in_thread(lambda: x * 3)
+    y.data.copy_(torch.arange(3.0))
+    yield y
+    y.sum().backward()
+    yield x.grad
+
+
+@case
+def untracked_write_to_a_result_of_another_thread(torch):
+    x = torch.ones(3).requires_grad_()
+    y = in_thread(lambda: x * 3)
+    with torch.no_grad():
+        y.mul_(4)
+    yield y
+    (y * 2).sum().backward()
+    yield x.grad
+
+
+@case
+def numpy_of_a_result_of_another_thread(torch):
+    x = torch.ones(3).requires_grad_()
+    y = in_thread(lambda: x * 3)
+    yield y.detach().numpy(), y
+    (y * 2).sum().backward()
+    yield x.grad
+
+
+@case
+def freed_in_another_thread(torch):
+    x = torch.tensor([1.0, 2.0]).requires_grad_()
+    y = x.exp()
+    in_thread(lambda: y.sum().backward())
+    yield x.grad
+    yield attempt(lambda: in_thread(lambda: attempt(y.sum().backward)))
+
+
+@case
+def hook_on_a_leaf_that_is_asked_for(torch):
+    x = torch.tensor([1.0, 2.0]).requires_grad_()
+    for step in range(4):
+        if step == 2:
+            handle = x.register_hook(lambda g: g * 10)
+        if step == 3:
+            handle.remove()
+        yield torch.autograd.grad((x * x).sum(), x)
+
+
+@case
+def hook_on_the_accumulation_of_a_leaf(torch):
+    x = torch.tensor([1.0, 2.0]).requires_grad_()
+    seen = []
+    for step in range(4):
+        x.grad = None
+        if step == 2:
+            node = x.view_as(x).grad_fn.next_functions[0][0]
+            node.register_prehook(lambda g: seen.append(1))
+        (x * x).sum().backward()
+        yield x.grad, len(seen)
+
+
+@case
+def second_backward_through_a_written_view(torch):
+    x = torch.tensor([1.0, 2.0]).requires_grad_()
+    y = torch.zeros(2, 2).reshape(4).view(2, 2)
+    y += x
+    y.sum().backward()
+    yield x.grad
+    yield attempt(y.sum().backward)
+
+
+@case
+def second_backward_with_a_number_saved(torch):
+    x = torch.tensor([1.0, 2.0]).requires_grad_()
+    y = x.lerp(x.clone(), 0.5)
+    y.sum().backward()
+    y.sum().backward()
+    yield x.grad
+    z = (x * 2).sum()
+    z.backward()
+    yield attempt(z.backward)
+
+
+@case
+def leaf_that_is_a_view(torch):
+    x = torch.arange(4.0).reshape(2, 2).requires_grad_()
+    yield attempt(lambda: x.add_(1))
+    yield attempt(lambda: x[0].add_(1))
+    yield attempt(lambda: x.view(-1).zero_())
+    with torch.no_grad():
+        x[0] += 1
+    yield x
+    y = torch.ones(3).requires_grad_()
+    v = y[...]
+    y.requires_grad_(False)
+    yield attempt(lambda: v.sub_(1))
+
+
+@case
+def views_of_views_that_may_not_be_written(torch):
+    x = torch.ones(2, 3).requires_grad_()
+    a, _ = x.unbind()
+    yield attempt(lambda: a[1:].mul_(2))
+    b, _ = (x * 1).chunk(2)
+    yield attempt(lambda: b.mT.relu_())
+
+
+@case
+def retained_gradient_is_its_own(torch):
+    x = torch.ones(2).requires_grad_()
+    y = x * 2
+    y.retain_grad()
+    given = torch.tensor([1.0, 2.0])
+    y.backward(given)
+    y.grad.zero_()
+    yield given, y.grad, x.grad
