@@ -1,0 +1,413 @@
+"""Random small programs, run under torchshim and under PyTorch.
+
+    python -m tests.fuzz_core --seed 0 --count 100
+
+A program is a list of lines. It is made while PyTorch runs it, so that most lines fit
+the shapes at hand (those that fail must fail alike). torchshim then runs it several
+times in one process: observed only at the end, three times over, so that the second
+time meets what the first recorded; observed after each line; flushed after random lines
+and after every one; interrupted while values are read. What is compared: values,
+shapes, strides, `requires_grad`, `is_leaf`, the nodes' names, versions, gradients,
+which tensors share memory, what was read on the way, and the errors' types and texts.
+
+A program that differs is reduced to the lines that it takes and printed.
+Needs an interpreter that has torch; it is no test of the suite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz_programs import Lines, Maker, code_of, make_scope, tensors_of
+
+# Nodes that are one operator's in torchshim.
+SAME_NODES = {"ZeroBackward0": "FillBackward"}
+SAME_NODES |= {f"FillBackward{i}": "FillBackward" for i in range(3)}
+# Errors of PyTorch's that torchshim does not raise (programs with them are left out).
+KNOWN = (
+    "to a single memory location. Please clone() the tensor before performing",
+    "has been modified inplace. This view is the output",
+)
+
+
+def error_of(error: BaseException) -> list[Any]:
+    text = re.sub(r"0x[0-9a-f]+", "0x", str(error))
+    text = re.sub(r"position \d", "position", text)
+    return [type(error).__name__, text]
+
+
+def facts(tensor: Any, values: bool) -> dict[str, Any]:
+    """What is compared of one tensor."""
+    node = tensor.grad_fn
+    name = None if node is None else type(node).__name__
+    found = {
+        "shape": list(tensor.shape),
+        "stride": list(tensor.stride()),
+        "offset": tensor.storage_offset(),
+        "dtype": str(tensor.dtype),
+        "grad": tensor.requires_grad,
+        "leaf": tensor.is_leaf,
+        "node": SAME_NODES.get(name, name),
+        "nr": tensor.output_nr,
+        "version": tensor._version,
+        "base": tensor._is_view(),
+    }
+    if found["leaf"] and found["grad"] and found["base"]:
+        # PyTorch says so of a view without history whose base requires grad.
+        found["grad"] = False
+    if values:
+        found["value"] = tensor.detach().tolist()
+        grad = tensor.grad
+        found[".grad"] = None
+        if grad is not None:
+            found[".grad"] = [grad.detach().tolist(), grad.requires_grad]
+    return found
+
+
+def snapshot(scope: dict[str, Any], torch: Any) -> dict[str, Any]:
+    """The state of everything that a program has names for."""
+    named = tensors_of(scope, torch)
+    found: dict[str, Any] = {n: facts(t, True) for n, t in named.items()}
+    for name, value in scope.items():
+        if isinstance(value, np.ndarray):
+            found[name] = {"value": value.tolist()}
+    objects: dict[int, list[str]] = {}
+    memory: dict[int, list[str]] = {}
+    for name, tensor in named.items():
+        objects.setdefault(id(tensor), []).append(name)
+        if tensor.grad is not None:
+            objects.setdefault(id(tensor.grad), []).append(name + ".grad")
+    for name, tensor in named.items():
+        if tensor.numel():
+            memory.setdefault(tensor.untyped_storage().data_ptr(), []).append(name)
+    found["same"] = {"objects": sorted(objects.values())}
+    found["memory"] = {"shared": sorted(memory.values())}
+    return found
+
+
+def near(a: Any, b: Any) -> bool:
+    """Whether two observations agree, numbers within a tolerance."""
+    if isinstance(a, float) and isinstance(b, float):
+        if a != a or b != b:
+            return a != a and b != b
+        return a == b or abs(a - b) <= 2e-4 * max(1.0, abs(a), abs(b))
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(near(x, y) for x, y in zip(a, b, strict=True))
+    if a == "AsStridedBackward0" and isinstance(b, str):
+        # PyTorch makes the node of a view anew after a write to its memory.
+        return b.endswith("Backward0")
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(near(a[key], b[key]) for key in a)
+    return type(a) is type(b) and a == b
+
+
+def difference(a: Any, b: Any, where: str = "", skip: Sequence[str] = ()) -> str | None:
+    """The first place where two observations differ."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in sorted(a.keys() | b.keys()):
+            if key in skip:
+                continue
+            if key not in a or key not in b:
+                return f"{where}.{key}: torch {a.get(key)} torchshim {b.get(key)}"
+            found = difference(a[key], b[key], f"{where}.{key}", skip)
+            if found:
+                return found
+        return None
+    if near(a, b):
+        return None
+    return f"{where}:\n    torch     {a}\n    torchshim {b}"
+
+
+# -- running --------------------------------------------------------------------------
+
+
+class Outcome:
+    """What a program showed."""
+
+    def __init__(self) -> None:
+        self.log: list[Any] = []
+        self.errors: dict[int, Any] = {}
+        self.logged: list[int] = []
+        self.snapshots: dict[int, Any] = {}
+
+
+def run(
+    torch: Any,
+    lines: Lines,
+    observed: set[int],
+    flushed: set[int] = frozenset(),  # type: ignore[assignment]
+    interrupted: random.Random | None = None,
+) -> Outcome:
+    """Runs a program; observes its state after the lines asked for."""
+    outcome = Outcome()
+    scope = make_scope(torch, outcome.log)
+    torch.set_grad_enabled(True)
+    if torch.__name__ == "torchshim":
+        unstick()
+    for at, line in enumerate(lines):
+        try:
+            if interrupted is not None and line.startswith("read("):
+                interrupt(line, scope, outcome.log, interrupted)
+            exec(code_of(line), scope)
+        except Exception as error:
+            outcome.errors[at] = error_of(error)
+        outcome.logged.append(len(outcome.log))
+        if at in flushed:
+            try:
+                flush()
+            except Exception as error:
+                outcome.errors[at] = ["flush", *error_of(error)]
+        if at in observed:
+            try:
+                outcome.snapshots[at] = snapshot(scope, torch)
+            except Exception as error:
+                outcome.snapshots[at] = {"failed": error_of(error)}
+    return outcome
+
+
+def flush() -> None:
+    from torchshim._core.record import local
+
+    local.rec.flush()
+
+
+def unstick() -> None:
+    """Leaves a recording that cannot be run behind: one program must not fail all."""
+    from torchshim._core.record import Recording, local, next_sequence
+
+    rec = local.rec
+    try:
+        rec.flush()
+    except Exception:
+        rec.state, rec.inputs, rec.live, rec.raws = rec.root, [], [], []
+        rec.storages, rec.recording = {}, Recording(next_sequence())
+        rec.shadow = rec.diverged = None
+
+
+def interrupt(
+    line: str, scope: dict[str, Any], log: list[Any], rng: random.Random
+) -> None:
+    """Runs a line that only reads, with Ctrl-C at a random place in the core."""
+    left = rng.choice([1, 3, 10, 30, 100, 300, 1000])
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        nonlocal left
+        if "torchshim" not in frame.f_code.co_filename:
+            return trace
+        if event == "line":
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    size = len(log)
+    sys.settrace(trace)
+    try:
+        exec(code_of(line), scope)
+    except KeyboardInterrupt:
+        pass
+    except Exception:
+        pass
+    finally:
+        sys.settrace(None)
+        del log[size:]
+
+
+def compare(expected: Outcome, found: Outcome, lines: Lines) -> str | None:
+    """The first difference between two runs, earliest line first."""
+    # Whether PyTorch's engine copies a gradient is its own affair.
+    grads = any(re.match(r"t\d+ ?[,=].*grad", n) for n in lines)
+    skip = ("version", "base", "memory", "offset", "stride") if grads else ()
+    if any(".data = " in line for line in lines):
+        skip = (*skip, "version", "base", "memory")
+    for at in range(len(lines)):
+        a, b = expected.errors.get(at), found.errors.get(at)
+        if b and "NotImplementedError" in b:
+            return None
+        if a != b:
+            return (
+                f"line {at} `{lines[at]}`: error\n    torch     {a}\n    torchshim {b}"
+            )
+        a, b = expected.logged[at], found.logged[at]
+        if not near(expected.log[:a], found.log[:b]):
+            return (
+                f"line {at} `{lines[at]}`: read\n    torch     {expected.log[:a][-3:]}"
+                f"\n    torchshim {found.log[:b][-3:]}"
+            )
+        if at in found.snapshots:
+            text = difference(expected.snapshots[at], found.snapshots[at], "", skip)
+            if text:
+                return f"after line {at} `{lines[at]}`: {text}"
+    return None
+
+
+def modes(lines: Lines, rng: random.Random, thorough: bool) -> list[tuple[str, Any]]:
+    """The ways in which torchshim runs a program."""
+    last = {len(lines) - 1}
+    all_lines = set(range(len(lines)))
+    some = {i for i in all_lines if rng.random() < 0.3}
+    found: list[tuple[str, Any]] = [
+        ("first", (last, set())),
+        ("second", (last, set())),
+        ("third", (last, set())),
+        ("observed", (all_lines, set())),
+        ("observed again", (all_lines, set())),
+        ("flushed", (last, all_lines)),
+        ("flushed again", (last, all_lines)),
+        ("flushed sometimes", (last, some)),
+        ("observed sometimes", (some | last, set())),
+        ("first again", (last, set())),
+    ]
+    if thorough:
+        for at in all_lines:
+            found.append((f"flushed at {at}", (last, {at})))
+    found.append(("interrupted", (last, set(), random.Random(rng.random()))))
+    return found
+
+
+def judge(
+    torch: Any, shim: Any, lines: Lines, rng: random.Random, thorough: bool = False
+) -> tuple[str, str] | None:
+    """(mode, text) of the first difference, or None."""
+    expected = run(torch, lines, set(range(len(lines))))
+    for name, how in modes(lines, rng, thorough):
+        found = run(shim, lines, *how)
+        text = compare(expected, found, lines)
+        if text:
+            return name, text
+    return None
+
+
+def reduce(torch: Any, shim: Any, lines: Lines, mode: str, seconds: float) -> Lines:
+    """Leaves out lines as long as the program still differs in the same mode."""
+    end = time.time() + seconds
+    size = max(len(lines) // 2, 1)
+
+    def differs(candidate: Lines) -> bool:
+        if not sane(run(torch, candidate, set(range(len(candidate))))):
+            return False
+        return judge(torch, shim, candidate, random.Random(1)) is not None
+
+    if not differs(lines):
+        return lines
+    while time.time() < end:
+        at, smaller = 0, False
+        while at < len(lines) and time.time() < end:
+            candidate = lines[:at] + lines[at + size :]
+            if candidate and differs(candidate):
+                lines, smaller = candidate, True
+            else:
+                at += size
+        if size > 1:
+            size //= 2
+        elif not smaller:
+            break
+    return lines
+
+
+def sane(expected: Outcome) -> bool:
+    """Whether the numbers stay where both sides can be compared."""
+
+    def numbers(value: Any) -> Any:
+        if isinstance(value, float):
+            yield value
+        elif isinstance(value, dict):
+            for v in value.values():
+                yield from numbers(v)
+        elif isinstance(value, (list, tuple)):
+            for v in value:
+                yield from numbers(v)
+
+    texts = [str(e) for e in expected.errors.values()]
+    texts += [str(s["failed"]) for s in expected.snapshots.values() if "failed" in s]
+    return all(
+        x == x and abs(x) < 1e6 for x in numbers([expected.snapshots, expected.log])
+    ) and not any(known in text for known in KNOWN for text in texts)
+
+
+def eager() -> None:
+    """Runs programs operation by operation: no XLA program for each recording.
+
+    Donated inputs are deleted, as a compiled program would.
+    """
+    import jax
+
+    from torchshim._core.program import Program
+
+    def call(self: Any, scalars: Any, inputs: Any) -> Any:
+        self.entry = None
+        with jax.enable_x64(True):
+            order = sorted(p for part in self.inputs for p in part)
+            arrays = {p: jax.device_put(inputs[p]) for p in order}
+            outs, report = self.lowered.fn(
+                np.asarray(scalars), [arrays[p] for p in self.lowered.inputs]
+            )
+            held = {id(a) for a in (*arrays.values(), *inputs)}
+            outs = [
+                jax.numpy.array(o, copy=True)
+                if id(o) in held or not isinstance(o, jax.Array)
+                else o
+                for o in outs
+            ]
+            for p in self.inputs[0]:
+                if isinstance(inputs[p], jax.Array):
+                    inputs[p].delete()
+        return outs, report
+
+    Program.__call__ = call  # type: ignore[method-assign]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=50)
+    parser.add_argument("--thorough", action="store_true")
+    parser.add_argument("--compile", action="store_true", help="use XLA programs")
+    parser.add_argument("--show", action="store_true", help="print the programs")
+    parser.add_argument("--keep-going", type=int, default=5)
+    parser.add_argument("--reduce", type=float, default=15.0, help="seconds")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    import torch
+
+    import torchshim
+
+    if not options.compile:
+        eager()
+    bad = 0
+    began = time.time()
+    for seed in range(options.seed, options.seed + options.count):
+        rng = random.Random(seed)
+        dtype = "float32" if rng.random() < 0.5 else "float64"
+        for module in (torch, torchshim):
+            module.set_default_dtype(getattr(module, dtype))
+        lines = Maker(torch, rng).make()
+        if not sane(run(torch, lines, set(range(len(lines))))):
+            continue
+        if options.show:
+            print(f"-- {seed}", *lines, sep="\n")
+        found = judge(torch, torchshim, lines, random.Random(seed), options.thorough)
+        if found is None:
+            continue
+        bad += 1
+        small = reduce(torch, torchshim, lines, found[0], options.reduce)
+        again = judge(torch, torchshim, small, random.Random(1)) or found
+        print(f"\n== seed {seed} ({dtype}), {again[0]}: {again[1]}")
+        print(*(f"    {line}" for line in small), sep="\n", flush=True)
+        if bad >= options.keep_going:
+            break
+    print(f"{seed + 1 - options.seed} programs, {bad} bad, {time.time() - began:.0f} s")
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

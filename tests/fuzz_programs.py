@@ -1,0 +1,559 @@
+"""Makes random small programs for `tests.fuzz_core`."""
+
+from __future__ import annotations
+
+import random
+import re
+import threading
+from typing import Any
+
+import numpy as np
+
+Lines = list[str]
+
+# How often a loop's body runs again.
+LOOPS = 3
+
+
+def make_scope(torch: Any, log: list[Any]) -> dict[str, Any]:
+    """The names that a program's lines use."""
+
+    def thread(work: Any) -> Any:
+        found: list[Any] = []
+
+        def run() -> None:
+            try:
+                found.append((work(), None))
+            except Exception as error:
+                found.append((None, error))
+
+        worker = threading.Thread(target=run)
+        worker.start()
+        worker.join()
+        value, error = found[0]
+        if error is not None:
+            raise error
+        return value
+
+    def boom(grad: Any) -> None:
+        raise RuntimeError("boom")
+
+    def read(value: Any) -> None:
+        log.append(plain(value))
+
+    def peek(grad: Any) -> None:
+        log.append(plain(grad.tolist()))
+
+    def double(grad: Any) -> Any:
+        return grad * 2
+
+    def bump(grad: Any) -> Any:
+        return grad + 1 if not grad.requires_grad else None
+
+    return {
+        "torch": torch,
+        "np": np,
+        "thread": thread,
+        "boom": boom,
+        "read": read,
+        "peek": peek,
+        "double": double,
+        "bump": bump,
+        "k": 0,
+    }
+
+
+def plain(value: Any) -> Any:
+    """A value as something that can be compared without either module."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return ["ndarray", value.tolist()]
+    if hasattr(value, "requires_grad") and hasattr(value, "tolist"):
+        return ["tensor", value.tolist()]
+    return type(value).__name__
+
+
+def tensors_of(scope: dict[str, Any], torch: Any) -> dict[str, Any]:
+    return {n: v for n, v in sorted(scope.items()) if isinstance(v, torch.Tensor)}
+
+
+_compiled: dict[str, Any] = {}
+
+
+def code_of(line: str) -> Any:
+    code = _compiled.get(line)
+    if code is None:
+        code = _compiled[line] = compile(line, f"<{line}>", "exec")
+    return code
+
+
+class Maker:
+    """Makes a program while PyTorch runs it."""
+
+    def __init__(self, torch: Any, rng: random.Random) -> None:
+        self.torch = torch
+        self.rng = rng
+        self.scope = make_scope(torch, [])
+        self.lines: Lines = []
+        self.names = 0
+
+    def emit(self, line: str) -> None:
+        self.lines.append(line)
+        try:
+            exec(code_of(line), self.scope)
+        except Exception:
+            pass
+
+    # Choosing
+
+    def tensors(self, test: Any = None) -> list[str]:
+        return [
+            n
+            for n, t in tensors_of(self.scope, self.torch).items()
+            if t.is_floating_point() and (test is None or test(t))
+        ]
+
+    def pick(self, test: Any = None) -> str:
+        names = self.tensors(test)
+        if not names:
+            raise LookupError
+        # The latest more often than the others.
+        if self.rng.random() < 0.3:
+            return names[-1]
+        return self.rng.choice(names)
+
+    def of(self, name: str) -> Any:
+        return self.scope[name]
+
+    def fresh(self) -> str:
+        if self.names > 8 and self.rng.random() < 0.5:
+            return self.pick()
+        self.names += 1
+        return f"t{self.names}"
+
+    def number(self) -> str:
+        return self.rng.choice(["2.0", "0.5", "-1.5", "3", "2", "(0.5 + k)", "(k + 1)"])
+
+    def other(self, name: str) -> str:
+        """Something that goes with a tensor as the other operand."""
+        if self.rng.random() < 0.3:
+            return self.number()
+        shape = self.of(name).shape
+        same = self.tensors(lambda t: t.shape == shape)
+        fits = self.tensors(
+            lambda t: (
+                t.dim() <= len(shape)
+                and all(
+                    a in (1, b)
+                    for a, b in zip(reversed(t.shape), reversed(shape), strict=False)
+                )
+            )
+        )
+        return self.rng.choice(same if self.rng.random() < 0.6 and same else fits)
+
+    # Kinds of lines
+
+    def line(self) -> str:
+        kinds = [
+            (10, self.elementwise),
+            (5, self.reduction),
+            (8, self.view),
+            (3, self.several_views),
+            (8, self.in_place),
+            (4, self.in_place_no_grad),
+            (3, self.assignment),
+            (1, self.out),
+            (6, self.reading),
+            (8, self.backward),
+            (4, self.grad),
+            (3, self.grad_field),
+            (3, self.hook),
+            (2, self.toggle),
+            (2, self.detaching),
+            (2, self.numpy),
+            (2, self.threads),
+            (1, self.forget),
+            (2, self.leaf),
+            (1, self.data),
+            (1, self.matrix),
+            (1, self.casting),
+        ]
+        weights = [w for w, _ in kinds]
+        while True:
+            make = self.rng.choices([m for _, m in kinds], weights)[0]
+            try:
+                return make()
+            except (LookupError, IndexError):
+                continue
+
+    def leaf(self) -> str:
+        shape = self.rng.choice(["3", "3", "2, 3", "2, 3", "2, 2, 3", ""])
+        count = int(np.prod([int(s) for s in shape.split(",") if s.strip()] or [1]))
+        start = self.rng.choice([-1.0, 0.5, 1.0])
+        grad = ", requires_grad=True" if self.rng.random() < 0.6 else ""
+        values = [round(start + 0.25 * i, 3) for i in range(count)]
+        text = f"torch.tensor({values}).reshape({shape or '()'})"
+        if grad:
+            text = f"{text}.clone().requires_grad_()"
+            if self.rng.random() < 0.3:
+                text = f"torch.nn.Parameter({text[:-17]})"
+        return f"{self.fresh()} = {text}"
+
+    def elementwise(self) -> str:
+        a = self.pick()
+        kind = self.rng.random()
+        if kind < 0.6:
+            op = self.rng.choice(["+", "-", "*", "*", "/"])
+            b = self.other(a)
+            if self.rng.random() < 0.2:
+                a, b = b, a
+            return f"{self.fresh()} = {a} {op} {b}"
+        if kind < 0.9:
+            op = self.rng.choice(
+                ["tanh", "exp", "sin", "relu", "sigmoid", "abs", "neg", "square"]
+            )
+            return f"{self.fresh()} = {a}.{op}()"
+        b = self.other(a)
+        return self.rng.choice(
+            [
+                f"{self.fresh()} = {a} ** 2",
+                f"{self.fresh()} = {a}.lerp({a}.clone(), 0.5)",
+                f"{self.fresh()} = {a}.clamp(min=-0.4, max=0.9)",
+                f"{self.fresh()} = {a}.clone()",
+                f"{self.fresh()} = torch.stack([{a}, {a}])[k % 2]",
+                f"{self.fresh()} = {a}.add({b}, alpha=(k + 1))",
+            ]
+        )
+
+    def reduction(self) -> str:
+        a = self.pick()
+        op = self.rng.choice(["sum", "mean", "sum", "prod", "logsumexp"])
+        dims = self.of(a).dim()
+        if dims and (self.rng.random() < 0.4 or op == "logsumexp"):
+            return f"{self.fresh()} = {a}.{op}({self.rng.randrange(dims)})"
+        if op == "logsumexp" or not dims:
+            op = "sum"
+        return f"{self.fresh()} = {a}.{op}()"
+
+    def view_of(self, a: str) -> str:
+        """A view of a tensor, as an expression."""
+        t = self.of(a)
+        dims, shape = t.dim(), list(t.shape)
+        found = [f"{a}.detach()", f"{a}.view_as({a})", f"{a}[...]", f"{a}[None]"]
+        if dims:
+            d = self.rng.randrange(dims)
+            n = shape[d]
+            i = self.rng.choice([f"k % {n}", "0", str(n - 1), "-1"])
+            found += [
+                f"{a}[{', '.join([':'] * d + [i])}]",
+                f"{a}[{', '.join([':'] * d + ['k % 2:'])}]",
+                f"{a}[{', '.join([':'] * d + ['::2'])}]",
+                f"{a}.select({d}, {i})",
+                f"{a}.narrow({d}, {'k % 2' if n > 1 else 0}, 1)",
+                f"{a}.unsqueeze({d})",
+                f"{a}.reshape(-1)",
+                f"{a}.view(-1)",
+                f"{a}.flatten()",
+            ]
+        if dims >= 2:
+            found += [
+                f"{a}.transpose(0, 1)",
+                f"{a}.mT",
+                f"{a}.diagonal()",
+                f"{a}.permute({', '.join(map(str, reversed(range(dims))))})",
+                f"{a}.diagonal(0, 0, 1)",
+            ]
+        found += [f"{a}.expand(2, {', '.join(map(str, shape))})".replace(", )", ")")]
+        return self.rng.choice(found)
+
+    def view(self) -> str:
+        a = self.pick()
+        text = self.view_of(a)
+        if self.rng.random() < 0.15 and not self.of(a).requires_grad:
+            return f"with torch.no_grad(): {self.fresh()} = {text}"
+        return f"{self.fresh()} = {text}"
+
+    def several_views(self) -> str:
+        a = self.pick(lambda t: t.dim() >= 1 and t.shape[0] in (2, 3))
+        n = self.of(a).shape[0]
+        b, c = self.fresh(), self.fresh()
+        how = self.rng.choice(["unbind()", "split(1)", "chunk(2)", "split([1, -1])"])
+        if how == "split([1, -1])":
+            how = f"split([1, {n - 1}])"
+        if how in ("chunk(2)",) or n == 2 or how.startswith("split(["):
+            return f"{b}, {c} = {a}.{how}"
+        return f"{b}, {c}, *_ = {a}.{how}"
+
+    def in_place(self) -> str:
+        a = self.pick()
+        if self.rng.random() < 0.3:
+            a = self.view_of(a)
+            base = a.split(".")[0].split("[")[0]
+        else:
+            base = a
+        b = self.other(base) if base == a else self.number()
+        made = self.rng.choice(
+            [
+                f"{a}.add_({b})",
+                f"{a}.mul_({b})",
+                f"{a}.sub_({b})",
+                f"{a}.add_({b}, alpha=0.5)",
+                f"{a}.zero_()",
+                f"{a}.sub_({self.number()})",
+                f"{a}.tanh_()",
+                f"{a}.copy_({b})" if b in self.scope else f"{a}.neg_()",
+                f"{a}.clamp_(min=-0.4)",
+                f"{a}.relu_()",
+                f"{a}.exp_()",
+            ]
+        )
+        if base == a and self.rng.random() < 0.3:
+            op = self.rng.choice(["+=", "*=", "-="])
+            return f"{a} {op} {b}"
+        if base == a and self.rng.random() < 0.15:
+            return f"{self.fresh()} = {made}"
+        return made
+
+    def in_place_no_grad(self) -> str:
+        if self.rng.random() < 0.4:
+            a = self.pick(lambda t: t.grad is not None)
+            return self.rng.choice(
+                [
+                    f"with torch.no_grad(): {a}.sub_({a}.grad, alpha=0.1)",
+                    f"with torch.no_grad(): {a} -= 0.1 * {a}.grad",
+                    f"with torch.no_grad(): {a}.add_({a}.grad * -(0.1 + k))",
+                ]
+            )
+        line = self.in_place()
+        if "=" in line.split("(")[0]:
+            return line
+        return f"with torch.no_grad(): {line}"
+
+    def assignment(self) -> str:
+        a = self.pick(lambda t: t.dim() >= 1)
+        n = self.of(a).shape[0]
+        b = self.number()
+        rows = self.tensors(lambda t: t.shape == self.of(a).shape[1:])
+        if rows and self.rng.random() < 0.6:
+            b = self.rng.choice(rows)
+        index = self.rng.choice(
+            [f"k % {n}", "0", "-1", ":", "...", "k % 2:", "::2", "0:1"]
+        )
+        line = self.rng.choice(
+            [
+                f"{a}[{index}] = {b}",
+                f"{a}[{index}] = {b}",
+                f"{a}[{index}] += {b}",
+                f"{a}[{index}] *= {b}",
+                f"{a}[{a} > 0.6] = {self.number()}",
+                f"{a}[torch.tensor([0, {n - 1}])] = {b}",
+                f"{a}.masked_fill_({a} > 0.6, {self.number()})",
+            ]
+        )
+        if self.rng.random() < 0.3:
+            return f"with torch.no_grad(): {line}"
+        return line
+
+    def out(self) -> str:
+        a = self.pick()
+        o = self.pick(lambda t: t.shape == self.of(a).shape)
+        b = self.other(a)
+        op = self.rng.choice(["add", "mul"])
+        line = f"torch.{op}({a}, {b}, out={o})"
+        if self.rng.random() < 0.5:
+            return f"with torch.no_grad(): {line}"
+        return line
+
+    def reading(self) -> str:
+        a = self.pick()
+        return self.rng.choice(
+            [
+                f"read({a}.tolist())",
+                f"read({a}.sum().item())",
+                f"read(float({a}.detach().reshape(-1)[0]))",
+                f"read({a}.detach().numpy().copy())",
+                f"read(bool(({a} > 0).all()))",
+                f"read({a}.grad.tolist())"
+                if self.of(a).grad is not None
+                else f"read({a}.tolist())",
+                f"read({a}._version)",
+                f"read(type({a}.grad_fn).__name__)",
+            ]
+        )
+
+    def root(self) -> str:
+        a = self.pick(lambda t: t.requires_grad)
+        t = self.of(a)
+        if t.dim() == 0 and self.rng.random() < 0.7:
+            return a
+        return self.rng.choice(
+            [f"{a}.sum()", f"({a} * {a}).sum()", f"({a} * {self.number()}).mean()"]
+        )
+
+    def backward(self) -> str:
+        root = self.root()
+        options: list[str] = []
+        if self.rng.random() < 0.4:
+            options.append("retain_graph=True")
+        if self.rng.random() < 0.1:
+            options.append("create_graph=True")
+        if self.rng.random() < 0.15:
+            options.append(
+                f"inputs=[{self.pick(lambda t: t.requires_grad and t.is_leaf)}]"
+            )
+        if self.rng.random() < 0.1:
+            a = self.pick(lambda t: t.requires_grad)
+            given = self.pick(lambda t: t.shape == self.of(a).shape)
+            given = f"{given}.detach().clone()"
+            return f"{a}.backward({', '.join([given, *options])})"
+        return f"{root}.backward({', '.join(options)})"
+
+    def grad(self) -> str:
+        root = self.root()
+        n = self.rng.choice([1, 1, 2])
+        inputs = list({self.pick(lambda t: t.requires_grad) for _ in range(n)})
+        n = len(inputs)
+        options = ["allow_unused=True"]
+        if self.rng.random() < 0.5:
+            options.append("create_graph=True")
+        elif self.rng.random() < 0.3:
+            options.append("retain_graph=True")
+        names = [self.fresh() for _ in range(n)]
+        return (
+            f"{', '.join(names)}, = torch.autograd.grad({root}, "
+            f"[{', '.join(inputs)}], {', '.join(options)})"
+        )
+
+    def grad_field(self) -> str:
+        a = self.pick(lambda t: t.grad is not None)
+        g = self.fresh()
+        return self.rng.choice(
+            [
+                f"{a}.grad = None",
+                f"{a}.grad = None",
+                f"{a}.grad.zero_()",
+                f"{a}.grad.mul_(0.5)",
+                f"{g} = {a}.grad",
+                f"{g} = {a}.grad[...]",
+                f"{a}.grad = {a}.grad.clone()",
+                f"{a}.grad = torch.ones_like({a})",
+                f"{g} = {a} - {a}.grad",
+            ]
+        )
+
+    def hook(self) -> str:
+        a = self.pick(lambda t: t.requires_grad)
+        return self.rng.choice(
+            [
+                f"h = {a}.register_hook(double)",
+                f"h = {a}.register_hook(peek)",
+                f"h = {a}.register_hook(bump)",
+                f"h = {a}.register_hook(boom)",
+                "h.remove()",
+                "h.remove()",
+                f"{a}.retain_grad()",
+                f"h = {a}.grad_fn.register_hook(lambda i, o: None)",
+                f"h = {a}.register_post_accumulate_grad_hook(lambda p: read(p.grad))",
+            ]
+        )
+
+    def toggle(self) -> str:
+        a = self.pick()
+        return self.rng.choice(
+            [
+                f"{a}.requires_grad_(False)",
+                f"{a}.requires_grad_()",
+                f"{a}.requires_grad_({self.rng.random() < 0.5})",
+            ]
+        )
+
+    def detaching(self) -> str:
+        a = self.pick()
+        return self.rng.choice(
+            [
+                f"{a}.detach_()",
+                f"{self.fresh()} = {a}.detach()",
+                f"{self.fresh()} = {a}.data",
+                f"{self.fresh()} = {a}.detach().clone().requires_grad_()",
+            ]
+        )
+
+    def data(self) -> str:
+        a = self.pick()
+        b = self.pick(lambda t: t.shape == self.of(a).shape)
+        return self.rng.choice(
+            [
+                f"{a}.data.mul_(0.5)",
+                f"{a}.data.copy_({b})",
+                f"{a}.data = {b}.detach().clone()",
+                f"{a}.data.zero_()",
+            ]
+        )
+
+    def numpy(self) -> str:
+        arrays = [n for n, v in self.scope.items() if isinstance(v, np.ndarray)]
+        a = self.pick()
+        found = [f"n{self.rng.randrange(2)} = {a}.detach().numpy()"]
+        for n in arrays:
+            found += [
+                f"{n}[...] = {n} * 0.5",
+                f"{n}[...] = k + 0.25",
+                f"{self.fresh()} = torch.from_numpy({n})",
+                f"{self.fresh()} = torch.from_numpy({n}).clone().requires_grad_()",
+                f"read({n})",
+            ]
+        return self.rng.choice(found)
+
+    def threads(self) -> str:
+        a = self.pick()
+        inner = self.rng.choice(
+            [self.elementwise, self.reduction, self.view, self.backward, self.in_place]
+        )()
+        if " = " in inner:
+            name, expression = inner.split(" = ", 1)
+            if name.isidentifier() and not inner.startswith("with"):
+                return f"{name} = thread(lambda: {expression})"
+            raise LookupError
+        if inner.startswith("with") or re.search(r"[-+*]=", inner):
+            return f"read(thread(lambda: {a}.tolist()))"
+        return f"thread(lambda: {inner})"
+
+    def forget(self) -> str:
+        if len(self.tensors()) < 4:
+            raise LookupError
+        return f"del {self.pick()}"
+
+    def matrix(self) -> str:
+        a = self.pick(lambda t: t.dim() == 2)
+        n = self.of(a).shape[1]
+        b = self.pick(lambda t: t.dim() <= 2 and t.dim() > 0 and t.shape[0] == n)
+        return f"{self.fresh()} = {a} @ {b}"
+
+    def casting(self) -> str:
+        a = self.pick()
+        return self.rng.choice(
+            [f"{self.fresh()} = {a}.double()", f"{self.fresh()} = {a}.float()"]
+        )
+
+    # The whole
+
+    def make(self) -> Lines:
+        for _ in range(self.rng.choice([1, 2, 2, 3])):
+            self.emit(self.leaf())
+        for _ in range(self.rng.randrange(1, 8)):
+            self.emit(self.line())
+        if self.rng.random() < 0.5:
+            start = len(self.lines)
+            for _ in range(self.rng.randrange(2, 7)):
+                self.emit(self.line())
+            body = self.lines[start:]
+            for k in range(1, LOOPS + 1):
+                self.emit(f"k = {k}")
+                for line in body:
+                    self.emit(line)
+        for _ in range(self.rng.randrange(1, 5)):
+            self.emit(self.line())
+        return self.lines
