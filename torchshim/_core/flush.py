@@ -167,7 +167,7 @@ def _run(
     for slot, array in zip(outputs, arrays, strict=True):
         values[slot] = array
     if report is not None:
-        rec.reports.append((list(compiled.lowered.sites), report))
+        rec.note_report(list(compiled.lowered.sites), report)
     return values
 
 

@@ -167,6 +167,13 @@ class Recorder(Writing):
         parent, made = self.diverged
         return describe_divergence(parent, made)
 
+    def note_report(self, sites: list[Any], report: Any) -> None:
+        """Keeps what a program's checks found until the next read."""
+        self.reports.append((sites, report))
+        # A loop that never reads keeps failures, and forgets what went well.
+        if len(self.reports) > 64 and not np.asarray(self.reports[0][1])[:, 0].any():
+            del self.reports[0]
+
     def raise_failed_checks(self) -> None:
         """Raises the first data-dependent error of the programs run so far."""
         while self.reports:
