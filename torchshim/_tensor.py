@@ -372,6 +372,8 @@ def set_requires_grad(tensor: TensorBase, value: bool) -> None:
         tensor._slot = rec.identity(slot, changed)
         if value:
             rec.recording.entered[tensor._slot] = tensor
+        # It may have been in another thread's recording so far.
+        rec.live.append(weakref.ref(tensor))
     tensor._meta = changed
 
 

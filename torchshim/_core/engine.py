@@ -27,7 +27,7 @@ from torchshim._core.naming import (
 )
 from torchshim._core.record import Recorder, local
 from torchshim._core.state import IDENTITY, INPUT, MARK, Recording, State
-from torchshim._core.storage import Storage, TensorBase
+from torchshim._core.storage import TensorBase, writes_of
 from torchshim._core.trie import vjp_call
 from torchshim._core.versions import Overwritten
 
@@ -392,12 +392,7 @@ class Walk(Leaves):
                 else:
                     alive = holder()
                     if alive is not None:
-                        now = (
-                            alive.version
-                            if isinstance(alive, Storage)
-                            else alive._versions
-                        )
-                        count = now - version
+                        count = writes_of(alive) - version
             if slot == event.write:
                 count -= 1  # by the event itself, which saved it before
             if count > 0:
@@ -454,6 +449,10 @@ class Walk(Leaves):
 
     def version_at(self, recording: Recording, slot: int) -> int:
         """The version number of a value's memory when it was saved."""
+        if recording.state is not None:
+            holder, version = recording.versions.get(slot, (None, 0))
+            if holder is not None:
+                return version
         for tensor in (recording.entered.get(slot),):
             if tensor is not None:
                 now = tensor._storage.version if tensor._storage else tensor._versions

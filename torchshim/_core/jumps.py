@@ -19,6 +19,7 @@ from torchshim._core.storage import (
     accumulate_lock,
     tensor_class,
     value_lock,
+    writes_of,
 )
 
 _new = object.__new__
@@ -171,7 +172,7 @@ def _follow(rec: Recorder, jump: Jump) -> list[Any] | None:
     for owner in owners[1:]:
         for holder, version in owner.versions.values():
             alive = None if holder is None else holder()
-            if holder is None or (alive is not None and _version(alive) != version):
+            if holder is None or (alive is not None and writes_of(alive) != version):
                 return None
     pieces: list[tuple[Any, int]] = []
     for kind, number, at, slot in jump.entered:
@@ -218,10 +219,6 @@ def _follow(rec: Recorder, jump: Jump) -> list[Any] | None:
         if number:
             release(owners[number])
     return [None if r is None else rec.at(*r) for r in jump.results]
-
-
-def _version(holder: Any) -> int:
-    return holder._versions if isinstance(holder, TensorBase) else holder.version
 
 
 def release(recording: Recording) -> None:

@@ -107,6 +107,14 @@ class Storage:
         return [t for r in self.aliases if (t := r()) is not None]
 
 
+def writes_of(holder: Storage | TensorBase) -> int:
+    """How often the memory that a tensor or a storage stands for was written to."""
+    if isinstance(holder, Storage):
+        return holder.version
+    storage = holder._storage
+    return holder._versions if storage is None else storage.version
+
+
 Placement = tuple[tuple[int, ...], tuple[int, ...], int]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.state import MARK, Recording, State
+from torchshim._core.storage import writes_of
 
 
 def versions_of(
@@ -28,17 +29,29 @@ def versions_of(
         if tensor is not None and tensor._slot >= 0:
             holders[written.root(tensor._slot)] = tensor
     found: dict[int, tuple[Any, int]] = {}
-    for slot in saved:
+    for slot in (*saved, *results_of(state)):
         count = written.count(slot)
         if count:
             found[slot] = None, count
             continue
         tensor = holders.get(written.root(slot))
         if tensor is not None:
-            holder = tensor._storage or tensor
-            version = holder.version if tensor._storage else holder._versions
-            found[slot] = weakref.ref(holder), version
+            holder = tensor._storage
+            if holder is None or len(holder.tensors()) == 1:
+                # Alone on a storage, a tensor may leave it.
+                holder = tensor
+            found[slot] = weakref.ref(holder), writes_of(holder)
     return found
+
+
+def results_of(state: State) -> list[int]:
+    """Results that PyTorch saves for a backward, where we save the operands."""
+    return [
+        slot
+        for event in state.path()
+        if event.wrt and "result" in event.call.saved(event.wrt)
+        for slot in range(event.slot, event.n_slots)
+    ]
 
 
 class Overwritten:

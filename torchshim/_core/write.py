@@ -211,13 +211,14 @@ class Writing(Foreign):
             written = new
         self._store(storage, tensor, base, written, tracked)
         if storage.shared is not None:
-            self.volatile.append(tensor)
-            self._forget_volatile()
+            # The flush comes first: it keeps the history of what was written.
             if self.trace is None:
                 self.flush()
                 storage.shared.store(storage)
             else:
                 self.unstored.append(storage)
+            self.volatile.append(tensor)
+            self._forget_volatile()
 
     def store_shared(self) -> None:
         """Copies what a backward wrote to numpy's memory there."""
