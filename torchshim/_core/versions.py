@@ -35,6 +35,9 @@ def versions_of(
             found[slot] = None, count
             continue
         tensor = holders.get(written.root(slot))
+        if tensor is None:
+            # On memory that numpy shares a tensor doesn't keep its slot.
+            tensor = recording.entered.get(slot)
         if tensor is not None:
             holder = tensor._storage
             if holder is None or len(holder.tensors()) == 1:
