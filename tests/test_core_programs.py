@@ -178,3 +178,56 @@ def retained_gradient_is_its_own(torch):
     y.backward(given)
     y.grad.zero_()
     yield given, y.grad, x.grad
+
+
+@case
+def history_on_memory_shared_with_numpy(torch):
+    x = torch.tensor([0.5, 1.0]).requires_grad_()
+    for _ in range(3):
+        y = x * 3
+        array = y.detach().numpy()
+        y.tanh_()
+        yield array, y
+        y.sum().backward()
+        yield x.grad
+
+
+@case
+def versions_when_memory_changes_hands(torch):
+    x = torch.tensor([0.5, 1.0]).requires_grad_()
+    for read_first in (False, True):
+        y = x.sin()
+        x.data_ptr()
+        if read_first:
+            yield y.tolist()
+        with torch.no_grad():
+            x -= 0.5
+        yield attempt(y.sum().backward), x.grad
+        z = x.sin()
+        yield z.tolist()
+        alias = x.detach()
+        with torch.no_grad():
+            x.add_(0.25)
+        yield attempt(z.sum().backward), x.grad, alias
+
+
+@case
+def grad_required_of_a_result_of_another_thread(torch):
+    x = in_thread(lambda: torch.ones(2).sigmoid())
+    y = in_thread(lambda: x.mean(0))
+    y.requires_grad_()
+    yield y
+    (y * 2).backward()
+    yield y.grad
+
+
+@case
+def result_saved_and_overwritten_after_a_read(torch):
+    x = torch.tensor([0.5, 1.0]).requires_grad_()
+    for f in ("exp", "tanh", "sigmoid", "sqrt"):
+        for read_first in (False, True):
+            y = getattr(x, f)()
+            if read_first:
+                yield y.tolist()
+            y.add_(1)
+            yield attempt(y.sum().backward), x.grad
