@@ -231,3 +231,33 @@ def result_saved_and_overwritten_after_a_read(torch):
                 yield y.tolist()
             y.add_(1)
             yield attempt(y.sum().backward), x.grad
+
+
+@case
+def aliases_that_come_and_go(torch):
+    x = torch.tensor([0.5, 1.0]).requires_grad_()
+    y = x.exp()
+    yield y.detach().tolist()
+    y.clamp_(min=0.1)
+    yield attempt(y.sum().backward), x.grad
+    z = x.exp()
+    yield z.detach().tolist(), z.detach().tolist()
+    z.tolist()
+    yield z.detach().tolist()
+    with torch.no_grad():
+        z.zero_()
+    yield attempt(z.sum().backward), x.grad
+
+
+@case
+def leaf_that_no_longer_requires_grad(torch):
+    x = torch.tensor([0.5, 1.0]).requires_grad_()
+    w = torch.tensor([2.0, 3.0]).requires_grad_()
+    for step in range(4):
+        y = (x * w).sum()
+        if step % 2:
+            yield y.item()
+        x.requires_grad_(step in (0, 1))
+        y.backward()
+        x.requires_grad_()
+        yield x.grad, w.grad

@@ -63,6 +63,9 @@ class Entering(Trie):
         tensor._array = storage.array
         tensor._versions = storage.version
         tensor._storage = None
+        storage.array = None
+        storage.home = weakref.ref(tensor)
+        tensor._former = storage
 
     def _enter(self, tensor: TensorBase) -> int:
         meta = tensor._meta

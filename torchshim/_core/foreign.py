@@ -43,6 +43,9 @@ class Foreign(Entering):
         if storage.array is None:
             if storage.slot >> SLOT_BITS == self.id:
                 self.flush()
+                home = None if storage.home is None else storage.home()
+                if home is not None:
+                    return home._array
             else:
                 return self._foreign_array(storage)
         return storage.array

@@ -166,7 +166,9 @@ def _follow(rec: Recorder, jump: Jump) -> list[Any] | None:
     leaves = []
     for number, slot, status, _, _ in jump.leaves:
         leaf = owners[number].entered[slot]
-        if has_hooks(leaf) or grad_status(rec, leaf) != status:
+        if has_hooks(leaf) or not leaf._meta.requires_grad:
+            return None
+        if grad_status(rec, leaf) != status:
             return None
         leaves.append(leaf)
     for owner in owners[1:]:

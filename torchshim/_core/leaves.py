@@ -177,6 +177,10 @@ class Leaves:
                 self.results[i] = grad
             if not self.accumulate:
                 continue
+            if not leaf._meta.requires_grad:
+                # Not since the graph was made: nothing is added.
+                self.pure = False
+                continue
             if isinstance(node, weakref.ref) or node is None:
                 node = None
             else:

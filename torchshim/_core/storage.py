@@ -59,6 +59,8 @@ class TensorBase:
     _raw: int = -1
     # `.data` and what is made of it count versions by themselves, in one cell.
     _own_version: list[int] | None = None
+    # The storage that the tensor took its value back from: it is used again.
+    _former: Storage | None = None
 
 
 # The class of results; `_tensor` puts the public one here.
@@ -74,6 +76,7 @@ class Storage:
         "__weakref__",
         "aliases",
         "array",
+        "home",
         "meta",
         "shared",
         "slot",
@@ -92,6 +95,8 @@ class Storage:
         self.aliases: list[weakref.ref[TensorBase]] = [weakref.ref(tensor)]
         # A numpy array whose memory this storage shares, if any.
         self.shared: Any = None
+        # The tensor that took the value back and counts the writes since.
+        self.home: weakref.ref[TensorBase] | None = None
         tensor._array = None
         tensor._raw = -1
 
@@ -110,7 +115,8 @@ class Storage:
 def writes_of(holder: Storage | TensorBase) -> int:
     """How often the memory that a tensor or a storage stands for was written to."""
     if isinstance(holder, Storage):
-        return holder.version
+        home = None if holder.home is None else holder.home()
+        return holder.version if home is None else home._versions
     storage = holder._storage
     return holder._versions if storage is None else storage.version
 

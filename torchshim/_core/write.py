@@ -108,7 +108,13 @@ class Writing(Foreign):
             with owner.lock:
                 storage = tensor._storage
                 if storage is None:
-                    storage = tensor._storage = Storage(tensor)
+                    storage = tensor._former
+                    if storage is None:
+                        storage = Storage(tensor)
+                    else:
+                        # Closed recordings know the tensor's memory by it.
+                        storage.__init__(tensor)
+                    tensor._storage = storage
                     if storage.slot >= 0:
                         owner = recorders[storage.slot >> SLOT_BITS]
                         owner.storages[id(storage)] = storage
