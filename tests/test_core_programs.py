@@ -261,3 +261,24 @@ def leaf_that_no_longer_requires_grad(torch):
         y.backward()
         x.requires_grad_()
         yield x.grad, w.grad
+
+
+@case.over(
+    {
+        "relu of clamp": lambda t, w: t.clamp_(min=-0.4).relu_(),
+        "product": lambda t, w: t.mul_(w).mul_(w),
+        "product of a view": lambda t, w: t.view(2).mul_(w).mul_(w),
+        "clamps of a view": lambda t, w: t.view(2).clamp_(-0.4).clamp_(max=0.7),
+        "many": lambda t, w: t.pow_(2).sub_(1).pow_(3).sin_().abs_(),
+        "itself": lambda t, w: t.mul_(t),
+        "result": lambda t, w: t.exp_().add_(1),
+    }
+)
+def in_place_one_after_the_other(torch, written):
+    for read_first in (False, True):
+        x = torch.tensor([0.5, 1.0], requires_grad=True)
+        w = torch.tensor([2.0, 3.0], requires_grad=True)
+        y = written(x * 1, w)
+        if read_first:
+            yield y.tolist()
+        yield attempt(y.sum().backward), x.grad, w.grad

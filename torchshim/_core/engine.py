@@ -379,6 +379,9 @@ class Walk(Leaves):
     ) -> None:
         """Raises if a value that this gradient needs was overwritten in place."""
         slots = saved_operands(event, call, wrt)
+        if event.write is not None and call.owners[0] in call.saved(wrt):
+            # An in-place operator keeps a copy of what it overwrites.
+            slots.remove(event.write)
         if recording.state is None and not self.detached().isdisjoint(slots):
             raise RuntimeError(DETACHED)
         for slot in slots:
@@ -393,8 +396,6 @@ class Walk(Leaves):
                     alive = holder()
                     if alive is not None:
                         count = writes_of(alive) - version
-            if slot == event.write:
-                count -= 1  # by the event itself, which saved it before
             if count > 0:
                 self.raise_modified(recording, event, slot, count)
 
