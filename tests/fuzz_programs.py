@@ -186,7 +186,7 @@ class Maker:
             make = self.rng.choices([m for _, m in kinds], weights)[0]
             try:
                 return make()
-            except (LookupError, IndexError):
+            except (LookupError, IndexError, RuntimeError):
                 continue
 
     def leaf(self) -> str:
