@@ -14,6 +14,7 @@ from torchshim import (
     _functions,
     _tensor_str,
     autograd,
+    cuda,
     random,
     storage,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "__version__",
     "autograd",
     "can_cast",
+    "cuda",
     "default_generator",
     "device",
     "dtype",
