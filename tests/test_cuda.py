@@ -28,6 +28,15 @@ def test_answers_without_a_gpu():
             question()
 
 
+@no_gpu
+def test_only_a_cuda_device_can_be_set():
+    with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
+        torch.cuda.set_device("cpu")
+    with pytest.raises(ValueError, match="with a specified index or an integer"):
+        torch.cuda.set_device("cuda")
+    torch.cuda.set_device(-1)
+
+
 def test_the_usual_first_line():
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     assert torch.ones(2, device=device).to(device).sum().item() == 2.0

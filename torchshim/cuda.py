@@ -11,7 +11,8 @@ from typing import Any
 import jax
 
 from torchshim._core import device as devices
-from torchshim._core.random import default_generator
+from torchshim._core.random import of_device
+from torchshim._core.record import local
 
 __all__ = [
     "current_device",
@@ -64,17 +65,29 @@ def current_device() -> int:
 
 def set_device(device: Any) -> None:
     """Makes "cuda" mean this GPU."""
-    found = devices.as_device(device)
-    index = int(device) if found is None else found.index
-    if index is not None and index >= 0:
+    if isinstance(device, int):
+        index = device
+    else:
+        found = devices.device(device)
+        if found.type != "cuda":
+            raise ValueError(f"Expected a cuda device, but got: {found}")
+        if found.index is None:
+            raise ValueError(
+                "Expected a torch.device with a specified index or an integer, but "
+                f"got:{found}"
+            )
+        index = found.index
+    if index >= 0:
         _need()
         devices.set_current_index("cuda", index)
 
 
 def _jax_device(device: Any = None) -> Any:
-    index = current_device() if device is None else device
-    if not isinstance(index, int):
-        index = devices.device(index).index or 0
+    index = device if isinstance(device, int) else None
+    if device is not None and index is None:
+        index = devices.device(device).index
+    if index is None:
+        index = current_device()
     return devices.jax_device(devices.device("cuda", index))
 
 
@@ -85,8 +98,9 @@ def get_device_name(device: Any = None) -> str:
 
 
 def synchronize(device: Any = None) -> None:
-    """Waits until everything that was dispatched has run."""
+    """Runs what was recorded, and waits for everything that was dispatched."""
     _need()
+    local.rec.flush()
     jax.effects_barrier()
     for array in jax.live_arrays():
         array.block_until_ready()
@@ -97,15 +111,15 @@ def empty_cache() -> None:
 
 
 def manual_seed(seed: int) -> None:
-    """Seeds the numbers drawn on the GPU; ignored where there is none.
-
-    There is one default generator here, and it draws on the host.
-    """
+    """Seeds the numbers drawn for the current GPU; ignored where there is none."""
     if is_available():
-        default_generator.manual_seed(int(seed))
+        of_device(devices.device("cuda", current_device())).manual_seed(int(seed))
 
 
-manual_seed_all = manual_seed
+def manual_seed_all(seed: int) -> None:
+    """Seeds the numbers drawn for every GPU; ignored where there is none."""
+    for index in range(device_count()):
+        of_device(devices.device("cuda", index)).manual_seed(int(seed))
 
 
 def _statistic(name: str, device: Any) -> int:

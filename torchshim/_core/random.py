@@ -139,6 +139,11 @@ def _of_device(where: device) -> Generator:
     return found
 
 
+def of_device(where: device) -> Generator:
+    """The default generator of an accelerator's device."""
+    return _of_device(where)
+
+
 def seed_all(seed: int) -> None:
     """Restarts every default generator from one seed.
 
