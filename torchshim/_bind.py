@@ -191,10 +191,6 @@ def hot_source(
     return "\n".join(lines) + "\n", names
 
 
-# Called for arguments whose class overrides `__torch_function__`.
-dispatch: list[Callable[..., Any]] = []
-
-
 def again(op: Op, named: dict[str, Any], args: tuple[Any, ...], out: Any) -> Any:
     """A call with keywords under other names, or for the variadic parameter."""
     given = dict(zip((p.name for p in op.params), args, strict=True))

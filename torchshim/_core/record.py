@@ -240,9 +240,8 @@ def describe_divergence(parent: State, made: State) -> str:
                 return f"{where}: input's {what} {a} became {b}"
         return f"{where}: input with another history"
     if made.call is not None and other.call is not None:
-        if made.call.op is other.call.op and made.call.op is not None:
-            if made.operands != other.operands:
-                return f"{where}: {made.call.op.public} has other operands"
-            return f"{where}: {other.call!r} became {made.call!r}"
+        op = made.call.op
+        if op is not None and op is other.call.op and made.operands != other.operands:
+            return f"{where}: {op.public} has other operands"
         return f"{where}: {other.call!r} became {made.call!r}"
     return f"{where}: {other!r} became {made!r}"

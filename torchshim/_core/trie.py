@@ -207,7 +207,7 @@ class Trie(Inference):
             known = self.shadow.places.get(place)
             before = self.shadow.learnt.get(place) if self.shadow.learnt else None
             mask = mask or before
-        if mask is None and known is not None and not isinstance(known[0], State):
+        if mask is None and known is not None:
             mask = tuple(a != b for a, b in zip(ints, known[0], strict=True))
             if not any(mask):
                 mask = None

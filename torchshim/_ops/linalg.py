@@ -69,12 +69,18 @@ def _first_bad(bad: Array) -> Array:
 # Determinants and inverses -----------------------------------------------------------
 
 
-@_linalg("LinalgDetBackward0", method=True, out=False, namespaces=("torch", "linalg"))
+@_linalg("LinalgDetBackward0", method=True, out=False, namespaces=("torch",))
 def det(A: Array) -> Array:
     """The determinant."""
     check_square(A, "linalg.det")
     check_floating(A, "linalg.det")
     return jnp.linalg.det(A)
+
+
+@_linalg("LinalgDetBackward0", name="linalg_det", public="det")
+def linalg_det(A: Array) -> Array:
+    """The determinant; unlike `torch.det` it takes `out=`."""
+    return det(A)
 
 
 @_linalg(

@@ -21,7 +21,7 @@ SQUARE = doubles(3, 3) + 3 * np.eye(3)
 POSITIVE = SQUARE @ SQUARE.T
 
 
-@samples("det", "logdet", "slogdet", "linalg_inv", "matrix_exp", "pinv")
+@samples("det", "linalg_det", "logdet", "slogdet", "linalg_inv", "matrix_exp", "pinv")
 def squares() -> Iterator[Sample]:
     yield sample(SQUARE).twice().without("keywords")
     yield sample(np.stack([SQUARE, SQUARE.T])).without("keywords")
