@@ -164,7 +164,7 @@ def _run(
         compiled = found
     vector = np.array(rec.scalars[: state.n_scalars], np.float64)
     arrays, report = compiled(vector, inputs)
-    for slot, array in zip(outputs, arrays, strict=True):
+    for slot, array in zip(compiled.outputs, arrays, strict=True):
         values[slot] = array
     if report is not None:
         rec.note_report(list(compiled.lowered.sites), report)

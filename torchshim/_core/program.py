@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from torchshim._core.lower import Lowered
-from torchshim._core.state import State
+from torchshim._core.state import IDENTITY, INPUT, MARK, State
 
 
 @dataclass(slots=True)
@@ -68,6 +68,11 @@ class Program:
     ) -> None:
         # What `explain()` says; its time is filled in by the first run.
         self.entry: Compiled | None = None
+        # JAX gives the memory of the k-th donated input to the k-th output of its shape
+        # and dtype. XLA copies it first, unless what was donated is the old value of
+        # that very output: outputs that replace an input come first, in its order.
+        successors = replaced_inputs(state, outputs)
+        outputs = (*successors, *[slot for slot in outputs if slot not in successors])
         self.lowered = Lowered(state, outputs)
         self.outputs = outputs
         fn = self.lowered.fn
@@ -75,7 +80,8 @@ class Program:
         # Donated inputs are a separate argument list, so one flag covers them.
         inputs = self.lowered.inputs
         kept = [p for p in inputs if p not in given]
-        gifts = [p for p in inputs if p in given]
+        gifts = [p for p in successors.values() if p in given and p in inputs]
+        gifts += [p for p in inputs if p in given and p not in gifts]
         order = {p: i for i, p in enumerate(inputs)}
 
         def run(scalars: Any, gift: Sequence[Any], rest: Sequence[Any]) -> Any:
@@ -154,6 +160,33 @@ def matched_donations(
             room[aval] -= 1
             chosen.append(position)
     return tuple(chosen)
+
+
+def replaced_inputs(state: State, outputs: Sequence[int]) -> dict[int, int]:
+    """Output slot -> position of the input that it is the new value of."""
+    before: dict[int, int] = {}
+    positions: dict[int, int] = {}
+    for event in state.path():
+        if event.kind == INPUT:
+            positions[event.slot] = event.n_inputs - 1
+        elif event.kind == IDENTITY:
+            before[event.slot] = event.operands[0]
+        elif event.kind == MARK and event.write is not None:
+            old, new = event.operands
+            before.setdefault(new, old)
+        elif event.write is not None:
+            before[event.slot] = event.write
+        before.update((new, old) for old, new in event.mutated())
+    found: dict[int, int] = {}
+    for slot in outputs:
+        first, seen = slot, {slot}
+        while first in before and before[first] not in seen:
+            first = before[first]
+            seen.add(first)
+        position = positions.get(first)
+        if position is not None and position not in found.values():
+            found[slot] = position
+    return found
 
 
 def nobody_else_holds(array: Any, known: int) -> bool:
