@@ -23,13 +23,12 @@ from torchshim._core.op import (
     OPT_OPERAND,
     OPT_SCALAR,
     SCALAR,
+    SCALAR_ROLES,
     SHAPE,
     Op,
     Param,
 )
 from torchshim._core.storage import TensorBase
-
-SCALAR_ROLES = (OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
 
 
 class Missing:

@@ -216,6 +216,13 @@ def slow(rec: Any, op: Op, args: tuple[Any, ...], out: Any = None) -> Any:
     )
     if out is not None:
         return write_out(rec, op, args, out)
+    if rec.autocast is not None and not op.writes:
+        args = rec.autocast.operands(op, args)
+    return record_call(rec, op, args)
+
+
+def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
+    """Records an operator with arguments that are in order."""
     if op.view is not None:
         storage = args[0]._storage
         if (
@@ -231,7 +238,7 @@ def slow(rec: Any, op: Op, args: tuple[Any, ...], out: Any = None) -> Any:
         rec.check_writable(args[0])
         if op.layout == "preserve":
             check_overlap(args[0], args[1:])
-    state = rec.call(op, args)
+    state = rec.call_entering(op, args)
     if op.writes:
         return write(rec, state, args[0])
     return results_of(rec, op, state, args)
@@ -283,7 +290,7 @@ def write(rec: Any, state: Any, target: Any) -> Any:
 def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """`out=`: the result replaces the value of a tensor the caller gives."""
     if op.results != "tensor" and isinstance(out, (tuple, list)):
-        made = slow(rec, op, args)
+        made = record_call(rec, op, args)
         pairs = zip(made, out, strict=True)
         written = [out_writer[0](op, m, o, args) for m, o in pairs]
         if op.named_result:
@@ -293,7 +300,7 @@ def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
         raise TypeError(
             f"{op.public}(): argument 'out' must be Tensor, not {type_name(out)}"
         )
-    return out_writer[0](op, slow(rec, op, args), out, args)
+    return out_writer[0](op, record_call(rec, op, args), out, args)
 
 
 # `_tensor` puts the function here that resizes, casts and copies into `out`.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from torchshim._core.op import (
-    Op,
-)
-from torchshim._core.state import INPUT, Recording
+from torchshim._core.meta import Meta
+from torchshim._core.op import SCALAR_ROLES, STATIC, Op
+from torchshim._core.state import INPUT, Recording, State
 from torchshim._core.storage import (
     SLOT_BITS,
     Storage,
@@ -19,6 +19,16 @@ from torchshim._core.storage import (
 from torchshim._core.trie import Trie, frozen_call
 
 _new = object.__new__
+# Entrances kept on one state.
+_BOUND = 16
+
+
+@dataclass(slots=True)
+class Entrance:
+    """A jump edge: an event, and (operand, meta, slot) of what enters just before."""
+
+    state: State
+    entered: list[tuple[int, Meta, int]]
 
 
 class Entering(Trie):
@@ -28,6 +38,90 @@ class Entering(Trie):
     recording: Recording
     trace: list[Any] | None
     storages: dict[int, Storage]
+
+    def call_entering(self, op: Op, args: Sequence[Any]) -> State:
+        """As `call`, where tensors enter with their first operator, step after step."""
+        operands: list[TensorBase] = []
+        floats: list[float] = []
+        parts: list[Any] = []
+        for param, arg in zip(op.params, args, strict=True):
+            kind = arg.__class__
+            if param.role == STATIC:
+                parts.append((kind, arg))
+            elif isinstance(arg, TensorBase):
+                operands.append(arg)
+                parts.append(arg._slot)
+            elif kind is float and param.role in SCALAR_ROLES:
+                floats.append(arg)
+                parts.append(float)
+            elif kind not in (tuple, list):
+                parts.append((kind, arg))
+            else:
+                return self.call(op, args)
+        key = (op, self.bits, *parts)
+        start = self.state
+        state = self.enter_with(key, operands, floats)
+        if state is None:
+            entering = entering_operands(operands)
+            state = self.call(op, args)
+            if entering:
+                self.remember_entrance(
+                    start, key, state, operands, entering, len(floats)
+                )
+        return state
+
+    def enter_with(
+        self, key: Any, operands: Sequence[TensorBase], floats: Sequence[float]
+    ) -> State | None:
+        """Repeats a known entrance; None where something is not as it was then."""
+        start = self.state
+        jump: Entrance | None = None if start.jumps is None else start.jumps.get(key)
+        if jump is None:
+            return None
+        for n, (i, meta, slot) in enumerate(jump.entered):
+            t = operands[i]
+            if (
+                t._slot >= 0  # it stands among the operands twice
+                or t._meta is not meta
+                or t._array is None
+                or t._storage is not None
+            ):
+                for j, _, _ in jump.entered[:n]:
+                    operands[j]._slot = -1
+                return None
+            t._slot = slot
+        state, inputs = jump.state, self.inputs
+        del inputs[start.n_inputs :]
+        entered = self.recording.entered
+        for i, _, slot in jump.entered:
+            t = operands[i]
+            inputs.append(t._array)
+            entered[slot] = t
+        self.scalars[state.scalar : state.n_scalars] = floats
+        self.state = state
+        return state
+
+    def remember_entrance(
+        self,
+        start: State,
+        key: Any,
+        state: State,
+        operands: Sequence[TensorBase],
+        entering: Sequence[tuple[int, Meta]] | None,
+        n_floats: int,
+    ) -> None:
+        """Makes a jump edge of the events from `start` to `state`, if it can be one."""
+        if (
+            entering is None
+            or state.n_inputs - start.n_inputs != len(entering)
+            or state.n_scalars - start.n_scalars != n_floats
+            or state.depth - start.depth != len(entering) + 1
+        ):
+            return
+        if start.jumps is None or len(start.jumps) > _BOUND:
+            start.jumps = {}
+        entered = [(i, meta, operands[i]._slot) for i, meta in entering]
+        start.jumps[key] = Entrance(state, entered)
 
     def owns(self, slot: int) -> bool:
         """Whether a slot is one of this recorder's."""
@@ -224,3 +318,18 @@ class Entering(Trie):
 
     def _foreign_array(self, holder: Storage | TensorBase) -> Any:
         raise NotImplementedError
+
+
+def entering_operands(
+    operands: Sequence[TensorBase],
+) -> list[tuple[int, Meta]] | None:
+    """Operands that enter with their next use; None if one does not simply enter."""
+    found: list[tuple[int, Meta]] = []
+    for i, t in enumerate(operands):
+        if t._slot < 0:
+            if t._storage is not None or t._array is None:
+                return None
+            if t._hist is not None and t._meta.requires_grad and not t._meta.leaf:
+                return None
+            found.append((i, t._meta))
+    return found

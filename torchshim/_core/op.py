@@ -27,6 +27,7 @@ INDEX = "Index"  # an integer that may become a runtime scalar
 INDICES = "Indices"  # a tuple of such integers
 SHAPE = "Shape"  # integers, or one sequence of them
 STATIC = "static"  # anything hashable; part of the key
+SCALAR_ROLES = (OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
 
 _ROLES = {
     r: r

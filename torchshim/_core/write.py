@@ -6,9 +6,9 @@ import re
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from torchshim._core.enter import entering_operands
 from torchshim._core.foreign import Foreign
 from torchshim._core.meta import Meta
 from torchshim._core.op import (
@@ -80,15 +80,6 @@ def view_error(tensor: Any) -> str:
 
 
 _new = object.__new__
-
-
-@dataclass(slots=True)
-class Mutation:
-    """A known `Writing.mutate`: where it ends, and (operand, meta, slot) of those that
-    enter the recording for it."""
-
-    state: State
-    entered: list[tuple[int, Meta, int]]
 
 
 class Writing(Foreign):
@@ -291,65 +282,12 @@ class Writing(Foreign):
             ],
         )
         start = self.state
-        jump = None if start.jumps is None else start.jumps.get(key)
-        if jump is None or not self._repeat(jump, operands, floats, targets):
-            self._mutate_slowly(op, args, operands, targets, start, key)
-
-    def _mutate_slowly(
-        self,
-        op: Op,
-        args: Sequence[Any],
-        operands: Sequence[TensorBase],
-        targets: Sequence[TensorBase],
-        start: State,
-        key: Any,
-    ) -> None:
-        entering = [
-            (i, t._meta, t._storage is None and t._array is not None and not t._hist)
-            for i, t in enumerate(operands)
-            if t._slot < 0
-        ]
-        plain = all(own for _, _, own in entering)
-        plain = plain and all(t._storage is None for t in targets)
-        state = self.call(op, args)
-        entered = [(i, meta, operands[i]._slot) for i, meta, _ in entering]
-        for k, (target, meta) in enumerate(zip(targets, state.metas, strict=True)):
-            if target._storage is None:
-                self.place(target, state.slot + k, meta)
-            else:
-                self.write(target, self.at(state.slot + k, meta))
-        n_floats = sum(a.__class__ is float for a in args)
-        plain = plain and state.n_scalars - state.scalar == n_floats
-        if plain and state.n_inputs - start.n_inputs == len(entered):
-            if start.jumps is None or len(start.jumps) > 16:
-                start.jumps = {}
-            start.jumps[key] = Mutation(state, entered)
-
-    def _repeat(
-        self,
-        jump: Mutation,
-        operands: Sequence[TensorBase],
-        floats: Sequence[float],
-        targets: Sequence[TensorBase],
-    ) -> bool:
-        """Repeats a known `mutate`; False where something is not as it was then."""
-        for i, meta, _ in jump.entered:
-            t = operands[i]
-            if t._meta is not meta or t._array is None or t._storage is not None:
-                return False
-        for t in targets:
-            if t._storage is not None:
-                return False
-        state, inputs = jump.state, self.inputs
-        del inputs[self.state.n_inputs :]
-        entered = self.recording.entered
-        for i, _, slot in jump.entered:
-            t = operands[i]
-            inputs.append(t._array)
-            t._slot = slot
-            entered[slot] = t
-        self.scalars[state.scalar : state.n_scalars] = floats
-        self.state = state
+        state = None
+        if all(t._storage is None for t in targets):
+            state = self.enter_with(key, operands, floats)
+        if state is None:
+            self._mutate_slowly(op, args, operands, targets, start, key, len(floats))
+            return
         slot, tracking = state.slot, self.grad
         for t, meta in zip(targets, state.metas, strict=True):
             if tracking or t._meta.requires_grad:
@@ -360,7 +298,27 @@ class Writing(Foreign):
                 t._versions += 1
                 self.live.append(weakref.ref(t))
             slot += 1
-        return True
+
+    def _mutate_slowly(
+        self,
+        op: Op,
+        args: Sequence[Any],
+        operands: Sequence[TensorBase],
+        targets: Sequence[TensorBase],
+        start: State,
+        key: Any,
+        n_floats: int,
+    ) -> None:
+        entering = entering_operands(operands)
+        plain = all(t._storage is None for t in targets)
+        state = self.call(op, args)
+        if plain:
+            self.remember_entrance(start, key, state, operands, entering, n_floats)
+        for k, (target, meta) in enumerate(zip(targets, state.metas, strict=True)):
+            if target._storage is None:
+                self.place(target, state.slot + k, meta)
+            else:
+                self.write(target, self.at(state.slot + k, meta))
 
     def _overwritten(self, old: int, new: int) -> None:
         """Notes in the path that a value took the place of another."""
