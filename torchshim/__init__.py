@@ -19,6 +19,9 @@ from torchshim import (
     storage,
 )
 from torchshim import (
+    fft as fft,
+)
+from torchshim import (
     linalg as linalg,
 )
 from torchshim import (

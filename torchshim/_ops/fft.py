@@ -1,0 +1,91 @@
+"""Discrete Fourier transforms: complex to complex, real to complex, complex to real.
+
+`torchshim.fft` has the public functions, each of which is one of these three with its
+lengths, dimensions and scale made out. None scales by itself: `scale` is what the
+result is multiplied with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+
+from torchshim._core.op import Array, op
+
+Ints = tuple[int, ...]
+# As many dimensions as one of XLA's transforms takes.
+_AT_ONCE = 3
+
+
+def _fft(node: str) -> Callable[..., Any]:
+    return op(namespaces=(), method=False, grad_fn=f"{node}Backward0", saves=())
+
+
+def _resized(x: Array, lengths: Ints, dims: Ints) -> Array:
+    """Cut, or filled with zeros, to these lengths."""
+    for length, d in zip(lengths, dims, strict=True):
+        if length < x.shape[d]:
+            x = jnp.take(x, jnp.arange(length), d, mode="clip", unique_indices=True)
+        elif length > x.shape[d]:
+            widths = [(0, length - x.shape[d] if i == d else 0) for i in range(x.ndim)]
+            x = jnp.pad(x, widths)
+    return x
+
+
+def _scaled(x: Array, scale: float) -> Array:
+    return x if scale == 1 else x * jnp.asarray(scale, x.real.dtype)
+
+
+def _transform(x: Array, dims: Ints, forward: bool) -> Array:
+    """The unscaled transform along some dimensions."""
+    if not x.size:
+        return x
+    for i in range(0, len(dims), _AT_ONCE):
+        group = dims[i : i + _AT_ONCE]
+        if forward:
+            x = jnp.fft.fftn(x, axes=group)
+        else:
+            x = jnp.fft.ifftn(x, axes=group, norm="forward")
+    return x
+
+
+@_fft("FftC2C")
+def _fft_c2c(
+    input: Array, lengths: Ints, dims: Ints, scale: float, forward: bool
+) -> Array:
+    """The transform of complex numbers along `dims`."""
+    x = _resized(input, lengths, dims)
+    return _scaled(_transform(x, dims, forward), scale)
+
+
+@_fft("FftR2C")
+def _fft_r2c(
+    input: Array, lengths: Ints, dims: Ints, scale: float, onesided: bool
+) -> Array:
+    """The transform of real numbers; `onesided`: its half that determines the other."""
+    x = _resized(input, lengths, dims)
+    last = dims[-1]
+    if not x.size:
+        kind = jnp.result_type(x.dtype, jnp.complex64)
+        half = x.shape[last] // 2 + 1 if onesided else x.shape[last]
+        return jnp.zeros((*x.shape[:last], half, *x.shape[last + 1 :]), kind)
+    if not onesided:
+        return _scaled(_transform(x + 0j, dims, True), scale)
+    out = jnp.fft.rfft(x, axis=last)
+    return _scaled(_transform(out, dims[:-1], True), scale)
+
+
+@_fft("FftC2R")
+def _fft_c2r(
+    input: Array, lengths: Ints, dims: Ints, scale: float, forward: bool
+) -> Array:
+    """The transform of a half that determines the other, to real numbers."""
+    last, n = dims[-1], lengths[-1]
+    x = _resized(input, (*lengths[:-1], n // 2 + 1), dims)
+    if not x.size:
+        return jnp.zeros((*x.shape[:last], n, *x.shape[last + 1 :]), x.real.dtype)
+    x = _transform(x, dims[:-1], forward)
+    out = jnp.fft.irfft(jnp.conj(x) if forward else x, n, axis=last, norm="forward")
+    return _scaled(out, scale)
