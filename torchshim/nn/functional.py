@@ -33,6 +33,7 @@ from torchshim._functions.nn_activation import (
     tanhshrink,
     threshold,
 )
+from torchshim._functions.nn_ctc import ctc_loss
 from torchshim._functions.nn_dropout import (
     alpha_dropout,
     dropout,
@@ -103,6 +104,16 @@ from torchshim._functions.nn_pooling import (
     upsample_bilinear,
     upsample_nearest,
 )
+from torchshim._functions.nn_sampling import (
+    GRID_SAMPLE_INTERPOLATION_MODES,
+    GRID_SAMPLE_PADDING_MODES,
+    affine_grid,
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+    grid_sample,
+)
 
 assert _functions.__all__
 
@@ -130,6 +141,8 @@ if _TYPE_CHECKING:
 
 
 __all__ = [
+    "GRID_SAMPLE_INTERPOLATION_MODES",
+    "GRID_SAMPLE_PADDING_MODES",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
@@ -138,6 +151,7 @@ __all__ = [
     "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
     "adaptive_max_pool3d_with_indices",
+    "affine_grid",
     "alpha_dropout",
     "batch_norm",
     "binary_cross_entropy",
@@ -145,6 +159,7 @@ __all__ = [
     "celu",
     "cosine_embedding_loss",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",
@@ -154,8 +169,13 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "gaussian_nll_loss",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardsigmoid",

@@ -1,0 +1,252 @@
+"""`grid_sample`, `affine_grid`, fractional pooling and `ctc_loss`."""
+
+from __future__ import annotations
+
+import itertools
+
+from tests.oracle import attempt, case
+
+MODES = list(
+    itertools.product(
+        ("bilinear", "nearest", "bicubic"),
+        ("zeros", "border", "reflection"),
+        (False, True),
+    )
+)
+
+
+def gradients(torch, result, *inputs):
+    weight = torch.arange(result.numel(), dtype=result.dtype).reshape(result.shape)
+    return torch.autograd.grad((result * (weight % 7 - 3)).sum(), inputs)
+
+
+@case.over("bilinear", "nearest", "bicubic")
+def grids_of_images(torch, mode):
+    sample = torch.nn.functional.grid_sample
+    image = torch.randn(2, 2, 3, 4, dtype=torch.float64)
+    points = torch.randn(2, 3, 2, 2, dtype=torch.float64) * 1.3
+    points[0, 0] = torch.tensor([[-1.0, 1.0], [0.0, 3.5]])
+    image.requires_grad_()
+    points.requires_grad_()
+    for _, padding, corners in (m for m in MODES if m[0] == mode):
+        out = sample(image, points, mode, padding, corners)
+        yield padding, corners, out, gradients(torch, out, image, points)
+
+
+@case
+def grids_of_volumes(torch):
+    sample = torch.nn.functional.grid_sample
+    image = torch.randn(1, 2, 2, 3, 4, dtype=torch.float64, requires_grad=True)
+    points = torch.randn(1, 2, 1, 3, 3, dtype=torch.float64, requires_grad=True)
+    for mode, padding, corners in MODES:
+        if mode != "bicubic":
+            out = sample(image, points, mode, padding, corners)
+            yield mode, padding, corners, out, gradients(torch, out, image, points)
+
+
+@case
+def grids_twice(torch):
+    image = torch.randn(1, 1, 3, 3, dtype=torch.float64, requires_grad=True)
+    points = (torch.rand(1, 2, 2, 2, dtype=torch.float64) - 0.5).requires_grad_()
+    out = torch.nn.functional.grid_sample(image, points, align_corners=True)
+    first = torch.autograd.grad((out**2).sum(), (image, points), create_graph=True)
+    yield torch.autograd.grad(sum((g**2).sum() for g in first), (image, points))
+
+
+@case
+def grids_at_the_edge_of_numbers(torch):
+    sample = torch.nn.functional.grid_sample
+    image = torch.arange(4.0).reshape(1, 1, 2, 2)
+    far = [1e10, -1e10, float("inf"), float("-inf"), float("nan")]
+    points = torch.tensor([[[[v, 0.0] for v in far]]])
+    for mode, padding, corners in MODES:
+        if padding == "zeros" and mode != "bicubic":
+            yield sample(image, points, mode, padding, corners)
+    volume, more = image[None], torch.cat([points[None], points[None, ..., 1:]], -1)
+    yield sample(volume, more, align_corners=True)
+    one = torch.ones(1, 1, 1, 1)
+    for mode, padding, corners in MODES:
+        yield sample(one, points[:, :, :2] * 1e-10, mode, padding, corners)
+    empty = torch.empty
+    yield sample(empty(0, 1, 2, 2), empty(0, 3, 1, 2), align_corners=True)
+    yield sample(empty(1, 0, 2, 2), torch.zeros(1, 3, 1, 2), align_corners=True)
+    yield sample(image, empty(1, 0, 1, 2), align_corners=False)
+    half = sample(image.half(), points.clamp(-1, 1).half(), align_corners=False)
+    yield half.dtype, torch.grid_sampler(image, points, 1, 1, True)
+
+
+@case
+def grid_errors(torch):
+    sample = torch.nn.functional.grid_sample
+    image, points = torch.ones(1, 2, 3, 4), torch.ones(1, 2, 2, 2)
+    yield attempt(sample, image, points)
+    for i, p in (
+        (image, points.double()),
+        (image, points[0]),
+        (image[0], points[0]),
+        (image, torch.ones(2, 2, 2, 2)),
+        (image, torch.ones(1, 2, 2, 3)),
+        (image[:, :, :0], points),
+        (image.int(), points.int()),
+        (image.double(), points),
+    ):
+        yield attempt(sample, i, p, align_corners=False)
+    yield attempt(sample, image, points, mode="x")
+    yield attempt(sample, image, points, padding_mode="x")
+    volume, more = torch.ones(1, 1, 2, 2, 2), torch.ones(1, 1, 1, 1, 3)
+    yield attempt(sample, volume, more, mode="bicubic", align_corners=False)
+
+
+@case
+def affine_grids(torch):
+    grid = torch.nn.functional.affine_grid
+    theta = torch.randn(2, 2, 3, requires_grad=True)
+    for corners in (False, True):
+        out = grid(theta, (2, 1, 3, 2), corners)
+        yield out, gradients(torch, out, theta)
+    volumes = torch.randn(1, 3, 4, dtype=torch.float64)
+    yield grid(volumes, torch.Size((1, 1, 2, 1, 3)), False)
+    yield attempt(grid, volumes, (1, 1, 2, 1, 3), True)
+    yield attempt(grid, theta, [2, 1, 2, 2])
+    for given, size in (
+        (theta, (2, 1, 2)),
+        (theta[0], (2, 1, 2, 2)),
+        (theta, (2, 1, 2, 2, 2)),
+        (theta, (3, 1, 2, 2)),
+        (theta, (2, 1, 0, 2)),
+        (theta.int(), (2, 1, 2, 2)),
+        (theta.half(), (2, 1, 1, 2)),
+    ):
+        yield attempt(grid, given, size, False)
+
+
+@case
+def fractional_pools(torch):
+    F = torch.nn.functional
+    image = torch.randn(2, 2, 6, 7, requires_grad=True)
+    volume = torch.randn(1, 2, 5, 6, 7, requires_grad=True)
+    for pool, x in (
+        (F.fractional_max_pool2d, image),
+        (F.fractional_max_pool3d, volume),
+    ):
+        n = x.dim() - 2
+        out, where = pool(x, 2, 3, return_indices=True)
+        yield out, where, gradients(torch, out, x)
+        yield pool(x, 3, output_ratio=(0.5,) * n)
+        yield pool(x[0], (2, 3, 2)[:n], output_size=(3, 2, 1)[:n])
+        samples = torch.tensor([0.0, 0.5, 0.99][:n]).expand(2, 2, n)
+        yield pool(x, 2, 3, _random_samples=samples)
+        yield pool(torch.full_like(x, torch.nan), 2, 2, None, True, samples)
+        yield attempt(pool, x, 3)
+        yield attempt(pool, x, 3, 6)
+        yield attempt(pool, x, 3, (2, 6, 2)[:n])
+        yield attempt(pool, x, (3,) * (n + 2), 2)
+        yield attempt(pool, x, 3, (2,) * (n + 2))
+        yield attempt(pool, x[:, :0], 3, 2)
+        yield attempt(pool, x, 3, 2, None, False, torch.rand(2, 2, n + 1))
+        yield attempt(pool, x, 3, 2, None, False, torch.rand(2, 3, n))
+        yield attempt(pool, x, 3, 2, None, False, torch.rand(2, n))
+        yield attempt(pool, x, 3, 2, None, False, torch.rand(2, 2, n).double())
+    with_indices = F.fractional_max_pool2d_with_indices
+    yield with_indices(image, 2, 2, None, False, torch.zeros(2, 2, 2))
+
+
+@case
+def fractional_layers(torch):
+    nn = torch.nn
+    for kind, x in (
+        (nn.FractionalMaxPool2d, torch.randn(1, 2, 6, 7)),
+        (nn.FractionalMaxPool3d, torch.randn(1, 2, 6, 7, 5)),
+    ):
+        yield repr(kind(2, output_size=3)), kind(2, output_size=3)(x)
+        yield kind(2, output_ratio=0.5, return_indices=True)(x)
+        yield attempt(kind, 2)
+        yield attempt(kind, 2, output_size=2, output_ratio=0.5)
+        yield attempt(kind, 2, output_ratio=1.5)
+
+
+def frames(torch, batch=2, dtype=None):
+    scores = torch.randn(6, batch, 4, dtype=dtype or torch.float64)
+    return scores.log_softmax(-1).detach().requires_grad_()
+
+
+@case.over("none", "mean", "sum")
+def ctc(torch, reduction):
+    F = torch.nn.functional
+    x = frames(torch, 3)
+    padded = torch.tensor([[1, 2, 9], [3, 3, 1], [0, 0, 0]])
+    joined = torch.tensor([1, 2, 3, 3, 1])
+    lengths, counts = torch.tensor([6, 5, 4]), torch.tensor([2, 3, 0])
+    for targets, frame_counts, label_counts in (
+        (padded, lengths, counts),
+        (joined, lengths, counts),
+        (joined.int(), (6, 5, 4), (2, 3, 0)),
+        (padded, lengths.int(), counts.int()),
+    ):
+        loss = F.ctc_loss(x, targets, frame_counts, label_counts, reduction=reduction)
+        yield loss, torch.autograd.grad(loss.sum(), x)
+    yield F.ctc_loss(x, padded, lengths, counts, 3, reduction)
+
+
+@case
+def ctc_of_what_does_not_fit(torch):
+    F = torch.nn.functional
+    x = frames(torch)
+    targets = torch.tensor([[1, 1], [3, 1]])
+    for zero_infinity in (False, True):
+        loss = F.ctc_loss(
+            x, targets, (2, 5), (2, 2), 0, "none", zero_infinity=zero_infinity
+        )
+        yield loss, torch.autograd.grad(loss.sum(), x)
+    yield F.ctc_loss(x, targets, (2, 5), (2, 2), zero_infinity=True)
+    yield F.ctc_loss(x, targets, (0, 5), (0, 2), reduction="none")
+    yield F.ctc_loss(x, targets, (0, 5), (2, 2), reduction="none")
+
+
+@case
+def ctc_of_one_sequence(torch):
+    F = torch.nn.functional
+    x, targets = frames(torch, 1)[:, 0], torch.tensor([1, 2])
+    for reduction in ("none", "mean"):
+        yield F.ctc_loss(x, targets, (5,), (2,), reduction=reduction)
+        five, two = torch.tensor(5), torch.tensor(2)
+        yield F.ctc_loss(x, targets, five, two, reduction=reduction)
+    yield torch.ctc_loss(x, targets, (5,), (2,), 0, 2, True)
+    layer = torch.nn.CTCLoss(reduction="sum", zero_infinity=True)
+    yield layer(x.unsqueeze(1), targets[None], (5,), (2,)), repr(layer)
+
+
+@case
+def ctc_errors(torch):
+    x, targets = frames(torch), torch.tensor([[1, 2], [3, 1]])
+
+    def loss(x, targets, lengths, counts, **options):
+        lengths, counts = torch.tensor(lengths), torch.tensor(counts)
+        return torch.nn.functional.ctc_loss(
+            x, targets, lengths, counts, **options
+        ).item()
+
+    two, five = [2, 2], [5, 5]
+    yield attempt(loss, x, targets, five, [2])
+    yield attempt(loss, x, targets, [5], two)
+    yield attempt(loss, x, targets, [7, 5], two)
+    yield attempt(loss, x, targets, [-1, 5], two)
+    yield attempt(loss, x, targets, five, [3, 2])
+    yield attempt(loss, x, targets, five, [-3, 2])
+    yield attempt(loss, x, targets.flatten(), five, [3, 2])
+    yield attempt(loss, x, targets.flatten(), five, [1, 2])
+    yield attempt(loss, x, targets, five, two, blank=7)
+    yield attempt(loss, x, targets, five, two, reduction="q")
+    yield attempt(loss, x, targets[:1], five, two)
+    yield attempt(loss, x, targets[None], five, two)
+    yield attempt(loss, x.int(), targets, five, two)
+    yield attempt(loss, x.half(), targets, five, two)
+    yield attempt(loss, x, targets, [5.0, 5], two)
+    yield attempt(loss, x, targets, five, [2.0, 2])
+    yield attempt(loss, x[:, 0, 0], targets, five, two)
+
+
+@case
+def reductions_by_number(torch):
+    x, targets = frames(torch), torch.tensor([[1, 2], [3, 1]])
+    yield [torch.ctc_loss(x, targets, (5, 5), (2, 2), 0, r) for r in range(3)]

@@ -1,0 +1,114 @@
+"""`ctc_loss` of `nn.functional`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchshim._core import dtypes
+from torchshim._derived import fns, public
+from torchshim._functions.construct import tensor
+from torchshim._functions.creation import zeros_like
+from torchshim._functions.joining import known
+from torchshim._functions.nn_loss import chosen_reduction
+from torchshim._tensor import Tensor, host_value
+
+_CODES = ("none", "mean", "sum")
+
+
+def _lengths(name: str, given: Any) -> tuple[Tensor, Any]:
+    """Lengths as a tensor, and as numbers where these are at hand."""
+    if not isinstance(given, Tensor):
+        given = tuple(int(n) for n in given)
+        return tensor(given, dtype=dtypes.int64), given
+    if given._meta.dtype.category > dtypes.INTEGER:
+        raise RuntimeError(f"{name} must be integral")
+    values = host_value(given).reshape(-1) if known([given]) else None
+    return given.to(dtypes.int64).reshape(-1), values
+
+
+def _loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int,
+    reduction: str,
+    zero_infinity: bool,
+) -> Tensor:
+    lengths, _ = _lengths("input_lengths", input_lengths)
+    counts, known_counts = _lengths("target_lengths", target_lengths)
+    longest = None
+    if known_counts is not None and len(known_counts):
+        # Rounded up, so that few programs serve all batches.
+        longest = 1 << max(int(max(known_counts)) - 1, 0).bit_length()
+    single = log_probs.dim() != 3
+    batch = log_probs.unsqueeze(1) if single else log_probs
+    if single and targets.dim() == 1:
+        targets = targets.unsqueeze(0)
+    loss = fns.ctc_nll(
+        batch, targets, lengths, counts, int(blank), longest, bool(zero_infinity)
+    )
+    if zero_infinity:
+        loss = fns.where(loss == float("inf"), zeros_like(loss), loss)
+    if reduction == "mean":
+        return (loss / counts.to(loss.dtype).clamp_min(1)).mean()
+    if reduction == "sum":
+        return loss.sum()
+    return loss.squeeze(0) if single else loss
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """How unlikely the targets are, over all their alignments to the input.
+
+    `log_probs` is (time, batch, classes) or (time, classes); `targets` is padded,
+    (batch, longest), or holds all targets one after the other. As in PyTorch, the
+    gradient supposes that `log_probs` comes from a log-softmax.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.ctc_loss.html
+
+    >>> import torchshim as torch
+    >>> steps = torch.full((2, 1, 2), 0.5).log()
+    >>> loss = torch.nn.functional.ctc_loss(steps, torch.tensor([[1]]), (2,), (1,))
+    >>> round(loss.exp().item(), 4)
+    1.3333
+    """
+    reduction = chosen_reduction(None, None, reduction)
+    return _loss(
+        log_probs,
+        targets,
+        input_lengths,
+        target_lengths,
+        blank,
+        reduction,
+        zero_infinity,
+    )
+
+
+@public(name="ctc_loss")
+def _ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: int = 1,
+    zero_infinity: bool = False,
+) -> Tensor:
+    """As `nn.functional.ctc_loss`, with the reduction by its number."""
+    return _loss(
+        log_probs,
+        targets,
+        input_lengths,
+        target_lengths,
+        blank,
+        _CODES[reduction],
+        zero_infinity,
+    )

@@ -1,0 +1,178 @@
+"""Sampling by grids and pooling by random windows, of `nn.functional`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from torchshim._derived import fns, public
+from torchshim._functions.random import rand
+from torchshim._tensor import Tensor
+
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def _corners(align_corners: bool | None) -> bool:
+    if align_corners is not None:
+        return bool(align_corners)
+    warnings.warn(
+        "Default grid_sample and affine_grid behavior has changed to "
+        "align_corners=False since 1.3.0. Please specify align_corners=True if the old "
+        "behavior is desired. See the documentation of grid_sample for details.",
+        stacklevel=3,
+    )
+    return False
+
+
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """The values of images, or volumes, at the points of a grid.
+
+    Points are in [-1, 1], the last dimension first; `padding_mode` decides what lies
+    outside. ValueError for unknown modes.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.grid_sample.html
+
+    >>> import torchshim as torch
+    >>> image = torch.tensor([[[[1.0, 3.0]]]])
+    >>> centre = torch.zeros(1, 1, 1, 2)
+    >>> torch.nn.functional.grid_sample(image, centre, align_corners=True)
+    tensor([[[[2.]]]])
+    """
+    if mode not in GRID_SAMPLE_INTERPOLATION_MODES:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or "
+            f"'bicubic', but got: '{mode}'"
+        )
+    if padding_mode not in GRID_SAMPLE_PADDING_MODES:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', "
+            f"'border', or 'reflection', but got: '{padding_mode}'"
+        )
+    return fns.grid_sampler(
+        input,
+        grid,
+        GRID_SAMPLE_INTERPOLATION_MODES[mode],
+        GRID_SAMPLE_PADDING_MODES[padding_mode],
+        _corners(align_corners),
+    )
+
+
+@public(name="grid_sampler_2d")
+@public(name="grid_sampler_3d")
+def _grid_sampler(
+    input: Tensor,
+    grid: Tensor,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+) -> Tensor:
+    """`grid_sampler` by the name of one of its two cases."""
+    return fns.grid_sampler(
+        input, grid, interpolation_mode, padding_mode, align_corners
+    )
+
+
+def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
+    """The grid of points to which affine maps take images of a size.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.affine_grid.html
+
+    >>> import torchshim as torch
+    >>> turn = torch.tensor([[[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]])
+    >>> torch.nn.functional.affine_grid(turn, (1, 1, 1, 2), align_corners=False)
+    tensor([[[[ 0.0000, -0.5000],
+              [ 0.0000,  0.5000]]]])
+    """
+    corners = _corners(align_corners)
+    if not theta.is_floating_point():
+        raise ValueError(
+            f"Expected theta to have floating point type, but got {theta.dtype}"
+        )
+    n = len(size) - 2
+    if n not in (2, 3):
+        raise NotImplementedError(
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine "
+            f"transforms, respectively. Got size {size}."
+        )
+    if theta.dim() != 3 or theta.shape[-2:] != (n, n + 1):
+        raise ValueError(
+            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size "
+            f"{size}. Got {theta.shape}."
+        )
+    if corners and min(size[2:]) == 1:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids "
+            "when align_corners=True. This is not an intended use case of affine_grid. "
+            "See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
+    elif min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    return fns.affine_grid_generator(theta, tuple(size), corners)
+
+
+def _fractional(n: int) -> Any:
+    name = f"fractional_max_pool{n}d"
+
+    def with_indices(
+        input: Tensor,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        if output_size is None and output_ratio is None:
+            raise ValueError(
+                f"{name} requires specifying either an output_size or an output_ratio"
+            )
+        if output_size is None:
+            if n == 2 and len(output_ratio) > 2:
+                raise ValueError(
+                    f"{name} requires output_ratio to either be a single Int or tuple "
+                    "of Ints."
+                )
+            scalar = isinstance(output_ratio, (int, float))
+            ratios = (output_ratio,) * n if scalar else output_ratio
+            output_size = [int(input.size(d - n) * ratios[d]) for d in range(n)]
+        if _random_samples is None:
+            batch = 1 if input.dim() == n + 1 else input.size(0)
+            _random_samples = rand(
+                batch, input.size(-n - 1), n, dtype=input.dtype, device=input.device
+            )
+        return fns.fractional_max_pool(
+            input, kernel_size, output_size, _random_samples, n
+        )
+
+    def pool(
+        input: Tensor,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> Any:
+        found = with_indices(
+            input, kernel_size, output_size, output_ratio, True, _random_samples
+        )
+        return found if return_indices else found[0]
+
+    link = (
+        f"https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.{name}.html"
+    )
+    pool.__name__ = pool.__qualname__ = name
+    pool.__doc__ = f"The largest elements of windows at random places.\n\n{link}"
+    with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
+    with_indices.__doc__ = f"`{name}`, and where the elements stand.\n\n{link}"
+    return pool, with_indices
+
+
+fractional_max_pool2d, fractional_max_pool2d_with_indices = _fractional(2)
+fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional(3)

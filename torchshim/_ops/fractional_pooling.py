@@ -1,0 +1,125 @@
+"""Max pooling with windows at random places, for any ratio of sizes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from torchshim._core.op import Array, op
+
+Ints = tuple[int, ...]
+_HALF = (jnp.float16, jnp.bfloat16)
+
+
+def _sizes(value: Any, n: int, name: str) -> Ints:
+    values = (value,) if isinstance(value, int) else tuple(value)
+    if len(values) not in (1, n):
+        words = {2: "Ints", 3: "three Ints"}[n]
+        raise RuntimeError(
+            f"fractional_max_pool{n}d: {name} must either be a single Int or tuple of "
+            f"{words}"
+        )
+    return values * n if len(values) == 1 else values
+
+
+def _check(n: int, input: Array, samples: Array, kernel: Ints, out: Ints) -> None:
+    name = f"fractional_max_pool{n}d" + "_out" * (n == 3)
+    if input.ndim not in (n + 1, n + 2) or not all(input.shape[-n - 1 :]):
+        empty = [i for i, s in enumerate(input.shape) if not s]
+        raise RuntimeError(
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, "
+            f"but got{list(input.shape)} with dimension {empty[0] if empty else 0} "
+            "being empty."
+        )
+    words = {2: ("height", "width"), 3: ("time", "height", "width")}[n]
+    for word, k, o, s in zip(words, kernel, out, input.shape[-n:], strict=True):
+        if o + k - 1 > s:
+            raise RuntimeError(
+                f"{name}(): pool {word} {k} too large relative to input {word} {s}"
+            )
+    if samples.dtype != input.dtype:
+        raise RuntimeError("Expect _random_samples to have the same dtype as input")
+    if samples.ndim != 3:
+        raise RuntimeError(
+            f"Expect _random_samples to have 3 dimensions, got {samples.ndim}"
+        )
+    batch = input.shape[0] if input.ndim == n + 2 else 1
+    if samples.shape[0] < batch:
+        raise RuntimeError(
+            "Expect _random_samples.size(0) no less then input batch size."
+        )
+    if samples.shape[1] != input.shape[-n - 1]:
+        raise RuntimeError(
+            "Expect _random_samples.size(1) equals to input channel size."
+        )
+    if samples.shape[2] != n:
+        raise RuntimeError(
+            f"Expect _random_samples.size(2) equals to {n}; got {samples.shape[2]}."
+        )
+
+
+def _starts(sample: Array, size: int, out: int, kernel: int) -> Array:
+    """Where the windows of each plane start: the last one at the end."""
+    if out <= 1:
+        return jnp.full((*sample.shape, out), size - kernel)
+    step = jnp.asarray(size - kernel, sample.dtype) / (out - 1)
+    at = (jnp.arange(out, dtype=sample.dtype) + sample[..., None]) * step
+    at = at.astype(jnp.int32) - (sample[..., None] * step).astype(jnp.int32)
+    return at.at[..., -1].set(size - kernel)
+
+
+@op(
+    grad_fn=lambda input, kernel_size, output_size, random_samples, n: (
+        f"FractionalMaxPool{n}DBackward0"
+    ),
+    saves=("input",),
+    namespaces=(),
+    method=False,
+    out=False,
+    differentiable=("input",),
+    curved=False,
+)
+def fractional_max_pool(
+    input: Array,
+    kernel_size: int | Ints,
+    output_size: int | Ints,
+    random_samples: Array,
+    n: int,
+) -> tuple[Array, Array]:
+    """The largest element of each window, and its place in the plane."""
+    kernel = _sizes(kernel_size, n, "kernel_size")
+    out = _sizes(output_size, n, "output_size")
+    _check(n, input, random_samples, kernel, out)
+    size = input.shape[-n:]
+    lead = input.shape[:-n]
+    samples = random_samples[: lead[0] if len(lead) == 2 else 1]
+    if samples.dtype in _HALF:
+        samples = samples.astype(jnp.float32)
+    place: Any = jnp.zeros((1,) * (len(lead) + 2 * n), jnp.int32)
+    for d in range(n):
+        # In two dimensions the first sample is that of the width.
+        sample = samples[..., n - 1 - d if n == 2 else d].reshape(lead)
+        starts = _starts(sample, size[d], out[d], kernel[d])
+        at = starts[..., None] + jnp.arange(kernel[d])
+        # Axes: planes, then the windows, then the elements of each.
+        shape = [*lead, *(1,) * (2 * n)]
+        shape[len(lead) + d], shape[len(lead) + n + d] = out[d], kernel[d]
+        place = place * size[d] + at.reshape(shape)
+    place = place.reshape(*lead, math.prod(out), math.prod(kernel))
+    if not place.size:
+        # A window of nothing: the smallest number there is.
+        start = jnp.full((*lead, *out), -jnp.inf, input.dtype)
+        return start, jnp.zeros((*lead, *out), jnp.int64)
+    flat = input.reshape(*lead, -1)
+    windows = jnp.take_along_axis(flat, place.reshape(*lead, -1), axis=-1)
+    windows = windows.reshape(place.shape)
+    nan = jnp.isnan(windows)
+    # The first of the largest, but the last NaN.
+    last_nan = np.int32(place.shape[-1] - 1) - jnp.argmax(nan[..., ::-1], axis=-1)
+    best = jnp.where(nan.any(-1), last_nan, jnp.argmax(windows, axis=-1))[..., None]
+    values = jnp.take_along_axis(windows, best, axis=-1)[..., 0]
+    places = jnp.take_along_axis(place, best, axis=-1)[..., 0]
+    return values.reshape(*lead, *out), places.reshape(*lead, *out).astype(jnp.int64)
