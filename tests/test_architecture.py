@@ -28,7 +28,7 @@ LAYERS = [
     ["_derived", "_explain"],
     ["_functions"],
     ["autograd", "random", "storage"],
-    ["cuda", "linalg", "fft", "special", "return_types", "types", "version", "testing"],
+    ["cuda", "linalg", "fft", "signal", "special", "return_types", "types", "version", "testing"],
     ["nn"],
     ["optim"],
     ["utils"],

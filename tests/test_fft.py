@@ -24,8 +24,7 @@ def _shown(torch, function, x, *args, **kwargs):
     weight = torch.cos(torch.arange(float(y.numel()), dtype=torch.float64))
     weight = weight.view(y.shape)
     parts = (y.real, y.imag) if y.is_complex() else (y,)
-    total = sum((p * p * weight).sum() + (p * weight).sum() for p in parts)
-    total.backward()
+    torch.stack([(p * (p + 1) * weight).sum() for p in parts]).sum().backward()
     return y, x.grad
 
 

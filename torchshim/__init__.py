@@ -25,6 +25,9 @@ from torchshim import (
     linalg as linalg,
 )
 from torchshim import (
+    signal as signal,
+)
+from torchshim import (
     special as special,
 )
 from torchshim._alias import install, uninstall

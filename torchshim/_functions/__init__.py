@@ -39,7 +39,9 @@ from torchshim._functions import (
     reshape_in_place,
     scatter,
     shape,
+    spectral,
     storage,
+    windows,
 )
 
 __all__ = [
@@ -76,5 +78,7 @@ __all__ = [
     "reshape_in_place",
     "scatter",
     "shape",
+    "spectral",
     "storage",
+    "windows",
 ]

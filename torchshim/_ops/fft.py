@@ -12,6 +12,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
 
 Ints = tuple[int, ...]
@@ -89,3 +90,40 @@ def _fft_c2r(
     x = _transform(x, dims[:-1], forward)
     out = jnp.fft.irfft(jnp.conj(x) if forward else x, n, axis=last, norm="forward")
     return _scaled(out, scale)
+
+
+# Pieces of signals --------------------------------------------------------------------
+
+# Overlaps up to which a signal is summed piece by piece.
+_OVERLAPS = 32
+
+
+@op(namespaces=(), method=False, grad_fn="UnfoldBackwardBackward0", saves=())
+def _overlap_add(frames: Array, hop: int) -> Array:
+    """The sum of (batch, frames, size), each frame `hop` after the one before."""
+    batch, n, size = frames.shape
+    length = size + hop * (n - 1)
+    overlaps = -(-size // hop)
+    if overlaps > _OVERLAPS:
+        at = jnp.arange(n)[:, None] * hop + jnp.arange(size)
+        zeros = jnp.zeros((batch, length), frames.dtype)
+        return zeros.at[:, at].add(frames, mode="promise_in_bounds")
+    rows = n + overlaps - 1
+    frames = jnp.pad(frames, ((0, 0), (0, 0), (0, overlaps * hop - size)))
+    pieces = frames.reshape(batch, n, overlaps, hop)
+    total = jnp.zeros((batch, rows, hop), frames.dtype)
+    for k in range(overlaps):
+        total = total + jnp.pad(pieces[:, :, k], ((0, 0), (k, rows - n - k), (0, 0)))
+    return total.reshape(batch, rows * hop)[:, :length]
+
+
+def _gaps(signal: Array, envelope: Array, call: str) -> list[Check]:
+    gap = jnp.abs(envelope).min() < 1e-11
+    text = f"{call} window overlap add min: 1\n[ CPUBoolType{{}} ]"
+    return [Check(gap, RuntimeError, text)]
+
+
+@op(namespaces=(), method=False, grad_fn="DivBackward0", checks=_gaps)
+def _without_gaps(signal: Array, envelope: Array, call: str) -> Array:
+    """A sum of windowed frames divided by that of the windows."""
+    return signal / envelope
