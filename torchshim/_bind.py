@@ -210,6 +210,10 @@ def again(op: Op, named: dict[str, Any], args: tuple[Any, ...], out: Any) -> Any
 
 def slow(rec: Any, op: Op, args: tuple[Any, ...], out: Any = None) -> Any:
     """An operator's call that the trie does not know, or with unusual arguments."""
+    if out is None and not op.writes:
+        state = rec.entrance(op, args)
+        if state is not None:
+            return results_of(rec, op, state, args)
     args = tuple(
         normalise(op, i, p, a)
         for i, (p, a) in enumerate(zip(op.params, args, strict=False))

@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 import torchshim as torch
-from torchshim._core import record, trie
+from torchshim._core import engine, program, record, trie
 from torchshim._core.record import local
 
 
@@ -83,6 +83,51 @@ def test_a_read_before_backward_keeps_the_step_steady(compiled):
         grads.append(w.grad.tolist())
     assert compiled() == 2  # the forward pass, and the backward pass
     assert grads == grads[:1] * 5
+
+
+def test_a_backward_through_a_closed_recording_is_walked_once(monkeypatch):
+    walks = []
+    run = engine.Walk.run
+    monkeypatch.setattr(engine.Walk, "run", lambda self: (walks.append(1), run(self)))
+    w = torch.tensor([0.5, -0.25], requires_grad=True)
+    for _ in range(4):
+        w.grad = None
+        loss = (w * w.exp()).sin().sum()
+        loss.item()
+        loss.backward()
+        assert w.grad is not None
+        w.grad.tolist()
+    assert len(walks) == 1
+
+
+def test_donated_memory_goes_to_the_new_value(compiled):
+    """XLA copies an input first whose memory another value gets."""
+    params = [torch.nn.Parameter(torch.ones(2, 2)) for _ in range(3)]
+    optimizer = torch.optim.Adam(params)
+    for _ in range(3):
+        optimizer.zero_grad()
+        sum((p**2).sum() for p in params).backward()
+        optimizer.step()
+    (state, outputs, _), found = list(program.CACHE._programs.items())[-1]
+    successors = program.replaced_inputs(state, outputs)
+    gifts, _ = found.inputs
+    assert len(gifts) == 9
+    assert [successors[slot] for slot in found.outputs[:9]] == list(gifts)
+
+
+def test_an_operator_with_which_tensors_enter_is_one_look_up(monkeypatch):
+    calls = []
+    call = trie.Trie.call
+    monkeypatch.setattr(
+        trie.Trie, "call", lambda *a: (calls.append(a[1].public), call(*a))[1]
+    )
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+    for a, b in ((x, y), (y, x), (x, x), (x, y), (x, x)):
+        assert torch.sub(a, b, alpha=0.5).tolist() == [
+            p - 0.5 * q for p, q in zip(a.tolist(), b.tolist(), strict=True)
+        ]
+    # `x, x` enters another way than `x, y`, and is no entrance.
+    assert calls == ["sub", "sub", "sub"]
 
 
 def test_dead_values_are_not_outputs():

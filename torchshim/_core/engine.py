@@ -98,6 +98,8 @@ class Walk(Leaves):
     leaf_grads: list[tuple[Any, Place, Any]] = field(default_factory=list)
     # Runtime scalars that gradient events took over: to, recording, from, how many.
     copied: list[tuple[int, Recording, int, int]] = field(default_factory=list)
+    # Values of closed recordings: id -> tensor, its recording, its slot there.
+    taken: dict[int, tuple[Any, Recording, int]] = field(default_factory=dict)
     given: set[int] = field(default_factory=set)
     writes: Overwritten | None = None
     captured: dict[int, list[int]] = field(default_factory=dict)
@@ -372,6 +374,7 @@ class Walk(Leaves):
                 tensor = piece
             if not self.create:
                 recording.tensors[slot] = tensor
+        self.taken[id(tensor)] = tensor, recording, slot
         return tensor
 
     def check_versions(

@@ -39,36 +39,50 @@ class Entering(Trie):
     trace: list[Any] | None
     storages: dict[int, Storage]
 
+    def entrance(self, op: Op, args: Sequence[Any]) -> State | None:
+        """Repeats a call with which tensors enter, where it is known."""
+        if self.state.jumps is None:
+            return None
+        found = self._entrance_key(op, args)
+        return None if found is None else self.enter_with(*found)
+
     def call_entering(self, op: Op, args: Sequence[Any]) -> State:
-        """As `call`, where tensors enter with their first operator, step after step."""
+        """As `call`; remembers an entrance for the next time."""
+        start, found = self.state, self._entrance_key(op, args)
+        if found is None:
+            return self.call(op, args)
+        key, operands, floats = found
+        entering = entering_operands(operands)
+        state = self.call(op, args)
+        if entering:
+            self.remember_entrance(start, key, state, operands, entering, len(floats))
+        return state
+
+    def _entrance_key(
+        self, op: Op, args: Sequence[Any]
+    ) -> tuple[Any, list[TensorBase], list[float]] | None:
+        """What an entrance is found by, with the tensors and runtime scalars."""
         operands: list[TensorBase] = []
         floats: list[float] = []
-        parts: list[Any] = []
+        parts: list[Any] = [op, self.bits]
         for param, arg in zip(op.params, args, strict=True):
             kind = arg.__class__
-            if param.role == STATIC:
+            role = param.role
+            if role == STATIC:
                 parts.append((kind, arg))
+            elif arg is None:
+                parts.append(None)
+            elif kind is float and role in SCALAR_ROLES:
+                floats.append(arg)
+                parts.append(float)
             elif isinstance(arg, TensorBase):
                 operands.append(arg)
                 parts.append(arg._slot)
-            elif kind is float and param.role in SCALAR_ROLES:
-                floats.append(arg)
-                parts.append(float)
-            elif kind not in (tuple, list):
-                parts.append((kind, arg))
+            elif kind is tuple or kind is list:
+                return None
             else:
-                return self.call(op, args)
-        key = (op, self.bits, *parts)
-        start = self.state
-        state = self.enter_with(key, operands, floats)
-        if state is None:
-            entering = entering_operands(operands)
-            state = self.call(op, args)
-            if entering:
-                self.remember_entrance(
-                    start, key, state, operands, entering, len(floats)
-                )
-        return state
+                parts.append((kind, arg))
+        return tuple(parts), operands, floats
 
     def enter_with(
         self, key: Any, operands: Sequence[TensorBase], floats: Sequence[float]

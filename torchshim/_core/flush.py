@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,25 +27,24 @@ class Alive:
 
 
 def find_alive(rec: Any) -> tuple[Alive, list[tuple[TensorBase, int]]]:
-    """Follows the weak references; also gives every tensor with a slot to reset."""
+    """Follows the weak references; also gives the tensors that have a value already."""
     alive = Alive([], [], [], [])
     placed: list[tuple[TensorBase, int]] = []
     seen: set[int] = set()
     first, last = rec.first_slot, rec.state.n_slots
-    for ref in rec.live:
-        tensor = ref()
+    for tensor in [tensor for ref in rec.live if (tensor := ref()) is not None]:
         # Another thread may have taken the tensor into its own recording.
-        if tensor is None or not first <= (slot := tensor._slot) < last:
-            continue
-        if id(tensor) in seen:
+        if not first <= (slot := tensor._slot) < last or id(tensor) in seen:
             continue
         seen.add(id(tensor))
-        placed.append((tensor, slot))
-        if tensor._storage is None and tensor._array is None:
-            alive.tensors.append((tensor, slot))
+        place = tensor, slot
+        if tensor._array is None and tensor._storage is None:
+            alive.tensors.append(place)
+        else:
+            placed.append(place)
         meta = tensor._meta
         if meta.requires_grad and not meta.leaf:
-            alive.histories.append((tensor, slot))
+            alive.histories.append(place)
     for storage in rec.storages.values():
         if not first <= (slot := storage.slot) < last:
             continue
@@ -99,17 +99,18 @@ def flush(rec: Any) -> None:
     state: State = rec.state
     recording: Recording = rec.recording
     alive, placed = find_alive(rec)
-    held = list(recording.nodes.values())
+    held = list(recording.nodes.values()) if recording.nodes else ()
     roots = {slot for _, slot in alive.histories}
     roots.update(slot for node in held for slot in node.slots())
     saved: dict[int, frozenset[int]] = {}
     if roots:
         saved = _plan(state, roots, recording.freed)
-    slots = dict.fromkeys(slot for _, slot in alive.tensors)
-    slots.update(dict.fromkeys(slot for _, slot in alive.storages))
-    slots.update(dict.fromkeys(slot for _, slot in alive.raws))
-    slots.update(dict.fromkeys(saved))
-    values = _run(rec, state, tuple(sorted(slots)), set(saved))
+    slots = {slot for _, slot in alive.tensors}
+    if alive.storages:
+        slots.update(slot for _, slot in alive.storages)
+    slots.update([slot for _, slot in alive.raws])
+    slots.update(saved)
+    values = _run(rec, state, tuple(sorted(slots)), saved.keys())
     with value_lock:
         rec.commit(state, recording, alive, placed, values, saved, bool(roots))
 
@@ -135,37 +136,30 @@ def _plan(state: State, roots: set[int], freed: set[int]) -> dict[int, frozenset
 
 
 def _run(
-    rec: Any, state: State, slots: tuple[int, ...], saved: set[int] | None
+    rec: Any, state: State, slots: tuple[int, ...], saved: Set[int] | None
 ) -> dict[int, Any]:
     """Slot -> array for every slot asked for; `saved` None: nothing is donated."""
     inputs: list[Any] = rec.inputs
     table = _inputs_of(state)
-    values: dict[int, Any] = {}
-    outputs: list[int] = []
-    for slot in slots:
-        position = table.inputs.get(slot)
-        if position is None:
-            outputs.append(slot)
-        else:
-            values[slot] = inputs[position]
+    unchanged = [slot for slot in slots if slot in table.inputs]
+    values = {slot: inputs[table.inputs[slot]] for slot in unchanged}
+    outputs = slots
+    if unchanged:
+        outputs = tuple([slot for slot in slots if slot not in values])
     if not outputs and not table.checked:
         return values
     donated: tuple[int, ...] = ()
     if saved is not None:
         held = {table.inputs[s] for s in saved if s in table.inputs}
         donated = _donations(inputs, held)
-    key = (state, tuple(outputs), donated)
-    found = CACHE.get(key)
-    if found is None:
-        found = _compile(rec, state, tuple(outputs), donated, inputs)
-        CACHE.add(key, found[0], found[1])
-        compiled = found[0]
-    else:
-        compiled = found
+    key = (state, outputs, donated)
+    compiled = CACHE.get(key)
+    if compiled is None:
+        compiled, entry = _compile(rec, state, outputs, donated, inputs)
+        CACHE.add(key, compiled, entry)
     vector = np.array(rec.scalars[: state.n_scalars], np.float64)
     arrays, report = compiled(vector, inputs)
-    for slot, array in zip(compiled.outputs, arrays, strict=True):
-        values[slot] = array
+    values.update(zip(compiled.outputs, arrays, strict=True))
     if report is not None:
         rec.note_report(list(compiled.lowered.sites), report)
     return values

@@ -87,9 +87,8 @@ def remember(
         numbers[seq] = len(numbers)
         owners.append((numbers[parent.seq], slot, hist[0].state, hist[1]))
     named: dict[int, tuple[str, int, int]] = {}
-    for recording, _, _ in walk.via.values():
-        for slot, tensor in recording.tensors.items():
-            named[id(tensor)] = "saved", numbers[recording.seq], slot
+    for tensor, recording, slot in walk.taken.values():
+        named[id(tensor)] = "saved", numbers[recording.seq], slot
     leaves: list[tuple[int, int, Any, int, Meta]] = []
     for i, ((leaf, place, _), status) in enumerate(
         zip(walk.leaf_grads, before, strict=True)

@@ -111,6 +111,7 @@ class Recorder(Writing):
         for tensor, slot in alive.tensors:
             if tensor._slot == slot:
                 tensor._array = values[slot]
+                tensor._slot = -1
         for storage, slot in alive.storages:
             if storage.slot == slot:
                 storage.array = values[slot]

@@ -19,7 +19,7 @@ def versions_of(
     """
     if not saved:
         return {}
-    written = Overwritten(state)
+    written, results = _history_of(state)
     holders: dict[int, Any] = {}
     for tensor in recording.entered.values():
         if tensor._slot >= 0:
@@ -29,7 +29,7 @@ def versions_of(
         if tensor is not None and tensor._slot >= 0:
             holders[written.root(tensor._slot)] = tensor
     found: dict[int, tuple[Any, int]] = {}
-    for slot in (*saved, *results_of(state)):
+    for slot in (*saved, *results):
         count = written.count(slot)
         if count:
             found[slot] = None, count
@@ -44,6 +44,17 @@ def versions_of(
                 # Alone on a storage, a tensor may leave it.
                 holder = tensor
             found[slot] = weakref.ref(holder), writes_of(holder)
+    return found
+
+
+def _history_of(state: State) -> tuple[Overwritten, list[int]]:
+    """What the path alone tells, kept on its last state."""
+    plans = state.plans
+    if plans is None:
+        plans = state.plans = {}
+    found = plans.get("history")
+    if found is None:
+        found = plans["history"] = Overwritten(state), results_of(state)
     return found
 
 
