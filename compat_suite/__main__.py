@@ -1,12 +1,15 @@
-"""Command line of the suite: `python -m compat_suite scripts [--match REGEX]`."""
+"""Command line of the suite: `python -m compat_suite scripts|ops [--match REGEX]`."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from compat_suite.script import TORCH_VERSION, Failure, Script, has_torch, scripts
 
@@ -15,7 +18,22 @@ def main(arguments: list[str] | None = None) -> int:
     """Run what the command line names; 1 when something differs."""
     parser = argparse.ArgumentParser(prog="python -m compat_suite")
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("scripts", help="compare what whole scripts print")
+    _scripts_parser(commands.add_parser("scripts", help="compare what scripts print"))
+    _ops_parser(commands.add_parser("ops", help="compare PyTorch's operator database"))
+    _names_parser(commands.add_parser("names", help="list the public names"))
+    options = parser.parse_args(arguments)
+    try:
+        return options.run(options)
+    except UsageError as error:
+        parser.error(str(error))
+
+
+class UsageError(Exception):
+    """The command line asks for something that cannot be done."""
+
+
+def _scripts_parser(run: argparse.ArgumentParser) -> None:
+    run.set_defaults(run=_scripts)
     run.add_argument("--match", default="", metavar="REGEX", help="choose by name")
     run.add_argument(
         "--seconds",
@@ -39,18 +57,110 @@ def main(arguments: list[str] | None = None) -> int:
     mode.add_argument(
         "--record", action="store_true", help="write what PyTorch prints to expected/"
     )
-    options = parser.parse_args(arguments)
+
+
+def _scripts(options: argparse.Namespace) -> int:
     chosen = scripts(options.match, options.seconds)
     if not chosen:
-        parser.error("no script is chosen by --match and --seconds")
-    if (options.live or options.record) and not has_torch():
-        parser.error(f"this needs torch {TORCH_VERSION}")
+        raise UsageError("no script is chosen by --match and --seconds")
+    if options.live or options.record:
+        _need_torch()
     if options.record:
         return run_scripts(chosen, record)
     check = partial(
         Script.check, live=options.live, rtol=options.rtol, atol=options.atol
     )
     return run_scripts(chosen, check)
+
+
+def _need_torch() -> None:
+    if not has_torch():
+        raise UsageError(f"this needs torch {TORCH_VERSION}")
+
+
+def _ops_parser(run: argparse.ArgumentParser) -> None:
+    run.set_defaults(run=_ops)
+    run.add_argument("--match", default="", metavar="REGEX", help="choose by name")
+    run.add_argument(
+        "--dtype",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="compare in this dtype only; several may be given",
+    )
+    run.add_argument("--grad", action="store_true", help="compare gradients")
+    run.add_argument(
+        "--gradgrad", action="store_true", help="compare second gradients, too"
+    )
+    run.add_argument(
+        "--samples",
+        type=int,
+        default=4,
+        metavar="N",
+        help="sample inputs of an entry in a dtype",
+    )
+    run.add_argument(
+        "--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes"
+    )
+    run.add_argument("--seed", type=int, default=0, metavar="S", help="of cotangents")
+    run.add_argument(
+        "--seconds",
+        type=float,
+        default=120.0,
+        metavar="N",
+        help="end a check that takes longer (per entry and dtype)",
+    )
+    run.add_argument("--json", type=Path, metavar="FILE", help="keep the results")
+
+
+def _ops(options: argparse.Namespace) -> int:
+    _need_torch()
+    from compat_suite.operators import run
+
+    return run.run(
+        options.match,
+        {
+            "dtypes": options.dtype,
+            "grad": options.grad or options.gradgrad,
+            "gradgrad": options.gradgrad,
+            "samples": options.samples,
+            "seed": options.seed,
+        },
+        jobs=options.jobs,
+        seconds=options.seconds,
+        kept=options.json,
+    )
+
+
+def _names_parser(run: argparse.ArgumentParser) -> None:
+    run.set_defaults(run=_names)
+    run.add_argument("--match", default="", metavar="REGEX", help="choose by name")
+    run.add_argument(
+        "--lacking", action="store_true", help="show only the names that are missing"
+    )
+    run.add_argument(
+        "--record", action="store_true", help="list the names of the installed PyTorch"
+    )
+
+
+def _names(options: argparse.Namespace) -> int:
+    from compat_suite.public import coverage, listing
+
+    if options.record:
+        _need_torch()
+        listing.write()
+    found = coverage.coverage()
+    for path, states in found.items():
+        for name, state in states.items():
+            full = f"{path}.{name}"
+            lacks = state == coverage.LACKS
+            if re.search(options.match, full) and (lacks or not options.lacking):
+                print(
+                    f"{full}: {state if state in ('has', 'lacks') else 'left out: ' + state}"
+                )
+    print()
+    print(coverage.table(found))
+    return 0
 
 
 def record(script: Script) -> None:

@@ -1,0 +1,150 @@
+"""The entries of PyTorch's operator database, and which of their samples are used.
+
+This needs torch. What an entry is: one operator with its dtypes, variants, sample
+inputs and inputs that it refuses (`torch.testing._internal.opinfo.core.OpInfo`).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import (
+    BinaryUfuncInfo,
+    OpInfo,
+    ReductionOpInfo,
+    UnaryUfuncInfo,
+)
+
+import torchshim
+
+#: `name: reason` on each line, for the entries that are left out.
+LEFT_OUT = Path(__file__).with_name("left_out.txt")
+#: Reference inputs with more elements than this add time and no cases.
+LARGEST = 2000
+NAMESPACES = (
+    "nn.functional",
+    "linalg",
+    "fft",
+    "special",
+    "masked",
+    "signal",
+    "sparse",
+    "ops.aten",
+)
+#: Their values are whatever stood in memory.
+UNINITIALIZED = frozenset(
+    (
+        "empty",
+        "empty_like",
+        "empty_permuted",
+        "empty_strided",
+        "new_empty",
+        "new_empty_strided",
+        "resize_",
+        "resize_as_",
+    )
+)
+
+
+def name_of(entry: OpInfo) -> str:
+    """An entry's name: the operator's, and the variant's after a point."""
+    return entry.full_name
+
+
+def namespace_of(name: str) -> str:
+    """The part of the table an entry is counted in."""
+    name = name.removeprefix("torch.")
+    for namespace in NAMESPACES:
+        if name.startswith(namespace + "."):
+            return namespace
+    return "Tensor" if name.startswith("__") else "torch"
+
+
+def entries(match: str = "") -> list[OpInfo]:
+    """The entries whose names match a regular expression."""
+    return [e for e in op_db if re.search(match, name_of(e))]
+
+
+def left_out() -> dict[str, str]:
+    """The entries that need not agree, each with its reason."""
+    lines = LEFT_OUT.read_text().splitlines()
+    pairs = (x.partition(": ") for x in lines if x and not x.startswith("#"))
+    return {name: reason for name, _, reason in pairs}
+
+
+@functools.cache
+def by_name() -> dict[str, OpInfo]:
+    """All entries."""
+    return {name_of(e): e for e in op_db}
+
+
+def dtypes(entry: OpInfo) -> list[str]:
+    """The dtypes an entry has on the CPU and torchshim has at all, float32 first."""
+    names = (str(d).removeprefix("torch.") for d in entry.supported_dtypes("cpu"))
+    shared = (n for n in names if hasattr(torchshim, n))
+    return sorted(shared, key=lambda n: (n != "float32", n))
+
+
+def grad_dtypes(entry: OpInfo) -> set[str]:
+    """The dtypes an entry has gradients in."""
+    found = entry.supported_backward_dtypes("cpu")
+    return {str(d).removeprefix("torch.") for d in found}
+
+
+def samples(entry: OpInfo, dtype: str, grad: bool, count: int) -> list[Any]:
+    """Up to `count` sample inputs, spread over those of the database."""
+    return _spread(
+        _quietly(lambda: entry.sample_inputs("cpu", getattr(torch, dtype), grad)), count
+    )
+
+
+def hard_samples(entry: OpInfo, dtype: str, count: int) -> list[Any]:
+    """Up to `count` reference inputs: extreme values, NaN, other strides, empty."""
+    kinds = (UnaryUfuncInfo, BinaryUfuncInfo, ReductionOpInfo)
+    if entry.reference_inputs_func is None or not isinstance(entry, kinds):
+        return []
+    found = _quietly(lambda: entry.reference_inputs("cpu", getattr(torch, dtype)))
+    return _spread([s for s in found if _size(s) <= LARGEST], count)
+
+
+def refused(entry: OpInfo, count: int) -> list[Any]:
+    """Up to `count` inputs for which the operator raises an exception."""
+    if entry.error_inputs_func is None:
+        return []
+    found = _quietly(lambda: entry.error_inputs("cpu"))
+    return _spread([e.sample_input for e in found], count)
+
+
+def _quietly(make: Callable[[], Iterable[Any]]) -> list[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(make())
+
+
+def _spread(found: list[Any], count: int) -> list[Any]:
+    if len(found) <= count:
+        return found
+    if count == 1:
+        return found[:1]
+    step = (len(found) - 1) / (count - 1)
+    return [found[round(i * step)] for i in range(count)]
+
+
+def _size(sample: Any) -> int:
+    size = 0
+
+    def count(leaf: Any) -> Any:
+        nonlocal size
+        if isinstance(leaf, torch.Tensor):
+            size += leaf.numel()
+        return leaf
+
+    sample.transform(count)
+    return size

@@ -1,0 +1,172 @@
+"""What checking entries came to: kept as JSON, shown as a table and grouped failures."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+#: The kinds of checks, in the order they are shown.
+KINDS = (
+    "forward",
+    "grad",
+    "gradgrad",
+    "method",
+    "in-place",
+    "out=",
+    "errors",
+)
+VARIANTS = ("method", "in-place", "out=")
+
+
+@dataclass
+class Failure:
+    """One check that did not pass."""
+
+    kind: str
+    dtype: str
+    sample: str
+    cause: str
+    details: str = ""
+
+
+@dataclass
+class Entry:
+    """What became of one entry of the database."""
+
+    name: str
+    namespace: str
+    #: kind -> dtype -> the number of checks made.
+    made: dict[str, dict[str, int]] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+    #: Why the entry is left out, or "".
+    reason: str = ""
+    seconds: float = 0.0
+
+    def count(self, kind: str, dtype: str) -> None:
+        """One more check was made."""
+        of_kind = self.made.setdefault(kind, {})
+        of_kind[dtype] = of_kind.get(dtype, 0) + 1
+
+    def failed(self, kind: str) -> bool:
+        """Whether a check of this kind did not pass."""
+        return any(f.kind == kind for f in self.failures)
+
+    def state(self, kind: str) -> str:
+        """ "ok", "failed", or "" where there was nothing to check."""
+        if self.failed(kind):
+            return "failed"
+        return "ok" if kind in self.made else ""
+
+    def dtypes(self) -> dict[str, bool]:
+        """The dtypes that were compared, and whether everything agreed."""
+        wrong = {f.dtype for f in self.failures}
+        return {d: d not in wrong for k in self.made for d in self.made[k] if d}
+
+
+@dataclass
+class Results:
+    """A run of many entries."""
+
+    versions: dict[str, str]
+    options: dict[str, Any]
+    entries: list[Entry]
+
+    def write(self, path: Path) -> None:
+        """Keeps the run as JSON."""
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Results:
+        """A run that was kept."""
+        data = json.loads(path.read_text())
+        entries = [
+            Entry(**e | {"failures": [Failure(**f) for f in e["failures"]]})
+            for e in data["entries"]
+        ]
+        return cls(data["versions"], data["options"], entries)
+
+
+def table(entries: Iterable[Entry]) -> str:
+    """How many entries of each namespace pass, by kind of check."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for entry in entries:
+        for row in (entry.namespace, "all"):
+            count = counts[row]
+            count["entries"] += 1
+            if entry.reason:
+                count["left out"] += 1
+                continue
+            for kind in KINDS:
+                if state := entry.state(kind):
+                    count[f"{kind} made"] += 1
+                    count[f"{kind} ok"] += state == "ok"
+            of_dtypes = entry.dtypes()
+            count["dtypes made"] += len(of_dtypes)
+            count["dtypes ok"] += sum(of_dtypes.values())
+    rows = [["", "entries", "left out", *KINDS, "dtypes"]]
+    for name in sorted(counts, key=lambda n: (n == "all", n)):
+        count = counts[name]
+        row = [name, str(count["entries"]), str(count["left out"] or "")]
+        for kind in (*KINDS, "dtypes"):
+            made, ok = count[f"{kind} made"], count[f"{kind} ok"]
+            row.append(f"{ok}/{made}" if made else "")
+        rows.append(row)
+    shares = ["passed", "", ""]
+    for kind in (*KINDS, "dtypes"):
+        made, ok = counts["all"][f"{kind} made"], counts["all"][f"{kind} ok"]
+        shares.append(f"{100 * ok / made:.1f} %" if made else "")
+    rows.append(shares)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(w) if i else cell.ljust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+_NUMBERS = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+
+
+def by_cause(entries: Iterable[Entry]) -> dict[str, list[tuple[str, Failure]]]:
+    """The failures by cause, the causes that concern most entries first."""
+    groups: dict[str, list[tuple[str, Failure]]] = defaultdict(list)
+    for entry in entries:
+        for failure in entry.failures:
+            cause = failure.cause
+            if not cause.startswith("missing"):
+                cause = _NUMBERS.sub("#", cause)
+            groups[cause].append((entry.name, failure))
+    concerned = {c: len({name for name, _ in found}) for c, found in groups.items()}
+    return {c: groups[c] for c in sorted(groups, key=lambda c: (-concerned[c], c))}
+
+
+def grouped(entries: Iterable[Entry], examples: int = 3) -> str:
+    """The failures grouped by cause, as text."""
+    missing: list[str] = []
+    lines: list[str] = []
+    for cause, found in by_cause(entries).items():
+        names = sorted({name for name, _ in found})
+        kinds = ", ".join(
+            f"{k} {n}" for k, n in Counter(f.kind for _, f in found).items()
+        )
+        if cause.startswith("missing"):
+            missing.append(f"{cause}  ({len(names)}: {', '.join(names)})")
+            continue
+        lines.append(f"\n{cause}\n  {len(names)} entries ({kinds}): {', '.join(names)}")
+        shown: set[str] = set()
+        for name, failure in found:
+            if name not in shown and len(shown) < examples:
+                shown.add(name)
+                details = failure.details.replace("\n", " ")[:300]
+                lines.append(
+                    f"    {name} {failure.kind} {failure.dtype} {failure.sample[:300]}"
+                    f"\n      {details}"
+                )
+    return "\n".join([*missing, *lines])

@@ -1,0 +1,184 @@
+"""torchshim's functions and arguments for PyTorch's.
+
+A function is found under its public name. Those that the database writes itself
+(lambdas that call `torch.…`) are run with torchshim in the place of torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+import torchshim
+from torchshim._tensor import host_value
+
+#: What `wrapper_set_seed` of the database uses.
+SEED = 42
+
+
+class Missing(AttributeError):
+    """torchshim does not have what the database asks for."""
+
+
+def attribute(path: str) -> Any:
+    """`torchshim.<path>`; raises `Missing`."""
+    found: Any = torchshim
+    for part in path.removeprefix("torch.").split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise Missing(f"torch.{path.removeprefix('torch.')}") from None
+    return found
+
+
+def seeded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What the database's `wrapper_set_seed` does, for torchshim."""
+    torchshim.manual_seed(SEED)
+    return function(*args, **kwargs)
+
+
+class _Torch:
+    """torchshim as the database's lambdas see it: what is missing says so."""
+
+    def __init__(self, path: str = "") -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        path = f"{self._path}.{name}".removeprefix(".")
+        found = attribute(path)
+        return _Torch(path) if isinstance(found, types.ModuleType) else found
+
+
+def rebound(function: types.FunctionType) -> Callable[..., Any]:
+    """A function of the database with torchshim for torch."""
+    names = function.__globals__ | {"torch": _Torch(), "wrapper_set_seed": seeded}
+    closure = function.__closure__ and tuple(
+        types.CellType(translate(cell.cell_contents)) for cell in function.__closure__
+    )
+    made = types.FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, closure
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def function(found: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """torchshim's function for one of an entry's."""
+    if _is_of_database(found):
+        return rebound(found)
+    if name.startswith("__"):
+        name = f"Tensor.{name}"
+    for path in (name, f"Tensor.{name}"):
+        with contextlib.suppress(Missing):
+            result = attribute(path)
+            if callable(result):
+                return result
+    return attribute(name)
+
+
+def method(found: Callable[..., Any]) -> Callable[..., Any]:
+    """torchshim's method of `Tensor` for one of PyTorch's."""
+    if _is_of_database(found) or isinstance(found, functools.partial):
+        return translate(found)
+    return attribute(f"Tensor.{found.__name__}")
+
+
+def _is_of_database(found: Any) -> bool:
+    return isinstance(found, types.FunctionType) and str(found.__module__).startswith(
+        "torch.testing"
+    )
+
+
+# Arguments --------------------------------------------------------------------------
+
+
+class Translator:
+    """Arguments of one call: a tensor that is passed twice stays one tensor."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, Any] = {}
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            made = self._made.get(id(value))
+            if made is None:
+                made = self._made[id(value)] = tensor(value)
+            return made
+        if isinstance(value, torch.Size):
+            return torchshim.Size(value)
+        if type(value) in (list, tuple):
+            return type(value)(map(self, value))
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*map(self, value))
+        if isinstance(value, dict):
+            return {k: self(v) for k, v in value.items()}
+        if isinstance(value, slice):
+            return slice(*map(self, (value.start, value.stop, value.step)))
+        return translate(value)
+
+
+def translate(value: Any) -> Any:
+    """torchshim's object for one of PyTorch's that is not a tensor."""
+    if isinstance(value, torch.dtype | torch.memory_format | torch.layout):
+        return attribute(str(value))
+    if isinstance(value, torch.device):
+        return torchshim.device(str(value))
+    if isinstance(value, torch.Generator):
+        made = torchshim.Generator()
+        made.manual_seed(value.initial_seed())
+        return made
+    if isinstance(value, torch.nn.Module):
+        kind = attribute(f"nn.{type(value).__name__}")
+        names = inspect.signature(type(value)).parameters
+        # `PairwiseDistance` keeps its `p` as `norm`.
+        kept = {n: "norm" if n == "p" else n for n in names}
+        return kind(**{n: getattr(value, kept[n]) for n in names})
+    if _is_of_database(value):
+        return rebound(value)
+    if isinstance(value, functools.partial):
+        return functools.partial(
+            translate(value.func), *map(translate, value.args), **value.keywords
+        )
+    module = getattr(value, "__module__", None)
+    if callable(value) and str(module).startswith("torch"):
+        return attribute(f"{module}.{value.__name__}")
+    return value
+
+
+def tensor(value: torch.Tensor) -> Any:
+    """A torchshim tensor with the same values, strides and `requires_grad`."""
+    if value.layout is not torch.strided:
+        raise Missing(f"tensors of layout {value.layout}")
+    dtype = attribute(str(value.dtype))
+    plain = value.detach().resolve_conj().resolve_neg()
+    size = plain.untyped_storage().nbytes() // plain.element_size()
+    if plain.is_contiguous() and size == plain.numel():
+        made = torchshim.tensor(to_numpy(plain), dtype=dtype)
+    else:
+        memory = to_numpy(plain.as_strided((size,), (1,), 0))
+        made = torchshim.tensor(memory, dtype=dtype).as_strided(
+            tuple(plain.shape), plain.stride(), plain.storage_offset()
+        )
+    return made.detach().requires_grad_(value.requires_grad)
+
+
+# Values -----------------------------------------------------------------------------
+
+
+def to_numpy(value: Any) -> np.ndarray:
+    """The values of a tensor of either library, the small floats as float32."""
+    if isinstance(value, torch.Tensor):
+        plain = value.detach().resolve_conj().resolve_neg()
+        if plain.layout is not torch.strided:
+            plain = plain.to_dense()
+        carrier = {torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
+        return plain.to(carrier.get(plain.dtype, plain.dtype)).numpy()
+    array = np.asarray(host_value(value))
+    return array.astype(np.float32) if array.dtype.kind == "V" else array
