@@ -420,7 +420,7 @@ def soft_cross_entropy(
 
 
 def _margin_checks(input: Array, target: Array, *rest: Any) -> list[Check]:
-    classes = input.shape[-1]
+    classes = input.shape[-1] if input.ndim else 1
     bad = (target < 0) | (target >= classes)
     return [Check(bad.any(), RuntimeError, "target out of range")]
 
