@@ -23,7 +23,7 @@ from torchshim._tensor import Tensor, from_array, host_value
 SMALL = 1 << 16
 
 
-def known(tensors: Any) -> bool:
+def known(tensors: Any, limit: float = SMALL) -> bool:
     """Whether all operands have small values at hand, alike and without history."""
     if tensors.__class__ not in (list, tuple) or not tensors:
         return False
@@ -44,7 +44,7 @@ def known(tensors: Any) -> bool:
         ):
             return False
         total += math.prod(meta.shape)
-    return total <= SMALL and not local.rec.inference
+    return total <= limit and not local.rec.inference
 
 
 @public(aliases=("concat", "concatenate"))

@@ -32,9 +32,10 @@ def _mask(input: Tensor, shape: Any, kept: float) -> Tensor:
     return from_array(place(array, meta.device), device=meta.device)
 
 
-def _dropped(
+def dropped(
     input: Tensor, p: float, training: bool, inplace: bool, feature: bool, alpha: bool
 ) -> Tensor:
+    """Dropout of every kind, as `torch.dropout` and its relatives."""
     if not 0 <= p <= 1:
         raise RuntimeError(
             f"dropout probability has to be between 0 and 1, but got {p:g}"
@@ -83,7 +84,7 @@ def dropout(
     tensor([0., 0., 2., 0.])
     """
     _check_probability(p)
-    return _dropped(input, p, training, inplace, False, False)
+    return dropped(input, p, training, inplace, False, False)
 
 
 def alpha_dropout(
@@ -94,7 +95,7 @@ def alpha_dropout(
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.alpha_dropout.html
     """
     _check_probability(p)
-    return _dropped(input, p, training, inplace, False, True)
+    return dropped(input, p, training, inplace, False, True)
 
 
 def feature_alpha_dropout(
@@ -105,7 +106,7 @@ def feature_alpha_dropout(
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.feature_alpha_dropout.html
     """
     _check_probability(p)
-    return _dropped(input, p, training, inplace, True, True)
+    return dropped(input, p, training, inplace, True, True)
 
 
 def dropout1d(
@@ -131,9 +132,9 @@ def _by_channel(
     input: Tensor, single: bool, p: float, training: bool, inplace: bool
 ) -> Tensor:
     if not single:
-        return _dropped(input, p, training, inplace, True, False)
+        return dropped(input, p, training, inplace, True, False)
     # The batch dimension that is missing is put before the channels and taken away.
-    batched = _dropped(input.unsqueeze(0), p, training, inplace, True, False)
+    batched = dropped(input.unsqueeze(0), p, training, inplace, True, False)
     return input if inplace else batched.squeeze(0)
 
 
@@ -169,7 +170,7 @@ def dropout2d(
             "using dropout1d instead.",
             stacklevel=2,
         )
-    return _dropped(input, p, training, inplace, True, False)
+    return dropped(input, p, training, inplace, True, False)
 
 
 def dropout3d(
@@ -212,7 +213,7 @@ def _register_dropouts() -> None:
                 *,
                 how: tuple[bool, bool, bool] = (bool(suffix), feature, alpha),
             ) -> Tensor:
-                return _dropped(input, p, train, *how)
+                return dropped(input, p, train, *how)
 
             drop.__name__ = drop.__qualname__ = name + suffix
             drop.__doc__ = f"As `nn.functional.{name}`, with every argument."

@@ -1,10 +1,15 @@
-"""Single steps of recurrent networks."""
+"""Recurrent networks: single steps, and whole sequences through all layers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from torchshim._autocast import autocast_whole
 from torchshim._derived import fns, public
+from torchshim._functions._arguments import combination
+from torchshim._functions.nn_dropout import dropped
 from torchshim._tensor import Tensor
 
 
@@ -54,6 +59,7 @@ def _rnn_sum(
 
 
 @public
+@autocast_whole("rnn_tanh_cell")
 def rnn_tanh_cell(
     input: Tensor,
     hx: Tensor,
@@ -75,6 +81,7 @@ def rnn_tanh_cell(
 
 
 @public
+@autocast_whole("rnn_relu_cell")
 def rnn_relu_cell(
     input: Tensor,
     hx: Tensor,
@@ -91,6 +98,7 @@ def rnn_relu_cell(
 
 
 @public
+@autocast_whole("lstm_cell")
 def lstm_cell(
     input: Tensor,
     hx: Sequence[Tensor],
@@ -122,6 +130,7 @@ def lstm_cell(
 
 
 @public
+@autocast_whole("gru_cell")
 def gru_cell(
     input: Tensor,
     hx: Tensor,
@@ -143,3 +152,160 @@ def gru_cell(
     update = fns.sigmoid(of_hidden[1] + of_input[1])
     new = fns.tanh(of_input[2] + of_hidden[2] * reset)
     return (hx - new) * update + new
+
+
+# Whole sequences ---------------------------------------------------------------------
+
+_SIGNATURES = "\n".join(
+    f"({first}, tuple of Tensors params, bool has_biases, int num_layers, "
+    f"float dropout, bool train, bool bidirectional{last})"
+    for first, last in (
+        ("Tensor data, Tensor batch_sizes, {hx} hx", ""),
+        ("Tensor input, {hx} hx", ", bool batch_first"),
+    )
+)
+_REST = ("has_biases", "num_layers", "dropout", "train", "bidirectional")
+_PADDED = inspect.Signature(
+    [
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        for name in ("input", "hx", "params", *_REST, "batch_first")
+    ]
+)
+_PACKED = inspect.Signature(
+    [
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        for name in ("data", "batch_sizes", "hx", "params", *_REST)
+    ]
+)
+
+
+def _arguments(name: str, args: Any, kwargs: Any, states: int) -> dict[str, Any]:
+    """The arguments of one of the two forms; the packed one has `batch_sizes`."""
+
+    def fits(given: dict[str, Any]) -> bool:
+        tensors = [given[n] for n in ("input", "data", "batch_sizes") if n in given]
+        lists = [given["params"]]
+        (tensors if states == 1 else lists).append(given["hx"])
+        return all(isinstance(t, Tensor) for t in tensors) and all(
+            isinstance(x, (tuple, list)) and all(isinstance(t, Tensor) for t in x)
+            for x in lists
+        )
+
+    for signature in (_PACKED, _PADDED):
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            continue
+        if fits(given):
+            return given
+    kind = "Tensor" if states == 1 else "tuple of Tensors"
+    raise combination(name, args, kwargs, _SIGNATURES.format(hx=kind))
+
+
+def _groups(given: dict[str, Any], lstm: bool, count: int) -> list[tuple[Any, ...]]:
+    """Of each layer and direction: w_ih, w_hh, b_ih, b_hh and, of LSTMs, w_hr."""
+    params, size = given["params"], 4 if given["has_biases"] else 2
+    projected = lstm and given["hx"][0].size(2) != given["hx"][1].size(2)
+    size += projected
+    if not lstm and len(params) % size:
+        raise RuntimeError("got an incorrect number of RNN parameters")
+    if lstm and (len(params) % size or len(params) < size * count):
+        given_size = len(params)
+        raise RuntimeError(
+            f"MatrixRef: ArrayRef size {given_size} not divisible by stride {size}"
+            if given_size % size
+            else f"ArrayRef: invalid slice, N = {given_size}; M = {size}; "
+            f"size = {given_size}"
+        )
+    found = []
+    for first in range(0, len(params), size):
+        group: list[Any] = list(params[first : first + size])
+        projection = group.pop() if projected else None
+        weights = (*group[:2], *(group[2:] or (None, None)))
+        found.append((*weights, projection) if lstm else weights)
+    return found
+
+
+def _through(
+    layer: Callable[..., Any],
+    given: dict[str, Any],
+    lstm: bool,
+    states: Sequence[Tensor],
+) -> tuple[Tensor, ...]:
+    """All layers and directions, with dropout between the layers."""
+    batch_sizes = given.get("batch_sizes")
+    padded = batch_sizes is None
+    x = given["input" if padded else "data"]
+    batch_first = padded and given["batch_first"]
+    layers, both = given["num_layers"], 1 + bool(given["bidirectional"])
+    if batch_first:
+        x = fns.transpose(x, 0, 1)
+    if padded and x.dim() == 3 and not x.size(0):
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+    groups = _groups(given, lstm, layers * both)
+    first = [s.unbind() for s in states]  # type: ignore[attr-defined]
+    if min(len(f) for f in (*first, groups)) < layers * both:
+        raise RuntimeError("Expected more hidden states in stacked_rnn")
+    if not padded and batch_sizes.device != x.device:
+        batch_sizes = batch_sizes.to(x.device)
+    last: list[list[Tensor]] = [[] for _ in states]
+    for number in range(layers):
+        outputs = []
+        for direction in range(both):
+            at = number * both + direction
+            begin = [f[at] for f in first]
+            output, *ends = layer(x, batch_sizes, *begin, *groups[at], direction == 1)
+            outputs.append(output)
+            for found, end in zip(last, ends, strict=True):
+                found.append(end)
+        x = outputs[0] if both == 1 else fns.cat(outputs, -1)
+        if number + 1 < layers and given["dropout"]:
+            x = dropped(x, given["dropout"], given["train"], False, False, False)
+    if batch_first:
+        x = fns.transpose(x, 0, 1)
+    return x, *(fns.stack(found, 0) for found in last)
+
+
+@public
+def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """An LSTM over whole sequences, as `nn.LSTM` computes it.
+
+    `lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
+    batch_first)`, or for packed sequences `lstm(data, batch_sizes, hx, params,
+    has_biases, num_layers, dropout, train, bidirectional)`. `hx` is the hidden and the
+    cell state; gives the outputs of the last layer and the last states of all layers.
+    """
+    given = _arguments("lstm", args, kwargs, 2)
+    if len(given["hx"]) != 2:
+        raise RuntimeError("lstm expects two hidden states")
+    return _through(fns.lstm_layer, given, True, given["hx"])  # type: ignore[return-value]
+
+
+@public
+def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """Gated recurrent units over whole sequences, as `nn.GRU` computes them.
+
+    Takes the arguments of `lstm`, with one state as `hx`.
+    """
+    given = _arguments("gru", args, kwargs, 1)
+    return _through(fns.gru_layer, given, False, [given["hx"]])  # type: ignore[return-value]
+
+
+def _elman(name: str, nonlinearity: str) -> Any:
+    def layer(*args: Any) -> Any:
+        return fns.elman_layer(*args, nonlinearity)
+
+    def rnn(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        given = _arguments(name, args, kwargs, 1)
+        return _through(layer, given, False, [given["hx"]])  # type: ignore[return-value]
+
+    rnn.__name__ = rnn.__qualname__ = name
+    rnn.__doc__ = f"""An Elman network with {nonlinearity} over whole sequences.
+
+    Takes the arguments of `lstm`, with one state as `hx`.
+    """
+    return public(rnn)
+
+
+rnn_tanh = _elman("rnn_tanh", "tanh")
+rnn_relu = _elman("rnn_relu", "relu")

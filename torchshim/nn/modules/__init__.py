@@ -170,7 +170,16 @@ from torchshim.nn.modules.pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
-from torchshim.nn.modules.rnn import GRUCell, LSTMCell, RNNCell, RNNCellBase
+from torchshim.nn.modules.rnn import (
+    GRU,
+    LSTM,
+    RNN,
+    GRUCell,
+    LSTMCell,
+    RNNBase,
+    RNNCell,
+    RNNCellBase,
+)
 from torchshim.nn.modules.shuffle import (
     ChannelShuffle,
     PixelShuffle,
@@ -191,6 +200,9 @@ __all__ = [
     "ELU",
     "GELU",
     "GLU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
@@ -301,6 +313,7 @@ __all__ = [
     "PixelUnshuffle",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNNBase",
     "RNNCell",
     "RNNCellBase",
     "RReLU",

@@ -1,5 +1,6 @@
 """Helpers for parameters and their gradients, as `torch.nn.utils`."""
 
+from torchshim.nn.utils import rnn as rnn
 from torchshim.nn.utils.clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,

@@ -1,0 +1,262 @@
+"""Recurrent networks over whole sequences: one layer in one direction an operator.
+
+The steps are one `jax.lax.scan`: neither the program nor the time to compile it grows
+with the length of the sequence. A packed batch (`nn.utils.rnn.PackedSequence`) has its
+rows spread over steps and sequences; sequences that have ended keep their state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from torchshim._core import dtypes
+from torchshim._core.op import Array, Arrays, Scalar, op
+from torchshim._ops._common import scalar_name
+from torchshim._ops._reducing import wide
+from torchshim._ops.matmul import PRECISION, broadcast_shapes
+
+State = tuple[Array, ...]
+
+
+def _linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
+    y = jnp.matmul(x, weight.T, precision=PRECISION)
+    return y if bias is None else y + bias
+
+
+def _check(input: Array, states: State, w_ih: Array, w_hh: Array) -> None:
+    for x, weight in ((input, w_ih), (states[0], w_hh)):
+        if x.dtype != weight.dtype:
+            raise RuntimeError(
+                "mat1 and mat2 must have the same dtype, but got "
+                f"{scalar_name(x)} and {scalar_name(weight)}"
+            )
+        if x.shape[-1] != weight.shape[1]:
+            rows = x.size // x.shape[-1] if x.shape[-1] else 0
+            raise RuntimeError(
+                "mat1 and mat2 shapes cannot be multiplied "
+                f"({rows}x{x.shape[-1]} and {weight.shape[1]}x{weight.shape[0]})"
+            )
+
+
+def _layer(
+    step: Callable[[State, Array], State],
+    gates: Array,
+    batch_sizes: Array | None,
+    states: State,
+    reverse: bool,
+    dtype: Any,
+) -> State:
+    """All steps: the outputs, and the states after the last.
+
+    `gates`: what the inputs give to the gates, of shape (L, N, gates) or packed.
+    """
+    if batch_sizes is None:
+        for state in states:
+            if state.shape[0] != gates.shape[1]:
+                raise RuntimeError(
+                    f"output with shape {list(state.shape)} doesn't match the "
+                    f"broadcast shape {[gates.shape[1], *state.shape[1:]]}"
+                )
+
+        def dense(carry: State, x: Array) -> tuple[State, Array]:
+            new = step(carry, x)
+            return new, new[0]
+
+        states, outputs = lax.scan(dense, states, gates, reverse=reverse)
+        return tuple(x.astype(dtype) for x in (outputs, *states))
+
+    total, batch = gates.shape[0], states[0].shape[0]
+    ends = jnp.cumsum(batch_sizes)
+    starts = ends - batch_sizes
+    row = jnp.arange(batch)
+    spread = gates[jnp.clip(starts[:, None] + row, 0, max(total - 1, 0))]
+
+    def packed(carry: State, x: tuple[Array, Array]) -> tuple[State, Array]:
+        gates, size = x
+        running = (row < size)[:, None]
+        pairs = zip(step(carry, gates), carry, strict=True)
+        new = tuple(jnp.where(running, a, b) for a, b in pairs)
+        return new, new[0]
+
+    states, outputs = lax.scan(packed, states, (spread, batch_sizes), reverse=reverse)
+    place = jnp.arange(total)
+    at = jnp.searchsorted(ends, place, side="right")
+    outputs = outputs[at, place - starts[at]]
+    return tuple(x.astype(dtype) for x in (outputs, *states))
+
+
+def _node(packed: str, dense: str) -> Callable[..., str]:
+    def name(input: Any, batch_sizes: Any, *rest: Any) -> str:
+        return dense if batch_sizes is None else packed
+
+    return name
+
+
+def _lstm_node(input: Any, batch_sizes: Any, *rest: Any) -> str:
+    # What oneDNN computes in PyTorch is one node.
+    if batch_sizes is not None:
+        return "CatBackward0"
+    whole = input.dtype in (dtypes.float32, dtypes.bfloat16) and input.shape[1]
+    return "MkldnnRnnLayerBackward0" if whole and rest[6] is None else "StackBackward0"
+
+
+_INNER: dict[str, Any] = {"namespaces": (), "method": False}
+
+
+@op(
+    grad_fn=_lstm_node,
+    differentiable=(
+        *("input", "hx", "cx", "w_ih", "w_hh"),
+        *("b_ih", "b_hh", "w_hr"),
+    ),
+    **_INNER,
+)
+def lstm_layer(
+    input: Array,
+    batch_sizes: Array | None,
+    hx: Array,
+    cx: Array,
+    w_ih: Array,
+    w_hh: Array,
+    b_ih: Array | None,
+    b_hh: Array | None,
+    w_hr: Array | None,
+    reverse: bool,
+) -> tuple[Array, Array, Array]:
+    """One LSTM layer: the outputs, the last hidden state, the last cell state."""
+    _check(input, (hx, cx), w_ih, w_hh)
+    dtype = input.dtype
+    w_hh, project = wide(w_hh), None if w_hr is None else wide(w_hr)
+    bias = None if b_ih is None or b_hh is None else wide(b_ih) + wide(b_hh)
+
+    def step(states: State, gates: Array) -> State:
+        hidden, cell = states
+        gates = gates + _linear(hidden, w_hh)
+        enter, forget, new, leave = jnp.split(gates, 4, axis=-1)
+        cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
+        hidden = jax.nn.sigmoid(leave) * jnp.tanh(cell)
+        return hidden if project is None else _linear(hidden, project), cell
+
+    gates = _linear(wide(input), wide(w_ih), bias)
+    states = wide(hx), wide(cx).astype(wide(hx).dtype)
+    out, hy, cy = _layer(step, gates, batch_sizes, states, reverse, dtype)
+    return out, hy, cy
+
+
+@op(
+    grad_fn=_node("CatBackward0", "StackBackward0"),
+    differentiable=("input", "hx", "w_ih", "w_hh", "b_ih", "b_hh"),
+    **_INNER,
+)
+def gru_layer(
+    input: Array,
+    batch_sizes: Array | None,
+    hx: Array,
+    w_ih: Array,
+    w_hh: Array,
+    b_ih: Array | None,
+    b_hh: Array | None,
+    reverse: bool,
+) -> tuple[Array, Array]:
+    """One layer of gated recurrent units: the outputs, the last hidden state."""
+    _check(input, (hx,), w_ih, w_hh)
+    w_hh, own = wide(w_hh), None if b_hh is None else wide(b_hh)
+
+    def step(states: State, gates: Array) -> State:
+        (hidden,) = states
+        of_input = jnp.split(gates, 3, axis=-1)
+        of_hidden = jnp.split(_linear(hidden, w_hh, own), 3, axis=-1)
+        reset = jax.nn.sigmoid(of_input[0] + of_hidden[0])
+        update = jax.nn.sigmoid(of_input[1] + of_hidden[1])
+        new = jnp.tanh(of_input[2] + of_hidden[2] * reset)
+        return ((hidden - new) * update + new,)
+
+    gates = _linear(wide(input), wide(w_ih), None if b_ih is None else wide(b_ih))
+    out, hy = _layer(step, gates, batch_sizes, (wide(hx),), reverse, input.dtype)
+    return out, hy
+
+
+@op(
+    grad_fn=_node("CatBackward0", "StackBackward0"),
+    differentiable=("input", "hx", "w_ih", "w_hh", "b_ih", "b_hh"),
+    **_INNER,
+)
+def elman_layer(
+    input: Array,
+    batch_sizes: Array | None,
+    hx: Array,
+    w_ih: Array,
+    w_hh: Array,
+    b_ih: Array | None,
+    b_hh: Array | None,
+    reverse: bool,
+    nonlinearity: str,
+) -> tuple[Array, Array]:
+    """One layer of an Elman network: the outputs, the last hidden state."""
+    _check(input, (hx,), w_ih, w_hh)
+    w_hh = wide(w_hh)
+    bias = None if b_ih is None or b_hh is None else wide(b_ih) + wide(b_hh)
+    activation = {"tanh": jnp.tanh, "relu": jax.nn.relu}[nonlinearity]
+
+    def step(states: State, gates: Array) -> State:
+        return (activation(gates + _linear(states[0], w_hh)),)
+
+    gates = _linear(wide(input), wide(w_ih), bias)
+    out, hy = _layer(step, gates, batch_sizes, (wide(hx),), reverse, input.dtype)
+    return out, hy
+
+
+# -- packing --------------------------------------------------------------------------
+
+
+@op(
+    grad_fn="PackPaddedSequenceBackward0",
+    saves=("steps", "rows"),
+    differentiable=("input",),
+    **_INNER,
+)
+def pack_rows(input: Array, steps: Array, rows: Array) -> Array:
+    """The rows (step, sequence) of padded sequences one after the other."""
+    return input[steps, rows]
+
+
+@op(
+    grad_fn="CopySlices",
+    saves=("source", "filled"),
+    differentiable=("data",),
+    **_INNER,
+)
+def spread_rows(
+    data: Array, source: Array, filled: Array, padding_value: Scalar
+) -> Array:
+    """Packed rows at their places in a padded tensor, with padding elsewhere."""
+    out = data[source]
+    filled = filled.reshape(filled.shape + (1,) * (out.ndim - filled.ndim))
+    return jnp.where(filled, out, jnp.asarray(padding_value).astype(data.dtype))
+
+
+@op(grad_fn="CopySlices", saves=(), differentiable=("sequences",), **_INNER)
+def pad_rows(
+    sequences: Arrays, batch_first: bool, padding_value: Scalar, left: bool
+) -> Array:
+    """Sequences of several lengths side by side, with padding before or after."""
+    first = sequences[0]
+    if not first.ndim:
+        raise RuntimeError("ArrayRef: invalid slice, N = 1; size = 0")
+    length = max(len(x) for x in sequences)
+    value = jnp.asarray(padding_value).astype(first.dtype)
+    padded = []
+    for x in sequences:
+        shape = (len(x), *first.shape[1:])
+        missing = (length - len(x), 0) if left else (0, length - len(x))
+        if x.shape != shape:
+            broadcast_shapes(shape, x.shape)
+            x = jnp.broadcast_to(x, shape)
+        edges = [missing] + [(0, 0)] * (x.ndim - 1)
+        padded.append(jnp.pad(x.astype(first.dtype), edges, constant_values=value))
+    return jnp.stack(padded, 0 if batch_first else 1)
