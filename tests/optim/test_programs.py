@@ -74,3 +74,11 @@ def test_a_custom_optimizer_is_one_program() -> None:
     optimizer = Descent([weight], {"lr": 0.1})
     train(optimizer, weight, 2)
     assert train(optimizer, weight, 4) == 0
+
+
+@pytest.mark.parametrize("name", ["Adafactor", "Muon"])
+def test_a_step_of_matrices_is_one_program(name: str) -> None:
+    weight = torch.nn.Parameter(torch.rand(3, 2))
+    optimizer = getattr(torch.optim, name)([weight], lr=0.1)
+    train(optimizer, weight, 2)
+    assert train(optimizer, weight, 4) == 0

@@ -23,6 +23,7 @@ from torchshim._ops import (
     linalg,
     loss,
     matmul,
+    matrix_optimizer,
     norm,
     normalization,
     optimizer,
@@ -40,8 +41,10 @@ from torchshim._ops import (
     splits,
     statistics,
     transcendental,
+    view_copies,
     view_memory,
     views,
+    vmap,
 )
 
 __all__ = [
@@ -67,6 +70,7 @@ __all__ = [
     "linalg",
     "loss",
     "matmul",
+    "matrix_optimizer",
     "norm",
     "normalization",
     "optimizer",
@@ -84,6 +88,8 @@ __all__ = [
     "splits",
     "statistics",
     "transcendental",
+    "view_copies",
     "view_memory",
     "views",
+    "vmap",
 ]

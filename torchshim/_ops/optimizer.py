@@ -18,7 +18,7 @@ from torchshim._core.op import Array, Arrays, Operand, OptArrays, Scalar, op
 Results = tuple[Array, ...]
 
 
-class _Kind:
+class Kind:
     """How PyTorch computes on tensors of one dtype: 16-bit values in float32, rounded
     after each of its operators."""
 
@@ -32,11 +32,14 @@ class _Kind:
             return jnp.asarray(value).astype(jnp.finfo(self.work).dtype)
         return jnp.asarray(value).astype(self.work)
 
-    def rounded(self, value: Array) -> Array:
-        return value.astype(self.dtype).astype(self.work)
+    def rounded(self, value: Any) -> Array:
+        return jnp.asarray(value).astype(self.dtype).astype(self.work)
+
+    def lerp(self, start: Array, end: Array, weight: Any) -> Array:
+        return self.rounded(start + self.number(weight) * (end - start))
 
 
-def _each(
+def each_parameter(
     rule: Callable[..., tuple[Array | None, ...]],
     *lists: Sequence[Any],
     as_real: bool = True,
@@ -49,7 +52,7 @@ def _each(
     for arrays in zip(*lists, strict=True):
         dtype = arrays[0].dtype
         pairs = as_real and jnp.issubdtype(dtype, jnp.complexfloating)
-        kind = _Kind(jnp.finfo(dtype).dtype if pairs else dtype)
+        kind = Kind(jnp.finfo(dtype).dtype if pairs else dtype)
         given = [a if a is None or not pairs else _pairs(a) for a in arrays]
         given = [a if a is None else a.astype(kind.work) for a in given]
         outs = [o.astype(kind.dtype) for o in rule(kind, *given) if o is not None]
@@ -64,7 +67,7 @@ def _pairs(array: Array) -> Array:
 
 
 def _decayed(
-    kind: _Kind, param: Array, grad: Array, weight_decay: Any, maximize: bool
+    kind: Kind, param: Array, grad: Array, weight_decay: Any, maximize: bool
 ) -> Array:
     """The gradient of the loss with its L2 penalty."""
     grad = -grad if maximize else grad
@@ -74,7 +77,7 @@ def _decayed(
 
 
 def _decayed_apart(
-    kind: _Kind,
+    kind: Kind,
     param: Array,
     grad: Array,
     lr: Any,
@@ -89,11 +92,7 @@ def _decayed_apart(
     return param, -grad if maximize else grad
 
 
-def _lerp(kind: _Kind, start: Array, end: Array, weight: Any) -> Array:
-    return kind.rounded(start + kind.number(weight) * (end - start))
-
-
-def _blend_square(kind: _Kind, average: Array, grad: Array, beta: Any) -> Array:
+def _blend_square(kind: Kind, average: Array, grad: Array, beta: Any) -> Array:
     """`beta * average + (1 - beta) * grad**2`."""
     kept = kind.rounded(average * kind.number(beta))
     return kind.rounded(kept + kind.number(1 - beta) * grad * grad)
@@ -136,7 +135,7 @@ def sgd_update(
 ) -> tuple[Array, ...]:
     """Stochastic gradient descent; the first buffers are the gradients."""
 
-    def rule(kind: _Kind, param: Array, grad: Array, buffer: Any) -> Any:
+    def rule(kind: Kind, param: Array, grad: Array, buffer: Any) -> Any:
         grad = _decayed(kind, param, grad, weight_decay, maximize)
         if momentum is not None:
             mu = kind.number(momentum)
@@ -148,7 +147,7 @@ def sgd_update(
             grad = kind.rounded(grad + mu * buffer) if nesterov else buffer
         return param - kind.number(lr) * grad, buffer
 
-    return _each(rule, params, grads, momentum_buffers, as_real=False)
+    return each_parameter(rule, params, grads, momentum_buffers, as_real=False)
 
 
 @_moves("exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs")
@@ -172,12 +171,12 @@ def adam_update(
     root_correction = jnp.sqrt(_correction(beta2, step))
 
     def rule(
-        kind: _Kind, param: Array, grad: Array, average: Array, square: Array, top: Any
+        kind: Kind, param: Array, grad: Array, average: Array, square: Array, top: Any
     ) -> Any:
         param, grad = _decayed_apart(
             kind, param, grad, lr, weight_decay, decoupled, maximize
         )
-        average = _lerp(kind, average, grad, 1 - beta1)
+        average = kind.lerp(average, grad, 1 - beta1)
         square = _blend_square(kind, square, grad, beta2)
         if top is not None:
             top = jnp.maximum(top, square)
@@ -186,7 +185,7 @@ def adam_update(
         root = kind.rounded(root + kind.number(eps))
         return param - kind.number(step_size) * average / root, average, square, top
 
-    return _each(rule, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs)
+    return each_parameter(rule, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs)
 
 
 @op(namespaces=(), method=False, differentiable=False)
@@ -240,13 +239,13 @@ def rmsprop_update(
     """RMSprop, centred where there are averages of the gradient."""
 
     def rule(
-        kind: _Kind, param: Array, grad: Array, square: Array, buffer: Any, mean: Any
+        kind: Kind, param: Array, grad: Array, square: Array, buffer: Any, mean: Any
     ) -> Any:
         grad = _decayed(kind, param, grad, weight_decay, maximize)
         square = _blend_square(kind, square, grad, alpha)
         root = square
         if mean is not None:
-            mean = _lerp(kind, mean, grad, 1 - alpha)
+            mean = kind.lerp(mean, grad, 1 - alpha)
             root = kind.rounded(square - mean * mean)
         root = kind.rounded(kind.rounded(jnp.sqrt(root)) + kind.number(eps))
         rate = kind.number(lr)
@@ -256,7 +255,7 @@ def rmsprop_update(
             return param - rate * buffer, square, buffer, mean
         return param - rate * grad / root, square, None, mean
 
-    return _each(rule, params, grads, square_avgs, momentum_buffers, grad_avgs)
+    return each_parameter(rule, params, grads, square_avgs, momentum_buffers, grad_avgs)
 
 
 @_moves("sums")
@@ -274,13 +273,13 @@ def adagrad_update(
     """Adagrad: steps shrink with the sum of all squared gradients."""
     rate = lr / (1 + (step - 1) * lr_decay)
 
-    def rule(kind: _Kind, param: Array, grad: Array, total: Array) -> Any:
+    def rule(kind: Kind, param: Array, grad: Array, total: Array) -> Any:
         grad = _decayed(kind, param, grad, weight_decay, maximize)
         total = kind.rounded(total + grad * grad)
         root = kind.rounded(kind.rounded(jnp.sqrt(total)) + kind.number(eps))
         return param - kind.number(rate) * grad / root, total
 
-    return _each(rule, params, grads, sums)
+    return each_parameter(rule, params, grads, sums)
 
 
 @_moves("square_avgs", "acc_deltas")
@@ -297,9 +296,7 @@ def adadelta_update(
 ) -> tuple[Array, ...]:
     """Adadelta: steps in the unit of the parameters."""
 
-    def rule(
-        kind: _Kind, param: Array, grad: Array, square: Array, moved: Array
-    ) -> Any:
+    def rule(kind: Kind, param: Array, grad: Array, square: Array, moved: Array) -> Any:
         grad = _decayed(kind, param, grad, weight_decay, maximize)
         square = _blend_square(kind, square, grad, rho)
         small = kind.number(eps)
@@ -309,7 +306,7 @@ def adadelta_update(
         moved = _blend_square(kind, moved, delta, rho)
         return param - kind.number(lr) * delta, square, moved
 
-    return _each(rule, params, grads, square_avgs, acc_deltas)
+    return each_parameter(rule, params, grads, square_avgs, acc_deltas)
 
 
 @_moves("exp_avgs", "exp_infs")
@@ -329,16 +326,16 @@ def adamax_update(
     """Adamax: Adam with the infinity norm."""
     step_size = lr / (1 - beta1**step)
 
-    def rule(kind: _Kind, param: Array, grad: Array, average: Array, top: Array) -> Any:
+    def rule(kind: Kind, param: Array, grad: Array, average: Array, top: Array) -> Any:
         grad = _decayed(kind, param, grad, weight_decay, maximize)
-        average = _lerp(kind, average, grad, 1 - beta1)
+        average = kind.lerp(average, grad, 1 - beta1)
         top = jnp.maximum(
             kind.rounded(top * kind.number(beta2)),
             kind.rounded(jnp.abs(grad) + kind.number(eps)),
         )
         return param - kind.number(step_size) * average / top, average, top
 
-    return _each(rule, params, grads, exp_avgs, exp_infs)
+    return each_parameter(rule, params, grads, exp_avgs, exp_infs)
 
 
 @_moves("exp_avgs", "exp_avg_sqs")
@@ -364,19 +361,19 @@ def nadam_update(
     of_average = -lr * mu_next / (1.0 - mu_product * mu_next)
 
     def rule(
-        kind: _Kind, param: Array, grad: Array, average: Array, square: Array
+        kind: Kind, param: Array, grad: Array, average: Array, square: Array
     ) -> Any:
         param, grad = _decayed_apart(
             kind, param, grad, lr, weight_decay, decoupled, maximize
         )
-        average = _lerp(kind, average, grad, 1 - beta1)
+        average = kind.lerp(average, grad, 1 - beta1)
         square = _blend_square(kind, square, grad, beta2)
         root = kind.rounded(square / kind.number(1 - beta2**step))
         root = kind.rounded(kind.rounded(jnp.sqrt(root)) + kind.number(eps))
         param = kind.rounded(param + kind.number(of_grad) * grad / root)
         return param + kind.number(of_average) * average / root, average, square
 
-    return _each(rule, params, grads, exp_avgs, exp_avg_sqs)
+    return each_parameter(rule, params, grads, exp_avgs, exp_avg_sqs)
 
 
 @_moves("exp_avgs", "exp_avg_sqs")
@@ -405,12 +402,12 @@ def radam_update(
     rectified = jnp.sqrt(jnp.where(known, ratio, 1.0)) * jnp.sqrt(correction)
 
     def rule(
-        kind: _Kind, param: Array, grad: Array, average: Array, square: Array
+        kind: Kind, param: Array, grad: Array, average: Array, square: Array
     ) -> Any:
         param, grad = _decayed_apart(
             kind, param, grad, lr, weight_decay, decoupled, maximize
         )
-        average = _lerp(kind, average, grad, 1 - beta1)
+        average = kind.lerp(average, grad, 1 - beta1)
         square = _blend_square(kind, square, grad, beta2)
         moved = kind.rounded(average / kind.number(1 - beta1**step))
         moved = kind.rounded(moved * kind.number(lr))
@@ -418,7 +415,7 @@ def radam_update(
         adaptive = moved * (kind.number(rectified) / root)
         return param - jnp.where(known, adaptive, moved), average, square
 
-    return _each(rule, params, grads, exp_avgs, exp_avg_sqs)
+    return each_parameter(rule, params, grads, exp_avgs, exp_avg_sqs)
 
 
 @_moves("averages")
@@ -434,14 +431,14 @@ def asgd_update(
 ) -> tuple[Array, ...]:
     """Averaged gradient descent: the mean of the parameters over the last steps."""
 
-    def rule(kind: _Kind, param: Array, grad: Array, average: Array) -> Any:
+    def rule(kind: Kind, param: Array, grad: Array, average: Array) -> Any:
         grad = _decayed(kind, param, grad, weight_decay, maximize)
         param = kind.rounded(param * kind.number(1 - lambd * eta))
         param = kind.rounded(param - kind.number(eta) * grad)
         blended = average + (param - average) * kind.number(mu)
         return param, jnp.where(jnp.asarray(mu) == 1, param, blended)
 
-    return _each(rule, params, grads, averages)
+    return each_parameter(rule, params, grads, averages)
 
 
 @_moves("previous", "step_sizes")
@@ -458,7 +455,7 @@ def rprop_update(
 ) -> tuple[Array, ...]:
     """Rprop: steps grow while the gradient keeps its sign."""
 
-    def rule(kind: _Kind, param: Array, grad: Array, before: Array, size: Array) -> Any:
+    def rule(kind: Kind, param: Array, grad: Array, before: Array, size: Array) -> Any:
         grad = -grad if maximize else grad
         agree = jnp.sign(grad * before)
         factor = jnp.where(agree < 0, kind.number(eta_minus), 1)
@@ -467,4 +464,4 @@ def rprop_update(
         grad = jnp.where(agree < 0, 0, grad)
         return param - jnp.sign(grad) * size, grad, size
 
-    return _each(rule, params, grads, previous, step_sizes)
+    return each_parameter(rule, params, grads, previous, step_sizes)

@@ -1,15 +1,26 @@
 """Optimizers and learning rate schedules, as `torch.optim`."""
 
 from torchshim.optim import lr_scheduler as lr_scheduler
+from torchshim.optim import swa_utils as swa_utils
+from torchshim.optim._adafactor import Adafactor as Adafactor
+from torchshim.optim._muon import Muon as Muon
+from torchshim.optim._stateless import (
+    swap_in_optimizer_params_and_state as swap_in_optimizer_params_and_state,
+)
 from torchshim.optim.adadelta import Adadelta as Adadelta
 from torchshim.optim.adagrad import Adagrad as Adagrad
 from torchshim.optim.adam import Adam as Adam
 from torchshim.optim.adamax import Adamax as Adamax
 from torchshim.optim.adamw import AdamW as AdamW
 from torchshim.optim.asgd import ASGD as ASGD
+from torchshim.optim.lbfgs import LBFGS as LBFGS
 from torchshim.optim.nadam import NAdam as NAdam
 from torchshim.optim.optimizer import Optimizer as Optimizer
 from torchshim.optim.radam import RAdam as RAdam
 from torchshim.optim.rmsprop import RMSprop as RMSprop
 from torchshim.optim.rprop import Rprop as Rprop
 from torchshim.optim.sgd import SGD as SGD
+from torchshim.optim.sparse_adam import SparseAdam as SparseAdam
+
+Adafactor.__module__ = "torchshim.optim"
+Muon.__module__ = "torchshim.optim"

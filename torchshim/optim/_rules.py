@@ -100,7 +100,7 @@ class RuleOptimizer(Optimizer):
                 if counts:
                     counters.append(state["step"])
             key = p._meta.device, count
-            row = (p, grad, *[None if n is None else state[n] for n in names])
+            row = (p, grad, *[None if n is None else state.get(n) for n in names])
             batch = batches.get(key)
             if batch is None:
                 batches[key] = [row]
@@ -113,7 +113,7 @@ class RuleOptimizer(Optimizer):
                 if column[0] is not None:
                     targets += column
             numbers = self._numbers(group, count)
-            if group["differentiable"]:
+            if group.get("differentiable"):
                 self._tracked(columns, numbers, targets)
             else:
                 rule = REGISTRY[self._rule]

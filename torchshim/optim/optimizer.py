@@ -64,7 +64,7 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
     @functools.wraps(func)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with grad_mode(self.defaults["differentiable"]):
+        with grad_mode(self.defaults.get("differentiable", False)):
             return func(self, *args, **kwargs)
 
     return step
