@@ -13,13 +13,13 @@ PACKAGE = Path(__file__).parent.parent / "torchshim"
 # Lowest first. A module may import from earlier layers and from its own; within
 # `_core` the order of the files is part of the design.
 CORE = (
-    "dtypes device promotion mt19937 host_math host_dtypes host_random "
-    "host_integers random meta layout op checks call state storage versions naming "
-    "lower program flush infer trie enter foreign write record shared jumps leaves "
+    "dtypes device precision promotion mt19937 host_math host_dtypes host_random "
+    "host_integers random meta layout op checks call batching forward state storage versions naming "
+    "lower program flush infer trie enter foreign write levels record shared jumps leaves "
     "engine hooks node"
 ).split()
 LAYERS = [
-    ["_version", "_hooks"],
+    ["_version", "_hooks", "_pytree"],
     [f"_core.{name}" for name in CORE],
     ["_ops", "_printing"],
     ["_arguments"],
@@ -31,6 +31,7 @@ LAYERS = [
     ["cuda", "linalg", "fft", "signal", "special", "return_types", "types", "version", "testing"],
     ["nn"],
     ["optim"],
+    ["func"],
     ["utils"],
     ["_alias"],
     ["__init__", "__main__"],

@@ -26,6 +26,27 @@ NOT_A_LEAF = (
 )
 
 
+IN_TRANSFORM = (
+    "You are attempting to call Tensor.requires_grad_() (or perhaps using "
+    "torch.autograd.functional.* APIs) inside of a function being transformed by a "
+    "functorch transform. This is unsupported, please attempt to use the functorch "
+    "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() "
+    "outside of a function being transformed instead."
+)
+_VMAP_ITEM = (
+    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap "
+    "over calling .item() on a Tensor, please try to rewrite what you're doing with "
+    "other operations. If error is occurring somewhere inside PyTorch internals, "
+    "please file a bug report."
+)
+_NO_STORAGE = "Cannot access data pointer of Tensor that doesn't have storage"
+_VMAP_BRANCH = (
+    "vmap: It looks like you're attempting to use a Tensor in some data-dependent "
+    "control flow. We don't support that yet, please file an issue at "
+    "https://github.com/pytorch/pytorch/issues ."
+)
+
+
 class Fact(property):
     """A property of tensors that cannot be set, with PyTorch's error for trying."""
 
@@ -104,6 +125,8 @@ class Tensor(TensorBase):
             raise RuntimeError(
                 "only Tensors of floating point dtype can require gradients"
             )
+        if requires_grad and local.rec.transforming():
+            raise RuntimeError(IN_TRANSFORM)
         if meta.leaf:
             set_requires_grad(self, requires_grad)
         return self
@@ -150,6 +173,8 @@ class Tensor(TensorBase):
     def data_ptr(self) -> int:
         """An address that tensors have in common exactly where they share memory."""
         meta = self._meta
+        if meta.batch:
+            raise RuntimeError(_NO_STORAGE)
         if not meta.shape.numel():
             return 0
         storage = local.rec.storage_of(self)
@@ -224,6 +249,8 @@ class Tensor(TensorBase):
             raise ValueError(
                 "only one element tensors can be converted to Python scalars"
             )
+        if self._meta.batch:
+            raise RuntimeError(_VMAP_ITEM)
         return self._host().item()
 
     def item(self) -> Any:
@@ -233,6 +260,8 @@ class Tensor(TensorBase):
             raise RuntimeError(
                 f"a Tensor with {count} elements cannot be converted to Scalar"
             )
+        if self._meta.batch:
+            raise RuntimeError(_VMAP_ITEM)
         return self._host().item()
 
     def tolist(self) -> Any:
@@ -247,6 +276,8 @@ class Tensor(TensorBase):
         if count != 1:
             many = "more than one value" if count else "no values"
             raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
+        if self._meta.batch:
+            raise RuntimeError(_VMAP_BRANCH)
         return bool(self._host().item())
 
     is_nonzero = __bool__
@@ -273,6 +304,8 @@ class Tensor(TensorBase):
             raise TypeError(
                 "only integer tensors of a single element can be converted to an index"
             )
+        if meta.batch:
+            raise RuntimeError(_VMAP_ITEM)
         return int(self._host().item())
 
     def __len__(self) -> int:
@@ -429,6 +462,8 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
 
 
 def host_value(tensor: TensorBase) -> np.ndarray:
+    if tensor._meta.batch:
+        raise RuntimeError(_NO_STORAGE)
     rec = local.rec
     storage = tensor._storage
     if storage is not None and storage.shared is not None:

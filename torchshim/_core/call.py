@@ -73,6 +73,8 @@ class Number:
 
 
 Outputs = tuple[jax.Array, ...]
+# Numbers of levels of `vmap`, rising.
+Levels = tuple[int, ...]
 Avals = tuple[tuple[tuple[int, ...], DType], ...]
 
 
@@ -83,6 +85,18 @@ class Inferring:
 
     op: Any
     _inferred: dict[Any, Any]
+    # The level of `grad` that begins to differentiate the result, if any.
+    starts = 0
+    # Levels of `vmap` whose dimensions the call's own function handles.
+    levels: frozenset[int] = frozenset()
+
+    def levels_of(self, i: int) -> Levels:
+        """The levels of operand `i` that the call handles itself."""
+        return ()
+
+    def levels_of_result(self, k: int) -> Levels:
+        """The levels of result `k` that the call handles itself."""
+        return ()
 
     def infer(self, avals: Avals) -> Avals:
         """Shapes and dtypes of the results; raises what the operator raises."""
@@ -105,6 +119,7 @@ class Call(Inferring):
 
     __slots__ = (
         "default_dtype",
+        "levels",
         "n_arrays",
         "n_scalars",
         "op",
@@ -133,10 +148,20 @@ class Call(Inferring):
             for entry in template
             for e in (entry if isinstance(entry, tuple) else (entry,))
         )
+        self.levels = frozenset()
+        if op.level is not None:
+            at = next(i for i, p in enumerate(op.params) if p.name == "level")
+            self.levels = frozenset((template[at],))
         self._inferred = {}
 
     def __repr__(self) -> str:
         return f"{self.op.name}{'_' if self.write else ''}{self.template}"
+
+    def levels_of(self, i: int) -> Levels:
+        return tuple(self.levels) if self.op.level == self.owners[i] else ()
+
+    def levels_of_result(self, k: int) -> Levels:
+        return tuple(self.levels) if self.op.level == "result" else ()
 
     def placeholders(self) -> list[Any]:
         """Stand-ins for runtime scalars where only their kind matters."""
@@ -183,6 +208,10 @@ class Call(Inferring):
                 o if o.dtype == target.dtype else o.astype(target.dtype) for o in outs
             )
         return outs
+
+    def check(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> list[Any]:
+        """The operator's data-dependent checks (`_core.checks`)."""
+        return self.op.checks(*self.arguments(arrays, scalars))
 
     def _positional(self, args: list[Any]) -> list[Any]:
         return [
@@ -403,6 +432,7 @@ class VjpCall(Inferring):
         "grad_name",
         "inner",
         "kept",
+        "levels",
         "n_arrays",
         "template",
         "wrt",
@@ -426,11 +456,21 @@ class VjpCall(Inferring):
         self.kept = tuple(i for i, a in enumerate(absent) if a is None)
         self.n_arrays = len(self.kept) + sum(cts)
         self.template = inner.template
+        self.levels = inner.levels
         self.grad_name: str | None = None
         self._inferred = {}
 
     def __repr__(self) -> str:
         return f"vjp[{self.inner!r}]"
+
+    def levels_of(self, i: int) -> Levels:
+        if i < len(self.kept):
+            return self.inner.levels_of(self.kept[i])
+        given = [k for k, there in enumerate(self.cts) if there]
+        return self.inner.levels_of_result(given[i - len(self.kept)])
+
+    def levels_of_result(self, k: int) -> Levels:
+        return self.inner.levels_of(self.wrt[k])
 
     def _primals(self, arrays: Sequence[Any]) -> list[Any]:
         given = iter(arrays)

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchshim._core import jumps
-from torchshim._core.call import PythonCall
+from torchshim._core.batching import without
+from torchshim._core.call import Levels, PythonCall
 from torchshim._core.jumps import has_hooks
 from torchshim._core.leaves import Leaves, Place, add, origin
 from torchshim._core.naming import (
@@ -71,6 +72,8 @@ class Walk(Leaves):
     create: bool
     targets: dict[Place, list[int]]
     accumulate: bool
+    # Levels of `vmap` around the `grad` that this is the backward of.
+    outside: Levels = ()
     grads: dict[Place, Any] = field(default_factory=dict)
     heap: list[Any] = field(default_factory=list)
     queued: set[Any] = field(default_factory=set)
@@ -293,7 +296,8 @@ class Walk(Leaves):
         self, recording: Recording, event: State, grads: list[Any], wrt: Any
     ) -> list[Any]:
         """Records the gradient of one event; returns it for the operands `wrt`."""
-        call = event.call
+        # Within a `vmap` around the level that differentiates, for one example.
+        call = without(event.call, self.outside)
         needs = call.needs(wrt)
         # A write through a view keeps the node of what was written.
         op = call.op
@@ -313,12 +317,12 @@ class Walk(Leaves):
             for i in needs
         ]
         scalars = self.scalars_of(recording, event)
-        current = recording is self.rec.recording
+        same = recording is self.rec.recording and call is event.call
         state = self.rec.event(
             derived,
             [*operands, *(g for g in grads if g is not None)],
             scalars,
-            of=event.depth if current and not unpacked else None,
+            of=event.depth if same and not unpacked else None,
         )
         if scalars:
             self.copied.append((state.scalar, recording, event.scalar, len(scalars)))
@@ -365,6 +369,7 @@ class Walk(Leaves):
                 piece._slot = -1
                 piece._meta = meta
                 piece._array = recording.saved[slot]
+                piece._tangents = recording.duals.get(slot)
                 if meta.requires_grad:
                     if self.create:
                         piece._hist = recording, slot
@@ -474,6 +479,7 @@ def run_backward(
     create: bool,
     targets: Sequence[Any] | None,
     accumulate: bool,
+    outside: Levels = (),
 ) -> list[Any]:
     """Walks back from the roots. Returns the gradients of `targets` (None: no path).
 
@@ -484,7 +490,9 @@ def run_backward(
     grad_mode, rec.grad = rec.grad, create
     rec.set_mode()
     try:
-        return _run(rec, roots, cotangents, retain, create, targets, accumulate)
+        return _run(
+            rec, roots, cotangents, retain, create, targets, accumulate, outside
+        )
     finally:
         rec.grad = grad_mode
         rec.set_mode()
@@ -498,8 +506,9 @@ def _run(
     create: bool,
     targets: Sequence[Any] | None,
     accumulate: bool,
+    outside: Levels,
 ) -> list[Any]:
-    plain = not watcher
+    plain = not watcher and not rec.recording.duals
     places: list[Place] = []
     for root in roots:
         if isinstance(root, TensorBase):
@@ -517,13 +526,14 @@ def _run(
         if plain:
             asked = tuple([rec.slot_of(t) for t in targets])
     start = rec.state
-    key = rec.bits, tuple([p[1] for p in places]), given, retain, accumulate, asked
+    kind = retain, accumulate, outside
+    key = rec.bits, tuple([p[1] for p in places]), given, kind, asked
     if plain and start.jumps is not None and rec.trace is None:
         for jump in start.jumps.get(key, ()):
             results = jumps.follow(rec, jump)
             if results is not None:
                 return results
-    walk = Walk(rec, retain, create, {}, accumulate)
+    walk = Walk(rec, retain, create, {}, accumulate, outside)
     walk.frozen = start
     walk.roots = places
     recording = rec.recording

@@ -38,6 +38,7 @@ class Entering(Trie):
     recording: Recording
     trace: list[Any] | None
     storages: dict[int, Storage]
+    base_tangents: weakref.WeakKeyDictionary[Storage, dict[int, Any]]
 
     def entrance(self, op: Op, args: Sequence[Any]) -> State | None:
         """Repeats a call with which tensors enter, where it is known."""
@@ -188,6 +189,8 @@ class Entering(Trie):
         hist = tensor._hist if meta.requires_grad and not meta.leaf else None
         key = (INPUT, meta) if hist is None else (INPUT, meta, Recording)
         slot = self._input(key, meta, array)
+        if tensor._tangents:
+            self.recording.duals[slot] = tensor._tangents
         if tensor._array is array:
             tensor._slot = slot
         self.recording.entered[slot] = tensor
@@ -230,6 +233,8 @@ class Entering(Trie):
             )
             storage.slot = slot
             storage.tracked = False
+            if storage in self.base_tangents:
+                self.recording.duals[slot] = self.base_tangents[storage]
             if self.trace is not None:
                 self.trace.append(storage)
         elif slot >> SLOT_BITS != self.id:

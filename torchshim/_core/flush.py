@@ -221,7 +221,7 @@ def _compile(
             metas[event.slot + k] = meta
     for slot in outputs:
         meta = metas[slot]
-        avals.append((tuple(meta.shape), meta.dtype.np))
+        avals.append((meta.array_shape, meta.dtype.np))
     candidates = [
         (p, (tuple(inputs[p].shape), np.dtype(inputs[p].dtype))) for p in donated
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._core.batching import results_of, seen_by
 from torchshim._core.call import Call, PythonCall
 from torchshim._core.device import get_default_device
 from torchshim._core.meta import Meta, elementwise_strides, meta_of
@@ -24,6 +25,8 @@ class Inference:
 
     grad: bool
     inference: bool
+    # Which levels of `grad` and its like differentiate, see `Meta.levels`.
+    tracking: int
 
     def infer(
         self, call: Any, metas: Sequence[Meta]
@@ -35,18 +38,33 @@ class Inference:
             op.typecheck(*call.arguments(metas, call.placeholders()))
         if call.write and op is not None and op.promote is not None:
             check_result(call.promoted(metas), metas[0].dtype)
-        avals = call.infer(tuple(m.aval for m in metas))
+        avals = call.infer(tuple((seen_by(call, m), m.dtype) for m in metas))
+        batches = [m.batch for m in metas if m.batch]
+        batch: list[Any] = [()] * len(avals)
+        if batches or call.levels:
+            found = results_of(call, metas, avals)
+            batch = [b for _, b in found]
+            avals = tuple((s, d) for (s, _), (_, d) in zip(found, avals, strict=True))
         wrt: tuple[int, ...] = ()
+        levels = 0
         if self.grad and not self.inference and any(m.requires_grad for m in metas):
             wrt = tuple(
                 i
                 for i, m in enumerate(metas)
-                if m.requires_grad and call.differentiable(i)
+                if m.requires_grad
+                and call.differentiable(i)
+                and (m.levels or 1) & self.tracking
             )
+            for i in wrt:
+                levels |= (metas[i].levels or 1) & self.tracking
+        if call.starts:
+            levels |= 1 << call.starts
+        if levels == 1:
+            levels = 0
         if wrt and any(m.inference for m in metas):
             self._refuse_inference(call, metas, wrt)
         if op is not None and op.view is not None:
-            return self._view_metas(call, metas, avals, wrt, device)
+            return self._view_metas(call, metas, avals, wrt, device, batch, levels)
         if call.write:
             target = metas[0]
             if avals[0][0] != tuple(target.shape):
@@ -55,14 +73,17 @@ class Inference:
                     f"broadcast shape {list(avals[0][0])}"
                 )
         results = []
-        for shape, dtype in avals:
-            grad = bool(wrt) and (dtype.is_floating_point or dtype.is_complex)
+        for (shape, dtype), mapped in zip(avals, batch, strict=True):
+            grad = bool(wrt or call.starts)
+            grad = grad and (dtype.is_floating_point or dtype.is_complex)
             strides = None
             offset = 0
             made_here = self.inference
             if call.write:
                 strides, offset = metas[0].strides, metas[0].offset
                 made_here = metas[0].inference
+            elif call.starts:
+                strides, offset = metas[0].strides, metas[0].offset
             elif isinstance(call, PythonCall):
                 raw = metas[call.n_inputs + len(results)]
                 strides, offset = raw.strides, raw.offset
@@ -70,7 +91,16 @@ class Inference:
                 strides = self._layout(op, shape, metas)
             results.append(
                 meta_of(
-                    shape, dtype, device, strides, offset, grad, not grad, made_here
+                    shape,
+                    dtype,
+                    device,
+                    strides,
+                    offset,
+                    grad,
+                    not grad,
+                    made_here,
+                    mapped,
+                    levels,
                 )
             )
         if not any(m.requires_grad for m in results):
@@ -101,6 +131,8 @@ class Inference:
         avals: Any,
         wrt: tuple[int, ...],
         device: Any,
+        batch: Sequence[Any],
+        levels: int,
     ) -> tuple[tuple[Meta, ...], tuple[int, ...], bool]:
         base = metas[0]
         assert call.op.view is not None
@@ -110,18 +142,25 @@ class Inference:
         )
         if geometry is None:
             results = tuple(
-                meta_of(s, d, device, None, 0, bool(wrt), not wrt, self.inference)
-                for s, d in avals
+                meta_of(
+                    s, d, device, None, 0, bool(wrt), not wrt, self.inference, b, levels
+                )
+                for (s, d), b in zip(avals, batch, strict=True)
             )
             return results, wrt, False
         if isinstance(geometry, tuple):
             geometry = [geometry]
+        # A view made under `no_grad` says of itself what its base does, without an edge.
+        shown = bool(wrt) or (
+            base.requires_grad
+            and not (self.grad or self.inference or call.op.view.detached)
+        )
         results = []
-        for (shape, strides, offset), (inferred, dtype) in zip(
-            geometry, avals, strict=True
+        for (shape, strides, offset), (inferred, dtype), mapped in zip(
+            geometry, avals, batch, strict=True
         ):
             assert tuple(shape) == tuple(inferred), (call, shape, inferred)
-            grad = bool(wrt) and (dtype.is_floating_point or dtype.is_complex)
+            grad = shown and (dtype.is_floating_point or dtype.is_complex)
             results.append(
                 meta_of(
                     shape,
@@ -130,8 +169,10 @@ class Inference:
                     tuple(strides),
                     offset,
                     grad,
-                    not grad,
+                    not (grad and wrt),
                     base.inference,
+                    mapped,
+                    levels,
                 )
             )
         return tuple(results), wrt, True

@@ -100,8 +100,7 @@ class Lowered:
         found: list[checks.Check],
     ) -> None:
         call = event.call
-        args = call.arguments(operands, values)
-        for check in call.op.checks(*args):
+        for check in call.check(operands, values):
             found.append(check)
             self.sites.append(
                 checks.CheckSite(check.error, check.text, call.op.public, event.line)

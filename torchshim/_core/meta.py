@@ -89,10 +89,12 @@ class Meta:
 
     __slots__ = (
         "_numel",
+        "batch",
         "device",
         "dtype",
         "inference",
         "leaf",
+        "levels",
         "offset",
         "requires_grad",
         "shape",
@@ -108,6 +110,12 @@ class Meta:
     leaf: bool
     # Made in inference mode: never part of recorded history.
     inference: bool
+    # (level, size) of each `vmap` that maps over this value. Its array has a dimension
+    # for each, before those of `shape`, by rising level.
+    batch: tuple[tuple[int, int], ...]
+    # Under `grad` and its like: which levels differentiate this value, bit 0 standing
+    # for autograd itself. 0: no transform does, `requires_grad` says it all.
+    levels: int
 
     @property
     def numel(self) -> int:
@@ -121,6 +129,11 @@ class Meta:
     def aval(self) -> tuple[tuple[int, ...], DType]:
         return self.shape, self.dtype
 
+    @property
+    def array_shape(self) -> tuple[int, ...]:
+        """The shape of the array that holds the value."""
+        return (*(size for _, size in self.batch), *self.shape)
+
     def replace(self, **changes: object) -> Meta:
         fields: dict[str, object] = {
             "shape": self.shape,
@@ -131,6 +144,8 @@ class Meta:
             "requires_grad": self.requires_grad,
             "leaf": self.leaf,
             "inference": self.inference,
+            "batch": self.batch,
+            "levels": self.levels,
         }
         fields.update(changes)
         return meta_of(**fields)  # type: ignore[arg-type]
@@ -152,12 +167,17 @@ def meta_of(
     requires_grad: bool = False,
     leaf: bool = True,
     inference: bool = False,
+    batch: tuple[tuple[int, int], ...] = (),
+    levels: int = 0,
 ) -> Meta:
     """The one `Meta` with these fields."""
     shape = tuple(shape)
     if strides is None:
         strides = contiguous_strides(shape)
-    key = (shape, dtype, device, strides, offset, requires_grad, leaf, inference)
+    if not requires_grad:
+        levels = 0
+    role = requires_grad, leaf, inference, batch, levels
+    key = (shape, dtype, device, strides, offset, role)
     meta = _INTERNED.get(key)
     if meta is None:
         if len(_INTERNED) >= _INTERNED_BOUND:
@@ -171,6 +191,8 @@ def meta_of(
         meta.requires_grad = requires_grad
         meta.leaf = leaf
         meta.inference = inference
+        meta.batch = batch
+        meta.levels = levels
         _INTERNED[key] = meta
     return meta
 

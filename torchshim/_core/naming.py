@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._core.batching import alone
 from torchshim._core.call import Call
 from torchshim._core.state import IDENTITY, State
 from torchshim._core.storage import TensorBase
@@ -58,7 +59,7 @@ def grad_name(event: State) -> str | None:
     """PyTorch's name of the node that made an event's results."""
     if event.kind == IDENTITY:
         return None
-    call = event.call
+    call = alone(event.call)
     if call is None:
         return None
     if not isinstance(call, Call):
@@ -86,6 +87,7 @@ def flows_of(event: State) -> list[int | None]:
 
 def saved_operands(event: State, call: Any, wrt: Sequence[int]) -> list[int]:
     """Slots of the values that PyTorch saves for an event's backward."""
+    call = alone(call)
     if not isinstance(call, Call):
         return []
     slots = []

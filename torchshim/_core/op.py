@@ -103,6 +103,7 @@ class Op:
         "grad_fn",
         "inplace",
         "layout",
+        "level",
         "method",
         "module",
         "mutates",
@@ -143,6 +144,7 @@ class Op:
     mutates: tuple[str, ...]
     curved: bool
     typecheck: Callable[..., Any] | None
+    level: str | None
     results: str
     writes: bool
     module: str
@@ -195,6 +197,7 @@ def op(
     mutates: Sequence[str] = (),
     curved: bool = True,
     typecheck: Callable[..., Any] | None = None,
+    level: str | None = None,
 ) -> Any:
     """Declares an operator; the decorated function is returned unchanged.
 
@@ -218,6 +221,8 @@ def op(
     - `checks(*args)`: data-dependent checks, see `_core.checks`.
     - `typecheck(*metas or values)`: raises what PyTorch raises at the call, where the
       operator's own function cannot.
+    - `level`: the function itself handles the dimension of the `vmap` whose number is
+      the parameter `level`: that of this operand, or of its "result".
     """
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -270,6 +275,7 @@ def op(
             mutates=tuple(mutates),
             curved=curved,
             typecheck=typecheck,
+            level=level,
             results=results,
             writes=False,
             module=fn.__module__,
@@ -327,5 +333,6 @@ def _make_write_op(view: Op) -> Op:
         "checks": None,
         "typecheck": None,
         "curved": False,
+        "level": None if view.level is None else "new",
     }
     return Op(written, **fields)

@@ -17,6 +17,8 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.flush import Alive, flush
+from torchshim._core.levels import FORWARD, Level, Transforming
+from torchshim._core.precision import precision
 from torchshim._core.state import INPUT, ROOT, Recording, State
 from torchshim._core.storage import (
     SLOT_BITS,
@@ -26,7 +28,6 @@ from torchshim._core.storage import (
 )
 from torchshim._core.trie import caller, recorders
 from torchshim._core.versions import versions_of
-from torchshim._core.write import Writing
 
 # A recording that grows past this many events is flushed.
 LENGTH_BOUND = 2000
@@ -35,7 +36,7 @@ _making = threading.Lock()
 _idle: list[Recorder] = []
 
 
-class Recorder(Writing):
+class Recorder(Transforming):
     """Records what one thread does."""
 
     def __init__(self, number: int) -> None:
@@ -47,6 +48,15 @@ class Recorder(Writing):
         self.states = 0
         self.grad = True
         self.inference = False
+        self.tracking = 1
+        # Whether tangents are followed (forward mode).
+        self.forward = True
+        self.levels: list[Level] = []
+        self.last_level = 0
+        self.held_levels = 0
+        self.base_tangents = weakref.WeakKeyDictionary()
+        # What casts operands before an operator is recorded (`_autocast`), if anything.
+        self.autocast: Any = None
         # The mode in keys; `mode` is what hot paths look up with, the same but where
         # every operator is to take the slow path.
         self.bits = 0
@@ -80,7 +90,13 @@ class Recorder(Writing):
         self.mode = self.bits
 
     def make_room(self) -> None:
+        if self.autocast is not None:
+            self.bits |= self.autocast.key << 12
+        if self.tracking != 1:
+            self.bits |= self.tracking << 32
         """Flushes a recording that has grown long; between events of users only."""
+        if any(level.kind in FORWARD for level in self.levels):
+            self.mode = None
         if self.state.depth >= LENGTH_BOUND:
             self.flush()
 
@@ -123,6 +139,10 @@ class Recorder(Writing):
         for tensor, slot in placed:
             if tensor._slot == slot:
                 tensor._slot = -1
+        if recording.duals:
+            self.keep_tangents(placed)
+        if not self.levels and not self.held_levels:
+            self.last_level = 0
         for tensor in recording.entered.values():
             if tensor._slot >> SLOT_BITS == mine:
                 tensor._slot = -1

@@ -136,6 +136,7 @@ class Recording:
 
     __slots__ = (
         "__weakref__",
+        "duals",
         "entered",
         "freed",
         "hists",
@@ -173,6 +174,8 @@ class Recording:
         self.nodes: weakref.WeakValueDictionary[Any, Any] = (
             weakref.WeakValueDictionary()
         )
+        # Forward mode: slot -> {level: tangent of that value}.
+        self.duals: dict[int, dict[int, Any]] = {}
         # Set on closing.
         self.state: State | None = None
         self.saved: dict[int, Any] = {}

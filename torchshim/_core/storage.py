@@ -59,6 +59,8 @@ class TensorBase:
     _raw: int = -1
     # `.data` and what is made of it count versions by themselves, in one cell.
     _own_version: list[int] | None = None
+    # Forward mode: {level: tangent} of a value that is in no recording.
+    _tangents: dict[int, Any] | None = None
     # The storage that the tensor took its value back from: it is used again.
     _former: Storage | None = None
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import dtypes
+from torchshim._core.batching import alone, batched, seen_by
 from torchshim._core.call import (
     FLOAT_HOLE,
     HOLE,
@@ -21,6 +22,7 @@ from torchshim._core.call import (
     VjpCall,
     intern_call,
 )
+from torchshim._core.forward import jvp_call
 from torchshim._core.infer import Inference
 from torchshim._core.meta import Meta
 from torchshim._core.op import (
@@ -34,7 +36,7 @@ from torchshim._core.op import (
     Op,
 )
 from torchshim._core.program import CACHE
-from torchshim._core.state import CALL, IDENTITY, INPUT, MARK, State
+from torchshim._core.state import CALL, IDENTITY, INPUT, MARK, Recording, State
 from torchshim._core.storage import (
     TensorBase,
     tensor_class,
@@ -80,11 +82,16 @@ class Trie(Inference):
     volatile: list[TensorBase]
     shadow: State | None
     diverged: tuple[State, State] | None
+    recording: Recording
+    forward: bool
 
     def slot_of(self, tensor: TensorBase) -> int:
         raise NotImplementedError
 
     def set_mode(self) -> None:
+        raise NotImplementedError
+
+    def set_tangent(self, slot: int, level: int, tangent: TensorBase) -> None:
         raise NotImplementedError
 
     def make_room(self) -> None:
@@ -151,8 +158,12 @@ class Trie(Inference):
         if self.volatile:
             self._forget_volatile()
         if not numbers:
-            return self._step(key, op, template, operands, values, None)
-        return self._step_learning(key, op, template, operands, values, numbers)
+            found = self._step(key, op, template, operands, values, None)
+        else:
+            found = self._step_learning(key, op, template, operands, values, numbers)
+        if self.forward and self.recording.duals:
+            self.push_forward(found, operands)
+        return found
 
     def _forget_volatile(self) -> None:
         for tensor in self.volatile:
@@ -291,9 +302,48 @@ class Trie(Inference):
         if found is None:
             operands = [(s, t._meta) for s, t in zip(slots, tensors, strict=True)]
             found = self.extend(key, call, operands, len(values), None)
-            found.of = of
+            found.of = of if found.call is call else None
         self.advance(found, values)
+        if self.forward and self.recording.duals:
+            metas = [t._meta for t in tensors]
+            self.push_forward(found, list(zip(slots, metas, strict=True)))
         return found
+
+    def push_forward(
+        self, state: State, operands: Sequence[tuple[int, Meta]], depth: int = 0
+    ) -> None:
+        """Forward mode: gives the results of an event tangents, where operands have.
+
+        The innermost level first: what it makes of the operands and their tangents is
+        a call like any other, which has tangents of the levels around it.
+        """
+        duals = self.recording.duals
+        found_levels = {n for s, _ in operands for n in duals.get(s, ())}
+        level = max((n for n in found_levels if not depth or n < depth), default=0)
+        if not level or isinstance(state.call, PythonCall):
+            return
+        call = alone(state.call)
+        along = tuple(
+            i
+            for i, (s, _) in enumerate(operands)
+            if level in duals.get(s, ()) and call.differentiable(i)
+        )
+        if not along:
+            return self.push_forward(state, operands, level)
+        scalars = self.scalars[state.scalar : state.n_scalars]
+        tangents = [duals[operands[i][0]][level] for i in along]
+        given = [*operands, *((self.slot_of(t), t._meta) for t in tangents)]
+        made = jvp_call(call, along, len(operands))
+        key = (made, self.bits, *(slot for slot, _ in given))
+        found = self.state.next.get(key)
+        if found is None:
+            found = self.extend(key, made, given, len(scalars), None)
+        self.advance(found, scalars)
+        for k, meta in enumerate(state.metas):
+            if meta.dtype.is_floating_point or meta.dtype.is_complex:
+                self.set_tangent(state.slot + k, level, self.result(found, k))
+        self.push_forward(found, given, level)
+        self.push_forward(state, operands, level)
 
     def python(
         self, call: PythonCall, inputs: Sequence[TensorBase], outs: Sequence[TensorBase]
@@ -326,14 +376,15 @@ class Trie(Inference):
         place: tuple[Any, tuple[Any, ...]] | None,
     ) -> State:
         """Adds the state of an event that was never recorded here."""
-        metas, wrt, view = self.infer(call, [meta for _, meta in operands])
+        given = [meta for _, meta in operands]
+        metas, wrt, view = self.infer(call, given)
         state = self._add(
             key,
             CALL,
             place,
-            call=call,
+            call=batched(call, given),
             operands=tuple(slot for slot, _ in operands),
-            given=tuple(meta for _, meta in operands),
+            given=tuple(given),
             metas=metas,
             scalars=n_scalars,
             wrt=wrt,
@@ -419,6 +470,9 @@ class Trie(Inference):
         if found is None:
             found = self._add(key, IDENTITY, None, operands=(source,), metas=(meta,))
         self.state = found
+        duals = self.recording.duals
+        if source in duals:
+            duals[found.slot] = duals[source]
         return found.slot
 
     def _input(self, key: Any, meta: Meta, array: Any) -> int:
@@ -478,7 +532,8 @@ def vjp_call(
 ) -> VjpCall:
     """The interned gradient call of `inner` for operands of these metas."""
     absent = tuple(
-        None if i in needs else (tuple(m.shape), m.dtype) for i, m in enumerate(metas)
+        None if i in needs else (tuple(seen_by(inner, m)), m.dtype)
+        for i, m in enumerate(metas)
     )
     return intern_call(
         ("vjp", inner, wrt, cts, absent), lambda: VjpCall(inner, wrt, cts, absent)

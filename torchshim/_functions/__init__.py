@@ -17,6 +17,9 @@ from torchshim._functions import (
     indexing,
     interop,
     joining,
+    histogram,
+    func_forward,
+    func_reverse,
     legacy,
     linalg,
     memory,
@@ -45,6 +48,8 @@ from torchshim._functions import (
 )
 
 __all__ = [
+    view_copies,
+    vmap,
     "assignment",
     "autograd",
     "construct",
@@ -60,6 +65,9 @@ __all__ = [
     "linalg",
     "memory",
     "nn_activation",
+    "histogram",
+    "func_forward",
+    "func_reverse",
     "nn_ctc",
     "nn_dropout",
     "nn_layers",
@@ -82,3 +90,5 @@ __all__ = [
     "storage",
     "windows",
 ]
+    "view_copies",
+    "vmap",

@@ -8,6 +8,7 @@ from typing import Any
 
 from torchshim._core import engine, hooks
 from torchshim._core.node import AccumulateGrad, GradientEdge
+from torchshim._core.record import local
 from torchshim._derived import fns
 from torchshim._tensor import Tensor
 
@@ -34,6 +35,8 @@ warn_always = [False]
 
 def run_plain(root: Tensor, retain_graph: Any) -> None:
     """The usual `loss.backward()`: nothing to check but the root itself."""
+    if local.rec.levels:
+        _refuse_in_transform()
     engine.run_backward(
         (root,), (engine.ones_like[0](root),), bool(retain_graph), False, None, True
     )
@@ -59,6 +62,7 @@ def backward(
     >>> x.grad.tolist()
     [3.0, 5.0]
     """
+    _refuse_in_transform()
     if grad_variables is not None:
         warnings.warn(
             "`grad_variables` is deprecated. Use `grad_tensors` instead.",
@@ -138,6 +142,15 @@ def grad(
     if type(inputs) is dict:
         return dict(zip(inputs, results, strict=True))
     return tuple(results)
+
+
+def _refuse_in_transform() -> None:
+    if local.rec.transforming():
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, "
+            "please use functorch.grad or functorch.vjp instead or call backward() "
+            "outside of functorch transforms."
+        )
 
 
 def zeros_of(tensor: Any) -> Any:

@@ -52,7 +52,18 @@ def _written(out: Any, result: Tensor) -> Tensor:
 # -- where elements are not zero -------------------------------------------------------
 
 
+def refuse_examples(function: str, *tensors: Any) -> None:
+    """Under `vmap`: raises for tensors that would give each example another shape."""
+    if any(isinstance(t, Tensor) and t._meta.batch for t in tensors):
+        raise RuntimeError(
+            "vmap: We do not support batching operators that can output dynamic shape. "
+            f"Attempted to vmap over aten::{function}. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues if you need this feature."
+        )
+
+
 def _nonzero(input: Tensor) -> tuple[np.ndarray, ...]:
+    refuse_examples("nonzero", input)
     values = host_value(input)
     return tuple(np.nonzero(values != 0) if values.ndim else ())
 
@@ -135,6 +146,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
                 "masked_select(): functions with out=... arguments don't support "
                 "automatic differentiation, but one of the arguments requires grad."
             )
+    refuse_examples("masked_select", mask)
     shape = _broadcast(tuple(mask.shape), tuple(input.shape))
     index = np.flatnonzero(np.broadcast_to(host_value(mask), shape))
     result = fns.masked_take(input, _made(index.astype(np.int64), input), shape)

@@ -437,6 +437,12 @@ def without_masks(indices: Sequence[Any]) -> list[Any]:
         if item is SKIP:
             continue
         if is_mask(item):
+            if item._meta.batch:
+                raise RuntimeError(
+                    "vmap: We do not support batching operators that can support "
+                    "dynamic shape. Attempting to batch over indexing with a boolean "
+                    "mask."
+                )
             found += [from_array(p) for p in np.nonzero(host_value(item))]
         else:
             found.append(item)

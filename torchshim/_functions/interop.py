@@ -94,7 +94,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
                 "tensor.resolve_conj().numpy() instead."
             )
     dtypes.as_numpy(meta.dtype)
-    if meta.device.type != "cpu":
+    if meta.device.type != "cpu" or meta.batch:
         return np.array(self._host())
     return shared_memory(self)
 

@@ -39,12 +39,14 @@ def known(tensors: Any, limit: float = SMALL) -> bool:
         if (
             meta.requires_grad
             or meta.inference
+            or meta.batch
             or meta.dtype is not first._meta.dtype
             or meta.device.type != "cpu"
         ):
             return False
         total += math.prod(meta.shape)
-    return total <= limit and not local.rec.inference
+    rec = local.rec
+    return total <= limit and not rec.inference and not rec.recording.duals
 
 
 @public(aliases=("concat", "concatenate"))

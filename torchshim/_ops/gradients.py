@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import jax.numpy as jnp
 
 from torchshim._core import dtypes
@@ -77,3 +79,18 @@ def _gradient_zeros(shape: tuple[int, ...], dtype: dtypes.dtype) -> Array:
 def _gradient_ones(shape: tuple[int, ...], dtype: dtypes.dtype) -> Array:
     """The gradient of a scalar with respect to itself."""
     return jnp.ones(shape, dtype.np)
+
+
+@op(
+    name="_gradient_basis",
+    differentiable=False,
+    method=False,
+    out=False,
+    namespaces=(),
+)
+def _gradient_basis(
+    shape: tuple[int, ...], rows: int, shift: int, dtype: dtypes.dtype
+) -> Array:
+    """Rows of an identity matrix, each of a shape: the 1 of row i is at i + shift."""
+    columns = math.prod(shape)
+    return jnp.eye(rows, columns, shift, dtype.np).reshape(rows, *shape)

@@ -1,0 +1,105 @@
+"""Forward mode: the derivative of a call in the direction of its operands' tangents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from torchshim._core.call import (
+    Inferring,
+    Levels,
+    Outputs,
+    intern_call,
+    linearize,
+)
+
+
+class JvpCall(Inferring):
+    """`jax.jvp` of a call: a call itself, so that it can be differentiated again.
+
+    Operands: those of `inner`, then a tangent for each of the operands `along`.
+    Results: the tangents of `inner`'s results.
+    """
+
+    __slots__ = ("along", "grad_name", "inner", "levels", "n_arrays", "n_primals")
+
+    op: Any = None
+    write = False
+
+    def __init__(self, inner: Any, along: tuple[int, ...], n_primals: int) -> None:
+        self.inner = inner
+        self.along = along
+        self.n_primals = n_primals
+        self.n_arrays = n_primals + len(along)
+        self.levels = inner.levels
+        self.grad_name: str | None = None
+        self._inferred = {}
+
+    def __repr__(self) -> str:
+        return f"jvp[{self.inner!r}]"
+
+    @property
+    def template(self) -> Any:
+        return self.inner.template
+
+    def levels_of(self, i: int) -> Levels:
+        """The levels of operand `i` that this call handles itself."""
+        at = i if i < self.n_primals else self.along[i - self.n_primals]
+        return self.inner.levels_of(at)
+
+    def levels_of_result(self, k: int) -> Levels:
+        """The levels of result `k` that this call handles itself."""
+        return self.inner.levels_of_result(k)
+
+    def apply(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Outputs:
+        primals = list(arrays[: self.n_primals])
+        # What complex and real operands promote to decides about the tangent's dtype.
+        tangents = [
+            tangent.astype(primals[i].dtype)
+            for i, tangent in zip(self.along, arrays[self.n_primals :], strict=True)
+        ]
+
+        def restricted(*chosen: Any) -> Outputs:
+            full = list(primals)
+            for i, value in zip(self.along, chosen, strict=True):
+                full[i] = value
+            return self.inner.apply(full, scalars)
+
+        outs, moved = jax.jvp(
+            restricted, tuple(primals[i] for i in self.along), tuple(tangents)
+        )
+        return tuple(
+            tangent
+            if tangent.dtype != jax.dtypes.float0
+            else jnp.zeros(out.shape, np.float32)
+            for out, tangent in zip(outs, moved, strict=True)
+        )
+
+    def linearize(
+        self, arrays: Sequence[Any], scalars: Sequence[Any], wrt: Sequence[int]
+    ) -> tuple[Outputs, Callable[[Sequence[Any]], Outputs]]:
+        """The results, and the function from cotangents to gradients for `wrt`."""
+        return linearize(self.apply, arrays, scalars, wrt)
+
+    def saved(self, wrt: Sequence[int]) -> tuple[str, ...]:
+        return ("operands",)
+
+    def needs(self, wrt: Sequence[int]) -> tuple[int, ...]:
+        return tuple(range(self.n_arrays))
+
+    def differentiable(self, i: int) -> bool:
+        if i >= self.n_primals:
+            return self.inner.differentiable(self.along[i - self.n_primals])
+        op = self.inner.op
+        return (op is None or op.curved) and self.inner.differentiable(i)
+
+
+def jvp_call(inner: Any, along: tuple[int, ...], n_primals: int) -> JvpCall:
+    """The interned forward derivative of `inner`."""
+    return intern_call(
+        ("jvp", inner, along, n_primals), lambda: JvpCall(inner, along, n_primals)
+    )

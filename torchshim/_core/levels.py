@@ -1,0 +1,176 @@
+"""The levels of function transforms: `vmap`, `grad` and forward mode, one in another.
+
+Each has a number that no other level of the running recording has, so that what was
+recorded within one is never mistaken for what belongs to another.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torchshim._core.call import Inferring, Levels, Outputs, intern_call, linearize
+from torchshim._core.storage import Storage, TensorBase
+from torchshim._core.write import Writing
+
+VMAP, GRAD, JVP = "vmap", "grad", "jvp"
+# `forward_ad.dual_level`: forward mode, but no transform of a function.
+DUAL = "dual"
+FORWARD = (JVP, DUAL)
+
+
+@dataclass(slots=True)
+class Level:
+    """One transform in progress."""
+
+    number: int
+    kind: str
+    # How many transforms it is nested in, itself included: what PyTorch prints.
+    depth: int
+    size: int = 0
+    randomness: str = "error"
+    # Grad mode, and which levels differentiated, around it.
+    outer_grad: bool = True
+    outer_tracking: int = 1
+    # Levels of `vmap` around it.
+    outside: Levels = ()
+    # Forward mode: what holds tangents of this level.
+    cells: list[dict[int, Any]] = field(default_factory=list)
+
+
+class StartCall(Inferring):
+    """A value as the level `starts` differentiates it: the same, with a history."""
+
+    __slots__ = ("starts",)
+
+    op: Any = None
+    write = False
+    template: tuple[Any, ...] = ()
+    n_arrays = 1
+    grad_name = "AliasBackward0"
+
+    def __init__(self, starts: int) -> None:
+        self.starts = starts
+        self._inferred = {}
+
+    def __repr__(self) -> str:
+        return f"start[{self.starts}]"
+
+    def apply(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Outputs:
+        return tuple(arrays)
+
+    def linearize(
+        self, arrays: Sequence[Any], scalars: Sequence[Any], wrt: Sequence[int]
+    ) -> Any:
+        return linearize(self.apply, arrays, scalars, wrt)
+
+    def saved(self, wrt: Sequence[int]) -> tuple[str, ...]:
+        return ()
+
+    def needs(self, wrt: Sequence[int]) -> tuple[int, ...]:
+        return ()
+
+    def differentiable(self, i: int) -> bool:
+        return True
+
+
+class Transforming(Writing):
+    """Opens and closes levels, and knows which values belong to them."""
+
+    grad: bool
+    tracking: int
+    # The levels in progress, the innermost last.
+    levels: list[Level]
+    # The number given last; how many graphs of levels that are over may be used again.
+    last_level: int
+    held_levels: int
+    # Tangents of base values that are in no recording.
+    base_tangents: weakref.WeakKeyDictionary[Storage, dict[int, Any]]
+
+    def open_level(self, kind: str, size: int = 0, randomness: str = "error") -> Level:
+        """Begins a transform."""
+        self.last_level += 1
+        level = Level(
+            self.last_level,
+            kind,
+            len(self.levels) + 1,
+            size,
+            randomness,
+            self.grad,
+            self.tracking,
+            tuple(n.number for n in self.levels if n.kind == VMAP),
+        )
+        if kind == GRAD:
+            around = self.tracking if self.grad else 0
+            self.tracking = around | 1 << level.number
+            self.grad = True
+        self.levels.append(level)
+        self.set_mode()
+        return level
+
+    def close_level(self, level: Level) -> None:
+        """Ends a transform and those within it that were left open."""
+        while self.levels:
+            ended = self.levels.pop()
+            for cell in ended.cells:
+                cell.pop(ended.number, None)
+            if ended.kind == GRAD:
+                self.grad, self.tracking = ended.outer_grad, ended.outer_tracking
+            if ended is level:
+                break
+        if not any(n.kind in FORWARD for n in self.levels):
+            self.recording.duals.clear()
+        self.set_mode()
+
+    def transforming(self) -> bool:
+        """Whether a function is being transformed."""
+        return any(level.kind != DUAL for level in self.levels)
+
+    # -- reverse mode ------------------------------------------------------------------
+
+    def start(self, tensor: TensorBase, level: Level) -> TensorBase:
+        """The tensor as `level` differentiates it."""
+        number = level.number
+        call = intern_call(("start", number), lambda: StartCall(number))
+        return self.result(self.event(call, [tensor]))
+
+    def without_level(self, tensor: TensorBase, number: int) -> TensorBase:
+        """The tensor without what a level of `grad` that is over made of it."""
+        slot = self.slot_of(tensor)
+        meta = tensor._meta
+        if not meta.levels >> number & 1:
+            return tensor
+        left = meta.levels & ~(1 << number)
+        # Numbers of levels begin at 1: bit 0 alone is autograd itself.
+        changed = meta.replace(
+            requires_grad=bool(left), leaf=not left, levels=0 if left == 1 else left
+        )
+        return self.at(self.identity(slot, changed), changed)
+
+    # -- forward mode ------------------------------------------------------------------
+
+    def set_tangent(self, slot: int, level: int, tangent: TensorBase) -> None:
+        """Gives a value a tangent of a level."""
+        cell = dict(self.recording.duals.get(slot, ()))
+        cell[level] = tangent
+        self.recording.duals[slot] = cell
+        for each in self.levels:
+            if each.number in cell:
+                each.cells.append(cell)
+
+    def tangent_of(self, tensor: TensorBase, level: int) -> TensorBase | None:
+        """The tangent of a tensor at a level, if it has one."""
+        slot = self.slot_of(tensor)
+        return self.recording.duals.get(slot, {}).get(level)
+
+    def keep_tangents(self, placed: Sequence[tuple[TensorBase, int]]) -> None:
+        """Notes the tangents of what outlives the running recording."""
+        duals = self.recording.duals
+        for tensor, slot in placed:
+            if slot in duals:
+                tensor._tangents = duals[slot]
+        for storage in self.storages.values():
+            if storage.slot in duals:
+                self.base_tangents[storage] = duals[storage.slot]
