@@ -18,7 +18,6 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._core.flush import Alive, flush
 from torchshim._core.levels import FORWARD, Level, Transforming
-from torchshim._core.precision import precision
 from torchshim._core.state import INPUT, ROOT, Recording, State
 from torchshim._core.storage import (
     SLOT_BITS,
@@ -55,8 +54,6 @@ class Recorder(Transforming):
         self.last_level = 0
         self.held_levels = 0
         self.base_tangents = weakref.WeakKeyDictionary()
-        # What casts operands before an operator is recorded (`_autocast`), if anything.
-        self.autocast: Any = None
         # The mode in keys; `mode` is what hot paths look up with, the same but where
         # every operator is to take the slow path.
         self.bits = 0
@@ -87,16 +84,14 @@ class Recorder(Transforming):
         self.bits = (
             self.grad | self.inference << 1 | dtypes.get_default_dtype().index << 2
         )
-        self.mode = self.bits
-
-    def make_room(self) -> None:
-        if self.autocast is not None:
-            self.bits |= self.autocast.key << 12
         if self.tracking != 1:
             self.bits |= self.tracking << 32
-        """Flushes a recording that has grown long; between events of users only."""
+        self.mode = self.bits
         if any(level.kind in FORWARD for level in self.levels):
             self.mode = None
+
+    def make_room(self) -> None:
+        """Flushes a recording that has grown long; between events of users only."""
         if self.state.depth >= LENGTH_BOUND:
             self.flush()
 
@@ -136,13 +131,13 @@ class Recorder(Transforming):
                 tensor._raw = -1
                 tensor._array = values[slot]
         mine = self.id
-        for tensor, slot in placed:
-            if tensor._slot == slot:
-                tensor._slot = -1
         if recording.duals:
             self.keep_tangents(placed)
         if not self.levels and not self.held_levels:
             self.last_level = 0
+        for tensor, slot in placed:
+            if tensor._slot == slot:
+                tensor._slot = -1
         for tensor in recording.entered.values():
             if tensor._slot >> SLOT_BITS == mine:
                 tensor._slot = -1
