@@ -1,0 +1,116 @@
+"""`torch._foreach_*`, compared with PyTorch."""
+
+from __future__ import annotations
+
+from tests.oracle import attempt, case
+
+UNARY = (
+    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 "
+    "log1p log2 neg reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
+).split()
+BINARY = "add sub mul div pow maximum minimum clamp_min clamp_max".split()
+
+
+def lists(torch):
+    first = [torch.tensor([0.25, 0.5]), torch.tensor([[0.75]], dtype=torch.float64)]
+    second = [torch.tensor([2.0, 0.125]), torch.tensor(3.0, dtype=torch.float64)]
+    return first, second
+
+
+def both(torch, name, *args, **kwargs):
+    """What a function gives, and what its in-place form does."""
+    plain = getattr(torch, f"_foreach_{name}")(lists(torch)[0], *args, **kwargs)
+    tensors = lists(torch)[0]
+    changed = attempt(getattr(torch, f"_foreach_{name}_"), tensors, *args, **kwargs)
+    return plain, type(plain).__name__, tensors, changed is tensors, changed
+
+
+@case
+def unary(torch):
+    for name in UNARY:
+        yield name, both(torch, name)
+    yield torch._foreach_neg((torch.ones(2, dtype=torch.int64), torch.ones(0)))
+
+
+@case
+def binary(torch):
+    _, second = lists(torch)
+    for name in BINARY:
+        for other in (2, 0.5, [1, 0.25], second, tuple(second)):
+            yield name, both(torch, name, other)
+    for name in ("add", "sub", "mul", "div"):
+        yield name, both(torch, name, torch.tensor(2.0))
+    for name in ("add", "sub"):
+        yield name, both(torch, name, second, alpha=2)
+    yield both(torch, "add", torch.tensor(2.0), alpha=0.5)
+    yield torch._foreach_pow(2.0, second), torch._foreach_pow(second, exponent=2)
+    yield torch._foreach_add(second, scalar=2), torch._foreach_mul(second, other=second)
+    yield torch._foreach_add(second, scalars=[1, 2])
+
+
+@case
+def ternary(torch):
+    first, second = lists(torch)
+    for weight in (0.5, [0.1, 0.2], first):
+        yield both(torch, "lerp", second, weight)
+    for name in ("addcmul", "addcdiv"):
+        yield both(torch, name, second, second)
+        yield both(torch, name, second, second, 2)
+        yield both(torch, name, second, second, value=0.5)
+        yield both(torch, name, second, second, [1.0, 2.0])
+        yield both(torch, name, second, second, torch.tensor([1.0, 2.0]))
+
+
+@case
+def others(torch):
+    first, second = lists(torch)
+    for order in (2, 1, 0.5, float("inf")):
+        yield torch._foreach_norm(first, order)
+    yield torch._foreach_norm(first, ord=1, dtype=torch.float64)
+    yield torch._foreach_max(first), torch._foreach_powsum(second, 2)
+    yield torch._foreach_mm([torch.ones(2, 2)], [torch.ones(2, 3)])
+    copies = torch._foreach_clone(first)
+    yield torch._foreach_zero_(first), copies
+    yield torch._foreach_copy_(first, second)
+
+
+@case
+def gradients(torch):
+    x = [
+        torch.tensor([1.0, 2.0], requires_grad=True),
+        torch.ones(1, requires_grad=True),
+    ]
+    y = torch._foreach_mul(torch._foreach_exp(x), x)
+    yield torch.autograd.grad(sum(t.sum() for t in y), x)
+    yield attempt(torch._foreach_add_, x, 1)
+    with torch.no_grad():
+        yield [t.detach() for t in torch._foreach_add_(x, 1)], x[0]._version
+
+
+@case
+def errors(torch):
+    first, second = lists(torch)
+    add = torch._foreach_add
+    yield attempt(add, [], 1)
+    yield attempt(add, first, second[:1])
+    yield attempt(add, first, [1])
+    yield attempt(add, first, torch.ones(2))
+    yield attempt(add, [torch.ones(2)], [torch.ones(3)])
+    yield attempt(torch._foreach_add_, [torch.ones(2)], [torch.ones(2, 2)])
+    yield attempt(torch._foreach_add_, [torch.ones(2, dtype=torch.int64)], 1.5)
+    yield attempt(torch._foreach_sqrt_, [torch.ones(2, dtype=torch.int64)])
+    for scalars in (torch.ones(3), torch.tensor(1.0), [1.0]):
+        yield attempt(torch._foreach_addcmul, first, first, first, scalars)
+    yield attempt(torch._foreach_addcdiv, first, first, first[:1])
+    yield attempt(torch._foreach_neg, [torch.tensor([True])])
+    yield attempt(torch._foreach_norm, [])
+
+
+@case(message=False)
+def wrong_types(torch):
+    first, _ = lists(torch)
+    yield attempt(torch._foreach_add, 1, 1.5)
+    yield attempt(torch._foreach_add, first, "x")
+    yield attempt(torch._foreach_add, first, 2, alpha=2)
+    yield attempt(torch._foreach_add, first, more=2)
+    yield attempt(torch._foreach_exp, first, 1)

@@ -1,0 +1,269 @@
+"""`torch._foreach_*`: one operator for each tensor of a list.
+
+A recording makes one program of them all, so they are loops. Those that change their
+tensors give the list they were given, the others a tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torchshim._derived import fns, public
+from torchshim._functions._arguments import combination, is_number
+from torchshim._tensor import Tensor
+
+_UNARY = (
+    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 "
+    "log1p log2 neg reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
+).split()
+
+_SUMS = """(tuple of Tensors self, Number scalar)
+    (tuple of Tensors self, tuple of Scalars scalars)
+    (tuple of Tensors self, Tensor other, *, Number alpha = 1)
+    (tuple of Tensors self, tuple of Tensors other, *, Number alpha = 1)"""
+
+_OPERAND_NAMES = ("other", "scalar", "scalars", "exponent")
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+def _tensors(name: str, value: Any, *more: Any) -> Sequence[Any]:
+    """A list of tensors that is not empty."""
+    if not _is_list(value) or not all(isinstance(t, Tensor) for t in value):
+        raise combination(
+            name, (value, *more), {}, "(tuple of Tensors self, Number scalar)"
+        )
+    if not value:
+        raise RuntimeError("Tensor list must have at least one tensor.")
+    return value
+
+
+def _others(name: str, tensors: Sequence[Any], other: Any) -> Sequence[Any]:
+    """What each tensor of a list is combined with: from a list, or the same for all."""
+    if isinstance(other, Tensor):
+        if other.dim():
+            raise RuntimeError(
+                f"scalar tensor expected to be 0 dim but it has {other.dim()} "
+                f"dimensions and {other.numel()} elements."
+            )
+        return [other] * len(tensors)
+    if is_number(other):
+        return [other] * len(tensors)
+    if not _is_list(other):
+        raise combination(name, (tensors, other), {}, _SUMS)
+    return _same_length(tensors, other)
+
+
+def _same_length(tensors: Sequence[Any], other: Sequence[Any]) -> Sequence[Any]:
+    if len(tensors) != len(other):
+        if other and isinstance(other[0], Tensor):
+            raise RuntimeError(
+                "Tensor lists must have the same number of tensors, got "
+                f"{len(tensors)} and {len(other)}"
+            )
+        raise RuntimeError(
+            "Tensor list must have same number of elements as scalar list."
+        )
+    return other
+
+
+def _operand(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The second operand, whose name depends on what it is."""
+    given = [*args, *[v for k, v in kwargs.items() if k in _OPERAND_NAMES]]
+    if len(given) != 1 or len(kwargs) + len(args) != 1:
+        raise combination(name, args, kwargs, _SUMS)
+    return given[0]
+
+
+def _expose(name: str, function: Callable[..., Any], doc: str) -> None:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    public(function)
+
+
+def _both(name: str, make: Callable[..., Any], *operators: Any) -> None:
+    """Makes a function public, and its in-place form, from the operator's two forms."""
+    plain, change = operators or (getattr(fns, name), getattr(fns, f"{name}_"))
+    called = f"_foreach_{name}"
+    _expose(called, make(called, plain), f"`{name}` of each tensor of a list.")
+    in_place = make(f"{called}_", change)
+
+    def changed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        in_place(self, *args, **kwargs)
+        return self
+
+    _expose(f"{called}_", changed, f"`{name}` of each tensor of a list, in place.")
+
+
+def _unary(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
+    def each(self: Any) -> tuple[Any, ...]:
+        return tuple([operator(t) for t in _tensors(name, self)])
+
+    return each
+
+
+def _binary(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
+    def each(self: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        other = _operand(name, args, kwargs)
+        tensors = _tensors(name, self, other)
+        pairs = zip(tensors, _others(name, tensors, other), strict=True)
+        return tuple([operator(t, o) for t, o in pairs])
+
+    return each
+
+
+def _sum(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
+    def each(self: Any, *args: Any, alpha: Any = 1, **kwargs: Any) -> tuple[Any, ...]:
+        other = _operand(name, args, kwargs)
+        tensors = _tensors(name, self, other)
+        others = _others(name, tensors, other)
+        if alpha != 1 and not isinstance(others[0], Tensor):
+            raise combination(name, (self, other), {"alpha": alpha}, _SUMS)
+        pairs = zip(tensors, others, strict=True)
+        return tuple([operator(t, o, alpha=alpha) for t, o in pairs])
+
+    return each
+
+
+def _lerp(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
+    def each(self: Any, tensors1: Any, weight: Any) -> tuple[Any, ...]:
+        tensors = _tensors(name, self, tensors1, weight)
+        ends = _same_length(tensors, _tensors(name, tensors1))
+        weights = _others(name, tensors, weight)
+        rows = zip(tensors, ends, weights, strict=True)
+        return tuple([operator(t, end, w) for t, end, w in rows])
+
+    return each
+
+
+def _fused(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
+    combined = fns.mul if "mul" in name else fns.div
+    add = fns.add_ if name.endswith("_") else fns.add
+
+    def each(
+        self: Any,
+        tensor1: Any,
+        tensor2: Any,
+        scalars: Any = None,
+        *,
+        value: Any = 1,
+    ) -> tuple[Any, ...]:
+        value = value if scalars is None else scalars
+        tensors = _tensors(name, self, tensor1, tensor2)
+        first = _same_length(tensors, _tensors(name, tensor1))
+        second = _same_length(tensors, _tensors(name, tensor2))
+        rows = zip(tensors, first, second, strict=True)
+        if not isinstance(value, Tensor):
+            values = _others(name, tensors, value)
+            return tuple(
+                [operator(*row, value=v) for row, v in zip(rows, values, strict=True)]
+            )
+        if value.dim() != 1:
+            raise RuntimeError(
+                "Expected packed scalar Tensor to be of dimension 1. Got "
+                f"{value.dim()} instead."
+            )
+        if value.numel() != len(tensors):
+            raise RuntimeError(
+                f"Expected length of scalars to match input of length {len(tensors)} "
+                f"but got {value.numel()} instead."
+            )
+        return tuple(
+            [add(t, combined(a, b) * value[i]) for i, (t, a, b) in enumerate(rows)]
+        )
+
+    return each
+
+
+def _bound(name: str, clamp: str) -> None:
+    """The larger or smaller of two, where PyTorch takes numbers as well."""
+    of_tensors, of_number = getattr(fns, name), getattr(fns, clamp)
+
+    def plain(t: Any, other: Any) -> Any:
+        return (of_tensors if isinstance(other, Tensor) else of_number)(t, other)
+
+    _both(name, _binary, plain, lambda t, other: t.copy_(plain(t, other)))
+
+
+for _name in _UNARY:
+    _both(_name, _unary)
+for _name in ("mul", "div", "clamp_min", "clamp_max"):
+    _both(_name, _binary)
+_bound("maximum", "clamp_min")
+_bound("minimum", "clamp_max")
+for _name in ("add", "sub"):
+    _both(_name, _sum)
+for _name in ("addcmul", "addcdiv"):
+    _both(_name, _fused)
+_both("lerp", _lerp)
+_both("pow", _binary)
+
+
+def _foreach_pow(self: Any, exponent: Any) -> tuple[Tensor, ...]:
+    """`pow` of each tensor of a list, or of one base and each tensor."""
+    if _is_list(self):
+        return _powers(self, exponent)
+    name = "_foreach_pow"
+    return tuple([fns.pow(self, e) for e in _tensors(name, exponent)])
+
+
+_powers = _binary("_foreach_pow", fns.pow)
+public(_foreach_pow)
+
+
+@public
+def _foreach_clone(self: Any, *, memory_format: Any = None) -> tuple[Tensor, ...]:
+    """A copy of each tensor of a list."""
+    tensors = _tensors("_foreach_clone", self)
+    if memory_format is None:
+        return tuple([t.clone() for t in tensors])
+    return tuple([t.clone(memory_format=memory_format) for t in tensors])
+
+
+@public
+def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
+    """Copies each tensor of `src` into the one at its place in `self`."""
+    tensors = _tensors("_foreach_copy_", self, src)
+    pairs = zip(tensors, _same_length(tensors, _tensors("", src)), strict=True)
+    for target, source in pairs:
+        target.copy_(source, non_blocking)
+    return self
+
+
+@public
+def _foreach_zero_(self: Any) -> Any:
+    """Sets each tensor of a list to zero."""
+    for t in _tensors("_foreach_zero_", self):
+        t.zero_()
+    return self
+
+
+@public
+def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:
+    """The vector norm of each tensor of a list."""
+    tensors = _tensors("_foreach_norm", self)
+    return tuple([fns.vector_norm(t, ord, None, False, dtype=dtype) for t in tensors])
+
+
+@public
+def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:
+    """The sum of each tensor's absolute values to a power."""
+    tensors = _tensors("_foreach_powsum", self)
+    return tuple([t.abs().pow(ord).sum(dtype=dtype) for t in tensors])
+
+
+@public
+def _foreach_max(self: Any) -> tuple[Tensor, ...]:
+    """The largest element of each tensor of a list."""
+    return tuple([t.max() for t in _tensors("_foreach_max", self)])
+
+
+@public
+def _foreach_mm(self: Any, mat2: Any) -> tuple[Tensor, ...]:
+    """The matrix products of two lists."""
+    tensors = _tensors("_foreach_mm", self, mat2)
+    pairs = zip(tensors, _same_length(tensors, _tensors("", mat2)), strict=True)
+    return tuple([fns.mm(a, b) for a, b in pairs])
