@@ -1,12 +1,10 @@
-"""Dropout and attention of `nn.functional`, which draw on the host."""
+"""Dropout of `nn.functional`, which draws on the host."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from typing import Any
-
-import numpy as np
 
 from torchshim._core import host_random
 from torchshim._core.meta import elementwise_strides
@@ -221,54 +219,3 @@ def _register_dropouts() -> None:
 
 
 _register_dropouts()
-
-
-# Attention ---------------------------------------------------------------------------
-
-
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """Values averaged by how well their keys match each query.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.scaled_dot_product_attention.html
-
-    >>> import torchshim as torch
-    >>> q, v = torch.zeros(1, 1, 2), torch.tensor([[[1.0], [3.0]]])
-    >>> torch.nn.functional.scaled_dot_product_attention(q, torch.ones(1, 2, 2), v)
-    tensor([[[2.]]])
-    """
-    mask = None
-    if dropout_p > 0:
-        batch = _batch_of(query, key)
-        shape = (*batch, query.size(-2), key.size(-2))
-        engine = engine_of(None, "dropout", query.device)
-        flat = host_random.bernoulli(
-            engine, math.prod(shape), "bool", 1 - float(dropout_p)
-        )
-        array = place(flat.reshape(shape), query.device)
-        mask = from_array(array, device=query.device)
-    return fns.attention(
-        query,
-        key,
-        value,
-        attn_mask,
-        float(dropout_p),
-        is_causal,
-        scale,
-        enable_gqa,
-        mask,
-    )
-
-
-def _batch_of(query: Tensor, key: Tensor) -> tuple[int, ...]:
-    """The batch dimensions of the scores of two tensors."""
-    return tuple(np.broadcast_shapes(query.shape[:-2], key.shape[:-2]))

@@ -33,6 +33,25 @@ from torchshim._functions.nn_activation import (
     tanhshrink,
     threshold,
 )
+from torchshim._functions.nn_attention import (
+    _canonical_mask as _canonical_mask,
+)
+from torchshim._functions.nn_attention import (
+    _in_projection as _in_projection,
+)
+from torchshim._functions.nn_attention import (
+    _in_projection_packed as _in_projection_packed,
+)
+from torchshim._functions.nn_attention import (
+    _mha_shape_check as _mha_shape_check,
+)
+from torchshim._functions.nn_attention import (
+    _none_or_dtype as _none_or_dtype,
+)
+from torchshim._functions.nn_attention import (
+    multi_head_attention_forward,
+    scaled_dot_product_attention,
+)
 from torchshim._functions.nn_ctc import ctc_loss
 from torchshim._functions.nn_dropout import (
     alpha_dropout,
@@ -41,7 +60,6 @@ from torchshim._functions.nn_dropout import (
     dropout2d,
     dropout3d,
     feature_alpha_dropout,
-    scaled_dot_product_attention,
 )
 from torchshim._functions.nn_layers import (
     batch_norm,
@@ -204,6 +222,7 @@ __all__ = [
     "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",

@@ -124,6 +124,7 @@ from torchshim.nn.modules.loss import (
 from torchshim.nn.modules.module import (
     Module,
 )
+from torchshim.nn.modules.multihead import MultiheadAttention
 from torchshim.nn.modules.normalization import (
     CrossMapLRN2d,
     GroupNorm,
@@ -188,6 +189,13 @@ from torchshim.nn.modules.shuffle import (
 from torchshim.nn.modules.sparse import (
     Embedding,
     EmbeddingBag,
+)
+from torchshim.nn.modules.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
 )
 from torchshim.nn.modules.upsampling import (
     Upsample,
@@ -303,6 +311,7 @@ __all__ = [
     "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
+    "MultiheadAttention",
     "NLLLoss",
     "NLLLoss2d",
     "PReLU",
@@ -340,6 +349,11 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "TripletMarginLoss",
     "TripletMarginWithDistanceLoss",
     "Unflatten",

@@ -11,6 +11,7 @@ from torchshim.nn import functional as F
 from torchshim.nn import init as _init
 from torchshim.nn.modules.linear import new_parameter
 from torchshim.nn.modules.module import Module
+from torchshim.nn.modules.multihead import MultiheadAttention
 
 __all__ = [
     "CELU",
@@ -26,6 +27,7 @@ __all__ = [
     "LogSigmoid",
     "LogSoftmax",
     "Mish",
+    "MultiheadAttention",
     "PReLU",
     "RReLU",
     "ReLU",

@@ -1,0 +1,154 @@
+"""Attention of one head and of several, transformers."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+from tests.nn.test_layers import numbers
+from tests.oracle import attempt, case, evaluate
+
+
+def scope(torch: Any) -> dict[str, Any]:
+    def hide(*shape: int, every: int = 3) -> Any:
+        """A bool mask with every third element True, the first of a row never."""
+        mask = (numbers(torch, *shape) * 25).long() % every == 0
+        mask[..., 0] = False
+        return mask
+
+    return {"x": lambda *shape: numbers(torch, *shape), "hide": hide}
+
+
+# Arguments of nn.MultiheadAttention, its inputs, keywords of the call.
+HEADS = """
+    8, 2; [x(3, 2, 8)]; {}
+    8, 2; [x(3, 2, 8), x(4, 2, 8), x(4, 2, 8) * 2]; dict(average_attn_weights=False)
+    8, 2, batch_first=True; [x(2, 3, 8)]; dict(need_weights=False)
+    8, 4, bias=False; [x(3, 8)]; dict(key_padding_mask=hide(3))
+    8, 2, dropout=0.5; [x(3, 2, 8)]; {}
+    8, 2, dropout=0.5; [x(3, 2, 8)]; dict(need_weights=False)
+    8, 2, add_bias_kv=True, add_zero_attn=True; [x(3, 2, 8)]; dict(attn_mask=hide(3, 3), key_padding_mask=hide(2, 3))
+    8, 2, add_bias_kv=True; [x(3, 8)]; dict(need_weights=False, attn_mask=x(3, 3))
+    8, 2, add_zero_attn=True; [x(3, 2, 8)]; dict(need_weights=False, key_padding_mask=hide(2, 3))
+    8, 2, kdim=4, vdim=6; [x(3, 2, 8), x(4, 2, 4), x(4, 2, 6)]; dict(attn_mask=x(4, 3, 4))
+    8, 2, kdim=4, vdim=4, batch_first=True, bias=False; [x(2, 3, 8), x(2, 4, 4)]; dict(attn_mask=hide(4, 3, 4))
+    8, 2; [x(3, 8)]; dict(attn_mask=x(2, 3, 3), average_attn_weights=False)
+    8, 2, batch_first=True; [x(2, 3, 8)]; dict(attn_mask=nn.Transformer.generate_square_subsequent_mask(3), is_causal=True, need_weights=False)
+    8, 2; [x(3, 2, 8)]; dict(attn_mask=x(3, 3), key_padding_mask=hide(2, 3), is_causal=True, need_weights=False)
+    8, 2, dtype=torch.float64; [x(3, 2, 8).double()]; dict(attn_mask=hide(3, 3), need_weights=False)
+"""  # noqa: E501
+
+
+@case.lines(HEADS)
+def heads(torch, line):
+    arguments, inputs, keywords = line.split("; ")
+    names = scope(torch)
+    layer = evaluate(torch, f"nn.MultiheadAttention({arguments})", **names)
+    yield repr(layer), list(layer.__constants__), dict(layer.state_dict())
+    given = evaluate(torch, inputs, **names)
+    # Self-attention; keys that are the values; three tensors.
+    given += [given[-1]] * (3 - len(given))
+    named = evaluate(torch, keywords, **names)
+    torch.manual_seed(1)
+    output, weights = layer(*given, **named)
+    ((output * output).sum() + (0 if weights is None else weights.sum())).backward()
+    yield output, weights, {name: p.grad for name, p in layer.named_parameters()}
+    layer.eval()
+    with torch.no_grad():
+        output, weights = layer(*given, **named)
+    yield output, output.stride(), weights
+
+
+@case.lines("""
+    nn.MultiheadAttention(0, 2)
+    nn.MultiheadAttention(8, 0)
+    nn.MultiheadAttention(8, 3)
+    m = nn.MultiheadAttention(8, 2); m(x(3, 2, 8), x(3, 8), x(3, 8))
+    m = nn.MultiheadAttention(8, 2); m(x(3, 8), x(1, 3, 8), x(3, 8))
+    m = nn.MultiheadAttention(8, 2); m(x(8), x(8), x(8))
+    m = nn.MultiheadAttention(8, 2); m(x(3, 2, 4), x(3, 2, 4), x(3, 2, 4))
+    m = nn.MultiheadAttention(8, 2); m(x(3, 2, 8), x(4, 2, 8), x(3, 2, 8))
+    m = nn.MultiheadAttention(8, 2, kdim=4); m(x(3, 2, 8), x(4, 2, 4), x(3, 2, 8))
+    m = nn.MultiheadAttention(8, 2, kdim=4); m(x(3, 2, 8), x(4, 2, 8), x(4, 2, 8))
+    m = nn.MultiheadAttention(8, 2); m(*[x(3, 2, 8)] * 3, key_padding_mask=hide(3))
+    m = nn.MultiheadAttention(8, 2); m(*[x(3, 2, 8)] * 3, key_padding_mask=hide(3, 3))
+    m = nn.MultiheadAttention(8, 2); m(*[x(3, 2, 8)] * 3, key_padding_mask=hide(2, 4))
+    m = nn.MultiheadAttention(8, 2); m(*[x(3, 8)] * 3, key_padding_mask=hide(1, 3))
+    m = nn.MultiheadAttention(8, 2); m(*[x(3, 2, 8)] * 3, attn_mask=hide(3))
+    m = nn.MultiheadAttention(8, 2); m(*[x(3, 2, 8)] * 3, attn_mask=hide(3, 4))
+    m = nn.MultiheadAttention(8, 2); m(*[x(3, 2, 8)] * 3, attn_mask=hide(3, 3, 3))
+    m = nn.MultiheadAttention(8, 2); m(*[x(3, 8)] * 3, attn_mask=hide(3, 3, 3))
+    m = nn.MultiheadAttention(8, 2); m(*[x(3, 8)] * 3, attn_mask=hide(3))
+    m = nn.MultiheadAttention(8, 2); m(*[x(3, 2, 8)] * 3, attn_mask=torch.ones(3, 3).long())
+    m = nn.MultiheadAttention(8, 2); m(*[x(3, 2, 8)] * 3, is_causal=True)
+    m = nn.MultiheadAttention(8, 2, batch_first=True).eval().requires_grad_(False); m(*[x(2, 3, 8)] * 3, is_causal=True)[1].shape
+    m = nn.MultiheadAttention(8, 2); m(*[x(3, 2, 8)] * 3, attn_mask=hide(3, 3), key_padding_mask=torch.zeros(2, 3))[1]
+    nn.TransformerEncoderLayer(8, 2, activation="tanh")
+    nn.TransformerEncoder(nn.Linear(1, 1), 1)
+    nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 4, norm_first=True), 1).use_nested_tensor
+    nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 4, batch_first=True), 1).use_nested_tensor
+    nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 1, 4, batch_first=True), 1).use_nested_tensor
+    nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 4, batch_first=True, bias=False), 1).use_nested_tensor
+    nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 4, batch_first=True, activation=torch.tanh), 1).use_nested_tensor
+    nn.Transformer(8, 2, 1, 1, 4)(x(3, 2, 8), x(3, 1, 8))
+    nn.Transformer(8, 2, 1, 1, 4, batch_first=True)(x(2, 3, 8), x(1, 3, 8))
+    nn.Transformer(8, 2, 1, 1, 4)(x(3, 2, 8), x(3, 2, 4))
+    nn.Transformer.generate_square_subsequent_mask(3), nn.Transformer.generate_square_subsequent_mask(2, dtype=torch.float64)
+""")  # noqa: E501
+def refusals(torch, line):
+    result = attempt(evaluate, torch, line, **scope(torch))
+    return repr(result) if isinstance(result, torch.nn.Module) else result
+
+
+# A transformer, its inputs, keywords of the call.
+TRANSFORMERS = """
+    nn.TransformerEncoderLayer(8, 2, 4); x(3, 2, 8); {}
+    nn.TransformerEncoderLayer(8, 2, 4, 0.0, "gelu", norm_first=True, batch_first=True); x(2, 3, 8); dict(src_mask=hide(3, 3), src_key_padding_mask=hide(2, 3))
+    nn.TransformerEncoderLayer(8, 1, 4, 0.5, nn.Tanh(), 0.1, bias=False); x(3, 8); dict(src_key_padding_mask=hide(3))
+    nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 4, batch_first=True), 2, nn.LayerNorm(8)); x(2, 3, 8); dict(src_key_padding_mask=torch.tensor([[False, False, True], [False] * 3]))
+    nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 4, batch_first=True), 1); x(2, 3, 8); dict(src_key_padding_mask=torch.tensor([[False, True, False], [False] * 3]))
+    nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 4, 0.0), 1, enable_nested_tensor=False); x(3, 2, 8); dict(mask=nn.Transformer.generate_square_subsequent_mask(3))
+    nn.TransformerDecoderLayer(8, 2, 4); x(3, 2, 8), x(4, 2, 8); dict(memory_mask=hide(3, 4), tgt_mask=hide(3, 3))
+    nn.TransformerDecoderLayer(8, 2, 4, 0.0, norm_first=True, batch_first=True, bias=False); x(2, 3, 8), x(2, 4, 8); dict(memory_key_padding_mask=hide(2, 4))
+    nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 4, activation=F.gelu), 2, nn.LayerNorm(8)); x(3, 2, 8), x(4, 2, 8); dict(tgt_mask=nn.Transformer.generate_square_subsequent_mask(3), tgt_is_causal=True)
+    nn.Transformer(8, 2, 1, 1, 4); x(3, 2, 8), x(4, 2, 8); dict(tgt_mask=nn.Transformer.generate_square_subsequent_mask(4))
+    nn.Transformer(8, 2, 1, 1, 4, batch_first=True, norm_first=True, dtype=torch.float64); x(2, 3, 8).double(), x(2, 4, 8).double(); dict(src_key_padding_mask=hide(2, 3), tgt_key_padding_mask=hide(2, 4), memory_key_padding_mask=hide(2, 3))
+"""  # noqa: E501
+
+
+# PyTorch warns that its nested tensors are a prototype: there are none here.
+@case(warnings=False).lines(TRANSFORMERS)
+def transformers(torch, line):
+    text, inputs, keywords = line.split("; ")
+    names = scope(torch)
+    layer = evaluate(torch, text, **names)
+    yield repr(layer), [name for name, _ in layer.named_parameters()]
+    yield torch.stack([p.detach().double().sum() for p in layer.parameters()])
+    given = evaluate(torch, inputs, **names)
+    given = given if isinstance(given, tuple) else (given,)
+    named = evaluate(torch, keywords, **names)
+    torch.manual_seed(1)
+    output = layer(*given, **named)
+    (output * numbers(torch, *output.shape)).sum().backward()
+    yield output, {name: p.grad for name, p in layer.named_parameters()}
+    layer.eval()
+    with torch.no_grad():
+        output = layer(*given, **named)
+    yield output
+
+
+@case
+def copies(torch):
+    """Layers pickled and copied; those of a stack are copies of the one given."""
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 4, 0.0)
+    stack = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    x = numbers(torch, 2, 1, 4)
+    yield stack.layers[0] is layer, stack.layers[0].linear1 is layer.linear1
+    for twin in (pickle.loads(pickle.dumps(stack)), copy.deepcopy(stack)):
+        yield (twin(x) == stack(x)).all()
+    yield layer.activation_relu_or_gelu, layer.self_attn.merge_masks(None, None, x)
+    mask = torch.zeros(1, 2)
+    yield layer.self_attn.merge_masks(None, mask, x.transpose(0, 1))
+    yield layer.self_attn.merge_masks(torch.ones(2, 2), mask, x.transpose(0, 1))
