@@ -32,6 +32,7 @@ LAYERS = [
     ["nn"],
     ["optim"],
     ["func"],
+    ["serialization"],
     ["utils"],
     ["_alias"],
     ["__init__", "__main__"],

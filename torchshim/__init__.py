@@ -87,7 +87,8 @@ if _TYPE_CHECKING:
 
 
 # These use the names above.
-from torchshim import nn, optim, utils
+from torchshim import nn, optim, serialization, utils
+from torchshim.serialization import load, save
 
 if _collecting:
     _gc.enable()
@@ -120,6 +121,7 @@ __all__ = [
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "layout",
+    "load",
     "memory_format",
     "nan",
     "newaxis",
@@ -129,6 +131,8 @@ __all__ = [
     "pi",
     "promote_types",
     "random",
+    "save",
+    "serialization",
     "set_anomaly_enabled",
     "set_default_device",
     "set_default_dtype",

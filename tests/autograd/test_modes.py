@@ -62,6 +62,31 @@ def decorators(torch):
 
 
 @case
+def views_under_no_grad(torch):
+    """They say of themselves what their base does, and lead nowhere."""
+    p = torch.nn.Parameter(torch.tensor([1.0, 2.0, 3.0]))
+    q = p * 2
+    with torch.no_grad():
+        for x in (p, q):
+            views = x[0], x[:2], x.view(3), x.unsqueeze(0), x.reshape(3), *x.unbind()
+            for v in (*views, x.detach(), x.data, x * 2, x[:2] + 1):
+                yield repr(v), v.requires_grad, v.is_leaf, v.grad_fn is None
+            yield x[:2].numpy().tolist(), [repr(v) for v in x]
+        a, b = p[:2], q[:2]
+    for v in (a, b):
+        loss = (v * 3).sum()
+        yield repr(loss), loss.requires_grad
+        loss.backward()
+        yield v.grad, p.grad
+        yield attempt(v.mul_, 2)
+    (a * p[0]).sum().backward()
+    yield a.grad, p.grad
+    a.tolist()
+    (a * p[0]).sum().backward()
+    yield a.grad, p.grad
+
+
+@case
 def generators(torch):
     @torch.no_grad()
     def gen(n):

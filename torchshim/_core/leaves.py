@@ -177,8 +177,8 @@ class Leaves:
                 self.results[i] = grad
             if not self.accumulate:
                 continue
-            if not leaf._meta.requires_grad:
-                # Not since the graph was made: nothing is added.
+            if not leaf._meta.requires_grad or leaf._view_note == "no_grad":
+                # Not since the graph was made, or only its base: nothing is added.
                 self.pure = False
                 continue
             if isinstance(node, weakref.ref) or node is None:

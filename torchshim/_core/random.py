@@ -85,17 +85,15 @@ class Generator:
 
     def __reduce__(self) -> Any:
         state = self.initial_seed(), None, self.get_state()
-        return _rebuilt, (self._device, *state)
+        return Generator, (self._device,), state
+
+    def __setstate__(self, state: Any) -> None:
+        seed, _, engine = state
+        self.manual_seed(seed)
+        self.set_state(engine)
 
     def __repr__(self) -> str:
         return f"<torch._C.Generator object at {hex(id(self))}>"
-
-
-def _rebuilt(device: device, seed: int, offset: int | None, state: Any) -> Generator:
-    generator = Generator(device)
-    generator.manual_seed(seed)
-    generator.set_state(state)
-    return generator
 
 
 default_generator = Generator()

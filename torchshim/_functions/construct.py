@@ -167,9 +167,12 @@ def scalar_tensor(
 # Shared memory ------------------------------------------------------------------------
 
 
-def sharing(array: np.ndarray, cls: type = Tensor) -> Tensor:
-    """A tensor on the memory of a numpy array."""
-    dtype = _check_numpy(array)
+def sharing(
+    array: np.ndarray, cls: type = Tensor, *, dtype: Any = None, lazy: bool = False
+) -> Tensor:
+    """A tensor on the memory of a numpy array, which is read now or when `lazy`."""
+    if dtype is None:
+        dtype = _check_numpy(array)
     size = array.itemsize
     if any(s % size for s in array.strides):
         raise ValueError(
@@ -184,7 +187,8 @@ def sharing(array: np.ndarray, cls: type = Tensor) -> Tensor:
     storage = Storage(made)
     made._storage = storage
     storage.shared = Shared(array)
-    storage.shared.refresh(storage)
+    if not lazy:
+        storage.shared.refresh(storage)
     return made
 
 

@@ -1,11 +1,10 @@
-"""Tensors for others: NumPy, DLPack, pickle, `copy.deepcopy`.
+"""Tensors for others: NumPy, DLPack, `copy.deepcopy`.
 
 https://docs.pytorch.org/docs/2.13/tensors.html
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from enum import IntEnum
 from typing import Any
 
@@ -16,12 +15,11 @@ from torchshim._core import dtypes
 from torchshim._core.device import device
 from torchshim._core.record import local
 from torchshim._core.shared import Shared
-from torchshim._core.storage import Storage, placement
+from torchshim._core.storage import Storage
 from torchshim._derived import fns, public
 from torchshim._functions.construct import sharing
 from torchshim._functions.creation import place
-from torchshim._functions.storage import _rebuild_tensor_v2, _typed_storage
-from torchshim._hooks import warn_if_has_hooks
+from torchshim._functions.rebuilding import user_state
 from torchshim._tensor import Tensor, from_array
 
 _new = object.__new__
@@ -202,44 +200,7 @@ def _on_cpu(value: Any) -> bool:
 _device = device
 
 
-# Pickle and copy ----------------------------------------------------------------------
-
-
-def user_state(tensor: Tensor) -> dict[str, Any]:
-    """The attributes that a program put on a tensor."""
-    return {k: v for k, v in vars(tensor).items() if not hasattr(Tensor, k)}
-
-
-def _reduce_ex(self: Tensor, proto: Any) -> Any:
-    warn_if_has_hooks(self)
-    meta = self._meta
-    args = (
-        _typed_storage(self),
-        placement(self)[2],
-        tuple(meta.shape),
-        tuple(meta.strides),
-        meta.requires_grad,
-        OrderedDict(),
-    )
-    state = user_state(self)
-    kind = type(self)
-    if kind is Tensor and not state:
-        return _rebuild_tensor_v2, args
-    # Tensor itself is named by nothing, so that pickles need no module "torch".
-    named = None if kind is Tensor else kind
-    return _rebuild_from_type_v2, (_rebuild_tensor_v2, named, args, state)
-
-
-def _rebuild_from_type_v2(func: Any, kind: Any, args: Any, state: Any) -> Any:
-    made = func(*args)
-    if kind is not None and type(made) is not kind:
-        made = made.as_subclass(kind)
-    if hasattr(kind, "__setstate__"):
-        made.__setstate__(state)
-        return made
-    for name, value in state.items():
-        setattr(made, name, value)
-    return made
+# Copies -------------------------------------------------------------------------------
 
 
 def _shallow(self: Tensor) -> Any:
@@ -301,7 +262,6 @@ def _storage_copy(storage: Storage) -> Storage:
     return twin
 
 
-Tensor.__reduce_ex__ = _reduce_ex  # type: ignore[method-assign,assignment]
 Tensor.__copy__ = _shallow  # type: ignore[attr-defined]
 Tensor.__deepcopy__ = _deep  # type: ignore[attr-defined]
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.meta import meta_of
 from torchshim._core.record import local
 from torchshim._core.storage import Storage
 from torchshim._derived import public
-from torchshim._functions._arguments import warn
+from torchshim._functions._arguments import device_of, warn
+from torchshim._functions.construct import sharing
 from torchshim._functions.creation import _no_grad, place
 from torchshim._tensor import Tensor, address_of, from_array
 
@@ -32,8 +32,11 @@ DEPRECATED = (
 
 def memory_of(storage: Storage) -> np.ndarray:
     """The elements of a storage in the order of its memory (not to be written to)."""
+    home = None if storage.home is None else storage.home()
     if storage.shared is not None:
         base = storage.shared.memory
+    elif storage.array is None and home is not None and home._storage is None:
+        base = np.asarray(local.rec.array_of(home))  # which took the value back
     else:
         base = np.asarray(local.rec.base_array_of(storage))
     order = sorted(range(base.ndim), key=lambda d: -storage.meta.strides[d])
@@ -59,13 +62,19 @@ class UntypedStorage:
     """
 
     __module__ = "torch.storage"
-    __slots__ = ("__weakref__", "_storage", "_tensor")
+    # `_raw` is memory that no tensor shows yet (nobody writes to it), `_tensor` the
+    # first to do so, `_core` the cell they share once something else needs it.
+    __slots__ = ("__weakref__", "_core", "_raw", "_tensor", "_where")
 
     is_sparse = False
     is_sparse_csr = False
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if kwargs or len(args) > 1:
+    _core: Storage | None
+    _raw: np.ndarray | None
+    _tensor: Any
+
+    def __init__(self, *args: Any, device: Any = None) -> None:
+        if len(args) > 1:
             raise NotImplementedError(
                 "UntypedStorage(): only a size or a sequence of bytes is supported"
             )
@@ -74,17 +83,31 @@ class UntypedStorage:
             held = np.zeros(data, np.uint8)
         else:
             held = np.array(list(data), np.uint8)
-        base = from_array(place(held, _cpu()), device=_cpu())
-        self._hold(local.rec.storage_of(base))
+        self._start(held, _cpu() if device is None else _device(device))
+
+    def _start(self, raw: np.ndarray, where: Any) -> None:
+        self._core, self._tensor, self._raw, self._where = None, None, raw, where
 
     def _hold(self, storage: Storage) -> None:
         # A tensor alone on a storage would take the memory back.
-        self._storage = storage
+        self._core, self._where, self._raw = storage, storage.meta.device, None
         self._tensor = tensor_on(storage)
 
     @property
+    def _storage(self) -> Storage:
+        if self._core is None:
+            first = self._tensor
+            if first is None:
+                assert self._raw is not None
+                first = held_by(self._raw, self._where)
+            core = local.rec.storage_of(first)
+            self._hold(core)
+            _objects[id(core)] = self
+        return local.rec.storage_of(self._tensor)
+
+    @property
     def device(self) -> Any:
-        return self._storage.meta.device
+        return self._where
 
     @property
     def is_cuda(self) -> bool:
@@ -92,7 +115,9 @@ class UntypedStorage:
 
     def nbytes(self) -> int:
         """Its size in bytes."""
-        meta = self._storage.meta
+        if self._raw is not None:
+            return self._raw.nbytes
+        meta = self._tensor._meta if self._core is None else self._core.meta
         return meta.numel * meta.dtype.itemsize
 
     size = __len__ = nbytes
@@ -110,6 +135,8 @@ class UntypedStorage:
         return id(self._storage)
 
     def _bytes(self) -> np.ndarray:
+        if self._raw is not None:
+            return self._raw.view(np.uint8)
         return memory_of(self._storage).view(np.uint8)
 
     def tolist(self) -> list[int]:
@@ -133,9 +160,27 @@ class UntypedStorage:
         """A copy."""
         return UntypedStorage(self._bytes())
 
+    def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
+        """Itself where it is on the device, else a copy there."""
+        wanted = _device(device)
+        return self if wanted == self.device else untyped_of(self._bytes(), wanted)
+
     def cpu(self) -> UntypedStorage:
         """Itself where it is on the CPU, else a copy there."""
-        return self if self.device.type == "cpu" else self.clone()
+        return self.to(device="cpu")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
+        """Itself where it is on the GPU, else a copy there."""
+        if device is None or isinstance(device, int):
+            device = f"cuda:{device or 0}"
+        return self.to(device=device)
+
+    def untyped(self) -> UntypedStorage:
+        """Itself."""
+        return self
+
+    def __reduce__(self) -> Any:
+        return _rebuild_untyped, (self._bytes().tobytes(),)
 
     def is_shared(self) -> bool:
         """Whether other processes see the memory: never."""
@@ -161,10 +206,38 @@ class UntypedStorage:
     __str__ = __repr__
 
 
-def _cpu() -> Any:
-    from torchshim._functions._arguments import device_of
+def untyped_of(data: np.ndarray, device: Any) -> UntypedStorage:
+    """A storage on memory that nobody will write to, on a device."""
+    made = _new(UntypedStorage)
+    made._start(data, device)
+    return made
 
-    return device_of("UntypedStorage", "cpu")
+
+def held_by(flat: np.ndarray, device: Any, strides: Any = None) -> Tensor:
+    """A tensor on memory that nobody else writes to; mapped files stay mapped."""
+    if device.type == "cpu" and is_mapped(flat):
+        dtype = dtypes.from_array_dtype(flat.dtype)
+        return sharing(flat, dtype=dtype, lazy=True)
+    return from_array(place(flat, device), device=device, strides=strides)
+
+
+def is_mapped(array: np.ndarray) -> bool:
+    """Whether the memory is a file's."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return isinstance(array, np.memmap)
+
+
+def _device(device: Any) -> Any:
+    return device_of("UntypedStorage", device)
+
+
+def _cpu() -> Any:
+    return _device("cpu")
+
+
+def _rebuild_untyped(data: bytes) -> UntypedStorage:
+    return untyped_of(np.frombuffer(data, np.uint8), _cpu())
 
 
 class TypedStorage:
@@ -242,11 +315,7 @@ class TypedStorage:
 
 
 def _rebuild_storage(data: bytes, dtype: dtypes.dtype) -> TypedStorage:
-    held = np.frombuffer(bytearray(data), dtypes.array_dtype(dtype))
-    base = from_array(place(held, _cpu()), device=_cpu())
-    untyped = _new(UntypedStorage)
-    untyped._hold(local.rec.storage_of(base))
-    return TypedStorage(untyped, dtype)
+    return TypedStorage(_rebuild_untyped(data), dtype)
 
 
 # Tensors' storages by identity; what is shown of one is one object.
@@ -259,7 +328,7 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     """The memory that the tensor shows (part of)."""
     storage = local.rec.storage_of(self)
     found = _objects.get(id(storage))
-    if found is None or found._storage is not storage:
+    if found is None or found._core is not storage:
         found = _new(UntypedStorage)
         found._hold(storage)
         _objects[id(storage)] = found
@@ -282,49 +351,3 @@ def storage(self: Tensor) -> TypedStorage:
 def is_storage(obj: Any, /) -> bool:
     """Whether `obj` is a storage."""
     return isinstance(obj, (TypedStorage, UntypedStorage))
-
-
-def _rebuild_tensor_v2(
-    storage: TypedStorage,
-    storage_offset: int,
-    size: tuple[int, ...],
-    stride: tuple[int, ...],
-    requires_grad: bool,
-    backward_hooks: Any,
-    metadata: Any = None,
-) -> Tensor:
-    """A tensor on a storage, as pickles of tensors have it."""
-    core = storage._untyped._storage
-    size, stride = tuple(size), tuple(stride)
-    meta = meta_of(size, storage.dtype, core.meta.device, stride, storage_offset)
-    if meta is core.meta:
-        made = tensor_on(core)
-    else:
-        array = _strided(memory_of(core), meta)
-        if core.shared is None and len(core.tensors()) == 1:
-            # Nobody else is on this memory: the tensor has it to itself.
-            made = from_array(
-                place(array, core.meta.device), device=core.meta.device, strides=stride
-            )
-        else:
-            with _no_grad():
-                made = tensor_on(core).as_strided(size, stride, storage_offset)
-            made._base = None
-    if requires_grad:
-        made.requires_grad_()
-    if backward_hooks:
-        made._backward_hooks = backward_hooks
-    return made
-
-
-def _strided(flat: np.ndarray, meta: Any) -> np.ndarray:
-    """A copy of the elements that a geometry shows of a row of memory."""
-    if 0 in meta.shape:
-        return np.zeros(meta.shape, flat.dtype)
-    seen = np.lib.stride_tricks.as_strided(
-        flat[meta.offset :],
-        meta.shape,
-        tuple(s * flat.itemsize for s in meta.strides),
-        writeable=False,
-    )
-    return np.array(seen, order="C")

@@ -12,7 +12,7 @@ from jax import lax
 from torchshim._core.dtypes import bfloat16, float16
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import INT_TO_FLOAT
-from torchshim._ops._common import COMPLEX, refuse, wants_grad
+from torchshim._ops._common import COMPLEX, refuse, rounded, wants_grad
 from torchshim._ops.transcendental import node_by_numbers
 
 _SPECIAL = ("torch", "special")
@@ -54,7 +54,7 @@ _only_special = {"namespaces": ("special",), "method": False, "inplace": False}
 @_unary("Erf", "erf_vml_cpu", "input", namespaces=_SPECIAL)
 def erf(input: Array) -> Array:
     """The error function."""
-    return lax.erf(input)
+    return rounded(lax.erf, input)
 
 
 @_unary("Erfc", "erfc_vml_cpu", "input", namespaces=_SPECIAL)

@@ -17,6 +17,7 @@ from torchshim._ops._common import (
     is_complex,
     is_tensor,
     refuse,
+    rounded,
 )
 
 
@@ -39,7 +40,7 @@ _SPECIAL = ("torch", "special")
 @_unary("Exp", "result")
 def exp(input: Array) -> Array:
     """e raised to each element."""
-    return jnp.exp(input)
+    return rounded(jnp.exp, input)
 
 
 @_unary("Exp2", "result", namespaces=_SPECIAL)
@@ -84,7 +85,7 @@ def _exp2_jvp(primals: Any, tangents: Any) -> Any:
 @_unary("Expm1", "result", namespaces=_SPECIAL)
 def expm1(input: Array) -> Array:
     """`exp(input) - 1`, exact near zero."""
-    return jnp.expm1(input)
+    return rounded(jnp.expm1, input)
 
 
 @_unary("Log", "input")
@@ -96,7 +97,7 @@ def log(input: Array) -> Array:
 @_unary("Log2", "input")
 def log2(input: Array) -> Array:
     """The logarithm to base 2."""
-    return jnp.log2(input)
+    return rounded(jnp.log2, input)
 
 
 @_unary("Log10", "input")
@@ -108,7 +109,7 @@ def log10(input: Array) -> Array:
 @_unary("Log1P", "input", namespaces=_SPECIAL)
 def log1p(input: Array) -> Array:
     """`log(1 + input)`, exact near zero."""
-    return jnp.log1p(input)
+    return rounded(jnp.log1p, input)
 
 
 def _logaddexp(a: Array, b: Array, base: float) -> Array:
@@ -415,7 +416,7 @@ def cosh(input: Array) -> Array:
 @_unary("Tanh", "result")
 def tanh(input: Array) -> Array:
     """The hyperbolic tangent."""
-    return jnp.tanh(input)
+    return rounded(jnp.tanh, input)
 
 
 @_unary("Asinh", "input", aliases=("arcsinh",))

@@ -7,6 +7,7 @@ from typing import Any
 
 import torchshim
 from torchshim._core.storage import plain_classes
+from torchshim._functions.rebuilding import set_user_state, user_state
 from torchshim._tensor import Tensor
 
 __all__ = [
@@ -74,8 +75,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __reduce_ex__(self, proto: Any) -> tuple[Any, ...]:
         # PyTorch's format has a place for hooks that is always empty.
         built_from = (self.data, self.requires_grad, OrderedDict())
-        # What the tensor itself keeps in its __dict__ has a default on the class.
-        attributes = {k: v for k, v in vars(self).items() if not hasattr(Tensor, k)}
+        attributes = user_state(self)
         if attributes:
             return _rebuild_parameter_with_state, (*built_from, attributes)
         return _rebuild_parameter, built_from
@@ -92,10 +92,7 @@ def _rebuild_parameter_with_state(
     data: Tensor, requires_grad: bool, hooks: Any, state: Any
 ) -> Parameter:
     param = _rebuild_parameter(data, requires_grad, hooks)
-    # PyTorch writes either the __dict__ or the pair (__dict__, slots).
-    for part in state if isinstance(state, tuple) else (state,):
-        for name, value in (part or {}).items():
-            setattr(param, name, value)
+    set_user_state(param, state)
     return param
 
 

@@ -1,0 +1,147 @@
+"""Checkpoints of either engine, read and written by either."""
+
+from __future__ import annotations
+
+import io
+import warnings
+
+import pytest
+
+import torchshim
+from tests import oracle
+from tests.oracle import case
+from tests.serialization.objects import FILES, PLAIN, objects, show
+
+# PyTorch itself cannot read them from files in the old format.
+NEW_FILES_ONLY = ("dtypes", "generator", "storage")
+NAMES = sorted(str(path.relative_to(FILES)) for path in FILES.rglob("*.pt"))
+
+
+@case(stride=True, warnings=False).over(*NAMES)
+def kept_file(torch, name):
+    # Files that were written by PyTorch, and by torchshim, once.
+    return show(torch, torch.load(FILES / name, weights_only=False))
+
+
+@case(stride=True).over(*PLAIN)
+def weights_only(torch, name):
+    return show(torch, torch.load(FILES / f"{name}.pt"))
+
+
+@case.over(legacy=[False, True])
+def round_trip(torch, legacy):
+    for name, value in objects(torch).items():
+        if legacy and name in NEW_FILES_ONLY:
+            continue
+        file = io.BytesIO()
+        torch.save(value, file, _use_new_zipfile_serialization=not legacy)
+        file.seek(0)
+        yield name, show(torch, torch.load(file, weights_only=False))
+
+
+@case.over("views.pt", "views.legacy.pt", "torchshim/views.pt")
+def aliases(torch, name):
+    loaded = torch.load(FILES / name)
+    loaded[0][1, 1] = -1
+    loaded[2][3, 2] = -2
+    yield [t.tolist() for t in loaded]
+    yield len({t.untyped_storage().data_ptr() for t in loaded})
+    module = torch.load(FILES / "module.pt", weights_only=False)
+    yield module.tied is module.first
+    with torch.no_grad():
+        module.tied.weight.zero_()
+    yield module.first.weight
+
+
+@case
+def mapped(torch):
+    for name in ("views.pt", "dtypes.pt", "state_dict.pt"):
+        loaded = torch.load(FILES / name, mmap=True)
+        yield show(torch, loaded)
+    loaded = torch.load(FILES / "views.pt", mmap=True)
+    loaded[0].add_(1)
+    yield loaded[1] * 2, loaded[3]
+    yield torch.load(FILES / "views.pt")[0]  # the file stays as it was
+
+
+@case
+def training_goes_on(torch):
+    # From files: the model, the optimizer's state, and the next steps.
+    layer = torch.nn.Linear(2, 1)
+    with torch.no_grad():
+        layer.weight.fill_(0.5)
+        layer.bias.fill_(0.25)
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.5)
+    optimizer.load_state_dict(torch.load(FILES / "optimizer_state.pt"))
+    for _ in range(2):
+        layer(torch.ones(3, 2)).sum().backward()
+        optimizer.step()
+        yield layer.weight
+    whole = torch.load(FILES / "momentum.pt", weights_only=False)
+    parameter = whole.param_groups[0]["params"][0]
+    parameter.grad = torch.ones(1, 2)
+    whole.step()
+    yield parameter
+    net = torch.load(FILES / "module.pt", weights_only=False)
+    yield net.first(torch.ones(1, 4)), net.act(net.norm(torch.ones(2, 3)))
+
+
+@pytest.mark.skipif(oracle.find_torch() is None, reason="needs torch 2.13.0")
+@pytest.mark.parametrize("legacy", [False, True])
+def test_exchange_live(legacy):
+    torch = oracle.find_torch()
+    for name in objects(torch):
+        if legacy and name in NEW_FILES_ONLY:
+            continue
+        for writer, reader in ((torch, torchshim), (torchshim, torch)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                value = objects(writer)[name]
+                file = io.BytesIO()
+                writer.save(value, file, _use_new_zipfile_serialization=not legacy)
+                seen = []
+                for engine in (writer, reader):
+                    file.seek(0)
+                    loaded = engine.load(file, weights_only=False)
+                    seen.append(repr(_plain(show(engine, loaded))))
+            assert seen[0] == seen[1], f"{name} from {writer.__name__}"
+
+
+def _plain(value):
+    """What `show` gives, without tensors of either engine."""
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):
+        return str(value.dtype), value.clone().tolist()
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value
+
+
+def test_saving_leaves_a_training_step_alone():
+    # Tensors that are saved stay what they are: the same program runs afterwards.
+    torch = torchshim
+    layer = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(layer.parameters())
+
+    def step():
+        optimizer.zero_grad()
+        loss = layer(torch.ones(4, 3)).sum()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    def save():
+        state = {"model": layer.state_dict(), "optimizer": optimizer}
+        torch.save(state, io.BytesIO())
+
+    for _ in range(3):
+        step()
+        save()
+    before = torch.explain()
+    for _ in range(2):
+        step()
+        save()
+    assert not torch.explain(before).programs
+    step()
+    assert layer.weight._storage is None

@@ -1,0 +1,248 @@
+"""Tensors out of storages: what pickles and checkpoints of tensors are made of.
+
+The functions have PyTorch's names and arguments (`torch._utils`), as files name them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.layout import is_dense
+from torchshim._core.meta import meta_of
+from torchshim._core.op import REGISTRY
+from torchshim._core.storage import TensorBase, placement
+from torchshim._derived import fns
+from torchshim._functions.creation import _no_grad
+from torchshim._functions.storage import (
+    TypedStorage,
+    UntypedStorage,
+    _typed_storage,
+    held_by,
+)
+from torchshim._hooks import warn_if_has_hooks
+from torchshim._tensor import Tensor
+
+_new = object.__new__
+_BOUND = 1 << 63
+_PIECE = REGISTRY["strided_view"]
+
+
+def user_state(tensor: Tensor) -> dict[str, Any]:
+    """The attributes that a program put on a tensor."""
+    return {k: v for k, v in vars(tensor).items() if not hasattr(Tensor, k)}
+
+
+def set_user_state(tensor: Tensor, state: Any) -> None:
+    """Puts such attributes on a tensor.
+
+    PyTorch writes the `__dict__`, or a pair of it and what is in slots. RuntimeError
+    for names that would change what the tensor is.
+    """
+    for part in state if isinstance(state, tuple) else (state,):
+        for name, value in (part or {}).items():
+            if hasattr(TensorBase, name):
+                raise RuntimeError(f"a tensor's attribute {name!r} cannot be loaded")
+            setattr(tensor, name, value)
+
+
+# Taking apart -------------------------------------------------------------------------
+
+
+def tensor_args(
+    tensor: Tensor, storage: Any, requires_grad: bool | None = None
+) -> tuple[Any, ...]:
+    """The arguments that `_rebuild_tensor_v2` makes a tensor of again."""
+    meta = tensor._meta
+    shape, strides = tuple(meta.shape), tuple(meta.strides)
+    offset = placement(tensor)[2]
+    if tensor._storage is not None:
+        root = tensor._storage.meta
+        offset -= root.offset * root.dtype.itemsize // meta.dtype.itemsize
+    elif not is_dense(shape, strides):
+        # Alone on its memory, which holds its elements and nothing else.
+        strides = meta_of(shape, meta.dtype, meta.device).strides
+    grad = meta.requires_grad if requires_grad is None else requires_grad
+    return storage, offset, shape, strides, grad, OrderedDict()
+
+
+def reduced(tensor: Tensor, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What pickle writes of a tensor that `func(*args)` makes again."""
+    state = user_state(tensor)
+    if type(tensor) is Tensor and not state:
+        return func, args
+    return _rebuild_from_type_v2, (func, type(tensor), args, state)
+
+
+def _reduce_ex(self: Tensor, proto: Any) -> Any:
+    warn_if_has_hooks(self)
+    found = reduced(self, _rebuild_tensor_v2, tensor_args(self, _typed_storage(self)))
+    if found[0] is _rebuild_from_type_v2 and type(self) is Tensor:
+        # Tensor is named by nothing, so that pickles need no module "torch".
+        func, _, args, state = found[1]
+        return _rebuild_from_type_v2, (func, None, args, state)
+    return found
+
+
+# Putting together ---------------------------------------------------------------------
+
+
+def _rebuild_tensor(
+    storage: TypedStorage | UntypedStorage,
+    storage_offset: int,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    dtype: dtypes.dtype | None = None,
+) -> Tensor:
+    """A tensor on a storage; RuntimeError where it would reach beyond it."""
+    if isinstance(storage, TypedStorage):
+        untyped, kind = storage._untyped, dtype or storage.dtype
+    else:
+        untyped, kind = storage, dtype or dtypes.uint8
+    size, stride = _integers(size), _integers(stride)
+    (offset,) = _integers((storage_offset,))
+    _check_geometry(size, stride, offset, untyped.nbytes() // kind.itemsize)
+    if untyped._core is None and untyped._tensor is None:
+        found = _first_on(untyped, kind, offset, size, stride)
+        if found is not None:
+            return found
+    core = untyped._storage
+    if core.meta.dtype is not kind:
+        with _no_grad():
+            piece = untyped._as_tensor(kind).as_strided(size, stride, offset)
+        return piece.detach()
+    root = core.meta
+    made = _new(Tensor)
+    made._slot = -1
+    made._array = None
+    made._meta = meta_of(size, kind, root.device, stride, offset)
+    core.add(made)
+    whole = (tuple(root.shape), root.strides, root.offset)
+    if whole != (size, stride, offset):
+        place = root.strides, root.offset
+        made._path = ((_PIECE, (size, stride, offset + root.offset, place), 0),)
+    return made
+
+
+def _first_on(
+    untyped: UntypedStorage,
+    kind: dtypes.dtype,
+    offset: int,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+) -> Tensor | None:
+    """The tensor that shows a storage nobody has used yet, where it shows all of it.
+
+    It carries its value itself, which makes no program slower, unless others come.
+    """
+    assert untyped._raw is not None
+    data = untyped._raw
+    count = len(data) // kind.itemsize * kind.itemsize
+    flat = data.view(np.uint8)[:count].view(dtypes.array_dtype(kind))
+    untyped._raw = None
+    if offset or len(flat) != int(np.prod(size)) or not is_dense(size, stride):
+        untyped._tensor = held_by(flat, untyped.device)
+        return None
+    order = sorted(range(len(size)), key=lambda d: -stride[d])
+    seen = flat.reshape([size[d] for d in order])
+    array = seen.transpose([order.index(d) for d in range(len(size))])
+    made = untyped._tensor = held_by(array, untyped.device, stride)
+    return made
+
+
+def _integers(values: Any) -> tuple[int, ...]:
+    found = tuple(values)
+    for value in found:
+        if value.__class__ is not int:
+            raise TypeError(
+                "a tensor's size, stride and storage offset must be integers, but got "
+                f"{found}"
+            )
+    return found
+
+
+def _check_geometry(
+    size: tuple[int, ...], stride: tuple[int, ...], offset: int, available: int
+) -> None:
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"unequal size length ({len(size)}) and stride length ({len(stride)})"
+        )
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    count = 1
+    for length in size:
+        count *= length
+        if length < 0 or count >= _BOUND:
+            raise RuntimeError("numel: integer multiplication overflow")
+    if any(step < 0 for step in stride):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(size)} and "
+            f"strides={list(stride)}"
+        )
+    if count:
+        pairs = zip(size, stride, strict=True)
+        if offset + sum((n - 1) * step for n, step in pairs) >= available:
+            raise RuntimeError("Trying to resize storage that is not resizable")
+
+
+def _rebuild_tensor_v2(
+    storage: Any,
+    storage_offset: int,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    requires_grad: bool,
+    backward_hooks: Any,
+    metadata: Any = None,
+) -> Tensor:
+    """A tensor on a storage, as pickles of tensors have it."""
+    made = _rebuild_tensor(storage, storage_offset, size, stride)
+    return _finished(made, requires_grad, backward_hooks, metadata)
+
+
+def _rebuild_tensor_v3(
+    storage: Any,
+    storage_offset: int,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: dtypes.dtype,
+    metadata: Any = None,
+) -> Tensor:
+    """The same for dtypes that have no class of storages: the file names them."""
+    made = _rebuild_tensor(storage, storage_offset, size, stride, dtype)
+    return _finished(made, requires_grad, backward_hooks, metadata)
+
+
+def _finished(
+    made: Tensor, requires_grad: bool, backward_hooks: Any, metadata: Any
+) -> Tensor:
+    # PyTorch's conjugated and negated tensors are marked views of what is stored.
+    if metadata and metadata.get("conj"):
+        made = fns.conj_physical(made)
+    if metadata and metadata.get("neg"):
+        made = fns.neg(made)
+    if requires_grad:
+        made.requires_grad_()
+    if backward_hooks:
+        made._backward_hooks = backward_hooks
+    return made
+
+
+def _rebuild_from_type_v2(func: Any, kind: Any, args: Any, state: Any) -> Any:
+    """A tensor of a subclass, or with attributes of its own."""
+    made = func(*args)
+    if kind is not None and type(made) is not kind:
+        made = made.as_subclass(kind)
+    if hasattr(kind, "__setstate__"):
+        made.__setstate__(state)
+    else:
+        set_user_state(made, state)
+    return made
+
+
+Tensor.__reduce_ex__ = _reduce_ex  # type: ignore[method-assign,assignment]

@@ -1,0 +1,78 @@
+"""Checkpoints: `torch.save` and `torch.load` (``torch.serialization``).
+
+Files are PyTorch's own, in both directions. What they are made of: an archive of
+records (`_archive`), one of which is a pickle that mentions the others as storages
+(`_pickling`, `_weights_only`), by PyTorch's names (`_names`).
+"""
+
+from torchshim.serialization._files import (
+    SourceChangeWarning,
+    check_module_version_greater_or_equal,
+    get_unsafe_globals_in_checkpoint,
+    mkdtemp,
+    normalize_storage_type,
+    storage_to_tensor_type,
+)
+from torchshim.serialization._loading import load
+from torchshim.serialization._locations import (
+    default_restore_location,
+    location_tag,
+    register_package,
+    validate_cuda_device,
+    validate_hpu_device,
+)
+from torchshim.serialization._names import StorageType, _get_layout
+from torchshim.serialization._options import (
+    LoadEndianness,
+    add_safe_globals,
+    clear_safe_globals,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    get_safe_globals,
+    safe_globals,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+)
+from torchshim.serialization._saving import (
+    DEFAULT_PROTOCOL,
+    MAGIC_NUMBER,
+    PROTOCOL_VERSION,
+    save,
+)
+
+assert callable(_get_layout)
+
+__all__ = [
+    "DEFAULT_PROTOCOL",
+    "MAGIC_NUMBER",
+    "PROTOCOL_VERSION",
+    "LoadEndianness",
+    "SourceChangeWarning",
+    "StorageType",
+    "add_safe_globals",
+    "check_module_version_greater_or_equal",
+    "clear_safe_globals",
+    "default_restore_location",
+    "get_crc32_options",
+    "get_default_load_endianness",
+    "get_default_mmap_options",
+    "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "load",
+    "location_tag",
+    "mkdtemp",
+    "normalize_storage_type",
+    "register_package",
+    "safe_globals",
+    "save",
+    "set_crc32_options",
+    "set_default_load_endianness",
+    "set_default_mmap_options",
+    "skip_data",
+    "storage_to_tensor_type",
+    "validate_cuda_device",
+    "validate_hpu_device",
+]
