@@ -1,0 +1,128 @@
+"""The rest of `torch.nn.utils`: norms by hooks, fusion, formats, stateless calls."""
+
+from __future__ import annotations
+
+from tests.nn.test_parametrize import layer
+from tests.oracle import attempt, case
+
+
+@case
+def weight_norm_by_a_hook(torch):
+    utils = torch.nn.utils
+    for dim in (0, 1, None):
+        m = utils.weight_norm(layer(torch), dim=dim)
+        yield m.weight, list(m.state_dict().items()), m(torch.ones(1, 2))
+    yield attempt(utils.weight_norm, m)
+    m(torch.ones(1, 2)).sum().backward()
+    yield [p.grad for p in m.parameters()]
+    yield utils.remove_weight_norm(m).weight, list(m.state_dict())
+    yield attempt(utils.remove_weight_norm, m)
+    yield attempt(utils.weight_norm, torch.nn.LazyLinear(2))
+    yield torch.norm_except_dim(torch.ones(2, 3, 4), 2, 1)
+
+
+@case
+def spectral_norm_by_a_hook(torch):
+    utils = torch.nn.utils
+    m = utils.spectral_norm(torch.nn.Linear(3, 4), n_power_iterations=2)
+    x = torch.randn(2, 3)
+    for _ in range(2):
+        m(x).sum().backward()
+        yield m.weight.detach(), m.weight_orig.grad, m.weight_u
+    m.eval()
+    yield m(x).detach(), m.state_dict(), m.state_dict()._metadata
+    yield attempt(utils.spectral_norm, m)
+    twin = utils.spectral_norm(torch.nn.Linear(3, 4))
+    yield twin.load_state_dict(m.state_dict()), twin.eval()(x).detach()
+    old = {k: v for k, v in m.state_dict().items() if k != "weight_v"}
+    old["weight"] = m.weight.detach()
+    yield twin.load_state_dict(old), twin.weight_v
+    yield attempt(twin.load_state_dict, {"bias": m.bias})
+    yield utils.remove_spectral_norm(m).weight, list(m.state_dict())
+    yield attempt(utils.remove_spectral_norm, m)
+    yield attempt(utils.spectral_norm, m, n_power_iterations=0)
+    conv = utils.spectral_norm(torch.nn.ConvTranspose2d(2, 3, 2))
+    yield conv.weight_u.shape, conv.weight_v.shape
+
+
+@case
+def fused(torch):
+    utils, nn = torch.nn.utils, torch.nn
+    bn = nn.BatchNorm1d(3).eval()
+    for value, tensor in zip(
+        (0.5, 2.0, 1.5, 0.25), bn.state_dict().values(), strict=False
+    ):
+        tensor.fill_(value)
+    x = torch.randn(2, 2, 4)
+    for bias in (True, False):
+        conv = nn.Conv1d(2, 3, 2, bias=bias).eval()
+        made = utils.fuse_conv_bn_eval(conv, bn)
+        yield made, made(x) - bn(conv(x)), made.bias
+    conv = nn.ConvTranspose1d(2, 3, 2).eval()
+    yield utils.fuse_conv_bn_eval(conv, bn, transpose=True)(x) - bn(conv(x))
+    linear = nn.Linear(4, 3).eval()
+    yield utils.fuse_linear_bn_eval(linear, bn)(x[0]) - bn(linear(x[0]))
+    yield attempt(utils.fuse_conv_bn_eval, conv.train(), bn)
+    yield attempt(utils.fuse_linear_bn_eval, nn.Linear(1, 2).eval(), bn)
+    bare = nn.BatchNorm1d(3, affine=False, track_running_stats=False).eval()
+    yield attempt(utils.fuse_linear_bn_eval, linear, bare)
+    weights = utils.fuse_conv_bn_weights(
+        conv.weight, None, bn.running_mean, bn.running_var, 1e-5, None, None, True
+    )
+    yield weights
+    yield utils.fuse_linear_bn_weights(
+        linear.weight, None, bn.running_mean, bn.running_var, 1e-5, bn.weight, bn.bias
+    )
+
+
+@case
+def memory_formats(torch):
+    utils, nn = torch.nn.utils, torch.nn
+    net = nn.Sequential(
+        nn.Conv2d(2, 3, 2), nn.ConvTranspose2d(3, 2, 2), nn.Conv1d(2, 2, 1)
+    )
+    weight = net[0].weight
+    values = weight.detach().clone()
+    yield utils.convert_conv2d_weight_memory_format(net, torch.channels_last) is net
+    yield [m.weight.stride() for m in net], net[0].weight is weight
+    yield torch.equal(weight, values), weight.requires_grad
+    conv = nn.Conv3d(2, 3, 2)
+    utils.convert_conv3d_weight_memory_format(conv, torch.channels_last_3d)
+    yield conv.weight.stride()
+
+
+@case
+def not_initialized(torch):
+    m = torch.nn.utils.skip_init(torch.nn.Linear, 2, 3, bias=False)
+    yield m, m.weight.shape, str(m.weight.device), m.weight.requires_grad
+    yield torch.rand(1)
+    m = torch.nn.utils.skip_init(
+        torch.nn.Linear, 2, 3, device="cpu", dtype=torch.float64
+    )
+    yield m.weight.dtype
+    yield attempt(torch.nn.utils.skip_init, torch.nn.ReLU)
+    yield attempt(torch.nn.utils.skip_init, int)
+
+
+@case
+def stateless(torch):
+    call = torch.nn.utils.stateless.functional_call
+    m = torch.nn.Sequential(layer(torch), torch.nn.BatchNorm1d(2))
+    x = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
+    weight = torch.ones(2, 2, requires_grad=True)
+    out = call(m, {"0.weight": weight}, x)
+    yield out, torch.autograd.grad((out**2 * torch.arange(2.0)).sum(), weight)
+    yield m[0].weight, m[1].running_mean
+    given = {"1.running_mean": torch.zeros(2), "1.num_batches_tracked": torch.tensor(5)}
+    call(m, given, (x,), {})
+    yield given, m[1].num_batches_tracked
+    yield attempt(call, m, {"2.weight": weight}, x)
+    yield attempt(call, m, {"0.nothing": weight}, x)
+    yield attempt(call, m, {"0.weight": weight}, x, strict=True)
+    yield attempt(call, m, {"0.training": weight}, x)
+    m[0].tied = m[0].weight
+    yield call(m, {"0.weight": torch.zeros(2, 2)}, x).shape, m[0].tied is m[0].weight
+    two = {"0.weight": torch.zeros(2, 2), "0.tied": torch.ones(2, 2)}
+    yield attempt(call, m, two, x), call(m, two, x, tie_weights=False).shape
+    yield attempt(call, m, {"0.weight": torch.ones(3, 3)}, x)
+    yield m[0].weight

@@ -1,0 +1,31 @@
+"""Modules whose parameters are not filled."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from torchshim.nn.modules.module import Module
+from torchshim.random import fork_rng
+
+__all__ = ["skip_init"]
+
+
+def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
+    """A module whose parameters hold anything, as nothing initialized them.
+
+    RuntimeError for classes without an argument `device`. Follows
+    ``torch.nn.utils.skip_init``.
+
+    >>> import torchshim as torch
+    >>> skip_init(torch.nn.Linear, 2, 3).weight.shape
+    torch.Size([3, 2])
+    """
+    if not issubclass(module_cls, Module):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise RuntimeError("Module must support a 'device' arg to skip initialization")
+    kwargs.setdefault("device", "cpu")
+    # What is initialized after all is not seen, and no random number is used up.
+    with fork_rng(devices=()):
+        return module_cls(*args, **kwargs)
