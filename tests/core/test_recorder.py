@@ -115,6 +115,21 @@ def test_donated_memory_goes_to_the_new_value(compiled):
     assert [successors[slot] for slot in found.outputs[:9]] == list(gifts)
 
 
+def test_the_first_step_has_the_program_of_all_others(compiled):
+    for make in (
+        lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, nesterov=True),
+        lambda p: torch.optim.AdamW(p),
+        lambda p: torch.optim.RMSprop(p, momentum=0.5),
+    ):
+        before = compiled()
+        optimizer = make([torch.nn.Parameter(torch.ones(2, 2))])
+        for _ in range(3):
+            optimizer.zero_grad()
+            (optimizer.param_groups[0]["params"][0] ** 2).sum().backward()
+            optimizer.step()
+        assert compiled() == before + 1
+
+
 def test_an_operator_with_which_tensors_enter_is_one_look_up(monkeypatch):
     calls = []
     call = trie.Trie.call

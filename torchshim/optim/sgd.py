@@ -87,7 +87,9 @@ class SGD(RuleOptimizer):
             decay(group["weight_decay"]),
             bool(group["nesterov"]),
             bool(group["maximize"]),
-            bool(step),
+            # Without dampening the formula gives the same from a buffer of zeros, and
+            # the first step needs no program of its own.
+            bool(step and group["dampening"] != 0),
         )
 
     def _init_state(self, group: dict[str, Any], p: Any, state: dict[str, Any]) -> None:
