@@ -116,7 +116,8 @@ def _at(wide: Any, expected: Any, tensor: torch.Tensor) -> torch.Tensor | None:
     if expected is tensor:
         return wide if isinstance(wide, torch.Tensor) else None
     if isinstance(expected, dict):
-        expected, wide = list(expected.values()), list((wide or {}).values())
+        expected = list(expected.values())
+        wide = list(wide.values()) if isinstance(wide, dict) else []
     if isinstance(expected, list | tuple) and isinstance(wide, list | tuple):
         for left, right in zip(expected, wide, strict=False):
             found = _at(right, left, tensor)

@@ -535,3 +535,53 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, **options: Any) -> T
     options.setdefault("dtype", self._meta.dtype)
     options.setdefault("device", self._meta.device)
     return empty_strided(size, stride, **options)
+
+
+@public
+def empty_permuted(
+    size: Any,
+    physical_layout: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A tensor of zeros, dense in memory, with its dimensions in this order there.
+
+    >>> import torchshim as torch
+    >>> torch.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
+    (12, 1, 3)
+    """
+    function = "empty_permuted"
+    shape = size_of(function, (size,))
+    order = size_of(function, (physical_layout,), name="physical_layout")
+    if len(shape) != len(order):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the "
+            f"physical_layout; i.e. len(size) = {len(shape)} is not equal to "
+            f"len(physical_layout) = {len(order)}"
+        )
+    for i, d in enumerate(order):
+        if not 0 <= d < len(shape):
+            raise RuntimeError(
+                "Dimension out of range (expected to be between 0 and "
+                f"{len(shape) - 1}, but got {d} at index {i}).  NB: negative dims not "
+                "currently supported; file an issue if you want it."
+            )
+        if d in order[:i]:
+            raise RuntimeError("Duplicate dim not allowed")
+    strides, step = [0] * len(shape), 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= max(shape[d], 1)
+    return empty_strided(
+        shape,
+        tuple(strides),
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
+        pin_memory=pin_memory,
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 from torchshim._core import dtypes
 from torchshim._core.record import local
-from torchshim._core.storage import TensorBase
+from torchshim._core.storage import TensorBase, placement
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import as_index, kind_of
 from torchshim._functions.indexing import basic
@@ -27,6 +27,12 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     >>> torch.tensor([[1, 2], [3, 4]]).select(1, 0)
     tensor([1, 3])
     """
+    dim, at = selected(input, dim, index)
+    return basic(input, (at,), (KEEP,) * dim + (PICK,))
+
+
+def selected(input: Tensor, dim: int, index: int) -> tuple[int, int]:
+    """The dimension and the index of `select`, as numbers from 0 up."""
     shape = input._meta.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
@@ -42,7 +48,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
             f"select(): index {at} out of range for tensor of size {list(shape)} at "
             f"dimension {dim}"
         )
-    return basic(input, (at + n if at < 0 else at,), (KEEP,) * dim + (PICK,))
+    return dim, at + n if at < 0 else at
 
 
 def piece(input: Tensor, dim: int, start: int, length: int) -> Tensor:
@@ -60,6 +66,12 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     >>> torch.tensor([1, 2, 3, 4]).narrow(0, 1, 2)
     tensor([2, 3])
     """
+    dim, start = narrowed(input, dim, start, length)
+    return piece(input, dim, start, length)
+
+
+def narrowed(input: Tensor, dim: int, start: Any, length: int) -> tuple[int, int]:
+    """The dimension and the start of `narrow`, as numbers from 0 up."""
     shape = input._meta.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
@@ -85,7 +97,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         raise RuntimeError(
             f"start ({start}) + length ({length}) exceeds dimension size ({n})."
         )
-    return piece(input, dim, start, length)
+    return dim, start
 
 
 def has_history(input: Tensor) -> bool:
@@ -108,14 +120,16 @@ def pieces_of(input: Tensor, sizes: Sequence[int], dim: int, op: Any) -> Any:
     return tuple(found)
 
 
-def _splittable(input: Tensor, name: str, dim: int) -> int:
+def splittable(input: Tensor, name: str, dim: int) -> int:
+    """The dimension to split, as a number from 0 up."""
     shape = input._meta.shape
     if not shape:
         raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
     return wrap_dim(dim, len(shape))
 
 
-def _split_sizes(input: Tensor, sizes: Sequence[int], dim: int) -> list[int]:
+def checked_sizes(input: Tensor, sizes: Sequence[int], dim: int) -> list[int]:
+    """The sizes of pieces, which must add up to the dimension's."""
     sizes = [int(s) for s in sizes]
     n = input._meta.shape[dim]
     if any(s < 0 for s in sizes):
@@ -131,7 +145,8 @@ def _split_sizes(input: Tensor, sizes: Sequence[int], dim: int) -> list[int]:
     return sizes
 
 
-def _even(input: Tensor, size: int, dim: int) -> tuple[int, ...]:
+def even(input: Tensor, size: int, dim: int) -> tuple[int, ...]:
+    """The sizes of pieces of one size; the last may be smaller."""
     n = input._meta.shape[dim]
     if size < 0:
         raise RuntimeError(
@@ -155,12 +170,12 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
     >>> torch.split(torch.tensor([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
-    at = _splittable(tensor, "split", dim)
+    at = splittable(tensor, "split", dim)
     if isinstance(split_size_or_sections, (tuple, list)):
-        sizes = _split_sizes(tensor, split_size_or_sections, at)
+        sizes = checked_sizes(tensor, split_size_or_sections, dim)
         return pieces_of(tensor, sizes, at, fns.split_sizes)
     size = split_size_or_sections.__index__()
-    return pieces_of(tensor, _even(tensor, size, at), at, fns.split_pieces)
+    return pieces_of(tensor, even(tensor, size, at), at, fns.split_pieces)
 
 
 def _split_method(self: Tensor, split_size: Any, dim: int = 0) -> Any:
@@ -175,8 +190,8 @@ Tensor.split = _split_method  # type: ignore[attr-defined]
 @public(method=True)
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Any:
     """The tensor in pieces of given sizes, as views."""
-    at = _splittable(input, "split_with_sizes", dim)
-    sizes = _split_sizes(input, split_sizes, at)
+    at = splittable(input, "split_with_sizes", dim)
+    sizes = checked_sizes(input, split_sizes, dim)
     return pieces_of(input, sizes, at, fns.split_sizes)
 
 
@@ -200,7 +215,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
     >>> torch.tensor([1, 2, 3]).chunk(2)
     (tensor([1, 2]), tensor([3]))
     """
-    at = _splittable(input, "chunk", dim)
+    at = splittable(input, "chunk", dim)
     return pieces_of(input, _chunk_sizes(input, chunks, at), at, fns.split_pieces)
 
 
@@ -214,15 +229,15 @@ def _loosened(pieces: Sequence[Tensor]) -> Any:
 @public(method=True)
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
     """`chunk` whose pieces may be written to in place."""
-    at = _splittable(input, "chunk", dim)
+    at = splittable(input, "chunk", dim)
     return _loosened(fns.unsafe_pieces(input, _chunk_sizes(input, chunks, at), at))
 
 
 @public(method=True)
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> Any:
     """`split` whose pieces may be written to in place."""
-    at = _splittable(input, "split", dim)
-    return _loosened(fns.unsafe_pieces(input, _even(input, split_size, at), at))
+    at = splittable(input, "split", dim)
+    return _loosened(fns.unsafe_pieces(input, even(input, split_size, at), at))
 
 
 @public(method=True)
@@ -230,8 +245,8 @@ def unsafe_split_with_sizes(
     input: Tensor, split_sizes: Sequence[int], dim: int = 0
 ) -> Any:
     """`split_with_sizes` whose pieces may be written to in place."""
-    at = _splittable(input, "split_with_sizes", dim)
-    sizes = tuple(_split_sizes(input, split_sizes, at))
+    at = splittable(input, "split_with_sizes", dim)
+    sizes = tuple(checked_sizes(input, split_sizes, dim))
     return _loosened(fns.unsafe_sizes(input, sizes, at))
 
 
@@ -391,3 +406,30 @@ def slice_scatter(
     target = made[(slice(None),) * at + (slice(start, end, step),)]
     _fill_slice(target, src)
     return made
+
+
+@public(namespaces=(), method=True)
+def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
+    """Fills the main diagonal; with `wrap`, that of a tall matrix starts again below.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.fill_diagonal_.html
+
+    >>> import torchshim as torch
+    >>> torch.zeros(2, 2).fill_diagonal_(1)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    shape, strides, offset = placement(self)
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    length, step = min(shape), sum(strides)
+    places = [(length, offset)]
+    if wrap and len(shape) == 2 and shape[0] > shape[1] + 1:
+        width = shape[1]
+        more = -(-shape[0] * width // (width + 1)) - length
+        places.append((more, offset + strides[0] * (width + 1)))
+    for count, start in places:
+        self.as_strided((count,), (step,), start).fill_(fill_value)  # type: ignore[attr-defined]
+    return self

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from torchshim._autocast import autocast_whole
 from torchshim._core import dtypes
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
@@ -100,6 +102,7 @@ def _index_list(indices: Any) -> list[Any]:
 
 
 @public(method=True)
+@autocast_whole("index_put")
 def index_put(
     input: Tensor, indices: Any, values: Tensor, accumulate: bool = False
 ) -> Tensor:
@@ -239,3 +242,40 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             raise RuntimeError("Class values must be non-negative.")
         raise RuntimeError("Class values must be smaller than num_classes.")
     return fns.one_hot_classes(tensor, num_classes)
+
+
+@public
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The coordinates, in a tensor of this shape, of positions in the flat tensor.
+
+    Positions beyond the end wrap around. Raises TypeError for indices that are not
+    integers, ValueError for negative sizes.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.unravel_index.html
+
+    >>> import torchshim as torch
+    >>> torch.unravel_index(torch.tensor([5, 1]), (3, 4))
+    (tensor([1, 0]), tensor([1, 1]))
+    """
+    kind = indices.dtype
+    if kind.is_complex or kind.is_floating_point or kind is dtypes.bool_:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {kind}")
+    if not isinstance(shape, (int, Sequence)):
+        raise TypeError(
+            f"expected 'shape' to be int or sequence of ints, but got {type(shape)}"
+        )
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for size in sizes:
+        if not isinstance(size, int):
+            raise TypeError(
+                f"expected 'shape' sequence to only contain ints, but got {type(size)}"
+            )
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
+    coordinates = []
+    step = 1
+    for size in reversed(sizes):
+        along = fns.floor_divide(indices, step)
+        coordinates.append(fns.remainder(along, size))
+        step *= size
+    return tuple(reversed(coordinates))

@@ -9,7 +9,7 @@ from typing import Any
 from torchshim._core import dtypes
 from torchshim._core.storage import TensorBase, placement
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import kind_of
+from torchshim._functions._arguments import kind_of, size_of
 from torchshim._functions.backward import warn_once
 from torchshim._ops.view_geometry import (
     memory_size,
@@ -208,6 +208,16 @@ def as_strided(
     tensor([[1, 2],
             [2, 3]])
     """
+    return fns.strided_view(*strided_arguments(input, size, stride, storage_offset))
+
+
+def strided_arguments(
+    input: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None,
+) -> tuple[Tensor, tuple[int, ...], tuple[int, ...], int, Any]:
+    """What the operator `strided_view` gets for the arguments of `as_strided`."""
     size, stride = tuple(map(int, size)), tuple(map(int, stride))
     shape, strides, offset = placement(input)
     start = offset if storage_offset is None else int(storage_offset)
@@ -243,7 +253,7 @@ def as_strided(
             raise NotImplementedError(
                 "as_strided(): memory that no tensor shows is not supported"
             )
-    return fns.strided_view(source, size, stride, start, (strides, offset))
+    return source, size, stride, start, (strides, offset)
 
 
 # -- repeating, joining ------------------------------------------------------------
@@ -482,3 +492,29 @@ def _three(t: Tensor) -> Tensor:
 atleast_1d = _at_least("atleast_1d", _one)
 atleast_2d = _at_least("atleast_2d", _two)
 atleast_3d = _at_least("atleast_3d", _three)
+
+
+@public(namespaces=(), method=True)
+def sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """The sum over the dimensions that broadcasting from `size` adds or repeats.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.sum_to_size.html
+
+    >>> import torchshim as torch
+    >>> torch.ones(2, 3).sum_to_size(1, 3)
+    tensor([[2., 2., 2.]])
+    """
+    target = size_of("sum_to_size", size)
+    shape = self._meta.shape
+    lead = len(shape) - len(target)
+    fits = lead >= 0 and all(
+        n in (1, m) for n, m in zip(target, shape[lead:], strict=True)
+    )
+    if not fits:
+        raise RuntimeError(
+            f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}."
+        )
+    repeated = (n == 1 != m for n, m in zip(target, shape[lead:], strict=True))
+    dims = (*range(lead), *(d for d, r in enumerate(repeated, lead) if r))
+    made = fns.sum(self, dims, True) if dims else self
+    return fns.view(made, *target) if lead else made

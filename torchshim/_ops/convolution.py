@@ -21,7 +21,8 @@ from jax import lax
 
 from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.op import Array, op
-from torchshim._ops.matmul import PRECISION, rounded
+from torchshim._core.precision import precision
+from torchshim._ops.matmul import rounded
 
 _HALF = (jnp.float16, jnp.bfloat16)
 _PATCH = 64
@@ -93,10 +94,12 @@ def _by_patches(
             matrix.reshape(outputs, places * per), (n, outputs, places * per)
         )
         product = lax.dot_general(
-            rows, flat, (((2,), (1,)), ((0,), (0,))), precision=PRECISION
+            rows, flat, (((2,), (1,)), ((0,), (0,))), precision=precision.convolution
         )
     else:
-        product = jnp.einsum("gokc,nkgca->ngoa", matrix, patches, precision=PRECISION)
+        product = jnp.einsum(
+            "gokc,nkgca->ngoa", matrix, patches, precision=precision.convolution
+        )
     return product.reshape(n, outputs, *out)
 
 
@@ -122,7 +125,7 @@ def _plain(
         rhs_dilation=dilation,
         dimension_numbers=(f"NC{letters}", f"OI{letters}", f"NC{letters}"),
         feature_group_count=groups,
-        precision=PRECISION,
+        precision=precision.convolution,
         preferred_element_type=wide,
     )
 
@@ -489,3 +492,34 @@ def conv_transpose3d(
         3,
         *(input, weight, bias, stride, padding, output_padding, groups, dilation),
     )
+
+
+@op(
+    grad_fn="ConvTbcBackward0",
+    saves=("input", "weight", "bias"),
+    method=False,
+    out=False,
+    namespaces=("torch", "torch.nn.functional", "nn.functional"),
+)
+def conv_tbc(input: Array, weight: Array, bias: Array, pad: int = 0) -> Array:
+    """A 1-d convolution of (time, batch, channels) with (time, in, out)."""
+    if input.ndim != 3:
+        raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
+    if weight.ndim != 3:
+        raise RuntimeError(
+            "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels."
+        )
+    if bias.ndim != 1:
+        raise RuntimeError("Bias must be 1-D")
+    if input.shape[2] != weight.shape[1]:
+        raise RuntimeError(
+            "Input dim 2 (input channels) is not == dim 1 in the weight tensor"
+        )
+    if weight.shape[2] != bias.shape[0]:
+        raise RuntimeError(
+            "Bias size must equal dim 2 in the weight tensor (output channels)."
+        )
+    out = lax.conv_general_dilated(
+        input, weight, (1,), [(pad, pad)], dimension_numbers=("WNC", "WIO", "WNC")
+    )
+    return out + bias

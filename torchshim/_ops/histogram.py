@@ -24,19 +24,20 @@ def _check_bins(bins: int) -> None:
         )
 
 
-def _ends(x: Array) -> tuple[Array, Array]:
+def ends(x: Array) -> tuple[Array, Array]:
     """The range of the data; one around it where it is a point."""
     if not x.size:
         return jnp.zeros((), x.dtype), jnp.ones((), x.dtype)
-    return _opened(jnp.min(x), jnp.max(x), 0.5)
+    return opened(jnp.min(x), jnp.max(x), 0.5)
 
 
-def _opened(low: Array, high: Array, by: float) -> tuple[Array, Array]:
+def opened(low: Array, high: Array, by: float) -> tuple[Array, Array]:
+    """The range, or one around it where it is a point."""
     point = low == high
     return jnp.where(point, low - by, low), jnp.where(point, high + by, high)
 
 
-def _counted(
+def counted(
     x: Array, at: Array, inside: Array, bins: int, weight: Array | None
 ) -> Array:
     """The sum of the weights in each bin; the last bin is closed."""
@@ -75,14 +76,14 @@ def histc(input: Array, bins: int = 100, min: float = 0, max: float = 0) -> Arra
         raise RuntimeError("torch.histc: max must be larger than min")
     x = input.reshape(-1)
     if min == max:
-        low, high = _ends(x)
+        low, high = ends(x)
         if x.size:
-            low, high = _opened(jnp.min(x), jnp.max(x), 1)
+            low, high = opened(jnp.min(x), jnp.max(x), 1)
     else:
         low, high = jnp.asarray(min, x.dtype), jnp.asarray(max, x.dtype)
     w, low, high = wide(x), wide(low), wide(high)
     at = ((w - low) * bins / (high - low)).astype(jnp.int64)
-    return _counted(x, at, (w >= low) & (w <= high), bins, None)
+    return counted(x, at, (w >= low) & (w <= high), bins, None)
 
 
 def _histogram(
@@ -100,18 +101,18 @@ def _histogram(
         if weight.dtype != input.dtype:
             raise RuntimeError(
                 "torch.histogramdd: if weight tensor is provided, input tensor and "
-                f"weight tensor should have the same dtype, but got input({_c(input)})"
-                f", and weight({_c(weight)})"
+                "weight tensor should have the same dtype, but got "
+                f"input({cpp_name(input)}), and weight({cpp_name(weight)})"
             )
         weight = weight.reshape(-1)
     inside = (x >= edges[0]) & (x <= edges[-1])
-    out = _counted(x, at, inside, edges.shape[0] - 1, weight)
+    out = counted(x, at, inside, edges.shape[0] - 1, weight)
     if density:
         out = out / (jnp.sum(out) * jnp.diff(edges))
     return out, edges
 
 
-def _c(x: Array) -> str:
+def cpp_name(x: Array) -> str:
     """The dtype's name in C, as PyTorch writes it here."""
     return dtypes.from_array_dtype(x.dtype).cpp_name
 
@@ -121,7 +122,8 @@ def _before(edges: Array, x: Array, right: bool) -> Array:
     return jnp.searchsorted(edges, x, side="right" if right else "left") - 1
 
 
-def _check_histogram(input: Array) -> None:
+def check_dtype(input: Array) -> None:
+    """Refuses what PyTorch's kernel does not cover."""
     if input.dtype not in (jnp.float32, jnp.float64):
         raise not_implemented("histogramdd", input)
 
@@ -152,10 +154,10 @@ def histogram_edges(
     if bins.dtype != input.dtype:
         raise RuntimeError(
             "torch.histogramdd: input tensor and bins tensors should have the same "
-            f"dtype, but got input with dtype {_c(input)} and bins for dimension 0 "
-            f"with dtype {_c(bins)}"
+            f"dtype, but got input with dtype {cpp_name(input)} and bins for dimension "
+            f"0 with dtype {cpp_name(bins)}"
         )
-    _check_histogram(input)
+    check_dtype(input)
     at = _before(bins, input.reshape(-1), True)
     return _histogram(input, bins, at, weight, density)
 
@@ -178,25 +180,26 @@ def histogram_bins(
     density: bool = False,
 ) -> tuple[Array, Array]:
     """How many elements (or what weight) fall into equal parts of a range."""
-    _check_histogram(input)
+    check_dtype(input)
     _check_bins(bins)
     x = input.reshape(-1)
     if range is None:
-        low, high = _ends(x)
+        low, high = ends(x)
     else:
         if range[0] > range[1]:
             raise RuntimeError(
                 "torch.histogramdd: min should not exceed max, but got min "
                 f"{range[0]:g} max {range[1]:g} for dimension 0"
             )
-        low, high = _opened(
+        low, high = opened(
             jnp.asarray(range[0], x.dtype), jnp.asarray(range[1], x.dtype), 0.5
         )
-    edges = _linspace(low, high, bins + 1)
+    edges = linspace(low, high, bins + 1)
     return _histogram(input, edges, _before(edges, x, True), weight, density)
 
 
-def _linspace(low: Array, high: Array, number: int) -> Array:
+def linspace(low: Array, high: Array, number: int) -> Array:
+    """Edges of equal parts of a range, both ends exact."""
     step = (high - low) / (number - 1)
     at = jnp.arange(number)
     # From the nearer end, so that both ends are exact.

@@ -402,3 +402,16 @@ def put_piece(input: Array, value: Operand, starts: Indices, plan: Any) -> Array
     while new.ndim and new.shape[0] == 1 and new.ndim > len(shape):
         new = new[0]
     return write_piece(input, jnp.broadcast_to(new, shape), starts, plan)
+
+
+@op(differentiable=False, saves=())
+def nonzero_static(input: Array, *, size: int, fill_value: int = -1) -> Array:
+    """`nonzero` with a fixed number of rows: cut off, or filled with a value."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    if not input.ndim:
+        return jnp.zeros((size, 0), jnp.int64)
+    if not input.size:
+        return jnp.full((size, input.ndim), fill_value, jnp.int64)
+    found = jnp.nonzero(input, size=size, fill_value=fill_value)
+    return jnp.stack(found, axis=-1).astype(jnp.int64)

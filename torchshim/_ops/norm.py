@@ -218,3 +218,39 @@ def _nuclear(
     if keepdim:
         out = jnp.expand_dims(out, (min(a, b), max(a, b)))
     return out.astype(x.real.dtype)
+
+
+def _check_renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> None:
+    if isinstance(p, complex):
+        raise RuntimeError("renorm: p must be real-valued")
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if isinstance(maxnorm, complex):
+        raise RuntimeError("renorm: maxnorm must be real-valued")
+    if maxnorm < 0:
+        raise RuntimeError(
+            f"renorm: expected maxnorm to be >= 0 but got {float(maxnorm):g}"
+        )
+    if len(input.shape) < 2:
+        raise RuntimeError(
+            "renorm: input needs at least 2 dimensions, got "
+            f"{len(input.shape)} dimensions"
+        )
+
+
+@op(
+    layout="preserve",
+    grad_fn="RenormBackward0",
+    saves=("input",),
+    inplace=True,
+    typecheck=_check_renorm,
+)
+def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
+    """Slices along a dimension whose `p`-norm exceeds `maxnorm` scaled down to it."""
+    kept = wrap_dim(dim, input.ndim)
+    axes = tuple(d for d in range(input.ndim) if d != kept)
+    w = wide(input)
+    size = _vector_norm(w, p, axes, True, None)
+    over = size > maxnorm
+    factor = jnp.where(over, maxnorm / (jnp.where(over, size, 1) + 1e-7), 1)
+    return (w * factor.astype(w.dtype)).astype(input.dtype)

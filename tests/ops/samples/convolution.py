@@ -23,3 +23,12 @@ def images() -> Iterator[Sample]:
 def volumes() -> Iterator[Sample]:
     yield sample(floats(1, 2, 3, 3, 3), floats(2, 2, 2, 2, 2), floats(2))
     yield sample(floats(1, 3, 3, 3, 3), floats(2, 2, 2, 2, 2)).raises()
+
+
+@samples("conv_tbc")
+def time_first() -> Iterator[Sample]:
+    yield sample(floats(5, 2, 3), floats(2, 3, 4), floats(4), 1)
+    yield sample(floats(5, 2, 3), floats(2, 3, 4), floats(4))
+    yield sample(floats(5, 2), floats(2, 3, 4), floats(4)).raises()
+    yield sample(floats(5, 2, 3), floats(2, 2, 4), floats(4)).raises()
+    yield sample(floats(5, 2, 3), floats(2, 3, 4), floats(3)).raises()

@@ -38,3 +38,12 @@ def masked_scatter() -> Iterator[Sample]:
     yield sample(floats(2, 3), np.ones((2, 3), bool), floats(2)).raises()
     yield sample(floats(3), bools(3), doubles(3)).raises()
     yield sample(floats(3), ints(3), floats(3)).raises()
+
+
+@samples("nonzero_static")
+def positions() -> Iterator[Sample]:
+    yield sample(ints(2, 3), size=4)
+    yield sample(ints(2, 3), size=8, fill_value=7)
+    yield sample(floats(), size=2)
+    yield sample(floats(0, 2), size=2)
+    yield sample(ints(3), size=-1).raises()

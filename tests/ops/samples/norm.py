@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tests.ops.samples import (
     Sample,
     attr,
+    bf16,
     bools,
     complexes,
     doubles,
@@ -82,3 +83,17 @@ def norms() -> Iterator[Sample]:
     yield sample(floats(3), "nuc").raises()
     yield sample(floats(2, 3), "abc").raises()
     yield sample(ints(3)).raises()
+
+
+@samples("renorm")
+def renorms() -> Iterator[Sample]:
+    yield sample(floats(3, 4), 2, 0, 1.0).twice()
+    yield sample(floats(2, 3, 4), 1, -1, 2.5)
+    yield sample(floats(3, 4), 0.5, 1, 100.0)
+    yield sample(f32([[0, 0], [3, 4]]), 2, 0, 1)
+    yield sample(complexes(2, 3), 2, 0, 1.0)
+    yield sample(bf16([[3, 4], [0.5, 0.25]]), 2, 0, 1.0)
+    yield sample(floats(3, 4), 0, 0, 1.0).raises()
+    yield sample(floats(3, 4), 2, 0, -1.0).raises()
+    yield sample(floats(3), 2, 0, 1.0).raises()
+    yield sample(floats(3, 4), 2, 4, 1.0).raises()

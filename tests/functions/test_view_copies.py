@@ -1,0 +1,68 @@
+"""Copies of what views show, and copies with a piece replaced, compared with PyTorch."""
+
+from __future__ import annotations
+
+import torchshim
+from tests.oracle import case, evaluate
+
+
+@case.lines(r"""
+torch.select_copy(x, 1, -1)
+torch.select_copy(x, 1, 3)
+torch.slice_copy(x, 1, 1, None, 2)
+torch.slice_copy(x, 0, -1)
+torch.slice_copy(x, 0, 0, 2, -1)
+torch.narrow_copy(x, 1, -2, 2)
+x.narrow_copy(0, 1, 1)
+torch.narrow_copy(x, 2, 0, 1)
+torch.narrow_copy(x, 0, 1, 2)
+torch.view_copy(x, (3, 2))
+torch.view_copy(x.detach(), torch.int32)
+torch.as_strided_copy(x, (2, 2), (1, 2), 1)
+torch.as_strided_copy(x, (2, 2), (1, 2, 3))
+torch.as_strided_scatter(x, torch.ones(2), (2,), (3,), 1)
+torch.as_strided_scatter(x.detach()[:, 1:], torch.ones(2), (2,), (3,), 0)
+torch.as_strided_scatter(x, torch.ones(3), (2,), (3,))
+torch.split_copy(x, 2, 1)
+torch.split_with_sizes_copy(x, [1, 2], -1)
+torch.split_with_sizes_copy(x, [1, 1], -1)
+torch.unbind_copy(x, 1)
+torch.unbind_copy(x.sum())
+torch.permute_copy(x, (1, 0)).stride()
+torch.expand_copy(x, (2, 2, 3)).stride()
+""")
+def copies(torch, line):
+    x = torch.tensor([[1.0, -2, 3], [4, 5, -6]], requires_grad=True)
+    return evaluate(torch, line, x=x)
+
+
+@case
+def written_to_out(torch):
+    x = torch.arange(6.0).reshape(2, 3)
+    one, two = torch.zeros(2), torch.zeros(0)
+    yield torch.select_copy(x, 1, 0, out=one) is one, one
+    yield torch.split_copy(x, 2, out=[torch.zeros(2, 3)])
+    yield torch.unbind_copy(x, 0, out=[torch.zeros(3), made := torch.zeros(3)]), made
+    yield torch.narrow_copy(x, 0, 1, 1, out=two) is two, two
+
+
+@case
+def gradients(torch):
+    x = torch.tensor([[1.0, -2, 3], [4, 5, -6]], requires_grad=True)
+    s = torch.tensor([7.0, 8.0], requires_grad=True)
+    w = torch.tensor([[1.0, 2, 3], [4, 5, 6]])
+    for result, leaves in (
+        (torch.slice_copy(x, 1, 0, 2), (x,)),
+        (torch.as_strided_copy(x, (2, 2), (1, 1)), (x,)),
+        # The input gets the gradient of what was replaced: so PyTorch has it.
+        (torch.as_strided_scatter(x, s, (2,), (3,), 1) * w, (x, s)),
+        (torch.split_copy(x, 2, 1)[0], (x,)),
+    ):
+        yield torch.autograd.grad(result.sum(), leaves)
+
+
+def test_a_copy_is_no_view():
+    x = torchshim.zeros(2, 3)
+    torchshim.permute_copy(x, (1, 0)).fill_(1)
+    torchshim.select_copy(x, 0, 0).fill_(1)
+    assert not x.any()

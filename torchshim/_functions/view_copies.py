@@ -1,0 +1,176 @@
+"""Copies of what views show, where the arguments decide what is copied.
+
+The rest are operators, see `_ops/view_copies.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core import dtypes
+from torchshim._core.storage import placement
+from torchshim._derived import fns, public
+from torchshim._functions import pieces
+from torchshim._functions.shape import strided_arguments
+from torchshim._ops.view_geometry import KEEP, PICK, wrap_dim
+from torchshim._tensor import Tensor
+
+
+@public
+def view_copy(input: Tensor, size: Any, *, out: Tensor | None = None) -> Tensor:
+    """`Tensor.view` as a copy: another shape, or read as another dtype."""
+    if isinstance(size, dtypes.dtype):
+        return fns.clone(fns.view_dtype(input, size, input._meta.dtype))
+    return fns.view_copy(input, size, out=out)
+
+
+@public
+def select_copy(
+    input: Tensor, dim: int, index: int, *, out: Tensor | None = None
+) -> Tensor:
+    """`select` as a copy."""
+    at, index = pieces.selected(input, dim, index)
+    plan = (KEEP,) * at + (PICK,)
+    return fns.piece_copy(input, (index,), plan, "SelectBackward0_copy", out=out)
+
+
+@public
+def slice_copy(
+    input: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A range of a dimension, as a copy."""
+    shape = input._meta.shape
+    if not shape:
+        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    at = wrap_dim(dim, len(shape))
+    first, stop, step = slice(start, end, step).indices(shape[at])
+    length = max(-(-(stop - first) // step), 0)
+    plan = (KEEP,) * at + ((length, step),)
+    return fns.piece_copy(input, (first,), plan, "SliceBackward0_copy", out=out)
+
+
+@public(method=True)
+def narrow_copy(
+    input: Tensor, dim: int, start: int, length: int, *, out: Tensor | None = None
+) -> Tensor:
+    """`narrow` as a copy.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.narrow_copy.html
+
+    >>> import torchshim as torch
+    >>> torch.narrow_copy(torch.tensor([1, 2, 3]), 0, 1, 2)
+    tensor([2, 3])
+    """
+    if dim >= len(input._meta.shape) > 0:
+        raise RuntimeError(
+            "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but "
+            "got false.  (Could this error message be improved?  If so, please report "
+            "an enhancement request to PyTorch.)"
+        )
+    at, first = pieces.narrowed(input, dim, start, length)
+    plan = (KEEP,) * at + ((length, 1),)
+    return fns.piece_copy(input, (first,), plan, "NarrowCopyBackward0", out=out)
+
+
+@public
+def as_strided_copy(
+    input: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`as_strided` as a copy."""
+    source, *rest = strided_arguments(input, size, stride, storage_offset)
+    return fns.strided_copy(source, *rest, out=out)
+
+
+@public(method=True)
+def as_strided_scatter(
+    input: Tensor,
+    src: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> Tensor:
+    """A copy of the input with what `as_strided` would show replaced by `src`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.as_strided_scatter.html
+
+    >>> import torchshim as torch
+    >>> torch.as_strided_scatter(torch.zeros(2, 2), torch.ones(2), (2,), (3,))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    source, *rest = strided_arguments(input, size, stride, storage_offset)
+    if tuple(src._meta.shape) != tuple(rest[0]):
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. src size = "
+            f"{list(src._meta.shape)}, slice size = {list(rest[0])}"
+        )
+    made = fns.strided_scatter(source, src, *rest)
+    if source is input:
+        return made
+    # The memory reaches beyond the input: back to its own piece.
+    shape, strides, offset = placement(input)
+    return fns.strided_copy(made, shape, strides, offset, rest[-1])
+
+
+def _into(results: Sequence[Tensor], out: Sequence[Tensor] | None) -> Any:
+    """The results; or None, when they are written to the tensors of `out`."""
+    if out is None:
+        return tuple(results)
+    for result, target in zip(results, out, strict=True):
+        if target._meta.shape != result._meta.shape:
+            target.resize_(result._meta.shape)  # type: ignore[attr-defined]
+        fns.copy_(target, result)
+    return None
+
+
+@public
+def split_copy(
+    input: Tensor,
+    split_size: int,
+    dim: int = 0,
+    *,
+    out: Sequence[Tensor] | None = None,
+) -> Any:
+    """`split` into pieces of one size, as copies."""
+    at = pieces.splittable(input, "split", dim)
+    sizes = pieces.even(input, split_size, at)
+    return _into(fns.split_pieces_copy(input, sizes, at), out)
+
+
+@public
+def split_with_sizes_copy(
+    input: Tensor,
+    split_sizes: Sequence[int],
+    dim: int = 0,
+    *,
+    out: Sequence[Tensor] | None = None,
+) -> Any:
+    """`split_with_sizes` as copies."""
+    at = pieces.splittable(input, "split_with_sizes", dim)
+    sizes = tuple(pieces.checked_sizes(input, split_sizes, dim))
+    return _into(fns.split_sizes_copy(input, sizes, at), out)
+
+
+@public
+def unbind_copy(
+    input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = None
+) -> Any:
+    """`unbind` as copies."""
+    if not input._meta.shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    at = wrap_dim(dim, len(input._meta.shape))
+    return _into(fns.unbind_rows_copy(input, at), out)

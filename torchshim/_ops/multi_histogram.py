@@ -1,0 +1,98 @@
+"""`histogramdd`: counts of points in boxes of several dimensions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+
+from torchshim._core.op import Array, Arrays, op
+from torchshim._ops import histogram
+from torchshim._ops.histogram import cpp_name
+
+
+@op(
+    name="histogramdd_edges",
+    differentiable=False,
+    saves=(),
+    method=False,
+    namespaces=(),
+)
+def histogramdd_edges(input: Array, bins: Any, range: Any) -> tuple[Array, ...]:
+    """Edges of `bins[i]` equal parts of each dimension of the points."""
+    points = input.reshape(-1, input.shape[-1])
+    edges = []
+    for i, number in enumerate(bins):
+        if number <= 0:
+            raise RuntimeError(
+                f"torch.histogram(): bins must be > 0, but got {number} for dimension "
+                f"{i}"
+            )
+        if range is None:
+            low, high = histogram.ends(points[:, i])
+        else:
+            low, high = range[2 * i : 2 * i + 2]
+            if low > high:
+                raise RuntimeError(
+                    "torch.histogramdd: min should not exceed max, but got min "
+                    f"{low:g} max {high:g} for dimension {i}"
+                )
+            low, high = histogram.opened(
+                jnp.asarray(low, input.dtype), jnp.asarray(high, input.dtype), 0.5
+            )
+        edges.append(histogram.linspace(low, high, number + 1))
+    return tuple(edges)
+
+
+@op(
+    name="histogramdd_counts",
+    differentiable=False,
+    saves=(),
+    method=False,
+    namespaces=(),
+)
+def histogramdd_counts(
+    input: Array, edges: Arrays, weight: Array | None, density: bool
+) -> Array:
+    """How many points, or what weight of them, fall into each box."""
+    histogram.check_dtype(input)
+    points = input.reshape(-1, input.shape[-1])
+    for i, each in enumerate(edges):
+        if each.dtype != input.dtype:
+            raise RuntimeError(
+                "torch.histogramdd: input tensor and bins tensors should have the same "
+                f"dtype, but got input with dtype {cpp_name(input)} and bins for "
+                f"dimension {i} with dtype {cpp_name(each)}"
+            )
+    if weight is not None:
+        if weight.shape != input.shape[:-1]:
+            raise RuntimeError(
+                "torch.histogramdd: if weight tensor is provided it should have the "
+                "same shape as the input tensor excluding its innermost dimension, but "
+                f"got input with shape {list(input.shape)} and weight with shape "
+                f"{list(weight.shape)}"
+            )
+        if weight.dtype != input.dtype:
+            raise RuntimeError(
+                "torch.histogramdd: if weight tensor is provided, input tensor and "
+                "weight tensor should have the same dtype, but got "
+                f"input({cpp_name(input)}), and weight({cpp_name(weight)})"
+            )
+        weight = weight.reshape(-1)
+    sizes = [each.shape[0] - 1 for each in edges]
+    place = jnp.zeros(points.shape[0], int)
+    inside = jnp.ones(points.shape[0], bool)
+    for i, (each, size) in enumerate(zip(edges, sizes, strict=True)):
+        x = points[:, i]
+        inside &= (x >= each[0]) & (x <= each[-1])
+        at = jnp.searchsorted(each, x, side="right") - 1
+        place = place * size + jnp.clip(at, 0, max(size - 1, 0))
+    out = histogram.counted(points[:, 0], place, inside, math.prod(sizes), weight)
+    out = out.reshape(sizes)
+    if density:
+        out = out / jnp.sum(out)
+        for i, each in enumerate(edges):
+            shape = [-1 if j == i else 1 for j in range(len(sizes))]
+            out = out / jnp.diff(each).reshape(shape)
+    return out
