@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "torchshim"
 # `_core` the order of the files is part of the design.
 CORE = (
     "dtypes device precision promotion mt19937 host_math host_dtypes host_random "
-    "host_integers random meta layout op checks call batching forward state storage versions naming "
+    "host_integers host_rejection random meta layout op checks call batching forward state storage versions naming "
     "lower program flush infer trie enter foreign write levels record shared jumps leaves "
     "engine hooks node"
 ).split()
@@ -26,12 +26,14 @@ LAYERS = [
     ["_bind"],
     ["_tensor", "_tensor_str", "_counter"],
     ["_derived", "_explain"],
+    ["_autocast"],
     ["_functions"],
     ["autograd", "random", "storage"],
     ["cuda", "linalg", "fft", "signal", "special", "return_types", "types", "version", "testing"],
     ["nn"],
-    ["optim"],
+    ["distributions"],
     ["func"],
+    ["optim"],
     ["serialization"],
     ["utils"],
     ["_alias"],

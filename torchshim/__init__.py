@@ -1,6 +1,7 @@
 """PyTorch's API on JAX, with no torch installed: `import torchshim as torch`."""
 
 import gc as _gc
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -57,6 +58,7 @@ from torchshim._functions.defaults import (
 from torchshim._functions.legacy import TENSOR_TYPES as _TENSOR_TYPES
 from torchshim._functions.storage import TypedStorage, UntypedStorage
 from torchshim._printing import set_printoptions
+from torchshim._questions import deprecated_question as _deprecated_question
 from torchshim._tensor import Tensor
 from torchshim._version import torch_version as __version__
 from torchshim.autograd.anomaly_mode import (
@@ -81,27 +83,63 @@ globals().update(_LAYOUTS)
 globals().update(_TENSOR_TYPES)
 globals().update(_namespace("torch"))
 
+# Submodules that are imported when they are first used.
+_LAZY = (
+    *("__config__", "__future__", "_dynamo", "accelerator", "backends", "compiler"),
+    *("cpu", "distributions", "export", "futures", "hub", "jit", "mps", "mtia"),
+    *("types", "version", "xpu"),
+)
+
 if _TYPE_CHECKING:
     # The operators, dtypes and formats that stand in the module from here on.
     def __getattr__(name: str) -> _Any: ...
 
+else:
+
+    def __getattr__(name: str) -> _Any:
+        if name in _LAZY:
+            return _import_module(f"{__name__}.{name}")
+        return _deprecated_question(name, f"module {__name__!r} has no attribute")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
 
 # These use the names above.
-from torchshim import nn, optim, serialization, utils
+from torchshim import _questions, _settings, amp, nn, optim, serialization, utils
+from torchshim._compile import compile
+from torchshim._errors import AcceleratorError, OutOfMemoryError
+from torchshim._streams import Event, Stream
+from torchshim.amp import _settings as _autocast_settings
+from torchshim.amp.autocast_mode import autocast
+from torchshim.amp.grad_scaler import GradScaler
 from torchshim.serialization import load, save
+
+for _module in (_settings, _questions, _autocast_settings):
+    globals().update({name: getattr(_module, name) for name in _module.__all__})
+del _module
 
 if _collecting:
     _gc.enable()
 
 __all__ = [
+    "AcceleratorError",
+    "Event",
     "Generator",
+    "GradScaler",
+    "OutOfMemoryError",
     "Size",
+    "Stream",
     "Tensor",
     "TypedStorage",
     "UntypedStorage",
     "__version__",
+    "amp",
+    "autocast",
     "autograd",
     "can_cast",
+    "compile",
     "cuda",
     "default_generator",
     "device",

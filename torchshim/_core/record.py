@@ -18,6 +18,7 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._core.flush import Alive, flush
 from torchshim._core.levels import FORWARD, Level, Transforming
+from torchshim._core.precision import precision
 from torchshim._core.state import INPUT, ROOT, Recording, State
 from torchshim._core.storage import (
     SLOT_BITS,
@@ -54,6 +55,8 @@ class Recorder(Transforming):
         self.last_level = 0
         self.held_levels = 0
         self.base_tangents = weakref.WeakKeyDictionary()
+        # What casts operands before an operator is recorded (`_autocast`), if anything.
+        self.autocast: Any = None
         # The mode in keys; `mode` is what hot paths look up with, the same but where
         # every operator is to take the slow path.
         self.bits = 0
@@ -82,8 +85,13 @@ class Recorder(Transforming):
     def set_mode(self) -> None:
         """Folds everything that decides what an operator means into one key part."""
         self.bits = (
-            self.grad | self.inference << 1 | dtypes.get_default_dtype().index << 2
+            self.grad
+            | self.inference << 1
+            | dtypes.get_default_dtype().index << 2
+            | precision.key << 8
         )
+        if self.autocast is not None:
+            self.bits |= self.autocast.key << 12
         if self.tracking != 1:
             self.bits |= self.tracking << 32
         self.mode = self.bits
@@ -224,7 +232,7 @@ class Local(threading.local):
             else:
                 rec = Recorder(len(recorders))
                 recorders.append(rec)
-        rec.grad, rec.inference = True, False
+        rec.grad, rec.inference, rec.autocast = True, False, None
         rec.set_mode()
         self.rec = rec
         self._lease = _Lease(rec)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.device import as_device
+from torchshim._core.device import as_device, device_count
 from torchshim._core.storage import TensorBase
 from torchshim._derived import public
 from torchshim._functions._arguments import device_of, kind_of
@@ -120,17 +120,43 @@ class tensortype(type):
         return f"<class 'torch.{cls.__name__}'>"
 
 
-def _tensor_types() -> dict[str, tensortype]:
+class cuda_tensortype(tensortype):
+    """The class of `torch.cuda.FloatTensor` and its like."""
+
+    is_cuda = True
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return (
+            isinstance(instance, TensorBase)
+            and instance._meta.dtype is cls.dtype
+            and instance._meta.device.type == "cuda"
+        )
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        if not device_count("cuda"):
+            raise TypeError(
+                f"type torch.cuda.{cls.__name__} not available. Torch not compiled with "
+                "CUDA enabled."
+            )
+        made: Any = legacy(cls, cls.dtype, args, kwargs)
+        return made.to("cuda")
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.cuda.{cls.__name__}'>"
+
+
+def _tensor_types(kind: type[tensortype], module: str) -> dict[str, tensortype]:
     made: dict[str, tensortype] = {}
     for d in dtypes.DTYPES:
         numbers = ("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double")
         if d.scalar_name in (*numbers, "Bool", "BFloat16"):
             name = f"{d.scalar_name}Tensor"
-            made[name] = tensortype(name, (), {"dtype": d, "__module__": "torch"})
+            made[name] = kind(name, (), {"dtype": d, "__module__": module})
     return made
 
 
-TENSOR_TYPES = _tensor_types()
+TENSOR_TYPES = _tensor_types(tensortype, "torch")
+CUDA_TENSOR_TYPES = _tensor_types(cuda_tensortype, "torch.cuda")
 
 
 @public(namespaces=(), method=True)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from torchshim._autocast import autocast_whole
 from torchshim._derived import fns
 from torchshim._functions.creation import ones_like
 from torchshim._tensor import Tensor
@@ -90,6 +91,7 @@ def mse_loss(
     )
 
 
+@autocast_whole("l1_loss")
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -188,6 +190,7 @@ def gaussian_nll_loss(
     return reduced(loss, reduction)
 
 
+@autocast_whole("poisson_nll_loss")
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -237,6 +240,7 @@ def nll_loss(
     return fns.nll_loss(input, target, weight, reduction, ignore_index)
 
 
+@autocast_whole("cross_entropy_loss")
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -343,6 +347,7 @@ def binary_cross_entropy_with_logits(
     )
 
 
+@autocast_whole("kl_div")
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -363,7 +368,7 @@ def kl_div(
             "support size.'batchmean' divides only by the batch size, and aligns with "
             "the KL div math definition.'mean' will be changed to behave the same as "
             "'batchmean' in the next major release.",
-            stacklevel=2,
+            stacklevel=3,
         )
     elif reduction != "batchmean" and reduction not in _REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")

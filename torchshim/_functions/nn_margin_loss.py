@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from torchshim._autocast import autocast_whole
 from torchshim._derived import fns
 from torchshim._functions.creation import zeros_like
 from torchshim._functions.nn_loss import chosen_reduction, reduced
@@ -64,6 +65,7 @@ def multilabel_margin_loss(
     )
 
 
+@autocast_whole("hinge_embedding_loss")
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -84,6 +86,7 @@ def hinge_embedding_loss(
     return reduced(own + other, reduction)
 
 
+@autocast_whole("margin_ranking_loss")
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -108,6 +111,7 @@ def margin_ranking_loss(
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
+@autocast_whole("cosine_embedding_loss")
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -147,6 +151,7 @@ def cosine_embedding_loss(
     return reduced(near + far, reduction)
 
 
+@autocast_whole("triplet_margin_loss")
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,

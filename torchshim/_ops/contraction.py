@@ -8,9 +8,11 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from torchshim._core.checks import Check
 from torchshim._core.op import Array, Arrays, op
-from torchshim._ops.linalg import check_square
-from torchshim._ops.matmul import _HALF, PRECISION, matmul, rounded, scalar_name
+from torchshim._core.precision import precision
+from torchshim._ops.linalg import check_square, inverse_checks
+from torchshim._ops.matmul import _HALF, matmul, rounded, scalar_name
 
 # General contractions ----------------------------------------------------------------
 
@@ -54,7 +56,7 @@ def _tensordot(
         input,
         other,
         (at, ((), ())),
-        precision=PRECISION,
+        precision=precision.matmul,
         preferred_element_type=wide,
     )
     return rounded(out, input)
@@ -106,7 +108,7 @@ def _einsum(equation: str, operands: Arrays) -> Array:
     out = jnp.einsum(
         f"{','.join(kept)}->{right}",
         *arrays,
-        precision=PRECISION,
+        precision=precision.matmul,
         preferred_element_type=wide,
     )
     return rounded(out, operands[0])
@@ -144,7 +146,7 @@ def _multi_dot(tensors: Arrays) -> Array:
                 f"{list(tensors[i - 1].shape)} and {list(x.shape)} cannot be multiplied"
             )
     if all(x.ndim == 2 for x in tensors) or len(tensors) > 2:
-        return jnp.linalg.multi_dot(list(tensors), precision=PRECISION)
+        return jnp.linalg.multi_dot(list(tensors), precision=precision.matmul)
     return matmul(tensors[0], tensors[1])
 
 
@@ -156,7 +158,16 @@ def _power_node(input: Any, n: int) -> str:
     return "MmBackward0" if len(input.shape) == 2 else "UnsafeViewBackward0"
 
 
-@op(grad_fn=_power_node, saves=("input",), namespaces=("torch", "linalg"))
+def _power_checks(input: Array, n: int) -> list[Check]:
+    return inverse_checks(input) if n < 0 else []
+
+
+@op(
+    grad_fn=_power_node,
+    saves=("input",),
+    namespaces=("torch", "linalg"),
+    checks=_power_checks,
+)
 def matrix_power(input: Array, n: int) -> Array:
     """A square matrix times itself; of its inverse if `n` is negative."""
     check_square(input, "linalg.matrix_power")
@@ -170,10 +181,12 @@ def matrix_power(input: Array, n: int) -> Array:
     while True:
         if n & 1:
             out = (
-                square if out is None else jnp.matmul(out, square, precision=PRECISION)
+                square
+                if out is None
+                else jnp.matmul(out, square, precision=precision.matmul)
             )
         n >>= 1
         if not n:
             assert out is not None
             return out
-        square = jnp.matmul(square, square, precision=PRECISION)
+        square = jnp.matmul(square, square, precision=precision.matmul)

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from torchshim._core.checks import Check
 from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.op import Array, Scalar, op
-from torchshim._ops.matmul import PRECISION, broadcast_shapes, rounded, scalar_name
+from torchshim._core.precision import precision
+from torchshim._ops.matmul import broadcast_shapes, rounded, scalar_name
 from torchshim._ops.norm import _norm as p_norm
 from torchshim._ops.normalization import _wide
 
@@ -343,7 +344,7 @@ def attention(
         )
     q, k, v = _wide(query), _wide(key), _wide(value)
     factor = scale if scale is not None else 1 / math.sqrt(max(q.shape[-1], 1))
-    scores = jnp.einsum("...ld,...sd->...ls", q, k, precision=PRECISION) * factor
+    scores = jnp.einsum("...ld,...sd->...ls", q, k, precision=precision.matmul) * factor
     if is_causal:
         length, size = scores.shape[-2:]
         allowed = jnp.tril(jnp.ones((length, size), bool))
@@ -359,7 +360,7 @@ def attention(
     else:
         weights = _safe_softmax(scores)
         weights = weights * (dropout_mask.astype(weights.dtype) / (1 - dropout_p))
-    out = jnp.einsum("...ls,...sd->...ld", weights, v, precision=PRECISION)
+    out = jnp.einsum("...ls,...sd->...ld", weights, v, precision=precision.matmul)
     return rounded(out, query)
 
 

@@ -12,9 +12,11 @@ from jax import lax
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.op import Array, Scalar, op
+from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT
 
-# Accelerators would otherwise round float32 operands to fewer bits.
+# For products within other operators, which `precision` says nothing of: accelerators
+# would otherwise round float32 operands to fewer bits.
 PRECISION = lax.Precision.HIGHEST
 
 _HALF = (jnp.float16, jnp.bfloat16)
@@ -33,7 +35,9 @@ def product(a: Array, b: Array, *, batch: int = 0, b_dim: int = 0) -> Array:
     shared = tuple(range(batch))
     dims = (((a.ndim - 1,), (batch + b_dim,)), (shared, shared))
     wide = jnp.float32 if a.dtype in _HALF else None
-    return lax.dot_general(a, b, dims, precision=PRECISION, preferred_element_type=wide)
+    return lax.dot_general(
+        a, b, dims, precision=precision.matmul, preferred_element_type=wide
+    )
 
 
 def rounded(x: Array, like: Array) -> Array:
@@ -569,5 +573,7 @@ def bilinear(
             f"bilinear(): bias size does not match weight size: got {bias.shape[0]} "
             f"but expected {weight.shape[0]}"
         )
-    out = jnp.einsum("...i,oij,...j->...o", input1, weight, input2, precision=PRECISION)
+    out = jnp.einsum(
+        "...i,oij,...j->...o", input1, weight, input2, precision=precision.matmul
+    )
     return out if bias is None else out + bias

@@ -1,0 +1,39 @@
+"""NNPACK, which is not used: `torch.backends.nnpack`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from types import ModuleType
+from typing import Any
+
+from torchshim.backends import _module
+
+__all__ = ["flags", "is_available", "set_flags"]
+
+
+def is_available() -> bool:
+    """Whether PyTorch was built with NNPACK: no."""
+    return False
+
+
+class NnpackModule(ModuleType):
+    """The module's attributes that are settings."""
+
+    enabled = _module.Switch(True, "set_enabled_NNPACK")
+
+
+def set_flags(_enabled: bool) -> tuple[bool]:
+    """Changes the setting; what it was before."""
+    module: Any = sys.modules[__name__]
+    before = (module.enabled,)
+    module.enabled = _enabled
+    return before
+
+
+def flags(enabled: bool = False) -> contextlib.AbstractContextManager[None]:
+    """The setting within a block."""
+    return _module.temporarily(set_flags, enabled)
+
+
+_module.turn(__name__, NnpackModule)

@@ -1,0 +1,95 @@
+"""Results that come later.
+
+https://docs.pytorch.org/docs/2.13/futures.html
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+__all__ = ["Future", "collect_all", "wait_all"]
+
+T = TypeVar("T")
+
+
+class Future(Generic[T]):
+    """A result that is set once, perhaps by another thread."""
+
+    def __init__(self, *, devices: Any = None) -> None:
+        self._future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+
+    def done(self) -> bool:
+        """Whether the result (or an exception) is there."""
+        return self._future.done()
+
+    def wait(self) -> T:
+        """The result, once it is there; raises the exception that was set."""
+        return self._future.result()
+
+    def value(self) -> T:
+        """The result. RuntimeError if it is not there yet."""
+        if not self.done():
+            raise RuntimeError("value() is called on an incomplete Future")
+        return self.wait()
+
+    def set_result(self, result: T) -> None:
+        """Sets the result. RuntimeError the second time."""
+        self._check()
+        self._future.set_result(result)
+
+    def set_exception(self, result: Exception) -> None:
+        """Sets what `wait` raises. RuntimeError the second time."""
+        if not isinstance(result, Exception):
+            raise AssertionError(
+                f"{result} is of type {type(result)}, not an Exception."
+            )
+        self._check()
+        self._future.set_exception(result)
+
+    def _check(self) -> None:
+        if self.done():
+            raise RuntimeError(
+                "Future can only be marked completed once: attempting to mark a "
+                "completed future as complete again."
+            )
+
+    def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
+        """The future of what `callback` gives for this one, once it is done."""
+        made: Future[Any] = Future()
+
+        def run(_: Any) -> None:
+            try:
+                made.set_result(callback(self))
+            except Exception as error:
+                made.set_exception(error)
+
+        self._future.add_done_callback(run)
+        return made
+
+    def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
+        """Calls `callback` with this future, once it is done."""
+        self._future.add_done_callback(lambda _: callback(self))
+
+
+def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
+    """A future that is done when all of these are."""
+    made: Future[list[Future[Any]]] = Future()
+    left = [len(futures)]
+
+    def one(_: Any) -> None:
+        left[0] -= 1
+        if not left[0]:
+            made.set_result(futures)
+
+    if not futures:
+        made.set_result(futures)
+    for future in futures:
+        future.add_done_callback(one)
+    return made
+
+
+def wait_all(futures: list[Future[Any]]) -> list[Any]:
+    """All results, once they are there; raises the first exception."""
+    return [future.wait() for future in collect_all(futures).wait()]

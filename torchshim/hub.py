@@ -1,0 +1,237 @@
+"""Models and files from the network: `torch.hub`.
+
+https://docs.pytorch.org/docs/2.13/hub.html. Downloading files and loading local
+repositories works as in PyTorch; repositories on GitHub are refused.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import sys
+import tempfile
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import urlparse
+from urllib.request import Request, urlopen
+
+import torchshim
+
+__all__ = [
+    "download_url_to_file",
+    "get_dir",
+    "help",
+    "list",
+    "load",
+    "load_state_dict_from_url",
+    "set_dir",
+]
+
+ENV_TORCH_HOME = "TORCH_HOME"
+ENV_XDG_CACHE_HOME = "XDG_CACHE_HOME"
+DEFAULT_CACHE_DIR = "~/.cache"
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
+MODULE_HUBCONF = "hubconf.py"
+VAR_DEPENDENCY = "dependencies"
+READ_DATA_CHUNK = 128 * 1024
+
+_hub_dir: str | None = None
+
+
+def _get_torch_home() -> str:
+    cache = os.getenv(ENV_XDG_CACHE_HOME, DEFAULT_CACHE_DIR)
+    return os.path.expanduser(os.getenv(ENV_TORCH_HOME, os.path.join(cache, "torch")))
+
+
+def get_dir() -> str:
+    """Where downloads are kept: ``$TORCH_HOME/hub``, or what `set_dir` set."""
+    if os.getenv("TORCH_HUB"):
+        warnings.warn(
+            "TORCH_HUB is deprecated, please use env TORCH_HOME instead", stacklevel=2
+        )
+    return os.path.join(_get_torch_home(), "hub") if _hub_dir is None else _hub_dir
+
+
+def set_dir(d: str | os.PathLike[str]) -> None:
+    """Sets where downloads are kept."""
+    global _hub_dir
+    _hub_dir = os.path.expanduser(d)
+
+
+# Files --------------------------------------------------------------------------
+
+
+def download_url_to_file(
+    url: str, dst: str, hash_prefix: str | None = None, progress: bool = True
+) -> None:
+    """Downloads a file, whole or not at all.
+
+    RuntimeError if its SHA-256 does not begin with `hash_prefix`. There is no progress
+    bar: `progress` writes one line to stderr.
+    """
+    request = Request(url, headers={"User-Agent": "torch.hub"})
+    dst = os.path.expanduser(dst)
+    sha256 = hashlib.sha256()
+    if progress:
+        sys.stderr.write(f'Downloading: "{url}" to {dst}\n')
+    with urlopen(request) as response:
+        part = tempfile.NamedTemporaryFile(
+            dir=os.path.dirname(dst) or ".", suffix=".partial", delete=False
+        )
+        try:
+            with part:
+                while chunk := response.read(READ_DATA_CHUNK):
+                    part.write(chunk)
+                    sha256.update(chunk)
+            digest = sha256.hexdigest()
+            if hash_prefix is not None and not digest.startswith(hash_prefix):
+                raise RuntimeError(
+                    f'invalid hash value (expected "{hash_prefix}", got "{digest}")'
+                )
+            shutil.move(part.name, dst)
+        finally:
+            if os.path.exists(part.name):
+                os.remove(part.name)
+
+
+def load_state_dict_from_url(
+    url: str,
+    model_dir: str | None = None,
+    map_location: Any = None,
+    progress: bool = True,
+    check_hash: bool = False,
+    file_name: str | None = None,
+    weights_only: bool = False,
+) -> Any:
+    """What `torch.load` reads from a file that is downloaded once.
+
+    https://docs.pytorch.org/docs/2.13/hub.html#torch.hub.load_state_dict_from_url
+    """
+    if model_dir is None:
+        model_dir = os.path.join(get_dir(), "checkpoints")
+    os.makedirs(model_dir, exist_ok=True)
+    name = os.path.basename(urlparse(url).path) if file_name is None else file_name
+    cached = os.path.join(model_dir, name)
+    if not os.path.exists(cached):
+        found = HASH_REGEX.search(name) if check_hash else None
+        download_url_to_file(url, cached, found.group(1) if found else None, progress)
+    if _is_old_zip(cached):
+        cached = _extracted(cached, model_dir)
+    return torchshim.load(cached, map_location=map_location, weights_only=weights_only)
+
+
+def _is_old_zip(path: str) -> bool:
+    """Whether a file is a zip of one checkpoint, rather than a checkpoint."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        names = [i for i in archive.infolist() if not i.is_dir()]
+    return len(names) == 1
+
+
+def _extracted(path: str, folder: str) -> str:
+    with zipfile.ZipFile(path) as archive:
+        (member,) = [i for i in archive.infolist() if not i.is_dir()]
+        # By its name alone, so that nothing is written outside the folder.
+        target = os.path.join(folder, os.path.basename(member.filename))
+        with archive.open(member) as source, open(target, "wb") as copy:
+            shutil.copyfileobj(source, copy)
+    return target
+
+
+# Repositories -------------------------------------------------------------------
+
+
+def _github(repo: str) -> NoReturn:
+    raise NotImplementedError(
+        f"torch.hub: {repo!r} would run code from GitHub that was written against "
+        "PyTorch's own modules; clone it and use source='local'"
+    )
+
+
+def _check_source(source: str) -> str:
+    source = source.lower()
+    if source not in ("github", "local"):
+        raise ValueError(
+            f'Unknown source: "{source}". Allowed values: "github" | "local".'
+        )
+    return source
+
+
+def _hubconf(folder: str) -> Any:
+    path = Path(folder) / MODULE_HUBCONF
+    spec = importlib.util.spec_from_file_location(MODULE_HUBCONF, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot read {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(folder)
+    missing = [
+        name
+        for name in getattr(module, VAR_DEPENDENCY, [])
+        if name not in sys.modules and importlib.util.find_spec(name) is None
+    ]
+    if missing:
+        raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
+    return module
+
+
+def _entry(module: Any, model: str) -> Any:
+    if not isinstance(model, str):
+        raise ValueError("Invalid input: model should be a string of function name")
+    found = getattr(module, model, None)
+    if not callable(found):
+        raise RuntimeError(f"Cannot find callable {model} in hubconf")
+    return found
+
+
+def load(
+    repo_or_dir: Any,
+    model: str,
+    *args: Any,
+    source: str = "github",
+    trust_repo: Any = "check",
+    force_reload: bool = False,
+    verbose: bool = True,
+    skip_validation: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """What the entry point `model` of a repository's hubconf.py gives.
+
+    https://docs.pytorch.org/docs/2.13/hub.html#torch.hub.load. `source="local"` names a
+    folder; NotImplementedError for GitHub.
+    """
+    if _check_source(source) == "github":
+        _github(repo_or_dir)
+    return _entry(_hubconf(str(repo_or_dir)), model)(*args, **kwargs)
+
+
+def list(
+    github: str,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: Any = "check",
+    verbose: bool = True,
+) -> builtins.list[str]:
+    """Refused: it would run code from GitHub."""
+    _github(github)
+
+
+def help(
+    github: str,
+    model: str,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: Any = "check",
+) -> Any:
+    """Refused: it would run code from GitHub."""
+    _github(github)

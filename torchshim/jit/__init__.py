@@ -1,0 +1,327 @@
+"""TorchScript, as far as scripts name it: modules and functions stay Python.
+
+Follows https://docs.pytorch.org/docs/2.13/jit.html. What they record is compiled by
+XLA; `save` and `load`, which need TorchScript itself, are refused.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torchshim._functions._arguments import warn, warn_once
+from torchshim._tensor import Tensor
+from torchshim.futures import Future
+from torchshim.jit import annotations
+from torchshim.jit._decorators import (
+    Attribute,
+    Final,
+    annotate,
+    enable_onednn_fusion,
+    export,
+    fuser,
+    ignore,
+    interface,
+    is_scripting,
+    is_tracing,
+    isinstance,
+    onednn_fusion_enabled,
+    optimized_execution,
+    script_if_tracing,
+    script_method,
+    set_fusion_strategy,
+    strict_fusion,
+    unused,
+)
+from torchshim.jit._decorators import _unwrap_optional as _unwrap_optional
+from torchshim.jit._module import (
+    RecursiveScriptModule,
+    ScriptFunction,
+    ScriptModule,
+    refuse,
+    wrapped,
+)
+from torchshim.nn import Module
+
+__all__ = [
+    "Attribute",
+    "CompilationUnit",
+    "Error",
+    "Final",
+    "Future",
+    "RecursiveScriptModule",
+    "ScriptFunction",
+    "ScriptModule",
+    "ScriptWarning",
+    "TracerWarning",
+    "annotate",
+    "annotations",
+    "enable_onednn_fusion",
+    "export",
+    "fork",
+    "freeze",
+    "fuser",
+    "ignore",
+    "interface",
+    "is_scripting",
+    "is_tracing",
+    "isinstance",
+    "load",
+    "onednn_fusion_enabled",
+    "optimize_for_inference",
+    "optimized_execution",
+    "save",
+    "script",
+    "script_if_tracing",
+    "script_method",
+    "set_fusion_strategy",
+    "strict_fusion",
+    "trace",
+    "trace_module",
+    "unused",
+    "wait",
+]
+
+_is = builtins.isinstance
+TopLevelTracedModule = TracedModule = RecursiveScriptModule
+
+
+class Error(Exception):
+    """What TorchScript raises."""
+
+
+class ScriptWarning(Warning):
+    """What scripting warns of."""
+
+
+class TracerWarning(Warning):
+    """What tracing warns of."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Does nothing: nothing is traced."""
+
+
+def _say(
+    name: str, instead: str = "switch to `torch.compile` or `torch.export`"
+) -> None:
+    warn(f"`torch.jit.{name}` is deprecated. Please {instead}.", DeprecationWarning)
+
+
+def _no_script() -> None:
+    warn_once(
+        "torch.jit: nothing is compiled to TorchScript, as XLA compiles what a script "
+        "records anyway; what you get runs the Python code that it was made of"
+    )
+
+
+def script(
+    obj: Any,
+    optimize: None = None,
+    _frames_up: int = 0,
+    _rcb: Any = None,
+    example_inputs: Any = None,
+) -> Any:
+    """A module, function or class as TorchScript: it runs as the Python code it is.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.jit.script.html. RuntimeError for
+    a class of modules, TypeError for what cannot be scripted. Warns once that nothing
+    is compiled.
+    """
+    _say("script")
+    if _is(obj, (ScriptModule, ScriptFunction, list, dict)):
+        return obj
+    if _is(obj, Module):
+        _no_script()
+        return wrapped(obj, {})
+    if inspect.isclass(obj):
+        if issubclass(obj, Module):
+            raise RuntimeError(
+                f"Type '{obj}' cannot be compiled since it inherits from nn.Module, "
+                "consider passing an instance instead"
+            )
+        return obj
+    if not callable(obj):
+        raise TypeError(f"{type(obj)} is a built-in class")
+    _no_script()
+    return ScriptFunction(getattr(obj, "__original_fn", obj))
+
+
+def trace(
+    func: Any,
+    example_inputs: Any = None,
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Any = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    _force_outplace: bool = False,
+    _module_class: Any = None,
+    _compilation_unit: Any = None,
+    example_kwarg_inputs: Any = None,
+    _store_inputs: bool = True,
+) -> Any:
+    """A module or function as TorchScript, called once with the example inputs.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.jit.trace.html. Unlike PyTorch's
+    trace the result goes on running the Python code, with what that decides by values;
+    so there is nothing to check. Warns once that nothing is compiled.
+    """
+    _say("trace")
+    if _is(func, (ScriptModule, ScriptFunction)):
+        return func
+    given, named = _examples(example_inputs, example_kwarg_inputs)
+    _no_script()
+    func(*given, **named)
+    if _is(func, Module):
+        return wrapped(func, {})
+    bound = getattr(func, "__self__", None)
+    if _is(bound, Module) and getattr(func, "__name__", "") == "forward":
+        return wrapped(bound, {})
+    return ScriptFunction(func)
+
+
+def _examples(inputs: Any, named: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if named is not None:
+        if not _is(named, dict):
+            raise RuntimeError("example_kwarg_inputs should be a dict")
+        return (), named
+    if _is(inputs, (Tensor, dict)):
+        return (inputs,), {}
+    return tuple(inputs), {}
+
+
+def trace_module(
+    mod: Any,
+    inputs: Any,
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Any = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    _force_outplace: bool = False,
+    _module_class: Any = None,
+    _compilation_unit: Any = None,
+    example_inputs_is_kwarg: bool = False,
+    _store_inputs: bool = True,
+) -> Any:
+    """A module as TorchScript, its methods called once with the example inputs."""
+    _say("trace_method")
+    if not _is(inputs, Mapping):
+        raise AttributeError("expected a dictionary of (method_name, input) pairs")
+    _no_script()
+    for name, example in inputs.items():
+        method = mod if name == "forward" else getattr(mod, name)
+        if example_inputs_is_kwarg:
+            method(**example)
+        else:
+            method(*_examples(example, None)[0])
+    return wrapped(mod, {})
+
+
+def freeze(
+    mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True
+) -> Any:
+    """A scripted module in eval mode: itself, as XLA sees no difference.
+
+    RuntimeError for other modules, and for those in training mode.
+    """
+    _say("freeze", "use `torch.compile` instead")
+    if not _is(mod, ScriptModule):
+        raise RuntimeError(
+            "Freezing expects a ScriptModule as input. Please use torch.jit.script or "
+            "torch.jit.trace to script your 'nn.Module'."
+        )
+    if mod.training:
+        raise RuntimeError(
+            "Freezing is currently only implemented for modules in eval mode. Please "
+            "call .eval() on your module before freezing."
+        )
+    return mod
+
+
+def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> Any:
+    """A scripted module: itself."""
+    _say("optimize_for_inference", "use `torch.compile` instead")
+    if not _is(mod, ScriptModule):
+        raise RuntimeError(
+            "optimize_for_inference expects a ScriptModule as input. Please use "
+            "torch.jit.script or torch.jit.trace to script your 'nn.Module'."
+        )
+    return mod
+
+
+def run_frozen_optimizations(mod: Any, *args: Any, **kwargs: Any) -> None:
+    """Does nothing: XLA optimizes."""
+
+
+# Asynchronous calls -----------------------------------------------------------------
+
+
+def _fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+    made: Future[Any] = Future()
+    try:
+        made.set_result(func(*args, **kwargs))
+    except Exception as error:
+        made.set_exception(error)
+    return made
+
+
+def _wait(future: Any) -> Any:
+    if not _is(future, Future):
+        raise TypeError(
+            "wait(): incompatible function arguments. The following argument types are "
+            "supported:\n    1. (arg0: torch._C.Future) -> object\n\n"
+            f"Invoked with: {future!r}"
+        )
+    return future.wait()
+
+
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+    """Calls a function; its result as a future. Outside TorchScript it runs at once."""
+    _say("fork", "use `torch.compile` instead")
+    return _fork(func, *args, **kwargs)
+
+
+def wait(future: Future[Any]) -> Any:
+    """The result of a future."""
+    _say("wait", "use `torch.compile` instead")
+    return _wait(future)
+
+
+# What needs TorchScript itself ------------------------------------------------------
+
+
+def save(m: Any, f: Any, _extra_files: Any = None) -> None:
+    """Refused: there is no TorchScript to save."""
+    _say("save", "switch to `torch.export`")
+    refuse("torch.jit.save")
+
+
+def load(
+    f: Any,
+    map_location: Any = None,
+    _extra_files: Any = None,
+    _restore_shapes: bool = False,
+) -> Any:
+    """Refused: TorchScript cannot be run. ValueError for a file that is not there."""
+    _say("load", "switch to `torch.export`")
+    if _is(f, (str, os.PathLike)):
+        if not os.path.exists(f):
+            raise ValueError(f"The provided filename {f} does not exist")
+        if os.path.isdir(f):
+            raise ValueError(f"The provided filename {f} is a directory")
+    raise NotImplementedError(
+        "torch.jit.load: torchshim cannot run TorchScript; build the module in Python "
+        "and load its state_dict"
+    )
+
+
+class CompilationUnit:
+    """Refused: there is no TorchScript to compile."""
+
+    def __init__(self, lang: Any = None, _frames_up: int = 0) -> None:
+        refuse("torch.jit.CompilationUnit")

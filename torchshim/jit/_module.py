@@ -1,0 +1,164 @@
+"""Modules and functions as `torch.jit.script` and `trace` give them.
+
+Nothing is compiled to TorchScript: they run the Python code that they were made of,
+whose recordings XLA compiles.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from torchshim.nn import Module
+
+__all__ = ["RecursiveScriptModule", "ScriptFunction", "ScriptModule", "refuse"]
+
+
+def refuse(what: str) -> NoReturn:
+    """What would need TorchScript."""
+    raise NotImplementedError(
+        f"{what}: torchshim has no TorchScript; save state_dict() with torch.save "
+        "instead"
+    )
+
+
+class ScriptModule(Module):
+    """The base class of scripted modules."""
+
+    def save(self, f: Any, **kwargs: Any) -> None:
+        """Refused: there is no TorchScript to save."""
+        refuse("ScriptModule.save")
+
+    def save_to_buffer(self, **kwargs: Any) -> bytes:
+        """Refused: there is no TorchScript to save."""
+        refuse("ScriptModule.save_to_buffer")
+
+
+class RecursiveScriptModule(ScriptModule):
+    """A module that was scripted or traced: it shares the original's parameters."""
+
+    def __init__(self, original: Module, known: dict[int, Any] | None = None) -> None:
+        known = {} if known is None else known
+        known[id(original)] = self
+        super().__init__()
+        fields = self.__dict__
+        fields.pop("training", None)
+        fields["_original"] = original
+        fields["_parameters"] = original._parameters
+        fields["_buffers"] = original._buffers
+        fields["_non_persistent_buffers_set"] = original._non_persistent_buffers_set
+        for name, child in original._modules.items():
+            self._modules[name] = (
+                child
+                if child is None
+                else known.get(id(child)) or wrapped(child, known)
+            )
+
+    @property
+    def original_name(self) -> str:
+        return type(self._original).__name__
+
+    @property
+    def training(self) -> bool:  # type: ignore[override]
+        return self.__dict__["_original"].training
+
+    @training.setter
+    def training(self, value: bool) -> None:
+        original = self.__dict__.get("_original")
+        if original is not None:
+            original.training = value
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the original gives, with its hooks."""
+        return self._original(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name in ("code", "graph", "inlined_graph", "code_with_constants"):
+                raise AttributeError(
+                    f"{name}: nothing is compiled to TorchScript"
+                ) from None
+            return getattr(self.__dict__["_original"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__ or name in ("_parameters", "_buffers", "_modules"):
+            super().__setattr__(name, value)
+            return
+        if "_original" not in self.__dict__:
+            super().__setattr__(name, value)
+            return
+        setattr(self._original, name, value)
+        if isinstance(value, Module):
+            self._modules[name] = wrapped(value, {})
+
+    def extra_repr(self) -> str:
+        return f"original_name={self.original_name}"
+
+    def __len__(self) -> int:
+        return len(self._original)
+
+    def __iter__(self) -> Any:
+        return iter(self._modules.values())
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._original[index]
+        known = {id(m._original): m for m in self.modules() if hasattr(m, "_original")}
+        return known.get(id(found), found)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __copy__(self) -> Any:
+        return wrapped(self._original, {})
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return wrapped(copy.deepcopy(self._original, memo), {})
+
+    def __reduce__(self) -> Any:
+        refuse("pickling a ScriptModule")
+
+
+def wrapped(module: Module, known: dict[int, Any]) -> Module:
+    """A module and those in it as scripted ones."""
+    if isinstance(module, ScriptModule):
+        return module
+    return RecursiveScriptModule(module, known)
+
+
+class ScriptFunction:
+    """A function that was scripted or traced."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.__wrapped__: Callable[..., Any] = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__wrapped__(*args, **kwargs)
+
+    @property
+    def name(self) -> str:
+        return self.__wrapped__.__name__
+
+    @property
+    def qualified_name(self) -> str:
+        return f"__torch__.{self.__wrapped__.__name__}"
+
+    def save(self, f: Any, **kwargs: Any) -> None:
+        """Refused: there is no TorchScript to save."""
+        refuse("ScriptFunction.save")
+
+    def save_to_buffer(self, **kwargs: Any) -> bytes:
+        """Refused: there is no TorchScript to save."""
+        refuse("ScriptFunction.save_to_buffer")
+
+    def __reduce__(self) -> Any:
+        refuse("pickling a ScriptFunction")
+
+
+for _kind in (ScriptModule, RecursiveScriptModule):
+    _kind.__module__ = "torch.jit._script"
+ScriptFunction.__module__ = "torch.jit"

@@ -1,0 +1,30 @@
+"""Names for annotations: `torch.types`."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, Any, TypeAlias, Union
+
+from torchshim._core.device import device
+from torchshim._core.meta import Size as Size
+from torchshim._questions import SymBool, SymFloat, SymInt
+from torchshim._tensor import Tensor as Tensor
+
+__all__ = ["Device", "FileLike", "Number", "Storage"]
+
+Number: TypeAlias = int | float | bool
+Device: TypeAlias = device | str | int | None
+FileLike: TypeAlias = Union[str, os.PathLike[str], IO[bytes]]  # noqa: UP007
+IntLikeType: TypeAlias = int | SymInt
+FloatLikeType: TypeAlias = float | SymFloat
+BoolLikeType: TypeAlias = bool | SymBool
+PySymType: TypeAlias = SymInt | SymFloat | SymBool
+py_sym_types = SymInt, SymFloat, SymBool
+
+
+class Storage:
+    """What both kinds of storages have in common, for annotations."""
+
+    _cdata: int
+    device: Any
+    dtype: Any
