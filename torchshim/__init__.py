@@ -108,6 +108,7 @@ def __dir__() -> list[str]:
 
 # These use the names above.
 from torchshim import _questions, _settings, amp, nn, optim, serialization, utils
+from torchshim import func as func
 from torchshim._compile import compile
 from torchshim._errors import AcceleratorError, OutOfMemoryError
 from torchshim._streams import Event, Stream

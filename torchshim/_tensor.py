@@ -438,8 +438,19 @@ def address_of(storage: Storage) -> int:
     return found
 
 
+# What `_functions` puts here: the text of tensors under a transform, and of tangents.
+transformed_text: list[Callable[[Any], str | None]] = []
+tangent_text: list[Callable[[Any], str | None]] = []
+
+
 def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
     """What `repr` gives for a tensor (`torch._tensor_str`)."""
+    tangent: str | None = None
+    if local.rec.levels:
+        text = transformed_text[0](tensor)
+        if text is not None:
+            return text
+        tangent = tangent_text[0](tensor)
     meta = tensor._meta
     plain = type(tensor) is Tensor or type(tensor).__name__ == "Parameter"
     grad_fn = None
@@ -458,6 +469,7 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
         grad_fn=grad_fn,
         class_prefix="tensor" if plain else type(tensor).__name__,
         tensor_contents=contents,
+        tangent=tangent,
     )
 
 

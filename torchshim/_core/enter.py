@@ -155,6 +155,9 @@ class Entering(Trie):
         if tensor._storage is None:
             return self._enter(tensor)
         slot = self._derive(tensor, tensor._storage)
+        tangents = tensor._tangents
+        if tangents and tensor._tangent_version == tensor._storage.version:
+            self.recording.duals[slot] = tangents
         self.live.append(weakref.ref(tensor))
         return slot
 

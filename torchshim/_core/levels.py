@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchshim._core.call import Inferring, Levels, Outputs, intern_call, linearize
-from torchshim._core.storage import Storage, TensorBase
+from torchshim._core.storage import Storage, TensorBase, writes_of
 from torchshim._core.write import Writing
 
 VMAP, GRAD, JVP = "vmap", "grad", "jvp"
@@ -169,8 +169,9 @@ class Transforming(Writing):
         """Notes the tangents of what outlives the running recording."""
         duals = self.recording.duals
         for tensor, slot in placed:
-            if slot in duals:
-                tensor._tangents = duals[slot]
+            if slot in duals or tensor._tangents:
+                tensor._tangents = duals.get(slot)
+                tensor._tangent_version = writes_of(tensor)
         for storage in self.storages.values():
             if storage.slot in duals:
                 self.base_tangents[storage] = duals[storage.slot]

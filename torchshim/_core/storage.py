@@ -61,6 +61,8 @@ class TensorBase:
     _own_version: list[int] | None = None
     # Forward mode: {level: tangent} of a value that is in no recording.
     _tangents: dict[int, Any] | None = None
+    # The version of a view's storage that they belong to.
+    _tangent_version: int = -1
     # The storage that the tensor took its value back from: it is used again.
     _former: Storage | None = None
 

@@ -167,18 +167,14 @@ def _batched(
     wanted: Sequence[Any],
     allow_unused: bool,
 ) -> list[Any]:
-    """One walk for each vector of the batch, the results stacked."""
-    sizes = [len(c) for c in cotangents if c is not None]
-    rows: list[list[Any]] = []
-    count = sizes[0] if sizes else 0
-    for i in range(count):
-        row = [None if c is None else c[i] for c in cotangents]
-        keep = retain or i + 1 < count
-        rows.append(_run(roots, row, keep, create, wanted, allow_unused, False))
-    return [
-        None if column[0] is None else fns.stack(list(column))
-        for column in zip(*rows, strict=True)
-    ]
+    """One walk for all vectors of the batch: they are a level of `vmap`."""
+    # `vmap` is made of functions that use this module.
+    from torchshim._functions.vmap import entered, left, vmap_level
+
+    with vmap_level(len(cotangents[0]), "error") as level:
+        given = [entered(c, 0, level) for c in cotangents]
+        found = _run(roots, given, retain, create, wanted, allow_unused, False)
+        return [None if each is None else left(each, 0, level) for each in found]
 
 
 def _materialized(
@@ -244,7 +240,9 @@ def make_grads(
         if isinstance(grad, Tensor):
             first: Any = grads[i][0] if batched else grad
             if tuple(first.shape) != tuple(meta.shape):
-                raise RuntimeError(_mismatch(i, first.shape, meta.shape, batched))
+                # PyTorch's text leaves out another dimension of a batch.
+                shown = first.shape[1:] if batched else first.shape
+                raise RuntimeError(_mismatch(i, shown, meta.shape, batched))
             if meta.dtype.is_complex != grad.dtype.is_complex:
                 raise RuntimeError(
                     "For complex Tensors, both grad_output and output are required to "

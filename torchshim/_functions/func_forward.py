@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torchshim import _pytree as tree
-from torchshim._core.levels import JVP, Level
+from torchshim._core.levels import DUAL, JVP, Level
 from torchshim._core.record import local
 from torchshim._derived import fns, public
 from torchshim._functions.backward import zeros_of
@@ -45,6 +45,36 @@ def forward_level() -> Iterator[Level]:
     finally:
         rec.close_level(level)
         rec.forward = enabled
+
+
+# The level that `autograd.forward_ad` opened, if any.
+_dual_level: list[Level] = []
+
+
+def current_dual_level() -> Level | None:
+    """The level of `autograd.forward_ad` in progress."""
+    return _dual_level[-1] if _dual_level else None
+
+
+def enter_dual_level() -> int:
+    """Opens the level that `make_dual` and `unpack_dual` use; only one at a time."""
+    if _dual_level:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _dual_level.append(local.rec.open_level(DUAL))
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Closes the level: its tangents are gone."""
+    current = 0 if _dual_level else -1
+    if level is not None and level != current:
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was "
+            "created. This is not supported."
+        )
+    if not _dual_level:
+        raise RuntimeError("Dual level must be a positive number.")
+    local.rec.close_level(_dual_level.pop())
 
 
 def paired(tensor: Any, tangent: Any, level: Level) -> Tensor:

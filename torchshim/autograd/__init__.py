@@ -7,6 +7,7 @@ from torchshim._functions import autograd as _methods
 from torchshim._functions.backward import backward, grad
 from torchshim.autograd import (
     anomaly_mode,
+    forward_ad,
     function,
     functional,
     grad_mode,
@@ -36,6 +37,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
     "functional",
     "grad",

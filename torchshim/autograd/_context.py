@@ -16,6 +16,7 @@ from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving
+from torchshim.autograd._transformed import fitted
 
 
 class FunctionCtx:
@@ -198,7 +199,10 @@ class BackwardCFunction(Node, FunctionCtx):
         outs: list[Any] = []
         for i in wrt:
             at = self._positions[i]
-            outs.append(self._fitted(results[at], event.given[i], at))
+            meta, out = event.given[i], results[at]
+            if out is not None:
+                out = fitted(out, event, meta, walk.outside)
+            outs.append(self._fitted(out, meta, at))
         if event.depth not in self._recording.node_hooks:
             self.returned = ()
         if not walk.retain:

@@ -24,6 +24,11 @@ from torchshim.autograd._context import (
     FunctionCtx,
     SavedForBackward,
 )
+from torchshim.autograd._transformed import (
+    NEEDS_SETUP_CONTEXT,
+    forward_of,
+    push_tangents,
+)
 from torchshim.autograd.grad_mode import no_grad
 
 __all__ = [
@@ -135,10 +140,14 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             "staticmethod or set generate_vmap_rule=True."
         )
 
+    _missing_vmap = vmap
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Calls `forward` and records that `backward` is its gradient."""
         separate = cls.setup_context is not Function.setup_context
+        if not separate and local.rec.transforming():
+            raise RuntimeError(NEEDS_SETUP_CONTEXT)
         if separate:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
@@ -168,16 +177,17 @@ def _apply(cls: Any, separate: bool, args: Any, kwargs: dict[str, Any]) -> Any:
             meta = tensor._meta
             twin = meta.requires_grad and not meta.leaf
             before.append(rec.at(slot, meta) if twin else tensor)
-    grad, rec.grad = rec.grad, False
+    # The tangents of the outputs are what the user's `jvp` says.
+    grad, forward, rec.grad, rec.forward = rec.grad, rec.forward, False, False
     rec.set_mode()
     try:
         if separate:
-            output = cls.forward(*args, **kwargs)
+            output = forward_of(cls, args, kwargs)
             cls.setup_context(ctx, args, output)
         else:
             output = cls.forward(ctx, *args, **kwargs)
     finally:
-        rec.grad = grad
+        rec.grad, rec.forward = grad, forward
         rec.set_mode()
     single = not isinstance(output, tuple)
     outputs = (output,) if single else output
@@ -186,6 +196,8 @@ def _apply(cls: Any, separate: bool, args: Any, kwargs: dict[str, Any]) -> Any:
     else:
         given = {id(t) for _, t in tensors} - {id(t) for t in ctx.dirty_tensors or ()}
         outputs = tuple(o.detach() if id(o) in given else o for o in outputs)
+    if forward and rec.recording.duals:
+        push_tangents(rec, ctx, args, outputs)
     _save(ctx, outputs)
     return outputs[0] if single else tuple(outputs)
 

@@ -13,6 +13,7 @@ from torchshim._derived import fns
 from torchshim._functions.backward import grad as _grad
 from torchshim._functions.backward import zeros_of
 from torchshim._tensor import Tensor
+from torchshim.autograd._jacobians import check_forward, columns_at_once, rows_at_once
 from torchshim.autograd.grad_mode import enable_grad
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -397,7 +398,7 @@ def jacobian(
 ) -> Any:
     """The Jacobian of `func`: for each output and input a tensor of both their shapes.
 
-    `vectorize` changes nothing of the result: rows are gradients of one recording.
+    With `vectorize` all rows (or columns, in "forward-mode") are computed at once.
     https://docs.pytorch.org/docs/2.13/generated/torch.autograd.functional.jacobian.html
 
     >>> import torchshim as torch
@@ -412,29 +413,15 @@ def jacobian(
             'more performant. Otherwise, prefer to use "reverse-mode".'
         )
     if strategy == "forward-mode":
-        if create_graph:
-            raise NotImplementedError(
-                "torch.autograd.functional.jacobian: `create_graph=True` and "
-                '`strategy="forward-mode"` are not supported together (yet). Please '
-                'either set `create_graph=False` or `strategy="reverse-mode"`.'
-            )
-        if strict:
-            raise RuntimeError(
-                "torch.autograd.functional.jacobian: `strict=True` and "
-                '`strategy="forward-mode"` are not supported together (yet). Please '
-                'either set `strict=False` or `strategy="reverse-mode"`.'
-            )
-        if not vectorize:
-            raise NotImplementedError(
-                "Computing Jacobian using forward-AD or forward-over-reverse Hessian is"
-                "only implemented for `vectorize=True`."
-            )
+        check_forward(create_graph, strict, vectorize)
     if vectorize and strict:
         raise RuntimeError(
             "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` "
             "are not supported together. Please either set `strict=False` or "
             "`vectorize=False`."
         )
+    if strategy == "forward-mode":
+        return _forward_jacobian(func, inputs, False)
     with enable_grad():
         inputs_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
         inputs = _prepared(inputs, create_graph, True)
@@ -442,6 +429,11 @@ def jacobian(
             func(*inputs), "outputs of the user-provided function", "jacobian"
         )
         _check_requires_grad(outputs, "outputs", strict)
+        if vectorize:
+            result = _finished(
+                rows_at_once(outputs, inputs, create_graph), create_graph
+            )
+            return _unpacked(result, (outputs_tuple, inputs_tuple))
         rows: list[Any] = []
         for i, out in enumerate(outputs):
             columns: list[list[Any]] = [[] for _ in inputs]
@@ -481,6 +473,23 @@ def jacobian(
             )
         result = _finished(tuple(rows), create_graph)
         return _unpacked(result, (outputs_tuple, inputs_tuple))
+
+
+def _forward_jacobian(func: Callable[..., Any], inputs: Any, track: bool) -> Any:
+    """The Jacobian by forward mode, all columns at once."""
+    inputs_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
+    if track:
+        inputs = _prepared(inputs, False, True)
+    is_tuple: list[bool] = []
+
+    def call(*duals: Any) -> Tensors:
+        given, outputs = _as_tuple(
+            func(*duals), "outputs of the user-provided function", "jacobian"
+        )
+        is_tuple.append(given)
+        return outputs
+
+    return _unpacked(columns_at_once(call, inputs), (is_tuple[0], inputs_tuple))
 
 
 def _stacked(column: list[Any], out: Any, each: Any) -> Any:
@@ -533,7 +542,11 @@ def hessian(
         _check_requires_grad(jac, "jacobian", strict)
         return jac
 
-    result = jacobian(
-        first, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize
-    )
+    if outer_jacobian_strategy == "forward-mode":
+        check_forward(create_graph, strict, vectorize)
+        result = _forward_jacobian(first, inputs, True)
+    else:
+        result = jacobian(
+            first, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize
+        )
     return _unpacked(result, (inputs_tuple, inputs_tuple))

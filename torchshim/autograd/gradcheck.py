@@ -15,6 +15,7 @@ from torchshim._derived import fns
 from torchshim._functions.backward import grad as _grad
 from torchshim._functions.backward import zeros_of
 from torchshim._tensor import Tensor, from_array
+from torchshim.autograd._gradcheck_forward import GradcheckError, check_forward
 from torchshim.autograd.function import Function
 from torchshim.autograd.grad_mode import no_grad
 
@@ -33,10 +34,6 @@ _NONDETERMINISTIC = (
     "common_nn.py), then modify the corresponding\n  module_test entry to have "
     "`gradcheck_nondet_tol=<tol>`\n"
 )
-
-
-class GradcheckError(RuntimeError):
-    """Raised by `gradcheck` and `gradgradcheck` where gradients are wrong."""
 
 
 class _UndefinedGrad(Function):
@@ -94,10 +91,12 @@ def gradcheck(
             "Setting check_batched_forward_grad=True requires check_forward_ad to be "
             "True"
         )
-    if check_forward_ad:
-        raise NotImplementedError("gradcheck: check_forward_ad=True is not supported")
     try:
         check = _Check(func, _as_tuple(inputs), eps, atol, rtol, nondet_tol)
+        if check_forward_ad:
+            check_forward(check, check_batched_forward_grad)
+        if not check_backward_ad:
+            return True
         check.compare(fast_mode, check_grad_dtypes)
         if check_batched_grad:
             check.batched()

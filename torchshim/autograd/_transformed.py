@@ -1,0 +1,156 @@
+"""Custom functions under `vmap` and in forward mode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from torchshim import _pytree as tree
+from torchshim._core.levels import VMAP, Level
+from torchshim._core.record import local
+from torchshim._derived import fns
+from torchshim._functions.backward import zeros_of
+from torchshim._functions.func_forward import parted
+from torchshim._functions.vmap import entered, has_level, left
+from torchshim._tensor import Tensor
+
+_MORE = (
+    " For more details, please see "
+    "https://pytorch.org/docs/main/notes/extending.func.html"
+)
+NEEDS_SETUP_CONTEXT = (
+    "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
+    "jacrev, ...), it must override the setup_context staticmethod." + _MORE
+)
+
+
+class VmapInfo(NamedTuple):
+    """What the `vmap` of a custom function is told."""
+
+    batch_size: int
+    randomness: str
+
+
+def forward_of(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The outputs of a custom function's forward; under `vmap` by its own rule."""
+    level = _innermost(args)
+    if level is None:
+        return cls.forward(*args, **kwargs)
+    has_rule = cls.vmap is not cls._missing_vmap
+    if cls.generate_vmap_rule:
+        if has_rule:
+            raise RuntimeError(
+                f"You tried to vmap over {cls.__name__}, but it has both "
+                "generate_vmap_rule=True and an overridden vmap staticmethod. Please "
+                "set generate_vmap_rule=False or delete the overridden vmap "
+                "staticmethod to avoid ambiguity." + _MORE
+            )
+        # The forward is made of operators, which know what to do.
+        return cls.forward(*args, **kwargs)
+    if not has_rule:
+        raise RuntimeError(
+            f"You tried to vmap over {cls.__name__}, but it does not have vmap "
+            "support. Please override and implement the vmap staticmethod or set "
+            "generate_vmap_rule=True." + _MORE
+        )
+    dims = [_dim(arg, level) for arg in args]
+    whole = [
+        arg if dim is None else left(arg, 0, level)
+        for arg, dim in zip(args, dims, strict=True)
+    ]
+    found = cls.vmap(VmapInfo(level.size, level.randomness), tuple(dims), *whole)
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise RuntimeError(
+            f"Expected the vmap staticmethod of {cls.__name__} to return (output, "
+            f"out_dims), got {type(found)}"
+        )
+    output, out_dims = found
+    leaves, spec = tree.tree_flatten(output)
+    places = tree._broadcast_to_and_flatten(out_dims, spec)
+    if places is None:
+        raise RuntimeError(
+            f"The vmap staticmethod of {cls.__name__} returned out_dims of another "
+            "structure than the output"
+        )
+    return spec.unflatten(
+        [
+            leaf
+            if dim is None or not isinstance(leaf, Tensor)
+            else entered(leaf, dim % leaf.dim(), level)
+            for leaf, dim in zip(leaves, places, strict=True)
+        ]
+    )
+
+
+def _dim(arg: Any, level: Level) -> int | None:
+    return 0 if isinstance(arg, Tensor) and has_level(arg, level) else None
+
+
+def _innermost(args: Sequence[Any]) -> Level | None:
+    """The innermost level that maps over arguments; it may be over by now."""
+    sizes = {n: s for a in args if isinstance(a, Tensor) for n, s in a._meta.batch}
+    if not sizes:
+        return None
+    number = max(sizes)
+    for level in local.rec.levels:
+        if level.number == number:
+            return level
+    return Level(number, VMAP, 0, sizes[number])
+
+
+def fitted(grad: Any, event: Any, operand: Any, outside: tuple[int, ...]) -> Any:
+    """A gradient summed over the examples that its operand was the same for.
+
+    Not over those of a `vmap` around what differentiates, nor of one that maps over
+    the vectors only.
+    """
+    if not grad._meta.batch:
+        return grad
+    mapped = {number for meta in event.given for number, _ in meta.batch}
+    mapped -= {number for number, _ in operand.batch}
+    for number, _ in grad._meta.batch:
+        if number in mapped and number not in outside:
+            grad = fns._vmap_sum(grad, number)
+    return grad
+
+
+def push_tangents(
+    rec: Any, ctx: Any, args: Sequence[Any], outputs: Sequence[Any]
+) -> None:
+    """Gives the outputs tangents, by the function's `jvp`."""
+    numbers = {
+        n
+        for arg in args
+        if isinstance(arg, Tensor)
+        for n in rec.recording.duals.get(rec.slot_of(arg), ())
+    }
+    for level in [each for each in rec.levels if each.number in numbers]:
+        _push(rec, ctx, args, outputs, level)
+
+
+def _push(
+    rec: Any, ctx: Any, args: Sequence[Any], outputs: Sequence[Any], level: Level
+) -> None:
+    tangents: list[Any] = []
+    for arg in args:
+        tangent: Any = None
+        if isinstance(arg, Tensor):
+            tangent = rec.tangent_of(arg, level.number)
+            if tangent is None and ctx.materialize_grads:
+                tangent = zeros_of(arg)
+        tangents.append(tangent)
+    saved, ctx.to_save = (
+        ctx.to_save,
+        tuple(
+            None if each is None else parted(each, level)[0]
+            for each in ctx.saved_for_forward or ()
+        ),
+    )
+    try:
+        found = ctx.apply_jvp(*tangents)
+    finally:
+        ctx.to_save = saved
+    moved = found if isinstance(found, tuple) else (found,)
+    for out, tangent in zip(outputs, moved, strict=True):
+        if isinstance(out, Tensor) and tangent is not None:
+            rec.set_tangent(rec.slot_of(out), level.number, tangent)

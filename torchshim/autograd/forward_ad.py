@@ -1,0 +1,96 @@
+"""Forward mode: tensors with a tangent, which every operator carries along.
+
+https://docs.pytorch.org/docs/2.13/autograd.html#forward-mode-automatic-differentiation
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from torchshim._core.record import local
+from torchshim._functions.func_forward import (
+    current_dual_level,
+    enter_dual_level,
+    exit_dual_level,
+    paired,
+    parted,
+)
+from torchshim._tensor import Tensor
+from torchshim.autograd._contextlib import DecoratorContextManager
+
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]
+
+
+class UnpackedDualTensor(NamedTuple):
+    """What `unpack_dual` gives."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """The tensor, on the same memory, with a tangent.
+
+    Raises RuntimeError outside of a level, ValueError for dtypes without derivatives.
+    https://docs.pytorch.org/docs/2.13/generated/torch.autograd.forward_ad.make_dual.html
+
+    >>> import torchshim as torch
+    >>> with dual_level():
+    ...     dual = make_dual(torch.tensor(3.0), torch.tensor(1.0))
+    ...     print(dual**2)
+    tensor(9., tangent=tensor(6.))
+    """
+    current = current_dual_level()
+    if current is None or (level is not None and level < 0):
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make "
+            "sure to enter_dual_level() first."
+        )
+    return paired(tensor, tangent, current)
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """(primal, tangent) of a dual tensor; the tangent of others is None."""
+    current = current_dual_level()
+    if current is None or (level is not None and level < 0):
+        return UnpackedDualTensor(tensor, None)
+    return UnpackedDualTensor(*parted(tensor, current))
+
+
+class dual_level(DecoratorContextManager):
+    """Forward mode is possible inside: `with dual_level(): ...`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.autograd.forward_ad.dual_level.html
+    """
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *raised: object) -> None:
+        exit_dual_level()
+
+
+def _is_fwd_grad_enabled() -> bool:
+    """Whether tangents are followed."""
+    return local.rec.forward
+
+
+class _set_fwd_grad_enabled(DecoratorContextManager):
+    """Switches forward mode on or off, at once and until the end of a `with`."""
+
+    def __init__(self, mode: bool) -> None:
+        self.prev = local.rec.forward
+        local.rec.forward = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *raised: Any) -> None:
+        local.rec.forward = self.prev
