@@ -29,7 +29,7 @@ LAYERS = [
     ["_autocast"],
     ["_functions"],
     ["autograd", "random", "storage"],
-    ["cuda", "linalg", "fft", "signal", "special", "return_types", "types", "version", "testing"],
+    ["cuda", "linalg", "fft", "signal", "special", "return_types", "types", "version", "testing", "masked", "nested"],
     ["nn"],
     ["distributions"],
     ["func"],

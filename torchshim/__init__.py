@@ -87,7 +87,7 @@ globals().update(_namespace("torch"))
 _LAZY = (
     *("__config__", "__future__", "_dynamo", "accelerator", "backends", "compiler"),
     *("cpu", "distributions", "export", "futures", "hub", "jit", "mps", "mtia"),
-    *("types", "version", "xpu"),
+    *("masked", "nested", "testing", "types", "version", "xpu"),
 )
 
 if _TYPE_CHECKING:

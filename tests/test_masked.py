@@ -1,0 +1,85 @@
+"""`torch.masked` compared with PyTorch; what of it and of `torch.nested` is refused."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from tests.oracle import attempt, case
+
+REDUCTIONS = "sum prod amax amin mean norm var std logsumexp".split()
+
+
+def masked_of(torch):
+    return importlib.import_module(f"{torch.__name__}.masked")
+
+
+def data(torch):
+    x = torch.tensor([[1.5, -2.0, 3.0], [0.5, 4.0, -1.0]])
+    return x, torch.tensor([[True, False, True], [False, False, False]])
+
+
+@case.over(*REDUCTIONS)
+def reductions(torch, name):
+    x, mask = data(torch)
+    reduce = getattr(masked_of(torch), name)
+    yield reduce(x), reduce(x, mask=mask)
+    for dim in (0, -1, (0, 1), ()):
+        yield reduce(x, dim=dim, mask=mask), reduce(x, dim=dim, keepdim=True)
+    yield reduce(x, dim=1, mask=mask[:1]), reduce(x, dim=0, mask=mask[0], keepdim=True)
+    yield reduce(x, dtype=torch.float64, mask=mask)
+    leaf = x.clone().requires_grad_()
+    rows = torch.tensor([[True, False, True], [False, True, True]])
+    yield torch.autograd.grad(reduce(leaf, dim=1, mask=rows).sum(), leaf)
+    yield attempt(reduce, x.int(), dim=0, mask=mask)
+    yield attempt(reduce, x, dim=2), attempt(reduce, x, dim=(0, 0))
+    yield attempt(reduce, x, mask=mask[None])
+
+
+@case
+def places_and_middles(torch):
+    masked, (x, mask) = masked_of(torch), data(torch)
+    for name in ("argmax", "argmin"):
+        find = getattr(masked, name)
+        yield find(x), find(x, 1, mask=mask), find(x, 0, mask=mask, keepdim=True)
+        yield find(x.int(), 1, mask=mask), find(x, dtype=torch.int64, mask=mask)
+    yield masked.median(x), masked.median(x, 0, mask=mask, keepdim=True)
+    yield masked.median(x.int(), mask=mask[:1])
+    yield attempt(masked.median, x.int(), mask=mask)
+    yield masked.norm(x, float("-inf"), 1, mask=mask), masked.norm(x, 1, mask=mask)
+    for flags in ({"unbiased": False}, {"correction": 0}, {"correction": 2}):
+        yield masked.var(x, 0, mask=mask[:1], **flags), masked.std(x, **flags)
+    yield attempt(masked.var, x, unbiased=True, correction=1)
+
+
+@case
+def normalizations(torch):
+    masked, (x, mask) = masked_of(torch), data(torch)
+    for name in ("softmax", "log_softmax", "softmin", "cumsum", "cumprod"):
+        function = getattr(masked, name)
+        yield (
+            name,
+            function(x, 1),
+            function(x, -1, mask=mask),
+            function(x, 0, mask=mask),
+        )
+        yield function(x, 1, dtype=torch.float64, mask=mask[:1])
+        yield attempt(function, x, 3)
+    yield masked.normalize(x, 2.0, 1, mask=mask), masked.normalize(x, 1, 0)
+    yield masked.logaddexp(x, x), masked.logaddexp(x, x, input_mask=mask)
+    leaf = x.clone().requires_grad_()
+    out = masked.softmax(leaf, 1, mask=mask[:1])
+    yield torch.autograd.grad((out * x).sum(), leaf), masked.is_masked_tensor(x)
+
+
+def test_masked_and_nested_tensors_are_refused() -> None:
+    import torchshim as torch
+
+    x = torch.ones(2)
+    with pytest.raises(NotImplementedError, match="masked_tensor is not supported"):
+        torch.masked.masked_tensor(x, x > 0)
+    with pytest.raises(NotImplementedError, match="masked_tensor is not supported"):
+        torch.masked.MaskedTensor(x, x > 0)
+    with pytest.raises(NotImplementedError, match=r"nested\.nested_tensor is not"):
+        torch.nested.nested_tensor([x, x])
