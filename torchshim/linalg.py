@@ -8,6 +8,7 @@ from typing import Any as _Any
 
 from torchshim import _functions
 from torchshim._derived import namespace as _namespace
+from torchshim._ops._linalg import LinAlgError as LinAlgError
 
 assert _functions.__all__
 

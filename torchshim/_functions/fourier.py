@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torchshim._autocast import autocast_operand
 from torchshim._core import dtypes
 from torchshim._core.op import REGISTRY
 from torchshim._derived import fns
@@ -109,6 +110,7 @@ def one_dimension(
     out: Any,
 ) -> Tensor:
     input = tensor_argument(f"fft_{name}", "input", 1, input)
+    input = autocast_operand(f"fft_{name}", input)
     if n is not None:
         n = integer(name, "n", 2, n)
     dim = integer(name, "dim", 3, dim)
@@ -135,12 +137,12 @@ def both_halves(x: Tensor, n: Any, d: Any, norm: Any, forward: bool) -> _Result:
     if x._meta.dtype.is_complex:
         return "_fft_c2c", fns._fft_c2c(x, n, d, scale, forward)
     result = fns._fft_r2c(x, n, d, scale, False)
-    return "_fft_r2c", result if forward else fns.conj_values(result)
+    return "_fft_r2c", result if forward else result.conj()
 
 
 def half(x: Tensor, n: Any, d: Any, norm: Any, forward: bool) -> _Result:
     result = fns._fft_r2c(x, n, d, _scale(norm, forward, n), True)
-    return "_fft_r2c", result if forward else fns.conj_values(result)
+    return "_fft_r2c", result if forward else result.conj()
 
 
 def to_real(x: Tensor, n: Any, d: Any, norm: Any, forward: bool) -> _Result:
@@ -191,6 +193,7 @@ def several_dimensions(
     out: Any,
 ) -> Tensor:
     input = tensor_argument(f"fft_{function}", "input", 1, input)
+    input = autocast_operand(f"fft_{function}", input)
     if s is not None:
         s = integers(function, "s", 2, s)
     if dim is not None or function.endswith("2"):
@@ -225,7 +228,7 @@ def several_dimensions(
 def inverse_half(x: Tensor, n: Any, d: Any, norm: Any) -> _Result:
     """`ihfftn`: the half along the last dimension, then the inverse of the others."""
     scale = _scale(norm, False, n)
-    result = fns.conj_values(fns._fft_r2c(x, n[-1:], d[-1:], scale, True))
+    result = fns._fft_r2c(x, n[-1:], d[-1:], scale, True).conj()
     if len(d) == 1:
         return "_fft_r2c", result
     return "_fft_c2c", fns._fft_c2c(result, n[:-1], d[:-1], 1.0, False)

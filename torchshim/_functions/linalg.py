@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
-from torchshim._derived import fns, public
+from torchshim._autocast import autocast_whole
+from torchshim._bind import structseq
+from torchshim._core import dtypes
+from torchshim._derived import fns, namespace, public
+from torchshim._functions._arguments import tensor_argument
+from torchshim._functions.creation import _no_grad
+from torchshim._functions.memory import write_into
+from torchshim._ops.view_geometry import wrap_dim
 from torchshim._tensor import Tensor
 
 
+def _given(result: Tensor, out: Any, *args: Any) -> Tensor:
+    return result if out is None else write_into(None, result, out, args)
+
+
+def _check_square(A: Tensor, name: str) -> None:
+    _check_matrix(A, name)
+    rows, columns = A.shape[-2:]
+    if rows != columns:
+        raise RuntimeError(
+            f"{name}: A must be batches of square matrices, but they are {rows} by "
+            f"{columns} matrices"
+        )
+
+
+def _check_matrix(A: Tensor, name: str, which: str = "A") -> None:
+    if A.dim() < 2:
+        raise RuntimeError(
+            f"{name}: The input tensor {which} must have at least 2 dimensions."
+        )
+
+
 @public(method=True)
+@autocast_whole("inverse")
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse matrix; `linalg.inv` by its older name.
 
@@ -66,3 +97,418 @@ def norm(
             A, order, axes if dim is not None else None, keepdim, dtype=dtype
         )
     return result if out is None else out.copy_(result)
+
+
+# Pseudo-inverses, ranks, condition numbers --------------------------------------------
+
+
+@public(namespaces=("linalg",))
+def pinv(
+    input: Tensor,
+    rcond: Any = None,
+    hermitian: bool = False,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The pseudo-inverse: singular values up to a tolerance count as zeros.
+
+    The tolerance is max(atol, rtol * largest); `rcond` is `rtol` by its older name.
+    https://docs.pytorch.org/docs/2.13/generated/torch.linalg.pinv.html
+
+    >>> import torchshim as torch
+    >>> torch.linalg.pinv(torch.tensor([[2.0, 0.0], [0.0, 0.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.0000]])
+    """
+    tensor_argument("linalg_pinv", "input", 1, input)
+    relative = rtol if rcond is None else rcond
+    return _given(fns.linalg_pinv(input, atol, relative, hermitian), out, input)
+
+
+@public(method=True)
+@autocast_whole("pinverse")
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+    """The pseudo-inverse; `linalg.pinv` by its older name.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.pinverse.html
+
+    >>> import torchshim as torch
+    >>> torch.pinverse(torch.tensor([[2.0], [0.0]]))
+    tensor([[0.5000, 0.0000]])
+    """
+    return fns.linalg_pinv(input, None, rcond, False)
+
+
+@public(namespaces=("linalg",))
+@autocast_whole("linalg_matrix_rank")
+def matrix_rank(
+    input: Tensor,
+    tol: Any = None,
+    hermitian: bool = False,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """How many singular values are above the tolerance max(atol, rtol * largest).
+
+    `tol` is `atol` with an `rtol` of 0.
+    https://docs.pytorch.org/docs/2.13/generated/torch.linalg.matrix_rank.html
+
+    >>> import torchshim as torch
+    >>> torch.linalg.matrix_rank(torch.ones(3, 2))
+    tensor(1)
+    """
+    name = "torch.linalg.matrix_rank"
+    tensor_argument("linalg_matrix_rank", "input", 1, input)
+    _check_matrix(input, name, "input")
+    dtype = input._meta.dtype
+    if dtype.category < dtypes.FLOATING or dtype.itemsize < 4:
+        raise RuntimeError(
+            "This function doesn't handle types other than float and double"
+        )
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    for which, each in (("atol", atol), ("rtol", rtol)):
+        if isinstance(each, Tensor) and each._meta.dtype.is_complex:
+            raise RuntimeError(
+                f"{name}: {which} tensor of complex type is not supported. Got "
+                f"{each._meta.dtype.scalar_name}"
+            )
+    with _no_grad():
+        result = _rank(input.detach(), atol, rtol, hermitian)  # type: ignore[attr-defined]
+    return _given(result, out)
+
+
+def _rank(input: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
+    if hermitian:
+        values = fns.abs(fns.eigvalsh(input))
+    else:
+        values = fns.svdvals(input)
+    if not values.shape[-1]:
+        return fns.sum(values, -1).to(dtypes.int64)  # type: ignore[attr-defined]
+    dtype = values._meta.dtype
+    relative = max(input.shape[-2:]) * dtypes.finfo(dtype).eps
+    if rtol is None:
+        if isinstance(atol, Tensor):
+            rtol = fns.where(atol > 0, 0.0, relative)
+        else:
+            rtol = 0.0 if atol is not None and atol > 0 else relative
+    least = fns.amax(values, -1) * rtol
+    if isinstance(atol, Tensor):
+        least = fns.maximum(least, atol.to(dtype))  # type: ignore[attr-defined]
+    elif atol is not None:
+        least = fns.clamp(least, min=float(atol))
+    return fns.sum(values > least.unsqueeze(-1), -1)
+
+
+@public(namespaces=("linalg",))
+@autocast_whole("linalg_cond")
+def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """The condition number in a matrix norm, by default the spectral one.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.linalg.cond.html
+
+    >>> import torchshim as torch
+    >>> torch.linalg.cond(torch.tensor([[1.0, 0.0], [0.0, 4.0]]))
+    tensor(4.)
+    """
+    tensor_argument("linalg_cond", "A", 1, A)
+    if A.dim() < 2:
+        raise RuntimeError(
+            "linalg.cond: The input tensor must have at least 2 dimensions."
+        )
+    if p is None or (not isinstance(p, str) and abs(p) == 2):
+        values = fns.svdvals(A)
+        if not values.shape[-1]:
+            return _given(fns.sum(values, -1), out, A)
+        first, last = values.narrow(-1, 0, 1), values.narrow(-1, -1, 1)  # type: ignore[attr-defined]
+        ratio = last / first if p is not None and p < 0 else first / last
+        return _given(ratio.squeeze(-1), out, A)
+    known = p in ("fro", "nuc") if isinstance(p, str) else abs(p) in (1, math.inf)
+    if not known:
+        shown = p if isinstance(p, str) else f"{p:g}"
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {shown}")
+    shown = p if isinstance(p, str) else f"{p:g}"
+    _check_square(A, f"linalg.cond(ord={shown})")
+    if not A.numel():
+        batch = tuple(A.shape)[:-2]
+        empty = namespace("torch")["zeros"](
+            batch, dtype=A._meta.dtype.to_real(), device=A.device
+        )
+        return _given(empty, out, A)
+    inverse, info = fns.inv_ex(A)
+    result = fns.matrix_norm(A, p) * fns.matrix_norm(inverse, p)
+    if p == "nuc":
+        return _given(fns.where(info == 0, result, math.inf), out, A)
+    result = fns.where(info == 0, result, math.inf)
+    return _given(fns.nan_to_num(result, math.inf, math.inf, -math.inf), out, A)
+
+
+# Least squares ------------------------------------------------------------------------
+
+_FOUND = ("solution", "residuals", "rank", "singular_values")
+_Lstsq = structseq("linalg_lstsq", _FOUND)
+_LstsqOut = structseq("linalg_lstsq_out", _FOUND)
+_DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
+
+
+@public(namespaces=("linalg",))
+@autocast_whole("linalg_lstsq")
+def lstsq(
+    input: Tensor,
+    b: Tensor,
+    rcond: float | None = None,
+    *,
+    driver: str | None = None,
+    out: Any = None,
+) -> Any:
+    """The X that brings `input @ X` closest to `b`, and what the driver finds by it.
+
+    Whether there are residuals depends on the rank, which drivers `gelsd` and `gelss`
+    read. https://docs.pytorch.org/docs/2.13/generated/torch.linalg.lstsq.html
+
+    >>> import torchshim as torch
+    >>> A = torch.tensor([[1.0], [1.0]])
+    >>> torch.linalg.lstsq(A, torch.tensor([[1.0], [3.0]])).solution
+    tensor([[2.]])
+    """
+    name = "torch.linalg.lstsq"
+    tensor_argument("linalg_lstsq", "input", 1, input)
+    tensor_argument("linalg_lstsq", "b", 2, b)
+    dtype = input._meta.dtype
+    if input.dim() < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if b.dim() < 1:
+        raise RuntimeError(f"{name}: other must have at least 1 dimension.")
+    if dtype is not b._meta.dtype:
+        raise RuntimeError(
+            f"{name}: Expected input and other to have the same dtype, but got input's "
+            f"dtype {dtype.scalar_name} and other's dtype {b._meta.dtype.scalar_name}"
+        )
+    if driver is not None and driver not in _DRIVERS:
+        raise RuntimeError(
+            f"{name}: parameter `driver` should be one of ({', '.join(_DRIVERS)})"
+        )
+    vector = b.dim() == 1 or (
+        input.dim() - 1 == b.dim() and tuple(b.shape) == tuple(input.shape)[:-1]
+    )
+    right = b.unsqueeze(-1) if vector else b  # type: ignore[attr-defined]
+    if input.shape[-2] != right.shape[-2]:
+        which = "-1" if vector else "-2"
+        raise RuntimeError(f"{name}: input.size(-2) should match other.size({which})")
+    if dtype.category < dtypes.FLOATING or dtype.itemsize < 4:
+        raise RuntimeError(
+            "This function doesn't handle types other than float and double"
+        )
+    result = _lstsq(input, right, vector, rcond, driver or "gelsy")
+    if out is None:
+        return result
+    pairs = zip(result, out, strict=True)
+    return _LstsqOut(*(_given(r, o, input, b) for r, o in pairs))
+
+
+def _lstsq(A: Tensor, B: Tensor, vector: bool, rcond: float | None, driver: str) -> Any:
+    empty = namespace("torch")["empty"]
+    dtype = A._meta.dtype
+    m, n = A.shape[-2:]
+    if rcond is None:
+        rcond = dtypes.finfo(dtype).eps * max(m, n)
+    batch = tuple(B.shape)[:-2]
+    if tuple(A.shape)[:-2] != batch:
+        batch = namespace("torch")["broadcast_shapes"](tuple(A.shape)[:-2], batch)
+        A = fns.expand(A, (*batch, m, n))
+        B = fns.expand(B, (*batch, m, B.shape[-1]))
+    # `gels` takes a full rank for granted.
+    solution = fns._lstsq(A, B, 0.0 if driver == "gels" else rcond)
+    real = dtype.to_real() if dtype.is_complex else dtype
+    rank = empty(0, dtype=dtypes.int64)
+    values = empty(0, dtype=real)
+    full = m > n and driver != "gelsy"
+    if driver != "gels":
+        with _no_grad():
+            found = fns.svdvals(A.detach())  # type: ignore[attr-defined]
+            rank = _rank(A.detach(), 0.0, rcond, False)  # type: ignore[attr-defined]
+        if driver != "gelsy":
+            values = found
+            full = full and bool(fns.eq(rank, n).all().item())
+    if full:
+        rest = B - A @ solution
+        size = fns.abs(rest) if dtype.is_complex else rest
+        residuals = fns.sum(size * size, -2)
+    else:
+        # As PyTorch has it: nothing, but with a history.
+        residuals = fns.sum(solution[..., :0].real, -1).reshape(-1)[:0]
+    return _Lstsq(solution.squeeze(-1) if vector else solution, residuals, rank, values)
+
+
+# Equations of tensors -----------------------------------------------------------------
+
+
+@public(namespaces=("linalg",))
+@autocast_whole("linalg_tensorinv")
+def tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of the product with a tensor over all but its first `ind` dimensions.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.linalg.tensorinv.html
+
+    >>> import torchshim as torch
+    >>> torch.linalg.tensorinv(torch.eye(6).reshape(2, 3, 6)).shape
+    torch.Size([6, 2, 3])
+    """
+    tensor_argument("linalg_tensorinv", "input", 1, input)
+    if ind <= 0:
+        raise RuntimeError(
+            f"Expected a strictly positive integer for 'ind', but got {ind}"
+        )
+    shape = tuple(input.shape)
+    rows, columns = math.prod(shape[:ind]), math.prod(shape[ind:])
+    if rows != columns:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+            f"prod(self.shape[:ind]), but got {columns} != {rows}"
+        )
+    inverse = fns.linalg_inv(fns.reshape(input, (rows, columns)))
+    return _given(fns.reshape(inverse, (*shape[ind:], *shape[:ind])), out, input)
+
+
+@public(namespaces=("linalg",))
+@autocast_whole("linalg_tensorsolve")
+def tensorsolve(
+    A: Tensor,
+    B: Tensor,
+    dims: Sequence[int] | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The X of which `tensordot(A, X)` is `B`; `dims` of A are moved to its end.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.linalg.tensorsolve.html
+
+    >>> import torchshim as torch
+    >>> A = torch.eye(6).reshape(2, 3, 6)
+    >>> torch.linalg.tensorsolve(A, torch.ones(2, 3)).shape
+    torch.Size([6])
+    """
+    tensor_argument("linalg_tensorsolve", "A", 1, A)
+    tensor_argument("linalg_tensorsolve", "B", 2, B)
+    if dims is not None:
+        chosen = [wrap_dim(d, A.dim()) for d in dims]
+        A = fns.permute(A, (*(d for d in range(A.dim()) if d not in chosen), *chosen))
+    shape = tuple(A.shape)
+    rows, columns = math.prod(shape[: B.dim()]), math.prod(shape[B.dim() :])
+    if rows != columns:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+            f"prod(self.shape[:other.ndim]), but got {columns} != {rows}"
+        )
+    solution = fns.solve(fns.reshape(A, (rows, columns)), fns.reshape(B, (-1,)))
+    return _given(fns.reshape(solution, shape[B.dim() :]), out, A, B)
+
+
+# Products and views -------------------------------------------------------------------
+
+
+@public(namespaces=("linalg",))
+@autocast_whole("linalg_vecdot")
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
+    """The dot products of vectors along a dimension; `x` is conjugated.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.linalg.vecdot.html
+
+    >>> import torchshim as torch
+    >>> torch.linalg.vecdot(torch.ones(2, 3), torch.ones(3))
+    tensor([3., 3.])
+    """
+    tensor_argument("linalg_vecdot", "x", 1, x)
+    tensor_argument("linalg_vecdot", "y", 2, y)
+    dtype = x._meta.dtype
+    if dtype.category < dtypes.FLOATING:
+        raise RuntimeError(
+            "linalg.vecdot: Expected a floating point or complex tensor as input. Got "
+            f"{dtype.scalar_name}"
+        )
+    return _given(fns.sum(x.conj() * y, dim), out, x, y)  # type: ignore[attr-defined]
+
+
+@public(namespaces=("linalg",))
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """The powers 0 to N - 1 of each element.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.linalg.vander.html
+
+    >>> import torchshim as torch
+    >>> torch.linalg.vander(torch.tensor([1, 2, 3]))
+    tensor([[1, 1, 1],
+            [1, 2, 4],
+            [1, 3, 9]])
+    """
+    tensor_argument("linalg_vander", "x", 1, x)
+    shape = tuple(x.shape)
+    n = (shape[-1] if shape else 1) if N is None else N
+    if n <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    powers = fns.cumprod(fns.expand(x.unsqueeze(-1), (*shape, n - 1)), -1)  # type: ignore[attr-defined]
+    ones = namespace("torch")["ones"](
+        (*shape, 1), dtype=powers._meta.dtype, device=x.device
+    )
+    return namespace("torch")["cat"]((ones, powers), -1)
+
+
+@public(name="vander")
+def descending_vander(
+    x: Tensor, N: int | None = None, increasing: bool = False
+) -> Tensor:
+    """The powers N - 1 to 0 of each element; `increasing` turns the order round.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.vander.html
+
+    >>> import torchshim as torch
+    >>> torch.vander(torch.tensor([1, 2, 3]))
+    tensor([[1, 1, 1],
+            [4, 2, 1],
+            [9, 3, 1]])
+    """
+    tensor_argument("vander", "x", 1, x)
+    if x.dim() != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    n = x.shape[0] if N is None else N
+    if n < 0:
+        raise RuntimeError("N must be non-negative.")
+    if n < 2:
+        ones = namespace("torch")["ones"]
+        return ones((x.shape[0], n), dtype=fns.cumprod(x, 0).dtype, device=x.device)
+    powers = vander(x, N=n)
+    return powers if increasing else fns.flip(powers, (1,))
+
+
+@public(name="diagonal", namespaces=("linalg",))
+def matrix_diagonal(
+    A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1
+) -> Tensor:
+    """`torch.diagonal`, by default of the last two dimensions.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.linalg.diagonal.html
+
+    >>> import torchshim as torch
+    >>> torch.linalg.diagonal(torch.eye(2))
+    tensor([1., 1.])
+    """
+    return fns.diagonal(A, offset, dim1, dim2)
+
+
+@public(name="matmul", namespaces=("linalg",))
+def matrix_product(
+    input: Tensor, other: Tensor, *, out: Tensor | None = None
+) -> Tensor:
+    """`torch.matmul`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.linalg.matmul.html
+
+    >>> import torchshim as torch
+    >>> torch.linalg.matmul(torch.eye(2), torch.ones(2))
+    tensor([1., 1.])
+    """
+    return fns.matmul(input, other, out=out)

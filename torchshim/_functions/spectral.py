@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from torchshim._autocast import autocast_whole
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, namespace, public
 from torchshim._functions._arguments import (
@@ -50,6 +51,7 @@ def _is_complex(tensor: Tensor | None) -> bool:
 
 
 @public(method=True)
+@autocast_whole("stft")
 def stft(
     input: Tensor,
     n_fft: int,

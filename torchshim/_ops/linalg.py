@@ -1,4 +1,4 @@
-"""Linear algebra: factorizations, inverses, norms of matrices."""
+"""Linear algebra: determinants, inverses, equations, norms of matrices."""
 
 from __future__ import annotations
 
@@ -10,94 +10,79 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchshim._core.checks import Check
-from torchshim._core.op import Array, op
-from torchshim._ops.matmul import scalar_name
+from torchshim._core.op import Array, Operand
+from torchshim._ops._common import scalar_name
+from torchshim._ops._linalg import (
+    batched,
+    check_fits,
+    check_floating,
+    check_matrix,
+    check_square,
+    failed,
+    first_zero,
+    refuse_kernel,
+)
+from torchshim._ops._linalg import linalg_op as _linalg
 from torchshim._ops.norm import _norm as p_norm
-from torchshim._ops.views import wrap_dim
-
-
-class LinAlgError(RuntimeError):
-    """A matrix that does not allow it: `torch.linalg.LinAlgError`."""
-
-
-LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
-LinAlgError.__module__ = "torch._C"
-
-
-def check_matrix(a: Array, name: str) -> None:
-    """Raises PyTorch's error for less than two dimensions."""
-    if a.ndim < 2:
-        raise RuntimeError(
-            f"{name}: The input tensor A must have at least 2 dimensions."
-        )
-
-
-def check_square(a: Array, name: str) -> None:
-    """Raises PyTorch's error for what is no batch of square matrices."""
-    check_matrix(a, name)
-    if a.shape[-1] != a.shape[-2]:
-        raise RuntimeError(
-            f"{name}: A must be batches of square matrices, but they are "
-            f"{a.shape[-2]} by {a.shape[-1]} matrices"
-        )
-
-
-def check_floating(a: Array, name: str) -> None:
-    """Raises PyTorch's error for integers and half types."""
-    if not jnp.issubdtype(a.dtype, jnp.inexact):
-        raise RuntimeError(
-            f"{name}: Expected a floating point or complex tensor as input. Got "
-            f"{scalar_name(a)}"
-        )
-    if a.dtype in (jnp.float16, jnp.bfloat16):
-        raise RuntimeError(
-            f"{name}: Low precision dtypes not supported. Got {scalar_name(a)}"
-        )
-
-
-def _linalg(
-    grad_fn: Any, *, saves: tuple[str, ...] = ("result",), **options: Any
-) -> Any:
-    options = {"namespaces": ("linalg",), "method": False, **options}
-    return op(grad_fn=grad_fn, saves=saves, **options)
-
-
-def _first_bad(bad: Array) -> Array:
-    return jnp.argmax(bad.reshape(-1))
-
+from torchshim._ops.view_geometry import wrap_dim
 
 # Determinants and inverses -----------------------------------------------------------
+
+
+def _det(A: Array) -> Array:
+    check_square(A, "linalg.det")
+    check_floating(A, "linalg.det", "lu_cpu")
+    if not A.shape[-1]:
+        return jnp.ones(A.shape[:-2], A.dtype) + A.sum((-2, -1))
+    return jnp.linalg.det(A)
 
 
 @_linalg("LinalgDetBackward0", method=True, out=False, namespaces=("torch",))
 def det(A: Array) -> Array:
     """The determinant."""
-    check_square(A, "linalg.det")
-    check_floating(A, "linalg.det")
-    return jnp.linalg.det(A)
+    return _det(A)
 
 
 @_linalg("LinalgDetBackward0", name="linalg_det", public="det")
 def linalg_det(A: Array) -> Array:
     """The determinant; unlike `torch.det` it takes `out=`."""
-    return det(A)
+    return _det(A)
 
 
-@_linalg(
-    "LinalgSlogdetBackward0",
-    method=True,
-    namespaces=("torch", "linalg"),
-    named_result=("sign", "logabsdet"),
-)
-def slogdet(A: Array) -> tuple[Array, Array]:
-    """The sign and the logarithm of the absolute value of the determinant."""
+def _slogdet(A: Array) -> tuple[Array, Array]:
     check_square(A, "linalg.slogdet")
     check_floating(A, "linalg.slogdet")
     sign, value = jnp.linalg.slogdet(A)
     return sign, value
 
 
-@_linalg("WhereBackward0", method=True, out=False, namespaces=("torch",))
+@_linalg(
+    "LinalgSlogdetBackward0",
+    method=True,
+    namespaces=("torch",),
+    named_result=("sign", "logabsdet"),
+)
+def slogdet(A: Array) -> tuple[Array, Array]:
+    """The sign and the logarithm of the absolute value of the determinant."""
+    return _slogdet(A)
+
+
+@_linalg(
+    "LinalgSlogdetBackward0",
+    name="linalg_slogdet",
+    public="slogdet",
+    named_result=("sign", "logabsdet"),
+)
+def linalg_slogdet(A: Array) -> tuple[Array, Array]:
+    """The sign and the logarithm of the absolute value of the determinant."""
+    return _slogdet(A)
+
+
+def _logdet_node(input: Any) -> str:
+    return "AddBackward0" if input.dtype.is_complex else "WhereBackward0"
+
+
+@_linalg(_logdet_node, method=True, out=False, namespaces=("torch",))
 def logdet(input: Array) -> Array:
     """The logarithm of the determinant; NaN where that is negative."""
     check_square(input, "logdet")
@@ -108,52 +93,83 @@ def logdet(input: Array) -> Array:
     return jnp.where(sign == -1, jnp.nan, value)
 
 
-def _inverse_checks(A: Array) -> list[Check]:
-    # As a factorization with row swaps finds it: a zero on the diagonal of U.
-    lu, _, _ = lax.linalg.lu(A)
-    zero = jnp.diagonal(lu, axis1=-2, axis2=-1) == 0
-    bad = zero.any(-1)
-    if not bad.size:
-        return []
-    which = _first_bad(bad)
-    at = jnp.argmax(zero.reshape(-1, zero.shape[-1])[which]) + 1
-    text = (
-        "The diagonal element {value} is zero, the inversion could not be completed "
-        "because the input matrix is singular."
-    )
-    batch = "" if A.ndim == 2 else "(Batch element 0): "
-    return [Check(bad.any(), LinAlgError, f"linalg.inv: {batch}{text}", at)]
-
-
-@_linalg(
-    "LinalgInvExBackward0",
-    checks=_inverse_checks,
-    name="linalg_inv",
-    public="inv",
-)
-def linalg_inv(A: Array) -> Array:
-    """The inverse matrix."""
+def _inverse(A: Array) -> Array:
     check_square(A, "linalg.inv")
     check_floating(A, "linalg.inv")
     return jnp.linalg.inv(A)
 
 
-def _pinv(A: Array, rtol: float | None, hermitian: bool) -> Array:
+def _singular(A: Array) -> Array:
+    """The first zero on the diagonal of U; 0 where a matrix has an inverse."""
+    return first_zero(lax.linalg.lu(A)[0])
+
+
+_NO_INVERSE = (
+    "The diagonal element {code} is zero, the inversion could not be completed because "
+    "the input matrix is singular."
+)
+
+
+def inverse_checks(A: Array) -> list[Check]:
+    """The check that every matrix has an inverse."""
+    return failed(_singular(A), "linalg.inv", _NO_INVERSE)
+
+
+@_linalg(
+    "LinalgInvExBackward0",
+    checks=inverse_checks,
+    name="linalg_inv",
+    public="inv",
+)
+def linalg_inv(A: Array) -> Array:
+    """The inverse matrix."""
+    return _inverse(A)
+
+
+def _inv_ex_checks(A: Array, check_errors: bool) -> list[Check]:
+    if not check_errors:
+        return []
+    return failed(_singular(A), "linalg.inv_ex", _NO_INVERSE)
+
+
+@_linalg(
+    "LinalgInvExBackward0", checks=_inv_ex_checks, named_result=("inverse", "info")
+)
+def inv_ex(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
+    """The inverse matrix, and where its elimination met a zero."""
+    return _inverse(A), _singular(A)
+
+
+@_linalg("LinalgPinvBackward0", name="linalg_pinv", namespaces=())
+def linalg_pinv(
+    input: Array, atol: Operand | None, rtol: Operand | None, hermitian: bool
+) -> Array:
+    """The pseudo-inverse: singular values up to max(atol, rtol * largest) are zeros."""
+    if input.ndim < 2 or not jnp.issubdtype(input.dtype, jnp.inexact):
+        raise _no_pinv(input)
+    if input.dtype.itemsize == 2:
+        raise _no_pinv(input)
+    if not input.size:
+        return jnp.zeros((*input.shape[:-2], *input.shape[:-3:-1]), input.dtype)
+    real = input.real.dtype
     if rtol is None:
-        rtol = max(A.shape[-2:]) * float(jnp.finfo(A.dtype).eps)
-    return jnp.linalg.pinv(A, rtol=rtol, hermitian=hermitian)
-
-
-@_linalg("LinalgPinvBackward0", namespaces=("linalg",))
-def pinv(input: Array, *, rtol: float | None = None, hermitian: bool = False) -> Array:
-    """The pseudo-inverse."""
-    if input.ndim < 2:
-        raise RuntimeError(
-            f"linalg.pinv({scalar_name(input)}{{{list(input.shape)}}}): expected a "
-            "tensor with 2 or more dimensions of float, double, cfloat or cdouble types"
+        relative = max(input.shape[-2:]) * float(jnp.finfo(real).eps)
+        rtol = (
+            relative if atol is None else jnp.where(jnp.asarray(atol) > 0, 0, relative)
         )
-    check_floating(input, "linalg.pinv")
-    return _pinv(input, rtol, hermitian)
+    tolerance = jnp.asarray(rtol, real)
+    if atol is not None:
+        largest = jnp.linalg.svd(lax.stop_gradient(input), compute_uv=False)[..., 0]
+        absolute = jnp.asarray(atol, real) / jnp.where(largest == 0, 1, largest)
+        tolerance = jnp.maximum(tolerance, absolute)
+    return jnp.linalg.pinv(input, rtol=tolerance, hermitian=hermitian)
+
+
+def _no_pinv(input: Array) -> RuntimeError:
+    return RuntimeError(
+        f"linalg.pinv({scalar_name(input)}{{{list(input.shape)}}}): expected a tensor "
+        "with 2 or more dimensions of float, double, cfloat or cdouble types"
+    )
 
 
 # Equations ---------------------------------------------------------------------------
@@ -163,25 +179,11 @@ def _is_vector(A: Array, B: Array) -> bool:
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
 
 
-def _solve_checks(A: Array, B: Array, left: bool = True) -> list[Check]:
-    lu, _, _ = lax.linalg.lu(A)
-    bad = (jnp.diagonal(lu, axis1=-2, axis2=-1) == 0).any()
-    batch = "" if A.ndim == 2 else "(Batch element 0): "
-    return [
-        Check(
-            bad,
-            LinAlgError,
-            f"torch.linalg.solve: {batch}The solver failed because the input matrix is "
-            "singular.",
-        )
-    ]
-
-
-@_linalg("LinalgSolveExBackward0", saves=("A", "result"), checks=_solve_checks)
-def solve(A: Array, B: Array, *, left: bool = True) -> Array:
-    """The matrix X with `A @ X = B` (`X @ A = B` where `left` is false)."""
+def _solution(A: Array, B: Array, left: bool) -> Array:
     check_square(A, "linalg.solve")
-    check_floating(A, "linalg.solve")
+    if not jnp.issubdtype(A.dtype, jnp.inexact):
+        check_floating(A, "linalg.solve")
+    refuse_kernel(A, "lu_cpu")
     if A.dtype != B.dtype:
         raise RuntimeError(
             "linalg.solve: Expected A and B to have the same dtype, but found A of "
@@ -189,23 +191,48 @@ def solve(A: Array, B: Array, *, left: bool = True) -> Array:
         )
     vector = _is_vector(A, B)
     b = B[..., None] if vector else B
-    fits = A.shape[-1] == (b.shape[-2] if left else b.shape[-1])
-    if not fits:
-        equation = "AX = B" if left else "XA = B"
-        raise RuntimeError(
-            f"linalg.solve: Incompatible shapes of A and B for the equation {equation} "
-            f"({A.shape[-2]}x{A.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
-        )
-    batch = jnp.broadcast_shapes(A.shape[:-2], b.shape[:-2])
-    a = jnp.broadcast_to(A, batch + A.shape[-2:])
-    b = jnp.broadcast_to(b, batch + b.shape[-2:])
-    if left:
-        out = jnp.linalg.solve(a, b)
-    else:
-        out = jnp.swapaxes(
-            jnp.linalg.solve(jnp.swapaxes(a, -1, -2), jnp.swapaxes(b, -1, -2)), -1, -2
-        )
+    check_fits("linalg.solve", A, b, left)
+    a, b = batched(A, b)
+    if not left:
+        a, b = jnp.swapaxes(a, -1, -2), jnp.swapaxes(b, -1, -2)
+    out = jnp.linalg.solve(a, b) if b.size else b
+    if not left:
+        out = jnp.swapaxes(out, -1, -2)
     return out[..., 0] if vector else out
+
+
+_NO_SOLUTION = "The solver failed because the input matrix is singular."
+
+
+@_linalg(
+    "LinalgSolveExBackward0",
+    saves=("A", "result"),
+    checks=lambda A, B, left: failed(_singular(A), "torch.linalg.solve", _NO_SOLUTION),
+)
+def solve(A: Array, B: Array, *, left: bool = True) -> Array:
+    """The matrix X with `A @ X = B` (`X @ A = B` where `left` is false)."""
+    return _solution(A, B, left)
+
+
+def _solve_ex_checks(A: Array, B: Array, left: bool, check_errors: bool) -> list[Check]:
+    if not check_errors:
+        return []
+    return failed(_singular(A), "torch.linalg.solve_ex", _NO_SOLUTION)
+
+
+@_linalg(
+    "LinalgSolveExBackward0",
+    saves=("A", "result"),
+    checks=_solve_ex_checks,
+    named_result=("result", "info"),
+)
+def solve_ex(
+    A: Array, B: Array, *, left: bool = True, check_errors: bool = False
+) -> tuple[Array, Array]:
+    """As `solve`, and where the elimination met a zero."""
+    out = _solution(A, B, left)
+    batch = out.shape[: out.ndim - (1 if _is_vector(A, B) else 2)]
+    return out, jnp.broadcast_to(_singular(A), batch)
 
 
 @_linalg("LinalgSolveTriangularBackward0", saves=("input", "result"))
@@ -219,133 +246,18 @@ def solve_triangular(
 ) -> Array:
     """As `solve`, for a triangular matrix."""
     check_square(input, "linalg.solve_triangular")
-    check_matrix(B, "linalg.solve_triangular")
-    batch = jnp.broadcast_shapes(input.shape[:-2], B.shape[:-2])
+    check_matrix(B, "linalg.solve_triangular", "B")
+    check_fits("linalg.solve_triangular", input, B, left)
+    a, b = batched(input, B)
+    if not b.size:
+        return b
     return lax.linalg.triangular_solve(
-        jnp.broadcast_to(input, batch + input.shape[-2:]),
-        jnp.broadcast_to(B, batch + B.shape[-2:]),
+        a,
+        b.astype(a.dtype),
         left_side=left,
         lower=not upper,
         unit_diagonal=unitriangular,
     )
-
-
-# Factorizations ----------------------------------------------------------------------
-
-
-def _lower(A: Array, upper: bool) -> Array:
-    # PyTorch reads one triangle alone.
-    half = jnp.triu(A) if upper else jnp.tril(A)
-    if upper:
-        half = jnp.conj(jnp.swapaxes(half, -1, -2))
-    return lax.linalg.cholesky(half, symmetrize_input=False)
-
-
-def _cholesky_checks(input: Array, upper: bool = False) -> list[Check]:
-    factor = _lower(input, upper)
-    bad = jnp.isnan(jnp.diagonal(factor, axis1=-2, axis2=-1).real).any(-1)
-    if not bad.size:
-        return []
-    which = _first_bad(bad)
-    n = input.shape[-1]
-    a = input.reshape(-1, n, n)[which]
-
-    def positive(k: int) -> Array:
-        return ~jnp.isnan(_lower(a[:k, :k], upper)).any()
-
-    order = 1 + sum((positive(k).astype(jnp.int64) for k in range(1, n)), 0)
-    batch = "" if input.ndim == 2 else "(Batch element 0): "
-    return [
-        Check(
-            bad.any(),
-            LinAlgError,
-            f"linalg.cholesky: {batch}The factorization could not be completed because "
-            "the input is not positive-definite (the leading minor of order {value} is "
-            "not positive-definite).",
-            order,
-        )
-    ]
-
-
-@_linalg("LinalgCholeskyExBackward0", checks=_cholesky_checks)
-def cholesky(input: Array, *, upper: bool = False) -> Array:
-    """The triangular factor of a positive definite matrix."""
-    check_square(input, "linalg.cholesky")
-    check_floating(input, "linalg.cholesky")
-    hermitian = (input + jnp.conj(jnp.swapaxes(input, -1, -2))) / 2
-    value = lax.linalg.cholesky(hermitian, symmetrize_input=False)
-    # The value from one triangle, the gradient from both, as PyTorch has it.
-    factor = value + lax.stop_gradient(_lower(input, upper) - value)
-    return jnp.conj(jnp.swapaxes(factor, -1, -2)) if upper else factor
-
-
-@_linalg("LinalgQrBackward0", named_result=("Q", "R"))
-def qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
-    """An orthogonal and an upper triangular factor."""
-    check_matrix(A, "linalg.qr")
-    check_floating(A, "linalg.qr")
-    if mode == "r":
-        r = jnp.linalg.qr(A, mode="r")
-        return jnp.zeros((0,), A.dtype), r
-    if mode not in ("reduced", "complete"):
-        raise RuntimeError(
-            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' "
-            "(default), 'r', or 'complete'"
-        )
-    q, r = jnp.linalg.qr(A, mode=mode)
-    return q, r
-
-
-@_linalg("LinalgSvdBackward0", named_result=("U", "S", "Vh"))
-def svd(A: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
-    """Singular values and their vectors."""
-    check_matrix(A, "linalg.svd")
-    check_floating(A, "linalg.svd")
-    u, s, vh = jnp.linalg.svd(A, full_matrices=full_matrices)
-    return u, s, vh
-
-
-@_linalg("LinalgSvdBackward0")
-def svdvals(A: Array) -> Array:
-    """Singular values, the largest first."""
-    check_matrix(A, "linalg.svd")
-    check_floating(A, "linalg.svdvals")
-    return jnp.linalg.svd(A, compute_uv=False)
-
-
-def _hermitian(A: Array, UPLO: str, name: str) -> Array:
-    check_square(A, name)
-    half_or_exact = not jnp.issubdtype(A.dtype, jnp.inexact) or A.dtype.itemsize == 2
-    if half_or_exact:
-        raise NotImplementedError(
-            f"\"linalg_eigh_cpu\" not implemented for '{scalar_name(A)}'"
-        )
-    if UPLO.upper() not in ("L", "U"):
-        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    lower = UPLO.upper() == "L"
-    half = jnp.tril(A, -1) if lower else jnp.triu(A, 1)
-    diagonal = jnp.eye(A.shape[-1], dtype=A.dtype) * A
-    whole = half + jnp.conj(jnp.swapaxes(half, -1, -2)) + diagonal
-    # The gradient is the one for a matrix that is symmetric throughout.
-    both = (A + jnp.conj(jnp.swapaxes(A, -1, -2))) / 2
-    return both + lax.stop_gradient(whole - both)
-
-
-@_linalg("LinalgEighBackward0", named_result=("eigenvalues", "eigenvectors"))
-def eigh(input: Array, UPLO: str = "L") -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors of a symmetric matrix."""
-    values, vectors = jnp.linalg.eigh(
-        _hermitian(input, UPLO, "linalg.eigh"), symmetrize_input=False
-    )
-    return values, vectors
-
-
-@_linalg("LinalgEighBackward0")
-def eigvalsh(input: Array, UPLO: str = "L") -> Array:
-    """Eigenvalues of a symmetric matrix, the smallest first."""
-    return jnp.linalg.eigh(
-        _hermitian(input, UPLO, "linalg.eigh"), symmetrize_input=False
-    )[0]
 
 
 # Norms -------------------------------------------------------------------------------
@@ -413,7 +325,48 @@ def matrix_norm(
 def matrix_exp(input: Array) -> Array:
     """The exponential of square matrices."""
     check_square(input, "linalg.matrix_exp")
+    if not jnp.issubdtype(input.dtype, jnp.inexact):
+        check_floating(input, "linalg.matrix_exp")
     flat = input.reshape(-1, *input.shape[-2:])
     if not flat.size:
         return input
-    return jax.vmap(jax.scipy.linalg.expm)(flat).reshape(input.shape)
+    wide = flat.astype(jnp.promote_types(flat.dtype, jnp.float32))
+    out = jax.vmap(jax.scipy.linalg.expm)(wide)
+    return out.astype(input.dtype).reshape(input.shape)
+
+
+# Products -----------------------------------------------------------------------------
+
+
+def _cross(input: Array, other: Array, axis: int) -> Array:
+    a, b = jnp.broadcast_arrays(input, other)
+    return jnp.cross(a, b, axis=axis)
+
+
+def _check_cross(input: Array, other: Array) -> None:
+    if input.ndim != other.ndim:
+        raise RuntimeError(
+            "linalg.cross: inputs must have the same number of dimensions."
+        )
+    if input.dtype != other.dtype:
+        raise RuntimeError(
+            f"expected scalar type {scalar_name(input)} but found {scalar_name(other)}"
+        )
+
+
+@_linalg(
+    "LinalgCrossBackward0",
+    saves=("input", "other"),
+    name="linalg_cross",
+    public="cross",
+)
+def linalg_cross(input: Array, other: Array, *, dim: int = -1) -> Array:
+    """The cross product of vectors of three elements."""
+    _check_cross(input, other)
+    axis = wrap_dim(dim, input.ndim)
+    if input.shape[axis] != 3 or other.shape[axis] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got "
+            f"{input.shape[axis]} and {other.shape[axis]}"
+        )
+    return _cross(input, other, axis)

@@ -1,0 +1,238 @@
+"""Functions of linear algebra over the operators, compared with PyTorch.
+
+Of vectors that have a sign or a phase of their own, what does not depend on it.
+"""
+
+from __future__ import annotations
+
+from tests.oracle import attempt, case, evaluate
+
+
+def _matrix(torch, *shape, complex=False):
+    n = 1
+    for s in shape:
+        n *= s
+    x = torch.sin(torch.arange(1.0, n + 1, dtype=torch.float64) ** 2).view(shape)
+    return torch.complex(x, torch.cos(3 * x)) if complex else x
+
+
+def _grads(torch, function, x):
+    """The gradient of a weighted sum of what does not depend on signs."""
+    x = x.clone().requires_grad_()
+    total = x.new_zeros((), dtype=torch.float64)
+    for y in function(x):
+        parts = (y.real, y.imag) if y.is_complex() else (y,)
+        for p in parts:
+            weight = torch.cos(torch.arange(p.numel(), dtype=p.dtype)).view(p.shape)
+            total = total + (p * weight).sum()
+    total.backward()
+    return x.grad
+
+
+@case.over(complex=[False, True])
+def eigenvectors(torch, complex):
+    A = _matrix(torch, 2, 3, 3, complex=complex)
+
+    def symmetric(x, uplo="L"):
+        values, vectors = torch.linalg.eigh(x, uplo)
+        return values, vectors[..., :1] @ vectors[..., :1].mH
+
+    def general(x):
+        values, vectors = torch.linalg.eig(x)
+        order = values.real.argsort(-1)
+        first = vectors.gather(-1, order[..., None, :1].expand(2, 3, 1))
+        return values.real.sort(-1)[0], first @ first.mH
+
+    for function in (symmetric, lambda x: symmetric(x, "U"), general):
+        yield [y.detach() for y in function(A)], _grads(torch, function, A)
+    values, vectors = torch.linalg.eig(A)
+    yield vectors @ torch.diag_embed(values) @ torch.linalg.inv(vectors)
+
+
+@case.over(complex=[False, True])
+def singular_vectors(torch, complex):
+    for shape in ((3, 3), (4, 2), (2, 4)):
+        A = _matrix(torch, *shape, complex=complex)
+
+        def function(x, full=False):
+            u, s, vh = torch.linalg.svd(x, full_matrices=full)
+            return s, u[:, :1] @ u[:, :1].mH, u[:, 1:2] @ vh[1:2]
+
+        yield [y.detach() for y in function(A)], _grads(torch, function, A)
+        yield [y.shape for y in torch.linalg.svd(A)]
+        u, s, v = torch.svd(A)
+        yield s, u @ torch.diag(s).to(u.dtype) @ v.mH
+        yield [y.shape for y in torch.svd(A, some=False)]
+        yield torch.svd(A, compute_uv=False)
+
+
+@case
+def full_bases_are_orthogonal(torch):
+    A = _matrix(torch, 4, 2)
+    u, s, vh = torch.linalg.svd(A)
+    yield u.T @ u, vh @ vh.T, s
+    yield _grads(torch, lambda x: (torch.linalg.svd(x)[0][:, :1].abs(),), A)
+
+
+@case
+def lu(torch):
+    for shape in ((3, 3), (4, 2), (2, 2, 4)):
+        A = _matrix(torch, *shape).requires_grad_()
+        P, L, U = torch.linalg.lu(A)
+        yield P, L, U
+        (L.sum() + (U**2).sum()).backward()
+        yield A.grad
+        packed = torch.linalg.lu_factor(A)
+        yield torch.lu_unpack(*packed), torch.lu_unpack(*packed, True, False)[1]
+        yield torch.lu_unpack(*packed, unpack_data=False)[0]
+    out = [torch.empty(0, dtype=torch.float64) for _ in range(3)]
+    yield torch.linalg.lu(A.detach(), out=out), out
+    yield attempt(torch.lu_unpack, packed[0], packed[1].long())
+    yield attempt(torch.linalg.lu, torch.ones(3))
+    yield attempt(torch.linalg.lu, torch.ones(3, 3), pivot=False)
+
+
+@case
+def older_names(torch):
+    A, B = _matrix(torch, 3, 3), _matrix(torch, 3, 2)
+    S = A @ A.T + torch.eye(3, dtype=torch.float64)
+    yield torch.cholesky(S), S.cholesky(upper=True), torch.lu(A), A.lu(get_infos=True)
+    yield B.lu_solve(*torch.lu(A)), torch.pinverse(B), torch.inverse(A)
+    yield torch.triangular_solve(B, A), B.triangular_solve(A, False, True, True)
+    yield torch.cross(A, A + 1), torch.cross(B, B + 1), A.cross(A.T, dim=1)
+    yield torch.qr(B), attempt(torch.cross, B, A[0]), attempt(torch.cross, B[:2], B[:2])
+    yield torch.orgqr(*torch.geqrf(B)), torch.logdet(S), S.logdet(), A.slogdet()
+    out = torch.empty(0, dtype=torch.float64)
+    yield torch.cholesky(S, out=out) is out, out
+
+
+@case
+def removed(torch):
+    A = torch.ones(2, 2)
+    for name in ("symeig", "eig", "solve", "lstsq"):
+        yield attempt(getattr(torch, name), A, A), attempt(getattr(A, name), A)
+    yield attempt(torch.matrix_rank, A)
+
+
+@case
+def errors_that_depend_on_values(torch):
+    L, zero = torch.linalg, torch.zeros(3, 3)
+    pair = torch.stack([torch.eye(3), torch.diag(torch.tensor([1.0, 0.0, 1.0]))])
+    negative = torch.diag(torch.tensor([1.0, 1.0, -1.0]))
+    for A in (zero, pair):
+        for function in (L.inv, L.cholesky, L.lu_factor, torch.inverse):
+            yield attempt(lambda A=A, f=function: [x.tolist() for x in f(A)])
+        yield attempt(lambda A=A: L.solve(A, torch.ones(3, 2)).tolist())
+        for function in (L.inv_ex, L.cholesky_ex, L.lu_factor_ex):
+            yield attempt(
+                lambda A=A, f=function: [x.tolist() for x in f(A, check_errors=True)]
+            )
+            yield function(A).info
+        yield L.solve_ex(A, torch.ones(3, 2)).info
+    yield attempt(lambda: L.cholesky(negative).tolist())
+    yield L.cholesky_ex(negative, upper=True).info, L.cholesky_ex(torch.eye(2)).info
+    yield attempt(lambda: L.matrix_power(zero, -1).tolist())
+    yield issubclass(L.LinAlgError, RuntimeError), L.LinAlgError.__name__
+
+
+@case
+def refused_gradients(torch):
+    A = _matrix(torch, 3, 2).requires_grad_()
+    yield attempt(torch.linalg.qr(A, "r")[1].sum().backward)
+    yield attempt(torch.linalg.qr(A, "complete")[0].sum().backward)
+    yield attempt(torch.geqrf(A)[0].sum().backward)
+
+
+@case
+def least_squares(torch):
+    A, B = _matrix(torch, 4, 2), _matrix(torch, 4, 3)
+    for driver in (None, "gels", "gelsd", "gelss"):
+        yield torch.linalg.lstsq(A, B, driver=driver)
+    yield torch.linalg.lstsq(A.T, B[:2], driver="gelsd")
+    yield torch.linalg.lstsq(torch.stack([A, A + 1]), torch.stack([B, B]), rcond=0.1)
+    yield torch.linalg.lstsq(torch.stack([A, A + 1]), B.T[:2], driver="gelsd")
+    yield torch.linalg.lstsq(torch.ones(4, 2), torch.ones(4), driver="gelss").rank
+    A.requires_grad_()
+    B.requires_grad_()
+    result = torch.linalg.lstsq(A, B, driver="gels")
+    ((result.solution**2).sum() + result.residuals.sum()).backward()
+    yield A.grad, B.grad
+    for args, kwargs in (
+        ((A, B[:3]), {}),
+        ((A, B), {"driver": "foo"}),
+        ((A, B.float()), {}),
+        ((A[0], B), {}),
+        ((A, B.sum()), {}),
+        ((A.long(), B.long()), {}),
+    ):
+        yield attempt(torch.linalg.lstsq, *args, **kwargs)
+
+
+@case
+def ranks_and_condition_numbers(torch):
+    L, A = torch.linalg, _matrix(torch, 3, 3)
+    low = A[:, :1] @ A[:1]
+    tall, pair = A[:, :2], torch.stack([A, low])
+    yield L.matrix_rank(A), L.matrix_rank(low), L.matrix_rank(tall), L.matrix_rank(pair)
+    yield L.matrix_rank(A, 0.9), L.matrix_rank(A, atol=0.9), L.matrix_rank(A, rtol=0.9)
+    yield L.matrix_rank(pair, tol=torch.tensor([0.5, 50.0], dtype=torch.float64))
+    yield L.matrix_rank(low + low.T, hermitian=True), L.matrix_rank(A[:0])
+    yield L.pinv(A), L.pinv(low), L.pinv(tall, 0.5), L.pinv(A, atol=0.9), L.pinv(A[:0])
+    yield L.pinv(A + A.T, hermitian=True), L.pinv(A, rtol=0.1, atol=torch.tensor(0.1))
+    yield _grads(torch, lambda x: (L.pinv(x),), tall)
+    for p in (1, -1, float("inf"), "fro", "nuc"):
+        yield L.cond(A, p)
+    for p in (None, 2, -2):
+        yield L.cond(A, p), _grads(torch, lambda x, p=p: (L.cond(x, p),), A)
+    yield L.cond(tall), L.cond(pair, 1)[0], L.cond(torch.zeros(2, 2), 1)
+    for args in ((A, 3), (A, "foo"), (tall, 1), (tall, "fro"), (A[0],)):
+        yield attempt(L.cond, *args)
+    yield attempt(L.matrix_rank, A[0]), attempt(L.matrix_rank, A.long())
+    yield attempt(L.matrix_rank, tall, hermitian=True)
+    yield attempt(L.pinv, A[0]), attempt(L.pinv, A.long())
+
+
+@case.lines("""
+torch.linalg.vander(torch.tensor([1, 2, 3]))
+torch.linalg.vander(torch.tensor([[1., 2]]), N=4)
+torch.linalg.vander(torch.tensor([1., 2.], requires_grad=True), N=3)
+torch.linalg.vander(torch.tensor([1, 2]), N=1)
+torch.linalg.vander(torch.tensor(1.0))
+torch.vander(torch.tensor([1, 2, 3])), torch.vander(torch.tensor([1., 2.]), 4, True)
+torch.vander(torch.tensor([1., 2.], requires_grad=True), N=1)
+torch.vander(torch.tensor([1, 2]), N=0), torch.vander(torch.tensor([1, 2]), N=1)
+torch.vander(torch.tensor([1, 2]), N=-1)
+torch.vander(torch.ones(2, 2))
+x = torch.arange(6.0).view(2, 3); torch.linalg.vecdot(x, x[0])
+x = torch.tensor([1 + 2j, 3j]); torch.linalg.vecdot(x, x, dim=0)
+torch.linalg.vecdot(torch.ones(2, 3), torch.ones(2, 4))
+torch.linalg.vecdot(torch.ones(2).long(), torch.ones(2))
+x = torch.empty(0); torch.linalg.vecdot(torch.ones(2), torch.ones(2), out=x) is x, x
+torch.linalg.diagonal(torch.arange(12).view(2, 2, 3))
+torch.linalg.diagonal(torch.arange(12).view(2, 2, 3), offset=1, dim1=0, dim2=2)
+torch.linalg.matmul(torch.ones(2, 3), torch.ones(3))
+A = torch.eye(12).reshape(3, 4, 6, 2) * 2; torch.linalg.tensorinv(A).sum((0, 1))
+torch.linalg.tensorinv(torch.ones(4, 3), ind=1)
+torch.linalg.tensorinv(torch.ones(4, 3), ind=0)
+A = torch.eye(6).reshape(2, 3, 6) * 2; torch.linalg.tensorsolve(A, torch.ones(2, 3))
+A = torch.eye(6).reshape(2, 6, 3); torch.linalg.tensorsolve(A, torch.ones(2, 3), (1,))
+torch.linalg.tensorsolve(torch.ones(2, 3, 4), torch.ones(2, 3))
+torch.linalg.slogdet(torch.eye(2)), torch.slogdet(torch.eye(2))
+torch.linalg.lu_factor(torch.eye(2))
+torch.linalg.eigh(torch.eye(2)).eigenvalues
+""")
+def lines(torch, line):
+    return evaluate(torch, line)
+
+
+@case
+def low_rank(torch):
+    A = _matrix(torch, 5, 2) @ _matrix(torch, 2, 4)
+    for function in (torch.svd_lowrank, torch.pca_lowrank):
+        for x in (A, A.T):
+            u, s, v = function(x, q=2)
+            yield s, u @ torch.diag(s) @ v.T
+    u, s, v = torch.svd_lowrank(A, 2, 1, M=A / 2)
+    yield u @ torch.diag(s) @ v.T
+    yield torch.pca_lowrank(A.float(), center=False)[1][:2]
+    yield attempt(torch.pca_lowrank, A, q=9), attempt(torch.pca_lowrank, A, niter=-1)

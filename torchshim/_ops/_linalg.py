@@ -1,0 +1,142 @@
+"""What the operators of linear algebra share: PyTorch's checks and errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from torchshim._core.checks import Check
+from torchshim._core.op import Array, op
+from torchshim._ops._common import scalar_name
+
+
+class LinAlgError(RuntimeError):
+    """A matrix that does not allow it: `torch.linalg.LinAlgError`."""
+
+
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
+LinAlgError.__module__ = "torch._C"
+
+# A check reports one number: the element of the batch and the error code share it.
+_CODES = 2**32
+
+
+def _located(text: str) -> str:
+    number, _, text = text.partition("|")
+    element, code = divmod(int(number), _CODES)
+    return text.replace("{element}", str(element)).replace("{code}", str(code))
+
+
+class _LocatedLinAlgError(LinAlgError):
+    def __new__(cls, text: str) -> Any:
+        return LinAlgError(_located(text))
+
+
+class _LocatedRuntimeError(RuntimeError):
+    def __new__(cls, text: str) -> Any:
+        return RuntimeError(_located(text))
+
+
+def failed(
+    info: Array, name: str, text: str, error: type[Exception] = LinAlgError
+) -> list[Check]:
+    """The check that no matrix of a batch has an error code; `{code}` may be shown."""
+    if not info.size:
+        return []
+    flat = info.reshape(-1).astype(jnp.int64)
+    element = jnp.argmax(flat != 0)
+    place = "(Batch element {element}): " if info.ndim else ""
+    located = _LocatedLinAlgError if error is LinAlgError else _LocatedRuntimeError
+    value = element * _CODES + flat[element]
+    shown = f"{{value}}|{name}: {place}{text}"
+    return [Check((flat != 0).any(), located, shown, value)]
+
+
+def linalg_op(
+    grad_fn: Any, *, saves: tuple[str, ...] = ("result",), **options: Any
+) -> Any:
+    """Declares an operator of `torch.linalg`."""
+    options = {"namespaces": ("linalg",), "method": False, **options}
+    return op(grad_fn=grad_fn, saves=saves, **options)
+
+
+def check_matrix(a: Array, name: str, which: str = "A") -> None:
+    """Raises PyTorch's error for less than two dimensions."""
+    if a.ndim < 2:
+        raise RuntimeError(
+            f"{name}: The input tensor {which} must have at least 2 dimensions."
+        )
+
+
+def check_square(a: Array, name: str) -> None:
+    """Raises PyTorch's error for what is no batch of square matrices."""
+    check_matrix(a, name)
+    if a.shape[-1] != a.shape[-2]:
+        raise RuntimeError(
+            f"{name}: A must be batches of square matrices, but they are "
+            f"{a.shape[-2]} by {a.shape[-1]} matrices"
+        )
+
+
+def check_floating(a: Array, name: str, kernel: str | None = None) -> None:
+    """Raises PyTorch's error for integers and half types."""
+    if not jnp.issubdtype(a.dtype, jnp.inexact):
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got "
+            f"{scalar_name(a)}"
+        )
+    if a.dtype in (jnp.float16, jnp.bfloat16):
+        if kernel is not None:
+            refuse_kernel(a, kernel)
+        raise RuntimeError(
+            f"{name}: Low precision dtypes not supported. Got {scalar_name(a)}"
+        )
+
+
+def refuse_kernel(a: Array, kernel: str) -> None:
+    """Raises PyTorch's error for the dtypes that LAPACK does not have."""
+    if not jnp.issubdtype(a.dtype, jnp.inexact) or a.dtype in (
+        jnp.float16,
+        jnp.bfloat16,
+    ):
+        raise NotImplementedError(
+            f"\"{kernel}\" not implemented for '{scalar_name(a)}'"
+        )
+
+
+def adjoint(a: Array) -> Array:
+    """The conjugate transpose of matrices."""
+    return jnp.conj(jnp.swapaxes(a, -1, -2))
+
+
+def diagonal(a: Array) -> Array:
+    """The diagonals of matrices."""
+    return jnp.diagonal(a, axis1=-2, axis2=-1)
+
+
+def first_zero(a: Array) -> Array:
+    """The place, from 1, of the first zero on each diagonal; 0 where there is none."""
+    zero = diagonal(a) == 0
+    if not zero.shape[-1]:
+        return jnp.zeros(zero.shape[:-1], jnp.int32)
+    return jnp.where(zero.any(-1), jnp.argmax(zero, -1) + 1, 0).astype(jnp.int32)
+
+
+def batched(a: Array, b: Array) -> tuple[Array, Array]:
+    """Two batches of matrices, broadcast to one batch."""
+    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return (
+        jnp.broadcast_to(a, batch + a.shape[-2:]),
+        jnp.broadcast_to(b, batch + b.shape[-2:]),
+    )
+
+
+def check_fits(name: str, a: Array, b: Array, left: bool) -> None:
+    """Raises PyTorch's error for a right side of the wrong size."""
+    if a.shape[-1] != b.shape[-2 if left else -1]:
+        equation = "AX = B" if left else "XA = B"
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation {equation} "
+            f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
+        )

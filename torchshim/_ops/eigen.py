@@ -1,0 +1,287 @@
+"""Eigenvalues and singular values, with their vectors.
+
+The derivatives are PyTorch's: those of vectors hold for functions that do not depend on
+the vectors' signs or phases.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from torchshim._core.checks import Check
+from torchshim._core.op import Array
+from torchshim._ops._common import scalar_name
+from torchshim._ops._linalg import (
+    adjoint,
+    check_floating,
+    check_matrix,
+    check_square,
+    diagonal,
+    failed,
+    linalg_op,
+    refuse_kernel,
+)
+
+
+def _over_gaps(a: Array, gaps: Array) -> Array:
+    """A matrix over the differences of values, with zeros on its diagonal."""
+    eye = jnp.eye(gaps.shape[-1], dtype=gaps.dtype)
+    return jnp.where(eye == 1, 0, a / (gaps + eye))
+
+
+def _gaps(values: Array) -> Array:
+    return values[..., None, :] - values[..., :, None]
+
+
+def _bad(A: Array) -> Array:
+    """1 for each matrix with elements that are not finite."""
+    return (~jnp.isfinite(A)).any((-2, -1)).astype(jnp.int32)
+
+
+# Eigenvalues of symmetric matrices ----------------------------------------------------
+
+
+def _hermitian(A: Array, lower: bool) -> Array:
+    """The matrix that one triangle stands for."""
+    half = jnp.tril(A, -1) if lower else jnp.triu(A, 1)
+    middle = jnp.eye(A.shape[-1], dtype=A.dtype) * A.real
+    return half + adjoint(half) + middle
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _eigh(A: Array, lower: bool) -> tuple[Array, Array]:
+    vectors, values = lax.linalg.eigh(A, lower=lower, symmetrize_input=False)
+    return values, vectors
+
+
+@_eigh.defjvp
+def _eigh_jvp(lower: bool, primals: Any, tangents: Any) -> Any:
+    # For a matrix that is Hermitian throughout.
+    (A,), (dA,) = primals, tangents
+    values, vectors = _eigh(A, lower)
+    inner = adjoint(vectors) @ ((dA + adjoint(dA)) / 2) @ vectors
+    turn = vectors @ _over_gaps(inner, _gaps(values))
+    return (values, vectors), (diagonal(inner).real, turn)
+
+
+def _check_eigh(A: Array, UPLO: str) -> bool:
+    check_square(A, "linalg.eigh")
+    refuse_kernel(A, "linalg_eigh_cpu")
+    if UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    return UPLO.upper() == "L"
+
+
+def _eigh_checks(vectors: bool) -> Any:
+    def checks(A: Array, UPLO: str) -> list[Check]:
+        if not A.size:
+            return []
+        code = A.shape[-1] - 1 if vectors else 1
+        return failed(
+            _bad(_hermitian(A, UPLO.upper() == "L")) * code,
+            "linalg.eigh",
+            "The algorithm failed to converge because the input matrix is "
+            "ill-conditioned or has too many repeated eigenvalues (error code: "
+            "{code}).",
+        )
+
+    return checks
+
+
+@linalg_op(
+    "LinalgEighBackward0",
+    named_result=("eigenvalues", "eigenvectors"),
+    checks=_eigh_checks(True),
+)
+def eigh(input: Array, UPLO: str = "L") -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors of a symmetric matrix."""
+    lower = _check_eigh(input, UPLO)
+    if not input.size:
+        return jnp.zeros(input.shape[:-1], input.real.dtype), input
+    return _eigh(input, lower)
+
+
+@linalg_op("LinalgEighBackward0", checks=_eigh_checks(False))
+def eigvalsh(input: Array, UPLO: str = "L") -> Array:
+    """Eigenvalues of a symmetric matrix, the smallest first."""
+    lower = _check_eigh(input, UPLO)
+    if not input.size:
+        return jnp.zeros(input.shape[:-1], input.real.dtype)
+    return _eigh(input, lower)[0]
+
+
+# Eigenvalues --------------------------------------------------------------------------
+
+
+@jax.custom_jvp
+def _eig(A: Array) -> tuple[Array, Array]:
+    values, vectors = jnp.linalg.eig(A)
+    return values, vectors
+
+
+@_eig.defjvp
+def _eig_jvp(primals: Any, tangents: Any) -> Any:
+    (A,), (dA,) = primals, tangents
+    values, vectors = _eig(A)
+    inner = jnp.linalg.solve(vectors, dA.astype(vectors.dtype) @ vectors)
+    turn = vectors @ _over_gaps(inner, _gaps(values))
+    # The vectors keep their length.
+    along = diagonal(adjoint(vectors) @ turn).real
+    return (values, vectors), (diagonal(inner), turn - vectors * along[..., None, :])
+
+
+def _check_eig(A: Array, name: str) -> None:
+    check_square(A, name)
+    if not jnp.issubdtype(A.dtype, jnp.inexact):
+        raise RuntimeError(f"Unknown Complex ScalarType for {scalar_name(A)}")
+    refuse_kernel(A, "linalg_eig_out_cpu")
+
+
+def _eig_checks(A: Array) -> list[Check]:
+    if not A.size:
+        return []
+    text = "torch.linalg.eig: input tensor should not contain infs or NaNs."
+    return [Check(~jnp.isfinite(A).all(), RuntimeError, text)]
+
+
+def _finite(A: Array) -> Array:
+    # LAPACK does not return for a matrix with NaN in it.
+    return jnp.where(jnp.isfinite(A), A, 0)
+
+
+@linalg_op(
+    "LinalgEigBackward0",
+    named_result=("eigenvalues", "eigenvectors"),
+    checks=_eig_checks,
+)
+def eig(input: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors; complex."""
+    _check_eig(input, "linalg.eig")
+    if not input.size:
+        kind = jnp.result_type(input.dtype, jnp.complex64)
+        return jnp.zeros(input.shape[:-1], kind), jnp.zeros(input.shape, kind)
+    return _eig(_finite(input))
+
+
+@linalg_op("LinalgEigBackward0", checks=_eig_checks)
+def eigvals(input: Array) -> Array:
+    """Eigenvalues; complex."""
+    _check_eig(input, "linalg.eigvals")
+    if not input.size:
+        kind = jnp.result_type(input.dtype, jnp.complex64)
+        return jnp.zeros(input.shape[:-1], kind)
+    return _eig(_finite(input))[0]
+
+
+# Singular values ----------------------------------------------------------------------
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _svd(A: Array, full: bool) -> tuple[Array, Array, Array]:
+    u, s, vh = jnp.linalg.svd(A, full_matrices=full)
+    return u, s, vh
+
+
+@_svd.defjvp
+def _svd_jvp(full: bool, primals: Any, tangents: Any) -> Any:
+    (A,), (dA,) = primals, tangents
+    m, n = A.shape[-2:]
+    k = min(m, n)
+    whole_u, s, whole_vh = _svd(A, full)
+    u, vh = whole_u[..., :k], whole_vh[..., :k, :]
+    v = adjoint(vh)
+    inner = adjoint(u) @ dA @ v
+    columns, rows = s[..., None, :], s[..., :, None]
+    gaps = (columns - rows) * (columns + rows)
+    back = adjoint(inner)
+    in_u = _over_gaps(inner * columns + rows * back, gaps)
+    in_v = _over_gaps(rows * inner + back * columns, gaps)
+    if jnp.iscomplexobj(A):
+        eye = jnp.eye(k, dtype=s.dtype)
+        in_u = in_u + eye * (1j * inner.imag / columns)
+    du, dv = u @ in_u, v @ in_v
+    if m > k:
+        across = dA @ v / columns
+        du = du + across - u @ (adjoint(u) @ across)
+    if n > k:
+        across = adjoint(dA) @ u / columns
+        dv = dv + across - v @ (vh @ across)
+    # The columns that complete a basis have no derivative.
+    more_u, more_v = whole_u.shape[-1] - k, whole_vh.shape[-2] - k
+    none = [(0, 0)] * (A.ndim - 2)
+    du = jnp.pad(du, [*none, (0, 0), (0, more_u)])
+    dvh = jnp.pad(adjoint(dv), [*none, (0, more_v), (0, 0)])
+    return (whole_u, s, whole_vh), (du, diagonal(inner).real, dvh)
+
+
+def _check_svd(A: Array) -> None:
+    check_matrix(A, "linalg.svd")
+    check_floating(A, "linalg.svd", "linalg_svd_cpu")
+
+
+def _svd_checks(A: Array, *rest: Any) -> list[Check]:
+    if not A.size:
+        return []
+    return failed(
+        _bad(A),
+        "linalg.svd",
+        "The algorithm failed to converge because the input matrix contained "
+        "non-finite values.",
+    )
+
+
+def _decomposed(A: Array, full: bool) -> tuple[Array, Array, Array]:
+    _check_svd(A)
+    if A.size:
+        return _svd(A, full)
+    m, n = A.shape[-2:]
+    k, batch = min(m, n), A.shape[:-2]
+    a, b = (m, n) if full else (k, k)
+    u = jnp.broadcast_to(jnp.eye(m, a, dtype=A.dtype), (*batch, m, a))
+    vh = jnp.broadcast_to(jnp.eye(b, n, dtype=A.dtype), (*batch, b, n))
+    return u, jnp.zeros((*batch, k), A.real.dtype), vh
+
+
+def _check_driver(driver: str | None) -> None:
+    if driver is not None:
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA "
+            "inputs with cuSOLVER backend."
+        )
+
+
+@linalg_op("LinalgSvdBackward0", named_result=("U", "S", "Vh"), checks=_svd_checks)
+def svd(
+    A: Array, full_matrices: bool = True, *, driver: str | None = None
+) -> tuple[Array, Array, Array]:
+    """Singular values and their vectors."""
+    _check_driver(driver)
+    return _decomposed(A, full_matrices)
+
+
+@linalg_op("LinalgSvdBackward0", checks=_svd_checks)
+def svdvals(A: Array, *, driver: str | None = None) -> Array:
+    """Singular values, the largest first."""
+    _check_driver(driver)
+    if not A.size:
+        return _decomposed(A, False)[1]
+    _check_svd(A)
+    return _svd(A, False)[1]
+
+
+@linalg_op(
+    "LinalgLstsqBackward0",
+    namespaces=(),
+    saves=("A", "B", "result"),
+    checks=lambda A, B, rcond: _svd_checks(A),
+)
+def _lstsq(A: Array, B: Array, rcond: float) -> Array:
+    """The solutions of least squares, and of those the shortest."""
+    if not A.size or not B.size:
+        return jnp.zeros((*A.shape[:-2], A.shape[-1], B.shape[-1]), A.dtype)
+    return jnp.linalg.pinv(A, rtol=max(rcond, 0.0)) @ B

@@ -1,0 +1,445 @@
+"""Triangular and orthogonal factors of matrices: LU, QR, products of reflections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from torchshim._core.checks import Check
+from torchshim._core.op import Array, op
+from torchshim._ops._common import scalar_name
+from torchshim._ops._linalg import (
+    adjoint,
+    batched,
+    check_fits,
+    check_floating,
+    check_matrix,
+    check_square,
+    failed,
+    first_zero,
+    linalg_op,
+    refuse_kernel,
+)
+
+solve_triangular = lax.linalg.triangular_solve
+
+# LU -----------------------------------------------------------------------------------
+
+
+def _check_lu(A: Array, pivot: bool, name: str) -> None:
+    if A.ndim < 2:
+        raise RuntimeError(
+            f"{name}: Expected tensor with 2 or more dimensions. Got size: "
+            f"{list(A.shape)} instead"
+        )
+    refuse_kernel(A, "lu_cpu")
+    if not pivot:
+        raise RuntimeError(
+            "linalg.lu_factor: LU without pivoting is not implemented on the CPU"
+        )
+
+
+def _lu(A: Array) -> tuple[Array, Array, Array]:
+    """The packed factors, the swaps (from 1) and the permutation of the rows."""
+    m, n = A.shape[-2:]
+    if not A.size:
+        order = jnp.broadcast_to(jnp.arange(m), (*A.shape[:-2], m))
+        return A, jnp.zeros((*A.shape[:-2], min(m, n)), jnp.int32), order
+    lu, swaps, order = lax.linalg.lu(A)
+    return lu, swaps + 1, order
+
+
+def _triangles(lu: Array) -> tuple[Array, Array]:
+    m, n = lu.shape[-2:]
+    k = min(m, n)
+    lower = jnp.tril(lu[..., :k], -1) + jnp.eye(m, k, dtype=lu.dtype)
+    return lower, jnp.triu(lu[..., :k, :])
+
+
+def _permutation_matrix(order: Array, dtype: Any) -> Array:
+    m = order.shape[-1]
+    return jnp.swapaxes(jax.nn.one_hot(order, m, dtype=dtype), -1, -2)
+
+
+@op(namespaces=(), method=False, differentiable=False)
+def _lu_permutation(A: Array, pivot: bool) -> Array:
+    """The matrix P of `A = P @ L @ U`."""
+    _check_lu(A, pivot, "linalg.lu")
+    return _permutation_matrix(_lu(A)[2], A.dtype)
+
+
+@op(namespaces=(), method=False, grad_fn="LinalgLuBackward0", saves=("result",))
+def _lu_triangles(A: Array) -> tuple[Array, Array]:
+    """The factors L and U."""
+    return _triangles(_lu(A)[0])
+
+
+_DIVISION = (
+    "U[{code},{code}] is zero and using it on lu_solve would result in a division by "
+    "zero. If you still want to perform the factorization, consider calling "
+    "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+)
+
+
+def _lu_checks(name: str) -> Any:
+    def checks(A: Array, pivot: bool, check_errors: bool = True) -> list[Check]:
+        if not check_errors:
+            return []
+        return failed(first_zero(_lu(A)[0]), name, _DIVISION, RuntimeError)
+
+    return checks
+
+
+@linalg_op(
+    "LinalgLuFactorExBackward0",
+    checks=_lu_checks("torch.linalg.lu_factor"),
+    named_result=("LU", "pivots"),
+)
+def lu_factor(A: Array, *, pivot: bool = True) -> tuple[Array, Array]:
+    """The factors L and U in one matrix, and the swaps of rows."""
+    _check_lu(A, pivot, "torch.lu_factor")
+    return _lu(A)[:2]
+
+
+@linalg_op(
+    "LinalgLuFactorExBackward0",
+    checks=_lu_checks("torch.linalg.lu_factor_ex"),
+    named_result=("LU", "pivots", "info"),
+)
+def lu_factor_ex(
+    A: Array, *, pivot: bool = True, check_errors: bool = False
+) -> tuple[Array, Array, Array]:
+    """As `lu_factor`, and where the first zero on U's diagonal is."""
+    _check_lu(A, pivot, "torch.lu_factor")
+    lu, pivots, _ = _lu(A)
+    return lu, pivots, first_zero(lu)
+
+
+@linalg_op("LinalgLuSolveBackward0", saves=("LU", "pivots", "result"))
+def lu_solve(
+    LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False
+) -> Array:
+    """The solution for a matrix (or its adjoint) that is given by `lu_factor`."""
+    name = "linalg.lu_solve"
+    check_floating(LU, name, "lu_solve_cpu")
+    if pivots.dtype != jnp.int32:
+        raise RuntimeError(
+            f"{name}: pivots should be a Tensor of scalar type torch.int32"
+        )
+    if LU.dtype != B.dtype:
+        raise RuntimeError(
+            f"{name}: Expected LU and B to have the same dtype, but found LU of type "
+            f"{scalar_name(LU)} and B of type {scalar_name(B)} instead"
+        )
+    check_square(LU, "torch.linalg.lu_solve")
+    check_matrix(B, name, "B")
+    check_fits(name, LU, B, left)
+    if pivots.shape[-1] != LU.shape[-1]:
+        raise RuntimeError(
+            f"{name}: Number of pivots per batch should be same as the dimension of "
+            "the matrix"
+        )
+    if pivots.shape[:-1] != LU.shape[:-2]:
+        raise RuntimeError(
+            f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got "
+            f"pivots with shape {list(pivots.shape)} instead"
+        )
+    if not B.size:
+        return B
+    order = _order_of(pivots, LU.shape[-1])
+    lu, b = batched(LU, B)
+    if not left:  # the transpose of the equation
+        b = jnp.swapaxes(b, -1, -2)
+        b = jnp.conj(b) if adjoint else b
+    order = jnp.broadcast_to(order, (*b.shape[:-2], order.shape[-1]))[..., None]
+    if left is not adjoint:
+        # P L U X = B, or for X A^H = B the conjugate of it.
+        b = jnp.take_along_axis(b, order, -2)
+        b = solve_triangular(lu, b, left_side=True, lower=True, unit_diagonal=True)
+        out = solve_triangular(lu, b, left_side=True)
+    else:
+        turned: dict[str, Any] = {"left_side": True, "transpose_a": True}
+        turned["conjugate_a"] = left
+        b = solve_triangular(lu, b, **turned)
+        b = solve_triangular(lu, b, lower=True, unit_diagonal=True, **turned)
+        out = jnp.take_along_axis(b, jnp.argsort(order, -2), -2)
+    if not left:
+        out = jnp.conj(out) if adjoint else out
+        out = jnp.swapaxes(out, -1, -2)
+    return out
+
+
+def _order_of(pivots: Array, rows: int) -> Array:
+    """The permutation that swaps of rows, counted from 1, make."""
+    if not pivots.size:
+        return jnp.broadcast_to(jnp.arange(rows), (*pivots.shape[:-1], rows))
+    return lax.linalg.lu_pivots_to_permutation(pivots - 1, rows)
+
+
+@op(namespaces=(), method=False, differentiable=False)
+def _lu_unpacked_permutation(LU_data: Array, LU_pivots: Array) -> Array:
+    """The matrix P that `pivots` stand for."""
+    if LU_pivots.dtype != jnp.int32:
+        raise RuntimeError(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of "
+            "torch.int32 dtype.\nNote: this function is intended to be used with the "
+            "output produced by torch.linalg.lu_factor"
+        )
+    order = _order_of(LU_pivots, LU_data.shape[-2])
+    return _permutation_matrix(order, LU_data.dtype)
+
+
+@op(namespaces=(), method=False, grad_fn="LuUnpackBackward0", saves=())
+def _lu_unpacked_triangles(LU_data: Array) -> tuple[Array, Array]:
+    """The two triangles of a packed factorization."""
+    return _triangles(LU_data)
+
+
+# Orthogonal factors -------------------------------------------------------------------
+
+
+def _qr(A: Array) -> tuple[Array, Array]:
+    m, n = A.shape[-2:]
+    if not A.size:
+        eye = jnp.eye(m, min(m, n), dtype=A.dtype)
+        q = jnp.broadcast_to(eye, (*A.shape[:-2], m, min(m, n)))
+        return q, jnp.zeros((*A.shape[:-2], min(m, n), n), A.dtype)
+    if m >= n:
+        q, r = jnp.linalg.qr(A, mode="reduced")
+        return q, r
+    # JAX has no derivative for wide matrices: Q is that of the first columns.
+    q, r = jnp.linalg.qr(A[..., :m], mode="reduced")
+    return q, jnp.concatenate([r, adjoint(q) @ A[..., m:]], -1)
+
+
+def _check_qr(A: Array, mode: str) -> None:
+    check_matrix(A, "linalg.qr")
+    check_floating(A, "linalg.qr", "geqrf_cpu")
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' "
+            "(default), 'r', or 'complete'"
+        )
+
+
+def _not_differentiable(text: str, error: type[Exception] = RuntimeError) -> Any:
+    """Makes a function whose derivative raises `text`."""
+
+    def wrap(fn: Any) -> Any:
+        made = jax.custom_jvp(fn)
+
+        def refused(primals: Any, tangents: Any) -> Any:
+            raise error(text)
+
+        made.defjvp(refused)
+        return made
+
+    return wrap
+
+
+@_not_differentiable(
+    "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. "
+    "Please use linalg.qr(A, mode='reduced') if you are going to differentiate through "
+    "linalg.qr."
+)
+def _qr_r(A: Array) -> Array:
+    return _qr(A)[1]
+
+
+@_not_differentiable(
+    "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
+)
+def _qr_tall(A: Array) -> tuple[Array, Array]:
+    if not A.size:
+        m = A.shape[-2]
+        q = jnp.broadcast_to(jnp.eye(m, dtype=A.dtype), (*A.shape[:-2], m, m))
+        return q, A
+    q, r = jnp.linalg.qr(A, mode="complete")
+    return q, r
+
+
+def _qr_by_mode(A: Array, mode: str) -> tuple[Array, Array]:
+    _check_qr(A, mode)
+    if mode == "r":
+        return jnp.zeros((0,), A.dtype), _qr_r(A)
+    if mode == "complete" and A.shape[-2] > A.shape[-1]:
+        return _qr_tall(A)
+    return _qr(A)
+
+
+@linalg_op("LinalgQrBackward0", named_result=("Q", "R"), name="linalg_qr", public="qr")
+def linalg_qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
+    """An orthogonal and an upper triangular factor."""
+    return _qr_by_mode(A, mode)
+
+
+@op(
+    name="_qr",
+    public="qr",
+    namespaces=(),
+    method=False,
+    grad_fn="LinalgQrBackward0",
+    saves=("result",),
+    named_result=("Q", "R"),
+)
+def _qr_older(input: Array, some: bool) -> tuple[Array, Array]:
+    """An orthogonal and an upper triangular factor; `linalg.qr` by its older name."""
+    return _qr_by_mode(input, "reduced" if some else "complete")
+
+
+def _reflected(vectors: Array, tau: Array, other: Array, transpose: bool) -> Array:
+    """`Q @ other` (or with Q's adjoint) for the product Q of reflections."""
+    m, k = vectors.shape[-2], tau.shape[-1]
+    v = jnp.tril(vectors[..., :k], -1) + jnp.eye(m, k, dtype=vectors.dtype)
+    columns = jnp.moveaxis(v, -1, 0)[..., None]
+    factors = jnp.moveaxis(jnp.conj(tau) if transpose else tau, -1, 0)[..., None, None]
+
+    def reflect(x: Array, step: tuple[Array, Array]) -> tuple[Array, None]:
+        column, factor = step
+        return x - factor * column * (adjoint(column) @ x), None
+
+    batch = jnp.broadcast_shapes(vectors.shape[:-2], other.shape[:-2])
+    start = jnp.broadcast_to(other, batch + other.shape[-2:])
+    return lax.scan(reflect, start, (columns, factors), reverse=not transpose)[0]
+
+
+def _check_reflections(name: str, input: Array, tau: Array) -> None:
+    if input.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if tau.ndim != input.ndim - 1:
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than input, but got tau "
+            f"with dimension {tau.ndim} and input with dimension {input.ndim}"
+        )
+    if tau.dtype != input.dtype:
+        raise RuntimeError(
+            f"{name}: tau dtype {scalar_name(tau)} does not match input dtype "
+            f"{scalar_name(input)}"
+        )
+
+
+def _householder(input: Array, tau: Array) -> Array:
+    name = "torch.linalg.householder_product"
+    if input.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if input.shape[-2] < input.shape[-1]:
+        raise RuntimeError(
+            f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
+        )
+    if input.shape[-1] < tau.shape[-1]:
+        raise RuntimeError(
+            f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+        )
+    _check_reflections(name, input, tau)
+    refuse_kernel(input, "orgqr_cpu")
+    eye = jnp.eye(*input.shape[-2:], dtype=input.dtype)
+    return _reflected(input, tau, jnp.broadcast_to(eye, input.shape), False)
+
+
+@linalg_op("LinalgHouseholderProductBackward0", saves=("input", "tau", "result"))
+def householder_product(input: Array, tau: Array) -> Array:
+    """The first columns of a product of Householder reflections."""
+    return _householder(input, tau)
+
+
+@op(
+    grad_fn="LinalgHouseholderProductBackward0",
+    saves=("input", "input2", "result"),
+)
+def orgqr(input: Array, input2: Array) -> Array:
+    """`linalg.householder_product` by its older name."""
+    return _householder(input, input2)
+
+
+@op(grad_fn="OrmqrBackward0", saves=("input", "input2", "input3", "result"))
+def ormqr(
+    input: Array,
+    input2: Array,
+    input3: Array,
+    left: bool = True,
+    transpose: bool = False,
+) -> Array:
+    """A product with the orthogonal matrix that `geqrf` gives the reflections of."""
+    name, side = "torch.ormqr", -2 if left else -1
+    if input.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if input3.ndim < 2:
+        raise RuntimeError(f"{name}: other must have at least 2 dimensions.")
+    if input3.shape[side] < input2.shape[-1]:
+        raise RuntimeError(
+            f"{name}: other.shape[{side}] must be greater than or equal to "
+            "tau.shape[-1]"
+        )
+    if input3.shape[side] != input.shape[-2]:
+        raise RuntimeError(
+            f"{name}: other.shape[{side}] must be equal to input.shape[-2]"
+        )
+    _check_reflections(name, input, input2)
+    if left:
+        return _reflected(input, input2, input3, transpose)
+    return adjoint(_reflected(input, input2, adjoint(input3), not transpose))
+
+
+@_not_differentiable(
+    "the derivative for 'geqrf' is not implemented.", NotImplementedError
+)
+def _geqrf(A: Array) -> tuple[Array, Array]:
+    raw, tau = jnp.linalg.qr(A, mode="raw")
+    return jnp.swapaxes(raw, -1, -2), tau
+
+
+@op(grad_fn="GeqrfBackward0", saves=(), named_result=("a", "tau"))
+def geqrf(input: Array) -> tuple[Array, Array]:
+    """The reflections whose product is Q, with R above them."""
+    if input.ndim < 2:
+        raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
+    refuse_kernel(input, "geqrf_cpu")
+    return _geqrf(input)
+
+
+@op(
+    name="_triangular_solve",
+    public="triangular_solve",
+    namespaces=(),
+    method=False,
+    grad_fn="TriangularSolveBackward0",
+    saves=("A", "result"),
+    named_result=("solution", "cloned_coefficient"),
+)
+def _triangular_solve(
+    b: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool
+) -> tuple[Array, Array]:
+    """The solution for a triangular matrix, and a copy of the matrix."""
+    name = "torch.triangular_solve"
+    for each, which in ((b, "b"), (A, "A")):
+        if each.ndim < 2:
+            raise RuntimeError(
+                f"{name}: Expected {which} to have at least 2 dimensions, but it has "
+                f"{each.ndim} dimensions instead"
+            )
+    if A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(
+            "A must be batches of square matrices, but they are "
+            f"{A.shape[-2]} by {A.shape[-1]} matrices"
+        )
+    if A.shape[-1] != b.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for triangular_solve: each A matrix is "
+            f"{A.shape[-1]} by {A.shape[-1]} but each b matrix is {b.shape[-2]} by "
+            f"{b.shape[-1]}"
+        )
+    a, right = batched(A, b)
+    solution = right
+    if right.size:
+        solution = solve_triangular(
+            a,
+            right,
+            left_side=True,
+            lower=not upper,
+            transpose_a=transpose,
+            unit_diagonal=unitriangular,
+        )
+    return solution, a
