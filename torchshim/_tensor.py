@@ -513,17 +513,22 @@ def from_array(
     *,
     device: Any = None,
     strides: tuple[int, ...] | None = None,
+    batch: tuple[tuple[int, int], ...] = (),
 ) -> Tensor:
-    """A new leaf that holds an array, which nobody else may write to."""
+    """A new leaf that holds an array, which nobody else may write to.
+
+    Its first dimensions are the levels of `batch` (`Meta.batch`).
+    """
     tensor = _new(cls)
     tensor._slot = -1
     tensor._meta = meta_of(
-        array.shape,
+        array.shape[len(batch) :],
         dtypes.from_array_dtype(array.dtype),
         get_default_device() if device is None else device,
         strides,
         requires_grad=requires_grad,
         inference=local.rec.inference,
+        batch=batch,
     )
     tensor._array = array
     return tensor

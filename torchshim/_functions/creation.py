@@ -340,7 +340,16 @@ def empty_strided(
 # Like another tensor ------------------------------------------------------------------
 
 
-def _like(
+def _like(function: str, input: Any, value: Any, *options: Any) -> Tensor:
+    return for_examples(_made_like(function, input, value, *options), input)
+
+
+def for_examples(made: Tensor, like: Tensor) -> Tensor:
+    """Under `vmap`: a new tensor with a value for each example that `like` has."""
+    return fns._vmap_as(made, like) if like._meta.batch else made
+
+
+def _made_like(
     function: str,
     input: Any,
     value: Any,
@@ -494,7 +503,8 @@ def _new(
     check_options(function, options.pop("layout", strided), pin_memory, requires_grad)
     for name in options:
         raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
-    return filled(function, shape, value, dtype, device, bool(requires_grad))
+    made = filled(function, shape, value, dtype, device, bool(requires_grad))
+    return for_examples(made, self)
 
 
 @public(namespaces=(), method=True)

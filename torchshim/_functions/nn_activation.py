@@ -9,6 +9,7 @@ import numpy as np
 
 from torchshim._core import dtypes, host_random
 from torchshim._core.random import engine_of
+from torchshim._core.record import local
 from torchshim._derived import fns, public
 from torchshim._functions.creation import empty_like, place, zeros_like
 from torchshim._tensor import Tensor, from_array
@@ -179,6 +180,10 @@ def _noise(
     kind = dtypes.array_dtype(input.dtype)
     noise = np.zeros(shape, np.float64)
     if training:
+        if local.rec.transforming():
+            raise RuntimeError(
+                "vmap: we do not yet support aten::rrelu. Please file an issue"
+            )
         low = np.asarray(input.detach()._host()).astype(np.float64) <= 0
         engine = engine_of(generator, "rrelu", input.device)
         drawn = host_random.unit64(engine, int(low.sum()))

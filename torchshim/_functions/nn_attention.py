@@ -15,7 +15,36 @@ from torchshim._functions.creation import place, zeros, zeros_like
 from torchshim._functions.nn_activation import softmax
 from torchshim._functions.nn_dropout import dropout
 from torchshim._functions.nn_pooling import pad
+from torchshim._functions.random_examples import examples
 from torchshim._tensor import Tensor, from_array
+
+# The kernels that users allow: `torch.backends.cuda`, `nn.attention.sdpa_kernel`.
+sdp_switches = {
+    "cudnn": True,
+    "flash": True,
+    "mem_efficient": True,
+    "math": True,
+    "overrideable": True,
+    "fp16_bf16_reduction": False,
+}
+
+
+def _check_kernels(query: Tensor, attn_mask: Tensor | None, dropout_p: float) -> None:
+    """PyTorch's errors where the only kernel for all arguments is not allowed."""
+    if query.device.type != "cpu":
+        names = "cudnn", "flash", "mem_efficient", "overrideable"
+        found = fits = any(sdp_switches[name] for name in names)
+    else:
+        found = sdp_switches["flash"]
+        masked = attn_mask is not None and attn_mask.requires_grad
+        fits = query.dim() == 4 and not dropout_p and not masked
+    if not found:
+        raise RuntimeError(
+            "No viable backend for scaled_dot_product_attention was found. This is "
+            "likely due to turning off both the math kernel and the fused kernels."
+        )
+    if not fits:
+        raise RuntimeError("No available kernel.  Aborting execution.")
 
 
 def scaled_dot_product_attention(
@@ -41,13 +70,14 @@ def scaled_dot_product_attention(
     mask = None
     if dropout_p > 0:
         batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
-        shape = (*batch, query.size(-2), key.size(-2))
+        each = examples()
+        shape = (*(n for _, n in each), *batch, query.size(-2), key.size(-2))
         engine = engine_of(None, "dropout", query.device)
         flat = host_random.bernoulli(
             engine, math.prod(shape), "bool", 1 - float(dropout_p)
         )
         array = place(flat.reshape(shape), query.device)
-        mask = from_array(array, device=query.device)
+        mask = from_array(array, device=query.device, batch=each)
     return fns.attention(
         query,
         key,

@@ -12,6 +12,7 @@ from torchshim._core.random import engine_of
 from torchshim._derived import fns, public
 from torchshim._functions.creation import place, zeros_like
 from torchshim._functions.random import _in_memory_order
+from torchshim._functions.random_examples import examples
 from torchshim._tensor import Tensor, from_array
 
 # Dropout -----------------------------------------------------------------------------
@@ -21,6 +22,12 @@ def _mask(input: Tensor, shape: Any, kept: float) -> Tensor:
     """What is kept: drawn on the host, in the order of the input's memory."""
     meta = input._meta
     engine = engine_of(None, "dropout", meta.device)
+    batch = examples()
+    if batch:
+        full = (*(size for _, size in batch), *shape)
+        flat = host_random.bernoulli(engine, math.prod(full), "bool", kept)
+        array = place(flat.reshape(full), meta.device)
+        return from_array(array, device=meta.device, batch=batch)
     flat = host_random.bernoulli(engine, math.prod(shape), "bool", kept)
     if tuple(shape) != tuple(meta.shape):
         array = flat.reshape(shape)

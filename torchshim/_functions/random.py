@@ -39,6 +39,7 @@ from torchshim._functions._arguments import (
     wrong,
 )
 from torchshim._functions.creation import into, out_dtype, place
+from torchshim._functions.random_examples import examples, whole
 from torchshim._tensor import Tensor, from_array
 
 Generator.wrap = staticmethod(from_array)
@@ -106,6 +107,17 @@ def _drawn(
     check_gradient(dtype, requires_grad)
     kind = dtypes.array_dtype(dtype)
     engine = engine_of(generator, function, device)
+    batch = examples()
+    if batch:
+        sizes = [size for _, size in batch]
+        count = math.prod(shape)
+        if function == "randperm":
+            rows = [draw(engine, count, kind) for _ in range(math.prod(sizes))]
+            flat = np.concatenate([rows[0][:0], *rows])
+        else:
+            flat = draw(engine, math.prod(sizes) * count, kind)
+        made = place(flat.reshape(*sizes, *shape), device)
+        return from_array(made, requires_grad, device=device, batch=batch)
     if draw is _normal and not (strides is None or is_contiguous(shape, strides)):
         draw = _normal_scattered
     flat = draw(engine, math.prod(shape), kind)
@@ -473,11 +485,13 @@ def normal(
     place_of = mean if tensors[0] else std
     where = place_of._meta.device
     engine = engine_of(generator, "normal", where)
+    batch = examples()
     values = [
-        v._host() if t else float(v) for v, t in zip((mean, std), tensors, strict=True)
+        whole(v, batch)._host() if t else float(v)
+        for v, t in zip((mean, std), tensors, strict=True)
     ]
     array = host_random.normal_tensors(engine, *values)
-    result = from_array(place(array, where), device=where)
+    result = from_array(place(array, where), device=where, batch=batch)
     return result if out is None else into("normal", out, result)
 
 
@@ -504,11 +518,20 @@ def bernoulli(
     shape = tuple(meta.shape)
     strides = elementwise_strides(shape, [(shape, meta.strides)])
     engine = engine_of(generator, "bernoulli", meta.device)
-    chance = _flat(input._host(), strides) if p is None else float(p)
+    batch = examples()
+    sizes = tuple(size for _, size in batch)
     kind = dtypes.array_dtype(meta.dtype)
-    flat = host_random.bernoulli(engine, math.prod(shape), kind, chance)
-    made = place(_in_memory_order(flat, shape, strides), meta.device)
-    result = from_array(made, device=meta.device, strides=strides)
+    if batch:
+        full = (*sizes, *shape)
+        chance = whole(input, batch)._host().reshape(-1) if p is None else float(p)
+        flat = host_random.bernoulli(engine, math.prod(full), kind, chance)
+        made = place(flat.reshape(full), meta.device)
+        result = from_array(made, device=meta.device, batch=batch)
+    else:
+        given = _flat(whole(input, ())._host(), strides) if p is None else float(p)
+        flat = host_random.bernoulli(engine, math.prod(shape), kind, given)
+        made = place(_in_memory_order(flat, shape, strides), meta.device)
+        result = from_array(made, device=meta.device, strides=strides)
     if local.rec.grad and meta.requires_grad:
         # A node that passes zeros on, as PyTorch's graph has it.
         result = fns._draw_bernoulli0(fns.clone(input), result)
@@ -555,7 +578,12 @@ def multinomial(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
         )
     engine = engine_of(generator, "multinomial", meta.device)
-    chosen = host_integers.multinomial(engine, input._host(), count, bool(replacement))
-    made = place(np.ascontiguousarray(chosen, np.int64), meta.device)
-    result = from_array(made, device=meta.device)
+    batch = examples()
+    weights = whole(input, batch)._host()
+    rows = weights.reshape(-1, weights.shape[-1]) if batch else weights
+    chosen = host_integers.multinomial(engine, rows, count, bool(replacement))
+    chosen = np.ascontiguousarray(chosen, np.int64)
+    if batch:
+        chosen = chosen.reshape(*weights.shape[:-1], count)
+    result = from_array(place(chosen, meta.device), device=meta.device, batch=batch)
     return result if out is None else into("multinomial", out, result)

@@ -19,6 +19,7 @@ from torchshim._derived import fns, public
 from torchshim._functions._arguments import missing, number_of
 from torchshim._functions.creation import place
 from torchshim._functions.random import _flat, _in_memory_order
+from torchshim._functions.random_examples import check_target, examples
 from torchshim._tensor import Tensor, from_array
 
 
@@ -39,6 +40,14 @@ def fill_drawn(
     shape, strides = tuple(meta.shape), meta.strides
     engine = engine_of(generator, function, meta.device)
     kind = dtypes.array_dtype(meta.dtype)
+    batch = examples()
+    if batch:
+        check_target(self, batch)
+        full = (*(size for _, size in batch), *shape)
+        flat = draw(engine, math.prod(full), kind, True)
+        array = place(flat.reshape(full), meta.device)
+        op(self, from_array(array, device=meta.device, batch=batch))
+        return self
     contiguous = meta.contiguous
     flat = draw(engine, math.prod(shape), kind, contiguous)
     dense = None if contiguous else strides
@@ -54,7 +63,7 @@ def fill_drawn(
 def overwrite(tensor: Tensor, array: Any) -> bool:
     """Gives a tensor outside of any recording new values; False where that won't do."""
     meta, storage = tensor._meta, tensor._storage
-    if tensor._slot >= 0 or tensor._raw >= 0 or not meta.leaf:
+    if tensor._slot >= 0 or tensor._raw >= 0 or not meta.leaf or meta.batch:
         return False
     if storage is None:
         tensor._array = array
