@@ -1,4 +1,4 @@
-"""Command line of the suite: `python -m compat_suite scripts|ops [--match REGEX]`."""
+"""Command line of the suite: `python -m compat_suite scripts|ops|names|report`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     _scripts_parser(commands.add_parser("scripts", help="compare what scripts print"))
     _ops_parser(commands.add_parser("ops", help="compare PyTorch's operator database"))
+    _report_parser(commands.add_parser("report", help="make a page of the results"))
     _names_parser(commands.add_parser("names", help="list the public names"))
     options = parser.parse_args(arguments)
     try:
@@ -155,11 +156,33 @@ def _names(options: argparse.Namespace) -> int:
             full = f"{path}.{name}"
             lacks = state == coverage.LACKS
             if re.search(options.match, full) and (lacks or not options.lacking):
-                print(
-                    f"{full}: {state if state in ('has', 'lacks') else 'left out: ' + state}"
-                )
+                known = state in (coverage.HAS, coverage.LACKS)
+                print(f"{full}: {'' if known else 'left out: '}{state}")
     print()
     print(coverage.table(found))
+    return 0
+
+
+def _report_parser(run: argparse.ArgumentParser) -> None:
+    run.set_defaults(run=_report)
+    run.add_argument("--out", type=Path, required=True, metavar="FILE")
+    run.add_argument(
+        "--results",
+        type=Path,
+        metavar="FILE",
+        help="what `ops --json` kept (by default the run in the repository)",
+    )
+
+
+def _report(options: argparse.Namespace) -> int:
+    from compat_suite.operators.results import RECORDED, Results
+    from compat_suite.public.coverage import coverage
+    from compat_suite.report.build import page
+
+    kept = options.results or RECORDED
+    if not kept.exists():
+        raise UsageError(f"there is no {kept}: make it with `ops --json`")
+    options.out.write_text(page(Results.read(kept), coverage()), encoding="utf-8")
     return 0
 
 

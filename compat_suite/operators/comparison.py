@@ -1,7 +1,7 @@
 """How what torchshim gives differs from what PyTorch gives.
 
-A value agrees within its dtype's tolerance (`torch.testing.assert_close`'s), or where it
-is as near to PyTorch's own result in higher precision as PyTorch's value is: two sums in
+A value agrees within its dtype's tolerance (`torch.testing.assert_close`'s), or where
+it is as near to PyTorch's own result in higher precision as PyTorch's value is: sums in
 different orders differ, and neither is the right one.
 """
 
@@ -86,8 +86,8 @@ def _pairs(a: Any, b: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
         ):
             yield place, f"expected a {_kind(a)}", f"got {type(b).__name__}"
             return
-        names = [n for n in getattr(type(a), "__match_args__", ())]
-        if names != [n for n in getattr(type(b), "__match_args__", ())]:
+        names = list(getattr(type(a), "__match_args__", ()))
+        if names != list(getattr(type(b), "__match_args__", ())):
             yield place, "names of the fields", f"expected {names}"
         if len(a) != len(b):
             yield place, "number of results", f"expected {len(a)}, got {len(b)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -25,6 +26,8 @@ class Pool:
     jobs: int
     seconds: float
     done: Callable[[Entry], None]
+    #: What a process runs, with the options as its last argument.
+    command: tuple[str, ...] = ("-m", "compat_suite.operators.worker")
     _waiting: queue.SimpleQueue[str] = field(default_factory=queue.SimpleQueue)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     results: list[Entry] = field(default_factory=list)
@@ -54,7 +57,7 @@ class Pool:
                 except queue.Empty:
                     return
                 if worker is None:
-                    worker = _Worker(self.options)
+                    worker = _Worker(self.command, self.options)
                 entry = worker.check(name, self.seconds)
                 if isinstance(entry, Failure):
                     failed = Entry(name, namespace(name))
@@ -75,15 +78,10 @@ class Pool:
 class _Worker:
     """One process."""
 
-    def __init__(self, options: dict[str, Any]) -> None:
+    def __init__(self, command: tuple[str, ...], options: dict[str, Any]) -> None:
         python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "compat_suite.operators.worker",
-                json.dumps(options),
-            ],
+            [sys.executable, *command, json.dumps(options)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -97,8 +95,12 @@ class _Worker:
         )
         self._messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._errors: list[str] = []
-        threading.Thread(target=self._listen, daemon=True).start()
-        threading.Thread(target=self._collect, daemon=True).start()
+        self._readers = [
+            threading.Thread(target=read, daemon=True)
+            for read in (self._listen, self._collect)
+        ]
+        for reader in self._readers:
+            reader.start()
         self.over = False
         self._part = "start"
 
@@ -139,6 +141,7 @@ class _Worker:
                 return Entry(**data | {"failures": failures})
 
     def _failure(self, cause: str) -> Failure:
+        self.end()
         self.over = True
         dtype, _, kind = self._part.rpartition(" ")
         if kind not in ("forward", "grad", "errors"):
@@ -146,9 +149,15 @@ class _Worker:
         return Failure(kind, dtype, "", cause, "".join(self._errors)[-2000:])
 
     def end(self) -> None:
-        """Ends the process."""
+        """Ends the process, after what it wrote has been read."""
         self._process.kill()
         self._process.wait()
+        for reader in self._readers:
+            reader.join(5)
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
 
 
 class Progress:

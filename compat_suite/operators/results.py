@@ -1,7 +1,8 @@
-"""What checking entries came to: kept as JSON, shown as a table and grouped failures."""
+"""What checking entries came to: as JSON, as a table, and failures by cause."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections import Counter, defaultdict
@@ -10,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+#: The last run over the whole database that was kept in the repository.
+RECORDED = Path(__file__).with_name("recorded.json.gz")
 #: The kinds of checks, in the order they are shown.
 KINDS = (
     "forward",
@@ -77,13 +80,19 @@ class Results:
     entries: list[Entry]
 
     def write(self, path: Path) -> None:
-        """Keeps the run as JSON."""
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        """Keeps the run as JSON; compressed where the file's name says so."""
+        if path.suffix == ".gz":
+            text = json.dumps(asdict(self), separators=(",", ":"))
+            # Without the time, so that the same run is the same file.
+            path.write_bytes(gzip.compress(text.encode(), mtime=0))
+        else:
+            path.write_text(json.dumps(asdict(self), indent=1) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Results:
         """A run that was kept."""
-        data = json.loads(path.read_text())
+        raw = path.read_bytes()
+        data = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
         entries = [
             Entry(**e | {"failures": [Failure(**f) for f in e["failures"]]})
             for e in data["entries"]

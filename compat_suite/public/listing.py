@@ -73,9 +73,10 @@ def write() -> None:
     """Lists the names of the installed PyTorch in the file."""
     import torch
 
+    version = torch.__version__.partition("+")[0]
     lines = [
-        f"# Documented names of PyTorch {torch.__version__.partition('+')[0]}, written by"
-        " `python -m compat_suite names --record`."
+        f"# Documented names of PyTorch {version}, written by "
+        "`python -m compat_suite names --record`."
     ]
     for path in (*MODULES, *CLASSES):
         found = sorted(_members(path))
@@ -112,7 +113,7 @@ def _of_module(module: Any) -> list[str]:
         if type(value).__name__ in _VALUES and module.__name__ == "torch":
             found.append(name)
         elif isinstance(value, types.ModuleType):
-            if value.__name__ == f"{module.__name__}.{name}" and value.__doc__:
+            if value.__name__ == f"{module.__name__}.{name}":
                 found.append(name)
         elif (public is None or name in public) and callable(value):
             home = str(getattr(value, "__module__", None) or module.__name__)
@@ -121,7 +122,7 @@ def _of_module(module: Any) -> list[str]:
                 if public or own or not inspect.isfunction(value):
                     found.append(name)
     if module.__name__ == "torch":
-        found += [n for n in ("e", "inf", "nan", "pi", "newaxis")]
+        found += ["e", "inf", "nan", "pi", "newaxis"]
     return found
 
 
