@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 from typing import Any
 
@@ -152,3 +153,136 @@ def copies(torch):
     mask = torch.zeros(1, 2)
     yield layer.self_attn.merge_masks(None, mask, x.transpose(0, 1))
     yield layer.self_attn.merge_masks(torch.ones(2, 2), mask, x.transpose(0, 1))
+
+
+# Kernels, causal biases, scores and masks as functions --------------------------------
+
+
+def attention(torch: Any, name: str = "") -> Any:
+    """`torch.nn.attention`, or a module within it."""
+    return importlib.import_module(f"{torch.__name__}.nn.attention{name}")
+
+
+# PyTorch warns of the kernels that it does not use, and that flex_attention is slow.
+@case(warnings=False)
+def kernels(torch):
+    """What each choice of kernels allows on the CPU."""
+    module = attention(torch)
+    kinds = module.SDPBackend
+    yield {name: int(kind) for name, kind in kinds.__members__.items()}
+    yield repr(kinds.MATH), str(kinds.MATH), kinds.MATH.name, kinds.MATH.value
+    yield (
+        kinds(1) is kinds.FLASH_ATTENTION,
+        kinds.MATH == 0,
+        isinstance(kinds.MATH, int),
+    )
+    x = numbers(torch, 1, 2, 3, 4)
+    learnt = torch.zeros(3, 3, requires_grad=True)
+
+    def attend(backends, *args, **kwargs):
+        with module.sdpa_kernel(backends) as given:
+            torch.nn.functional.scaled_dot_product_attention(x, x, x, *args, **kwargs)
+            cuda = torch.backends.cuda
+            return given, cuda.flash_sdp_enabled(), cuda.math_sdp_enabled()
+
+    every = list(kinds.__members__.values())
+    for backends in (*every, every, [kinds.MATH, kinds.FLASH_ATTENTION], [], 3, (1,)):
+        yield attempt(attend, backends)
+    yield attempt(attend, kinds.FLASH_ATTENTION, learnt)
+    yield attempt(attend, [kinds.MATH], dropout_p=0.5)
+    yield attempt(attend, [kinds.MATH], set_priority=True)
+    yield torch.backends.cuda.math_sdp_enabled()
+
+
+@case
+def causal_biases(torch):
+    """Causal masks from either corner, in attention and by themselves."""
+    bias = attention(torch, ".bias")
+    attend = torch.nn.functional.scaled_dot_product_attention
+    q, k = numbers(torch, 1, 2, 2, 4), numbers(torch, 1, 2, 3, 4)
+    for make in (bias.causal_upper_left, bias.causal_lower_right):
+        mask = make(2, 3)
+        yield repr(mask), mask.shape, mask.variant, type(mask).__name__
+        yield attend(q, k, k, mask), attempt(attend, q, k, k, mask, is_causal=True)
+        yield attempt(make, 3)
+    yield (
+        type(bias.causal_lower_right(3, 2)).__name__,
+        attempt(bias.CausalBias, 1, 2, 3),
+    )
+
+
+@case(warnings=False)
+def flexible(torch):
+    """flex_attention with functions of scores, block masks, groups of heads."""
+    flex = attention(torch, ".flex_attention")
+    q, k = numbers(torch, 2, 4, 8, 4), numbers(torch, 2, 2, 8, 4) / 2
+    slopes, documents = torch.tensor([0.1, 0.2, 0.3, 0.4]), torch.arange(8) // 3
+
+    def causal(b, h, q_idx, kv_idx):
+        return q_idx >= kv_idx
+
+    def alibi(score, b, h, q_idx, kv_idx):
+        return score + slopes[h] * (kv_idx - q_idx)
+
+    def same(b, h, q_idx, kv_idx):
+        return documents[q_idx] == documents[kv_idx]
+
+    def nothing(b, h, q_idx, kv_idx):
+        return kv_idx < q_idx - 5
+
+    yield flex.flex_attention(q, q, q), flex.flex_attention(q, q, q, alibi, scale=0.3)
+    blocks = flex.create_block_mask(causal, 1, 1, 8, 8, "cpu", BLOCK_SIZE=4)
+    yield flex.flex_attention(q, k, k, alibi, blocks, enable_gqa=True)
+    both = flex.and_masks(causal, same)
+    blocks = flex.create_block_mask(both, None, None, 8, 8, "cpu", BLOCK_SIZE=(4, 2))
+    aux = flex.AuxRequest(lse=True)
+    yield flex.flex_attention(q, q, q, block_mask=blocks, return_aux=aux)
+    few = flex.create_block_mask(nothing, None, None, 8, 8, "cpu")
+    yield flex.flex_attention(q, q, q, block_mask=few)
+    either = flex.or_masks(causal, same)
+    yield flex.create_mask(either, 1, 2, 4, 4, "cpu"), either.__name__, both.__name__
+    yield flex.create_mask(lambda s, b, h, m, n: s + n, None, None, 2, 2, "cpu")
+
+
+@case(warnings=False)
+def block_masks(torch):
+    """The blocks of masks: lists, text, parts, other lengths."""
+    flex = attention(torch, ".flex_attention")
+
+    def causal(b, h, q_idx, kv_idx):
+        return q_idx >= kv_idx + h
+
+    blocks = flex.create_block_mask(causal, 1, 2, 10, 8, "cpu", BLOCK_SIZE=(4, 2))
+    fields = (
+        "kv_num_blocks kv_indices full_kv_num_blocks full_kv_indices q_num_blocks "
+        "q_indices full_q_num_blocks full_q_indices seq_lengths BLOCK_SIZE shape"
+    ).split()
+
+    def shown(mask):
+        return {name: getattr(mask, name) for name in fields}
+
+    yield shown(blocks), repr(blocks), str(blocks), blocks.numel(), blocks.to_dense()
+    yield shown(blocks[0, 1]), shown(blocks[:, -1:]), shown(blocks._adjust(4, 6))
+    yield blocks.to_string(2, limit=1), blocks.sparsity(), len(blocks.as_tuple())
+    whole = flex.create_block_mask(
+        causal, None, None, 8, 8, "cpu", 4, separate_full_blocks=False
+    )
+    yield shown(whole), shown(whole.to("cpu")), whole.mask_mod is causal
+    q = numbers(torch, 1, 1, 8, 4)
+    attend = flex.flex_attention
+    yield attempt(attend, q, q, q, block_mask=whole[0])
+    yield attempt(attend, q[:, :, :4], q, q, block_mask=whole)
+    yield attempt(attend, numbers(torch, 1, 1, 9, 4), q, q, block_mask=whole)
+    yield attempt(attend, q[0], q[0], q[0]), attempt(attend, q, q[..., :2], q)
+    yield (
+        attempt(attend, q, numbers(torch, 1, 2, 8, 4), q),
+        attempt(attend, q, q.double(), q),
+    )
+    yield attempt(attend, numbers(torch, 2, 1, 8, 4), q, q)
+    yield attempt(flex.create_block_mask, lambda s, b, h, m, n: s, 1, 1, 4, 4)
+    yield attempt(flex.create_mask, lambda s: s, 1, 1, 4, 4)
+    indices = torch.zeros(1, 1, 1, 1, dtype=torch.int32)
+    given = flex.BlockMask.from_kv_blocks(indices[0] + 1, indices)
+    yield shown(given), given.mask_mod.__name__
+    yield attempt(flex.BlockMask.from_kv_blocks, indices[0], indices[0, 0, 0])
+    yield attempt(flex.BlockMask.from_kv_blocks, indices[0], indices, indices)

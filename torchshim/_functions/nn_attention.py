@@ -67,6 +67,12 @@ def scaled_dot_product_attention(
     >>> torch.nn.functional.scaled_dot_product_attention(q, torch.ones(1, 2, 2), v)
     tensor([[[2.]]])
     """
+    if attn_mask is not None and attn_mask.__class__ is not Tensor:
+        bias = getattr(attn_mask, "_as_attn_mask", None)
+        if bias is not None:
+            attn_mask, is_causal = bias(query.device, is_causal), False
+    if not sdp_switches["math"]:
+        _check_kernels(query, attn_mask, dropout_p)
     mask = None
     if dropout_p > 0:
         batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])

@@ -1,5 +1,6 @@
 """Networks: modules, parameters, functions, as `torch.nn`."""
 
+from torchshim.nn import attention as attention
 from torchshim.nn import functional as functional
 from torchshim.nn import init as init
 from torchshim.nn import modules as modules

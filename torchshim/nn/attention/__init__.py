@@ -1,0 +1,73 @@
+"""Which kernels attention may use, masks and scores as functions: `torch.nn.attention`.
+
+XLA chooses how attention is computed, so that the kernels change no result here; where
+none of those allowed could serve on the CPU, PyTorch's error is raised.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+from collections.abc import Iterator
+from typing import Any
+
+from torchshim._functions.nn_attention import sdp_switches
+
+__all__ = ["WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "sdpa_kernel"]
+
+#: Whether PyTorch says why it does not use a fused kernel. Nothing is said here.
+WARN_FOR_UNFUSED_KERNELS = False
+
+
+class SDPBackend(enum.Enum):
+    """The kernels of scaled dot product attention."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+    def __int__(self) -> int:
+        return self.value
+
+    __index__ = __int__
+
+
+_SWITCHES = {
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "mem_efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "math": SDPBackend.MATH,
+    "overrideable": SDPBackend.OVERRIDEABLE,
+}
+
+
+@contextlib.contextmanager
+def sdpa_kernel(
+    backends: list[SDPBackend] | SDPBackend, set_priority: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Only these kernels within a block; `set_priority`: the first are preferred.
+
+    AssertionError for anything but a `SDPBackend` or a list. Follows
+    ``torch.nn.attention.sdpa_kernel``.
+
+    >>> import torchshim as torch
+    >>> q = torch.ones(1, 1, 2, 2)
+    >>> with sdpa_kernel(SDPBackend.MATH):
+    ...     torch.nn.functional.scaled_dot_product_attention(q, q, q).shape
+    torch.Size([1, 1, 2, 2])
+    """
+    if not isinstance(backends, (list, SDPBackend)):
+        raise AssertionError(
+            "Backend must be an instance of SDPBackend or a list of SDPBackend "
+            f"instances, got {type(backends).__name__}"
+        )
+    allowed = [backends] if isinstance(backends, SDPBackend) else backends
+    before = {name: sdp_switches[name] for name in _SWITCHES}
+    try:
+        sdp_switches.update({n: kind in allowed for n, kind in _SWITCHES.items()})
+        yield {}
+    finally:
+        sdp_switches.update(before)
