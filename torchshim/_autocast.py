@@ -1,7 +1,7 @@
 """Automatic mixed precision: which operators run in which dtype, and their casts.
 
-Follows https://docs.pytorch.org/docs/2.13/amp.html#autocast-op-reference. While
-autocast is on, a recorder has an `Autocast` that `_bind.slow` asks for an operator's operands:
+Follows https://docs.pytorch.org/docs/2.13/amp.html#autocast-op-reference. While it is
+on, a recorder has an `Autocast` that `_bind.slow` asks for an operator's operands:
 casts are recorded as operators of their own before it. Autocast is part of the mode in
 keys, so the hot path finds only operators that need no cast; off, it costs nothing.
 """
@@ -25,8 +25,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 # What autocast does to an operator's operands: all of them to the low precision; all
 # to float32; the result to float32, by its argument `dtype`; all to the widest dtype
-# among them; refuse.
-LOWER, FLOAT32, RESULT_FLOAT32, WIDEST, REFUSED = range(5)
+# among them; all to that of the first; refuse.
+LOWER, FLOAT32, RESULT_FLOAT32, WIDEST, LIKE_FIRST, REFUSED = range(6)
 
 
 def _rules(**lists: str) -> dict[str, int]:
@@ -35,6 +35,7 @@ def _rules(**lists: str) -> dict[str, int]:
         "float32": FLOAT32,
         "result_float32": RESULT_FLOAT32,
         "widest": WIDEST,
+        "like_first": LIKE_FIRST,
         "refused": REFUSED,
     }
     return {name: policies[k] for k, text in lists.items() for name in text.split()}
@@ -44,48 +45,53 @@ def _rules(**lists: str) -> dict[str, int]:
 CPU_RULES = _rules(
     lower="""
         addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_tbc conv_transpose1d
-        conv_transpose2d conv_transpose3d linalg_vecdot linear lstm matmul mm prelu
-        rnn scaled_dot_product_attention""",
+        conv_transpose2d conv_transpose3d linalg_vecdot linear lstm matmul mm
+        prelu rnn scaled_dot_product_attention"""
+    # What PyTorch composes of those.
+    """
+        affine_grid_generator corrcoef cov einsum linalg_multi_dot matrix_power
+        tensordot""",
     float32="""
         adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy
-        binary_cross_entropy_with_logits cdist cholesky cholesky_inverse cholesky_solve
-        cosine_embedding_loss cross_entropy_loss ctc_loss fft_fft fft_fft2 fft_fftn
-        fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn
-        fft_rfft fft_rfft2 fft_rfftn fractional_max_pool2d fractional_max_pool3d geqrf
-        grid_sampler hinge_embedding_loss huber_loss inverse kl_div l1_loss
-        linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh
-        linalg_eigvals linalg_eigvalsh linalg_householder_product linalg_inv
-        linalg_inv_ex linalg_lstsq linalg_matrix_rank linalg_qr linalg_solve linalg_svd
-        linalg_svdvals linalg_tensorinv linalg_tensorsolve lu_solve margin_ranking_loss
-        max_pool3d max_unpool2d max_unpool3d mse_loss multi_margin_loss
-        multilabel_margin_loss nanquantile nll_loss orgqr ormqr pinverse
-        poisson_nll_loss polar prod qr quantile reflection_pad1d reflection_pad2d
-        replication_pad1d replication_pad2d replication_pad3d smooth_l1_loss
-        soft_margin_loss stft svd trace triangular_solve triplet_margin_loss
-        view_as_complex""",
+        binary_cross_entropy_with_logits cdist cholesky cholesky_inverse
+        cholesky_solve cosine_embedding_loss cross_entropy_loss ctc_loss fft_fft
+        fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft
+        fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftn
+        fractional_max_pool geqrf grid_sampler hinge_embedding_loss huber_loss
+        inverse kl_div l1_loss linalg_cholesky linalg_cholesky_ex linalg_cond
+        linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
+        linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq
+        linalg_matrix_rank linalg_qr linalg_solve linalg_svd linalg_svdvals
+        linalg_tensorinv linalg_tensorsolve margin_ranking_loss max_pool3d
+        max_unpool2d mse_loss multi_margin_loss multilabel_margin_loss
+        nanquantile nll_loss orgqr ormqr pinverse poisson_nll_loss polar prod qr
+        quantile reflection_pad1d reflection_pad2d replication_pad1d
+        replication_pad2d replication_pad3d smooth_l1_loss soft_margin_loss stft
+        trace triangular_solve triplet_margin_loss view_as_complex""",
     widest="cat index_copy stack",
+    # Its products are in the low precision, its state has the dtype of the input.
+    like_first="gru",
 )
 ACCELERATOR_RULES = _rules(
     lower="""
-        addbmm addmm addmv addr baddbmm bmm chain_matmul conv1d conv2d conv3d conv_tbc
+        addbmm addmm addmv addr baddbmm bmm conv1d conv2d conv3d conv_tbc
         conv_transpose1d conv_transpose2d conv_transpose3d einsum gru gru_cell
-        linalg_multi_dot linalg_vecdot linear lstm lstm_cell matmul mm mv prelu rnn
-        rnn_relu_cell rnn_tanh_cell scaled_dot_product_attention""",
+        linalg_multi_dot linalg_vecdot linear lstm lstm_cell matmul mm mv prelu
+        rnn rnn_relu_cell rnn_tanh_cell scaled_dot_product_attention""",
     float32="""
-        acos asin binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss
-        cosine_similarity dist erfinv exp expm1 frobenius_norm group_norm
-        hinge_embedding_loss huber_loss kl_div l1_loss layer_norm log log10 log1p log2
-        logsumexp margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss
-        nll_loss nuclear_norm pdist poisson_nll_loss pow reciprocal renorm rms_norm
-        rsqrt sinh smooth_l1_loss soft_margin_loss softplus tan triplet_margin_loss
-        upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d
-        upsample_nearest2d upsample_nearest3d upsample_trilinear3d""",
+        acos asin binary_cross_entropy_with_logits cdist cosh
+        cosine_embedding_loss cosine_similarity dist erfinv exp expm1 group_norm
+        hinge_embedding_loss huber_loss kl_div l1_loss layer_norm log log10
+        log1p log2 logsumexp margin_ranking_loss mse_loss multi_margin_loss
+        multilabel_margin_loss nll_loss pdist poisson_nll_loss pow reciprocal
+        renorm rms_norm rsqrt sinh smooth_l1_loss soft_margin_loss softplus tan
+        triplet_margin_loss upsample_bilinear2d upsample_nearest2d""",
     result_float32="""
-        cumprod cumsum linalg_matrix_norm linalg_vector_norm log_softmax norm prod
-        softmax sum""",
+        cumprod cumsum linalg_matrix_norm linalg_vector_norm log_softmax norm
+        prod softmax sum""",
     widest="""
-        addcdiv addcmul atan2 bilinear cross dot grid_sampler index_put scatter_add
-        tensordot vdot""",
+        addcdiv addcmul atan2 bilinear dot grid_sampler index_put
+        scatter_add tensordot vdot""",
     refused="binary_cross_entropy",
 )
 
@@ -114,6 +120,17 @@ def torch_name(op: Op) -> str:
     return f"{space}_{name}" if space in _PREFIXED else _ALSO.get(op.name, name)
 
 
+# Operators for several of PyTorch's, told apart by their arguments.
+_PADS = {"pad_by_index"}
+
+
+def _padding(args: tuple[Any, ...]) -> str:
+    """PyTorch's name of a padding by values of the tensor."""
+    _, pad, mode = args
+    kind = {"reflect": "reflection", "replicate": "replication"}.get(mode, mode)
+    return f"{kind}_pad{len(pad) // 2}d"
+
+
 def _refuse() -> NoReturn:
     raise RuntimeError(
         "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to "
@@ -138,7 +155,9 @@ class Autocast:
         low = self._low.get(device)
         if low is None:
             return args
-        policy = _rules_of(device).get(torch_name(op))
+        policy = _rules_of(device).get(
+            _padding(args) if op.name in _PADS else torch_name(op)
+        )
         if policy is None:
             return args
         if policy == RESULT_FLOAT32:
@@ -151,6 +170,15 @@ class Autocast:
                 return (*args[: at[0]], dtypes.float32, *args[at[0] + 1 :])
         wanted = _wanted(policy, args, device, low)
         return tuple([_cast(a, device, wanted, low) for a in args])
+
+    def operand(self, name: str, tensor: Any) -> Any:
+        """The only operand of a function that PyTorch's lists have as one operator."""
+        device = _device_of((tensor,))
+        low = self._low.get(device)
+        policy = None if low is None else _rules_of(device).get(name)
+        if policy is None or low is None:
+            return tensor
+        return _cast(tensor, device, _wanted(policy, (tensor,), device, low), low)
 
     def whole(
         self,
@@ -206,6 +234,9 @@ def _wanted(policy: int, args: Sequence[Any], device: str, low: DType) -> DType:
         _refuse()
     if policy in (FLOAT32, RESULT_FLOAT32):
         return dtypes.float32
+    if policy == LIKE_FIRST:
+        first = next(_tensors(args))._meta.dtype
+        return low if first is low else dtypes.float32
     if policy == WIDEST:
         for tensor in _tensors(args):
             if not _eligible(tensor, device):
@@ -307,8 +338,16 @@ def suspended() -> Iterator[None]:
         rec.set_mode()
 
 
-# The functions that autocast takes as one operator.
+# What functions of several operators have as one operator.
 FUNCTIONS: set[str] = set()
+
+
+def autocast_operand(name: str, tensor: Any) -> Any:
+    """The tensor as autocast has it for the operator `name`, which is composed."""
+    autocast = local.rec.autocast
+    if autocast is None:
+        return tensor
+    return autocast.operand(name, tensor)
 
 
 def autocast_whole(name: str) -> Callable[[_F], _F]:

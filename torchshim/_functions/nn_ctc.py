@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchshim._autocast import autocast_whole
 from torchshim._core import dtypes
 from torchshim._derived import fns, public
 from torchshim._functions.construct import tensor
@@ -57,6 +58,7 @@ def _loss(
     return loss.squeeze(0) if single else loss
 
 
+@autocast_whole("ctc_loss")
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -9,6 +9,7 @@ import weakref
 from typing import Any
 
 import torchshim
+from torchshim._core.record import local
 from torchshim._tensor import Tensor
 from torchshim.nn import init
 from torchshim.nn.modules.linear import new_parameter
@@ -236,7 +237,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raises for an input of another dtype, number of dimensions or width."""
         dtype = self._flat_weights[0].dtype
-        if input.dtype != dtype:
+        if input.dtype != dtype and local.rec.autocast is None:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype "
                 f"({dtype}). Convert input: input.to({dtype}), or convert model: "
