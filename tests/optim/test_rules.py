@@ -151,10 +151,25 @@ def fused(torch, name):
 
 @case
 def capturable_needs_an_accelerator(torch):
-    for flags in ({}, {"foreach": True}):
+    for name in FLAGS:
+        if name in ("SGD", "Adagrad"):
+            continue
+        for flags in ({}, {"foreach": True}):
+            params = parameters(torch)
+            kind = getattr(torch.optim, name)
+            optimizer = kind(params, capturable=True, **flags)
+            yield name, attempt(steps, torch, optimizer, params, 1)
+
+
+@case
+def foreach_is_not_differentiated(torch):
+    for name in FLAGS:
         params = parameters(torch)
-        optimizer = torch.optim.Adam(params, capturable=True, **flags)
-        yield attempt(steps, torch, optimizer, params, 1)
+        optimizer = getattr(torch.optim, name)(
+            params, foreach=True, differentiable=True
+        )
+        yield name, attempt(steps, torch, optimizer, params, 1)
+    yield torch.optim.SGD(params, lr=float("nan")).defaults["lr"]
 
 
 @case.over("SGD", "Adam", "AdamW", "RMSprop", "NAdam")

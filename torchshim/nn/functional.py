@@ -132,6 +132,7 @@ from torchshim._functions.nn_sampling import (
     fractional_max_pool3d_with_indices,
     grid_sample,
 )
+from torchshim._functions.torch_loss import linear_cross_entropy
 
 assert _functions.__all__
 
@@ -206,6 +207,7 @@ __all__ = [
     "kl_div",
     "l1_loss",
     "leaky_relu",
+    "linear_cross_entropy",
     "log_softmax",
     "lp_pool1d",
     "lp_pool2d",

@@ -31,6 +31,12 @@ class RuleOptimizer(Optimizer):
     # The operator, and whether `state["step"]` counts.
     _rule: str
     _counts = True
+    # What PyTorch says of `capturable`, without and with `foreach`: the tensors that
+    # have to be on an accelerator, and whether XLA's devices count as one.
+    _captured = ("params and state_steps",) * 2
+    _on_xla = (True, False)
+    # Whether `foreach` and `differentiable` go together.
+    _foreach_tracks = False
     # Options of groups that state dicts of older versions lack.
     _later_options: Mapping[str, Any] = {}
 
@@ -114,6 +120,8 @@ class RuleOptimizer(Optimizer):
                     targets += column
             numbers = self._numbers(group, count)
             if group.get("differentiable"):
+                if group.get("foreach") and not self._foreach_tracks:
+                    raise AssertionError("_foreach ops don't support autograd")
                 self._tracked(columns, numbers, targets)
             else:
                 rule = REGISTRY[self._rule]
@@ -144,11 +152,12 @@ class RuleOptimizer(Optimizer):
                 f"supported devices: {_FUSED} but {p.dtype} and {kind}"
             )
         if group.get("capturable") and not group.get("fused"):
-            supported = _CAPTURABLE if group.get("foreach") else [*_CAPTURABLE, "xla"]
+            foreach = bool(group.get("foreach"))
+            supported = [*_CAPTURABLE, *["xla"] * self._on_xla[foreach]]
             if kind not in supported:
                 raise AssertionError(
-                    "If capturable=True, params and state_steps must be on supported "
-                    f"devices: {supported}."
+                    f"If capturable=True, {self._captured[foreach]} must be on "
+                    f"supported devices: {supported}."
                 )
 
 
@@ -200,11 +209,11 @@ def number_tensor(group: dict[str, Any], p: Any, value: float) -> Tensor:
     )
 
 
-def check_lr(lr: Any) -> None:
+def check_lr(lr: Any, allow_nan: bool = False) -> None:
     """Raises for a learning rate that is negative, or a tensor of several numbers."""
     if isinstance(lr, Tensor) and lr.numel() != 1:  # type: ignore[attr-defined]
         raise ValueError("Tensor lr must be 1-element")
-    if not 0.0 <= lr:
+    if lr < 0.0 or not (allow_nan or lr >= 0.0):
         raise ValueError(f"Invalid learning rate: {lr}")
 
 

@@ -32,6 +32,7 @@ class Adadelta(RuleOptimizer):
     """
 
     _rule = "adadelta_update"
+    _on_xla = (False, False)
     _later_options = {  # noqa: RUF012
         "foreach": None,
         "maximize": False,

@@ -34,6 +34,7 @@ class ASGD(RuleOptimizer):
     """
 
     _rule = "asgd_update"
+    _captured = ("params, mus, etas, and state_steps",) * 2
     _later_options = {  # noqa: RUF012
         "foreach": None,
         "maximize": False,

@@ -34,6 +34,10 @@ class NAdam(RuleOptimizer):
     """
 
     _rule = "nadam_update"
+    _captured = (
+        "params, mu_products and state_steps",
+        "params, mu_products, and state_steps",
+    )
     _later_options = {  # noqa: RUF012
         "foreach": None,
         "maximize": False,

@@ -32,6 +32,7 @@ class RMSprop(RuleOptimizer):
     """
 
     _rule = "rmsprop_update"
+    _on_xla = (True, True)
     _later_options = {  # noqa: RUF012
         "momentum": 0,
         "centered": False,

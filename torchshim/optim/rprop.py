@@ -32,6 +32,7 @@ class Rprop(RuleOptimizer):
     """
 
     _rule = "rprop_update"
+    _on_xla = (True, True)
     _later_options = {  # noqa: RUF012
         "foreach": None,
         "maximize": False,

@@ -34,6 +34,7 @@ class SGD(RuleOptimizer):
     """
 
     _rule = "sgd_update"
+    _foreach_tracks = True
     _counts = False
     _later_options = {  # noqa: RUF012
         "nesterov": False,
@@ -57,7 +58,7 @@ class SGD(RuleOptimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_lr(lr)
+        check_lr(lr, allow_nan=True)
         check_positive(momentum=momentum, weight_decay=weight_decay)
         defaults = {
             "lr": lr,

@@ -1,0 +1,53 @@
+"""Losses of `torch` itself, and methods that are functions too."""
+
+from __future__ import annotations
+
+from tests.oracle import attempt, case
+
+
+@case
+def losses_by_number(torch):
+    x, y = torch.randn(3, 2), torch.rand(3, 2)
+    signs = torch.tensor([1.0, -1.0, 1.0])
+    for r in range(3):
+        yield torch.kl_div(x, y, r), torch.kl_div(x, y, r, log_target=True)
+        yield torch.poisson_nll_loss(x, y, True, True, 1e-8, r)
+        yield torch.binary_cross_entropy_with_logits(x, y, reduction=r)
+        yield torch.binary_cross_entropy_with_logits(x, y, y, y, r)
+        yield torch.hinge_embedding_loss(x[:, 0], signs, 0.5, r)
+        yield torch.margin_ranking_loss(x[:, 0], y[:, 0], signs, 0.5, r)
+        yield torch.cosine_embedding_loss(x, y, signs, 0.1, r)
+        yield torch.triplet_margin_loss(x, y, y - 1, 1.0, 2, 1e-6, True, r)
+
+
+@case
+def linear_cross_entropy(torch):
+    loss = torch.nn.functional.linear_cross_entropy
+    x = torch.randn(3, 4, requires_grad=True)
+    w = torch.randn(5, 4, requires_grad=True)
+    b, target = torch.randn(5), torch.tensor([1, 4, 0])
+    for reduction in ("none", "mean", "sum"):
+        out = loss(x, w, target, reduction=reduction)
+        yield out, torch.autograd.grad(out.sum(), (x, w))
+    yield loss(x, w, target, linear_bias=b, weight=b.abs(), label_smoothing=0.1)
+    yield loss(x, w, target, ignore_index=4), loss(x[0], w, target[0])
+    yield loss(x, w, torch.rand(3, 5).softmax(-1))
+    wide = torch.randn(5, 2, 4)
+    yield loss(x, wide, target[:, None].expand(3, 2), linear_bias=torch.ones(5, 2))
+    yield attempt(loss, x[None], w, target)
+    yield attempt(loss, x, w[0], target)
+    yield attempt(loss, x[:, :3], w, target)
+    yield attempt(loss, x, w, target, linear_bias=b[:2])
+    yield attempt(loss, x[0], wide, target)
+    yield attempt(loss, x, w, torch.rand(3, 5), ignore_index=1)
+
+
+@case
+def methods_as_functions(torch):
+    x = torch.ones(2, 3)
+    yield torch.get_device(x), torch.is_inference(x), torch.is_conj(x), torch.is_neg(x)
+    y = x.clone().requires_grad_() * 2
+    yield torch.detach_(y) is y, y.requires_grad
+    yield torch.resize_as_(torch.ones(6), x).shape
+    yield torch.is_same_size(x, x), x.is_same_size(x[0]), torch.is_distributed(x)
+    yield attempt(torch.get_device, 3)
