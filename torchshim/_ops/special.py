@@ -35,7 +35,7 @@ def _unary(name: str, kernel: str, *saves: str, **fields: Any) -> Any:
     return declare
 
 
-def _no_half(kernel: str) -> Any:
+def no_half(kernel: str) -> Any:
     """A `typecheck` for a kernel that has no half types."""
 
     def check(input: Any) -> None:
@@ -117,7 +117,7 @@ _ERFCX = (
     "erfcx_cpu",
     "input",
     "result",
-    typecheck=_no_half("erfcx_cpu"),
+    typecheck=no_half("erfcx_cpu"),
     **_only_special,
 )
 def erfcx(input: Array) -> Array:
@@ -154,7 +154,7 @@ def ndtr(input: Array) -> Array:
     "SpecialNdtri",
     "ndtri_cpu",
     "result",
-    typecheck=_no_half("ndtri_cpu"),
+    typecheck=no_half("ndtri_cpu"),
     **_only_special,
 )
 def ndtri(input: Array) -> Array:
@@ -183,7 +183,7 @@ def _ndtri_jvp(primals: Any, tangents: Any) -> Any:
     "log_ndtr_cpu",
     "input",
     "result",
-    typecheck=_no_half("log_ndtr_cpu"),
+    typecheck=no_half("log_ndtr_cpu"),
     **_only_special,
 )
 def log_ndtr(input: Array) -> Array:
@@ -372,11 +372,17 @@ def _incomplete(name: str, fn: Any, sign: float) -> Any:
     value = jax.custom_jvp(fn)
 
     def jvp(primals: Any, tangents: Any) -> Any:
-        (a, x), (_, dx) = primals, tangents
+        (a, x), (da, dx) = primals, tangents
+        if not isinstance(da, jax.custom_derivatives.SymbolicZero):
+            raise NotImplementedError(
+                f"the derivative for '{name}: input' is not implemented."
+            )
+        if isinstance(dx, jax.custom_derivatives.SymbolicZero):
+            return value(a, x), jnp.zeros_like(x)
         slope = jnp.exp((a - 1) * jnp.log(x) - x - _lgamma(a))
         return value(a, x), dx * (sign * slope)
 
-    value.defjvp(jvp)
+    value.defjvp(jvp, symbolic_zeros=True)
     return value
 
 
@@ -384,23 +390,11 @@ _igamma = _incomplete("igamma", lambda a, x: lax.igamma(a, x), 1.0)
 _igammac = _incomplete("igammac", lambda a, x: lax.igammac(a, x), -1.0)
 
 
-def _check_igamma(name: str) -> Any:
-    def check(input: Any, other: Any) -> None:
-        if wants_grad(input):
-            raise NotImplementedError(
-                f"the derivative for '{name}: input' is not implemented."
-            )
-
-    return check
-
-
 @op(
     promote=INT_TO_FLOAT,
     grad_fn="IgammaBackward0",
     saves=("input", "other"),
     inplace=True,
-    differentiable=("other",),
-    typecheck=_check_igamma("igamma"),
 )
 def igamma(input: Array, other: Array) -> Array:
     """The regularised lower incomplete gamma function."""
@@ -413,8 +407,6 @@ def igamma(input: Array, other: Array) -> Array:
     grad_fn="IgammacBackward0",
     saves=("input", "other"),
     inplace=True,
-    differentiable=("other",),
-    typecheck=_check_igamma("igammac"),
 )
 def igammac(input: Array, other: Array) -> Array:
     """The regularised upper incomplete gamma function."""
