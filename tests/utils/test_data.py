@@ -492,16 +492,6 @@ def no_worker_here(torch):
     return torch.utils.data.get_worker_info()
 
 
-def test_worker_processes_are_refused_clearly() -> None:
-    import pytest
-
-    import torchshim
-
-    loader = torchshim.utils.data.DataLoader(range(3), num_workers=1)
-    with pytest.raises(NotImplementedError, match=r"DataLoader\(num_workers=1\)"):
-        iter(loader)
-
-
 def test_tensor_data_sets_are_gathered_at_once(monkeypatch: Any) -> None:
     import torchshim
 

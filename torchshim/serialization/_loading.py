@@ -404,7 +404,7 @@ class _Legacy:
         if isinstance(saved, tuple) and len(saved) > 1 and saved[0] == "module":
             return saved[1]  # a class, with the text of its source
         named, key, location, count = _storage_id(saved, 6)
-        if tuple(saved)[5] is not None:
+        if list(saved)[5] is not None:
             raise NotImplementedError(
                 "storages within storages, as files of PyTorch before 0.4 have them, "
                 "are not supported"

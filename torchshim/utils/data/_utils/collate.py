@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import torchshim
-from torchshim._tensor import Tensor
+from torchshim._tensor import Tensor, from_array
+from torchshim.utils.data._utils import worker
 from torchshim.utils.data._utils._containers import like_mapping, like_sequence
 
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
@@ -97,7 +98,26 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -
         raise RuntimeError(_NO_BATCHES.format("nested"))
     if first.layout != torchshim.strided:
         raise RuntimeError(_NO_BATCHES.format("sparse"))
+    if worker.get_worker_info() is not None:
+        made = _stacked_by_numpy(batch)
+        if made is not None:
+            return made
     return torchshim.stack(batch, 0)
+
+
+def _stacked_by_numpy(batch: Any) -> Any:
+    """The stack of plain tensors, for workers, which do not run programs."""
+    first = batch[0]
+    if any(
+        type(t) is not Tensor
+        or t.requires_grad
+        or t.dtype != first.dtype
+        or t.shape != first.shape
+        or t.device.type != "cpu"
+        for t in batch
+    ):
+        return None
+    return from_array(np.stack([t._host() for t in batch]), device=first.device)
 
 
 _NO_BATCHES = (

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 import torchshim
-from torchshim._tensor import Tensor
+from torchshim._tensor import Tensor, from_array
 from torchshim.utils.data._utils.collate import collates_as_built_in
+from torchshim.utils.data._utils.worker import get_worker_info
 from torchshim.utils.data.dataset import Subset, TensorDataset
 
 
@@ -95,6 +96,8 @@ def _gather_batch(dataset: Any, indices: Any) -> list[Tensor] | None:
         return None
     rows = np.asarray(indices, dtype=np.int64)
     rows[rows < 0] += size
+    if get_worker_info() is not None:
+        return [from_array(t._host()[rows], device=t.device) for t in tensors]
     index = torchshim.from_numpy(rows)
     return [t.index_select(0, index.to(t.device)) for t in tensors]
 

@@ -1,9 +1,22 @@
-"""What a worker process knows of itself."""
+"""A worker process: what it knows of itself, and what it does."""
 
 from __future__ import annotations
 
+import os
+import pickle
+import queue
+import random
+import traceback
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
+
+from torchshim._functions.random import manual_seed
+from torchshim.utils.data._utils import transport
+
+# Seconds after which a process looks whether the others still live.
+STATUS_INTERVAL = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +45,169 @@ def get_worker_info() -> WorkerInfo | None:
     True
     """
     return _worker_info
+
+
+@dataclass(frozen=True)
+class StreamEnd:
+    """Comes in place of a batch when a worker's stream has ended."""
+
+    worker_id: int
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Asks a worker that stays to begin again; it answers with the same."""
+
+
+class KeyErrorMessage(str):
+    """A text that a KeyError shows as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class ExceptionWrapper:
+    """An exception on its way to another process, with its traceback as text."""
+
+    def __init__(self, error: BaseException, where: str) -> None:
+        self.exc_type: type[BaseException] = type(error)
+        told = traceback.TracebackException.from_exception(error)
+        # What JAX says of its own frames would hide the error's last line.
+        notes = getattr(error, "__notes__", [])
+        told.__notes__ = [
+            note for note in notes if "JAX_TRACEBACK_FILTERING" not in note
+        ]
+        self.exc_msg = "".join(told.format())
+        self.where = where
+        self.name = type(error).__name__
+        try:
+            pickle.dumps(self.exc_type)
+        except Exception:
+            self.exc_type = RuntimeError  # a class that only this process knows
+
+    def reraise(self) -> NoReturn:
+        """Raises the exception here."""
+        text = f"Caught {self.name} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            text = KeyErrorMessage(text)
+        elif getattr(self.exc_type, "message", None):
+            raise self.exc_type(message=text)  # type: ignore[call-arg]
+        try:
+            error = self.exc_type(text)
+        except Exception:
+            # Its class takes other arguments than a text.
+            raise RuntimeError(text) from None
+        raise error
+
+
+@dataclass
+class Work:
+    """All that a worker is started with."""
+
+    kind: int
+    dataset: Any
+    auto_collation: bool
+    collate_fn: Any
+    drop_last: bool
+    base_seed: int
+    init_fn: Any
+    worker_id: int
+    num_workers: int
+    forked: bool
+    parent: int
+    prefix: str
+
+
+def seed_all(base_seed: int, worker_id: int) -> int:
+    """Seeds random, torch and numpy as PyTorch's workers do; gives the seed."""
+    seed = base_seed + worker_id
+    random.seed(seed)
+    manual_seed(seed)
+    # PyTorch takes over NumPy's own way to spread a seed.
+    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    np.random.seed(np.random.SeedSequence(entropy).generate_state(4))
+    return seed
+
+
+def run(work: Work, indices: Any, results: Any, done: Any) -> None:
+    """Fetches what is asked for until told to stop, or the parent is gone."""
+    if work.forked:
+        from torchshim.utils.data._utils.forked import leave_runtime
+
+        leave_runtime()
+    try:
+        _Worker(work, indices, results, done).loop()
+    except (KeyboardInterrupt, BrokenPipeError):
+        pass  # the parent was interrupted as well, or needs nothing any more
+    finally:
+        if os.getppid() != work.parent:
+            transport.forget(work.prefix)
+
+
+class _Worker:
+    def __init__(self, work: Work, indices: Any, results: Any, done: Any) -> None:
+        global _worker_info
+        self.work, self.indices, self.results, self.done = work, indices, results, done
+        self.where = f"in DataLoader worker process {work.worker_id}"
+        seed = seed_all(work.base_seed, work.worker_id)
+        _worker_info = WorkerInfo(
+            id=work.worker_id,
+            num_workers=work.num_workers,
+            seed=seed,
+            dataset=work.dataset,
+        )
+        self.ended = False
+        self.fetcher: Any = None
+        self.failure: ExceptionWrapper | None = None
+        try:
+            if work.init_fn is not None:
+                work.init_fn(work.worker_id)
+            self.fetcher = self._fetcher()
+        except Exception as error:
+            self.failure = ExceptionWrapper(error, self.where)
+
+    def _fetcher(self) -> Any:
+        from torchshim.utils.data._iterators import _DatasetKind
+
+        work = self.work
+        return _DatasetKind.create_fetcher(
+            work.kind,
+            work.dataset,
+            work.auto_collation,
+            work.collate_fn,
+            work.drop_last,
+        )
+
+    def loop(self) -> None:
+        """Answers every request in turn; None is the last one."""
+        while os.getppid() == self.work.parent:
+            try:
+                request = self.indices.get(timeout=STATUS_INTERVAL)
+            except queue.Empty:
+                continue
+            if request is None:
+                return
+            if isinstance(request, Resume):
+                self.ended = False
+                self.results.send((request, None))
+                self.fetcher = self._fetcher()
+            elif not self.ended and not self.done.is_set():
+                index, what = request
+                self.results.send((index, self._fetched(what)))
+
+    def _fetched(self, what: Any) -> Any:
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            return failure
+        try:
+            data = self.fetcher.fetch(what)
+            return transport.Message(data, self.work.prefix)
+        except StopIteration as error:
+            if self.work.kind == 0:
+                return ExceptionWrapper(error, self.where)
+            self.ended = True
+            return StreamEnd(self.work.worker_id)
+        except Exception as error:
+            return ExceptionWrapper(error, self.where)

@@ -1,0 +1,229 @@
+"""Programs of a forked worker, run by a process of their own.
+
+JAX's runtime has threads, which a fork does not copy: a forked process that uses it
+hangs or dies. A worker therefore only records, which needs no runtime, and sends what
+it recorded to a companion: a fresh interpreter, started when it is first needed. Most
+workers never do: reading data, making tensors of it, views and collating are all done
+by NumPy.
+"""
+
+from __future__ import annotations
+
+import io
+import multiprocessing.connection
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import torchshim
+from torchshim._core import call as calls
+from torchshim._core.lower import Lowered
+from torchshim._core.op import REGISTRY, Op
+from torchshim._core.state import CALL, State
+
+_FIELDS = (
+    *("call", "depth", "kind", "line", "n_inputs", "n_slots", "of", "operands"),
+    *("scalar", "slot"),
+)
+
+
+class _Event:
+    """A step of a recording, without the trie around it."""
+
+    call: Any
+    kind: Any
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.__dict__.update(fields)
+
+
+class _Recording:
+    """What `Lowered` asks of a `State`."""
+
+    def __init__(self, events: list[_Event]) -> None:
+        self.events = events
+
+    def path(self) -> list[_Event]:
+        return self.events
+
+
+def _slots(call: Any) -> list[str]:
+    names = [n for kind in type(call).__mro__ for n in getattr(kind, "__slots__", ())]
+    return [n for n in names if n != "_inferred" and hasattr(call, n)]
+
+
+def _call_of(kind: type, fields: dict[str, Any]) -> Any:
+    made = object.__new__(kind)
+    made._inferred = {}
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
+
+
+class _Pickler(pickle.Pickler):
+    def persistent_id(self, obj: Any) -> tuple[str, str] | None:
+        """Where a constant such as `HOLE` stands, which is known by its identity."""
+        module = type(obj).__module__
+        if not module.startswith("torchshim."):
+            return None
+        for name, value in vars(sys.modules[module]).items():
+            if value is obj:
+                return module, name
+        return None
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, calls.Inferring):
+            return _call_of, (type(obj), {n: getattr(obj, n) for n in _slots(obj)})
+        if isinstance(obj, Op):
+            return _op_of, (obj.name,)
+        return NotImplemented
+
+
+def _op_of(name: str) -> Op:
+    return REGISTRY[name]
+
+
+class _Unpickler(pickle.Unpickler):
+    def persistent_load(self, place: tuple[str, str]) -> Any:
+        return getattr(sys.modules[place[0]], place[1])
+
+
+def packed(state: State, outputs: Sequence[int]) -> bytes:
+    """A recording up to a state, as bytes."""
+    events = [_Event({n: getattr(s, n) for n in _FIELDS}) for s in state.path()]
+    for event in events:
+        if event.kind != CALL:
+            event.call = None
+    data = io.BytesIO()
+    _Pickler(data, protocol=5).dump((events, tuple(outputs)))
+    return data.getvalue()
+
+
+class RemoteProgram:
+    """Stands in for `Program` in a worker: runs in the companion."""
+
+    entry: Any = None
+
+    def __init__(
+        self, state: State, outputs: tuple[int, ...], donated: tuple[int, ...]
+    ) -> None:
+        self.lowered = Lowered(state, outputs)
+        self.outputs = outputs
+        try:
+            self._data: bytes | None = packed(state, outputs)
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            raise RuntimeError(
+                "this operation is not supported in a DataLoader's worker process: "
+                f"{error}"
+            ) from error
+        self._number = 0
+
+    def __call__(self, scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
+        companion = Companion.of_process()
+        if self._data is not None:
+            self._number = companion.ask("program", self._data)
+            self._data = None
+        used = [_on_host(inputs[p]) for p in self.lowered.inputs]
+        arrays, report, sites = companion.ask("run", self._number, scalars, used)
+        self.lowered.sites[:] = sites
+        return arrays, report
+
+
+def _on_host(array: Any) -> np.ndarray:
+    if isinstance(array, jax.Array) and array.platform() != "cpu":
+        raise RuntimeError(
+            "Cannot re-initialize CUDA in forked subprocess. To use CUDA with "
+            "multiprocessing, you must use the 'spawn' start method"
+        )
+    return np.asarray(array)
+
+
+class Companion:
+    """The worker's end of the connection."""
+
+    _started: Companion | None = None
+
+    @classmethod
+    def of_process(cls) -> Companion:
+        """This process's companion, started now if there is none."""
+        if cls._started is None:
+            cls._started = Companion()
+        return cls._started
+
+    def __init__(self) -> None:
+        mine, its = multiprocessing.connection.Pipe()
+        # The same torchshim, wherever this process has it from.
+        path = [str(Path(torchshim.__path__[0]).parent), *sys.path]
+        code = (
+            f"import sys; sys.path[:] = {path!r}\n"
+            f"from {__name__} import serve; serve({its.fileno()})"
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            pass_fds=(its.fileno(),),
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        )
+        its.close()
+        self.connection = mine
+
+    def ask(self, *message: Any) -> Any:
+        """The answer to a message; raises what went wrong over there."""
+        try:
+            self.connection.send(message)
+            answer, error = self.connection.recv()
+        except (EOFError, OSError):
+            raise RuntimeError(
+                "the process that computes for a DataLoader's worker exited "
+                "unexpectedly"
+            ) from None
+        if error is not None:
+            raise error
+        return answer
+
+
+def serve(descriptor: int) -> None:
+    """Answers a worker until it is gone."""
+    connection = multiprocessing.connection.Connection(descriptor)
+    programs: list[tuple[Lowered, Any]] = []
+    while True:
+        try:
+            kind, *rest = connection.recv()
+        except (EOFError, OSError, KeyboardInterrupt):
+            return
+        answer, error = None, None
+        try:
+            answer = (
+                _load(programs, *rest)
+                if kind == "program"
+                else _run(*programs[rest[0]], *rest[1:])
+            )
+        except Exception as problem:
+            error = problem
+        try:
+            connection.send((answer, error))
+        except (OSError, KeyboardInterrupt):
+            return
+        except Exception:
+            connection.send((None, RuntimeError(f"{type(error).__name__}: {error}")))
+
+
+def _load(programs: list[tuple[Lowered, Any]], data: bytes) -> int:
+    events, outputs = _Unpickler(io.BytesIO(data)).load()
+    lowered = Lowered(_Recording(events), outputs)  # type: ignore[arg-type]
+    programs.append((lowered, jax.jit(lowered.fn)))
+    return len(programs) - 1
+
+
+def _run(lowered: Lowered, jitted: Any, scalars: Any, inputs: Any) -> Any:
+    with jax.enable_x64(True):
+        arrays, report = jitted(scalars, inputs)
+        found = [np.array(array) for array in arrays]
+    return found, None if report is None else np.asarray(report), list(lowered.sites)
