@@ -172,7 +172,6 @@ def kernels(torch):
     yield {name: int(kind) for name, kind in kinds.__members__.items()}
     yield repr(kinds.MATH), str(kinds.MATH), kinds.MATH.name, kinds.MATH.value
     yield (
-        kinds(1) is kinds.FLASH_ATTENTION,
         kinds.MATH == 0,
         isinstance(kinds.MATH, int),
     )

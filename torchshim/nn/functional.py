@@ -69,6 +69,7 @@ from torchshim._functions.nn_layers import (
     instance_norm,
     normalize,
 )
+from torchshim._functions.nn_linear_loss import linear_cross_entropy
 from torchshim._functions.nn_loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -132,7 +133,6 @@ from torchshim._functions.nn_sampling import (
     fractional_max_pool3d_with_indices,
     grid_sample,
 )
-from torchshim._functions.torch_loss import linear_cross_entropy
 
 assert _functions.__all__
 

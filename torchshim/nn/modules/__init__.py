@@ -30,6 +30,7 @@ from torchshim.nn.modules.activation import (
     Tanhshrink,
     Threshold,
 )
+from torchshim.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss
 from torchshim.nn.modules.batchnorm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -97,6 +98,9 @@ from torchshim.nn.modules.linear import (
     LazyLinear,
     Linear,
 )
+from torchshim.nn.modules.linear_cross_entropy_options import (
+    LinearCrossEntropyOptions,
+)
 from torchshim.nn.modules.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -108,6 +112,7 @@ from torchshim.nn.modules.loss import (
     HuberLoss,
     KLDivLoss,
     L1Loss,
+    LinearCrossEntropyLoss,
     MarginRankingLoss,
     MSELoss,
     MultiLabelMarginLoss,
@@ -215,6 +220,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -293,6 +299,8 @@ __all__ = [
     "LazyLinear",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",

@@ -365,3 +365,12 @@ class ConvTranspose3d(_ConvTransposeNd):
 
     _dims = 3
     _function = "conv_transpose3d"
+
+
+def __getattr__(name: str) -> Any:
+    # PyTorch has the lazy layers here; theirs is a file above this one.
+    if name.startswith("LazyConv") or name == "_LazyConvXdMixin":
+        from torchshim.nn.modules import lazy_conv
+
+        return getattr(lazy_conv, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn._reduction import legacy_get_string
 from torchshim.nn.modules.distance import PairwiseDistance
+from torchshim.nn.modules.linear import Linear
 from torchshim.nn.modules.module import Module
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "HuberLoss",
     "KLDivLoss",
     "L1Loss",
+    "LinearCrossEntropyLoss",
     "MSELoss",
     "MarginRankingLoss",
     "MultiLabelMarginLoss",
@@ -511,4 +514,80 @@ class CTCLoss(_PlainLoss):
             self.blank,
             self.reduction,
             self.zero_infinity,
+        )
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """The cross-entropy of what a linear layer of its own gives.
+
+    Follows ``torch.nn.LinearCrossEntropyLoss``.
+
+    >>> import torchshim as torch
+    >>> m = torch.nn.LinearCrossEntropyLoss(4, 3)
+    >>> m(torch.zeros(2, 4), torch.tensor([0, 2]))
+    tensor(1.0986, grad_fn=<NllLossBackward0>)
+    """
+
+    __constants__ = [  # noqa: RUF012
+        "num_classes",
+        "out_features",
+        "reduction",
+        "ignore_index",
+        "label_smoothing",
+    ]
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: Any = None,
+    ) -> None:
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(
+                f"expected weight shape to be {(num_classes,)}, got "
+                f"{tuple(weight.shape)}"
+            )
+        if label_smoothing < 0 or label_smoothing > 1.0:
+            raise RuntimeError(
+                f"expected label_smoothing to be in range [0, 1], got {label_smoothing}"
+            )
+        super().__init__(weight=weight, reduction=reduction)
+        self.num_classes = num_classes
+        self.out_features = out_features
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        rows = math.prod(out_features, start=num_classes)
+        self.linear = Linear(in_features, rows, bias=bias, device=device, dtype=dtype)
+        self.options = options
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        linear, shape = self.linear, (self.num_classes, *self.out_features)
+        bias = linear.bias
+        return F.linear_cross_entropy(
+            input,
+            linear.weight.reshape(*shape, linear.in_features),  # type: ignore[attr-defined]
+            target,
+            linear_bias=None if bias is None else bias.reshape(shape),  # type: ignore[attr-defined]
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
+            f"out_features={self.out_features}, bias={self.linear.bias is not None}, "
+            f"reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
         )

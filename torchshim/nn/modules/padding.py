@@ -123,7 +123,11 @@ class ConstantPad3d(_ConstantPadNd):
     _dims = 3
 
 
-class ReflectionPad1d(_PadNd):
+class _ReflectionPadNd(_PadNd):
+    pass
+
+
+class ReflectionPad1d(_ReflectionPadNd):
     """Pads with the mirror image, without the edge. Follows ``nn.ReflectionPad1d``.
 
     >>> import torchshim as torch
@@ -135,21 +139,25 @@ class ReflectionPad1d(_PadNd):
     _mode = "reflect"
 
 
-class ReflectionPad2d(_PadNd):
+class ReflectionPad2d(_ReflectionPadNd):
     """Pads images with their mirror image."""
 
     _dims = 2
     _mode = "reflect"
 
 
-class ReflectionPad3d(_PadNd):
+class ReflectionPad3d(_ReflectionPadNd):
     """Pads volumes with their mirror image."""
 
     _dims = 3
     _mode = "reflect"
 
 
-class ReplicationPad1d(_PadNd):
+class _ReplicationPadNd(_PadNd):
+    pass
+
+
+class ReplicationPad1d(_ReplicationPadNd):
     """Pads with the edge. Follows ``torch.nn.ReplicationPad1d``.
 
     >>> import torchshim as torch
@@ -161,14 +169,14 @@ class ReplicationPad1d(_PadNd):
     _mode = "replicate"
 
 
-class ReplicationPad2d(_PadNd):
+class ReplicationPad2d(_ReplicationPadNd):
     """Pads images with their edges."""
 
     _dims = 2
     _mode = "replicate"
 
 
-class ReplicationPad3d(_PadNd):
+class ReplicationPad3d(_ReplicationPadNd):
     """Pads volumes with their edges."""
 
     _dims = 3
