@@ -36,6 +36,7 @@ LAYERS = [
     ["optim"],
     ["serialization"],
     ["utils"],
+    ["multiprocessing"],
     ["_alias"],
     ["__init__", "__main__"],
 ]

@@ -1,0 +1,57 @@
+"""Processes (``torch.multiprocessing``): Python's `multiprocessing`, and `spawn`.
+
+Tensors that go through queues and pipes are copied; no memory is shared, so the sharing
+strategies are names only. A forked process computes in a process of its own, see
+`torchshim.utils.data._utils.companion`; a spawned one as any program does.
+"""
+
+import multiprocessing as _multiprocessing
+from multiprocessing import *  # noqa: F403
+
+from torchshim.multiprocessing._process import Process
+from torchshim.multiprocessing.spawn import (
+    ProcessContext,
+    ProcessExitedException,
+    ProcessRaisedException,
+    SpawnContext,
+    spawn,
+    start_processes,
+)
+
+__all__ = [
+    *_multiprocessing.__all__,
+    "Process",
+    "ProcessContext",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "SpawnContext",
+    "get_all_sharing_strategies",
+    "get_sharing_strategy",
+    "set_sharing_strategy",
+    "spawn",
+    "start_processes",
+]
+
+_all_sharing_strategies = {"file_descriptor", "file_system"}
+_sharing_strategy = "file_descriptor"
+
+
+def set_sharing_strategy(new_strategy: str) -> None:
+    """Notes the name of a strategy; AssertionError for names that PyTorch lacks."""
+    global _sharing_strategy
+    if new_strategy not in _all_sharing_strategies:
+        raise AssertionError(
+            f"invalid sharing strategy {new_strategy!r}, expected one of "
+            f"{_all_sharing_strategies}"
+        )
+    _sharing_strategy = new_strategy
+
+
+def get_sharing_strategy() -> str:
+    """The strategy that was set."""
+    return _sharing_strategy
+
+
+def get_all_sharing_strategies() -> set[str]:
+    """The names of all strategies."""
+    return _all_sharing_strategies
