@@ -85,6 +85,7 @@ class MT19937:
         "_bits",
         "_fresh",
         "_seed",
+        "_wide",
         "next_double_normal_sample",
         "next_float_normal_sample",
     )
@@ -93,8 +94,12 @@ class MT19937:
     next_double_normal_sample: float | None
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
-        self._bits = _new_engine()
+        self._start()
         self.manual_seed(seed)
+
+    def _start(self) -> None:
+        self._bits = _new_engine()
+        self._wide = np.random.Generator(self._bits)
 
     def manual_seed(self, seed: int) -> MT19937:
         """Restart the stream from `seed` and return the generator.
@@ -147,7 +152,7 @@ class MT19937:
         True
         """
         twin = MT19937.__new__(MT19937)
-        twin._bits = _new_engine()
+        twin._start()
         twin.copy_from(self)
         return twin
 
@@ -280,5 +285,10 @@ class MT19937:
         >>> int(MT19937(0).draw64(1)[0]) == MT19937(0).random64()
         True
         """
-        halves = self.draw32(2 * count)
-        return (halves[0::2] << np.uint64(32)) | halves[1::2]
+        if count == 0:
+            return np.empty(0, np.uint64)
+        self._fresh = False
+        # NumPy's 64-bit draws put the first half on top, too.
+        return self._wide.integers(
+            0, 2**64 - 1, size=count, dtype=np.uint64, endpoint=True
+        )

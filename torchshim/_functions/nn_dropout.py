@@ -6,7 +6,8 @@ import math
 import warnings
 from typing import Any
 
-from torchshim._core import host_random
+import numpy as np
+
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.random import engine_of
 from torchshim._derived import fns, public
@@ -19,22 +20,26 @@ from torchshim._tensor import Tensor, from_array
 
 
 def _mask(input: Tensor, shape: Any, kept: float) -> Tensor:
-    """What is kept: drawn on the host, in the order of the input's memory."""
-    meta = input._meta
+    """What is kept, in the order of the input's memory.
+
+    On the CPU the generator's bits are drawn on the host and compared in the program,
+    see docs/random.md; on accelerators the program draws, too.
+    """
+    meta, shape, batch = input._meta, tuple(shape), examples()
     engine = engine_of(None, "dropout", meta.device)
-    batch = examples()
-    if batch:
-        full = (*(size for _, size in batch), *shape)
-        flat = host_random.bernoulli(engine, math.prod(full), "bool", kept)
-        array = place(flat.reshape(full), meta.device)
-        return from_array(array, device=meta.device, batch=batch)
-    flat = host_random.bernoulli(engine, math.prod(shape), "bool", kept)
-    if tuple(shape) != tuple(meta.shape):
-        array = flat.reshape(shape)
+    full = (*(size for _, size in batch), *shape)
+    if meta.device.type != "cpu" and not batch:
+        key = engine.draw32(2).astype(np.uint32)
+        drawn = from_array(place(key, meta.device), device=meta.device)
+        return fns._counter_mask(drawn, shape, kept)
+    bits = engine.draw64(math.prod(full))
+    if batch or shape != tuple(meta.shape):
+        bits = bits.reshape(full)
     else:
-        strides = elementwise_strides(tuple(shape), [(tuple(shape), meta.strides)])
-        array = _in_memory_order(flat, tuple(shape), strides)
-    return from_array(place(array, meta.device), device=meta.device)
+        strides = elementwise_strides(shape, [(shape, meta.strides)])
+        bits = _in_memory_order(bits, shape, strides)
+    drawn = from_array(place(bits, meta.device), device=meta.device, batch=batch)
+    return fns._bits_below(drawn, kept)
 
 
 def dropped(

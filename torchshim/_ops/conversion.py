@@ -203,6 +203,7 @@ _DRAWS = {
     "geometric": "GeometricBackward0",
     "log_normal": "LogNormalBackward0",
     "cauchy": "CauchyBackward0",
+    "poisson": "PoissonBackward0",
 }
 
 

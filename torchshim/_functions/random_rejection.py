@@ -1,0 +1,111 @@
+"""Random numbers whose parameters are tensors: `poisson`, `binomial`, gamma numbers.
+
+https://docs.pytorch.org/docs/2.13/torch.html#random-sampling. They are drawn on the
+host, from the parameters' values: that is a read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import host_rejection
+from torchshim._core.random import engine_of
+from torchshim._core.record import local
+from torchshim._derived import fns, public
+from torchshim._functions._arguments import tensor_argument
+from torchshim._functions.creation import into, place
+from torchshim._tensor import Tensor, from_array
+
+
+def _drawn(
+    function: str,
+    draw: Callable[..., np.ndarray],
+    op: Any,
+    generator: Any,
+    *inputs: Tensor,
+) -> Tensor:
+    """A new tensor drawn from the values of others; `op` is its node in a graph."""
+    device = inputs[0]._meta.device
+    engine = engine_of(generator, function, device)
+    array = draw(engine, *(np.ascontiguousarray(x._host()) for x in inputs))
+    array = array.reshape(tuple(inputs[0]._meta.shape))
+    result = from_array(place(array, device), device=device)
+    if local.rec.grad and any(x._meta.requires_grad for x in inputs):
+        return op(*inputs, result)
+    return result
+
+
+@public
+def poisson(input: Any, generator: Any = None, *, out: Any = None) -> Tensor:
+    """Poisson numbers with the rates in `input`.
+
+    >>> import torchshim as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.poisson(torch.tensor([1.0, 5.0, 20.0]))
+    tensor([ 1.,  3., 22.])
+    """
+    tensor_argument("poisson", "input", 1, input)
+
+    def node(rate: Tensor, values: Tensor) -> Tensor:
+        return fns._draw_poisson(fns.clone(rate), values)
+
+    made = _drawn("poisson", host_rejection.poisson, node, generator, input)
+    return made if out is None else into("poisson", out, made)
+
+
+@public
+def binomial(
+    count: Any, prob: Any, generator: Any = None, *, out: Any = None
+) -> Tensor:
+    """How many of `count` trials succeed, each with the probability `prob`.
+
+    ValueError unless both are floating, RuntimeError unless of one dtype.
+
+    >>> import torchshim as torch
+    >>> torch.binomial(torch.tensor([4.0, 4.0]), torch.tensor([0.0, 1.0]))
+    tensor([0., 4.])
+    """
+    tensor_argument("binomial", "count", 1, count)
+    tensor_argument("binomial", "prob", 2, prob)
+    for name, given in (("count", count), ("prob", prob)):
+        if not given.dtype.is_floating_point:
+            raise ValueError(
+                f"binomial only supports floating-point dtypes for {name}, got: "
+                f"{given.dtype.scalar_name}"
+            )
+    if count.dtype != prob.dtype:
+        raise RuntimeError(
+            f"Found dtype {prob.dtype.scalar_name} but expected "
+            f"{count.dtype.scalar_name}"
+        )
+    if count._meta.shape != prob._meta.shape:
+        count, prob = fns.expand_as(count, prob), prob
+    made = _drawn(
+        "binomial", host_rejection.binomial, fns._draw_binomial, generator, count, prob
+    )
+    return made if out is None else into("binomial", out, made)
+
+
+@public
+def _standard_gamma(input: Any, generator: Any = None) -> Tensor:
+    """Gamma numbers with the shape parameters in `input`; differentiable."""
+    tensor_argument("_standard_gamma", "input", 1, input)
+    draw, node = host_rejection.standard_gamma, fns._draw_standard_gamma
+    return _drawn("_standard_gamma", draw, node, generator, input)
+
+
+@public
+def _sample_dirichlet(input: Any, generator: Any = None) -> Tensor:
+    """Dirichlet samples with the concentrations in `input`."""
+    tensor_argument("_sample_dirichlet", "input", 1, input)
+    draw, node = host_rejection.dirichlet, fns._draw_sample_dirichlet
+    return _drawn("_sample_dirichlet", draw, node, generator, input)
+
+
+def reparametrized_dirichlet(concentration: Tensor) -> Tensor:
+    """Dirichlet samples that gradients flow through, for `Dirichlet.rsample`."""
+    draw, node = host_rejection.dirichlet, fns._draw_dirichlet
+    return _drawn("_sample_dirichlet", draw, node, None, concentration)
