@@ -250,3 +250,30 @@ def ctc_errors(torch):
 def reductions_by_number(torch):
     x, targets = frames(torch), torch.tensor([[1, 2], [3, 1]])
     yield [torch.ctc_loss(x, targets, (5, 5), (2, 2), 0, r) for r in range(3)]
+
+
+@case
+def lanczos(torch):
+    resize = torch.nn.functional.interpolate
+    x = torch.randn(1, 2, 4, 5, dtype=torch.float64, requires_grad=True)
+    flags = {"mode": "lanczos", "antialias": True}
+    for target in ({"size": 3}, {"size": (9, 7)}, {"scale_factor": 0.55}):
+        out = resize(x, **target, **flags)
+        yield out, gradients(torch, out, x)
+    yield attempt(resize, x, 3, mode="lanczos")
+    yield attempt(resize, x, 3, align_corners=True, **flags)
+    yield attempt(resize, x[0], 3, **flags)
+
+
+@case
+def unpooling_errors(torch):
+    F = torch.nn.functional
+    far = torch.tensor([[[[37]]]])
+    yield attempt(lambda: F.max_unpool2d(torch.ones(1, 1, 1, 1), far, 2).sum().item())
+    volume = torch.ones(1, 1, 1, 1, 1)
+    yield attempt(lambda: F.max_unpool3d(volume, far[None], 2).sum().item())
+    yield attempt(F.max_unpool3d, volume, far[None, :, :0], 2)
+    yield attempt(F.max_unpool2d, volume[0], far[:, :0], 2)
+    signal = torch.ones(1, 1, 2)
+    yield attempt(lambda: F.max_unpool1d(signal, far[0, :, :, [0, 0]], 2).sum().item())
+    yield attempt(F.max_unpool1d, signal, far[0], 2)

@@ -197,9 +197,11 @@ def _unpool(n: int) -> Any:
                 f"but got a tensor with {input.dim()} dimensions."
             )
         if indices.shape != input.shape:
+            column = [1] * (n == 1)
             raise RuntimeError(
-                f"Expected shape of indices to be: {list(input.shape)} but got: "
-                f"{list(indices.shape)}"
+                "Expected shape of indices to be same as that of the input tensor "
+                f"({[*input.shape, *column]}) but got indices tensor with shape: "
+                f"{[*indices.shape, *column]}"
             )
         return fns.max_unpool(input, indices, tuple(size))
 
@@ -302,12 +304,13 @@ def interpolate(
             return fns.upsample_nearest(input, final, used, mode == "nearest-exact")
         if mode == "area":
             return getattr(fns, f"adaptive_avg_pool{n}d")(input, final)
-        if mode == "lanczos":
-            raise NotImplementedError("interpolate(): mode='lanczos' is not supported")
         if mode in _SMOOTH[ndim]:
-            return fns.upsample_smooth(
-                input, final, used, corners, mode == "bicubic", antialias
-            )
+            if mode == "lanczos" and corners:
+                raise ValueError("Lanczos mode does not support align_corners=True")
+            if mode == "lanczos" and not antialias:
+                raise ValueError("Lanczos mode requires antialias=True")
+            kind = {"bicubic": "cubic", "lanczos": "lanczos"}.get(mode, "linear")
+            return fns.upsample_smooth(input, final, used, corners, kind, antialias)
         for needs, modes in _SMOOTH.items():
             if mode in modes and mode in ("linear", "bilinear", "trilinear"):
                 raise NotImplementedError(

@@ -147,9 +147,10 @@ def _fractional(n: int) -> Any:
             _random_samples = rand(
                 batch, input.size(-n - 1), n, dtype=input.dtype, device=input.device
             )
-        return fns.fractional_max_pool(
-            input, kernel_size, output_size, _random_samples, n
+        kernel, size = (
+            tuple(v) if isinstance(v, list) else v for v in (kernel_size, output_size)
         )
+        return fns.fractional_max_pool(input, kernel, size, _random_samples, n)
 
     def pool(
         input: Tensor,

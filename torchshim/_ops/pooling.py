@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -401,11 +402,11 @@ def _avg_pool(
     return (x / jnp.asarray(divisor, x.dtype)).astype(input.dtype)
 
 
-def _average(node: str, *spaces: str) -> Any:
-    return op(grad_fn=node, **{**_PLAIN, "namespaces": spaces})
+def _average(node: str, *spaces: str, out: bool = True) -> Any:
+    return op(grad_fn=node, **{**_PLAIN, "namespaces": spaces, "out": out})
 
 
-@_average("SqueezeBackward1", "torch", "nn.functional")
+@_average("SqueezeBackward1", "torch", "nn.functional", out=False)
 def avg_pool1d(
     input: Array,
     kernel_size: int | Ints,
@@ -459,12 +460,14 @@ def _unpool_checks(input: Array, indices: Array, size: Ints) -> list[Check]:
     if not bad.size:
         return []
     value = indices.reshape(-1)[jnp.argmax(bad.reshape(-1))]
-    dims = "x".join(map(str, size))
+    # Signals are images of one column.
+    dims = "x".join(map(str, size if len(size) > 1 else (*size, 1)))
     return [
         Check(
             bad.any(),
             RuntimeError,
-            "Found an invalid max index: {value} (output volumes are of size " + dims,
+            "Found an invalid max index: {value} (output volumes are of size "
+            f"{dims})",
             value,
         )
     ]
@@ -482,8 +485,19 @@ def max_unpool(input: Array, indices: Array, size: Ints) -> Array:
     """Zeros, with each element at the place it had before pooling."""
     lead = input.shape[: input.ndim - len(size)]
     rows = math.prod(lead)
-    flat = jnp.zeros((rows, math.prod(size)), input.dtype)
     row = jnp.arange(rows)[:, None]
     at = indices.reshape(rows, -1)
-    out = flat.at[row, at].set(input.reshape(rows, -1), mode="drop")
-    return out.reshape(*lead, *size)
+
+    @jax.custom_jvp
+    def placed(values: Array) -> Array:
+        return blank(values).set(values, mode="drop")
+
+    @placed.defjvp
+    def slope(primals: Any, tangents: Any) -> Any:
+        # Elements that others overwrite get the gradient of that place, too.
+        return placed(*primals), blank(tangents[0]).add(tangents[0], mode="drop")
+
+    def blank(values: Array) -> Any:
+        return jnp.zeros((rows, math.prod(size)), values.dtype).at[row, at]
+
+    return placed(input.reshape(rows, -1)).reshape(*lead, *size)

@@ -60,7 +60,9 @@ def _turned(size: int, before: int, after: int, mode: str) -> np.ndarray:
     if mode == "replicate":
         return np.clip(at, 0, size - 1)
     if mode == "circular":
-        return at % size
+        # What negative padding takes away does not come back on the other side.
+        kept = np.arange(size)[max(-before, 0) : size - max(-after, 0)]
+        return kept[np.arange(-max(before, 0), len(kept) + max(after, 0)) % len(kept)]
     at = np.abs(at)
     return np.where(at >= size, 2 * (size - 1) - at, at)
 
@@ -241,7 +243,7 @@ def _smooth_weights(size: int, out: int, scale: Any, corners: bool, kind: str) -
     else:
         ratio = 1.0 / scale if scale is not None and scale > 0 else size / out
     stretch = max(ratio, 1.0)
-    reach = {"linear": 1.0, "cubic": 2.0}[kind] * stretch
+    reach = {"linear": 1.0, "cubic": 2.0, "lanczos": 3.0}[kind] * stretch
     matrix = np.zeros((out, size))
     for i in range(out):
         centre = ratio * (i + 0.5)
@@ -250,10 +252,19 @@ def _smooth_weights(size: int, out: int, scale: Any, corners: bool, kind: str) -
         t = (np.arange(low, high) - centre + 0.5) / stretch
         if kind == "linear":
             w = np.maximum(1 - np.abs(t), 0)
-        else:
+        elif kind == "cubic":
             w = _cubic(t, -0.5)
+        else:
+            w = np.where(np.abs(t) < 3, np.sinc(t) * np.sinc(t / 3), 0)
         matrix[i, low:high] = w / w.sum() if w.sum() else w
     return matrix
+
+
+def _name(kind: str, n: int) -> str:
+    """PyTorch's name of an interpolation in `n` dimensions."""
+    if kind == "linear":
+        return {1: "linear", 2: "bilinear", 3: "trilinear"}[n]
+    return "bicubic" if kind == "cubic" else kind
 
 
 def _linear_node(
@@ -261,13 +272,11 @@ def _linear_node(
     sizes: Ints,
     scales: tuple[float | None, ...],
     align_corners: bool,
-    cubic: bool,
+    kind: str,
     antialias: bool,
 ) -> str:
-    kind = (
-        "Bicubic" if cubic else {1: "Linear", 2: "Bilinear", 3: "Trilinear"}[len(sizes)]
-    )
-    return f"Upsample{kind}{len(sizes)}D{'Aa' if antialias else ''}Backward0"
+    name = _name(kind, len(sizes)).title()
+    return f"Upsample{name}{len(sizes)}D{'Aa' if antialias else ''}Backward0"
 
 
 @op(grad_fn=_linear_node, **_PLAIN)
@@ -276,23 +285,23 @@ def upsample_smooth(
     sizes: Ints,
     scales: tuple[float | None, ...],
     align_corners: bool,
-    cubic: bool,
+    kind: str,
     antialias: bool,
 ) -> Array:
-    """Each output element is a weighted mean of the input's nearest."""
+    """Each output element is a weighted mean of the input's nearest.
+
+    `kind`: "linear", "cubic" or "lanczos".
+    """
     _check_sizes(input, sizes)
-    n = len(sizes)
-    name = "bicubic" if cubic else {1: "linear", 2: "bilinear", 3: "trilinear"}[n]
-    _check_kernel(input, name)
+    _check_kernel(input, _name(kind, len(sizes)))
     x = input.astype(jnp.float32) if input.dtype in (*_HALF, jnp.uint8) else input
     for i, (out, scale) in enumerate(zip(sizes, scales, strict=True)):
         axis, size = i + 2, input.shape[i + 2]
         if antialias:
-            kind = "cubic" if cubic else "linear"
             matrix = _smooth_weights(size, out, scale, align_corners, kind)
         elif out == size and (align_corners or scale in (None, 1.0)):
             continue
-        elif cubic:
+        elif kind == "cubic":
             matrix = _cubic_weights(size, out, scale, align_corners)
         else:
             matrix = _linear_weights(size, out, scale, align_corners)
