@@ -115,6 +115,8 @@ from torchshim._streams import Event, Stream
 from torchshim.amp import _settings as _autocast_settings
 from torchshim.amp.autocast_mode import autocast
 from torchshim.amp.grad_scaler import GradScaler
+from torchshim.futures import _fork as fork
+from torchshim.futures import _wait as wait
 from torchshim.serialization import load, save
 
 for _module in (_settings, _questions, _autocast_settings):
@@ -149,6 +151,7 @@ __all__ = [
     "enable_grad",
     "explain",
     "finfo",
+    "fork",
     "get_default_device",
     "get_default_dtype",
     "iinfo",
@@ -181,4 +184,5 @@ __all__ = [
     "storage",
     "uninstall",
     "utils",
+    "wait",
 ]

@@ -62,7 +62,7 @@ def compile(
     if mode is not None and backend == "inductor" and mode not in _MODES:
         raise RuntimeError(
             f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}"
-        )
+        ) from KeyError(mode)
     if dynamic is not None and not isinstance(dynamic, bool):
         raise AssertionError(f"Expected enable to be a bool, got {type(dynamic)}")
     if disable:

@@ -45,7 +45,9 @@ class _Config(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise AttributeError(f"torch._dynamo.config.{name} does not exist")
+        raise AttributeError(
+            f"torch._dynamo.config.{name} does not exist"
+        ) from KeyError(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _DEFAULTS and not name.startswith("__"):

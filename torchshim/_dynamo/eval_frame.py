@@ -108,10 +108,7 @@ class OptimizedModule(Module):
         original = self._modules["_orig_mod"]
         if isinstance(original, Sized):
             return len(original)
-        raise TypeError(f"{type(original)} does not support len()")
-
-    def __bool__(self) -> bool:
-        return True
+        raise TypeError(f"{type(original).__name__} does not support len()")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *dir(self._modules["_orig_mod"])]

@@ -224,7 +224,8 @@ def _version(self: Tensor) -> int:
 
 def _is_leaf(self: Tensor) -> bool:
     """Whether no recorded operation made this tensor."""
-    return self._meta.leaf
+    meta = self._meta
+    return meta.leaf or bool(meta.levels and local.rec.starts_level(self))
 
 
 def _grad_fn(self: Tensor) -> Any:
@@ -340,6 +341,8 @@ def detach_(self: Tensor) -> Tensor:
 @public
 def set_warn_always(b: bool) -> None:
     """Whether warnings that are given only once are to be given each time."""
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     passes.warn_always[0] = b
 
 

@@ -69,7 +69,7 @@ def set_flags(
 ) -> tuple[Any, ...]:
     """Changes several settings; what they were before."""
     module: Any = sys.modules[__name__]
-    before = module.enabled, module.deterministic, None, module.fp32_precision
+    before = module.enabled, module.deterministic, False, module.fp32_precision
     changed = _module.given(
         enabled=_enabled,
         deterministic=_deterministic,

@@ -11,6 +11,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+import torchshim
 from torchshim import _dynamo
 from torchshim._compile import (
     compile,
@@ -25,6 +28,7 @@ from torchshim._dynamo import (
     reset,
 )
 from torchshim._dynamo.eval_frame import compiled, lookup_backend
+from torchshim._tensor import Tensor
 
 __all__ = [
     "allow_in_graph",
@@ -163,17 +167,13 @@ def nested_compile_region(fn: Any = None, options: Any = None) -> Any:
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A function of NumPy arrays as one of tensors."""
-    import numpy as np
-
-    from torchshim._functions.interop import as_tensor
-    from torchshim._tensor import Tensor
 
     def to_numpy(value: Any) -> Any:
         return value.numpy() if isinstance(value, Tensor) else value  # type: ignore[attr-defined]
 
     def to_tensor(value: Any) -> Any:
         if isinstance(value, (np.ndarray, np.generic)):
-            return as_tensor(value)
+            return torchshim.as_tensor(value)
         if isinstance(value, (list, tuple)):
             return type(value)(to_tensor(v) for v in value)
         return value

@@ -93,3 +93,24 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
 def wait_all(futures: list[Future[Any]]) -> list[Any]:
     """All results, once they are there; raises the first exception."""
     return [future.wait() for future in collect_all(futures).wait()]
+
+
+def _fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+    """`torch.fork`: calls a function at once; its result as a future."""
+    made: Future[Any] = Future()
+    try:
+        made.set_result(func(*args, **kwargs))
+    except Exception as error:
+        made.set_exception(error)
+    return made
+
+
+def _wait(future: Any) -> Any:
+    """`torch.wait`: the result of a future."""
+    if not isinstance(future, Future):
+        raise TypeError(
+            "wait(): incompatible function arguments. The following argument types are "
+            "supported:\n    1. (arg0: torch._C.Future) -> object\n\n"
+            f"Invoked with: {future!r}"
+        )
+    return future.wait()

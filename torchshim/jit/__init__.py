@@ -4,8 +4,6 @@ Follows https://docs.pytorch.org/docs/2.13/jit.html. What they record is compile
 XLA; `save` and `load`, which need TorchScript itself, are refused.
 """
 
-from __future__ import annotations
-
 import builtins
 import inspect
 import os
@@ -14,7 +12,7 @@ from typing import Any
 
 from torchshim._functions._arguments import warn, warn_once
 from torchshim._tensor import Tensor
-from torchshim.futures import Future
+from torchshim.futures import Future, _fork, _wait
 from torchshim.jit import annotations
 from torchshim.jit._decorators import (
     Attribute,
@@ -41,6 +39,8 @@ from torchshim.jit._module import (
     RecursiveScriptModule,
     ScriptFunction,
     ScriptModule,
+    TopLevelTracedModule,
+    TracedModule,
     refuse,
     wrapped,
 )
@@ -56,6 +56,8 @@ __all__ = [
     "ScriptFunction",
     "ScriptModule",
     "ScriptWarning",
+    "TopLevelTracedModule",
+    "TracedModule",
     "TracerWarning",
     "annotate",
     "annotations",
@@ -86,7 +88,6 @@ __all__ = [
 ]
 
 _is = builtins.isinstance
-TopLevelTracedModule = TracedModule = RecursiveScriptModule
 
 
 class Error(Exception):
@@ -141,7 +142,7 @@ def script(
         if issubclass(obj, Module):
             raise RuntimeError(
                 f"Type '{obj}' cannot be compiled since it inherits from nn.Module, "
-                "consider passing an instance instead"
+                "pass an instance instead"
             )
         return obj
     if not callable(obj):
@@ -177,10 +178,10 @@ def trace(
     _no_script()
     func(*given, **named)
     if _is(func, Module):
-        return wrapped(func, {})
+        return wrapped(func, {}, TopLevelTracedModule)
     bound = getattr(func, "__self__", None)
     if _is(bound, Module) and getattr(func, "__name__", "") == "forward":
-        return wrapped(bound, {})
+        return wrapped(bound, {}, TopLevelTracedModule)
     return ScriptFunction(func)
 
 
@@ -219,7 +220,7 @@ def trace_module(
             method(**example)
         else:
             method(*_examples(example, None)[0])
-    return wrapped(mod, {})
+    return wrapped(mod, {}, TopLevelTracedModule)
 
 
 def freeze(
@@ -259,25 +260,6 @@ def run_frozen_optimizations(mod: Any, *args: Any, **kwargs: Any) -> None:
 
 
 # Asynchronous calls -----------------------------------------------------------------
-
-
-def _fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
-    made: Future[Any] = Future()
-    try:
-        made.set_result(func(*args, **kwargs))
-    except Exception as error:
-        made.set_exception(error)
-    return made
-
-
-def _wait(future: Any) -> Any:
-    if not _is(future, Future):
-        raise TypeError(
-            "wait(): incompatible function arguments. The following argument types are "
-            "supported:\n    1. (arg0: torch._C.Future) -> object\n\n"
-            f"Invoked with: {future!r}"
-        )
-    return future.wait()
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:

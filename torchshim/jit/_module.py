@@ -13,7 +13,15 @@ from typing import Any, NoReturn
 
 from torchshim.nn import Module
 
-__all__ = ["RecursiveScriptModule", "ScriptFunction", "ScriptModule", "refuse"]
+__all__ = [
+    "RecursiveScriptModule",
+    "ScriptFunction",
+    "ScriptModule",
+    "TopLevelTracedModule",
+    "TracedModule",
+    "refuse",
+    "wrapped",
+]
 
 
 def refuse(what: str) -> NoReturn:
@@ -37,7 +45,12 @@ class ScriptModule(Module):
 
 
 class RecursiveScriptModule(ScriptModule):
-    """A module that was scripted or traced: it shares the original's parameters."""
+    """A module that was scripted: it shares the original's parameters."""
+
+    @property
+    def _inner(self) -> type[RecursiveScriptModule]:
+        """What the modules within become."""
+        return RecursiveScriptModule
 
     def __init__(self, original: Module, known: dict[int, Any] | None = None) -> None:
         known = {} if known is None else known
@@ -53,7 +66,7 @@ class RecursiveScriptModule(ScriptModule):
             self._modules[name] = (
                 child
                 if child is None
-                else known.get(id(child)) or wrapped(child, known)
+                else known.get(id(child)) or wrapped(child, known, self._inner)
             )
 
     @property
@@ -93,7 +106,7 @@ class RecursiveScriptModule(ScriptModule):
             return
         setattr(self._original, name, value)
         if isinstance(value, Module):
-            self._modules[name] = wrapped(value, {})
+            self._modules[name] = wrapped(value, {}, self._inner)
 
     def extra_repr(self) -> str:
         return f"original_name={self.original_name}"
@@ -113,20 +126,37 @@ class RecursiveScriptModule(ScriptModule):
         return True
 
     def __copy__(self) -> Any:
-        return wrapped(self._original, {})
+        return wrapped(self._original, {}, type(self))
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return wrapped(copy.deepcopy(self._original, memo), {})
+        return wrapped(copy.deepcopy(self._original, memo), {}, type(self))
 
     def __reduce__(self) -> Any:
         refuse("pickling a ScriptModule")
 
 
-def wrapped(module: Module, known: dict[int, Any]) -> Module:
-    """A module and those in it as scripted ones."""
-    if isinstance(module, ScriptModule):
-        return module
-    return RecursiveScriptModule(module, known)
+class TracedModule(RecursiveScriptModule):
+    """A module within one that was traced."""
+
+    @property
+    def _inner(self) -> type[RecursiveScriptModule]:
+        return TracedModule
+
+    def _get_name(self) -> str:
+        return self.original_name
+
+
+class TopLevelTracedModule(TracedModule):
+    """A module that was traced."""
+
+
+def wrapped(
+    module: Module,
+    known: dict[int, Any],
+    kind: type[RecursiveScriptModule] = RecursiveScriptModule,
+) -> Module:
+    """A module and those in it as scripted or traced ones."""
+    return module if isinstance(module, ScriptModule) else kind(module, known)
 
 
 class ScriptFunction:
@@ -161,4 +191,6 @@ class ScriptFunction:
 
 for _kind in (ScriptModule, RecursiveScriptModule):
     _kind.__module__ = "torch.jit._script"
+for _kind in (TracedModule, TopLevelTracedModule):
+    _kind.__module__ = "torch.jit._trace"
 ScriptFunction.__module__ = "torch.jit"

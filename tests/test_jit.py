@@ -1,0 +1,152 @@
+"""`torch.jit`: scripted and traced modules and functions run as the Python they are."""
+
+from __future__ import annotations
+
+import typing
+import warnings
+
+import pytest
+
+import torchshim
+from tests.oracle import attempt, case, evaluate
+
+
+def add(x):
+    """One more."""
+    return x + 1
+
+
+@case(warnings=False, raises=(AssertionError, AttributeError)).lines(
+    """
+    torch.jit.is_scripting(), torch.jit.is_tracing()
+    torch.jit.annotate(int, 3), torch.jit.Attribute(3, int)
+    torch.jit.ignore(add) is add, torch.jit.ignore()(add) is add
+    torch.jit.ignore(drop=True)(add) is add
+    torch.jit.ignore(3)
+    torch.jit.unused(add) is add, torch.jit.export(add) is add
+    torch.jit.isinstance([1, 2], typing.List[int])
+    torch.jit.isinstance([1, "a"], typing.List[int])
+    torch.jit.isinstance({"a": 1}, typing.Dict[str, int])
+    torch.jit.isinstance((1, "a"), typing.Tuple[int, str])
+    torch.jit.isinstance(None, typing.Optional[int]), torch.jit.isinstance(3, int)
+    torch.jit.isinstance([1], list)
+    torch.jit.wait(torch.jit.fork(add, torch.ones(2)))
+    torch.jit.wait(3)
+    torch.wait(torch.fork(add, torch.ones(1)))
+    torch.jit.script_if_tracing(add)(torch.ones(1))
+    torch.jit.script(3)
+    torch.jit.trace(add)
+    torch.jit.trace_module(nn.Linear(1, 1), 3)
+    torch.jit.freeze(nn.Linear(1, 1))
+    torch.jit.freeze(torch.jit.script(nn.Linear(1, 1)))
+    torch.jit.load("/nowhere")
+    torch.jit._unwrap_optional(None)
+    torch.jit.Final is typing.Final
+    torch.jit.Error.__name__, issubclass(torch.jit.TracerWarning, Warning)
+    issubclass(torch.jit.RecursiveScriptModule, torch.jit.ScriptModule)
+    torch.jit.annotations.BroadcastingList2[int]
+    """
+)
+def calls(torch, line):
+    return evaluate(torch, line, add=add, typing=typing)
+
+
+@case(warnings=False)
+def functions(torch):
+    x = torch.ones(2)
+    for made in (torch.jit.trace(add, (x,)), torch.jit.trace(add, x)):
+        yield isinstance(made, torch.jit.ScriptFunction), made(x), made.name
+    yield torch.jit.trace(lambda a, b: a * b, (x, x))(x, x)
+    traced = torch.jit.trace(add, example_kwarg_inputs={"x": x})
+    yield traced(x=x)
+
+
+@case(warnings=False)
+def modules(torch):
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    x = torch.ones(3, 2)
+    scripted, traced = torch.jit.script(net), torch.jit.trace(net, x)
+    for made in (scripted, traced):
+        yield type(made).__name__, isinstance(made, torch.jit.ScriptModule)
+        yield made.original_name, list(made.state_dict()), made.training
+        yield torch.equal(made(x), net(x)), len(list(made.parameters()))
+        yield isinstance(made, torch.nn.Sequential), str(made)
+    with torch.no_grad():
+        net[0].bias.fill_(5.0)
+    yield torch.equal(scripted(x), net(x)), scripted.state_dict()["0.bias"]
+    scripted(x).sum().backward()
+    yield net[0].bias.grad is not None
+    scripted.eval()
+    frozen = torch.jit.freeze(scripted)
+    yield torch.jit.optimize_for_inference(frozen)(x).shape
+    scripted.load_state_dict(
+        {k: torch.zeros_like(v) for k, v in net.state_dict().items()}
+    )
+    yield net[0].weight
+
+
+@case(warnings=False)
+def marks_on_methods(torch):
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return self.helper(x)
+
+        @torch.jit.export
+        def helper(self, x):
+            return x * 2
+
+        @torch.jit.ignore
+        def aside(self, x):
+            return x
+
+        @torch.jit.unused
+        def never(self, x):
+            return x
+
+    net = Net()
+    yield net(torch.ones(1)), net.helper(torch.ones(1)), net.aside(1), net.never(2)
+
+
+@case
+def futures(torch):
+    future = torch.futures.Future()
+    yield future.done(), attempt(future.value) is not None
+    later = future.then(lambda f: f.value() + 1)
+    future.set_result(2)
+    yield future.done(), future.wait(), later.wait()
+    failing = torch.futures.Future()
+    failing.set_exception(ValueError("no"))
+    yield attempt(failing.wait)
+    both = torch.futures.collect_all([future, later])
+    yield [f.wait() for f in both.wait()], torch.futures.wait_all([future, later])
+
+
+def test_one_word_that_nothing_is_compiled():
+    torchshim.set_warn_always(False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torchshim._functions._arguments._said.clear()
+        torchshim.jit.script(add)
+        torchshim.jit.script(add)
+    said = [w for w in caught if "nothing is compiled" in str(w.message)]
+    assert len(said) == 1 and said[0].filename == __file__
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_needs_torchscript_is_refused(tmp_path):
+    made = torchshim.jit.script(torchshim.nn.Linear(1, 1))
+    with pytest.raises(RuntimeError, match="pass an instance instead"):
+        torchshim.jit.script(torchshim.nn.Linear)
+    path = tmp_path / "made.pt"
+    path.write_bytes(b"")
+    for refused in (
+        lambda: made.save(path),
+        lambda: torchshim.jit.save(made, path),
+        lambda: torchshim.jit.load(path),
+        lambda: torchshim.jit.CompilationUnit(""),
+        lambda: torchshim.export.export(made, ()),
+    ):
+        with pytest.raises(NotImplementedError):
+            refused()
+    with pytest.raises(AttributeError, match="nothing is compiled"):
+        made.graph  # noqa: B018
