@@ -120,6 +120,8 @@ LAYERS = """
     nn.AvgPool3d(2); x(1, 1, 2, 2, 4)
     nn.LPPool1d(2, 2); x(1, 2, 4)
     nn.LPPool2d(1.5, 2, stride=1); x(1, 1, 3, 3).abs()
+    nn.FractionalMaxPool2d(2, output_size=3); x(1, 2, 5, 5)
+    nn.FractionalMaxPool3d(2, output_ratio=0.5, return_indices=True); x(1, 1, 4, 4, 4)
     nn.AdaptiveMaxPool1d(2, return_indices=True); x(1, 2, 5)
     nn.AdaptiveMaxPool2d((2, None)); x(1, 1, 5, 3)
     nn.AdaptiveAvgPool1d(3); x(1, 2, 5)
@@ -155,6 +157,7 @@ LAYERS = """
     nn.BCEWithLogitsLoss(pos_weight=x(3).abs()); x(3), torch.tensor([0.0, 1.0, 1.0])
     nn.PoissonNLLLoss(full=True); x(3), x(3).abs()
     nn.GaussianNLLLoss(); x(3), x(3) + 1, x(3).abs()
+    nn.CTCLoss(); x(5, 2, 3).log_softmax(2), torch.tensor([[1, 2], [2, 1]]), (5, 4), (2, 1)
     nn.KLDivLoss(reduction="batchmean"); x(2, 3), x(2, 3).softmax(1)
     nn.HingeEmbeddingLoss(0.5); x(3), torch.tensor([1, -1, 1])
     nn.SmoothL1Loss(beta=0.5); x(3), x(3) * 2
