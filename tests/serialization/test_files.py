@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 
+import numpy as np
 import pytest
 
 import torchshim
@@ -145,3 +146,14 @@ def test_saving_leaves_a_training_step_alone():
     assert not torch.explain(before).programs
     step()
     assert layer.weight._storage is None
+
+
+def test_safetensors(tmp_path):
+    numpy = pytest.importorskip("safetensors.numpy")
+    path = str(tmp_path / "model.safetensors")
+    numpy.save_file({"a": np.arange(6.0).reshape(2, 3), "b": np.array([True])}, path)
+    loaded = torchshim.load(path)
+    assert loaded["a"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert loaded["a"].dtype is torchshim.float64 and loaded["b"].tolist() == [True]
+    with pytest.raises(RuntimeError, match="dict map_location"):
+        torchshim.load(path, {"cpu": "cpu"})
