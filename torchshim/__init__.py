@@ -113,11 +113,17 @@ from torchshim._compile import compile
 from torchshim._errors import AcceleratorError, OutOfMemoryError
 from torchshim._streams import Event, Stream
 from torchshim.amp import _settings as _autocast_settings
+from torchshim.amp import grad_scaler as _grad_scaler
 from torchshim.amp.autocast_mode import autocast
 from torchshim.amp.grad_scaler import GradScaler
 from torchshim.futures import _fork as fork
 from torchshim.futures import _wait as wait
 from torchshim.serialization import load, save
+
+_amp_foreach_non_finite_check_and_unscale_ = (
+    _grad_scaler._amp_foreach_non_finite_check_and_unscale_
+)
+_amp_update_scale_ = _grad_scaler._amp_update_scale_
 
 for _module in (_settings, _questions, _autocast_settings):
     globals().update({name: getattr(_module, name) for name in _module.__all__})

@@ -22,7 +22,7 @@ from torchshim._tensor import Tensor
 __all__ = ["GradScaler", "OptState"]
 
 
-def non_finite_check_and_unscale_(
+def _amp_foreach_non_finite_check_and_unscale_(
     grads: Iterable[Any], found_inf: Any, inv_scale: Any
 ) -> None:
     """Multiplies the gradients by `inv_scale` in place; notes what is not finite."""
@@ -35,7 +35,7 @@ def non_finite_check_and_unscale_(
         )
 
 
-def update_scale_(
+def _amp_update_scale_(
     scale: Any,
     growth_tracker: Any,
     found_inf: Any,
@@ -171,8 +171,9 @@ class GradScaler:
                 if self._scale is None:
                     self._lazy_init_scale_growth_tracker(outputs.device)
                 scales.append(_EachDevice(self._scale))
-            if outputs.device == self._scale.device:
-                return outputs * self._scale  # type: ignore[operator]
+            scale: Any = self._scale
+            if outputs.device == scale.device:
+                return outputs * scale  # type: ignore[operator]
             return outputs * scales[0].get(outputs.device)  # type: ignore[operator]
         if isinstance(outputs, Iterable):
             made = (self._scaled(value, scales) for value in outputs)
@@ -197,7 +198,7 @@ class GradScaler:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 grads[grad.device].append(grad)
         for device, tensors in grads.items():
-            non_finite_check_and_unscale_(
+            _amp_foreach_non_finite_check_and_unscale_(
                 tensors, found.get(device), inverses.get(device)
             )
         return found._copies
@@ -328,7 +329,7 @@ class GradScaler:
             ]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            update_scale_(
+            _amp_update_scale_(
                 scale,
                 growth_tracker,
                 sum(found[1:], found[0]),

@@ -240,5 +240,4 @@ __all__ = [
     "synchronize",
     "temperature",
     "utilization",
-    *_TENSOR_TYPES,
 ]
