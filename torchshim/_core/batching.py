@@ -26,7 +26,7 @@ from torchshim._core.call import (
 from torchshim._core.meta import Meta
 
 UNBATCHED_TARGET = (
-    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists "
+    "vmap: {}(self, *extra_args) is not possible because there exists "
     "a Tensor `other` in extra_args that has more elements than `self`. This happened "
     "due to `other` being vmapped over but `self` not being vmapped over in a vmap. "
     "Please try to use out-of-place operators instead of inplace arithmetic. If said "
@@ -219,5 +219,14 @@ def results_of(
         sizes = dict(zip(own, shape, strict=False)) | outside
         found.append((tuple(shape[len(own) :]), tuple(sorted(sizes.items()))))
     if call.write and found[0][1] != metas[0].batch:
-        raise RuntimeError(UNBATCHED_TARGET)
+        if call.op.public == "add_":
+            sizes = [size for _, size in found[0][1]]
+            raise RuntimeError(
+                f"output with shape {list(metas[0].shape)} doesn't match the "
+                f"broadcast shape {[*sizes, *found[0][0]]}"
+            )
+        name = call.op.public
+        arithmetic = name in ("sub_", "mul_", "div_", "copy_")
+        text = "inplace arithmetic" if arithmetic else f"aten::{name}"
+        raise RuntimeError(UNBATCHED_TARGET.format(text))
     return found

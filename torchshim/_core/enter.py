@@ -38,6 +38,7 @@ class Entering(Trie):
     recording: Recording
     trace: list[Any] | None
     storages: dict[int, Storage]
+    mode: Any
     base_tangents: weakref.WeakKeyDictionary[Storage, dict[int, Any]]
 
     def entrance(self, op: Op, args: Sequence[Any]) -> State | None:
@@ -63,6 +64,8 @@ class Entering(Trie):
         self, op: Op, args: Sequence[Any]
     ) -> tuple[Any, list[TensorBase], list[float]] | None:
         """What an entrance is found by, with the tensors and runtime scalars."""
+        if self.mode is None:
+            return None  # tangents follow each event
         operands: list[TensorBase] = []
         floats: list[float] = []
         parts: list[Any] = [op, self.bits]

@@ -136,6 +136,11 @@ class Transforming(Writing):
         call = intern_call(("start", number), lambda: StartCall(number))
         return self.result(self.event(call, [tensor]))
 
+    def starts_level(self, tensor: TensorBase) -> bool:
+        """Whether the history of a tensor begins at a level in progress."""
+        slot = self.slot_of(tensor)
+        return bool(getattr(self.recording.events(self.state)[slot].call, "starts", 0))
+
     def without_level(self, tensor: TensorBase, number: int) -> TensorBase:
         """The tensor without what a level of `grad` that is over made of it."""
         slot = self.slot_of(tensor)

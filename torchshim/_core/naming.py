@@ -65,6 +65,14 @@ def grad_name(event: State) -> str | None:
     if not isinstance(call, Call):
         return call.grad_name or name_of_gradient(call)
     named = call.op.grad_fn
+    if named == "":
+        # Not a node of its own: the one of what the operator is given.
+        source = event.parent
+        while source is not None and not (
+            source.slot <= event.operands[0] < source.n_slots
+        ):
+            source = source.parent
+        return (None if source is None else grad_name(source)) or "AliasBackward0"
     if named is not None and not isinstance(named, str):
         # The node may depend on the operands' shapes: it is given their metas.
         return named(*call.arguments(event.given, [0] * call.n_scalars))

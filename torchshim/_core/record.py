@@ -140,7 +140,7 @@ class Recorder(Transforming):
                 tensor._array = values[slot]
         mine = self.id
         if recording.duals:
-            self.keep_tangents(placed)
+            self.keep_tangents([*alive.tensors, *placed])
         if not self.levels and not self.held_levels:
             self.last_level = 0
         for tensor, slot in placed:

@@ -33,7 +33,7 @@ def _vmap_enter(input: Array, dim: int, level: int) -> Array:
 
 
 @op(
-    grad_fn="AliasBackward0",
+    grad_fn="",
     saves=(),
     method=False,
     namespaces=(),

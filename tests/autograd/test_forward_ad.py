@@ -1,0 +1,236 @@
+"""Forward mode: dual tensors, `jvp` of custom functions, and `vmap` of them."""
+
+from tests.oracle import attempt, case
+
+
+@case(warnings=False)
+def duals(torch):
+    fw = torch.autograd.forward_ad
+    x, v = torch.arange(3.0), torch.ones(3)
+    yield attempt(fw.make_dual, x, v)
+    yield fw.unpack_dual(x)
+    yield attempt(fw.exit_dual_level)
+    with fw.dual_level() as level:
+        yield level
+        d = fw.make_dual(x, v)
+        print(d, d * 2, torch.ones(3, 3) * d)
+        yield fw.unpack_dual(d * 2), fw.unpack_dual(x)
+        yield fw.unpack_dual(torch.sum(d)), fw.unpack_dual(d > 0)
+        yield attempt(fw.make_dual, x, torch.ones(2))
+        yield attempt(fw.make_dual, x.long(), v)
+        yield attempt(fw.make_dual, x, v.long())
+        yield attempt(fw.make_dual, d, v)
+        yield attempt(fw.enter_dual_level)
+        yield attempt(fw.exit_dual_level, level=3)
+        yield fw.unpack_dual(d.detach()).tangent
+        with torch.no_grad():
+            yield fw.unpack_dual(d * d).tangent
+        with fw._set_fwd_grad_enabled(False):
+            yield fw.unpack_dual(d * d).tangent
+    yield d
+    with fw.dual_level():
+        yield fw.unpack_dual(d)
+    yield fw.enter_dual_level()
+    yield fw.exit_dual_level()
+
+
+@case
+def writes(torch):
+    fw = torch.autograd.forward_ad
+    with fw.dual_level():
+        d = fw.make_dual(torch.arange(3.0), torch.ones(3))
+        y = torch.arange(3.0)
+        y.mul_(d)
+        yield fw.unpack_dual(y).tangent
+        z = torch.zeros(2, 3)
+        z[0] = d
+        yield fw.unpack_dual(z).tangent
+        z[0].mul_(2)
+        yield fw.unpack_dual(z).tangent, fw.unpack_dual(z[0]).tangent
+        yield fw.unpack_dual(z.t().reshape(-1)).tangent
+        w = torch.ones(3, requires_grad=True)
+        yield attempt(w.add_, d)
+
+
+@case
+def over_reverse(torch):
+    fw = torch.autograd.forward_ad
+    x, v = torch.arange(3.0), torch.ones(3)
+    w = torch.ones(3, requires_grad=True)
+    with fw.dual_level():
+        tangent = fw.unpack_dual(fw.make_dual(x, v) * w * w).tangent
+        tangent.sum().backward()
+        d = fw.make_dual(w, v)
+        yield d.requires_grad, d.is_leaf
+        (g,) = torch.autograd.grad((d**3).sum(), d, create_graph=True)
+        yield fw.unpack_dual(g).tangent.detach()
+    yield w.grad
+
+
+@case
+def models(torch):
+    fw, nn = torch.autograd.forward_ad, torch.nn
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.LayerNorm(4), nn.Linear(4, 2))
+    x, v = torch.randn(2, 3), torch.randn(2, 3)
+    with fw.dual_level():
+        out = net(fw.make_dual(x, v))
+        yield fw.unpack_dual(out).tangent.detach()
+        loss = nn.functional.cross_entropy(out, torch.tensor([0, 1]))
+        yield fw.unpack_dual(loss).tangent.detach()
+
+
+def functions(torch):
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(a):
+            return a * a
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            (a,) = ctx.saved_tensors
+            return g * 2 * a
+
+        @staticmethod
+        def jvp(ctx, t):
+            (a,) = ctx.saved_tensors
+            return t * 2 * a
+
+    class Generated(Square):
+        generate_vmap_rule = True
+
+    class Own(Square):
+        @staticmethod
+        def vmap(info, in_dims, a):
+            print(info, in_dims, a.shape)
+            return Own.apply(a), in_dims[0]
+
+    class Both(Generated):
+        @staticmethod
+        def vmap(info, in_dims, a):
+            return a, 0
+
+    class Old(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    class Wrong(Old):
+        @staticmethod
+        def jvp(ctx, t):
+            return t * 3
+
+    return Square, Generated, Own, Both, Old, Wrong
+
+
+@case
+def custom_functions(torch):
+    square, generated, own, both, old, _ = functions(torch)
+    f = torch.func
+    x = torch.tensor([1.0, 2.0, 3.0])
+    yield f.jvp(square.apply, (x,), (torch.ones(3),))
+    yield f.grad(lambda a: square.apply(a).sum())(x)
+    yield attempt(f.grad(lambda a: old.apply(a).sum()), x)
+    yield attempt(torch.vmap(old.apply), x)
+    yield attempt(torch.vmap(square.apply), x)
+    yield attempt(torch.vmap(both.apply), x)
+    yield torch.vmap(generated.apply)(x)
+    yield torch.vmap(f.grad(generated.apply))(x)
+    yield f.jacrev(generated.apply)(x), f.jacfwd(generated.apply)(x)
+    yield f.hessian(lambda a: generated.apply(a).sum())(x)
+    yield torch.vmap(own.apply)(x)
+    yield torch.vmap(f.grad(own.apply))(x)
+
+
+@case
+def custom_functions_of_shared_values(torch):
+    class Product(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(a, w):
+            return a * w
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            a, w = ctx.saved_tensors
+            return g * w, g * a
+
+    x = torch.tensor([1.0, 2.0, 3.0])
+    w = torch.tensor(2.0, requires_grad=True)
+    mapped = torch.vmap(Product.apply, (0, None))
+    mapped(x, w).sum().backward()
+    yield w.grad
+    by_second = torch.func.grad(Product.apply, argnums=1)
+    yield torch.vmap(by_second, (0, None))(x, w.detach())
+    yield torch.func.grad(lambda w: mapped(x, w).sum())(w.detach())
+
+
+@case
+def checks(torch):
+    square, _, _, _, old, wrong = functions(torch)
+    gradcheck = torch.autograd.gradcheck
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    c = torch.tensor([1 + 1j, 2 - 1j], requires_grad=True, dtype=torch.complex128)
+    yield gradcheck(lambda a: a.sin() * a, x, check_forward_ad=True)
+    yield gradcheck(lambda a: (a * a, a.abs()), c, check_forward_ad=True)
+    yield gradcheck(
+        lambda a: a.sin() * a,
+        x,
+        check_forward_ad=True,
+        check_backward_ad=False,
+        check_batched_forward_grad=True,
+    )
+    yield gradcheck(lambda a: a.exp(), x, check_batched_grad=True)
+    yield gradcheck(square.apply, x, check_forward_ad=True)
+    yield attempt(gradcheck, wrong.apply, x, check_forward_ad=True)
+    yield attempt(gradcheck, old.apply, x, check_forward_ad=True)
+
+
+@case
+def batched_gradients(torch):
+    grad = torch.autograd.grad
+    x = torch.arange(4.0).reshape(2, 2) + 1
+    z, w = x.clone().requires_grad_(), torch.ones(2, requires_grad=True)
+    y = z**2
+    three = torch.ones(3, 2, 2) * torch.arange(3.0)[:, None, None]
+    yield grad(y, z, three, is_grads_batched=True, retain_graph=True)
+    found = grad([y, y @ w], [z, w], [three, torch.ones(3, 2)], is_grads_batched=True)
+    yield found
+    yield attempt(grad, z * z, z, torch.ones(3, 2), is_grads_batched=True)
+
+
+@case
+def jacobians(torch):
+    functional = torch.autograd.functional
+    x, y = torch.arange(4.0).reshape(2, 2) + 1, torch.ones(2)
+    forward = {"vectorize": True, "strategy": "forward-mode"}
+    outer = {"vectorize": True, "outer_jacobian_strategy": "forward-mode"}
+
+    def f(a, b):
+        return a @ b, (a * a).sum()
+
+    yield functional.jacobian(f, (x, y), vectorize=True)
+    yield functional.jacobian(f, (x, y), **forward)
+    yield functional.jacobian(torch.sin, x, **forward)
+    yield functional.jacobian(lambda a: (a.sin(), torch.ones(2)), x, **forward)
+    yield functional.jacobian(lambda a: (a.sin(), torch.ones(2)), x, vectorize=True)
+    yield functional.hessian(lambda a: (a**3).sum() * a[0, 0], x, vectorize=True)
+    found = functional.hessian(lambda a: (a**3).sum() * a[0, 0], x, **outer)
+    yield found.detach()
+    yield attempt(
+        functional.hessian, torch.sum, x, outer_jacobian_strategy="forward-mode"
+    )

@@ -1,0 +1,1 @@
+"""`torch.func`, `torch.vmap` and `torch.utils._pytree`."""

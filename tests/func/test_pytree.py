@@ -1,0 +1,83 @@
+"""`torch.utils._pytree`."""
+
+import collections
+
+from tests.oracle import attempt, case
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+def tree():
+    return {
+        "b": [1, (2, 3)],
+        "a": Pair(4, None),
+        "c": collections.OrderedDict(x=5),
+        "d": collections.deque([6], maxlen=3),
+        "e": collections.defaultdict(list, {"q": 7}),
+        "f": (),
+    }
+
+
+@case
+def apart_and_together(torch):
+    p = torch.utils._pytree
+    leaves, spec = p.tree_flatten(tree())
+    yield leaves, repr(spec)
+    yield spec.num_nodes, spec.num_leaves, spec.num_children, spec.type, spec.context
+    yield p.tree_unflatten(leaves, spec) == tree()
+    yield p.treespec_pprint(spec)
+    yield [repr(p.tree_structure(t)) for t in (1, (1, [2]), [], ((),), {1: 2, "a": 3})]
+    yield p.tree_flatten(tree(), is_leaf=lambda x: isinstance(x, list))[0]
+    yield p.tree_leaves(None), p.arg_tree_leaves(1, 2, a=3), list(p.tree_iter([1, [2]]))
+    yield repr(spec.child(0)), len(spec.children()), spec.is_leaf()
+    yield spec.flatten_up_to(tree()), spec.unflatten(leaves) == tree()
+    yield p.tree_structure((1, 2)) == p.tree_structure((3, 4))
+    yield p.tree_structure((1, 2)) == p.tree_structure([3, 4])
+    yield isinstance(p.tree_structure(1), p.TreeSpec)
+
+
+@case
+def maps(torch):
+    p = torch.utils._pytree
+    yield repr(p.tree_map_only(int, lambda x: x + 1, tree()))
+    yield p.tree_map(lambda a, b: a + b, [1, (2,)], [3, (4,)])
+    yield p.tree_map(lambda a, b: (a, b), [1, 2], [3, (4, 5)])
+    seen = []
+    yield p.tree_map_(seen.append, [1, {"a": 2}]), seen
+    yield p.tree_any(lambda x: x > 1, [1, 2]), p.tree_all(lambda x: x > 1, [1, 2])
+    yield p.tree_all_only(int, lambda x: x > 1, [1, "a"])
+    yield p.tree_any_only(str, lambda x: x == "a", [1, "a"])
+    yield repr(p.tree_map_with_path(lambda k, x: p.keystr(k), tree()))
+    yield [(str(k), v) for k, v in p.tree_leaves_with_path({"a": [1]})]
+    one = p.tree_structure((1, (2, 3)))
+    yield p._broadcast_to_and_flatten((0, None), one)
+    yield p._broadcast_to_and_flatten((0, None, 1), one)
+    yield p.is_namedtuple(Pair), p.is_namedtuple_instance((1, 2))
+
+
+@case
+def errors(torch):
+    p = torch.utils._pytree
+    spec = p.tree_structure([1, (2, 3)])
+    yield attempt(p.tree_unflatten, [1], spec)
+    yield attempt(p.tree_unflatten, 5, spec)
+    yield attempt(p.tree_map, lambda a, b: a, [1, 2], [3])
+    yield attempt(p.tree_map, lambda a, b: a, [1, 2], (3, 4))
+    yield attempt(p.tree_map, lambda a, b: a, {"a": 1}, {"b": 4})
+    yield attempt(p.tree_map_only, 3, lambda a: a, [1])
+
+
+@case
+def registered(torch):
+    p = torch.utils._pytree
+
+    class Box:
+        def __init__(self, a):
+            self.a = a
+
+    p.register_pytree_node(Box, lambda c: ([c.a], "x"), lambda items, _: Box(items[0]))
+    yield p.tree_map(lambda x: x * 2, [Box(3)])[0].a
+    yield repr(p.tree_structure(Box(2)))
+    again = lambda: p.register_pytree_node(Box, list, list)  # noqa: E731
+    yield type(attempt(again))
+    yield attempt(p.tree_leaves_with_path, Box(1)).args[0][:50]

@@ -1,0 +1,164 @@
+"""`torch.func`: grad, vjp, jvp, Jacobians and Hessians, one in another."""
+
+from tests.oracle import attempt, case
+
+
+def points(torch):
+    x = torch.arange(6.0).reshape(2, 3)
+    return x, torch.tensor([1.0, 2.0, 3.0]), torch.arange(9.0).reshape(3, 3) / 10
+
+
+def cubic(a):
+    return (a**3).sum() * a[0]
+
+
+@case
+def gradients(torch):
+    grad, grad_and_value = torch.func.grad, torch.func.grad_and_value
+    x, v, m = points(torch)
+    yield grad(lambda a: (a**3).sum())(v)
+    yield grad(grad(lambda a: a**3))(torch.tensor(2.0))
+    yield grad(grad(grad(torch.sin)))(torch.tensor(2.0))
+    yield grad(lambda a, b: (a * b * b).sum(), argnums=(0, 1))(v, v + 1)
+    yield grad(lambda a, b: (a * b * b).sum(), argnums=-1)(v, v + 1)
+    yield grad(lambda p: (p["a"] * p["b"][0]).sum())({"a": v, "b": [v + 1]})
+    yield grad(lambda a: ((a * a).sum(), a * 2), has_aux=True)(v)
+    yield grad_and_value(lambda a: (a * a).sum())(v)
+    yield grad_and_value(lambda a: ((a * a).sum(), {"k": a}), has_aux=True)(v)
+    yield grad(lambda a: torch.ones(()))(v)
+    yield grad(lambda a, k: a.sum() * k)(v, 3)
+    yield grad(lambda a: a.sum() if a.sum().item() > 1 else -a.sum())(v)
+    yield grad(lambda a: a.clone().mul_(a).sum())(v)
+    c = torch.tensor([1 + 2j, 3 - 1j])
+    yield grad(lambda a: (a * a.conj()).real.sum())(c)
+    yield torch.vmap(grad(lambda p, a: ((p @ a) ** 2).sum()), (None, 0))(m, x)
+    yield grad(lambda a: torch.vmap(lambda r: (r * a).sum())(x).sum())(v)
+
+
+@case
+def modes(torch):
+    grad = torch.func.grad
+    _, v, _ = points(torch)
+
+    def half(a):
+        with torch.no_grad():
+            c = a**2
+        return (a**2 - c).sum()
+
+    w = torch.full((3,), 2.0, requires_grad=True)
+    yield grad(half)(v)
+    with torch.no_grad():
+        yield grad(lambda a: (a * a * w).sum())(v)
+    yield grad(lambda a: (a * a * w).sum())(v)
+    yield grad(lambda a: (a * a).sum())(v)
+    yield grad(lambda a: (a * a).sum())(w)
+    out = grad(lambda a: (a * a * w * w).sum())(v)
+    out.sum().backward()
+    yield w.grad
+    with torch.inference_mode():
+        yield grad(lambda a: (a * a).sum())(v)
+    yield grad(lambda a: (print(a.requires_grad, a.is_leaf), a.sum())[1])(v)
+    yield grad(lambda a: (a.detach() * a).sum())(v)
+
+
+@case(warnings=False)
+def refusals(torch):
+    f = torch.func
+    x, v, _ = points(torch)
+    yield attempt(f.grad(lambda a: a * 2), x)
+    yield attempt(f.grad(lambda a: 2), x)
+    yield attempt(f.grad(lambda a: a.sum()), 1)
+    yield attempt(f.grad(lambda a: a.sum()), torch.tensor([1]))
+    yield attempt(f.grad(lambda a: a.sum(), argnums=1), v)
+    yield attempt(f.grad(lambda a: a.sum(), argnums=()), v)
+    yield attempt(f.grad(lambda a: a.sum(), argnums=(0, 0)), v)
+    yield attempt(f.grad(lambda a: a.sum(), argnums="0"), v)
+    yield attempt(f.grad(lambda a: a.sum(), has_aux=True), v)
+    yield attempt(f.grad(lambda a: a.backward()), x)
+    yield attempt(f.grad(lambda a: a.clone().requires_grad_().sum()), v)
+    yield attempt(f.vjp, lambda a: 3, v)
+    yield attempt(f.vjp, lambda a: a > 0, v)
+    yield attempt(f.vjp, lambda a: a, v, has_aux=True)
+    yield attempt(f.vjp(lambda a: (a, a), v)[1], v)
+    yield attempt(f.vjp(lambda a: a, v)[1], torch.ones(2))
+    yield attempt(f.jacrev, lambda a: a, chunk_size=0)
+    yield attempt(f.jacrev(lambda a: a), torch.ones(2, dtype=torch.complex64))
+    yield attempt(f.jacfwd(lambda a: a), torch.ones(2, dtype=torch.complex64))
+    yield attempt(f.jvp, lambda a: a, v, v)
+    yield attempt(f.jvp, lambda a: a, (v,), v)
+    yield attempt(f.jvp, lambda a: a, (v,), (1,))
+    yield attempt(f.jvp, lambda a: a, (), ())
+    yield attempt(f.jvp, lambda a: 3, (v,), (v,))
+    yield attempt(f.jvp, lambda a: torch.ones(2), (v,), (v,), strict=True)
+    yield attempt(f.jvp, lambda a: (a,), (v,), (v,), has_aux=True)
+    yield attempt(f.jvp, lambda a: a, (v,), (torch.ones(2),))
+    yield attempt(f.functionalize, lambda a: a, remove="all")
+
+
+@case
+def products(torch):
+    f = torch.func
+    _, v, m = points(torch)
+    out, pull = f.vjp(lambda a: (a.sin(), {"k": a * 2}), v)
+    yield out
+    yield pull((v, {"k": v}))
+    yield f.vjp(lambda a, b: a * b, v, v + 1)[1](v)
+    yield f.vjp(lambda a: (a * 2, a), v, has_aux=True)[2]
+    yield torch.vmap(f.vjp(lambda a: m @ a, v)[1])(torch.eye(3))
+    yield f.jvp(lambda a: (a.sin(), a * 2), (v,), (v,))
+    yield f.jvp(lambda a, b: a * b, (v, v + 1), (v, v))
+    yield f.jvp(lambda a: {"p": a.cos()}, (v,), (v,))
+    yield f.jvp(lambda a: (a, a * 2), (v,), (v,), has_aux=True)
+    yield f.jvp(lambda a: torch.ones(2), (v,), (v,))
+    yield f.jvp(lambda a: a > 0, (v,), (v,))
+    yield f.functionalize(lambda a: a.clone().add_(1))(v)
+
+
+@case(warnings=False)
+def linear_approximation(torch):
+    linearize = torch.func.linearize
+    _, v, m = points(torch)
+    value, push = linearize(lambda a: m @ a.sin(), v)
+    yield value, push(v), push(2 * v)
+    yield attempt(push, torch.ones(2))
+    yield attempt(push, v.double())
+    yield attempt(push, v, v)
+
+
+@case
+def products_of_products(torch):
+    f = torch.func
+    _, v, _ = points(torch)
+    cube = lambda a: (a**3).sum()  # noqa: E731
+    yield f.jvp(f.grad(cube), (v,), (v,))
+    yield f.grad(lambda a: f.jvp(cube, (a,), (v,))[1])(v)
+    yield f.jvp(lambda a: f.jvp(cube, (a,), (v,))[1], (v,), (v,))
+    yield f.vjp(f.grad(cube), v)[1](v)
+    yield f.grad(lambda u: f.vjp(f.grad(cube), v)[1](u)[0].sum())(v)
+    w = v.clone().requires_grad_()
+    out = f.jvp(lambda a: a * w, (v,), (v,))[1]
+    yield out.detach()
+    yield torch.autograd.grad(out.sum(), w)
+
+
+@case
+def matrices(torch):
+    f = torch.func
+    x, v, m = points(torch)
+    yield f.jacrev(lambda a: m @ a.sin())(v)
+    yield f.jacfwd(lambda a: m @ a.sin())(v)
+    for jacobian in (f.jacrev, f.jacfwd):
+        yield jacobian(lambda a, b: (a * b, a.sum()), argnums=(0, 1))(v, v + 1)
+        yield jacobian(lambda a: {"k": a * 2}, has_aux=False)(v)
+        yield jacobian(lambda p: p["a"] * p["b"])({"a": v, "b": v})
+        yield jacobian(lambda a: (a * 2, a), has_aux=True)(v)
+        yield jacobian(lambda a: a.sum() * x)(torch.tensor(2.0))
+        yield torch.vmap(jacobian(lambda a: m @ a.tanh()))(x)
+    yield f.jacrev(lambda a: m @ a.sin(), chunk_size=2)(v)
+    yield f.jacrev(lambda a: m @ a.sin(), chunk_size=1)(v)
+    yield f.hessian(cubic)(v)
+    yield f.jacrev(f.jacrev(cubic))(v)
+    yield f.jacfwd(f.jacfwd(cubic))(v)
+    yield f.jacrev(f.jacfwd(cubic))(v)
+    yield torch.vmap(f.hessian(cubic))(x + 1)
+    yield f.hessian(lambda a, b: (a * b * b).sum(), argnums=(0, 1))(v, v + 1)

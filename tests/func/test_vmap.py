@@ -1,0 +1,193 @@
+"""`torch.vmap`: what is mapped, what is refused, random numbers, views and writes."""
+
+from tests.oracle import attempt, case
+
+
+def batch(torch):
+    return torch.arange(6.0).reshape(2, 3)
+
+
+@case
+def dimensions(torch):
+    vmap, x, v = torch.vmap, batch(torch), torch.tensor([1.0, 2.0, 3.0])
+    m = torch.arange(9.0).reshape(3, 3) / 10
+    yield vmap(torch.dot)(x, x)
+    yield vmap(lambda a: a.sum(), in_dims=1)(x)
+    yield vmap(lambda a: a * 2, in_dims=-1, out_dims=-1)(x)
+    yield vmap(lambda a, b: a @ b, in_dims=(None, 0))(m, x)
+    yield vmap(lambda a: (a, a.sum()), out_dims=(1, 0))(x)
+    yield vmap(lambda d: d["p"] * d["q"][0], in_dims=({"p": 0, "q": (None,)},))(
+        {"p": x, "q": (v,)}
+    )
+    yield vmap(lambda a, k: a * k, in_dims=(0, None))(x, 3)
+    yield vmap(lambda a: torch.zeros(2), out_dims=1)(x)
+    yield vmap(lambda a: {"s": a.sum(), "t": a}, out_dims={"s": 0, "t": 1})(x)
+    yield vmap(lambda a: (a, 3), out_dims=(0, None))(x)
+    yield vmap(lambda a, *, k: a + k)(x, k=v)
+    yield vmap(lambda a: a * 2, chunk_size=1)(x)
+    yield vmap(lambda a: (a * 2, a.sum()), chunk_size=4, out_dims=(1, 0))(x)
+
+
+@case
+def nested(torch):
+    vmap, x, v = torch.vmap, batch(torch), torch.tensor([1.0, 2.0, 3.0])
+
+    def product(a, b):
+        return a * b
+
+    yield vmap(vmap(product, (0, None)), (None, 0))(v, x)
+    yield vmap(vmap(product, (0, None)), (None, 0), out_dims=2)(v, x)
+    yield vmap(vmap(product))(x, x + 1)
+    yield vmap(vmap(vmap(torch.sin)))(x.reshape(1, 2, 3))
+    yield vmap(lambda a: vmap(lambda b: a.sum() + b)(v))(x)
+
+
+@case
+def operators(torch):
+    vmap, x = torch.vmap, batch(torch)
+    f = torch.nn.functional
+    yield vmap(lambda a: a.sort(descending=True).values)(x)
+    yield vmap(lambda a: torch.cat([a, a.flip(0)]))(x)
+    yield vmap(lambda a: torch.stack([a, a]))(x)
+    yield vmap(lambda a: a.unfold(0, 2, 1))(x)
+    yield vmap(lambda a: a.max(0))(x)
+    yield vmap(lambda a: torch.where(a > 2, a, -a))(x)
+    yield vmap(lambda a: a.softmax(-1).log())(x)
+    yield vmap(lambda a: f.layer_norm(a, (3,)))(x)
+    yield vmap(lambda a: f.conv1d(a[None, None], torch.ones(2, 1, 2)))(x)
+    yield vmap(lambda i: f.one_hot(i, 3))(torch.tensor([0, 2]))
+    yield vmap(lambda t, i: t.index_select(0, i), in_dims=(0, None))(
+        x, torch.tensor([2, 0])
+    )
+    yield vmap(lambda t, i: t.gather(0, i))(x, torch.tensor([[0, 1], [2, 2]]))
+    yield vmap(lambda i: x[:, i])(torch.tensor([[0, 1], [2, 2]]))
+    yield vmap(lambda a: torch.einsum("i,j->ij", a, a))(x)
+    yield vmap(lambda a: torch.linalg.inv(torch.diag(a + 1)))(x)
+    yield vmap(lambda a: f.cross_entropy(a, torch.tensor(1)))(x)
+    yield vmap(lambda a: a.new_zeros(2) + torch.zeros_like(a).sum())(x)
+    yield vmap(lambda a: (a.shape, a.dim(), a.numel())[1] * a)(x)
+
+
+@case
+def writes(torch):
+    vmap, x = torch.vmap, batch(torch)
+
+    def fill(a):
+        b = a.clone()
+        b[0] = 5.0
+        b[1:].mul_(a[1:])
+        return b
+
+    def scattered(a):
+        z = torch.zeros_like(a)
+        z[1:] += a[:2]
+        z.view(-1)[0] = a.sum()
+        return z
+
+    yield vmap(fill)(x)
+    yield vmap(scattered)(x)
+    yield vmap(lambda a: a.add_(1))(x)
+    yield x
+    yield attempt(vmap(lambda a: torch.zeros(3).mul_(a).sum()), x.clone())
+    z = torch.zeros(())
+    yield attempt(vmap(lambda a: z.add_(a)), torch.ones(2))
+
+
+@case
+def gradients(torch):
+    vmap, x = torch.vmap, batch(torch)
+    w = torch.ones(3, requires_grad=True)
+    out = vmap(lambda a: (a * w).sin())(x)
+    yield out
+    out.sum().backward()
+    yield w.grad
+    z = x.clone().requires_grad_()
+    y = z**2
+    rows = vmap(lambda u: torch.autograd.grad(y, z, u, retain_graph=True)[0])
+    yield rows(torch.eye(6).reshape(6, 2, 3)[:2])
+    with torch.no_grad():
+        yield vmap(lambda a: a * w)(x)
+    yield vmap(lambda a: a.detach() * 2)(z)
+
+
+@case
+def refusals(torch):
+    vmap, x = torch.vmap, batch(torch)
+    yield attempt(vmap(lambda a: a.sum().item()), x)
+    yield attempt(vmap(lambda a: a if a.sum() > 0 else -a), x)
+    yield attempt(vmap(lambda a: float(a.sum())), x)
+    yield attempt(vmap(lambda a: a.tolist()), x)
+    yield attempt(vmap(lambda a: a.numpy()), x)
+    yield attempt(vmap(lambda a: a.data_ptr()), x)
+    yield attempt(vmap(torch.nonzero), x)
+    yield attempt(vmap(lambda a: a[a > 0]), x)
+    yield attempt(vmap(lambda a: a.requires_grad_()), x)
+    yield attempt(vmap(lambda a: 3), x)
+    yield attempt(vmap(lambda a: a, out_dims=None), x)
+    yield attempt(vmap(lambda a: a, out_dims=(0, 0)), x)
+    yield attempt(vmap(lambda a: (a, a), out_dims=(0, 0, 0)), x)
+    yield attempt(vmap(lambda a: a, out_dims="x"), x)
+    yield attempt(vmap(lambda a: a, out_dims=3), x)
+    yield attempt(vmap(lambda a: a, in_dims=[0]), x)
+    yield attempt(vmap(lambda a: a, in_dims=(0, 0)), x)
+    yield attempt(vmap(lambda a: a, in_dims=2), x)
+    yield attempt(vmap(lambda a: a, in_dims=("x",)), x)
+    yield attempt(vmap(lambda a: a), 3)
+    yield attempt(vmap(lambda a: a))
+    yield attempt(vmap(lambda a, b: a, in_dims=None), x, x)
+    yield attempt(vmap(lambda a, b: a), x, torch.ones(3))
+    yield attempt(vmap, lambda a: a, chunk_size=0)
+    yield attempt(vmap, lambda a: a, randomness="some")
+    yield vmap(torch.sin).__name__
+
+
+@case(warnings=False)
+def shown(torch):
+    def look(a):
+        print(a)
+        print(a.sum())
+        return a
+
+    torch.vmap(look)(batch(torch))
+    torch.vmap(torch.vmap(look))(batch(torch).unsqueeze(2))
+    torch.func.grad(lambda a: (look(a) * 2).sum())(torch.ones(2))
+    torch.func.jvp(look, (torch.ones(2),), (torch.ones(2),))
+    yield torch.vmap(lambda a: torch.func.debug_unwrap(a).sum(), out_dims=None)(
+        batch(torch)
+    )
+
+
+DRAWN = {
+    "rand": lambda t, a: t.rand(3),
+    "randn_like": lambda t, a: t.randn_like(a),
+    "normal_": lambda t, a: t.zeros(3).normal_(),
+    "uniform_": lambda t, a: a.clone().uniform_(),
+    "bernoulli": lambda t, a: t.bernoulli(a * 0.5),
+    "randperm": lambda t, a: t.randperm(4),
+    "randint": lambda t, a: t.randint(5, (3,)),
+    "dropout": lambda t, a: t.nn.functional.dropout(a),
+    "normal": lambda t, a: t.normal(a, 1.0),
+    "multinomial": lambda t, a: t.multinomial(a, 2),
+    "gumbel": lambda t, a: t.nn.functional.gumbel_softmax(a),
+}
+
+
+@case.over(randomness=["error", "same", "different"])
+def random_numbers(torch, randomness):
+    x = torch.ones(2, 3)
+    for draw in DRAWN.values():
+        torch.manual_seed(0)
+        mapped = torch.vmap(lambda a, draw=draw: draw(torch, a), randomness=randomness)
+        yield attempt(mapped, x)
+
+
+@case
+def random_numbers_nested(torch):
+    x = torch.ones(2, 3, 1)
+    for outer in ("same", "different"):
+        for inner in ("same", "different"):
+            torch.manual_seed(0)
+            rows = torch.vmap(lambda a: torch.rand(2), randomness=inner)
+            yield torch.vmap(rows, randomness=outer)(x)
+    torch.manual_seed(0)
+    yield torch.vmap(lambda a: torch.rand(1), chunk_size=1, randomness="same")(x)
