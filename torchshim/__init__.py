@@ -107,7 +107,16 @@ def __dir__() -> list[str]:
 
 
 # These use the names above.
-from torchshim import _questions, _settings, amp, nn, optim, serialization, utils
+from torchshim import (
+    _questions,
+    _settings,
+    amp,
+    multiprocessing,
+    nn,
+    optim,
+    serialization,
+    utils,
+)
 from torchshim import func as func
 from torchshim._compile import compile
 from torchshim._errors import AcceleratorError, OutOfMemoryError
@@ -171,6 +180,7 @@ __all__ = [
     "layout",
     "load",
     "memory_format",
+    "multiprocessing",
     "nan",
     "newaxis",
     "nn",
