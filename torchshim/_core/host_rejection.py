@@ -131,6 +131,8 @@ def binomial(generator: MT19937, count: np.ndarray, prob: np.ndarray) -> np.ndar
     >>> binomial(MT19937(0), np.float32([5, 100]), np.float32([0.5, 0.5]))
     array([ 2., 50.], dtype=float32)
     """
+    if count.size:
+        check_kernel(count.dtype, "binomial_cpu", ("float16", "bfloat16"))
     made = np.empty(count.size)
     counts, probs = (x.astype(np.float64).reshape(-1).tolist() for x in (count, prob))
     with _Stream(generator, 4 * count.size) as uniform:
@@ -223,16 +225,24 @@ def standard_gamma(generator: MT19937, shape: np.ndarray) -> np.ndarray:
     if shape.size == 0:
         return shape.copy()
     check_kernel(shape.dtype, "gamma_cpu", (*_NOT_FLOATING, "float16", "bfloat16"))
-    made = cast(_gammas(generator, shape), shape.dtype)
+    # In float32 what is derived from the shape alone is rounded to float32.
+    rounded = _to_float32 if shape.dtype == np.float32 else float
+    made = cast(_gammas(generator, shape, rounded), shape.dtype)
     return np.maximum(made, np.finfo(shape.dtype).tiny)
 
 
-def _gammas(generator: MT19937, shape: np.ndarray) -> np.ndarray:
+def _to_float32(value: float) -> float:
+    return float(np.float32(value))
+
+
+def _gammas(
+    generator: MT19937, shape: np.ndarray, rounded: Callable[[float], float] = float
+) -> np.ndarray:
     made = np.empty(shape.size)
     with _Stream(generator, 4 * shape.size) as uniform:
         normal = _normals(generator, uniform)
         for i, each in enumerate(shape.astype(np.float64).reshape(-1).tolist()):
-            made[i] = _gamma_one(each, uniform, normal)
+            made[i] = _gamma_one(each, uniform, normal, rounded)
     return made.reshape(shape.shape)
 
 
@@ -252,15 +262,20 @@ def _normals(generator: MT19937, uniform: Uniform) -> Callable[[], float]:
     return normal
 
 
-def _gamma_one(shape: float, uniform: Uniform, normal: Callable[[], float]) -> float:
+def _gamma_one(
+    shape: float,
+    uniform: Uniform,
+    normal: Callable[[], float],
+    rounded: Callable[[float], float],
+) -> float:
     scale = 1.0
     if shape < 1:
         if shape == 0:
             return 0.0
-        power = 1.0 / shape
+        power = rounded(1.0 / shape)
         scale = math.pow(1 - uniform(), power) if power > 0 else math.nan
-        shape += 1.0
-    d = shape - _THIRD
+        shape = rounded(shape + 1.0)
+    d = rounded(shape - _THIRD)
     if not d > 0:
         return math.nan
     c = 1.0 / math.sqrt(9.0 * d)
