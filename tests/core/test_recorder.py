@@ -56,6 +56,20 @@ def test_an_exponent_that_varies_is_learnt(compiled):
     assert compiled() == 2
 
 
+def test_the_place_of_a_batch_in_its_data_is_a_runtime_scalar(compiled):
+    data = torch.tensor([[i, -i] for i in range(12)], dtype=torch.float32)
+    labels = torch.tensor(list(range(12)))
+    w = torch.tensor([1.0, 1.0], requires_grad=True)
+    for i in range(0, 12, 4):
+        x, y = data[i : i + 4], labels[i : i + 4]
+        loss = ((x @ w - y) ** 2).sum() + data[i, 1]
+        loss.backward()
+        assert w.grad is not None
+        w.grad.tolist()
+        w.grad = None
+    assert compiled() == 1
+
+
 def test_another_shape_costs_one_program(compiled):
     for n in (4, 4, 3, 4, 3):
         (torch.ones(n) * 2.0).tolist()
@@ -113,6 +127,12 @@ def test_donated_memory_goes_to_the_new_value(compiled):
     gifts, _ = found.inputs
     assert len(gifts) == 9
     assert [successors[slot] for slot in found.outputs[:9]] == list(gifts)
+
+
+def test_lists_are_arguments_where_an_entrance_is_known():
+    x = torch.tensor([[1.0, 2.0]])
+    for dims in ((0,), [0], (0,), [0]):
+        assert x.sum(dim=dims).tolist() == [1.0, 2.0]
 
 
 def test_the_first_step_has_the_program_of_all_others(compiled):

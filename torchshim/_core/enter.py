@@ -46,7 +46,12 @@ class Entering(Trie):
         if self.state.jumps is None:
             return None
         found = self._entrance_key(op, args)
-        return None if found is None else self.enter_with(*found)
+        if found is None:
+            return None
+        try:
+            return self.enter_with(*found)
+        except TypeError:  # an argument that is no part of a key yet, as a list
+            return None
 
     def call_entering(self, op: Op, args: Sequence[Any]) -> State:
         """As `call`; remembers an entrance for the next time."""
@@ -211,7 +216,7 @@ class Entering(Trie):
         if raw >> SLOT_BITS == self.id:
             return raw
         meta = tensor._meta.replace(requires_grad=False, leaf=True)
-        return self._input((INPUT, meta, Storage), meta, self._foreign_array(tensor))
+        return self._input((INPUT, meta), meta, self._foreign_array(tensor))
 
     def _role(self, tensor: TensorBase, storage: Storage | None, slot: int) -> int:
         """Gives a raw value the autograd role of the tensor that shows it."""
@@ -234,9 +239,7 @@ class Entering(Trie):
         """The slot of a storage's base value."""
         slot = storage.slot
         if slot < 0:
-            slot = self._input(
-                (INPUT, storage.meta, Storage), storage.meta, storage.array
-            )
+            slot = self._input((INPUT, storage.meta), storage.meta, storage.array)
             storage.slot = slot
             storage.tracked = False
             if storage in self.base_tangents:
@@ -245,7 +248,7 @@ class Entering(Trie):
                 self.trace.append(storage)
         elif slot >> SLOT_BITS != self.id:
             array = self._foreign_array(storage)
-            return self._input((INPUT, storage.meta, Storage), storage.meta, array)
+            return self._input((INPUT, storage.meta), storage.meta, array)
         self.storages[id(storage)] = storage
         return slot
 
@@ -259,7 +262,7 @@ class Entering(Trie):
                 # A view of numpy's memory enters by itself, without its base.
                 piece = shared.piece(tensor)
                 if piece is not None:
-                    tensor._slot = self._input((INPUT, meta, Storage), meta, piece)
+                    tensor._slot = self._input((INPUT, meta), meta, piece)
                     return tensor._slot
             shared.refresh(storage)
         base = tensor._base

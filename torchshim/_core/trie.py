@@ -226,6 +226,9 @@ class Trie(Inference):
             mask = tuple(
                 m or a != b for m, a, b in zip(mask, ints, known[0], strict=True)
             )
+        elif mask is None and self._chooses_of_input(op, operands, numbers):
+            # Which part of its data a program takes is what varies first of all.
+            mask = (True,) * len(numbers)
         if mask is not None:
             learnt_key = self._blank(key, numbers, mask)
             dynamic = {n[2] for n, m in zip(numbers, mask, strict=True) if m}
@@ -249,6 +252,25 @@ class Trie(Inference):
                 state.learnt[place] = mask
                 return found
         return self._step(key, op, template, operands, floats, (place, ints))
+
+    def _chooses_of_input(
+        self,
+        op: Op,
+        operands: Sequence[tuple[int, Meta]],
+        numbers: Sequence[tuple[int, int | None, int]],
+    ) -> bool:
+        """Whether an operator's integers are indices into what came from outside."""
+        if any(op.params[part].role not in (INDEX, INDICES) for part, _, _ in numbers):
+            return False
+        slot, meta = operands[0]
+        state: State | None = None if meta.requires_grad else self.state
+        while state is not None:
+            if state.kind == IDENTITY and state.slot == slot:
+                slot = state.operands[0]
+            elif state.slot <= slot < state.n_slots:
+                return state.kind == INPUT
+            state = state.parent
+        return False
 
     @staticmethod
     def _blank(
