@@ -14,9 +14,9 @@ PACKAGE = Path(__file__).parent.parent / "torchshim"
 # `_core` the order of the files is part of the design.
 CORE = (
     "dtypes device precision promotion mt19937 host_math host_dtypes host_random "
-    "host_integers host_rejection random meta layout op checks call batching forward state storage versions naming "
-    "lower program flush infer trie enter foreign write levels record shared jumps leaves "
-    "engine hooks node"
+    "host_integers host_rejection random meta layout op checks call batching "
+    "forward state storage versions naming lower program flush infer trie enter "
+    "foreign write levels record shared jumps leaves engine hooks node"
 ).split()
 LAYERS = [
     ["_version", "_hooks", "_pytree", "_errors"],

@@ -446,7 +446,7 @@ def tree_map_(
 def map_only(which: Any, /) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A function as it is for leaves of a type (or where a test holds); others stay."""
     if isinstance(which, (type, tuple, types.UnionType)):
-        chosen: Callable[[Any], bool] = lambda x: isinstance(x, which)  # noqa: E731
+        chosen: Callable[[Any], Any] = lambda x: isinstance(x, which)  # noqa: E731
     elif callable(which):
         chosen = which
     else:

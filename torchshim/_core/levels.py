@@ -165,7 +165,7 @@ class Transforming(Writing):
             if each.number in cell:
                 each.cells.append(cell)
 
-    def tangent_of(self, tensor: TensorBase, level: int) -> TensorBase | None:
+    def tangent_of(self, tensor: TensorBase, level: int) -> Any:
         """The tangent of a tensor at a level, if it has one."""
         slot = self.slot_of(tensor)
         return self.recording.duals.get(slot, {}).get(level)

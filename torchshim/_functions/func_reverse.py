@@ -286,7 +286,7 @@ def _vjp(
         flat, spec = tree.tree_flatten(outputs)
         check_outputs(flat, "vjp(f, *primals)")
         # The function may go on to change its outputs in place.
-        kept = [rec.at(rec.slot_of(out), out._meta) for out in flat]
+        kept: list[Any] = [rec.at(rec.slot_of(out), out._meta) for out in flat]
         results = _ended(level, outputs)
         for out in flat:
             if not (out.is_floating_point() or out.is_complex()):

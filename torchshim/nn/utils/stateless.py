@@ -40,7 +40,8 @@ def _swap(module: Module, path: str, tensor: Any) -> Any:
     owner = _submodule(module, prefix)
     if not (tensor is _MISSING or tensor is None or isinstance(tensor, Tensor)):
         raise TypeError(f"{tensor} is not an instance of torch.Tensor")
-    for table in (owner._parameters, owner._buffers):
+    tables: list[Any] = [owner._parameters, owner._buffers]
+    for table in tables:
         if name in table:
             before = table[name]
             if tensor is _MISSING:
