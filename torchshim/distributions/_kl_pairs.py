@@ -68,7 +68,7 @@ def _gamma_norm(q: Gamma) -> Tensor:
 
 
 def _x_log_x(x: Tensor) -> Tensor:
-    return torchshim.special.xlogy(x, x)
+    return torchshim.xlogy(x, x)
 
 
 # From Bernoulli, beta and continuous Bernoulli ----------------------------------------

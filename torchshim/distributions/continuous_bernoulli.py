@@ -51,7 +51,7 @@ class ContinuousBernoulli(BinaryOdds, ExponentialFamily):
         if probs is not None:
             if validate_args is not None:
                 self._check_probs()
-            self.probs = self._param = clamp_probs(self.probs)
+            self.__dict__["probs"] = self._param = clamp_probs(self.probs)
         single = is_number(logits if probs is None else probs)
         shape = Size() if single else self._param.size()
         self._lims = lims

@@ -74,7 +74,7 @@ class Gamma(ExponentialFamily):
         return powers - rate * value - a.lgamma()
 
     def cdf(self, value: Tensor) -> Tensor:
-        return torchshim.special.gammainc(
+        return torchshim.igamma(
             self.concentration, self.rate * self._checked(value)
         )
 
