@@ -236,6 +236,7 @@ F.poisson_nll_loss(P(3), C(3, low=0., high=4.), log_input=False)
 F.gaussian_nll_loss(R(2, 3), C(2, 3), P(2, 3), full=True)
 F.gaussian_nll_loss(R(2, 3), C(2, 3), P(2))
 F.soft_margin_loss(R(3), C(3).sign())
+F.soft_margin_loss(R(3) * 60, torch.tensor([1.0, -1.0, 1.0]), reduction='none')
 """
 
 
@@ -530,6 +531,7 @@ F.pad(R(1, 2, 4), (2, 1), 'replicate')
 F.pad(R(1, 1, 2, 2, 2), (1, 1, 0, 2, 1, 0), 'replicate')
 F.pad(R(1, 2, 4), (3, 4), 'circular')
 F.pad(R(1, 2, 3, 4), (1, 2, 3, 0), 'circular')
+F.pad(R(1, 2, 3, 4), (-1, 1, 1, -1), 'circular')
 F.pad(C(2) > 0, (1, 1), value=True), F.pad(I(3), (2, 0), value=7)
 F.pixel_shuffle(R(1, 8, 2, 3), 2)
 F.pixel_unshuffle(R(2, 4, 6), 2)

@@ -63,6 +63,30 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, Meta)
 
 
+def needs_tensor(name: str, second: str = "other", out: bool = True) -> Any:
+    """A `typecheck=` that refuses two numbers; `out`: if (Number, Tensor) takes it."""
+
+    def check(a: Any, b: Any, *rest: Any) -> None:
+        if is_tensor(a) or is_tensor(b):
+            return
+        kinds = type(a).__name__, type(b).__name__
+        wrong = (
+            ", *, Tensor out = None)"
+            if out
+            else ")\n      didn't match because some of the arguments have invalid "
+            f"types: (!{kinds[0]}!, !{kinds[1]}!)"
+        )
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got "
+            f"({', '.join(kinds)}), but expected one of:\n"
+            f" * (Tensor input, Tensor {second}, *, Tensor out = None)\n"
+            f" * (Number self, Tensor {second}{wrong}\n"
+            f" * (Tensor input, Number {second}, *, Tensor out = None)\n"
+        )
+
+    return check
+
+
 def wants_grad(value: Any) -> bool:
     """Whether an argument of `typecheck=` is a tensor whose gradient is recorded."""
     return isinstance(value, Meta) and value.requires_grad and local.rec.grad

@@ -102,7 +102,6 @@ def celu(input: Array, alpha: float = 1.0) -> Array:
     saves=("input",),
     namespaces=("nn.functional",),
     method=False,
-    out=False,
 )
 def gelu(input: Array, *, approximate: str = "none") -> Array:
     """Each element times the normal distribution function of it."""
@@ -140,7 +139,6 @@ def mish(input: Array) -> Array:
     saves=("input",),
     namespaces=("nn.functional",),
     method=False,
-    out=False,
 )
 def softplus(input: Array, beta: float = 1, threshold: float = 20) -> Array:
     """`log(1 + exp(beta * x)) / beta`; the element itself above a threshold."""
@@ -157,7 +155,6 @@ def softplus(input: Array, beta: float = 1, threshold: float = 20) -> Array:
     layout=lambda shape, operands: None,
     namespaces=("nn.functional",),
     method=False,
-    out=False,
 )
 def logsigmoid(input: Array) -> Array:
     """The logarithm of the sigmoid of each element."""
@@ -216,7 +213,6 @@ def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     saves=("input",),
     namespaces=("nn.functional",),
     method=False,
-    out=False,
 )
 def softshrink(input: Array, lambd: float = 0.5) -> Array:
     """Each element moved towards 0 by `lambd`."""

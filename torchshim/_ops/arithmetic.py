@@ -29,6 +29,7 @@ from torchshim._ops._common import (
     is_integral,
     is_tensor,
     kind,
+    needs_tensor,
     refuse,
     scalar_name,
     without_derivative,
@@ -331,6 +332,11 @@ def floor_divide(input: Operand, other: Operand) -> Array:
     return _floor_quotient(input, other)
 
 
+def _check_remainder(input: Any, other: Any) -> None:
+    needs_tensor("remainder", out=False)(input, other)
+    _check_divisor(input, other)
+
+
 @jax.custom_jvp
 def _remainder(a: Array, b: Array) -> Array:
     a, b = _both(a, b)
@@ -358,7 +364,7 @@ def _remainder_node(input: Any, other: Any) -> str:
     grad_fn=_remainder_node,
     saves={"other": ("input", "other")},
     inplace=True,
-    typecheck=_check_divisor,
+    typecheck=_check_remainder,
     checks=_zero_divisors,
 )
 def remainder(input: Operand, other: Operand) -> Array:
@@ -436,7 +442,11 @@ def _power_node(input: Any, exponent: Any) -> str:
     return f"PowBackward{1 if is_tensor(exponent) else 0}"
 
 
+_two_numbers = needs_tensor("pow", "exponent")
+
+
 def _check_power(input: Any, exponent: Any) -> None:
+    _two_numbers(input, exponent)
     if (
         not is_tensor(exponent)
         and isinstance(exponent, int)

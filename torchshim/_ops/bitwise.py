@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import ALWAYS_BOOL, DEFAULT
-from torchshim._ops._common import BOOL, COMPLEX, FLOAT, kind, refuse
+from torchshim._ops._common import BOOL, COMPLEX, FLOAT, kind, needs_tensor, refuse
 
 _logical = {"promote": ALWAYS_BOOL, "differentiable": False, "inplace": True}
 _bits = {"promote": DEFAULT, "differentiable": False, "inplace": True}
@@ -44,28 +44,28 @@ def bitwise_not(input: Array) -> Array:
     return ~input
 
 
-@op(**_bits)
+@op(**_bits, typecheck=needs_tensor("bitwise_and", out=False))
 def bitwise_and(input: Operand, other: Operand) -> Array:
     """Bits set in both; the conjunction of bools."""
     refuse("bitwise_and_cpu", input, FLOAT + COMPLEX)
     return input & other
 
 
-@op(**_bits)
+@op(**_bits, typecheck=needs_tensor("bitwise_or", out=False))
 def bitwise_or(input: Operand, other: Operand) -> Array:
     """Bits set in at least one; the disjunction of bools."""
     refuse("bitwise_or_cpu", input, FLOAT + COMPLEX)
     return jnp.bitwise_or(input, other)
 
 
-@op(**_bits)
+@op(**_bits, typecheck=needs_tensor("bitwise_xor", out=False))
 def bitwise_xor(input: Operand, other: Operand) -> Array:
     """Bits set in exactly one; the difference of bools."""
     refuse("bitwise_xor_cpu", input, FLOAT + COMPLEX)
     return input ^ other
 
 
-@op(**_bits)
+@op(**_bits, typecheck=needs_tensor("bitwise_left_shift", out=False))
 def bitwise_left_shift(input: Operand, other: Operand) -> Array:
     """Bits moved up; 0 where the count is negative or not below the width."""
     refuse("lshift_cpu", input, BOOL + FLOAT + COMPLEX)
@@ -76,7 +76,7 @@ def bitwise_left_shift(input: Operand, other: Operand) -> Array:
     return jnp.where(fits, shifted, jnp.zeros((), input.dtype))
 
 
-@op(**_bits)
+@op(**_bits, typecheck=needs_tensor("bitwise_right_shift", out=False))
 def bitwise_right_shift(input: Operand, other: Operand) -> Array:
     """Bits moved down, the sign kept; all of them where the count is out of range."""
     refuse("rshift_cpu", input, BOOL + FLOAT + COMPLEX)

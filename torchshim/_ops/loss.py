@@ -89,7 +89,30 @@ def huber_loss(
 def soft_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
     """The logistic loss of labels 1 and -1."""
     broadcast_shapes(input.shape, target.shape)
-    return reduced(jnp.log1p(jnp.exp(-target * input)), reduction)
+    return reduced(_log_one_plus_exp(-target * input), reduction)
+
+
+@jax.custom_jvp
+def _log_one_plus_exp(z: Array) -> Array:
+    return jnp.log1p(jnp.exp(z))
+
+
+@_log_one_plus_exp.defjvp
+def _log_one_plus_exp_jvp(primals: Any, tangents: Any) -> Any:
+    (z,), (dz,) = primals, tangents
+    return _log_one_plus_exp(z), dz * _odds(z)
+
+
+@jax.custom_jvp
+def _odds(z: Array) -> Array:
+    return jnp.exp(z) / (1 + jnp.exp(z))
+
+
+@_odds.defjvp
+def _odds_jvp(primals: Any, tangents: Any) -> Any:
+    # As PyTorch has it: a quotient, no difference of two numbers near 1.
+    (z,), (dz,) = primals, tangents
+    return _odds(z), dz * jnp.exp(z) / jnp.square(1 + jnp.exp(z))
 
 
 # Binary cross entropy ----------------------------------------------------------------

@@ -497,7 +497,6 @@ def _linear_node(input: Any, weight: Any, bias: Any = None) -> str:
     saves={"input": ("weight",), "weight": ("input",), "bias": ()},
     namespaces=("nn.functional",),
     method=False,
-    out=False,
 )
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """`input @ weight.T + bias`."""

@@ -28,7 +28,7 @@ from torchshim._ops.view_geometry import wrap_dim
     namespaces=("linalg",),
     method=False,
     grad_fn="LinalgVectorNormBackward0",
-    saves=("input", "result"),
+    saves=("x", "result"),
 )
 def vector_norm(
     x: Array,

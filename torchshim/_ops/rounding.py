@@ -353,9 +353,10 @@ def ldexp(input: Array, other: Array) -> Array:
 
 @op(
     grad_fn="FrexpBackward0",
-    saves=("exponent",),
+    saves=("input",),
     named_result=("mantissa", "exponent"),
     layout="preserve",
+    out=True,
 )
 def frexp(input: Array) -> tuple[Array, Array]:
     """Mantissas in [0.5, 1) and exponents: `mantissa * 2 ** exponent` is the input."""

@@ -16,6 +16,7 @@ from torchshim._ops._common import (
     INT,
     is_complex,
     is_tensor,
+    needs_tensor,
     refuse,
     rounded,
 )
@@ -186,6 +187,7 @@ def _xlogy_jvp(primals: Any, tangents: Any) -> Any:
     saves=("input", "other"),
     inplace=True,
     namespaces=_SPECIAL,
+    typecheck=needs_tensor("xlogy"),
 )
 def xlogy(input: Operand, other: Operand) -> Array:
     """`input * log(other)`, which is 0 where `input` is."""

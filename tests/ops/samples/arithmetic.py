@@ -166,6 +166,7 @@ def powers() -> Iterator[Sample]:
     yield sample(0.0, f32([0, 1, -1]))
     yield sample(2, floats(3))
     yield sample(-2, f32([1, 2]))
+    yield sample(2, 3).raises()
     yield sample(ints(3), 2)
     yield sample(ints(3), 2.0)
     yield sample(ints(3), np.int64([-1, -2, -3]))

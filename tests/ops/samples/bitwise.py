@@ -27,6 +27,7 @@ def logical() -> Iterator[Sample]:
     yield sample(f32([0, NAN, 2]), f32([1, 0, NAN]))
     yield sample(complexes(3), bools(3))
     yield sample(floats(3), 1).raises()
+    yield sample(2, 3).raises()
 
 
 @samples("logical_not")
@@ -55,6 +56,7 @@ def bits() -> Iterator[Sample]:
     yield sample(6, ints(3)).without("keywords")
     yield sample(floats(3), floats(3)).raises()
     yield sample(ints(3), 1.5).raises()
+    yield sample(2, 3).raises()
 
 
 @samples("bitwise_left_shift", "bitwise_right_shift")

@@ -112,6 +112,7 @@ def xlogy() -> Iterator[Sample]:
     yield sample(2, floats(3, low=0.1))
     yield sample(floats(3), 2.5)
     yield sample(ints(3), ints(3, low=1))
+    yield sample(2, 3.5).raises()
     yield sample(complexes(3), 2).raises()
 
 
