@@ -74,9 +74,7 @@ class Gamma(ExponentialFamily):
         return powers - rate * value - a.lgamma()
 
     def cdf(self, value: Tensor) -> Tensor:
-        return torchshim.igamma(
-            self.concentration, self.rate * self._checked(value)
-        )
+        return torchshim.igamma(self.concentration, self.rate * self._checked(value))
 
     def entropy(self) -> Tensor:
         a = self.concentration
