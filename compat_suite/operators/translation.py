@@ -146,8 +146,9 @@ def translate(value: Any) -> Any:
         return functools.partial(
             translate(value.func), *map(translate, value.args), **value.keywords
         )
+    kinds = types.FunctionType | types.BuiltinFunctionType | type
     module = getattr(value, "__module__", None)
-    if callable(value) and str(module).startswith("torch"):
+    if isinstance(value, kinds) and str(module).startswith("torch"):
         return attribute(f"{module}.{value.__name__}")
     return value
 

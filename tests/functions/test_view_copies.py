@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torchshim
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 
 @case.lines(r"""
@@ -66,3 +66,24 @@ def test_a_copy_is_no_view():
     torchshim.permute_copy(x, (1, 0)).fill_(1)
     torchshim.select_copy(x, 0, 0).fill_(1)
     assert not x.any()
+
+
+@case
+def scatter_to_out(torch):
+    x, i = torch.arange(6.0).reshape(2, 3), torch.tensor([[1, 0, 1]])
+    made = torch.zeros(0)
+    yield torch.scatter(x, 0, i, torch.ones(1, 3), out=made) is made, made
+    yield torch.scatter(x, 0, i, 9.0, out=made)
+    yield torch.scatter(x, 0, i, 2.0, reduce="multiply", out=made)
+    rows = torch.tensor([0, 0])
+    yield torch.index_reduce(x, 0, rows, x, "prod", include_self=False, out=made), made
+
+
+@case
+def adaptive_pools_of_too_few_dimensions(torch):
+    F = torch.nn.functional
+    for function in (F.adaptive_avg_pool2d, F.adaptive_max_pool2d):
+        yield attempt(function, torch.ones(2, 2), (1, 1))
+        yield attempt(function, torch.ones(2, 2), 2)
+    yield attempt(F.adaptive_max_pool3d, torch.ones(2, 2, 2), (1, 1, 1))
+    yield attempt(F.adaptive_avg_pool3d, torch.ones(2, 2, 2, 2), (1, None, 1))

@@ -80,6 +80,14 @@ max_pool3d, max_pool3d_with_indices = _max_pool(3)
 public(max_pool1d_with_indices)
 
 
+def _sizes(input: Tensor, output_size: Sizes) -> Any:
+    """The sizes asked for; one for each dimension needs a batch or channels before."""
+    sizes = _static(output_size)
+    if isinstance(sizes, tuple) and len(input._meta.shape) <= len(sizes):
+        raise ValueError(f"Input dimension should be at least {len(sizes) + 1}")
+    return sizes
+
+
 def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
     """Means of as many windows as asked for in each dimension.
 
@@ -89,7 +97,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
     >>> torch.nn.functional.adaptive_avg_pool2d(torch.ones(1, 2, 5, 7), 1).shape
     torch.Size([1, 2, 1, 1])
     """
-    return fns.adaptive_avg_pool2d(input, _static(output_size))
+    return fns.adaptive_avg_pool2d(input, _sizes(input, output_size))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
@@ -97,20 +105,22 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.adaptive_avg_pool3d.html
     """
-    return fns.adaptive_avg_pool3d(input, _static(output_size))
+    return fns.adaptive_avg_pool3d(input, _sizes(input, output_size))
 
 
 def _adaptive_max(n: int) -> Any:
     op = getattr(fns, f"adaptive_max_pool{n}d")
 
     def pool(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
-        found = op(input, _static(output_size))
+        sizes = _static(output_size) if n == 1 else _sizes(input, output_size)
+        found = op(input, sizes)
         return found if return_indices else found[0]
 
     def with_indices(
         input: Tensor, output_size: Sizes, return_indices: bool = False
     ) -> Any:
-        return op(input, _static(output_size))
+        sizes = _static(output_size) if n == 1 else _sizes(input, output_size)
+        return op(input, sizes)
 
     name = f"adaptive_max_pool{n}d"
     _named(pool, name, "The largest elements of as many windows as asked for.")

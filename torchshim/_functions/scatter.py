@@ -26,16 +26,22 @@ _BETA = "index_reduce() is in beta and the API may change at any time."
 
 
 def _scatter(
-    form: str, input: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None
+    form: str,
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any,
+    reduce: str | None,
+    **out: Tensor,
 ) -> Tensor:
     is_tensor = isinstance(src, TensorBase)
     if reduce is None:
         name = "scatter_set" if is_tensor else "scatter_value"
-        return getattr(fns, name + form)(input, dim, index, src)
+        return getattr(fns, name + form)(input, dim, index, src, **out)
     if is_tensor:
         warn_once(_OLD_REDUCE, 4)
     name = "scatter_combine" if is_tensor else "scatter_combine_value"
-    return getattr(fns, name + form)(input, dim, index, src, reduce)
+    return getattr(fns, name + form)(input, dim, index, src, reduce, **out)
 
 
 def _source(src: Any, value: Any) -> Any:
@@ -53,6 +59,7 @@ def scatter(
     *,
     value: Any = None,
     reduce: str | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """A copy of the input with values written where the indices say.
 
@@ -62,7 +69,8 @@ def scatter(
     >>> torch.scatter(torch.tensor([1, 2, 3]), 0, torch.tensor([2, 0]), 9)
     tensor([9, 2, 9])
     """
-    return _scatter("", input, dim, index, _source(src, value), reduce)
+    keywords = {} if out is None else {"out": out}
+    return _scatter("", input, dim, index, _source(src, value), reduce, **keywords)
 
 
 @public(namespaces=(), method=True)
@@ -176,6 +184,7 @@ def index_reduce(
     reduce: str,
     *,
     include_self: bool = True,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Slices of `source` reduced into a copy of the input at the indices.
 
@@ -188,7 +197,7 @@ def index_reduce(
     """
     warn_once(_BETA, 3)
     return fns.index_reduce_values(
-        input, dim, index, source, reduce, include_self=include_self
+        input, dim, index, source, reduce, include_self=include_self, out=out
     )
 
 
