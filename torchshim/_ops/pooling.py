@@ -402,11 +402,11 @@ def _avg_pool(
     return (x / jnp.asarray(divisor, x.dtype)).astype(input.dtype)
 
 
-def _average(node: str, *spaces: str, out: bool = True) -> Any:
+def _average(node: str, *spaces: str, out: bool = False) -> Any:
     return op(grad_fn=node, **{**_PLAIN, "namespaces": spaces, "out": out})
 
 
-@_average("SqueezeBackward1", "torch", "nn.functional", out=False)
+@_average("SqueezeBackward1", "torch", "nn.functional")
 def avg_pool1d(
     input: Array,
     kernel_size: int | Ints,
@@ -421,7 +421,7 @@ def avg_pool1d(
     )
 
 
-@_average("AvgPool2DBackward0", "nn.functional")
+@_average("AvgPool2DBackward0", "nn.functional", out=True)
 def avg_pool2d(
     input: Array,
     kernel_size: int | Ints,
@@ -436,7 +436,7 @@ def avg_pool2d(
     return _avg_pool(2, input, *args, divisor_override)
 
 
-@_average("AvgPool3DBackward0", "nn.functional")
+@_average("AvgPool3DBackward0", "nn.functional", out=True)
 def avg_pool3d(
     input: Array,
     kernel_size: int | Ints,
