@@ -48,9 +48,16 @@ def _is_ours(module: ModuleType | None) -> bool:
     return name == SHIM or name.startswith(SHIM + ".")
 
 
+# Modules that PyTorch has under the same name, and scripts import.
+_WELL_KNOWN = frozenset({"utils._pytree"})
+
+
 def _is_private(name: str) -> bool:
     """Whether a module of torchshim is no part of PyTorch's API."""
-    return any(part.startswith("_") for part in name.split(".")[1:])
+    inner = name.partition(".")[2]
+    if inner in _WELL_KNOWN:
+        return False
+    return any(part.startswith("_") for part in inner.split("."))
 
 
 def _shim_spec(name: str) -> importlib.machinery.ModuleSpec | None:

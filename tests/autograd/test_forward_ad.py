@@ -211,6 +211,10 @@ def batched_gradients(torch):
     found = grad([y, y @ w], [z, w], [three, torch.ones(3, 2)], is_grads_batched=True)
     yield found
     yield attempt(grad, z * z, z, torch.ones(3, 2), is_grads_batched=True)
+    # Through a graph that was mapped itself, and has run.
+    mapped = torch.vmap(lambda a: a * w)(torch.ones(2, 2))
+    print(mapped.sum().item())
+    yield grad(mapped, w, torch.ones(3, 2, 2), is_grads_batched=True)
 
 
 @case

@@ -19,6 +19,8 @@ VMAP, GRAD, JVP = "vmap", "grad", "jvp"
 # `forward_ad.dual_level`: forward mode, but no transform of a function.
 DUAL = "dual"
 FORWARD = (JVP, DUAL)
+# Numbers of levels between those of one recording and of the next.
+_RANGE = 512
 
 
 @dataclass(slots=True)
@@ -85,6 +87,7 @@ class Transforming(Writing):
     levels: list[Level]
     # The number given last; how many graphs of levels that are over may be used again.
     last_level: int
+    level_base: int
     held_levels: int
     # Tangents of base values that are in no recording.
     base_tangents: weakref.WeakKeyDictionary[Storage, dict[int, Any]]
@@ -109,6 +112,16 @@ class Transforming(Writing):
         self.levels.append(level)
         self.set_mode()
         return level
+
+    def restart_levels(self, graph: bool) -> None:
+        """Gives the next recording the numbers of this one again.
+
+        Where a graph outlives it that has levels in it, other ones: a backward through
+        it may be mapped itself.
+        """
+        if graph and self.last_level > self.level_base:
+            self.level_base = _RANGE - self.level_base
+        self.last_level = self.level_base
 
     def close_level(self, level: Level) -> None:
         """Ends a transform and those within it that were left open."""

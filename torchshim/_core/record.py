@@ -52,7 +52,7 @@ class Recorder(Transforming):
         # Whether tangents are followed (forward mode).
         self.forward = True
         self.levels: list[Level] = []
-        self.last_level = 0
+        self.last_level = self.level_base = 0
         self.held_levels = 0
         self.base_tangents = weakref.WeakKeyDictionary()
         # What casts operands before an operator is recorded (`_autocast`), if anything.
@@ -142,7 +142,7 @@ class Recorder(Transforming):
         if recording.duals:
             self.keep_tangents([*alive.tensors, *placed])
         if not self.levels and not self.held_levels:
-            self.last_level = 0
+            self.restart_levels(history and not recording.freed)
         for tensor, slot in placed:
             if tensor._slot == slot:
                 tensor._slot = -1
