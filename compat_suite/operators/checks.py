@@ -6,20 +6,30 @@ that it is one XLA program.
 
 from __future__ import annotations
 
-import re
-import types
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 
 import torchshim
 from compat_suite.operators import database, translation
-from compat_suite.operators.comparison import Difference, compare, widened
-from compat_suite.operators.results import Entry, Failure
+from compat_suite.operators.comparison import widened
+from compat_suite.operators.judging import (
+    Call,
+    Case,
+    Judge,
+    attempt,
+    cotangent,
+    dense,
+    distinct,
+    mismatch,
+    same_exception,
+    short,
+    tensors,
+)
+from compat_suite.operators.results import Entry
 from compat_suite.operators.translation import Missing, Translator, to_numpy
 
 
@@ -34,31 +44,12 @@ class Options:
     seed: int = 0
 
 
-Call = Callable[..., Any]
-_LACKS = re.compile(r"'(?:Tensor|Parameter)' object has no attribute '(\w+)'")
-
-
 def check(entry: Any, options: Options, started: Callable[[str], None]) -> Entry:
     """Everything about one entry; `started` is told what is being checked."""
     return _Check(entry, options, started).run()
 
 
-@dataclass
-class _Case:
-    """One call in both libraries, and how its results are compared."""
-
-    kind: str
-    dtype: str
-    text: str
-    expected: Any  # a result or an exception
-    actual: Any
-    wide: Callable[[], Any]
-    process: Callable[[Any], Any] | None = None
-    values: bool = True
-    again: Callable[[], Any] | None = None
-
-
-class _Check:
+class _Check(Judge):
     def __init__(
         self, entry: Any, options: Options, started: Callable[[str], None]
     ) -> None:
@@ -66,7 +57,7 @@ class _Check:
         self.options = options
         self.started = started
         name = database.name_of(entry)
-        self.result = Entry(name, database.namespace_of(name))
+        super().__init__(Entry(name, database.namespace_of(name)))
         self.values = entry.name not in database.UNINITIALIZED
 
     def run(self) -> Entry:
@@ -86,17 +77,12 @@ class _Check:
             self.errors()
         return self.result
 
-    def fail(
-        self, kind: str, dtype: str, text: str, cause: str, details: str = ""
-    ) -> None:
-        self.result.failures.append(Failure(kind, dtype, text, cause, details))
-
     # Forward and variants -----------------------------------------------------------
 
     def of_dtype(self, dtype: str) -> None:
         count = self.options.samples
         self.started(f"{dtype} forward")
-        cases: list[_Case] = []
+        cases: list[Case] = []
         samples = database.samples(self.entry, dtype, False, count)
         for i, sample in enumerate(samples):
             cases.append(self.forward(sample, dtype))
@@ -112,7 +98,7 @@ class _Check:
             graded = database.samples(self.entry, dtype, True, count)
             self.judge([c for s in graded for c in self.gradients(s, dtype)])
 
-    def forward(self, sample: Any, dtype: str) -> _Case:
+    def forward(self, sample: Any, dtype: str) -> Case:
         return self.case("forward", sample, dtype, self.entry.op, self.function)
 
     def case(
@@ -123,7 +109,7 @@ class _Check:
         theirs: Call,
         ours: Call,
         process: Callable[[Any], Any] | None = None,
-    ) -> _Case:
+    ) -> Case:
         """A call of both functions; `process` takes from results what is compared."""
 
         def again() -> Any:
@@ -144,7 +130,7 @@ class _Check:
         own = sample.output_process_fn_grad
         if process is None and "SampleInput.__init__" not in own.__qualname__:
             process = own
-        return _Case(
+        return Case(
             kind,
             dtype,
             described(sample),
@@ -156,7 +142,7 @@ class _Check:
             again,
         )
 
-    def variants(self, sample: Any, dtype: str) -> Iterator[_Case]:
+    def variants(self, sample: Any, dtype: str) -> Iterator[Case]:
         entry = self.entry
         if entry.method_variant is not None:
             yield from self.variant("method", sample, dtype, entry.method_variant)
@@ -175,7 +161,7 @@ class _Check:
 
     def variant(
         self, kind: str, sample: Any, dtype: str, theirs: Call
-    ) -> Iterator[_Case]:
+    ) -> Iterator[Case]:
         try:
             ours = translation.method(theirs)
         except Missing as error:
@@ -185,7 +171,7 @@ class _Check:
             theirs, ours = on_copy(theirs), on_copy(ours)
         yield self.case(kind, sample, dtype, theirs, ours)
 
-    def alias(self, alias: Any, sample: Any, dtype: str) -> Iterator[_Case]:
+    def alias(self, alias: Any, sample: Any, dtype: str) -> Iterator[Case]:
         try:
             path = alias.name.removeprefix("torch.")
             ours = translation.function(alias.op, path)
@@ -200,16 +186,16 @@ class _Check:
         if not any(f.cause == cause for f in self.result.failures):
             self.fail(kind, "", "", cause)
 
-    def out(self, sample: Any, dtype: str) -> Iterator[_Case]:
+    def out(self, sample: Any, dtype: str) -> Iterator[Case]:
         """`out=` of the right size and of size 0; the result must be that tensor."""
         torch.manual_seed(translation.SEED)
         args, kwargs = arguments(sample)
         plain = attempt(self.entry.op, *args, **kwargs)
-        if isinstance(plain, Exception) or not _tensors(plain):
+        if isinstance(plain, Exception) or not tensors(plain):
             return
-        if len(_tensors(plain)) > 1 and not isinstance(plain, list | tuple):
+        if len(tensors(plain)) > 1 and not isinstance(plain, list | tuple):
             return
-        shapes = [(tuple(t.shape), t.dtype) for t in _tensors(plain)]
+        shapes = [(tuple(t.shape), t.dtype) for t in tensors(plain)]
         single = isinstance(plain, torch.Tensor)
 
         def into(function: Call, module: Any, resized: bool) -> Call:
@@ -242,7 +228,7 @@ class _Check:
 
     # Gradients ----------------------------------------------------------------------
 
-    def gradients(self, sample: Any, dtype: str) -> Iterator[_Case]:
+    def gradients(self, sample: Any, dtype: str) -> Iterator[Case]:
         second = self.options.gradgrad and self.entry.supports_gradgrad
         first = Gradients(self.entry.op, self.function, sample, self.options.seed)
         case = first.case("grad", dtype)
@@ -261,7 +247,7 @@ class _Check:
             return
         for sample in database.refused(self.entry, max(8, self.options.samples)):
             args, kwargs = arguments(sample)
-            if any(t.device.type != "cpu" for t in _tensors([args, kwargs])):
+            if any(t.device.type != "cpu" for t in tensors([args, kwargs])):
                 continue
             expected = attempt(self.entry.op, *args, **kwargs)
             if not isinstance(expected, Exception):
@@ -271,59 +257,13 @@ class _Check:
             def call(sample: Any = sample) -> Any:
                 args, kwargs = Translator()(arguments(sample))
                 result = self.function(*args, **kwargs)
-                for each in _tensors(result):
+                for each in tensors(result):
                     to_numpy(each)
                 return result
 
             actual = attempt(call)
             if not same_exception(expected, actual):
                 self.fail("errors", "", described(sample), *mismatch(expected, actual))
-
-    # Judging ------------------------------------------------------------------------
-
-    def judge(self, cases: list[_Case]) -> None:
-        """Reads what was recorded, and compares it."""
-        for case in cases:
-            self.result.count(case.kind, case.dtype)
-            found = self.judged(case)
-            if found is not None:
-                self.fail(case.kind, case.dtype, case.text, found.cause, found.details)
-
-    def judged(self, case: _Case) -> Difference | None:
-        expected, actual = case.expected, case.actual
-        if not isinstance(actual, Exception):
-            read = attempt(lambda: [to_numpy(t) for t in _tensors(actual)])
-            if isinstance(read, Exception) and case.again is not None:
-                # What failed may have been another call of the same program.
-                actual = attempt(case.again)
-                if not isinstance(actual, Exception):
-                    read = attempt(lambda: [to_numpy(t) for t in _tensors(actual)])
-                    actual = read if isinstance(read, Exception) else actual
-        if isinstance(expected, Exception) or isinstance(actual, Exception):
-            if same_exception(expected, actual):
-                return None
-            return Difference(*mismatch(expected, actual))
-        wide = _once(case.wide)
-        found = compare(expected, actual, wide, case.values)
-        if found is None or case.process is None:
-            return found
-        # Results that are only determined up to a sign or a phase.
-        process = case.process
-        ours = process
-        if (
-            isinstance(process, types.FunctionType)
-            and "_Check" not in process.__qualname__
-        ):
-            ours = translation.rebound(process)
-        shown = attempt(process, expected)
-        mine = attempt(ours, actual)
-        if isinstance(shown, Exception) or isinstance(mine, Exception):
-            return found
-
-        def processed() -> Any:
-            return attempt(process, wide())
-
-        return compare(shown, mine, processed, case.values)
 
 
 class Gradients:
@@ -334,12 +274,12 @@ class Gradients:
         self.seed = seed
         self.theirs, self.ours = theirs, ours
 
-    def case(self, kind: str, dtype: str) -> _Case | None:
+    def case(self, kind: str, dtype: str) -> Case | None:
         """The case for "grad" or "gradgrad"; None where PyTorch has nothing to give."""
         expected = attempt(self._of_torch, kind, False)
         if expected is None:
             return None
-        return _Case(
+        return Case(
             kind,
             dtype,
             described(self.sample),
@@ -375,8 +315,8 @@ class Gradients:
 
     def _gradients(self, module: Any, run: Call, made: Any, kind: str) -> Any:
         args, kwargs = made
-        leaves = _distinct([t for t in _tensors(made) if t.requires_grad])
-        results = _tensors(run(*args, **kwargs))
+        leaves = distinct([t for t in tensors(made) if t.requires_grad])
+        results = tensors(run(*args, **kwargs))
         requires = [r.requires_grad for r in results]
         outputs = [r for r in results if r.requires_grad]
         if not leaves or not outputs:
@@ -389,7 +329,7 @@ class Gradients:
             create_graph=kind == "gradgrad",
         )
         if kind == "grad":
-            shown = [None if g is None else _dense(g) for g in first]
+            shown = [None if g is None else dense(g) for g in first]
             return {"requires_grad": requires, "gradients": shown}
         live = [
             (g, cotangent(module, g, self.seed + 7 + i))
@@ -406,7 +346,7 @@ class Gradients:
         # A gradient that is constant may be None or zeros, by how it was computed.
         return {
             "gradients": [
-                module.zeros_like(x) if g is None else _dense(g)
+                module.zeros_like(x) if g is None else dense(g)
                 for g, x in zip(second, leaves, strict=True)
             ]
         }
@@ -431,104 +371,9 @@ def on_copy(function: Call) -> Call:
     return call
 
 
-def attempt(function: Call, *args: Any, **kwargs: Any) -> Any:
-    """The result of a call, or the exception it raised."""
-    try:
-        return function(*args, **kwargs)
-    except Exception as error:
-        return error
-
-
-def _once(make: Callable[[], Any]) -> Callable[[], Any]:
-    made: list[Any] = []
-
-    def get() -> Any:
-        if not made:
-            made.append(make())
-        return made[0]
-
-    return get
-
-
-def same_exception(expected: Any, actual: Any) -> bool:
-    """Whether both are exceptions that the same `except` catches."""
-    if not isinstance(expected, Exception) or not isinstance(actual, Exception):
-        return False
-    if isinstance(actual, Missing) or type(actual) is AttributeError:
-        return type(expected) is AttributeError
-    return type(expected).__name__ == type(actual).__name__
-
-
-def mismatch(expected: Any, actual: Any) -> tuple[str, str]:
-    """Cause and details where one raised what the other did not."""
-    if isinstance(actual, Missing):
-        return f"missing: {actual}", ""
-    if not isinstance(expected, Exception):
-        lacks = _LACKS.search(str(actual))
-        if lacks is not None:
-            return f"missing: torch.Tensor.{lacks[1]}", ""
-        text = str(actual).strip().partition("\n")[0]
-        return f"{type(actual).__name__}: {text[:160]}", ""
-    wanted = f"{type(expected).__name__}: {expected}"
-    if not isinstance(actual, Exception):
-        return f"no {type(expected).__name__}", wanted
-    return (
-        f"{type(actual).__name__} for {type(expected).__name__}",
-        f"expected {wanted[:200]!r}, got {str(actual)[:200]!r}",
-    )
-
-
 def described(sample: Any) -> str:
     """A sample as it is called, in short."""
     args, kwargs = arguments(sample)
-    parts = [_short(a) for a in args]
-    parts += [f"{k}={_short(v)}" for k, v in kwargs.items()]
+    parts = [short(a) for a in args]
+    parts += [f"{k}={short(v)}" for k, v in kwargs.items()]
     return f"({', '.join(parts)})"
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        kind = str(value.dtype).removeprefix("torch.")
-        strides = "" if value.is_contiguous() else f" strides {list(value.stride())}"
-        return f"{kind}{list(value.shape)}{strides}"
-    if type(value) in (list, tuple):
-        return f"[{', '.join(map(_short, value))}]"
-    return repr(value)
-
-
-def _flat(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from _flat(item)
-    else:
-        yield value
-
-
-def _tensors(value: Any) -> list[Any]:
-    kinds = (torch.Tensor, torchshim.Tensor)
-    return [t for t in _flat(value) if isinstance(t, kinds)]
-
-
-def _distinct(tensors: list[Any]) -> list[Any]:
-    return list({id(t): t for t in tensors}.values())
-
-
-def _dense(gradient: Any) -> Any:
-    """A gradient with memory: PyTorch has zeros without any."""
-    if getattr(gradient, "_is_zerotensor", lambda: False)():
-        return gradient.clone()
-    return gradient.detach()
-
-
-def cotangent(module: Any, like: Any, seed: int) -> Any:
-    """A random tensor of the shape and dtype of another, the same in both libraries."""
-    rng = np.random.default_rng(seed)
-    shape = tuple(like.shape)
-    values = rng.standard_normal(shape)
-    if like.dtype.is_complex:
-        values = values + 1j * rng.standard_normal(shape)
-    kind = getattr(module, str(like.dtype).removeprefix("torch."))
-    wide = module.complex128 if like.dtype.is_complex else module.float64
-    return module.tensor(values, dtype=wide).to(kind)
