@@ -15,14 +15,14 @@ PACKAGE = Path(__file__).parent.parent / "torchshim"
 CORE = (
     "dtypes device precision promotion mt19937 host_math host_dtypes host_random "
     "host_integers host_rejection random meta layout op checks call batching "
-    "forward state storage versions naming lower program flush infer trie enter "
+    "forward state storage versions undo naming lower program flush infer trie enter "
     "foreign write levels record shared jumps leaves engine hooks node"
 ).split()
 LAYERS = [
     ["_version", "_hooks", "_pytree", "_errors"],
     [f"_core.{name}" for name in CORE],
     ["_ops", "_printing"],
-    ["_arguments"],
+    ["_arguments", "_overrides"],
     ["_bind"],
     ["_tensor", "_tensor_str", "_counter"],
     ["_derived", "_explain"],
@@ -45,6 +45,9 @@ LAYERS = [
         "special",
         "return_types",
         "types",
+        "functional",
+        "overrides",
+        "_C",
         "version",
         "testing",
         "masked",

@@ -45,6 +45,9 @@ from torchshim._core.storage import (
     plain_classes,
     tensor_class,
 )
+from torchshim._overrides import ORDINARY, dispatch, handler_of, overriding
+
+_ordinary = ORDINARY.issuperset
 
 
 def hot_source(
@@ -86,14 +89,14 @@ def hot_source(
     for p in op.params:
         n = p.name
         if p.role == ARRAY:
-            parts.append(f"{n}._slot")
+            parts.append(f"{n}._key")
         elif p.role == OPT_ARRAY:
-            parts.append(f"None if {n} is None else {n}._slot")
+            parts.append(f"None if {n} is None else {n}._key")
         elif p.role in (ARRAYS, OPT_ARRAYS):
-            parts.append(f"tuple([None if t is None else t._slot for t in {n}])")
+            parts.append(f"tuple([None if t is None else t._key for t in {n}])")
         elif p.role in (OPERAND, OPT_OPERAND):
             parts.append(
-                f"{n}._slot if (c_{n} := {n}.__class__) is _Tensor "
+                f"{n}._key if (c_{n} := {n}.__class__) is _Tensor "
                 f"or c_{n} in _plain else float if c_{n} is float else "
                 f"None if {n} is None else (c_{n}, {n})"
             )
@@ -113,7 +116,7 @@ def hot_source(
     if named:
         lines.append(
             f"    if named: return _again(_op, named, ({args},), "
-            f"{'out' if has_out else 'None'})"
+            f"{'out' if has_out else 'None'}, _func)"
         )
     for p in op.params:
         if is_star(op, p):
@@ -129,9 +132,11 @@ def hot_source(
     lines.append("    except (KeyError, AttributeError, TypeError):")
     if operator is None:
         out = "out" if has_out else "None"
-        lines.append(f"        return _slow(rec, _op, ({args},), {out})")
+        lines.append(f"        return _slow(rec, _op, ({args},), {out}, _func)")
     else:
-        lines.append(f"        return _slow_operator(rec, _op, ({args},))")
+        lines.append(
+            f"        return _slow_operator(rec, _op, ({args},), _func, {reflected})"
+        )
     if floats == 1:
         n = after[0]
         lines.append(f"    if c_{n} is float: rec.scalars[state.scalar] = {n}")
@@ -191,7 +196,9 @@ def hot_source(
     return "\n".join(lines) + "\n", names
 
 
-def again(op: Op, named: dict[str, Any], args: tuple[Any, ...], out: Any) -> Any:
+def again(
+    op: Op, named: dict[str, Any], args: tuple[Any, ...], out: Any, func: Any
+) -> Any:
     """A call with keywords under other names, or for the variadic parameter."""
     given = dict(zip((p.name for p in op.params), args, strict=True))
     for name, value in named.items():
@@ -202,14 +209,24 @@ def again(op: Op, named: dict[str, Any], args: tuple[Any, ...], out: Any) -> Any
             )
         param = next(p for p in op.params if p.name == own)
         given[own] = sizes(value) if is_star(op, param) else value
-    return slow(record.local.rec, op, tuple(given.values()), out)
+    return slow(record.local.rec, op, tuple(given.values()), out, func)
 
 
 # -- the way around the hot path -------------------------------------------------------
 
 
-def slow(rec: Any, op: Op, args: tuple[Any, ...], out: Any = None) -> Any:
-    """An operator's call that the trie does not know, or with unusual arguments."""
+def slow(
+    rec: Any, op: Op, args: tuple[Any, ...], out: Any = None, func: Any = None
+) -> Any:
+    """An operator's call that the trie does not know, or with unusual arguments.
+
+    `func`: what was called, for classes and modes that override it.
+    """
+    if rec.intercepted or not _ordinary(map(type, args)) or out is not None:
+        found = overriding(args if out is None else (*args, out))
+        if found is not None:
+            given, named = call_form(op, args, out)
+            return dispatch(func, found, given, named)
     if out is None and not op.writes:
         state = rec.entrance(op, args)
         if state is not None:
@@ -237,7 +254,7 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
             made = rec.shared_views(op, args)
             if made is not None:
                 return made[0] if op.results == "tensor" else as_results(op, made)
-    rec.make_room()
+    rec.make_room(args)
     if op.writes:
         rec.check_writable(args[0])
         if op.layout == "preserve":
@@ -248,8 +265,44 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
     return results_of(rec, op, state, args)
 
 
-def slow_operator(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
+def call_form(
+    op: Op, args: tuple[Any, ...], out: Any = None
+) -> tuple[tuple[Any, ...], dict[str, Any] | None]:
+    """A call's arguments as they would be written, without those left at defaults."""
+    given: list[Any] = []
+    named: dict[str, Any] = {}
+    gap = False
+    for param, arg in zip(op.params, args, strict=True):
+        default = param.default
+        if arg is MISSING or arg is default and not param.required:
+            gap = True
+        elif type(arg) is type(default) in (int, float, bool, str) and arg == default:
+            gap = True
+        elif is_star(op, param):
+            given.extend(arg)
+        elif gap or param.keyword_only:
+            named[param.name] = arg
+        else:
+            given.append(arg)
+    if out is not None:
+        named["out"] = out
+    return tuple(given), named or None
+
+
+def slow_operator(
+    rec: Any, op: Op, args: tuple[Any, ...], func: Any, reflected: bool
+) -> Any:
     """As `slow`, for Python's operators: operands it cannot take are left to Python."""
+    if rec.intercepted or not _ordinary(map(type, args)):
+        found = overriding(args)
+        if found is not None:
+            given, named = call_form(op, args)
+            if reflected:
+                given = (given[1], given[0], *given[2:])
+            try:
+                return dispatch(func, found, given, named)
+            except TypeError:
+                return NotImplemented
     for param, arg in zip(op.params, args, strict=True):
         if param.role in (ARRAY, OPERAND) and not isinstance(
             arg, (TensorBase, bool, int, float, complex)
@@ -384,6 +437,7 @@ def generate(source: str, names: dict[str, Any], name: str) -> Callable[..., Any
     made.__module__ = "torchshim"
     made.__op__ = op  # type: ignore[attr-defined]
     made.__wrapped__ = op.fn  # type: ignore[attr-defined]  # for `inspect.signature`
+    names.setdefault("_func", made)
     return made
 
 
@@ -394,12 +448,17 @@ def make(op: Op) -> Callable[..., Any]:
 
 
 def make_operator(
-    op: Op, name: str, reflected: bool, in_place_form: bool = False
+    op: Op, name: str, reflected: bool, func: Any, in_place_form: bool = False
 ) -> Callable[..., Any]:
-    """The method of one of Python's operators."""
+    """The method of one of Python's operators.
+
+    `func`: the method that overrides see in its place, None: itself.
+    """
     if in_place_form:
         op = in_place(op)
     source, names = hot_source(op, "operator", name, reflected)
+    if func is not None:
+        names["_func"] = func
     return generate(source, names, name)
 
 
@@ -425,6 +484,14 @@ def overloaded(
         key = (*map(type, args), None, *((k, type(v)) for k, v in kwargs.items()))
         found = chosen.get(key)
         if found is None:
+            asked = overriding((*args, *kwargs.values()))
+            if asked is not None:
+                return dispatch(call, asked, args, kwargs or None)
+            # Classes that override are asked every time.
+            if any(handler_of(type(a)) is not None for a in args):
+                key = (None, *key)
+            found = chosen.get(key)
+        if found is None:
             if not signatures:
                 signatures.extend(signature_of(f.__op__) for f in functions)  # type: ignore[attr-defined]
             found = choose(name, functions, signatures, args, kwargs)
@@ -436,6 +503,8 @@ def overloaded(
     call.__module__ = "torchshim"
     call.__doc__ = "\n\n".join(f.__doc__ or "" for f in functions)
     call.__overloads__ = tuple(functions)  # type: ignore[attr-defined]
+    for function in functions:
+        function.__globals__["_func"] = call
     return call
 
 
@@ -457,12 +526,13 @@ class Derived:
     def _group(self, public: str, group: Sequence[Op]) -> None:
         made = {op.name: make(op) for op in group}
         self.by_name |= made
+        methods = Overloads(public, [(op, make(op)) for op in group if op.method])
         names = [public, *(a for op in group for a in op.aliases)]
         functions = Overloads(public, [(op, made[op.name]) for op in group])
         for space in dict.fromkeys(s for op in group for s in op.namespaces):
             function = functions.of(lambda op, s=space: s in op.namespaces)
             self.namespaces.setdefault(space, {}).update(dict.fromkeys(names, function))
-        method = functions.of(lambda op: bool(op.method))
+        method = methods.of(lambda op: True)
         if method is not None:
             self.methods |= dict.fromkeys(names, method)
             for op in group:
@@ -475,7 +545,8 @@ class Derived:
         for space in dict.fromkeys(s for op in twins for s in op.namespaces):
             function = writers.of(lambda op, s=space: s in op.namespaces)
             self.namespaces[space].update(dict.fromkeys(written, function))
-        writer = writers.of(lambda op: bool(op.method))
+        pairs = [(twin, make(twin)) for twin in twins if twin.method]
+        writer = Overloads(f"{public}_", pairs).of(lambda op: True)
         if writer is not None:
             self.methods |= dict.fromkeys(written, writer)
 

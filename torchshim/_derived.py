@@ -7,6 +7,7 @@ see. `namespace("linalg")` is what a public package exports.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -16,9 +17,20 @@ from torchshim._bind import Derived, derive, make_operator
 from torchshim._core import engine
 from torchshim._core.op import REGISTRY
 from torchshim._core.storage import tensor_class
+from torchshim._overrides import overridable
 from torchshim._tensor import Tensor
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+# What may override a public function.
+BY_ARGUMENTS, BY_MODES, NEVER = "arguments", "modes", "never"
+
+# The functions of `torch.functional`: PyTorch writes them in Python.
+IN_PYTHON = tuple(
+    "align_tensors atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes "
+    "broadcast_tensors cartesian_prod cdist chain_matmul einsum lu meshgrid norm split "
+    "stft tensordot unique unique_consecutive unravel_index".split()
+)
 
 assert _ops.__all__
 tensor_class[0] = Tensor
@@ -77,6 +89,13 @@ _IN_PLACE = {
     "__irshift__": "bitwise_right_shift",
 }
 
+# Those that overrides see as themselves; the others show as the named method.
+_THEMSELVES = frozenset(
+    "__eq__ __pow__ __rpow__ __rsub__ __rmod__ __floordiv__ __rfloordiv__ __rmatmul__ "
+    "__invert__ __and__ __or__ __xor__ __lshift__ __rshift__ __rlshift__ __rrshift__ "
+    "__ipow__ __iand__ __ior__ __ixor__ __ilshift__ __irshift__".split()
+)
+
 
 def _attach() -> None:
     for name, method in _derived.methods.items():
@@ -84,19 +103,23 @@ def _attach() -> None:
             setattr(Tensor, name, method)
     for name, (op, reflected) in _OPERATORS.items():
         if op in REGISTRY:
-            setattr(Tensor, name, make_operator(REGISTRY[op], name, reflected))
+            func = None if name in _THEMSELVES else _derived.methods[op]
+            method = make_operator(REGISTRY[op], name, reflected, func)
+            setattr(Tensor, name, method)
     for name, op in _IN_PLACE.items():
         if op in REGISTRY:
-            setattr(Tensor, name, make_operator(REGISTRY[op], name, False, True))
+            func = None if name in _THEMSELVES else _derived.methods[f"{op}_"]
+            method = make_operator(REGISTRY[op], name, False, func, True)
+            setattr(Tensor, name, method)
 
 
-def _rtruediv(self: Tensor, other: Any) -> Any:
+def __rdiv__(self: Tensor, other: Any) -> Any:
     # As PyTorch has it: the graph shows a product, not a quotient.
     return fns.reciprocal(self) * other
 
 
 _attach()
-Tensor.__rtruediv__ = _rtruediv  # type: ignore[attr-defined]
+Tensor.__rtruediv__ = Tensor.__rdiv__ = overridable(__rdiv__, "torch.Tensor")  # type: ignore[attr-defined]
 engine.add.append(fns.add)
 engine.ones_like.append(fns.ones_like)
 
@@ -108,21 +131,56 @@ def public(
     namespaces: Sequence[str] = ("torch",),
     method: bool | str = False,
     aliases: Sequence[str] = (),
+    overridden: str = BY_ARGUMENTS,
 ) -> Any:
-    """Makes a Python function public in these namespaces, and as a method."""
+    """Makes a Python function public in these namespaces, and as a method.
+
+    `overridden`: what may override it (`__torch_function__`).
+    """
 
     def add(function: _F) -> _F:
         called = name or function.__name__
         for each in (called, *aliases):
             for space in namespaces:
-                _derived.namespaces.setdefault(space, {})[each] = function
+                shown = _shown(function, space, overridden)
+                _derived.namespaces.setdefault(space, {})[each] = shown
             if method:
-                setattr(Tensor, method if isinstance(method, str) else each, function)
+                at = method if isinstance(method, str) else each
+                several = _takes_tensors(function)
+                setattr(
+                    Tensor,
+                    at,
+                    overridable(function, "torch.Tensor") if several else function,
+                )
         if namespaces:
             function.__module__ = "torchshim"
         return function
 
     return add if function is None else add(function)
+
+
+def _takes_tensors(method: Callable[..., Any]) -> bool:
+    """Whether other arguments than the first are tensors, and may override it."""
+    others = list(inspect.signature(method).parameters.values())[1:]
+    return any("Tensor" in str(p.annotation) or p.name == "args" for p in others)
+
+
+_wrapped: dict[Any, Any] = {}
+
+
+def _shown(function: Callable[..., Any], space: str, overridden: str) -> Any:
+    """What users call: one object in all namespaces, which classes may override."""
+    if overridden == NEVER or space == "func":
+        return function
+    if function not in _wrapped:
+        python = function.__name__ in IN_PYTHON
+        where = "torch.functional" if python else "torch"
+        if space != "torch":
+            where = f"torch.{space}"
+        _wrapped[function] = overridable(
+            function, where, python=python, arguments=overridden == BY_ARGUMENTS
+        )
+    return _wrapped[function]
 
 
 def namespace(name: str) -> dict[str, Callable[..., Any]]:

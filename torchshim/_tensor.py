@@ -15,6 +15,12 @@ from torchshim._core.layout import contiguous_format, has_format, strided
 from torchshim._core.meta import Size, meta_of
 from torchshim._core.record import local
 from torchshim._core.storage import Storage, TensorBase, placement
+from torchshim._overrides import (
+    SUBCLASSES_DISABLED,
+    TensorMeta,
+    disabled,
+    start_overriding,
+)
 from torchshim._printing import format_scalar, format_tensor
 
 _new = object.__new__
@@ -62,7 +68,7 @@ class Fact(property):
         super().__set__(instance, value)
 
 
-class Tensor(TensorBase):
+class Tensor(TensorBase, metaclass=TensorMeta):
     """A mutable multi-dimensional array that records what is done with it.
 
     https://docs.pytorch.org/docs/2.13/tensors.html
@@ -130,6 +136,19 @@ class Tensor(TensorBase):
         if meta.leaf:
             set_requires_grad(self, requires_grad)
         return self
+
+    # -- subclasses --------------------------------------------------------------------
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """What subclasses do where they do not say: results are of the subclass."""
+        if not all(issubclass(cls, kind) for kind in types):
+            return NotImplemented
+        with disabled(SUBCLASSES_DISABLED):
+            made = func(*args, **(kwargs or {}))
+            return made if func == Tensor.grad.__get__ else converted(made, cls)
 
     # -- size and memory ---------------------------------------------------------------
 
@@ -354,6 +373,20 @@ class Tensor(TensorBase):
         __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __add__
         __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __add__
         __lt__ = __le__ = __gt__ = __ge__ = __add__
+
+
+start_overriding(Tensor)
+
+
+def converted(made: Any, cls: type) -> Any:
+    """A result, and what is in a sequence, as instances of a subclass."""
+    if cls is Tensor:
+        return made
+    if isinstance(made, Tensor) and not isinstance(made, cls):
+        return made.as_subclass(cls)
+    if isinstance(made, (tuple, list)):
+        return type(made)(converted(each, cls) for each in made)  # type: ignore[call-arg]
+    return made
 
 
 def _wrapped(name: str, dim: Any, ndim: int) -> int:

@@ -25,8 +25,10 @@ from torchshim._core.storage import (
     Storage,
     TensorBase,
     next_sequence,
+    value_lock,
 )
 from torchshim._core.trie import caller, recorders
+from torchshim._core.undo import Undo
 from torchshim._core.versions import versions_of
 
 # A recording that grows past this many events is flushed.
@@ -57,6 +59,8 @@ class Recorder(Transforming):
         self.base_tangents = weakref.WeakKeyDictionary()
         # What casts operands before an operator is recorded (`_autocast`), if anything.
         self.autocast: Any = None
+        # Whether a mode is to see the operators called (`_overrides`).
+        self.intercepted = False
         # The mode in keys; `mode` is what hot paths look up with, the same but where
         # every operator is to take the slow path.
         self.bits = 0
@@ -95,19 +99,41 @@ class Recorder(Transforming):
         if self.tracking != 1:
             self.bits |= self.tracking << 32
         self.mode = self.bits
-        if any(level.kind in FORWARD for level in self.levels):
+        if self.intercepted or any(level.kind in FORWARD for level in self.levels):
             self.mode = None
 
-    def make_room(self) -> None:
-        """Flushes a recording that has grown long; between events of users only."""
-        if self.state.depth >= LENGTH_BOUND:
+    def make_room(self, operands: Sequence[Any] = ()) -> None:
+        """Flushes a recording that has grown long; between events of users only.
+
+        So does the first use of a parameter that was changed by hand since a backward:
+        a training step is one program, as `Optimizer.step` makes it.
+        """
+        if self.state.depth >= LENGTH_BOUND or (
+            self.recording.freed
+            and self.grad
+            and self.trace is None
+            and not self.levels
+            and any(map(self._is_updated, operands))
+        ):
             self.flush()
+
+    def _is_updated(self, value: Any) -> bool:
+        """Whether this is a leaf whose value was replaced in this recording."""
+        if not isinstance(value, TensorBase) or value._slot >= 0:
+            return False
+        meta, storage = value._meta, value._storage
+        slot = value._raw if storage is None else storage.slot
+        return meta.requires_grad and meta.leaf and self.owns(slot)
 
     def flush(self) -> None:
         """Runs what was recorded; every live tensor gets its array."""
         with self.lock:
             if self.state is not self.root:
-                flush(self)
+                try:
+                    flush(self)
+                except Exception as error:
+                    self.abandon(error)
+                    raise
 
     def commit(
         self,
@@ -154,9 +180,18 @@ class Recorder(Transforming):
                 storage.slot = -1
                 storage.tracked = False
                 self.give_back(storage)
-        if self.foreign:
-            self.foreign = {}
         state.top.touched = self.flushes
+        self._start_anew()
+
+    def abandon(self, error: Exception) -> None:
+        """Takes back a recording whose program met an error."""
+        with value_lock:
+            Undo(self, error).run()
+            self.unstored.clear()
+            self._start_anew()
+
+    def _start_anew(self) -> None:
+        self.foreign = {}
         self.state = self.root
         self.inputs = []
         self.live = []
@@ -233,6 +268,7 @@ class Local(threading.local):
                 rec = Recorder(len(recorders))
                 recorders.append(rec)
         rec.grad, rec.inference, rec.autocast = True, False, None
+        rec.intercepted = False
         rec.set_mode()
         self.rec = rec
         self._lease = _Lease(rec)

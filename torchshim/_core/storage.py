@@ -39,6 +39,8 @@ class TensorBase:
     __slots__ = ("__dict__", "__weakref__", "_array", "_meta", "_slot")
 
     _slot: int  # slot in the running recording, or -1: not in it, or stale
+    # The slot as the hot path sees it: classes that override functions have none.
+    _key: int
     _meta: Meta
     _array: Any  # jax.Array, numpy array or None
 
@@ -65,6 +67,11 @@ class TensorBase:
     _tangent_version: int = -1
     # The storage that the tensor took its value back from: it is used again.
     _former: Storage | None = None
+    # Why there is no value: the error that its program met (`undo`).
+    _lost: str | None = None
+
+
+TensorBase._key = TensorBase._slot
 
 
 # The class of results; `_tensor` puts the public one here.

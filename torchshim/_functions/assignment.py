@@ -33,6 +33,7 @@ from torchshim._functions.indexing import (
     without_masks,
 )
 from torchshim._ops.view_geometry import KEEP, NEW, PICK
+from torchshim._overrides import ORDINARY, dispatch, overriding
 from torchshim._tensor import Tensor, from_array
 
 _size = tuple.__getitem__
@@ -50,6 +51,10 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     kind = index.__class__
     meta = self._meta
     found = None
+    if value.__class__ not in ORDINARY or kind not in ORDINARY:
+        asked = overriding((index, value))
+        if asked is not None:
+            return dispatch(setitem, asked, (self, index, value), None)
     if kind is int:
         shape = meta.shape
         if not shape:

@@ -12,7 +12,7 @@ from torchshim._core import engine, hooks, node
 from torchshim._core.hooks import hooks_of, retaining, version_of
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
-from torchshim._derived import fns, public
+from torchshim._derived import NEVER, fns, public
 from torchshim._functions import backward as passes
 from torchshim._functions import nodes
 from torchshim._hooks import RemovableHandle
@@ -338,7 +338,7 @@ def detach_(self: Tensor) -> Tensor:
 # -- warnings --------------------------------------------------------------------------
 
 
-@public
+@public(overridden=NEVER)
 def set_warn_always(b: bool) -> None:
     """Whether warnings that are given only once are to be given each time."""
     if not isinstance(b, bool):
@@ -346,7 +346,7 @@ def set_warn_always(b: bool) -> None:
     passes.warn_always[0] = b
 
 
-@public
+@public(overridden=NEVER)
 def is_warn_always_enabled() -> bool:
     """Whether warnings that are given only once are given each time."""
     return passes.warn_always[0]

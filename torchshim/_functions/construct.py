@@ -14,7 +14,7 @@ from torchshim._core import dtypes
 from torchshim._core.meta import meta_of
 from torchshim._core.shared import Shared
 from torchshim._core.storage import Storage, TensorBase
-from torchshim._derived import public
+from torchshim._derived import BY_MODES, NEVER, public
 from torchshim._functions._arguments import (
     check_gradient,
     check_options,
@@ -90,7 +90,7 @@ def tensor_from(
     return from_array(made, requires_grad, device=device, strides=strides)
 
 
-@public
+@public(overridden=BY_MODES)
 def tensor(
     *args: Any,
     dtype: Any = None,
@@ -196,7 +196,7 @@ def _cpu() -> Any:
     return device_of("from_numpy", "cpu")
 
 
-@public
+@public(overridden=NEVER)
 def from_numpy(ndarray: Any) -> Tensor:
     """A tensor on the memory of a numpy array: writes on either side are seen.
 
@@ -222,7 +222,7 @@ def _np_name(value: Any) -> str:
     return dtypes.type_name(kind)
 
 
-@public
+@public(overridden=NEVER)
 def frombuffer(
     buffer: Any,
     *,
@@ -277,7 +277,7 @@ def frombuffer(
     return made.requires_grad_() if requires_grad else made
 
 
-@public
+@public(overridden=BY_MODES)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`data` as a tensor, without a copy where that is possible.
 
@@ -299,7 +299,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return tensor_from(data, dtype, device_of("as_tensor", device))
 
 
-@public
+@public(overridden=BY_MODES)
 def asarray(
     obj: Any,
     *,

@@ -25,6 +25,7 @@ from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
 from torchshim._functions.backward import warn_once
 from torchshim._ops.view_geometry import KEEP, NEW, PICK
+from torchshim._overrides import dispatch, overriding
 from torchshim._tensor import Tensor, from_array, host_value
 
 _INDEX = REGISTRY["basic_index"]
@@ -106,6 +107,9 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         start, entry = slice_of(index, _size(shape, 0))
         return basic(self, (start,), (entry,))
+    found = overriding((index,))
+    if found is not None:
+        return dispatch(getitem, found, (self, index), None)
     view, indices, _ = resolve(self, index)
     if indices is None:
         return view

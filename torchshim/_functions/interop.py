@@ -16,10 +16,11 @@ from torchshim._core.device import device
 from torchshim._core.record import local
 from torchshim._core.shared import Shared
 from torchshim._core.storage import Storage
-from torchshim._derived import fns, public
+from torchshim._derived import NEVER, fns, public
 from torchshim._functions.construct import sharing
 from torchshim._functions.creation import place
 from torchshim._functions.rebuilding import user_state
+from torchshim._overrides import handler_of
 from torchshim._tensor import Tensor, from_array
 
 _new = object.__new__
@@ -162,7 +163,7 @@ def __dlpack__(self: Tensor, **options: Any) -> Any:
     return array.__dlpack__(**given)
 
 
-@public
+@public(overridden=NEVER)
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Tensor:
     """A tensor on the memory of an object that speaks DLPack.
 
@@ -218,6 +219,15 @@ def _shallow(self: Tensor) -> Any:
     return made
 
 
+_NO_COPY = (
+    "The default implementation of __deepcopy__() for non-wrapper subclasses only "
+    "works for subclass types that implement new_empty() and for which that function "
+    "returns another instance of the same subclass. You should either properly "
+    "implement new_empty() for your subclass or override __deepcopy__() if it is "
+    "intended behavior for new_empty() to return an instance of a different type."
+)
+
+
 def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
     """`copy.deepcopy`: tensors that share memory share it afterwards as well."""
     import copy
@@ -226,6 +236,10 @@ def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
         raise RuntimeError(NOT_A_LEAF)
     if id(self) in memo:
         return memo[id(self)]
+    if handler_of(type(self)) is not None and type(self.new_empty([])) is not type(
+        self
+    ):
+        raise RuntimeError(_NO_COPY)
     rec, storage = local.rec, self._storage
     made = _new(type(self))
     made._slot = -1

@@ -250,12 +250,20 @@ def set_(
 # Subclasses ---------------------------------------------------------------------------
 
 
+_NO_SUBCLASS = (
+    "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
+    "possible. Make sure your class inherits from Tensor."
+)
+
+
 def _make_subclass(
     cls: Any, data: Any, require_grad: bool = False, **options: Any
 ) -> Any:
     """A tensor of class `cls` on the memory of `data`, a leaf."""
     if not isinstance(data, TensorBase):
         raise TypeError(wrong("_make_subclass", "data", 2, "Tensor", data))
+    if not issubclass(cls, Tensor):
+        raise TypeError(_NO_SUBCLASS)
     for name, value in options.items():
         if value:
             raise NotImplementedError(f"_make_subclass(): {name} is not supported")
@@ -276,8 +284,10 @@ Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-define
 @public(namespaces=(), method=True)
 def as_subclass(self: Tensor, cls: Any) -> Any:
     """The tensor as an instance of a subclass of Tensor, on the same memory."""
-    if not isinstance(cls, type) or not issubclass(cls, Tensor):
+    if not isinstance(cls, type):
         raise TypeError(f"cls must be a type (got {kind_of(cls)})")
+    if not issubclass(cls, Tensor):
+        raise TypeError(_NO_SUBCLASS)
     if self._meta.requires_grad:
         made = fns.alias(self)
         made.__class__ = cls

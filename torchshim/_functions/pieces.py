@@ -14,6 +14,7 @@ from torchshim._functions._arguments import as_index, kind_of
 from torchshim._functions.indexing import basic
 from torchshim._ops.splits import even_sizes
 from torchshim._ops.view_geometry import KEEP, PICK, diagonal_dims, wrap_dim
+from torchshim._overrides import overriding
 from torchshim._tensor import Tensor
 
 
@@ -336,6 +337,8 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def _iterate(self: Tensor) -> Iterator[Tensor]:
+    if overriding((self,)) is not None and self.dim():
+        return iter(self.unbind(0))
     shape = self._meta.shape
     if not shape:
         raise TypeError("iteration over a 0-d tensor")

@@ -18,7 +18,7 @@ from torchshim._core.promotion import (
     scalar_dtype,
 )
 from torchshim._core.storage import TensorBase
-from torchshim._derived import public
+from torchshim._derived import NEVER, public
 from torchshim._functions._arguments import (
     is_number,
     kind_of,
@@ -27,7 +27,7 @@ from torchshim._functions._arguments import (
 from torchshim._tensor import Tensor
 
 
-@public
+@public(overridden=NEVER)
 def is_tensor(obj: Any, /) -> bool:
     """Whether `obj` is a tensor.
 
@@ -110,7 +110,7 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     return result_dtype(operands)
 
 
-@public
+@public(overridden=NEVER)
 def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that tensors of these shapes have together; an integer is one length.
 
@@ -170,7 +170,7 @@ def _mismatch(*values: Any) -> TypeError:
     )
 
 
-@public
+@public(overridden=NEVER)
 def typename(obj: Any, /) -> str:
     """The name of a value's type: for tensors that of the legacy tensor type.
 

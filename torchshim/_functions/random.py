@@ -23,7 +23,7 @@ from torchshim._core.random import (
     seed_all,
 )
 from torchshim._core.record import local
-from torchshim._derived import fns, public
+from torchshim._derived import NEVER, fns, public
 from torchshim._functions._arguments import (
     as_index,
     check_gradient,
@@ -48,7 +48,7 @@ Generator.wrap = staticmethod(from_array)
 # Seeds --------------------------------------------------------------------------------
 
 
-@public
+@public(overridden=NEVER)
 def manual_seed(seed: int) -> Generator:
     """Restarts all default generators from a seed; returns the CPU's.
 
@@ -61,7 +61,7 @@ def manual_seed(seed: int) -> Generator:
     return default_generator
 
 
-@public
+@public(overridden=NEVER)
 def seed() -> int:
     """Restarts all default generators from a random seed, which it returns."""
     chosen = default_generator.seed()
@@ -69,19 +69,19 @@ def seed() -> int:
     return chosen
 
 
-@public
+@public(overridden=NEVER)
 def initial_seed() -> int:
     """The seed that the CPU's default generator started from."""
     return default_generator.initial_seed()
 
 
-@public
+@public(overridden=NEVER)
 def get_rng_state() -> Tensor:
     """The state of the CPU's default generator, a tensor of bytes."""
     return default_generator.get_state()
 
 
-@public
+@public(overridden=NEVER)
 def set_rng_state(new_state: Tensor) -> None:
     """Puts the CPU's default generator into a state that `get_rng_state` gave."""
     default_generator.set_state(new_state)

@@ -14,7 +14,7 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._core.record import local
 from torchshim._core.storage import Storage
-from torchshim._derived import public
+from torchshim._derived import NEVER, public
 from torchshim._functions._arguments import device_of, warn
 from torchshim._functions.construct import sharing
 from torchshim._functions.creation import _no_grad, place
@@ -347,7 +347,7 @@ def storage(self: Tensor) -> TypedStorage:
     return _typed_storage(self)
 
 
-@public
+@public(overridden=NEVER)
 def is_storage(obj: Any, /) -> bool:
     """Whether `obj` is a storage."""
     return isinstance(obj, (TypedStorage, UntypedStorage))

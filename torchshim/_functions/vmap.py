@@ -17,7 +17,7 @@ from torchshim import _pytree as tree
 from torchshim._core.levels import VMAP, Level
 from torchshim._core.random import default_generator
 from torchshim._core.record import local
-from torchshim._derived import fns, public
+from torchshim._derived import NEVER, fns, public
 from torchshim._functions.pieces import chunk, narrow
 from torchshim._tensor import Tensor
 
@@ -255,7 +255,7 @@ def _run_chunks(
     return structure.unflatten(joined)
 
 
-@public(namespaces=("torch", "func"))
+@public(namespaces=("torch", "func"), overridden=NEVER)
 def vmap(
     func: Callable[..., Any],
     in_dims: Any = 0,

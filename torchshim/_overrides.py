@@ -1,0 +1,412 @@
+"""Functions that their arguments' classes, or modes, override: `__torch_function__`.
+
+A subclass of Tensor is never found by the hot path: its instances have no `_key`, so
+that operators come to `_bind.slow`, which asks here. What is written in Python is
+reached in two ways: functions are wrapped by `overridable`, and methods and attributes
+stand once more, as calls of the handler, in a class that `TensorMeta` puts before
+`Tensor` in the order of such a subclass. Tensor itself pays for neither.
+
+https://docs.pytorch.org/docs/2.13/notes/extending.html#extending-torch-python-api
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torchshim._core import dtypes
+from torchshim._core.device import device
+from torchshim._core.layout import layout, memory_format
+from torchshim._core.record import local
+from torchshim._core.storage import TensorBase, plain_classes
+
+ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
+
+
+class _Overriding(threading.local):
+    """What is in force in one thread."""
+
+    def __init__(self) -> None:
+        self.disabled = ENABLED
+        self.modes: list[Any] = []
+
+
+state = _Overriding()
+
+# Modes in force in any thread: while there are none, `overridable` need not ask.
+_modes: list[Any] = []
+
+# Classes whose instances override nothing; Tensor is added when it is made.
+ORDINARY: set[type] = {
+    *(int, float, bool, complex, str, bytes, type(None), dict, type, slice),
+    *(type(Ellipsis), dtypes.dtype, device, layout, memory_format),
+}
+
+
+def disabled_torch_function_impl(
+    func: Any, types: Any, args: Any = (), kwargs: Any = None
+) -> Any:
+    """The handler of classes that override nothing: `__torch_function__` is this."""
+    with disabled(SUBCLASSES_DISABLED):
+        return func(*args, **(kwargs or {}))
+
+
+class disabled:
+    """Within the block, subclasses (and at `ALL_DISABLED` modes) override nothing."""
+
+    __slots__ = ("_before", "_level")
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+
+    def __enter__(self) -> None:
+        self._before = state.disabled
+        state.disabled = max(self._level, self._before)
+        if self._level == ALL_DISABLED:
+            _follow_modes()
+
+    def __exit__(self, *error: object) -> None:
+        state.disabled = self._before
+        if self._level == ALL_DISABLED:
+            _follow_modes()
+
+
+# Modes --------------------------------------------------------------------------------
+
+
+def mode_enabled() -> bool:
+    """Whether a mode sees the functions called in this thread."""
+    return bool(state.modes) and state.disabled != ALL_DISABLED
+
+
+def _follow_modes() -> None:
+    """Sends operators past the hot path while a mode is in force."""
+    rec = local.rec
+    wanted = mode_enabled()
+    if rec.intercepted is not wanted:
+        rec.intercepted = wanted
+        rec.set_mode()
+
+
+def push_mode(mode: Any) -> None:
+    """Puts a mode on top of this thread's stack."""
+    state.modes.append(mode)
+    _modes.append(mode)
+    _follow_modes()
+
+
+def pop_mode() -> Any:
+    """Takes the top of this thread's stack of modes."""
+    if not state.modes:
+        raise RuntimeError("trying to pop from empty mode stack")
+    mode = state.modes.pop()
+    # Another thread may have pushed the same mode: any one of them may go.
+    _modes.remove(mode)
+    _follow_modes()
+    return mode
+
+
+@contextmanager
+def mode_popped() -> Iterator[Any]:
+    """Takes the top mode away for the block: its handler's own calls are below it."""
+    mode = pop_mode()
+    try:
+        yield mode
+    finally:
+        push_mode(mode)
+
+
+# Who overrides ------------------------------------------------------------------------
+
+
+def handler_of(cls: type) -> Any:
+    """The `__torch_function__` of a class; None where it overrides nothing."""
+    if cls in ORDINARY or cls in plain_classes:
+        return None
+    handler = getattr(cls, "__torch_function__", None)
+    return None if handler is disabled_torch_function_impl else handler
+
+
+def overloaded(values: Iterable[Any], nested: bool = True) -> list[Any]:
+    """The values with handlers, one of each class, in the order these are asked.
+
+    From left to right, but subclasses before the classes they come from. `nested`:
+    elements of sequences count, too.
+    """
+    found: list[Any] = []
+    if state.disabled:
+        return found
+    for value in values:
+        cls = type(value)
+        if cls in ORDINARY:
+            continue
+        if nested and isinstance(value, (tuple, list)):
+            for inner in overloaded(value, False):
+                _insert(found, inner)
+        elif handler_of(cls) is not None:
+            _insert(found, value)
+    return found
+
+
+def _insert(found: list[Any], value: Any) -> None:
+    cls = type(value)
+    if any(type(other) is cls for other in found):
+        return
+    at = next((i for i, o in enumerate(found) if issubclass(cls, type(o))), len(found))
+    found.insert(at, value)
+
+
+def overriding(args: Iterable[Any]) -> list[Any] | None:
+    """As `overloaded`; None where neither an argument nor a mode overrides."""
+    if state.disabled and not state.modes:
+        return None
+    found = overloaded(args)
+    return found if found or mode_enabled() else None
+
+
+# Calling them -------------------------------------------------------------------------
+
+_PLAIN_METHOD = (
+    "Defining your `__torch_function__{} as a plain method is deprecated and will be "
+    "an error in future, please define it as a classmethod."
+)
+
+
+def call(
+    func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None
+) -> Any:
+    """Asks the mode on top, then the handlers; NotImplemented if none has an answer."""
+    types = tuple(type(value) for value in found)
+    if mode_enabled():
+        with mode_popped() as mode:
+            result = mode.__torch_function__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    for value in found:
+        handler = value.__torch_function__
+        if getattr(handler, "__self__", None) is value:
+            warnings.warn(
+                _PLAIN_METHOD.format(""), DeprecationWarning, stacklevel=_level()
+            )
+        result = handler(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    return NotImplemented
+
+
+def _level() -> int:
+    return 4
+
+
+def dispatch(
+    func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None
+) -> Any:
+    """As `call`, for the functions that PyTorch writes in C++: raises TypeError."""
+    result = call(func, found, args, kwargs)
+    if result is not NotImplemented:
+        return result
+    asked = [f"  - tensor subclass {type(value)}\n" for value in found]
+    if mode_enabled():
+        asked.insert(0, f"  - mode object {state.modes[-1]}\n")
+    raise TypeError(
+        f"Multiple dispatch failed for '{name_of(func)}'; all __torch_function__ "
+        f"handlers returned NotImplemented:\n\n{''.join(asked)}\n"
+        "For more information, try re-running with TORCH_LOGS=not_implemented"
+    )
+
+
+def handle(
+    func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """As `call`, for the functions that PyTorch writes in Python: raises TypeError."""
+    result = call(func, found, args, kwargs)
+    if result is not NotImplemented:
+        return result
+    text = (
+        f"no implementation found for '{func.__module__}.{func.__name__}' on types "
+        f"that implement __torch_function__: {[type(value) for value in found]}"
+    )
+    if mode_enabled():
+        text += f" nor in mode {state.modes[-1]}"
+    raise TypeError(text)
+
+
+def name_of(func: Any) -> str:
+    """What errors call a function."""
+    owner = getattr(func, "__self__", None)
+    if isinstance(owner, property):  # the `__get__` of an attribute
+        return f"torch.Tensor.{attribute_name(owner)}.{func.__name__}"
+    name = func.__name__
+    if vars(TensorMeta.tensor[0]).get(name) is func:
+        return f"torch.Tensor.{name}"
+    return f"{getattr(func, '__overrides__', 'torch')}.{name}"
+
+
+def attribute_name(attribute: property) -> str:
+    """The name of an attribute of tensors."""
+    names = vars(TensorMeta.tensor[0])
+    return next((n for n, member in names.items() if member is attribute), "?")
+
+
+def overridable(
+    function: Callable[..., Any],
+    namespace: str = "torch",
+    *,
+    python: bool = False,
+    arguments: bool = True,
+) -> Callable[..., Any]:
+    """A Python function that modes, and its `arguments`' classes, may override.
+
+    `python`: PyTorch writes it in Python, too, with a text of its own where no handler
+    has an answer.
+    """
+    ordinary = ORDINARY.issuperset
+    if not arguments:
+
+        @functools.wraps(function)
+        def seen(*args: Any, **kwargs: Any) -> Any:
+            if _modes and mode_enabled():
+                return dispatch(seen, [], args, kwargs or None)
+            if ordinary(map(type, args)) and ordinary(map(type, kwargs.values())):
+                return function(*args, **kwargs)
+            with disabled(SUBCLASSES_DISABLED):
+                return function(*args, **kwargs)
+
+        seen.__overrides__ = namespace  # type: ignore[attr-defined]
+        return seen
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if not _modes and ordinary(map(type, args)):
+            if not kwargs:
+                return function(*args)
+            if ordinary(map(type, kwargs.values())):
+                return function(*args, **kwargs)
+        found = overriding((*args, *kwargs.values()))
+        if found is None:
+            return function(*args, **kwargs)
+        if python:
+            return handle(wrapped, found, args, kwargs)
+        return dispatch(wrapped, found, args, kwargs or None)
+
+    wrapped.__overrides__ = namespace  # type: ignore[attr-defined]
+    return wrapped
+
+
+# Subclasses of Tensor -----------------------------------------------------------------
+
+
+class TensorMeta(type):
+    """The class of Tensor: finds which of its subclasses override functions."""
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if cls in TensorMeta.tensor:
+            override(name, value)
+
+    tensor: list[type] = []
+    # The class of the calls of handlers, once there is one.
+    overriding: list[type] = []
+
+    def mro(cls) -> list[type]:
+        order = super().mro()
+        tensor, overriding = cls.tensor, cls.overriding
+        if not overriding or cls.__name__ == OVERRIDING:
+            return order
+        order = [each for each in order if each is not overriding[0]]
+        handler = next(
+            vars(each)["__torch_function__"]
+            for each in order
+            if "__torch_function__" in vars(each)
+        )
+        handler = getattr(handler, "__func__", handler)
+        if handler is disabled_torch_function_impl:
+            plain_classes.add(cls)
+        else:
+            order.insert(order.index(tensor[0]), overriding[0])
+        return order
+
+
+OVERRIDING = "_Overriding"
+
+# Names with an underscore that handlers see.
+_CALLED = frozenset(
+    ("_backward_hooks", "_is_view", "_post_accumulate_grad_hooks", "_version")
+)
+
+# What belongs to the class, or what handlers never see.
+_NOT_CALLED = frozenset(
+    "__new__ __init__ __hash__ __class__ __init_subclass__ __torch_function__ "
+    "__getattr__ __setattr__ __delattr__ __getattribute__ __iter__ __delitem__ "
+    "__doc__ __dict__ __module__ __slots__ __weakref__ __annotations__ "
+    "__torch_dispatch__ as_subclass".split()
+)
+
+
+def start_overriding(tensor: type) -> None:
+    """Makes `tensor` the class whose subclasses may override functions."""
+    TensorMeta.tensor.append(tensor)
+    ORDINARY.add(tensor)
+    members = {"__slots__": (), "__module__": tensor.__module__, "_key": object()}
+    TensorMeta.overriding.append(TensorMeta(OVERRIDING, (tensor,), members))
+    for name, member in list(vars(tensor).items()):
+        override(name, member)
+
+
+def override(name: str, member: Any) -> None:
+    """Has handlers called where a method or an attribute of Tensor is used."""
+    private = name[0] == "_" and name[:2] != "__" and name not in _CALLED
+    if private or name in _NOT_CALLED:
+        return
+    if hasattr(member, "__op__") or hasattr(member, "__overloads__"):
+        return  # an operator: it asks by itself
+    if isinstance(member, property):
+        setattr(TensorMeta.overriding[0], name, _attribute(member))
+    elif inspect.isfunction(member) and "__overrides__" not in vars(member):
+        if member.__name__ not in vars(TensorMeta.tensor[0]):
+            member.__name__ = name
+        setattr(TensorMeta.overriding[0], name, _method(member))
+
+
+def _method(member: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(member)
+    def called(self: TensorBase, *args: Any, **kwargs: Any) -> Any:
+        if state.disabled and not _modes:
+            return member(self, *args, **kwargs)
+        found = overriding((self, *args, *kwargs.values()))
+        if found is None:
+            return member(self, *args, **kwargs)
+        return dispatch(member, found, (self, *args), kwargs or None)
+
+    return called
+
+
+def _attribute(member: property) -> property:
+    reading, writing, deleting = member.__get__, member.__set__, member.__delete__
+
+    def read(self: TensorBase) -> Any:
+        found = overriding((self,))
+        if found is None:
+            return reading(self)
+        return dispatch(reading, found, (self,), None)
+
+    def write(self: TensorBase, value: Any) -> None:
+        found = overriding((self,))
+        if found is None:
+            writing(self, value)
+        else:
+            dispatch(writing, found, (self, value), None)
+
+    def delete(self: TensorBase) -> None:
+        found = overriding((self,))
+        if found is None:
+            deleting(self)
+        else:
+            dispatch(deleting, found, (self,), None)
+
+    return property(read, write, delete, member.__doc__)
