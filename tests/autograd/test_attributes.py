@@ -228,3 +228,20 @@ def nodes_after_writes(torch):
     yield b, v, v.requires_grad
     v.backward()
     yield x.grad
+
+
+@case
+def edges_of_a_layer(torch):
+    x, bias = leaf(torch, 1.0, 2.0), leaf(torch, 3.0)
+    weight = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    hidden = torch.relu(x.view(1, 2))
+    fn = torch.nn.functional.linear(hidden, weight, bias).grad_fn
+    nodes = [node for node, _ in fn.next_functions]
+    yield fn.name(), [node.name() for node in nodes[:2]], nodes[0].variable is bias
+    yield nodes[1] is hidden.grad_fn, len(nodes)
+    seen = []
+    fn.register_hook(lambda given, _: seen.extend(g.shape for g in given[:2]))
+    fn(torch.ones(1, 1))
+    yield seen
+    frozen = torch.nn.functional.linear(x.view(1, 2), weight, torch.ones(1)).grad_fn
+    yield [node and node.name() for node, _ in frozen.next_functions[:2]]

@@ -135,6 +135,36 @@ def test_lists_are_arguments_where_an_entrance_is_known():
         assert x.sum(dim=dims).tolist() == [1.0, 2.0]
 
 
+def in_place(w):
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+        w.grad.zero_()
+
+
+def by_data(w):
+    w.data.add_(w.grad, alpha=-0.1)
+    w.grad = None
+
+
+def new_data(w):
+    w.data = w.data - 0.1 * w.grad.data
+    w.grad.data.zero_()
+
+
+@pytest.mark.parametrize("update", [in_place, by_data, new_data])
+def test_steps_written_by_hand_are_programs_without_a_read(compiled, update):
+    weights = [torch.full((2,), 0.5, requires_grad=True) for _ in range(2)]
+    x = torch.tensor([1.0, 2.0])
+    for _ in range(8):
+        loss = (weights[0] * x + weights[1]).tanh().sum()
+        loss.backward()
+        for w in weights:
+            update(w)
+    loss.item()
+    assert 1 <= compiled() <= 4
+    assert max(p.events for p in torch.explain().programs[-compiled() :]) < 40
+
+
 def test_the_first_step_has_the_program_of_all_others(compiled):
     for make in (
         lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, nesterov=True),

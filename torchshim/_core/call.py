@@ -350,11 +350,11 @@ def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         ndim = max(len(common), len(shape))
         a = (1,) * (ndim - len(common)) + tuple(common)
         b = (1,) * (ndim - len(shape)) + tuple(shape)
-        for dim, (x, y) in enumerate(zip(a, b, strict=True)):
-            if x != y and x != 1 and y != 1:
+        for dim in reversed(range(ndim)):  # the last that differs is named
+            if a[dim] != b[dim] and a[dim] != 1 and b[dim] != 1:
                 raise RuntimeError(
-                    f"The size of tensor a ({x}) must match the size of tensor b "
-                    f"({y}) at non-singleton dimension {dim}"
+                    f"The size of tensor a ({a[dim]}) must match the size of tensor b "
+                    f"({b[dim]}) at non-singleton dimension {dim}"
                 )
         common = tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))
     return common

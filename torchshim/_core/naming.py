@@ -90,6 +90,8 @@ def flows_of(event: State) -> list[int | None]:
     ]
     if call.op is not None and call.op.name in WRAPPED and len(found) == 1:
         found.append(None)
+    if call.op is not None and call.op.name == "linear" and len(found) == 3:
+        found = [2, 0, 1]  # as of `addmm`, which takes the bias first
     return found
 
 
