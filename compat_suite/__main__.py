@@ -1,4 +1,4 @@
-"""Command line of the suite: `python -m compat_suite scripts|ops|names|report`."""
+"""Command line of the suite: `python -m compat_suite COMMAND`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,14 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     _scripts_parser(commands.add_parser("scripts", help="compare what scripts print"))
     _ops_parser(commands.add_parser("ops", help="compare PyTorch's operator database"))
+    _database_parser(
+        commands.add_parser("modules", help="compare PyTorch's module database"),
+        "modules",
+    )
+    _database_parser(
+        commands.add_parser("optimizers", help="compare PyTorch's optimizer database"),
+        "optimizers",
+    )
     _report_parser(commands.add_parser("report", help="make a page of the results"))
     _names_parser(commands.add_parser("names", help="list the public names"))
     options = parser.parse_args(arguments)
@@ -80,7 +88,15 @@ def _need_torch() -> None:
 
 
 def _ops_parser(run: argparse.ArgumentParser) -> None:
-    run.set_defaults(run=_ops)
+    _database_parser(run, "operators")
+    run.add_argument("--grad", action="store_true", help="compare gradients")
+    run.add_argument(
+        "--gradgrad", action="store_true", help="compare second gradients, too"
+    )
+
+
+def _database_parser(run: argparse.ArgumentParser, package: str) -> None:
+    run.set_defaults(run=_database, package=package)
     run.add_argument("--match", default="", metavar="REGEX", help="choose by name")
     run.add_argument(
         "--dtype",
@@ -88,10 +104,6 @@ def _ops_parser(run: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME",
         help="compare in this dtype only; several may be given",
-    )
-    run.add_argument("--grad", action="store_true", help="compare gradients")
-    run.add_argument(
-        "--gradgrad", action="store_true", help="compare second gradients, too"
     )
     run.add_argument(
         "--samples",
@@ -114,19 +126,22 @@ def _ops_parser(run: argparse.ArgumentParser) -> None:
     run.add_argument("--json", type=Path, metavar="FILE", help="keep the results")
 
 
-def _ops(options: argparse.Namespace) -> int:
+def _database(options: argparse.Namespace) -> int:
     _need_torch()
     from compat_suite.operators import run
 
+    chosen = {
+        "dtypes": options.dtype,
+        "samples": options.samples,
+        "seed": options.seed,
+    }
+    if options.package == "operators":
+        chosen["grad"] = options.grad or options.gradgrad
+        chosen["gradgrad"] = options.gradgrad
     return run.run(
+        options.package,
         options.match,
-        {
-            "dtypes": options.dtype,
-            "grad": options.grad or options.gradgrad,
-            "gradgrad": options.gradgrad,
-            "samples": options.samples,
-            "seed": options.seed,
-        },
+        chosen,
         jobs=options.jobs,
         seconds=options.seconds,
         kept=options.json,

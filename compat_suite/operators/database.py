@@ -100,7 +100,7 @@ def grad_dtypes(entry: OpInfo) -> set[str]:
 
 def samples(entry: OpInfo, dtype: str, grad: bool, count: int) -> list[Any]:
     """Up to `count` sample inputs, spread over those of the database."""
-    return _spread(
+    return spread(
         _quietly(lambda: entry.sample_inputs("cpu", getattr(torch, dtype), grad)), count
     )
 
@@ -111,7 +111,7 @@ def hard_samples(entry: OpInfo, dtype: str, count: int) -> list[Any]:
     if entry.reference_inputs_func is None or not isinstance(entry, kinds):
         return []
     found = _quietly(lambda: entry.reference_inputs("cpu", getattr(torch, dtype)))
-    return _spread([s for s in found if _size(s) <= LARGEST], count)
+    return spread([s for s in found if _size(s) <= LARGEST], count)
 
 
 def refused(entry: OpInfo, count: int) -> list[Any]:
@@ -119,7 +119,7 @@ def refused(entry: OpInfo, count: int) -> list[Any]:
     if entry.error_inputs_func is None:
         return []
     found = _quietly(lambda: entry.error_inputs("cpu"))
-    return _spread([e.sample_input for e in found], count)
+    return spread([e.sample_input for e in found], count)
 
 
 def _quietly(make: Callable[[], Iterable[Any]]) -> list[Any]:
@@ -128,7 +128,8 @@ def _quietly(make: Callable[[], Iterable[Any]]) -> list[Any]:
         return list(make())
 
 
-def _spread(found: list[Any], count: int) -> list[Any]:
+def spread(found: list[Any], count: int) -> list[Any]:
+    """`count` of what was found, from the first to the last."""
     if len(found) <= count:
         return found
     if count == 1:

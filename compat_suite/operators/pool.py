@@ -27,7 +27,7 @@ class Pool:
     seconds: float
     done: Callable[[Entry], None]
     #: What a process runs, with the options as its last argument.
-    command: tuple[str, ...] = ("-m", "compat_suite.operators.worker")
+    command: tuple[str, ...] = ("-m", "compat_suite.operators.worker", "operators")
     _waiting: queue.SimpleQueue[str] = field(default_factory=queue.SimpleQueue)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     results: list[Entry] = field(default_factory=list)

@@ -13,7 +13,7 @@ from typing import Any
 
 #: The last run over the whole database that was kept in the repository.
 RECORDED = Path(__file__).with_name("recorded.json.gz")
-#: The kinds of checks, in the order they are shown.
+#: The kinds of checks of operators, in the order they are shown.
 KINDS = (
     "forward",
     "grad",
@@ -102,6 +102,9 @@ class Results:
 
 def table(entries: Iterable[Entry]) -> str:
     """How many entries of each namespace pass, by kind of check."""
+    entries = list(entries)
+    seen = dict.fromkeys(kind for entry in entries for kind in entry.made)
+    kinds = [*(k for k in KINDS if k in seen), *(k for k in seen if k not in KINDS)]
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for entry in entries:
         for row in (entry.namespace, "all"):
@@ -110,23 +113,23 @@ def table(entries: Iterable[Entry]) -> str:
             if entry.reason:
                 count["left out"] += 1
                 continue
-            for kind in KINDS:
+            for kind in kinds:
                 if state := entry.state(kind):
                     count[f"{kind} made"] += 1
                     count[f"{kind} ok"] += state == "ok"
             of_dtypes = entry.dtypes()
             count["dtypes made"] += len(of_dtypes)
             count["dtypes ok"] += sum(of_dtypes.values())
-    rows = [["", "entries", "left out", *KINDS, "dtypes"]]
+    rows = [["", "entries", "left out", *kinds, "dtypes"]]
     for name in sorted(counts, key=lambda n: (n == "all", n)):
         count = counts[name]
         row = [name, str(count["entries"]), str(count["left out"] or "")]
-        for kind in (*KINDS, "dtypes"):
+        for kind in (*kinds, "dtypes"):
             made, ok = count[f"{kind} made"], count[f"{kind} ok"]
             row.append(f"{ok}/{made}" if made else "")
         rows.append(row)
     shares = ["passed", "", ""]
-    for kind in (*KINDS, "dtypes"):
+    for kind in (*kinds, "dtypes"):
         made, ok = counts["all"][f"{kind} made"], counts["all"][f"{kind} ok"]
         shares.append(f"{100 * ok / made:.1f} %" if made else "")
     rows.append(shares)

@@ -1,22 +1,32 @@
-"""Runs the database and shows what came of it."""
+"""Runs a database and shows what came of it."""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
 import jax
 import torch
 
-from compat_suite.operators import database
 from compat_suite.operators.pool import Pool, Progress
 from compat_suite.operators.results import Entry, Results, grouped, table
 
 
 def run(
-    match: str, options: dict[str, Any], *, jobs: int, seconds: float, kept: Path | None
+    package: str,
+    match: str,
+    options: dict[str, Any],
+    *,
+    jobs: int,
+    seconds: float,
+    kept: Path | None,
 ) -> int:
-    """Checks the entries chosen by `match`; 1 when one of them does not agree."""
+    """Checks the entries of `compat_suite.<package>` that are chosen by `match`.
+
+    1 when one of them does not agree.
+    """
+    database = importlib.import_module(f"compat_suite.{package}.database")
     names = [database.name_of(e) for e in database.entries(match)]
     results = Results(
         {"torch": torch.__version__, "jax": jax.__version__}, {**options}, []
@@ -31,7 +41,8 @@ def run(
         if kept is not None and len(results.entries) % 20 == 0:
             results.write(kept)
 
-    pool = Pool(options, jobs, seconds, done)
+    command = ("-m", "compat_suite.operators.worker", package)
+    pool = Pool(options, jobs, seconds, done, command)
     results.entries = pool.run(names, database.namespace_of)
     if kept is not None:
         results.write(kept)

@@ -7,8 +7,9 @@ A function is found under its public name. Those that the database writes itself
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
-import inspect
+import io
 import types
 from collections.abc import Callable
 from typing import Any
@@ -135,11 +136,11 @@ def translate(value: Any) -> Any:
         made.manual_seed(value.initial_seed())
         return made
     if isinstance(value, torch.nn.Module):
-        kind = attribute(f"nn.{type(value).__name__}")
-        names = inspect.signature(type(value)).parameters
-        # `PairwiseDistance` keeps its `p` as `norm`.
-        kept = {n: "norm" if n == "p" else n for n in names}
-        return kind(**{n: getattr(value, kept[n]) for n in names})
+        return module(value)
+    if dataclasses.is_dataclass(value) and type(value).__module__.startswith("torch."):
+        names = [f.name for f in dataclasses.fields(value)]
+        fields = {n: translate(getattr(value, n)) for n in names}
+        return attribute(f"nn.{type(value).__name__}")(**fields)
     if _is_of_database(value):
         return rebound(value)
     if isinstance(value, functools.partial):
@@ -147,10 +148,19 @@ def translate(value: Any) -> Any:
             translate(value.func), *map(translate, value.args), **value.keywords
         )
     kinds = types.FunctionType | types.BuiltinFunctionType | type
-    module = getattr(value, "__module__", None)
-    if isinstance(value, kinds) and str(module).startswith("torch"):
-        return attribute(f"{module}.{value.__name__}")
+    origin = str(getattr(value, "__module__", None))
+    if isinstance(value, kinds) and origin.startswith("torch"):
+        place = {"torch._C._nn": "nn.functional"}.get(origin, origin)
+        return attribute(f"{place}.{value.__name__}")
     return value
+
+
+def module(value: torch.nn.Module) -> Any:
+    """torchshim's module with the same state, by way of a file."""
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torchshim.load(file, weights_only=False)
 
 
 def tensor(value: torch.Tensor) -> Any:

@@ -1,11 +1,13 @@
 """A process that checks entries, one after the other, for `pool`.
 
-It reads lines of JSON (an entry's name) and writes them: `{"started": …}` for each part
+Its arguments are the package (`operators`, `modules` …) and the options as JSON. It
+reads lines of JSON (an entry's name) and writes them: `{"started": …}` for each part
 of an entry, `{"done": …}` with the result.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import resource
@@ -21,7 +23,7 @@ MEMORY_LIMIT = 5 << 30
 
 def main() -> None:
     """Checks what comes in on standard input until it ends."""
-    options = json.loads(sys.argv[1])
+    package, options = sys.argv[1], json.loads(sys.argv[2])
     # Standard output is for messages alone: what operators print goes elsewhere.
     messages = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -30,9 +32,10 @@ def main() -> None:
     import torch
 
     import torchshim
-    from compat_suite.operators import checks, database
     from compat_suite.operators.results import Entry, Failure
 
+    checks = importlib.import_module(f"compat_suite.{package}.checks")
+    database = importlib.import_module(f"compat_suite.{package}.database")
     torch.set_num_threads(1)
     chosen = checks.Options(**options | {"dtypes": tuple(options["dtypes"])})
     send(messages, ready=True)
@@ -47,10 +50,10 @@ def main() -> None:
             )
         except Exception as error:
             result = Entry(name, database.namespace_of(name))
-            result.count("forward", "")
+            result.count("errors", "")
             cause = f"the check itself: {type(error).__name__}: {error}"
             result.failures = [
-                Failure("forward", "", "", cause, traceback.format_exc()[-1500:])
+                Failure("errors", "", "", cause, traceback.format_exc()[-1500:])
             ]
         result.seconds = time.perf_counter() - start
         jax.clear_caches()

@@ -1,0 +1,398 @@
+"""Running one module of the database under PyTorch and under torchshim.
+
+Both are constructed from the same seed, so that their parameters must be the same; what
+a module gives is recorded before any of it is read.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.testing._internal.common_modules import ModuleErrorEnum
+
+import torchshim
+from compat_suite.modules import database
+from compat_suite.operators import translation
+from compat_suite.operators.comparison import Difference, widened
+from compat_suite.operators.judging import (
+    Case,
+    Judge,
+    attempt,
+    cotangent,
+    dense,
+    distinct,
+    mismatch,
+    same_exception,
+    short,
+    tensors,
+)
+from compat_suite.operators.results import Entry
+from compat_suite.operators.translation import Missing, Translator
+
+_UNDEFINED = "is not implemented"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is checked of an entry."""
+
+    dtypes: tuple[str, ...] = ()
+    samples: int = 4
+    seed: int = 0
+
+
+def check(entry: Any, options: Options, started: Callable[[str], None]) -> Entry:
+    """Everything about one entry; `started` is told what is being checked."""
+    return _Check(entry, options, started).run()
+
+
+class _Check(Judge):
+    def __init__(
+        self, entry: Any, options: Options, started: Callable[[str], None]
+    ) -> None:
+        name = database.name_of(entry)
+        super().__init__(Entry(name, database.namespace_of(name)))
+        self.entry = entry
+        self.options = options
+        self.started = started
+
+    def run(self) -> Entry:
+        try:
+            ours = translation.attribute(self.entry.name)
+        except Missing as error:
+            self.result.count("construct", "")
+            self.fail("construct", "", "", f"missing: {error}")
+            return self.result
+        kinds = (self.entry.module_cls, ours)
+        modes = (True, False) if self.entry.train_and_eval_differ else (True,)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for dtype in database.dtypes(self.entry):
+                if dtype not in (self.options.dtypes or database.DTYPES):
+                    continue
+                for training in modes:
+                    self.started(f"{dtype} forward")
+                    self.of_mode(kinds, dtype, training)
+            self.started("errors")
+            self.errors(kinds)
+        return self.result
+
+    def of_mode(self, kinds: tuple[Any, Any], dtype: str, training: bool) -> None:
+        count = self.options.samples
+        cases: list[Case] = []
+        for i, sample in enumerate(
+            database.samples(self.entry, dtype, training, count)
+        ):
+            pair = _Pair(kinds, sample, dtype, training, self.options.seed)
+            cases.append(pair.case("construct", _described))
+            if sample.forward_input is None:
+                continue
+            cases.append(pair.case("forward", _forward))
+            cases.append(pair.case("grad", _gradients))
+            if i < 2:
+                cases.append(pair.case("grad", _later_gradients))
+                cases.append(pair.case("forward", _forward, contiguous=False))
+                cases.append(pair.case("copies", _copies))
+                if self.entry.supports_gradgrad:
+                    cases.append(pair.case("gradgrad", _second_gradients))
+        self.judge(cases)
+
+    def judged(self, case: Case) -> Difference | None:
+        if _UNDEFINED in str(case.expected) and isinstance(case.expected, Exception):
+            return None  # torchshim may have the derivatives that PyTorch lacks
+        return super().judged(case)
+
+    def errors(self, kinds: tuple[Any, Any]) -> None:
+        modes = (True, False) if self.entry.train_and_eval_differ else (True,)
+        for training in modes:
+            for refused in database.refused(self.entry, "float32", training):
+                self.error(kinds, refused, training)
+
+    def error(self, kinds: tuple[Any, Any], refused: Any, training: bool) -> None:
+        sample = refused.module_error_input
+        pair = _Pair(kinds, sample, "float32", training, self.options.seed)
+        construction = refused.error_on == ModuleErrorEnum.CONSTRUCTION_ERROR
+        show = _described if construction else _forward
+        expected = attempt(pair.of_torch, show)
+        if not isinstance(expected, Exception):
+            return
+        self.result.count("errors", "")
+
+        def read() -> Any:
+            result = pair.of_torchshim(show)
+            for each in tensors(result):
+                translation.to_numpy(each)
+            return result
+
+        actual = attempt(read)
+        if not same_exception(expected, actual):
+            self.fail("errors", "", pair.text, *mismatch(expected, actual))
+        elif str(expected) != str(actual):
+            details = f"expected {str(expected)[:300]!r}, got {str(actual)[:300]!r}"
+            self.fail("errors", "", pair.text, "another text of an error", details)
+
+
+@dataclass
+class _Run:
+    """One module with its arguments, in one of the libraries."""
+
+    library: Any
+    make: Callable[[], Any]
+    args: Any
+    kwargs: Any
+    seed: int
+
+    def call(self, module: Any) -> Any:
+        """What the module gives for the arguments, always with the same dropout."""
+        self.library.manual_seed(translation.SEED)
+        return module(*self.args, **self.kwargs)
+
+
+class _Pair:
+    """A sample, as it is constructed and called in both libraries."""
+
+    def __init__(
+        self, kinds: tuple[Any, Any], sample: Any, dtype: str, training: bool, seed: int
+    ) -> None:
+        self.theirs, self.ours = kinds
+        self.built = sample.constructor_input
+        self.called = sample.forward_input
+        self.dtype = dtype
+        self.training = training
+        self.seed = seed
+        parts = [_call_text(self.built)]
+        if self.called is not None:
+            parts.append(_call_text(self.called))
+        mode = "train" if training else "eval"
+        self.text = f"{kinds[0].__name__}{''.join(parts)} {mode}"
+
+    def case(
+        self, kind: str, show: Callable[[_Run], Any], contiguous: bool = True
+    ) -> Case:
+        return Case(
+            kind,
+            self.dtype,
+            self.text + ("" if contiguous else " not contiguous"),
+            attempt(self.of_torch, show, contiguous),
+            attempt(self.of_torchshim, show, contiguous),
+            lambda: attempt(self.of_torch, show, contiguous, True),
+            again=lambda: self.of_torchshim(show, contiguous),
+        )
+
+    def _arguments(self, contiguous: bool) -> tuple[Any, dict[str, Any]]:
+        if self.called is None:
+            return (), {}
+        made = (tuple(self.called.args), dict(self.called.kwargs))
+        return made if contiguous else _mapped(made, _spread_out)
+
+    def of_torch(
+        self,
+        show: Callable[[_Run], Any],
+        contiguous: bool = True,
+        wide: bool = False,
+    ) -> Any:
+        args, kwargs = _mapped(self._arguments(contiguous), _leaf)
+        if wide:
+            args, kwargs = widened((args, kwargs))
+
+        def make() -> Any:
+            torch.manual_seed(translation.SEED)
+            module = self.theirs(*self.built.args, **self.built.kwargs)
+            module = module.to(getattr(torch, self.dtype)).train(self.training)
+            return module.double() if wide else module
+
+        return show(_Run(torch, make, args, kwargs, self.seed))
+
+    def of_torchshim(self, show: Callable[[_Run], Any], contiguous: bool = True) -> Any:
+        built_args, built_kwargs = Translator()((self.built.args, self.built.kwargs))
+        args, kwargs = Translator()(self._arguments(contiguous))
+
+        def make() -> Any:
+            torchshim.manual_seed(translation.SEED)
+            module = self.ours(*built_args, **built_kwargs)
+            return module.to(getattr(torchshim, self.dtype)).train(self.training)
+
+        return show(_Run(torchshim, make, args, kwargs, self.seed))
+
+
+# What is shown of a module ----------------------------------------------------------
+
+
+def _described(run: _Run) -> Any:
+    """What a module is, before it is called."""
+    module = run.make()
+    return {
+        "repr": repr(module),
+        "modules": [(name, type(m).__name__) for name, m in module.named_modules()],
+        "parameters": _named(module.named_parameters()),
+        "buffers": _named(module.named_buffers()),
+        "requires_grad": [p.requires_grad for p in module.parameters()],
+        "state": list(module.state_dict()),
+        "in float64": _dtypes(copy.deepcopy(module).to(run.library.float64)),
+        "in bfloat16": _dtypes(copy.deepcopy(module).bfloat16()),
+        "training": [m.training for m in module.modules()],
+    }
+
+
+def _forward(run: _Run) -> Any:
+    """The result, its strides, and what the call did to the module's state."""
+    module = run.make()
+    result = run.call(module)
+    return {
+        "result": result,
+        "strides": [tuple(t.stride()) for t in tensors(result)],
+        "requires_grad": [t.requires_grad for t in tensors(result)],
+        "buffers": _named(module.named_buffers()),
+    }
+
+
+def _copies(run: _Run) -> Any:
+    """The results of copies: deep, pickled, from the state, from a file."""
+    module = run.make()
+    # Lazy modules have parameters once they were called.
+    run.call(module)
+    saved = io.BytesIO()
+    run.library.save(module.state_dict(), saved)
+    saved.seek(0)
+    loaded = run.make()
+    run.call(loaded)
+    answer = loaded.load_state_dict(run.library.load(saved))
+    made = {
+        "deepcopy": copy.deepcopy(module),
+        "pickle": pickle.loads(pickle.dumps(module)),
+        "state": loaded,
+    }
+    return {
+        "answer": repr(answer),
+        "state": list(module.state_dict()),
+        "results": {name: run.call(each) for name, each in made.items()},
+        "reprs": [repr(each) for each in made.values()],
+    }
+
+
+def _gradients(run: _Run, read: bool = False) -> Any:
+    """The gradients of the inputs and the parameters."""
+    module = run.make()
+    found = _first(run, module, False, read)
+    if found is None:
+        return {"gradients": None}
+    _, gradients = found
+    return {"gradients": [None if g is None else dense(g) for g in gradients]}
+
+
+def _later_gradients(run: _Run) -> Any:
+    """The same, after the results were read: what backward needs was kept."""
+    return _gradients(run, read=True)
+
+
+def _second_gradients(run: _Run) -> Any:
+    """The gradients of the gradients."""
+    module = run.make()
+    found = _first(run, module, True)
+    if found is None:
+        return {"gradients": None}
+    leaves, gradients = found
+    live = [
+        (g, cotangent(run.library, g, run.seed + 7 + i))
+        for i, g in enumerate(gradients)
+        if g is not None and g.requires_grad
+    ]
+    second = [None] * len(leaves)
+    if live:
+        second = run.library.autograd.grad(
+            [g for g, _ in live], leaves, [c for _, c in live], allow_unused=True
+        )
+    # A gradient that is constant may be None or zeros, by how it was computed.
+    return {
+        "gradients": [
+            run.library.zeros_like(x) if g is None else dense(g)
+            for g, x in zip(second, leaves, strict=True)
+        ]
+    }
+
+
+def _first(run: _Run, module: Any, create_graph: bool, read: bool = False) -> Any:
+    results = tensors(run.call(module))
+    if read:
+        for each in results:
+            translation.to_numpy(each)
+    leaves = distinct(
+        [t for t in tensors([run.args, run.kwargs]) if t.requires_grad]
+        + [p for p in module.parameters() if p.requires_grad]
+    )
+    outputs = [r for r in results if r.requires_grad]
+    if not leaves or not outputs:
+        return None
+    return leaves, run.library.autograd.grad(
+        outputs,
+        leaves,
+        [cotangent(run.library, r, run.seed + i) for i, r in enumerate(outputs)],
+        allow_unused=True,
+        create_graph=create_graph,
+    )
+
+
+def _named(found: Iterator[tuple[str, Any]]) -> dict[str, Any]:
+    """Tensors by their names; those of lazy modules have no values yet."""
+    return {
+        name: "uninitialized" if _is_lazy(t) else t.detach().clone()
+        for name, t in found
+    }
+
+
+def _is_lazy(tensor: Any) -> bool:
+    return type(tensor).__name__.startswith("Uninitialized")
+
+
+def _dtypes(module: Any) -> list[str]:
+    found = [*module.named_parameters(), *module.named_buffers()]
+    return [f"{name} {t.dtype}" for name, t in found]
+
+
+# Arguments --------------------------------------------------------------------------
+
+
+def _mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Arguments with other tensors; one that is passed twice stays one tensor."""
+    made: dict[int, torch.Tensor] = {}
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            if id(value) not in made:
+                made[id(value)] = change(value)
+            return made[id(value)]
+        if type(value) in (list, tuple):
+            return type(value)(map(convert, value))
+        if isinstance(value, dict):
+            return {k: convert(v) for k, v in value.items()}
+        return value
+
+    return convert(value)
+
+
+def _leaf(value: torch.Tensor) -> torch.Tensor:
+    """A leaf with the same values and strides."""
+    if value.is_contiguous():
+        return value.detach().clone().requires_grad_(value.requires_grad)
+    return _spread_out(value) if value.stride(-1) == 2 else value
+
+
+def _spread_out(value: torch.Tensor) -> torch.Tensor:
+    """A tensor in twice the memory, of which every second element is used."""
+    if not value.dim():
+        return value
+    wide = torch.repeat_interleave(value.detach(), 2, dim=-1)
+    return wide[..., ::2].requires_grad_(value.requires_grad)
+
+
+def _call_text(made: Any) -> str:
+    parts = [short(a) for a in made.args]
+    parts += [f"{k}={short(v)}" for k, v in made.kwargs.items()]
+    return f"({', '.join(parts)})"
