@@ -40,6 +40,7 @@ LAYERS = [
         "export",
         "futures",
         "linalg",
+        "ops",
         "fft",
         "signal",
         "special",

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._core.record import local
 from torchshim._tensor import Tensor
 
 
@@ -53,6 +54,7 @@ def _frozen(value: float, dtype: Any) -> np.ndarray:
 
 
 def _put(tensor: Tensor, array: np.ndarray) -> None:
+    local.rec.recording.counted.append((tensor, tensor._array))
     tensor._array = array
     tensor._slot = -1
     tensor._versions += 1

@@ -17,6 +17,7 @@ from torchshim._core.storage import (
     tensor_class,
 )
 from torchshim._core.trie import Trie, frozen_call
+from torchshim._core.undo import lost
 
 _new = object.__new__
 # Entrances kept on one state.
@@ -195,6 +196,8 @@ class Entering(Trie):
             return slot
         array = tensor._array
         if array is None:
+            if tensor._slot < 0 and tensor._lost is not None:
+                raise lost(tensor)
             # Another thread took the tensor into its recording just now.
             return self.slot_of(tensor)
         hist = tensor._hist if meta.requires_grad and not meta.leaf else None
@@ -242,6 +245,7 @@ class Entering(Trie):
             slot = self._input((INPUT, storage.meta), storage.meta, storage.array)
             storage.slot = slot
             storage.tracked = False
+            self.recording.bases[slot] = storage
             if storage in self.base_tangents:
                 self.recording.duals[slot] = self.base_tangents[storage]
             if self.trace is not None:

@@ -15,6 +15,7 @@ import jax
 
 from torchshim._core.lower import Lowered
 from torchshim._core.state import IDENTITY, INPUT, MARK, State
+from torchshim._errors import OutOfMemoryError
 
 
 @dataclass(slots=True)
@@ -102,8 +103,17 @@ class Program:
         # where Ctrl-C could lose the result after the inputs were donated.
         result: list[Any] = []
         started = 0.0 if self.entry is None else time.perf_counter()
-        with jax.enable_x64(True):
-            result.extend(itertools.starmap(self._jitted, (args,)))
+        try:
+            with jax.enable_x64(True):
+                result.extend(itertools.starmap(self._jitted, (args,)))
+        except jax.errors.JaxRuntimeError as error:
+            text = str(error)
+            if not text.startswith("RESOURCE_EXHAUSTED"):
+                raise
+            name = {"gpu": "CUDA"}.get(jax.default_backend(), jax.default_backend())
+            raise OutOfMemoryError(
+                f"{name} out of memory. {text.partition(': ')[2]}"
+            ) from error
         if self.entry is not None:
             self.entry.seconds = time.perf_counter() - started
             self.entry = None

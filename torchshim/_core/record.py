@@ -215,6 +215,8 @@ class Recorder(Transforming):
         recording.savers = saved
         recording.saved = {slot: values[slot] for slot in saved}
         recording.versions = versions_of(self, state, recording, tuple(saved))
+        recording.bases.clear()
+        recording.counted.clear()
 
     def line(self) -> tuple[str, int] | None:
         return caller()

@@ -136,6 +136,8 @@ class Recording:
 
     __slots__ = (
         "__weakref__",
+        "bases",
+        "counted",
         "duals",
         "entered",
         "freed",
@@ -159,10 +161,14 @@ class Recording:
         self.seq = seq
         # Slot -> tensor, for values that came in from outside (inputs, leaves).
         self.entered: dict[int, Any] = {}
+        # Slot -> storage, for base values that came in.
+        self.bases: dict[int, Any] = {}
         # Slot -> (recording, slot): where the history of an entered value goes on.
         self.hists: dict[int, tuple[Recording, int]] = {}
         # Slot -> tensor whose hooks run on the gradient of that slot.
         self.hooked: dict[int, Any] = {}
+        # (tensor, its array before) where the host replaced one: counters.
+        self.counted: list[tuple[Any, Any]] = []
         # Depths of events whose saved values were released by a backward.
         self.freed: set[int] = set()
         # Depth -> the Python code that is the backward of that event.
