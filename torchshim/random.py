@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from torchshim._core.random import default_generator
+from torchshim._core.random import default_generator, restore, snapshot
 from torchshim._functions.random import (
     get_rng_state,
     initial_seed,
@@ -46,13 +46,8 @@ def fork_rng(
     if not enabled:
         yield
         return
-    from torchshim._core.random import _by_device
-
-    others = {k: g.engine.clone() for k, g in _by_device.items()}
-    before = default_generator.engine.clone()
+    before = snapshot()
     try:
         yield
     finally:
-        default_generator.engine.copy_from(before)
-        for key, engine in others.items():
-            _by_device[key].engine.copy_from(engine)
+        restore(before)

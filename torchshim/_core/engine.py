@@ -63,7 +63,7 @@ DETACHED = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Walk(Leaves):
     """One backward through the graph."""
 
@@ -107,6 +107,8 @@ class Walk(Leaves):
     writes: Overwritten | None = None
     captured: dict[int, list[int]] = field(default_factory=dict)
     frozen: State | None = None
+    # What arrived at the event whose saved values hooks give back at the moment.
+    cotangents: Sequence[Any] = ()
 
     # -- the graph -----------------------------------------------------------------
 
@@ -311,7 +313,7 @@ class Walk(Leaves):
         self.check_versions(recording, event, call, wrt)
         cts = tuple(g is not None for g in grads)
         derived = vjp_call(call, wrt, cts, event.given, needs)
-        unpacked = self.unpack(recording, event)
+        unpacked = self.unpack(recording, event, grads)
         operands = [
             unpacked[i] if i in unpacked else self.operand(recording, event.operands[i])
             for i in needs
@@ -330,15 +332,21 @@ class Walk(Leaves):
             self.freed.append((recording, event.depth))
         return self.rec.results(state)
 
-    def unpack(self, recording: Recording, event: State) -> dict[Any, Any]:
+    def unpack(
+        self, recording: Recording, event: State, grads: Sequence[Any]
+    ) -> dict[Any, Any]:
         """What saved-tensor hooks give back of the values of an event."""
         packed = recording.packed.get(event.depth)
         if packed is None:
             return {}
         self.catch_up()
-        found = {i: each.unpack() for i, each in packed.items()}
+        self.cotangents = grads
+        found = {
+            i: each.for_backward(recording, event, i, self.create)
+            for i, each in packed.items()
+        }
         if not self.retain:
-            del recording.packed[event.depth]
+            recording.packed[event.depth] = dict.fromkeys(packed)
         return found
 
     def scalars_of(self, recording: Recording, event: State) -> list[float]:

@@ -67,13 +67,18 @@ def find_alive(rec: Any) -> tuple[Alive, list[tuple[TensorBase, int]]]:
     return alive, placed
 
 
+# What saved-tensor hooks keep instead: (depth of an event, its operands).
+Packed = frozenset[tuple[int, frozenset[int]]]
+
+
 def savers_of(
-    state: State, roots: set[int], freed: set[int]
+    state: State, roots: set[int], freed: set[int], packed: Packed
 ) -> dict[int, frozenset[int]]:
     """Slots whose values a later backward from `roots` needs.
 
     Each with the depths of the events whose gradients need it.
     """
+    elsewhere = dict(packed)
     reached = set(roots)
     needed: dict[int, set[int]] = {}
     for event in reversed(state.path()):
@@ -89,8 +94,10 @@ def savers_of(
         elif event.kind == CALL and event.wrt:
             reached.update(event.operands[i] for i in event.wrt)
             if event.depth not in freed:
+                hooked = elsewhere.get(event.depth, ())
                 for i in event.call.needs(event.wrt):
-                    needed.setdefault(event.operands[i], set()).add(event.depth)
+                    if i not in hooked:
+                        needed.setdefault(event.operands[i], set()).add(event.depth)
     return {slot: frozenset(depths) for slot, depths in sorted(needed.items())}
 
 
@@ -104,7 +111,7 @@ def flush(rec: Any) -> None:
     roots.update(slot for node in held for slot in node.slots())
     saved: dict[int, frozenset[int]] = {}
     if roots:
-        saved = _plan(state, roots, recording.freed)
+        saved = _plan(state, roots, recording)
     slots = {slot for _, slot in alive.tensors}
     if alive.storages:
         slots.update(slot for _, slot in alive.storages)
@@ -119,19 +126,27 @@ def values_of(
     rec: Any, state: State, recording: Recording, slots: list[int], roots: set[int]
 ) -> tuple[dict[int, Any], dict[int, frozenset[int]]]:
     """Values of a recording that goes on, and what a backward from `roots` needs."""
-    saved = _plan(state, roots, recording.freed) if roots else {}
+    saved = _plan(state, roots, recording) if roots else {}
     wanted = tuple(sorted({*slots, *saved}))
     return _run(rec, state, wanted, None), saved
 
 
-def _plan(state: State, roots: set[int], freed: set[int]) -> dict[int, frozenset[int]]:
-    key = frozenset(roots), frozenset(freed)
+def _plan(
+    state: State, roots: set[int], recording: Recording
+) -> dict[int, frozenset[int]]:
+    freed, packed = recording.freed, Packed()
+    if recording.packed:
+        packed = frozenset(
+            (depth, frozenset(i for i in values if isinstance(i, int)))
+            for depth, values in recording.packed.items()
+        )
+    key = frozenset(roots), frozenset(freed), packed
     plans = state.plans
     if plans is None or len(plans) > 64:
         plans = state.plans = {}
     found = plans.get(key)
     if found is None:
-        found = plans[key] = savers_of(state, roots, freed)
+        found = plans[key] = savers_of(state, roots, freed, packed)
     return found
 
 

@@ -142,6 +142,20 @@ def of_device(where: device) -> Generator:
     return _of_device(where)
 
 
+def snapshot() -> dict[device, MT19937]:
+    """Where the default generators are in their streams."""
+    found = {where: g.engine.clone() for where, g in _by_device.items()}
+    found[_cpu] = default_generator.engine.clone()
+    return found
+
+
+def restore(states: dict[device, MT19937]) -> None:
+    """Puts the default generators back to where a snapshot was taken."""
+    for where, engine in states.items():
+        chosen = default_generator if where == _cpu else _of_device(where)
+        chosen.engine.copy_from(engine)
+
+
 def seed_all(seed: int) -> None:
     """Restarts every default generator from one seed.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import jax
 import jax.numpy as jnp
 
 from torchshim._core import dtypes
-from torchshim._core.op import Array, op
+from torchshim._core.op import Array, Arrays, op
 
 
 @op(
@@ -94,3 +95,43 @@ def _gradient_basis(
     """Rows of an identity matrix, each of a shape: the 1 of row i is at i + shift."""
     columns = math.prod(shape)
     return jnp.eye(rows, columns, shift, dtype.np).reshape(rows, *shape)
+
+
+@op(
+    name="_with_history_of",
+    grad_fn="IdentityBackward0",
+    differentiable=("source",),
+    saves=(),
+    method=False,
+    out=False,
+    namespaces=(),
+)
+def _with_history_of(input: Array, source: Array) -> Array:
+    """A value that came another way, whose gradient is that of `source`."""
+    return _value_of(input, source)
+
+
+@jax.custom_jvp
+def _value_of(input: Array, source: Array) -> Array:
+    return input
+
+
+_value_of.defjvp(lambda primals, tangents: (primals[0], tangents[1]))
+
+
+@op(
+    name="_recompute_input",
+    grad_fn="IdentityBackward0",
+    differentiable=("input",),
+    saves=(),
+    method=False,
+    out=False,
+    namespaces=(),
+)
+def _recompute_input(input: Array, after: Arrays) -> Array:
+    """The same value, of which XLA does not know that it is the same.
+
+    What is computed from it again is so neither merged with the first time, which would
+    keep that alive, nor done before `after` is there.
+    """
+    return jax.lax.optimization_barrier((input, list(after)))[0]

@@ -296,23 +296,30 @@ class SavedForBackward:
         self.twin: Any = None
         self.storage: Any = None
         self.meta = tensor._meta
-        pair = saving.current()
-        if pair is not None:
-            self.packed = saving.Packed(pair, tensor)
-        elif not self.meta.requires_grad or self.meta.leaf:
-            self.tensor: Any = tensor
-        else:
+        history = self.meta.requires_grad and not self.meta.leaf
+        if history:
             rec = local.rec
             self.slot = rec.slot_of(tensor)
             self.recording = weakref.ref(rec.recording)
+        pair = saving.current()
+        if pair is not None:
+            self.packed = saving.Packed(pair, tensor)
+            self.tensor: Any = tensor if self.meta.requires_grad else None
+        if history:
             self.tensor = weakref.ref(tensor)
-            self.storage = tensor._storage
-            plain = self.meta.replace(requires_grad=False, leaf=True)
-            self.twin = rec.at(self.slot, plain)
+        if pair is not None:
+            return
+        if not history:
+            self.tensor = tensor
+            return
+        self.storage = tensor._storage
+        plain = self.meta.replace(requires_grad=False, leaf=True)
+        self.twin = rec.at(self.slot, plain)
 
-    def unpack(self, ctx: BackwardCFunction) -> Any:
+    def unpack(self, ctx: BackwardCFunction | None) -> Any:
+        """The tensor; raises if it was overwritten. `ctx`: whose output it may be."""
         if self.packed is not None:
-            return self.packed.unpack()
+            return self._unpacked()
         tensor = self.tensor if self.twin is None else self.tensor()
         now = self.version
         if tensor is not None:
@@ -323,12 +330,27 @@ class SavedForBackward:
             node: Any = None if tensor is None else tensor.grad_fn
             name = node.name() if node is not None else None
             number = 0 if tensor is None or node is None else tensor.output_nr
-            if self.output is not None:
+            if self.output is not None and ctx is not None:
                 name, number = ctx.name(), self.output
             raise RuntimeError(
                 modified_text(self.meta, name, number, now, self.version)
             )
         return self.rebuilt() if tensor is None else tensor
+
+    def _unpacked(self) -> Any:
+        """What a hook gives back, with the history of what was packed."""
+        value = self.packed.unpack()
+        if not self.meta.requires_grad:
+            return value
+        if not local.rec.grad:
+            return value if value.requires_grad else value.detach().requires_grad_()
+        source = self.tensor
+        if not self.meta.leaf:
+            recording = self.recording()
+            if recording is None:
+                return value
+            source = saving.with_history(recording, self.slot, self.meta)
+        return fns._with_history_of(value, source)
 
     def rebuilt(self) -> Any:
         """The tensor again, where nothing else kept it."""

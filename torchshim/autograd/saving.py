@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from torchshim._core.record import Recorder, local
 from torchshim._core.storage import TensorBase
+from torchshim._core.trie import caller
+from torchshim._derived import fns
 from torchshim._tensor import Tensor
 
-Pair = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+class Pair(NamedTuple):
+    """A pair of hooks in force."""
+
+    pack: Callable[[Any], Any]
+    unpack: Callable[[Any], Any]
+    # Packs the operands of what PyTorch differentiates by its result: gradients here
+    # are functions of the operands. Without it they are kept as they are.
+    pack_operand: Callable[[Any], Any] | None = None
+
+
+# Gets an operator's state and arguments with its results; may give other results.
+Observer = Callable[[Any, Sequence[Any], list[Any]], "list[Any] | None"]
 
 
 class _Stack(threading.local):
@@ -18,6 +35,8 @@ class _Stack(threading.local):
         self.pairs: list[Pair] = []
         # The message that `disable_saved_tensors_hooks` was given.
         self.disabled: str | None = None
+        # What looks at every operator while hooks are in force, the innermost last.
+        self.observers: list[Observer] = []
 
 
 _stack = _Stack()
@@ -28,11 +47,15 @@ def current() -> Pair | None:
     return _stack.pairs[-1] if _stack.pairs else None
 
 
-def push(pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
+def push(
+    pack: Callable[[Any], Any],
+    unpack: Callable[[Any], Any],
+    pack_operand: Callable[[Any], Any] | None = None,
+) -> None:
     """Puts a pair in force: from now on every operator takes the slow path."""
     if _stack.disabled is not None:
         raise RuntimeError(_stack.disabled)
-    _stack.pairs.append((pack, unpack))
+    _stack.pairs.append(Pair(pack, unpack, pack_operand))
     local.rec.__class__ = SavingRecorder
 
 
@@ -63,14 +86,15 @@ class Packed:
 
     __slots__ = ("unpacker", "value")
 
-    def __init__(self, pair: Pair, tensor: Any) -> None:
-        self.unpacker = pair[1]
+    def __init__(self, pair: Pair, tensor: Any, hidden: bool = False) -> None:
+        self.unpacker = pair.unpack
+        pack = pair.pack_operand if hidden and pair.pack_operand else pair.pack
         rec = local.rec
         version = tensor._version
         grad, rec.grad = rec.grad, False
         rec.set_mode()
         try:
-            self.value = pair[0](tensor)
+            self.value = pack(tensor)
         finally:
             rec.grad = grad
             rec.set_mode()
@@ -84,6 +108,7 @@ class Packed:
             )
 
     def unpack(self) -> Any:
+        """The tensor that was packed."""
         tensor = self.unpacker(self.value)
         if not isinstance(tensor, Tensor):
             raise TypeError(
@@ -91,6 +116,37 @@ class Packed:
                 f"result of type {type(tensor).__name__}"
             )
         return tensor
+
+    def for_backward(self, recording: Any, event: Any, i: Any, create: bool) -> Any:
+        """The tensor for the gradient of an event, of which it is operand `i`.
+
+        Under `create_graph` it has the history of the value that was packed.
+        """
+        tensor = self.unpack()
+        if not create or not isinstance(i, int):
+            return tensor
+        slot = event.operands[i]
+        source = recording.events(recording.state or local.rec.state)[slot]
+        meta = source.metas[slot - source.slot]
+        if not meta.requires_grad:
+            return tensor.detach() if tensor.requires_grad else tensor
+        return fns._with_history_of(tensor, with_history(recording, slot, meta))
+
+
+def with_history(recording: Any, slot: int, meta: Any) -> Any:
+    """A tensor with the history of a value, whatever became of the value itself."""
+    rec = local.rec
+    if recording is rec.recording:
+        return rec.at(slot, meta)
+    leaf = recording.entered.get(slot)
+    if leaf is not None and slot not in recording.hists:
+        return leaf
+    piece = object.__new__(Tensor)
+    piece._slot = -1
+    piece._meta = meta.replace(leaf=False)
+    piece._array = np.zeros(meta.array_shape, meta.dtype.np)
+    piece._hist = recording, slot
+    return piece
 
 
 class SavingRecorder(Recorder):
@@ -107,8 +163,17 @@ class SavingRecorder(Recorder):
     def mode(self, value: Any) -> None:
         pass
 
+    def entrance(self, op: Any, args: Sequence[Any]) -> Any:
+        """None: each operator is to come by `call`."""
+        return None
+
+    def call_entering(self, op: Any, args: Sequence[Any]) -> Any:
+        return self.call(op, args)
+
     def call(self, op: Any, args: Sequence[Any]) -> Any:
         state = super().call(op, args)
+        if _stack.observers:
+            self._observe(state, args)
         pair = current()
         if pair is None or not state.wrt or not self.grad:
             return state
@@ -118,12 +183,14 @@ class SavingRecorder(Recorder):
         # The hooks may read values, which ends the recording: make the results first.
         recording = self.recording
         self.mark("packed", state.slot)
-        outs = [
-            super(SavingRecorder, self).result(state, k)
-            for k in range(len(state.metas))
-        ]
+        outs = [self.result(state, k) for k in range(len(state.metas))]
         tensors = list(_operands(args))
         packed: dict[Any, Packed] = {}
+        if pair.pack_operand is not None and "result" in names:
+            owners = state.call.owners
+            for i in state.call.needs(state.wrt):
+                if owners[i] not in names:
+                    packed[i] = Packed(pair, tensors[i], hidden=True)
         for name in names:
             if name == "result":
                 for k, out in enumerate(outs):
@@ -135,6 +202,15 @@ class SavingRecorder(Recorder):
         recording.packed[state.depth] = packed
         self.made = state, outs
         return state
+
+    def _observe(self, state: Any, args: Sequence[Any]) -> None:
+        outs = [self.result(state, k) for k in range(len(state.metas))]
+        self.made = state, outs
+        for observer in _stack.observers[::-1]:
+            given = observer(state, args, outs)
+            if given is not None:
+                self.made = state, given
+                break
 
     def result(self, state: Any, k: int = 0) -> Any:
         if self.made is not None and self.made[0] is state:
@@ -148,3 +224,53 @@ def _operands(args: Sequence[Any]) -> Iterator[Any]:
             yield arg
         elif isinstance(arg, (tuple, list)):
             yield from (a for a in arg if isinstance(a, TensorBase))
+
+
+class Ran(NamedTuple):
+    """An operator that ran, and the line of the program that called it."""
+
+    text: str
+    line: tuple[str, int] | None
+
+
+@contextlib.contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Within it `observer` sees every operator, as long as hooks are in force."""
+    _stack.observers.append(observer)
+    try:
+        yield
+    finally:
+        _stack.observers.remove(observer)
+
+
+@contextlib.contextmanager
+def unobserved() -> Iterator[None]:
+    """Within it no observer sees operators, and nothing is packed."""
+    observers, pairs = _stack.observers, _stack.pairs
+    _stack.observers, _stack.pairs = [], []
+    made = local.rec.made  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        _stack.observers, _stack.pairs = observers, pairs
+        local.rec.made = made  # type: ignore[attr-defined]
+
+
+def logging(log: list[Ran]) -> contextlib.AbstractContextManager[None]:
+    """Within it `log` holds the operators that ran."""
+    log.clear()
+
+    def note(state: Any, args: Sequence[Any], outs: list[Any]) -> None:
+        name = state.call.op.public
+        given = ", ".join(_shown(a) for a in args)
+        made = ", ".join(_shown(o) for o in outs)
+        log.append(Ran(f"{made} = {name}({given})", caller()))
+
+    return observing(note)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, TensorBase):
+        meta = value._meta
+        return f"{meta.dtype.name}{list(meta.shape)}"
+    return repr(value)

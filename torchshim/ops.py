@@ -1,0 +1,149 @@
+"""Operators by PyTorch's dispatcher names: `torch.ops.aten.mm.default`.
+
+Here they are names to compare with and to call by: what `torch.utils.checkpoint`'s
+policies are asked about. Operators that are one here and several in PyTorch go by the
+name of the product in them: `linear` by `addmm` or `mm`.
+https://docs.pytorch.org/docs/2.13/torch.compiler_ir.html
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from torchshim._core.op import OPERAND, OPT_OPERAND
+from torchshim._core.storage import TensorBase
+from torchshim._derived import fns
+
+# What PyTorch's dispatcher calls operators that go by another name here.
+_NAMES = {
+    "conv1d": "convolution",
+    "conv2d": "convolution",
+    "conv3d": "convolution",
+    "conv_transpose1d": "convolution",
+    "conv_transpose2d": "convolution",
+    "conv_transpose3d": "convolution",
+    "layer_norm": "native_layer_norm",
+    "group_norm": "native_group_norm",
+    "batch_norm": "native_batch_norm",
+    "log_softmax": "_log_softmax",
+    "softmax": "_softmax",
+    "scaled_dot_product_attention": "_scaled_dot_product_flash_attention_for_cpu",
+}
+
+
+class OpOverload:
+    """One form of an operator; calling it calls the operator."""
+
+    __module__ = "torch._ops"
+
+    def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
+        self.overloadpacket = packet
+        self._overloadname = overload
+        self.__name__ = f"{packet.__name__}.{overload}"
+
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.overloadpacket(*args, **kwargs)
+
+    def name(self) -> str:
+        """The name with its namespace: `aten::add.Tensor`, `aten::mm`."""
+        tail = "" if self._overloadname == "default" else f".{self._overloadname}"
+        return f"aten::{self.overloadpacket.__name__}{tail}"
+
+    def __repr__(self) -> str:
+        name, overload = self.overloadpacket.__name__, self._overloadname
+        return f"<OpOverload(op='aten.{name}', overload='{overload}')>"
+
+
+class OpOverloadPacket:
+    """An operator; its forms are its attributes."""
+
+    __module__ = "torch._ops"
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, overload: str) -> OpOverload:
+        if overload.startswith("__"):
+            raise AttributeError(
+                f"'OpOverloadPacket' object has no attribute '{overload}'"
+            )
+        made = OpOverload(self, overload)
+        self.__dict__[overload] = made
+        return made
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return getattr(fns, self.__name__)(*args, **kwargs)
+
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+
+
+class _Aten(ModuleType):
+    """The namespace of PyTorch's own operators."""
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        if not hasattr(fns, name) and name not in _NAMES.values():
+            raise AttributeError(
+                f"'_OpNamespace' 'aten' object has no attribute '{name}'"
+            )
+        packet = OpOverloadPacket(name)
+        self.__dict__[name] = packet
+        return packet
+
+
+aten = _Aten("torch.ops.aten")
+
+
+class _Ops(ModuleType):
+    """The namespaces of operators, as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotImplementedError(
+            f"torch.ops.{name}: there are no operators but aten's, and none can be "
+            "registered"
+        )
+
+
+def overload_of(call: Any, args: Sequence[Any]) -> OpOverload:
+    """PyTorch's name for an operator called with these arguments."""
+    name = call.op.public
+    tensors = [a for a in args if isinstance(a, TensorBase)]
+    dims = [len(t._meta.shape) for t in tensors]
+    if name in ("matmul", "linear"):
+        return getattr(aten, _product(name, dims)).default
+    if name in _NAMES:
+        return getattr(aten, _NAMES[name]).default
+    binary = [
+        p
+        for p in call.op.params
+        if p.role in (OPERAND, OPT_OPERAND) and p.name == "other"
+    ]
+    packet = getattr(aten, name)
+    if binary:
+        return packet.Tensor if len(tensors) > 1 else packet.Scalar
+    return packet.default
+
+
+def _product(name: str, dims: Sequence[int]) -> str:
+    if name == "linear":
+        return "addmm" if len(dims) > 2 else "mm"
+    left, right = dims
+    if left == right == 1:
+        return "dot"
+    if right == 1:
+        return "mv"
+    return "mm" if right <= 2 or left == 1 else "bmm"
+
+
+sys.modules[__name__].__class__ = _Ops
