@@ -43,6 +43,7 @@ LAYERS = [
         "ops",
         "fft",
         "signal",
+        "sparse",
         "special",
         "return_types",
         "types",

@@ -88,7 +88,7 @@ _LAZY = (
     *("_C", "functional", "ops", "overrides"),
     *("__config__", "__future__", "_dynamo", "accelerator", "backends", "compiler"),
     *("cpu", "distributions", "export", "futures", "hub", "jit", "mps", "mtia"),
-    *("masked", "nested", "testing", "types", "version", "xpu"),
+    *("masked", "nested", "sparse", "testing", "types", "version", "xpu"),
 )
 
 if _TYPE_CHECKING:

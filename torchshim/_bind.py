@@ -274,7 +274,7 @@ def call_form(
     gap = False
     for param, arg in zip(op.params, args, strict=True):
         default = param.default
-        if arg is MISSING or arg is default and not param.required:
+        if arg is MISSING or (arg is default and not param.required):
             gap = True
         elif type(arg) is type(default) in (int, float, bool, str) and arg == default:
             gap = True

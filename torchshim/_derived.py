@@ -7,7 +7,6 @@ see. `namespace("linalg")` is what a public package exports.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -27,9 +26,9 @@ BY_ARGUMENTS, BY_MODES, NEVER = "arguments", "modes", "never"
 
 # The functions of `torch.functional`: PyTorch writes them in Python.
 IN_PYTHON = tuple(
-    "align_tensors atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes "
-    "broadcast_tensors cartesian_prod cdist chain_matmul einsum lu meshgrid norm split "
-    "stft tensordot unique unique_consecutive unravel_index".split()
+    "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors "
+    "cartesian_prod cdist chain_matmul einsum istft lu meshgrid norm pca_lowrank split "
+    "stft svd_lowrank tensordot unique unique_consecutive unravel_index".split()
 )
 
 assert _ops.__all__
@@ -146,23 +145,14 @@ def public(
                 _derived.namespaces.setdefault(space, {})[each] = shown
             if method:
                 at = method if isinstance(method, str) else each
-                several = _takes_tensors(function)
-                setattr(
-                    Tensor,
-                    at,
-                    overridable(function, "torch.Tensor") if several else function,
-                )
+                shown = overridable(function, "torch.Tensor")
+                shown.__name__, shown.__qualname__ = at, f"Tensor.{at}"
+                setattr(Tensor, at, shown)
         if namespaces:
             function.__module__ = "torchshim"
         return function
 
     return add if function is None else add(function)
-
-
-def _takes_tensors(method: Callable[..., Any]) -> bool:
-    """Whether other arguments than the first are tensors, and may override it."""
-    others = list(inspect.signature(method).parameters.values())[1:]
-    return any("Tensor" in str(p.annotation) or p.name == "args" for p in others)
 
 
 _wrapped: dict[Any, Any] = {}

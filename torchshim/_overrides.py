@@ -17,13 +17,14 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from torchshim._core import dtypes
 from torchshim._core.device import device
 from torchshim._core.layout import layout, memory_format
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, plain_classes
+from torchshim._core.trie import caller
 
 ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
 
@@ -33,13 +34,15 @@ class _Overriding(threading.local):
 
     def __init__(self) -> None:
         self.disabled = ENABLED
-        self.modes: list[Any] = []
+        self.stack: list[Any] = []
+        # Whether the next function called is not overridden (`skip_one`).
+        self.skipping = False
 
 
 state = _Overriding()
 
 # Modes in force in any thread: while there are none, `overridable` need not ask.
-_modes: list[Any] = []
+modes: list[Any] = []
 
 # Classes whose instances override nothing; Tensor is added when it is made.
 ORDINARY: set[type] = {
@@ -76,12 +79,34 @@ class disabled:
             _follow_modes()
 
 
+def set_disabled(level: int) -> None:
+    """Sets what may override functions in this thread."""
+    state.disabled = level
+    _follow_modes()
+
+
+def skip_one(func: Any, args: Any, kwargs: Any) -> Any:
+    """Calls a function as if classes did not override it, but those that it calls."""
+    state.skipping = True
+    try:
+        return func(*args, **kwargs)
+    finally:
+        state.skipping = False
+
+
+NO_DISPATCH = (
+    "__torch_dispatch__ is not supported: torchshim records operators and runs them as "
+    "one program, so that there is no dispatcher to intercept; use __torch_function__ "
+    "or torch.overrides.TorchFunctionMode"
+)
+
+
 # Modes --------------------------------------------------------------------------------
 
 
 def mode_enabled() -> bool:
     """Whether a mode sees the functions called in this thread."""
-    return bool(state.modes) and state.disabled != ALL_DISABLED
+    return bool(state.stack) and state.disabled != ALL_DISABLED
 
 
 def _follow_modes() -> None:
@@ -95,18 +120,18 @@ def _follow_modes() -> None:
 
 def push_mode(mode: Any) -> None:
     """Puts a mode on top of this thread's stack."""
-    state.modes.append(mode)
-    _modes.append(mode)
+    state.stack.append(mode)
+    modes.append(mode)
     _follow_modes()
 
 
 def pop_mode() -> Any:
     """Takes the top of this thread's stack of modes."""
-    if not state.modes:
+    if not state.stack:
         raise RuntimeError("trying to pop from empty mode stack")
-    mode = state.modes.pop()
+    mode = state.stack.pop()
     # Another thread may have pushed the same mode: any one of them may go.
-    _modes.remove(mode)
+    modes.remove(mode)
     _follow_modes()
     return mode
 
@@ -132,21 +157,28 @@ def handler_of(cls: type) -> Any:
     return None if handler is disabled_torch_function_impl else handler
 
 
-def overloaded(values: Iterable[Any], nested: bool = True) -> list[Any]:
+def overloaded(
+    values: Iterable[Any], nested: bool = True, tensors: bool = False
+) -> list[Any]:
     """The values with handlers, one of each class, in the order these are asked.
 
     From left to right, but subclasses before the classes they come from. `nested`:
-    elements of sequences count, too.
+    elements of sequences count, too; `tensors`: Tensor itself does.
     """
     found: list[Any] = []
     if state.disabled:
         return found
+    if state.skipping:
+        state.skipping = False
+        return found
     for value in values:
         cls = type(value)
-        if cls in ORDINARY:
+        if tensors and cls is TensorMeta.tensor[0]:
+            _insert(found, value)
+        elif cls in ORDINARY:
             continue
-        if nested and isinstance(value, (tuple, list)):
-            for inner in overloaded(value, False):
+        elif nested and isinstance(value, (tuple, list)):
+            for inner in overloaded(value, False, tensors):
                 _insert(found, inner)
         elif handler_of(cls) is not None:
             _insert(found, value)
@@ -163,7 +195,7 @@ def _insert(found: list[Any], value: Any) -> None:
 
 def overriding(args: Iterable[Any]) -> list[Any] | None:
     """As `overloaded`; None where neither an argument nor a mode overrides."""
-    if state.disabled and not state.modes:
+    if state.disabled and not state.stack:
         return None
     found = overloaded(args)
     return found if found or mode_enabled() else None
@@ -175,10 +207,30 @@ _PLAIN_METHOD = (
     "Defining your `__torch_function__{} as a plain method is deprecated and will be "
     "an error in future, please define it as a classmethod."
 )
+_told: set[str] = set()
+
+
+def _warn_of_method(python: bool) -> None:
+    """PyTorch's two warnings: functions in C++ say it once."""
+    if python:
+        text, category = _PLAIN_METHOD.format(""), DeprecationWarning
+    else:
+        where = "/__w/pytorch/pytorch/torch/csrc/utils/python_arg_parser.cpp:359.)"
+        text = f"{_PLAIN_METHOD.format('`')} (Triggered internally at {where}"
+        category = UserWarning
+        if text in _told:
+            return
+        _told.add(text)
+    file, line = caller() or ("<unknown>", 0)
+    warnings.warn_explicit(text, category, file, line)
 
 
 def call(
-    func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None
+    func: Any,
+    found: list[Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None,
+    python: bool = False,
 ) -> Any:
     """Asks the mode on top, then the handlers; NotImplemented if none has an answer."""
     types = tuple(type(value) for value in found)
@@ -190,17 +242,11 @@ def call(
     for value in found:
         handler = value.__torch_function__
         if getattr(handler, "__self__", None) is value:
-            warnings.warn(
-                _PLAIN_METHOD.format(""), DeprecationWarning, stacklevel=_level()
-            )
+            _warn_of_method(python)
         result = handler(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
     return NotImplemented
-
-
-def _level() -> int:
-    return 4
 
 
 def dispatch(
@@ -212,7 +258,7 @@ def dispatch(
         return result
     asked = [f"  - tensor subclass {type(value)}\n" for value in found]
     if mode_enabled():
-        asked.insert(0, f"  - mode object {state.modes[-1]}\n")
+        asked.insert(0, f"  - mode object {state.stack[-1]}\n")
     raise TypeError(
         f"Multiple dispatch failed for '{name_of(func)}'; all __torch_function__ "
         f"handlers returned NotImplemented:\n\n{''.join(asked)}\n"
@@ -224,15 +270,16 @@ def handle(
     func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """As `call`, for the functions that PyTorch writes in Python: raises TypeError."""
-    result = call(func, found, args, kwargs)
+    result = call(func, found, args, kwargs, True)
     if result is not NotImplemented:
         return result
+    module = getattr(func, "__overrides__", func.__module__)
     text = (
-        f"no implementation found for '{func.__module__}.{func.__name__}' on types "
+        f"no implementation found for '{module}.{func.__name__}' on types "
         f"that implement __torch_function__: {[type(value) for value in found]}"
     )
     if mode_enabled():
-        text += f" nor in mode {state.modes[-1]}"
+        text += f" nor in mode {state.stack[-1]}"
     raise TypeError(text)
 
 
@@ -270,7 +317,7 @@ def overridable(
 
         @functools.wraps(function)
         def seen(*args: Any, **kwargs: Any) -> Any:
-            if _modes and mode_enabled():
+            if modes and mode_enabled():
                 return dispatch(seen, [], args, kwargs or None)
             if ordinary(map(type, args)) and ordinary(map(type, kwargs.values())):
                 return function(*args, **kwargs)
@@ -282,7 +329,7 @@ def overridable(
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if not _modes and ordinary(map(type, args)):
+        if not modes and ordinary(map(type, args)):
             if not kwargs:
                 return function(*args)
             if ordinary(map(type, kwargs.values())):
@@ -291,11 +338,28 @@ def overridable(
         if found is None:
             return function(*args, **kwargs)
         if python:
+            found = overloaded((*args, *kwargs.values()), True, True)
             return handle(wrapped, found, args, kwargs)
         return dispatch(wrapped, found, args, kwargs or None)
 
     wrapped.__overrides__ = namespace  # type: ignore[attr-defined]
     return wrapped
+
+
+def overridable_all(names: dict[str, Any], namespace: str, source: str = "") -> None:
+    """Makes the functions of a namespace overridable that are written in Python.
+
+    `source`: the start of the names of the modules they are written in.
+    """
+    source = source or f"torchshim{namespace.removeprefix('torch')}"
+    python = namespace == "torch.nn.functional"
+    for name, function in list(names.items()):
+        if (
+            inspect.isfunction(function)
+            and function.__module__.startswith(source)
+            and name[0] != "_"
+        ):
+            names[name] = overridable(function, namespace, python=python)
 
 
 # Subclasses of Tensor -----------------------------------------------------------------
@@ -304,17 +368,21 @@ def overridable(
 class TensorMeta(type):
     """The class of Tensor: finds which of its subclasses override functions."""
 
+    tensor: ClassVar[list[type]] = []
+    # The class of the calls of handlers, once there is one.
+    overriding: ClassVar[list[type]] = []
+
     def __setattr__(cls, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if cls in TensorMeta.tensor:
             override(name, value)
 
-    tensor: list[type] = []
-    # The class of the calls of handlers, once there is one.
-    overriding: list[type] = []
-
     def mro(cls) -> list[type]:
         order = super().mro()
+        if "__torch_dispatch__" in vars(cls):
+            chosen = getattr(vars(cls)["__torch_dispatch__"], "__name__", "")
+            if chosen != "_disabled_torch_dispatch_impl":
+                raise NotImplementedError(NO_DISPATCH)
         tensor, overriding = cls.tensor, cls.overriding
         if not overriding or cls.__name__ == OVERRIDING:
             return order
@@ -335,7 +403,7 @@ class TensorMeta(type):
 OVERRIDING = "_Overriding"
 
 # Names with an underscore that handlers see.
-_CALLED = frozenset(
+CALLED = frozenset(
     ("_backward_hooks", "_is_view", "_post_accumulate_grad_hooks", "_version")
 )
 
@@ -358,16 +426,23 @@ def start_overriding(tensor: type) -> None:
         override(name, member)
 
 
+def is_overridable(name: str, member: Any) -> bool:
+    """Whether handlers are called where an attribute of Tensor is used."""
+    private = name[0] == "_" and name[:2] != "__" and name not in CALLED
+    if private or name in _NOT_CALLED:
+        return False
+    return isinstance(member, property) or inspect.isfunction(member)
+
+
 def override(name: str, member: Any) -> None:
     """Has handlers called where a method or an attribute of Tensor is used."""
-    private = name[0] == "_" and name[:2] != "__" and name not in _CALLED
-    if private or name in _NOT_CALLED:
+    if not is_overridable(name, member):
         return
-    if hasattr(member, "__op__") or hasattr(member, "__overloads__"):
-        return  # an operator: it asks by itself
     if isinstance(member, property):
         setattr(TensorMeta.overriding[0], name, _attribute(member))
-    elif inspect.isfunction(member) and "__overrides__" not in vars(member):
+        return
+    known = ("__op__", "__overloads__", "__overrides__")
+    if not any(hasattr(member, mark) for mark in known):  # these ask by themselves
         if member.__name__ not in vars(TensorMeta.tensor[0]):
             member.__name__ = name
         setattr(TensorMeta.overriding[0], name, _method(member))
@@ -376,7 +451,7 @@ def override(name: str, member: Any) -> None:
 def _method(member: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(member)
     def called(self: TensorBase, *args: Any, **kwargs: Any) -> Any:
-        if state.disabled and not _modes:
+        if state.disabled and not modes:
             return member(self, *args, **kwargs)
         found = overriding((self, *args, *kwargs.values()))
         if found is None:

@@ -19,6 +19,7 @@ from torchshim._overrides import (
     SUBCLASSES_DISABLED,
     TensorMeta,
     disabled,
+    overridable,
     start_overriding,
 )
 from torchshim._printing import format_scalar, format_tensor
@@ -148,7 +149,9 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             return NotImplemented
         with disabled(SUBCLASSES_DISABLED):
             made = func(*args, **(kwargs or {}))
-            return made if func == Tensor.grad.__get__ else converted(made, cls)
+            return (
+                made if func == vars(Tensor)["grad"].__get__ else converted(made, cls)
+            )
 
     # -- size and memory ---------------------------------------------------------------
 
@@ -375,6 +378,14 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         __lt__ = __le__ = __gt__ = __ge__ = __add__
 
 
+# Reading values is seen by modes; what is known of every tensor (`x.shape`) is not.
+for _name in (
+    *("item", "tolist", "requires_grad_", "is_nonzero", "__bool__", "__int__"),
+    *("__float__", "__complex__", "__index__", "__repr__", "__format__"),
+):
+    _read = overridable(vars(Tensor)[_name], "torch.Tensor")
+    _read.__name__ = _name
+    setattr(Tensor, _name, _read)
 start_overriding(Tensor)
 
 
@@ -493,7 +504,7 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
         except RuntimeError:
             grad_fn = "Invalid"
     read = contents is None and meta.shape.numel() and meta.device.type != "meta"
-    return format_tensor(
+    text = format_tensor(
         tensor._host() if read else meta,
         dtype=meta.dtype.name,
         default_dtype=dtypes.get_default_dtype().name,
@@ -504,6 +515,8 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
         tensor_contents=contents,
         tangent=tangent,
     )
+    marked = not plain and getattr(tensor, "_is_param", False)
+    return f"Parameter({text})" if marked else text
 
 
 def host_value(tensor: TensorBase) -> np.ndarray:

@@ -34,6 +34,7 @@ from torchshim._functions.fourier import (
 )
 from torchshim._functions.memory import write_into
 from torchshim._ops.view_geometry import wrap_dim
+from torchshim._overrides import overridable_all as _overridable_all
 from torchshim._tensor import Tensor
 
 assert _functions.__all__
@@ -485,3 +486,6 @@ def ifftshift(input: Tensor, dim: _ALL = None) -> Tensor:
     tensor([2, 3, 4, 0, 1])
     """
     return _shifted("ifftshift", input, dim, 1)
+
+
+_overridable_all(globals(), "torch.fft")

@@ -33,7 +33,7 @@ from torchshim._functions.indexing import (
     without_masks,
 )
 from torchshim._ops.view_geometry import KEEP, NEW, PICK
-from torchshim._overrides import ORDINARY, dispatch, overriding
+from torchshim._overrides import ORDINARY, dispatch, modes, overriding
 from torchshim._tensor import Tensor, from_array
 
 _size = tuple.__getitem__
@@ -51,7 +51,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     kind = index.__class__
     meta = self._meta
     found = None
-    if value.__class__ not in ORDINARY or kind not in ORDINARY:
+    if modes or value.__class__ not in ORDINARY or kind not in ORDINARY:
         asked = overriding((index, value))
         if asked is not None:
             return dispatch(setitem, asked, (self, index, value), None)

@@ -25,7 +25,7 @@ from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
 from torchshim._functions.backward import warn_once
 from torchshim._ops.view_geometry import KEEP, NEW, PICK
-from torchshim._overrides import dispatch, overriding
+from torchshim._overrides import dispatch, mode_enabled, modes, overriding
 from torchshim._tensor import Tensor, from_array, host_value
 
 _INDEX = REGISTRY["basic_index"]
@@ -89,6 +89,8 @@ def basic(self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...]) -> Tenso
 
 def getitem(self: Tensor, index: Any) -> Tensor:
     """The elements that an index chooses: a view of basic indices, else a copy."""
+    if modes and mode_enabled():
+        return dispatch(getitem, [], (self, index), None)
     kind = index.__class__
     shape = self._meta.shape
     if kind is int:

@@ -4,7 +4,9 @@ https://docs.pytorch.org/docs/2.13/autograd.html
 """
 
 from torchshim._functions import autograd as _methods
-from torchshim._functions.backward import backward, grad
+from torchshim._functions.backward import backward
+from torchshim._functions.backward import grad as _grad
+from torchshim._overrides import overridable as _overridable
 from torchshim.autograd import (
     anomaly_mode,
     forward_ad,
@@ -29,6 +31,8 @@ from torchshim.autograd.variable import Variable
 assert _methods
 
 assert anomaly_mode and variable
+
+grad = _overridable(_grad, "torch.autograd", python=True)
 
 __all__ = [
     "Function",

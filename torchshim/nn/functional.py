@@ -133,7 +133,7 @@ from torchshim._functions.nn_sampling import (
     fractional_max_pool3d_with_indices,
     grid_sample,
 )
-from torchshim._overrides import overridable as _overridable
+from torchshim._overrides import overridable_all as _overridable_all
 
 assert _functions.__all__
 
@@ -154,15 +154,7 @@ _operators: dict[str, _Any] = {
     },
 }
 globals().update({k: v for k, v in _operators.items() if k not in globals()})
-# Classes may override those written in Python, too.
-globals().update(
-    {
-        name: _overridable(function, "torch.nn.functional", python=True)
-        for name, function in globals().items()
-        if getattr(function, "__module__", "").startswith("torchshim._functions.nn_")
-        and name[0] != "_"
-    }
-)
+_overridable_all(globals(), "torch.nn.functional", "torchshim._functions.nn_")
 
 if _TYPE_CHECKING:
     # The operators, as above.

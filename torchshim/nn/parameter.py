@@ -6,8 +6,8 @@ from collections import OrderedDict
 from typing import Any
 
 import torchshim
-from torchshim._core.storage import plain_classes
 from torchshim._functions.rebuilding import set_user_state, user_state
+from torchshim._overrides import ORDINARY, disabled_torch_function_impl
 from torchshim._tensor import Tensor
 
 __all__ = [
@@ -43,6 +43,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     Parameter containing:
     tensor([1., 2.], requires_grad=True)
     """
+
+    # Operators on parameters give plain tensors.
+    __torch_function__ = disabled_torch_function_impl  # type: ignore[assignment]
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
         if data is None:
@@ -94,6 +97,9 @@ def _rebuild_parameter_with_state(
     param = _rebuild_parameter(data, requires_grad, hooks)
     set_user_state(param, state)
     return param
+
+
+ORDINARY.add(Parameter)
 
 
 class UninitializedTensorMixin:
@@ -239,10 +245,6 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         t.persistent = persistent
         t._is_buffer = True
         return t
-
-
-# Operators on them give plain tensors.
-plain_classes.update((Parameter, Buffer))
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]

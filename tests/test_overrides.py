@@ -1,0 +1,479 @@
+"""Subclasses of Tensor, `__torch_function__`, and modes (`torch.overrides`)."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+
+import pytest
+
+import torchshim
+from tests.oracle import attempt, case
+
+
+def plain_subclass(torch):
+    # PyTorch's and torchshim's differ, and pickle finds them here.
+    global Plain
+    Plain = type("Plain", (torch.Tensor,), {"__module__": __name__})
+    return Plain
+
+
+def logging_subclass(torch, seen):
+    """A subclass that notes what is called, with the types it is called for."""
+
+    class Logging(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((func.__name__, [t.__name__ for t in types], len(args)))
+            return super().__torch_function__(func, types, args, kwargs)
+
+    return Logging
+
+
+def name_of(value):
+    if isinstance(value, (tuple, list)):
+        return [name_of(v) for v in value]
+    return type(value).__name__
+
+
+@case.lines("""
+    x + 1
+    1 + x
+    x.sum()
+    x[0]
+    x[x > 1]
+    x.detach()
+    x.clone()
+    x.view(2, 1)
+    x.T
+    x.data
+    x.double()
+    x.to(torch.int32)
+    x.split(1)
+    torch.max(x, 0)
+    torch.cat([x, torch.ones(1)])
+    torch.ones(2).add_(x)
+    torch.add(torch.ones(2), x)
+    torch.zeros_like(x)
+    x.new_zeros(3)
+    x.unbind()
+    torch.einsum("i,i", x, x)
+    torch.nn.functional.softmax(x, 0)
+    torch.nn.functional.cross_entropy(x[None], torch.tensor([1]))
+    torch.nn.Linear(2, 1)(x).shape
+    torch.fft.fft(x)
+    torch.linalg.norm(x)
+    torch.autograd.grad(y.sum(), y)
+    y * 2
+    (y * 2).sum().backward(); y.grad
+    torch.as_tensor(x)
+    list(x)
+    x.shape
+    x.sum().item()
+    x.tolist()
+    str(x), repr(x[0]), f"{x[0]}"
+    torch.is_tensor(x), torch.is_floating_point(x), isinstance(x, torch.Tensor)
+    Plain(2, 3).shape
+    Plain([1, 2])
+    Plain(torch.ones(2))
+    torch.Tensor._make_subclass(Plain, torch.ones(2), True)
+    torch.Tensor._make_subclass(int, torch.ones(2))
+    torch.ones(2).as_subclass(int)
+    x.tag, hasattr(x + 1, "tag")
+    copy.copy(x).tag
+    pickle.loads(pickle.dumps(x)).tag
+    copy.deepcopy(x)
+    torch.nn.Parameter(x)
+    torch.nn.Parameter(torch.ones(2)) * 2
+    torch.nn.Parameter(torch.ones(2).as_subclass(Disabled))
+    torch.ones(2).as_subclass(Disabled) + 1
+    torch.ones(2).as_subclass(Disabled)
+    torch.broadcast_tensors(x, torch.ones(1))
+""")
+def subclasses(torch, line):
+    kind = plain_subclass(torch)
+    x = kind([1.0, 2.0])
+    x.tag = 5
+    impl = torch._C._disabled_torch_function_impl
+    disabled = type("Disabled", (torch.Tensor,), {"__torch_function__": impl})
+    names = {
+        **{"torch": torch, "x": x, "copy": copy, "pickle": pickle},
+        **{"Plain": kind, "Disabled": disabled},
+        "y": kind([1.0, 2.0]).requires_grad_(),
+    }
+    *before, last = line.split("; ")
+    for part in before:
+        exec(part, names)
+    result = attempt(eval, last, names)
+    return name_of(result), str(result) if "item" not in line else ""
+
+
+@case.lines("""
+    x + p
+    p + x
+    p - x
+    1 - x
+    2 / x
+    p / x
+    x @ p
+    -x
+    ~(x > 1)
+    x == p
+    p < x
+    x.add(p)
+    p.add(x)
+    torch.add(p, x)
+    x[0]
+    p[x.long() - 1]
+    x.shape
+    x.requires_grad
+    x.size()
+    x.T
+    x.float()
+    p.to(x)
+    p.type_as(x)
+    x.view(4)
+    x.sum().item()
+    torch.stack([p, x])
+    torch.zeros_like(x)
+    torch.where(x > 1, x, p)
+    torch.nn.functional.linear(x, p)
+    torch.is_floating_point(x)
+    torch.numel(x)
+    torch.equal(x, p)
+    p.copy_(x)
+    p.__setitem__(0, x[0])
+    x.requires_grad_()
+    x.new_zeros(2)
+    x.__pos__()
+    abs(x)
+    True & x.bool()
+    x.is_contiguous()
+    x.data_ptr() and 0
+    len(x)
+""")
+def what_handlers_see(torch, line):
+    seen: list = []
+    x = torch.tensor([[1.0, 2], [2, 1]]).as_subclass(logging_subclass(torch, seen))
+    p = torch.ones(2, 2)
+    result = eval(line, {"torch": torch, "x": x, "p": p})
+    return seen, name_of(result)
+
+
+@case.lines("""
+    x.requires_grad = True
+    x.grad = None
+    x.data = p
+    x += 1
+    x -= p
+    x *= 2
+    x /= 2
+    x //= 2
+    x %= 2
+    x.note = 1
+""")
+def what_handlers_see_of_statements(torch, line):
+    seen: list = []
+    x = torch.ones(2).as_subclass(logging_subclass(torch, seen))
+    names = {"x": x, "p": torch.ones(2)}
+    exec(line, names)
+    return seen, name_of(names["x"])
+
+
+@case
+def names_of_functions(torch):
+    """What handlers get has a name, and is a key of tables."""
+    seen: list = []
+
+    class Resolving(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(torch.overrides.resolve_name(func))
+            known = (
+                torch.overrides.is_tensor_method_or_property(func),
+                func in torch.overrides.get_testing_overrides(),
+            )
+            seen.append(known)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = torch.ones(2, 2).as_subclass(Resolving)
+    x + 1, torch.add(x, 1), x.add(1), x.shape, torch.nn.functional.relu(x)
+    torch.split(x, 1), x[0], torch.fft.fft(x), torch.linalg.det(x), x.dim()
+    x.requires_grad = False
+    return seen
+
+
+@case
+def scalar_tensor(torch):
+    """The example of a class beside Tensor, with a table of functions."""
+    handled = {}
+
+    def implements(function):
+        def register(handler):
+            handled[function] = handler
+            return handler
+
+        return register
+
+    class ScalarTensor:
+        def __init__(self, n, value):
+            self._n, self._value = n, value
+
+        def __repr__(self):
+            return f"ScalarTensor(N={self._n}, value={self._value})"
+
+        def tensor(self):
+            return self._value * torch.eye(self._n)
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            good = all(issubclass(t, (torch.Tensor, ScalarTensor)) for t in types)
+            if func not in handled or not good:
+                return NotImplemented
+            return handled[func](*args, **(kwargs or {}))
+
+    @implements(torch.mean)
+    def mean(input):
+        return float(input._value) / input._n
+
+    @implements(torch.add)
+    def add(input, other):
+        if isinstance(input, ScalarTensor) and isinstance(other, ScalarTensor):
+            return ScalarTensor(input._n, input._value + other._value)
+        return torch.add(
+            *(getattr(v, "tensor", lambda v=v: v)() for v in (input, other))
+        )
+
+    @implements(torch.nn.functional.relu)
+    def relu(input, inplace=False):
+        return ScalarTensor(input._n, max(input._value, 0))
+
+    @implements(torch.stack)
+    def stack(tensors, dim=0):
+        return len(tensors), dim
+
+    d, p = ScalarTensor(2, 3), torch.ones(2, 2)
+    yield torch.mean(d)
+    yield repr(torch.add(d, d))
+    yield torch.add(d, p), torch.add(p, d)
+    yield repr(torch.nn.functional.relu(d))
+    yield torch.stack([p, d], dim=1)
+    error = attempt(torch.mul, p, d)
+    yield type(error), str(error)
+    error = attempt(torch.nn.functional.gelu, d)
+    yield type(error)
+    error = attempt(torch.nn.functional.softmax, d)
+    yield type(error)
+    yield type(attempt(lambda: p + d)), type(attempt(lambda: d + p)), p == d
+    yield torch.overrides.is_tensor_like(d), torch.overrides.has_torch_function((d, p))
+    yield torch.overrides.has_torch_function((p, torch.nn.Parameter(p)))
+    yield torch.overrides.has_torch_function_unary(d)
+    yield torch.overrides.has_torch_function_variadic(p, d)
+
+
+@case
+def precedence(torch):
+    """Subclasses are asked before their parents, others from left to right."""
+    seen: list = []
+
+    def handler(answer):
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((cls.__name__, [t.__name__ for t in types]))
+            return answer
+
+        return {"__torch_function__": classmethod(__torch_function__)}
+
+    first = type("First", (torch.Tensor,), handler(NotImplemented))
+    child = type("Child", (first,), handler(NotImplemented))
+    other = type("Other", (), handler("answered"))
+    a, b = torch.ones(2).as_subclass(first), torch.ones(2).as_subclass(child)
+    yield torch.where(a, b, other()), seen[:]
+    seen.clear()
+    yield torch.where(other(), a, b), seen[:]
+    seen.clear()
+    for call in (lambda: torch.add(a, b), lambda: a.add(b), lambda: a.shape):
+        error = attempt(call)
+        yield type(error), str(error).replace(__name__, "")
+    error = attempt(torch.nn.functional.relu, a)
+    yield type(error)
+    yield type(attempt(lambda: a + b)), type(attempt(lambda: a + 1))
+
+
+@case
+def disabling(torch):
+    """Within the blocks of `torch._C`, nothing is overridden."""
+    x = torch.ones(2).as_subclass(plain_subclass(torch))
+    state = torch._C._get_torch_function_state
+    with torch._C.DisableTorchFunctionSubclass():
+        yield (
+            name_of(x + 1),
+            name_of(x[0]),
+            str(x),
+            torch._C._is_torch_function_enabled(),
+        )
+        yield str(state())
+    with torch._C.DisableTorchFunction():
+        yield name_of(x + 1), str(state())
+    yield name_of(x + 1), str(state())
+
+
+class Noting:
+    """Makes a mode that notes what is called, and says what it is."""
+
+    def __init__(self, torch, seen, name="mode"):
+        class Mode(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                seen.append((name, func.__name__, len(args), kwargs or {}))
+                return func(*args, **(kwargs or {}))
+
+        self.mode = Mode()
+
+
+@case
+def modes(torch):
+    """Modes see functions of plain tensors, and functions without tensors."""
+    seen: list = []
+    p = torch.ones(2)
+    mode = Noting(torch, seen).mode
+    with mode as given:
+        torch.zeros(2)
+        torch.tensor([1])
+        p + 1
+        p.add(1)
+        p[0]
+        p.float()
+        p.sum().item()
+        torch.arange(3)
+        torch.cat([p, p])
+        torch.is_tensor(p)
+        torch.get_default_dtype()
+        current = torch.overrides._get_current_function_mode()
+    p + 1
+    yield given is mode, current is mode
+    yield seen[:], torch.overrides._get_current_function_mode()
+    seen.clear()
+    with Noting(torch, seen, "outer").mode, Noting(torch, seen, "inner").mode:
+        torch.add(p, 1)
+        with torch._C.DisableTorchFunction():
+            p + 2
+        with torch._C.DisableTorchFunctionSubclass():
+            p + 3
+    yield seen
+
+
+@case
+def modes_that_change_results(torch):
+    class Doubling(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            return result * 2 if func is torch.ones else result
+
+    class Refusing(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    p = torch.ones(1)
+    with Doubling():
+        made = torch.ones(2), torch.zeros(2) + torch.ones(2)
+    yield made
+    with Refusing():
+        error = attempt(torch.zeros, 2)
+        others = attempt(lambda: p + 1), attempt(torch.nn.functional.relu, p)
+    yield type(error), str(error).partition("mode object")[0], name_of(others)
+    with torch.overrides.BaseTorchFunctionMode():
+        made = torch.ones(2) + 1
+    yield made
+    error = attempt(torch.overrides._pop_mode)
+    yield type(error)
+
+
+@case
+def functions_of_others(torch):
+    """`handle_torch_function`, `wrap_torch_function`, `redispatch_function`."""
+    seen: list = []
+    kind = logging_subclass(torch, seen)
+    x, p = torch.ones(2).as_subclass(kind), torch.ones(2)
+
+    def mine(a, b=1):
+        if torch.overrides.has_torch_function((a,)):
+            return torch.overrides.handle_torch_function(mine, (a,), a, b=b)
+        return a * b
+
+    @torch.overrides.wrap_torch_function(lambda a: (a,))
+    def wrapped(a):
+        return a + 0
+
+    yield mine(p), name_of(mine(x)), name_of(wrapped(x)), wrapped(p)
+    yield seen[:]
+    seen.clear()
+
+    class Skipping(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return torch.overrides.redispatch_function(func, types, args, kwargs)
+
+    y = torch.ones(2).as_subclass(Skipping)
+
+    def scaled(a, b):
+        if torch.overrides.has_torch_function((a, b)):
+            return torch.overrides.handle_torch_function(scaled, (a, b), a, b)
+        return a * b + 1
+
+    yield scaled(y, y), seen
+
+
+def test_modes_belong_to_a_thread():
+    torch, seen = torchshim, []
+    with Noting(torch, seen).mode:
+        thread = threading.Thread(target=lambda: torch.zeros(1) + 1)
+        thread.start()
+        thread.join()
+    assert not seen
+
+
+def test_dispatch_is_refused():
+    torch = torchshim
+    with pytest.raises(NotImplementedError, match="__torch_dispatch__ is not supp"):
+
+        class Dispatching(torch.Tensor):
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                return func(*args)
+
+    from torchshim.utils._python_dispatch import TorchDispatchMode
+
+    with pytest.raises(NotImplementedError, match="TorchFunctionMode"):
+        TorchDispatchMode()
+
+
+def test_lists_of_functions_agree():
+    """Every function is overridable or not, and each has a name and a stand-in."""
+    overrides = torchshim.overrides
+    ignored = overrides.get_ignored_functions()
+    stubs = overrides.get_testing_overrides()
+    count = 0
+    for functions in overrides.get_overridable_functions().values():
+        for function in functions:
+            count += 1
+            assert function not in ignored
+            assert overrides.resolve_name(function)
+            assert stubs[function]() == -1
+    assert count > 900
+    assert torchshim.is_tensor in ignored
+
+
+def test_plain_tensors_keep_the_hot_path():
+    """Parameters and classes that override nothing are found as Tensor is."""
+    torch = torchshim
+    impl = torch._C._disabled_torch_function_impl
+    disabled = type("Disabled", (torch.Tensor,), {"__torch_function__": impl})
+    x = torch.nn.Parameter(torch.ones(2))
+    y = torch.ones(2).as_subclass(disabled)
+    z = torch.ones(2).as_subclass(type("Mine", (torch.Tensor,), {}))
+    for tensor in (x, y):
+        tensor + 1
+        assert tensor._key == tensor._slot >= 0
+    z + 1
+    assert z._key != z._slot
