@@ -22,6 +22,9 @@ from torchshim._overrides import (
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass"]
 
 _TensorMeta = TensorMeta
+_disabled_torch_function_impl = _overrides.disabled_torch_function_impl
+_pop_torch_function_stack = _overrides.pop_mode
+_push_on_torch_function_stack = _overrides.push_mode
 
 
 class _TorchFunctionState(enum.Enum):
