@@ -394,6 +394,8 @@ class Walk(Leaves):
         self, recording: Recording, event: State, call: Any, wrt: Sequence[int]
     ) -> None:
         """Raises if a value that this gradient needs was overwritten in place."""
+        if event.depth in recording.packed:
+            return  # hooks keep their own
         slots = saved_operands(event, call, wrt)
         if event.write is not None and call.owners[0] in call.saved(wrt):
             # An in-place operator keeps a copy of what it overwrites.
@@ -495,9 +497,10 @@ def run_backward(
     among the targets); otherwise nothing is written.
     """
     rec = local.rec
-    grad_mode, rec.grad = rec.grad, create
-    rec.set_mode()
+    grad_mode = rec.grad
     try:
+        rec.grad = create
+        rec.set_mode()
         return _run(
             rec, roots, cotangents, retain, create, targets, accumulate, outside
         )
@@ -553,9 +556,10 @@ def _run(
                 for place in target_places(rec, target):
                     walk.targets.setdefault(place, []).append(i)
         walk.restrict(places)
-    outer, rec.trace = rec.trace, []
-    walking.stack.append(walk)
+    outer = rec.trace
     try:
+        rec.trace = []
+        walking.stack.append(walk)
         try:
             for place, ct in zip(places, cotangents, strict=True):
                 walk.given.add(id(ct))
@@ -575,7 +579,8 @@ def _run(
             callback()
     finally:
         rec.trace = outer
-        walking.stack.pop()
+        if walk in walking.stack:
+            walking.stack.remove(walk)
         if rec.unstored and outer is None:
             rec.store_shared()
     results = [walk.results.get(i) for i in range(len(targets or ()))]

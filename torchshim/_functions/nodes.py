@@ -111,19 +111,82 @@ def _call(self: Node, *grads: Any) -> Any:
 class SavedTensor:
     """A value that a node keeps for its backward, as `_raw_saved_*` shows it."""
 
+    # Makes what a pair of hooks keeps of a tensor; `autograd.saving` puts it here.
+    packed: Any = None
+
     def __init__(self, node: Node, name: str) -> None:
         self._node = node
         self._name = name
 
+    def _freed(self) -> bool:
+        return self._node._event.depth in self._node._recording.freed
+
+    def _table(self) -> tuple[dict[Any, Any], Any]:
+        """What hooks keep of the node's values, and the key of this one."""
+        event = self._node._event
+        table = self._node._recording.packed.setdefault(event.depth, {})
+        if self._name == "result":
+            return table, ("result", 0)
+        return table, event.call.owners.index(self._name)
+
     def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
-        raise NotImplementedError(
-            "SavedTensor.register_hooks: hooks on single saved values of operators are "
-            "not supported"
-        )
+        """Keeps what `pack_hook` makes of the value; `unpack_hook` undoes it.
+
+        Raises RuntimeError if there are hooks already, and after the value was freed.
+        """
+        if not callable(pack_hook) or not callable(unpack_hook):
+            raise TypeError(
+                "register_hooks(): incompatible function arguments. The following "
+                "argument types are supported:\n    1. (self: "
+                "torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, arg1: "
+                "collections.abc.Callable) -> None\n\nInvoked with: "
+                f"{self!r}, {pack_hook!r}, {unpack_hook!r}"
+            )
+        if self._freed():
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor after it has been freed. "
+                "Saved intermediate values of the graph are freed when you call "
+                ".backward() or autograd.grad(). Specify retain_graph=True if you need "
+                "to backward through the graph a second time or if you need to access "
+                "saved variables after calling backward."
+            )
+        table, key = self._table()
+        if key in table:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already "
+                "been set. Hint: only one pair of hooks is allowed at a time."
+            )
+        value = saved_value(self._node, self._name)
+        if value is None:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor with value None is forbidden"
+            )
+        value = value.detach()
+        table[key] = SavedTensor.packed(pack_hook, unpack_hook, value)
+        local.rec.mark("packed", self._node._event.slot)
+
+    def unpack(self) -> Any:
+        """The value, as the node's backward gets it."""
+        return saved_value(self._node, self._name)
 
     @property
     def data(self) -> Any:
+        """What is kept: the value, or what a hook made of it; None once it is freed."""
+        if self._freed():
+            return None
+        table, key = self._table()
+        if key in table:
+            return table[key].value
         return saved_value(self._node, self._name)
+
+    @property
+    def unpack_hook(self) -> Any:
+        """The hook that gives the value back, if any."""
+        table, key = self._table()
+        return table[key].unpacker if key in table else None
+
+    def __repr__(self) -> str:
+        return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
 
 
 def saved_names(node: Node) -> dict[str, str]:
@@ -163,7 +226,15 @@ def saved_value(node: Node, name: str) -> Any:
                 if name not in needed:
                     return None
                 if at in packed:
-                    return packed[at].unpack()
+                    if event.operands[at] not in recording.entered:
+                        return packed[at].for_backward(
+                            recording, event, at, local.rec.grad
+                        )
+                    value = packed[at].unpack()
+                    wanted = recording.entered[event.operands[at]].requires_grad
+                    if value.requires_grad is not wanted:
+                        value = value.detach().requires_grad_(wanted)
+                    return value
                 walk = Walk(local.rec, True, False, {}, False)
                 walk.check_versions(recording, event, call, event.wrt)
                 return value_at(recording, event, event.operands[at])

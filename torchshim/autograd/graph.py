@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from torchshim._core import engine
+from torchshim._core.hooks import version_of
 from torchshim._core.node import GradientEdge, Node
 from torchshim._functions.nodes import gradient_edge
 from torchshim._hooks import RemovableHandle
@@ -22,12 +24,16 @@ from torchshim.autograd import saving
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "region_activation_memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
+    "set_override_stale_capture_stream",
+    "set_warn_on_accumulate_grad_stream_mismatch",
 ]
 
 
@@ -100,6 +106,119 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         yield
     finally:
         saving.disable(before)
+
+
+class _Kept:
+    """One value that was kept, and whether its tensor was written to since."""
+
+    __slots__ = ("__weakref__", "tensor", "value", "version")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = weakref.ref(tensor)
+        self.version = version_of(tensor)
+        self.value = tensor.clone()  # type: ignore[attr-defined]
+
+    def written(self) -> bool:
+        tensor = self.tensor()
+        return tensor is not None and version_of(tensor) != self.version
+
+
+class _AllowMutationOnSavedContext:
+    """What is kept within `allow_mutation_on_saved_tensors`."""
+
+    def __init__(self) -> None:
+        self._kept: weakref.WeakValueDictionary[Any, _Kept] = (
+            weakref.WeakValueDictionary()
+        )
+
+    def pack(self, tensor: Tensor) -> _Kept:
+        key = id(tensor), version_of(tensor)
+        kept = self._kept.get(key)
+        if kept is None or kept.tensor() is not tensor:
+            kept = self._kept[key] = _Kept(tensor)
+        return kept
+
+    def unpack(self, kept: _Kept) -> Tensor:
+        if kept not in self._kept.values() or _Mutation.allowed is not self:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' "
+                "contextin which the graph was originally recorded."
+            )
+        return kept.value
+
+    @property
+    def cloned(self) -> dict[Any, Tensor]:
+        """The values whose tensors were written to since they were kept."""
+        return {kept: kept.value for kept in self._kept.values() if kept.written()}
+
+    @property
+    def original(self) -> dict[Any, Tensor]:
+        """The other values."""
+        return {kept: kept.value for kept in self._kept.values() if not kept.written()}
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._kept.clear()
+
+
+class _Mutation:
+    allowed: _AllowMutationOnSavedContext | None = None
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
+    """Within it tensors kept for backward may be written to: a copy is kept.
+
+    The backward must be within it, too (AssertionError); it does not nest
+    (RuntimeError).
+    https://docs.pytorch.org/docs/2.13/autograd.html#torch.autograd.graph.allow_mutation_on_saved_tensors
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor(2.0, requires_grad=True)
+    >>> with allow_mutation_on_saved_tensors():
+    ...     y = x.clone()
+    ...     z = y**2
+    ...     _ = y.zero_()
+    ...     z.backward()
+    >>> x.grad
+    tensor(4.)
+    """
+    if _Mutation.allowed is not None:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    context = _AllowMutationOnSavedContext()
+    with saved_tensors_hooks(context.pack, context.unpack):
+        _Mutation.allowed = context
+        try:
+            yield context
+        finally:
+            context.clear()
+            _Mutation.allowed = None
+
+
+def region_activation_memory_budget(
+    budget: float,
+) -> contextlib.AbstractContextManager[None]:
+    """Chooses what a compiled region keeps; raises RuntimeError outside of one.
+
+    XLA decides that here, and `torch.utils.checkpoint` for parts of a program.
+    """
+    name = "torch.autograd.graph.region_activation_memory_budget"
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise TypeError(f"{name}: expects a float, got {type(budget).__name__}")
+    if not 0 <= budget <= 1:
+        raise ValueError(f"{name}: must be in [0, 1], got {budget}")
+    raise RuntimeError(
+        f"{name} can only be used inside a torch.compile region; it has no effect in "
+        "eager mode."
+    )
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Whether to warn of streams that do not match: XLA has none, so none ever do."""
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """What to do about streams outside of a capture: XLA has none."""
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
@@ -196,20 +315,30 @@ def register_multi_grad_hook(
             with lock:
                 entry = pending.get(id(walk))
                 if entry is None:
-                    expected = sum(walk.will_reach(t) for t in tensors)
+                    expected = sum(_counts(walk, t) for t in tensors)
                     entry = pending[id(walk)] = expected, [None] * len(tensors), []
                     walk.at_end.append(lambda: pending.pop(id(walk), None))
             entry[1][position] = grad
             entry[2].append(position)
             if len(entry[2]) == entry[0]:
+                # What comes after it, if PyTorch counted too few, counts anew.
+                pending[id(walk)] = entry[0], [None] * len(tensors), []
                 fn(entry[1])
-                pending.pop(id(walk), None)
 
         return inner
 
     return _MultiHandle(
         tuple(t.register_hook(hook_of(i)) for i, t in enumerate(tensors))
     )
+
+
+def _counts(walk: Any, tensor: Any) -> bool:
+    """Whether PyTorch waits for a tensor's gradient: not for that of the one root."""
+    if len(walk.roots) == 1 and not tensor.is_leaf:
+        recording, slot = walk.roots[0]
+        if tensor._slot == slot and recording is walk.rec.recording:
+            return False
+    return walk.will_reach(tensor)
 
 
 def _running_walk() -> Any:

@@ -13,6 +13,7 @@ from torchshim._core.record import Recorder, local
 from torchshim._core.storage import TensorBase
 from torchshim._core.trie import caller
 from torchshim._derived import fns
+from torchshim._functions.nodes import SavedTensor
 from torchshim._tensor import Tensor
 
 
@@ -131,6 +132,9 @@ class Packed:
         if not meta.requires_grad:
             return tensor.detach() if tensor.requires_grad else tensor
         return fns._with_history_of(tensor, with_history(recording, slot, meta))
+
+
+SavedTensor.packed = lambda pack, unpack, tensor: Packed(Pair(pack, unpack), tensor)
 
 
 def with_history(recording: Any, slot: int, meta: Any) -> Any:

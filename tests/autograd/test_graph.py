@@ -1,0 +1,152 @@
+"""`torch.autograd.graph`: saved values, writes to them, and what the graph tells."""
+
+from tests.oracle import attempt, case
+
+
+def leaf(torch, *values):
+    return torch.tensor(list(values), requires_grad=True)
+
+
+@case
+def hooks_on_one_saved_value(torch):
+    a = leaf(torch, 1.0, 2.0)
+    y = a * a
+    saved = y.grad_fn._raw_saved_self
+    yield saved.data, saved.unpack(), saved.unpack_hook
+    log = []
+    register = saved.register_hooks
+    register(
+        lambda x: log.append(("pack", x.tolist(), x.requires_grad)) or x * 2,
+        lambda x: log.append("unpack") or x * 10,
+    )
+    yield list(log), saved.data, saved.unpack(), y.grad_fn._saved_self
+    yield attempt(register, lambda x: x, lambda x: x)
+    y.sum().backward()
+    yield a.grad, list(log), saved.data
+    yield attempt(register, lambda x: x, lambda x: x)
+    y = a.exp()
+    saved = y.grad_fn._raw_saved_result
+    yield attempt(saved.register_hooks, lambda x: x.add_(1), lambda x: x)
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
+        y = a * a
+    saved = y.grad_fn._raw_saved_other
+    yield attempt(saved.register_hooks, lambda x: x, lambda x: x)
+    y = a * a
+    y.grad_fn._raw_saved_self.register_hooks(lambda x: x.tolist(), torch.tensor)
+    (g,) = torch.autograd.grad(y.sum(), a, create_graph=True)
+    yield torch.autograd.grad(g.sum(), a)
+
+
+@case
+def writing_to_saved_values(torch):
+    allow = torch.autograd.graph.allow_mutation_on_saved_tensors
+    for f in (lambda b: b**2, torch.sin, torch.exp, lambda b: b * b.detach()):
+        with allow() as context:
+            a = leaf(torch, 1.0, 2.0)
+            b = a.clone()
+            out = f(b).sum()
+            b.sin_()
+            out.backward()
+            yield a.grad, b
+        yield len(context.cloned), len(context.original)
+
+
+@case
+def writing_through_views_and_several_times(torch):
+    with torch.autograd.graph.allow_mutation_on_saved_tensors() as context:
+        a = leaf(torch, 1.0, 2.0, 3.0)
+        b = a.clone()
+        c = b * b
+        b[0].mul_(5)
+        d = b * b
+        b.zero_()
+        (c + d).sum().backward()
+        yield a.grad, b, len(context.cloned)
+
+
+@case
+def writing_outside(torch):
+    allow = torch.autograd.graph.allow_mutation_on_saved_tensors
+    with allow():
+        a = leaf(torch, 1.0, 2.0)
+        y = (a * a).sum()
+    yield attempt(y.backward)
+
+    def twice():
+        with allow(), allow():
+            pass
+
+    yield attempt(twice)
+    with allow():
+        y = (a * a).sum()
+        y.backward()
+    yield a.grad
+
+
+@case
+def hooks_keep_what_is_overwritten(torch):
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    a = leaf(torch, 1.0, 2.0)
+    b = a * 2
+    with hooks(lambda x: x.clone(), lambda x: x):
+        y = b * b
+        z = b.exp()
+    b.mul_(3)
+    z.mul_(2)
+    (y + z).sum().backward()
+    yield a.grad
+
+
+@case
+def nodes(torch):
+    graph = torch.autograd.graph
+    a = leaf(torch, 1.0, 2.0)
+    y = (a * 2).exp()
+    node = y.grad_fn
+    yield isinstance(node, graph.Node), issubclass(type(node), graph.Node)
+    yield isinstance(a, graph.Node)
+    accumulate = node.next_functions[0][0].next_functions[0][0]
+    yield isinstance(accumulate, graph.Node), accumulate.name()
+    later = y.sin().grad_fn
+    yield later._sequence_nr() > node._sequence_nr()
+    node.metadata["key"] = 3
+    yield y.grad_fn.metadata, node is y.grad_fn
+    edge = graph.get_gradient_edge(y)
+    yield isinstance(edge, graph.GradientEdge), edge.node is node, edge.output_nr
+    yield torch.autograd.grad(y.sum(), edge)
+    yield attempt(graph.get_gradient_edge, a.detach())
+
+
+@case
+def budgets_and_streams(torch):
+    graph = torch.autograd.graph
+    for budget in (True, "a", 2.0, 0.5):
+        yield attempt(
+            lambda b=budget: graph.region_activation_memory_budget(b).__enter__()
+        )
+    yield graph.set_warn_on_accumulate_grad_stream_mismatch(True)
+    yield graph.set_override_stale_capture_stream(False)
+    yield sorted(graph.__all__)
+
+
+@case.over("all", "any")
+def hooks_on_several_gradients(torch, mode):
+    register = torch.autograd.graph.register_multi_grad_hook
+    log = []
+    a, b, c = leaf(torch, 1.0), leaf(torch, 2.0), leaf(torch, 3.0)
+    d = a * b
+
+    def note(grads):
+        log.append([None if g is None else g.tolist() for g in grads])
+
+    handle = register([a, b, c, d], note, mode=mode)
+    (d * c).backward(retain_graph=True)
+    yield list(log)
+    d.backward(retain_graph=True)
+    yield list(log)
+    d.backward(inputs=[a], retain_graph=True)
+    yield list(log)
+    handle.remove()
+    (d * c).backward()
+    yield log
+    yield attempt(register, [a], note, mode="some")
