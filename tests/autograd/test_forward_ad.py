@@ -238,3 +238,16 @@ def jacobians(torch):
     yield attempt(
         functional.hessian, torch.sum, x, outer_jacobian_strategy="forward-mode"
     )
+
+
+@case
+def powers_of_negative_numbers(torch):
+    fw = torch.autograd.forward_ad
+    x, v = torch.tensor([-1.0, 2.0, 0.0]), torch.tensor([1.0, 2.0, 3.0])
+    two = torch.tensor([2.0, 3.0, 2.0])
+    powers = [lambda x: x**2, lambda x: x.pow(3), lambda x: x**two, lambda x: 2**x]
+    for f in powers:
+        with fw.dual_level():
+            yield fw.unpack_dual(f(fw.make_dual(x, v)))
+        yield torch.func.jvp(torch.func.grad(lambda x, f=f: f(x).sum()), (x,), (v,))
+        yield torch.func.hessian(lambda x, f=f: f(x).sum())(x)

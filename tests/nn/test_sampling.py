@@ -277,3 +277,23 @@ def unpooling_errors(torch):
     signal = torch.ones(1, 1, 2)
     yield attempt(lambda: F.max_unpool1d(signal, far[0, :, :, [0, 0]], 2).sum().item())
     yield attempt(F.max_unpool1d, signal, far[0], 2)
+
+
+@case
+def points_between_two_pixels(torch):
+    # The identity's points lie on pixels: the last bit says on which side of them.
+    functional = torch.nn.functional
+    for size in ((2, 1, 7, 9), (1, 2, 10, 5), (1, 1, 3, 4, 5)):
+        n = len(size) - 2
+        theta = torch.eye(n, n + 1).expand(size[0], n, n + 1).clone().requires_grad_()
+        for corners in (False, True):
+            grid = functional.affine_grid(theta, size, align_corners=corners)
+            yield [
+                [p.hex() for p in axis] for axis in grid[0].flatten(0, -2).T.tolist()
+            ]
+        image = torch.arange(float(torch.Size(size).numel())).sin().view(size)
+        moved = functional.grid_sample(
+            image, functional.affine_grid(theta, size, align_corners=False)
+        )
+        (moved * image.cos()).sum().backward()
+        yield theta.grad

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
 
 from torchshim._core import dtypes
 from torchshim._core.call import broadcast_shape
@@ -424,16 +425,22 @@ def _power(base: Array, exponent: Array) -> Array:
     return jnp.where(exponent == 0, 1, jnp.power(base, exponent))
 
 
-@_power.defjvp
 def _power_jvp(primals: Any, tangents: Any) -> Any:
     # PyTorch: no gradient to the base where the exponent is 0, none to the exponent
     # where the base is 0 and the exponent is not negative.
     (base, exponent), (dbase, dexponent) = primals, tangents
     result = _power(base, exponent)
-    by_base = jnp.where(exponent == 0, 0, exponent * _power(base, exponent - 1))
-    flat = (base == 0) & (exponent.real >= 0)
-    by_exponent = jnp.where(flat, 0, result * jnp.log(base))
-    return result, dbase * by_base + dexponent * by_exponent
+    parts = []
+    if not isinstance(dbase, SymbolicZero):
+        by_base = jnp.where(exponent == 0, 0, exponent * _power(base, exponent - 1))
+        parts.append(dbase * by_base)
+    if not isinstance(dexponent, SymbolicZero):  # else NaN where the base is negative
+        flat = (base == 0) & (exponent.real >= 0)
+        parts.append(dexponent * jnp.where(flat, 0, result * jnp.log(base)))
+    return result, sum(parts[1:], parts[0]) if parts else jnp.zeros_like(result)
+
+
+_power.defjvp(_power_jvp, symbolic_zeros=True)
 
 
 def _power_node(input: Any, exponent: Any) -> str:

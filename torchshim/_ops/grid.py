@@ -14,6 +14,7 @@ from jax import lax
 
 from torchshim._core.op import Array, op
 from torchshim._ops.activation import floating_only
+from torchshim._ops.creation import spaced
 from torchshim._ops.matmul import PRECISION, scalar_name
 
 # The numbers by which PyTorch knows the modes.
@@ -199,6 +200,21 @@ def _bicubic(
     return _weighted(flat, at, weights, size)
 
 
+def _positions(length: int, dtype: Any, align_corners: bool) -> np.ndarray:
+    """The places of the pixels of one dimension, rounded as PyTorch rounds them.
+
+    The last bit decides between which pixels a point lies, and so its gradient.
+    """
+    if length == 1:
+        return np.zeros(1, dtype)
+    axis = spaced(np, -1, 1, length, dtype)
+    if align_corners:
+        return axis
+    wide = np.promote_types(dtype, np.float32)
+    axis = (axis.astype(wide) * wide.type(length - 1)).astype(dtype)
+    return (axis.astype(wide) / wide.type(length)).astype(dtype)
+
+
 @op(
     grad_fn="AffineGridGeneratorBackward0",
     saves=(),
@@ -219,18 +235,13 @@ def affine_grid_generator(
             "Expected size for first two dimensions of batch2 tensor to be: "
             f"[{size[0]}, {n + 1}] but got: [{theta.shape[0]}, {n + 1}]."
         )
-    axes = []
-    for length in reversed(size[2:]):
-        axis = np.linspace(-1, 1, length) if length > 1 else np.zeros(length)
-        if not align_corners and length > 1:
-            axis = axis * (length - 1) / length
-        axes.append(axis)
+    axes = [_positions(length, theta.dtype, align_corners) for length in size[:1:-1]]
     # The first coordinate of a point belongs to the last dimension.
     axes = np.meshgrid(*reversed(axes), indexing="ij")[::-1]
-    base = np.stack([*axes, np.ones(size[2:])], axis=-1)
+    base = np.stack([*axes, np.ones(size[2:], theta.dtype)], axis=-1)
     points = jnp.einsum(
         "...k,nck->n...c",
-        jnp.asarray(base, theta.dtype),
+        jnp.asarray(base),
         theta,
         precision=PRECISION,
         preferred_element_type=jnp.float32 if theta.dtype in _HALF else None,
