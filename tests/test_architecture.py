@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "torchshim"
 CORE = (
     "dtypes device precision promotion mt19937 host_math host_dtypes host_random "
     "host_integers host_rejection random meta layout op checks call batching "
-    "forward state storage versions undo naming lower program flush infer trie enter "
+    "forward state no_data storage versions undo naming lower program flush infer trie enter "
     "foreign write levels record shared jumps leaves engine hooks node"
 ).split()
 LAYERS = [
@@ -30,7 +30,7 @@ LAYERS = [
     ["_functions"],
     ["_settings", "_questions", "_streams"],
     ["autograd", "random", "storage"],
-    ["amp"],
+    ["amp", "_picture"],
     ["cpu"],
     ["cuda"],
     ["accelerator", "backends", "mps", "mtia", "xpu"],

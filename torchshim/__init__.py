@@ -121,6 +121,7 @@ from torchshim import (
 from torchshim import func as func
 from torchshim._compile import compile
 from torchshim._errors import AcceleratorError, OutOfMemoryError
+from torchshim._picture import graph as graph
 from torchshim._streams import Event, Stream
 from torchshim.amp import _settings as _autocast_settings
 from torchshim.amp import grad_scaler as _grad_scaler
