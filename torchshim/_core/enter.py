@@ -102,27 +102,32 @@ class Entering(Trie):
         jump: Entrance | None = None if start.jumps is None else start.jumps.get(key)
         if jump is None:
             return None
-        for n, (i, meta, slot) in enumerate(jump.entered):
-            t = operands[i]
-            if (
-                t._slot >= 0  # it stands among the operands twice
-                or t._meta is not meta
-                or t._array is None
-                or t._storage is not None
-            ):
-                for j, _, _ in jump.entered[:n]:
-                    operands[j]._slot = -1
-                return None
-            t._slot = slot
         state, inputs = jump.state, self.inputs
         del inputs[start.n_inputs :]
         entered = self.recording.entered
-        for i, _, slot in jump.entered:
-            t = operands[i]
-            inputs.append(t._array)
-            entered[slot] = t
-        self.scalars[state.scalar : state.n_scalars] = floats
-        self.state = state
+        found = False
+        try:
+            for i, meta, slot in jump.entered:
+                t = operands[i]
+                if (
+                    t._slot >= 0  # it stands among the operands twice
+                    or t._meta is not meta
+                    or t._array is None
+                    or t._storage is not None
+                ):
+                    return None
+                inputs.append(t._array)
+                entered[slot] = t
+                t._slot = slot
+            self.scalars[state.scalar : state.n_scalars] = floats
+            self.state = state
+            found = True
+        finally:
+            if not found:
+                for i, _, slot in jump.entered:
+                    if entered.get(slot) is operands[i]:
+                        del entered[slot]
+                        operands[i]._slot = -1
         return state
 
     def remember_entrance(
@@ -163,11 +168,11 @@ class Entering(Trie):
             self.give_back(storage)
         if tensor._storage is None:
             return self._enter(tensor)
+        self.live.append(weakref.ref(tensor))
         slot = self._derive(tensor, tensor._storage)
         tangents = tensor._tangents
         if tangents and tensor._tangent_version == tensor._storage.version:
             self.recording.duals[slot] = tangents
-        self.live.append(weakref.ref(tensor))
         return slot
 
     @staticmethod
@@ -191,8 +196,8 @@ class Entering(Trie):
     def _enter(self, tensor: TensorBase) -> int:
         meta = tensor._meta
         if tensor._array is None and tensor._raw >= 0:
-            slot = tensor._slot = self._role(tensor, None, self._own_raw(tensor))
             self.live.append(weakref.ref(tensor))
+            slot = tensor._slot = self._role(tensor, None, self._own_raw(tensor))
             return slot
         array = tensor._array
         if array is None:
@@ -205,9 +210,9 @@ class Entering(Trie):
         slot = self._input(key, meta, array)
         if tensor._tangents:
             self.recording.duals[slot] = tensor._tangents
+        self.recording.entered[slot] = tensor
         if tensor._array is array:
             tensor._slot = slot
-        self.recording.entered[slot] = tensor
         if hist is not None:
             self.recording.hists[slot] = hist
         if self.trace is not None:
@@ -243,9 +248,10 @@ class Entering(Trie):
         slot = storage.slot
         if slot < 0:
             slot = self._input((INPUT, storage.meta), storage.meta, storage.array)
+            self.recording.bases[slot] = storage
+            self.storages[id(storage)] = storage
             storage.slot = slot
             storage.tracked = False
-            self.recording.bases[slot] = storage
             if storage in self.base_tangents:
                 self.recording.duals[slot] = self.base_tangents[storage]
             if self.trace is not None:
@@ -293,9 +299,10 @@ class Entering(Trie):
             self.slot_of(source)
             piece = source
         state = None
-        grad, self.grad = self.grad, source is not None
-        self.set_mode()
+        grad = self.grad
         try:
+            self.grad = source is not None
+            self.set_mode()
             for op, args, k in tensor._path[done:]:
                 state = self.call(op, [piece, *args])
                 piece = self.result(state, k)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+import signal
+import threading
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +14,7 @@ import numpy as np
 
 from torchshim._core import program
 from torchshim._core.lower import has_checks
+from torchshim._core.no_data import NoData, absent_of
 from torchshim._core.program import CACHE, Compiled, Program
 from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import Storage, TensorBase, value_lock
@@ -102,7 +106,11 @@ def savers_of(
 
 
 def flush(rec: Any) -> None:
-    """Runs the recording of `rec`; on an error everything stays as it was."""
+    """Runs the recording of `rec`.
+
+    An interrupt leaves the recording as it is, or comes after all values are handed
+    out: what was donated would be lost otherwise.
+    """
     state: State = rec.state
     recording: Recording = rec.recording
     alive, placed = find_alive(rec)
@@ -117,9 +125,53 @@ def flush(rec: Any) -> None:
         slots.update(slot for _, slot in alive.storages)
     slots.update([slot for _, slot in alive.raws])
     slots.update(saved)
-    values = _run(rec, state, tuple(sorted(slots)), saved.keys())
-    with value_lock:
-        rec.commit(state, recording, alive, placed, values, saved, bool(roots))
+    run = _prepared(rec, state, tuple(sorted(slots)), saved.keys())
+
+    def finish() -> None:
+        values = run.values()
+        with value_lock:
+            rec.commit(state, recording, alive, placed, values, saved, bool(roots))
+        run.report(rec)
+
+    if run.program is not None and run.program.entry is not None:
+        with _held_back():
+            _carry_out(run, finish)
+    else:
+        _carry_out(run, finish)
+
+
+def _carry_out(run: Run, finish: Callable[[], None]) -> None:
+    try:
+        run.start()
+        finish()
+    except BaseException:
+        if not run.result:
+            raise
+        while True:
+            try:
+                finish()
+                break
+            except KeyboardInterrupt:
+                pass
+        raise
+
+
+@contextmanager
+def _held_back() -> Iterator[None]:
+    """Ctrl-C waits. The first run of a program goes through Python code of JAX's."""
+    handler = signal.getsignal(signal.SIGINT)
+    here = threading.current_thread() is threading.main_thread()
+    if not here or not callable(handler):
+        yield
+        return
+    caught: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *args: caught.append(args))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if caught:
+            handler(*caught[0])
 
 
 def values_of(
@@ -128,7 +180,10 @@ def values_of(
     """Values of a recording that goes on, and what a backward from `roots` needs."""
     saved = _plan(state, roots, recording) if roots else {}
     wanted = tuple(sorted({*slots, *saved}))
-    return _run(rec, state, wanted, None), saved
+    run = _prepared(rec, state, wanted, None)
+    run.start()
+    run.report(rec)
+    return run.values(), saved
 
 
 def _plan(
@@ -150,19 +205,60 @@ def _plan(
     return found
 
 
-def _run(
+class Run:
+    """One run of a program; none where all that is asked for is there already."""
+
+    __slots__ = ("inputs", "program", "result", "scalars", "unchanged")
+
+    def __init__(
+        self,
+        unchanged: dict[int, Any],
+        program: Program | None = None,
+        scalars: Any = None,
+        inputs: Any = None,
+    ) -> None:
+        # Slot -> array of the inputs that are asked for as they came.
+        self.unchanged = unchanged
+        self.program = program
+        self.scalars = scalars
+        self.inputs = inputs
+        # What the program gave, from the moment that it ran.
+        self.result: list[Any] = []
+
+    def start(self) -> None:
+        if self.program is not None:
+            self.program(self.scalars, self.inputs, self.result)
+
+    def values(self) -> dict[int, Any]:
+        """Slot -> array for every slot asked for."""
+        if self.program is None:
+            return self.unchanged
+        found = dict(zip(self.program.outputs, self.result[0][0], strict=True))
+        if self.unchanged:
+            found.update(self.unchanged)
+        return found
+
+    def report(self, rec: Any) -> None:
+        """Keeps what the checks found."""
+        if self.program is not None and self.result[0][1] is not None:
+            rec.note_report(list(self.program.lowered.sites), self.result[0][1])
+
+
+def _prepared(
     rec: Any, state: State, slots: tuple[int, ...], saved: Set[int] | None
-) -> dict[int, Any]:
-    """Slot -> array for every slot asked for; `saved` None: nothing is donated."""
+) -> Run:
+    """What gives the arrays of the slots; `saved` None: nothing is donated."""
     inputs: list[Any] = rec.inputs
     table = _inputs_of(state)
     unchanged = [slot for slot in slots if slot in table.inputs]
     values = {slot: inputs[table.inputs[slot]] for slot in unchanged}
     outputs = slots
-    if unchanged:
+    if table.absent:
+        values.update({s: table.absent[s] for s in slots if s in table.absent})
+    if values:
         outputs = tuple([slot for slot in slots if slot not in values])
     if not outputs and not table.checked:
-        return values
+        return Run(values)
     donated: tuple[int, ...] = ()
     if saved is not None:
         held = {table.inputs[s] for s in saved if s in table.inputs}
@@ -173,11 +269,7 @@ def _run(
         compiled, entry = _compile(rec, state, outputs, donated, inputs)
         CACHE.add(key, compiled, entry)
     vector = np.array(rec.scalars[: state.n_scalars], np.float64)
-    arrays, report = compiled(vector, inputs)
-    values.update(zip(compiled.outputs, arrays, strict=True))
-    if report is not None:
-        rec.note_report(list(compiled.lowered.sites), report)
-    return values
+    return Run(values, compiled, vector, inputs)
 
 
 @dataclass(slots=True)
@@ -185,6 +277,8 @@ class InputTable:
     """Which slots of a recording are inputs as they came in."""
 
     inputs: dict[int, int]
+    # Slots of values on the device "meta".
+    absent: dict[int, NoData]
     checked: bool
 
 
@@ -195,14 +289,16 @@ def _inputs_of(state: State) -> InputTable:
     table = plans.get("inputs")
     if table is None:
         slots: dict[int, int] = {}
+        absent: dict[int, NoData] = {}
         checked = False
         for event in state.path():
+            absent.update(absent_of(event))
             if event.kind == INPUT:
                 slots[event.slot] = event.n_inputs - 1
             elif event.kind == IDENTITY and event.operands[0] in slots:
                 slots[event.slot] = slots[event.operands[0]]
             checked = checked or has_checks(event)
-        table = plans["inputs"] = InputTable(slots, checked)
+        table = plans["inputs"] = InputTable(slots, absent, checked)
     return table
 
 
@@ -211,6 +307,8 @@ def _donations(inputs: list[Any], held: set[int]) -> tuple[int, ...]:
     chosen: list[int] = []
     for position in range(len(inputs)):
         array = inputs[position]
+        if array.__class__ is NoData:
+            continue
         if position not in held and program.nobody_else_holds(array, 2):
             if array.__class__ is np.ndarray:
                 # What was made on the host is donated like what a program made, so

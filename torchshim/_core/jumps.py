@@ -193,28 +193,30 @@ def _follow(rec: Recorder, jump: Jump) -> list[Any] | None:
     # From here on nothing can fail.
     entered = rec.recording.entered
     del rec.inputs[rec.state.n_inputs :]
-    for tensor, slot in pieces:
-        rec.inputs.append(tensor._array)
-        tensor._slot = slot
-        entered[slot] = tensor
+    rec.inputs += [tensor._array for tensor, _ in pieces]
     scalars = rec.scalars
     for to, number, at, n in jump.copied:
         owner = owners[number]
         source = scalars if number == 0 else owner.scalars
         scalars[to : to + n] = source[at : at + n]
     rec.state = jump.state
+    # An interrupt may come anywhere: no slot is given before the flush would take it.
+    for tensor, slot in pieces:
+        entered[slot] = tensor
+        tensor._slot = slot
     live, cls = rec.live, tensor_class[0]
     for leaf, (_, _, status, slot, meta) in zip(leaves, jump.leaves, strict=True):
         grad = leaf._grad
         if status is None:
             grad = _new(cls)
-            leaf._grad = grad
             grad._meta = meta
         else:
             grad._versions += 1
+        live.append(weakref.ref(grad))
         grad._slot = slot
         grad._array = None
-        live.append(weakref.ref(grad))
+        if status is None:
+            leaf._grad = grad
     for number, depths in jump.freed:
         owners[number].freed |= depths
         if number:

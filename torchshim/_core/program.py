@@ -7,7 +7,7 @@ import sys
 import time
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,9 +51,13 @@ def compiled_since(start: int) -> list[Compiled]:
     return list(LOG)[-new:] if new else []
 
 
+# The profiler's: called with a program that ran, when it began, and what it gave.
+watchers: list[Callable[[Program, int, Any], None]] = []
+
+
 class Program:
     """An executable. Called with the host vector of scalars and all of a recording's
-    inputs; returns the outputs and the checks' report (None without checks)."""
+    inputs; puts the outputs and the checks' report (None without checks) in a list."""
 
     __slots__ = (
         "__weakref__",
@@ -96,13 +100,13 @@ class Program:
         self.inputs = tuple(gifts), tuple(kept)
         self._jitted = jax.jit(run, donate_argnums=(1,) if gifts else ())
 
-    def __call__(self, scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
+    def __call__(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
         gifts, kept = self.inputs
         args = scalars, [inputs[p] for p in gifts], [inputs[p] for p in kept]
         # The call and the store of its result run in C, with no point between them
         # where Ctrl-C could lose the result after the inputs were donated.
-        result: list[Any] = []
         started = 0.0 if self.entry is None else time.perf_counter()
+        began = time.perf_counter_ns() if watchers else 0
         try:
             with jax.enable_x64(True):
                 result.extend(itertools.starmap(self._jitted, (args,)))
@@ -114,10 +118,11 @@ class Program:
             raise OutOfMemoryError(
                 f"{name} out of memory. {text.partition(': ')[2]}"
             ) from error
+        for watch in watchers:
+            watch(self, began, result[0])
         if self.entry is not None:
             self.entry.seconds = time.perf_counter() - started
             self.entry = None
-        return result[0]
 
 
 class ProgramCache:

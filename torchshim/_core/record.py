@@ -129,10 +129,12 @@ class Recorder(Transforming):
         """Runs what was recorded; every live tensor gets its array."""
         with self.lock:
             if self.state is not self.root:
+                recording = self.recording
                 try:
                     flush(self)
                 except Exception as error:
-                    self.abandon(error)
+                    if self.recording is recording:
+                        self.abandon(error)
                     raise
 
     def commit(
@@ -145,8 +147,11 @@ class Recorder(Transforming):
         saved: dict[int, frozenset[int]],
         history: bool,
     ) -> None:
-        """Hands the arrays out and starts the next recording."""
-        if history:
+        """Hands the arrays out and starts the next recording.
+
+        It can be done again where an interrupt broke it off.
+        """
+        if history and recording.state is None:
             self._close(recording, state, values, saved)
             for tensor, slot in alive.histories:
                 tensor._hist = recording, slot
@@ -162,8 +167,8 @@ class Recorder(Transforming):
                 storage.array = values[slot]
         for tensor, slot in alive.raws:
             if tensor._raw == slot:
-                tensor._raw = -1
                 tensor._array = values[slot]
+                tensor._raw = -1
         mine = self.id
         if recording.duals:
             self.keep_tangents([*alive.tensors, *placed])
@@ -210,13 +215,13 @@ class Recorder(Transforming):
         saved: dict[int, frozenset[int]],
     ) -> None:
         """Keeps what a later backward through this recording needs."""
-        recording.state = state
         recording.scalars = self.scalars[: state.n_scalars]
         recording.savers = saved
         recording.saved = {slot: values[slot] for slot in saved}
         recording.versions = versions_of(self, state, recording, tuple(saved))
         recording.bases.clear()
         recording.counted.clear()
+        recording.state = state
 
     def line(self) -> tuple[str, int] | None:
         return caller()

@@ -242,12 +242,13 @@ class Writing(Foreign):
             # Untracked: the history stays, on a new identity when it is used next.
             if not tensor._meta.leaf:
                 self.keep_history(tensor)
+            self.raws.append(tensor)
             tensor._slot = -1
             tensor._raw = slot
             tensor._array = None
             tensor._versions += 1
-            self.raws.append(tensor)
         else:
+            self.live.append(weakref.ref(tensor))
             tensor._slot = slot
             tensor._raw = -1
             tensor._meta = meta
@@ -255,7 +256,6 @@ class Writing(Foreign):
             tensor._array = None
             tensor._versions += 1
             tensor._node = None
-            self.live.append(weakref.ref(tensor))
 
     def mutate(
         self, op: Op, args: Sequence[Any], targets: Sequence[TensorBase]
@@ -293,10 +293,10 @@ class Writing(Foreign):
             if tracking or t._meta.requires_grad:
                 self.place(t, slot, meta)
             else:
+                self.live.append(weakref.ref(t))
                 t._slot = slot
                 t._array = None
                 t._versions += 1
-                self.live.append(weakref.ref(t))
             slot += 1
 
     def _mutate_slowly(
@@ -373,10 +373,10 @@ class Writing(Foreign):
             storage.version += 1
             if self.owns(overwritten):
                 self._overwritten(overwritten, slot)
+        self.storages[id(storage)] = storage
         storage.slot = slot
         storage.array = None
         storage.tracked = new._meta.requires_grad
-        self.storages[id(storage)] = storage
         if tracked and not base._path:
             grad = new._meta.requires_grad
             base._slot = slot
