@@ -247,12 +247,18 @@ def format_values(array: np.ndarray, indent: int) -> str:
     return _template(shape, kept, cell, width, indent) % tuple(arguments)
 
 
-def _join_suffixes(text: str, suffixes: Sequence[str], indent: int) -> str:
-    """Appends what follows the values, each on a new line where it does not fit."""
+def join_suffixes(
+    text: str, suffixes: Sequence[str], indent: int, new_line: bool = False
+) -> str:
+    """Appends what follows the values, each on a new line where it does not fit.
+
+    `new_line`: the first of them is on one in any case.
+    """
     # PyTorch counts this line two columns longer than it is, and only this one.
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if column + len(suffix) + 2 > PRINT_OPTS.linewidth:
+        if new_line or column + len(suffix) + 2 > PRINT_OPTS.linewidth:
+            new_line = False
             text += ",\n" + " " * indent + suffix
             column = indent + len(suffix)
         else:
@@ -332,7 +338,7 @@ def format_tensor(
         contents = tensor_contents
     elif contents is None:
         contents = format_values(np.asarray(array), indent)
-    text = _join_suffixes(f"{class_prefix}({contents}", suffixes, indent)
+    text = join_suffixes(f"{class_prefix}({contents}", suffixes, indent)
     return f"Parameter({text})" if parameter and class_prefix != "tensor" else text
 
 

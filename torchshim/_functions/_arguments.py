@@ -163,7 +163,10 @@ def check_options(
     if layout is not None and layout is not strided:
         if layout.__class__ is not Layout:
             raise TypeError(wrong(function, "layout", 0, "torch.layout", layout))
-        raise NotImplementedError(f"{function}(): layout={layout} is not supported")
+        raise NotImplementedError(
+            f"{function}(): layout={layout} is not supported; sparse_coo_tensor(size) "
+            "makes a sparse tensor without values"
+        )
     for name, value in (("pin_memory", pin_memory), ("requires_grad", requires_grad)):
         if value is not None and not isinstance(value, (bool, np.bool_)):
             raise TypeError(wrong(function, name, 0, "bool", value))

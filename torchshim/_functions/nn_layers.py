@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._derived import fns, public
+from torchshim._functions._arguments import warn_once
 from torchshim._functions.creation import _no_grad, place
 from torchshim._tensor import Tensor, from_array
 
@@ -30,12 +31,18 @@ def batch_norm(
 
     >>> import torchshim as torch
     >>> x = torch.tensor([[1.0], [3.0]])
-    >>> torch.nn.functional.batch_norm(x, None, None, training=True, eps=0.0)
-    tensor([[-1.],
-            [ 1.]])
+    >>> torch.nn.functional.batch_norm(x, None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
     """
     if training:
         _verify_batch_size(input.shape)
+    if training and eps <= 0.0:
+        raise ValueError(
+            f"batch_norm eps must be positive during training, but got {eps}"
+        )
+    if eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     return _batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )
@@ -276,6 +283,12 @@ def embedding_renorm_(
     return fns.embedding_renorm_(input, indices, float(max_norm), float(norm_type))
 
 
+_DENSE_GRADIENTS = (
+    "{}(): sparse=True changes nothing in torchshim: the gradient of the weight is "
+    "dense, so that optimizers update all of its rows"
+)
+
+
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -306,7 +319,9 @@ def embedding(
         padding_idx = weight.size(0) + padding_idx
     if max_norm is not None:
         _shortened(weight, input, max_norm, norm_type)
-    return fns.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+    if sparse:
+        warn_once(_DENSE_GRADIENTS.format("embedding"))
+    return fns.embedding(weight, input, padding_idx, scale_grad_by_freq)
 
 
 def embedding_bag(
@@ -376,9 +391,7 @@ def embedding_bag(
         if sparse:
             raise ValueError("max mode does not support sparse weights")
     if sparse:
-        raise NotImplementedError(
-            "embedding_bag(): sparse=True is not supported: gradients are dense"
-        )
+        warn_once(_DENSE_GRADIENTS.format("embedding_bag"))
     if max_norm is not None:
         _shortened(weight, input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":

@@ -17,7 +17,7 @@ import torchshim
 from torchshim._core.dtypes import DTYPES, dtype
 from torchshim._core.layout import NAMES, layout
 from torchshim._core.random import Generator
-from torchshim._functions import rebuilding
+from torchshim._functions import rebuilding, sparse_convert
 from torchshim._tensor import Tensor
 from torchshim.nn import parameter
 
@@ -103,8 +103,8 @@ REBUILD: dict[str, Any] = {
     "_rebuild_tensor_v2": rebuilding._rebuild_tensor_v2,
     "_rebuild_tensor_v3": rebuilding._rebuild_tensor_v3,
     "_rebuild_qtensor": _refused("quantized tensors"),
-    "_rebuild_sparse_tensor": _refused("sparse tensors"),
-    "_rebuild_meta_tensor_no_storage": _refused("tensors on the meta device"),
+    "_rebuild_sparse_tensor": sparse_convert._rebuild_sparse_tensor,
+    "_rebuild_meta_tensor_no_storage": rebuilding._rebuild_meta_tensor_no_storage,
     "_rebuild_nested_tensor": _refused("nested tensors"),
     "_rebuild_wrapper_subclass": _refused("wrapper subclasses"),
     "_rebuild_device_tensor_from_numpy": _rebuild_device_tensor_from_numpy,

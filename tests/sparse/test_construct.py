@@ -1,0 +1,216 @@
+"""Sparse tensors: made, converted, printed, taken apart, and what is refused."""
+
+import copy
+import io
+import pickle
+import warnings
+
+import pytest
+
+from tests.oracle import attempt, case, evaluate
+
+_SETUP = "T = torch.tensor; "
+
+
+@case(warnings=False).lines("""
+torch.sparse_coo_tensor([[0, 1], [1, 0]], [1, 2])
+torch.sparse_coo_tensor([[0, 1], [1, 0]], [1., 2.], (3, 3), dtype=torch.float64)
+torch.sparse_coo_tensor([[0, 1], [1, 0]], [1., 2.], (1, 3))
+torch.sparse_coo_tensor([[0, 1]], [[1., 2.], [3., 4.]], (3, 2))
+torch.sparse_coo_tensor([[0.5, 1.]], [1., 2.])
+torch.sparse_coo_tensor((2, 3))
+torch.sparse_coo_tensor(size=(2, 2)).is_coalesced()
+torch.sparse_coo_tensor(torch.zeros(2, 0, dtype=torch.long), torch.zeros(0))
+torch.sparse_coo_tensor([[0, 1], [1, 0]], [1, 2], is_coalesced=True).is_coalesced()
+torch.sparse_coo_tensor([[0], [1]], [1.]).is_coalesced()
+torch.sparse_coo_tensor(T([[0, 1]], dtype=torch.int32), [1., 2.])._indices().dtype
+torch.sparse_coo_tensor(indices=T([[0]]), values=T([1.]), size=[3], device="cpu")
+torch.sparse_coo_tensor([[0, 1], [1, 0]], [1 + 1j, 2])
+torch.sparse_coo_tensor([[0]], [1.], (2,), requires_grad=True)
+torch.sparse_csr_tensor([0, 1, 2], [1, 0], [1., 2.])
+torch.sparse_csr_tensor(T([0, 1, 2]), T([1, 0]), T([1., 2.]), dtype=torch.double)
+torch.sparse_csc_tensor([0, 1, 2], [1, 0], [1., 2.])
+torch.sparse_compressed_tensor([0, 1, 2], [1, 0], [1., 2.], layout=torch.sparse_csr)
+torch.eye(3).to_sparse(1)
+torch.eye(2).to_sparse(layout=torch.sparse_csr)
+T([[0., 1], [2, 0]]).to_sparse_csc()
+T(1.).to_sparse()
+torch.zeros(2, 2).to_sparse()
+torch.eye(2, dtype=torch.bool).to_sparse()
+torch.sparse.spdiags(T([[1., 2, 3], [4, 5, 6]]), T([0, 1]), (3, 3))
+torch.sparse.spdiags(T([[1., 2, 3]]), T([-1]), (3, 3), layout=torch.sparse_csr)
+isinstance(torch.eye(2).to_sparse(), (torch.Tensor, torch.sparse.FloatTensor))
+torch.is_tensor(torch.eye(2).to_sparse()), torch.eye(2).to_sparse().type()
+torch.eye(2).sparse_dim(), torch.eye(2).dense_dim(), torch.eye(2).to_dense()
+""")
+def made(torch, line):
+    text = str(evaluate(torch, f"{_SETUP}{line}"))
+    return text
+
+
+@case(warnings=False).lines("""
+torch.sparse_coo_tensor([[0, 1]], [1., 2.], (1,), check_invariants=True)
+torch.sparse_coo_tensor([[0, -1]], [1., 2.], (1,), check_invariants=True)
+torch.sparse_coo_tensor([[0, -1], [1, 0]], [1., 2.])
+torch.sparse_coo_tensor([0, 1], [1., 2.])
+torch.sparse_coo_tensor([[0, 1]], [1., 2., 3.])
+torch.sparse_coo_tensor([[0, 1]], 1.)
+torch.sparse_coo_tensor([[0, 1]], [[1., 2.], [3., 4.]], (3, 3))
+torch.sparse_coo_tensor([[0, 1]], [1., 2.], (2, 2))
+torch.sparse_coo_tensor([[1, 1]], [1, 2], is_coalesced=True, check_invariants=True)
+torch.sparse_coo_tensor([[0, 1]], T([1, 2]), requires_grad=True)
+torch.sparse_csr_tensor([0, 1, 3], [1, 0], [1., 2.], (2, 3), check_invariants=True)
+torch.sparse_csr_tensor([0, 1, 2], [1, 5], [1., 2.], (2, 3), check_invariants=True)
+torch.eye(2).to_sparse(3)
+torch.eye(2).indices()
+torch.eye(2).values()
+torch.eye(2).coalesce()
+torch.eye(2).is_coalesced()
+torch.eye(2).crow_indices()
+torch.eye(2).to_sparse_csr().coalesce()
+torch.eye(2).to_sparse_csr().stride()
+torch.eye(2).to_sparse().to_dense(dtype=torch.double)
+torch.eye(2).to_sparse().reshape(4)
+torch.eye(2).to_sparse().numpy()
+torch.eye(2).to_sparse().tolist()
+torch.eye(2).to_sparse().data_ptr()
+torch.eye(2).to_sparse().untyped_storage()
+torch.eye(2).to_sparse().item()
+bool(torch.eye(2).to_sparse())
+torch.eye(2).to_sparse().expand(2, 2)
+torch.sparse_coo_tensor([[0, 0]], [1., 2.]).values()
+torch.sparse_coo_tensor([[0, 0]], [1., 2.]).indices()
+torch.cat([torch.eye(2).to_sparse(), torch.ones(2, 2)])
+torch.ones(2) + torch.eye(2).to_sparse()
+torch.eye(2).to_sparse() + torch.ones(2, 2)
+torch.eye(2).to_sparse() + 1
+torch.eye(2).to_sparse() + torch.eye(3).to_sparse()
+torch.eye(2).to_sparse() / torch.ones(2, 2)
+torch.mm(torch.eye(2).to_sparse(), torch.ones(3, 2))
+torch.eye(2).to_sparse() @ torch.ones(2, 2, dtype=torch.double)
+torch.sparse.softmax(torch.eye(2).to_sparse(), 5)
+torch.sparse_coo_tensor([[0, 1]], [[1., 2.], [3., 4.]]).t()
+torch.sparse_coo_tensor([[0, 1]], [[1., 2.], [3., 4.]]).transpose(0, 1)
+torch.sparse_coo_tensor([[0]], [1.], (2,), requires_grad=True).mul_(2)
+""")
+def refused(torch, line):
+    return attempt(lambda: evaluate(torch, f"{_SETUP}{line}"))
+
+
+@case(warnings=False)
+def parts(torch):
+    s = torch.sparse_coo_tensor([[0, 1, 1, 0], [2, 0, 2, 2]], [3.0, 4.0, 5.0, 1.0])
+    yield s._indices(), s._values(), s._nnz(), s.is_coalesced(), s.layout, s.is_sparse
+    c = s.coalesce()
+    yield c.indices(), c.values(), c._nnz(), c.is_coalesced(), c.coalesce() is c
+    yield s.shape, s.dtype, s.device, s.ndim, s.numel(), len(s), s.size(1), s.is_leaf
+    yield s.sparse_dim(), s.dense_dim(), s.stride(), s.is_contiguous(), s.is_sparse_csr
+    yield s.to_dense(), s.to_sparse() is s, s.float() is s, s.double().dtype
+    r = c.to_sparse_csr()
+    yield r.crow_indices(), r.col_indices(), r.values(), r.is_sparse, r.is_sparse_csr
+    yield (
+        r.to_dense(),
+        str(r.t()),
+        r.t().to_dense(),
+        str(r.to_sparse()),
+        r.to("cpu") is r,
+    )
+    yield r.to_sparse_csc().to_dense(), r.t().to_sparse_coo().to_dense()
+
+
+@case(warnings=False)
+def values_are_shared(torch):
+    values = torch.ones(2)
+    s = torch.sparse_coo_tensor([[0, 1]], values, (3,))
+    s._values().mul_(2)
+    yield values, s.to_dense()
+    s.mul_(2)
+    yield s.to_dense()
+    s.add_(s)
+    yield s.to_dense(), s.detach().to_dense(), s.clone().to_dense()
+    s.zero_()
+    yield s._nnz(), s.shape
+    dense = torch.ones(2, 2)
+    yield dense.add_(torch.eye(2).to_sparse()), dense
+
+
+@case(warnings=False)
+def invariants(torch):
+    check = torch.sparse.check_sparse_tensor_invariants
+    wrong = lambda: torch.sparse_coo_tensor([[3]], [1.0], (2,))  # noqa: E731
+    yield check.is_enabled(), str(wrong())
+    with check():
+        yield check.is_enabled(), attempt(wrong)
+        with check(False):
+            yield check.is_enabled()
+    yield check.is_enabled(), attempt(check()(wrong))
+    check.enable()
+    yield check.is_enabled()
+    check.disable()
+    yield check.is_enabled()
+
+
+@case(warnings=False)
+def copies(torch):
+    s = torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 0]], [3.0, 4.0, 5.0], (2, 3))
+    r = s.to_sparse_csr()
+    for copied in (copy.deepcopy(s), pickle.loads(pickle.dumps(s)), s.clone()):
+        yield copied._indices(), copied._values(), copied.shape, copied.is_coalesced()
+    file = io.BytesIO()
+    torch.save({"s": s, "r": r}, file)
+    file.seek(0)
+    loaded = torch.load(file)
+    yield str(loaded["s"]), str(loaded["r"])
+
+
+@case(warnings=False)
+def embeddings_have_dense_gradients(torch):
+    layer = torch.nn.Embedding(4, 2, sparse=True)
+    layer(torch.tensor([1, 1, 3])).sum().backward()
+    yield layer.weight.grad.to_dense()
+    bags = torch.nn.EmbeddingBag(4, 2, mode="sum", sparse=True)
+    bags(torch.tensor([[1, 2]])).sum().backward()
+    yield bags.weight.grad.to_dense()
+
+
+def test_warnings(monkeypatch):
+    import torchshim as torch
+    from torchshim._functions import _arguments, sparse_construct
+
+    monkeypatch.setattr(_arguments, "_said", set())
+    monkeypatch.setattr(_arguments, "warn_always", [False])
+    monkeypatch.setattr(sparse_construct, "invariants", [None])
+    with pytest.warns(UserWarning, match="invariant checks are implicitly disabled"):
+        torch.sparse_coo_tensor([[0]], [1.0])
+    monkeypatch.setattr(sparse_construct, "invariants", [False])
+    with pytest.warns(UserWarning, match="CSR tensor support is in beta state"):
+        torch.eye(2).to_sparse_csr()
+    layer = torch.nn.Embedding(2, 1, sparse=True)
+    with pytest.warns(UserWarning, match="the gradient of the weight is dense"):
+        layer(torch.tensor([0]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch.sparse_coo_tensor([[0]], [1.0])
+        layer(torch.tensor([0]))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda torch, s: s.exp(),
+        lambda torch, s: torch.exp(s),
+        lambda torch, s: s == s,
+        lambda torch, s: s[[0]],
+        lambda torch, s: torch.zeros(2, layout=torch.sparse_coo),
+        lambda torch, s: torch.where(s, s, s),
+        lambda torch, s: torch.linalg.norm(s),
+        lambda torch, s: torch.nn.functional.softmax(s, 1),
+        lambda torch, s: s.to_sparse_bsr((1, 1)),
+        lambda torch, s: torch.sparse_bsr_tensor([0, 1], [0], [[[1.0]]]),
+    ],
+)
+def test_what_is_not_supported_says_sparse(call):
+    import torchshim as torch
+
+    with pytest.raises(NotImplementedError, match="sparse"):
+        call(torch, torch.eye(2).to_sparse())

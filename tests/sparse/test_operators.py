@@ -1,0 +1,317 @@
+"""What sparse tensors take part in: products, sums, pieces, gradients, programs."""
+
+from tests.oracle import case, evaluate
+
+quiet = case(warnings=False)
+
+
+def _names(torch):
+    indices = torch.tensor([[0, 1, 1, 0], [2, 0, 2, 2]])
+    v = torch.tensor([3.0, 4.0, 5.0, 1.0], requires_grad=True)
+    d = torch.arange(8.0).view(4, 2).requires_grad_()
+    s = torch.sparse_coo_tensor(indices, v, (2, 4))
+    pairs = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    h = torch.sparse_coo_tensor([[0, 2]], pairs, (3, 2))  # hybrid
+    return {"s": s, "v": v, "d": d, "h": h, "e": torch.eye(2).to_sparse()}
+
+
+@quiet.lines("""
+s.coalesce()
+s.coalesce().values()
+torch.mm(s, d)
+torch.spmm(s, d)
+torch.sparse.mm(s, d)
+s @ d
+s.mm(d)
+s @ torch.ones(4)
+torch.mv(s, torch.ones(4))
+torch.addmm(torch.ones(2, 2), s, d, beta=2, alpha=3)
+torch.sparse.addmm(torch.ones(2, 2), s, d, beta=2, alpha=3)
+torch.ones(3, 2) @ s
+torch.ones(2) @ e
+torch.ones(2, 3, 2) @ e
+torch.mm(d, s.detach())
+F.linear(s, torch.ones(3, 4), torch.ones(3))
+torch.sparse.mm(s, s.t())
+s @ s.t()
+torch.bmm(torch.stack([e, e]), torch.ones(2, 2, 2))
+s.to_dense()
+s.t()
+s.T
+s.transpose(0, -1)
+s.permute(1, 0)
+s * 2
+2 * s
+s / 2
+e // 2
+-s
+s + s
+s - s
+s * s
+s ** 2
+s.relu()
+F.relu(s)
+s.abs()
+s.tanh()
+s.isnan()
+s * d.t()
+torch.ones(2, 4) * s
+torch.ones(2, 4) + s
+torch.ones(2, 4) - s
+torch.add(torch.ones(2, 4), s, alpha=3)
+e + torch.ones(2, 2).to_sparse()
+torch.add(e, torch.ones(2, 2).to_sparse(), alpha=2)
+e * torch.ones(2, 2).to_sparse()
+e * torch.ones(2)
+torch.sparse.sum(s)
+torch.sparse.sum(s, 1)
+torch.sparse.sum(s, dim=(0, 1))
+torch.sparse.sum(s, dtype=torch.double)
+torch.sparse.sum(h, 0)
+torch.sparse.sum(h, 1)
+s.sum(), s.sum(dtype=torch.double)
+s.sum(1)
+s.sum(1, keepdim=True)
+torch.sparse.softmax(s, 1)
+torch.sparse.softmax(s, 0, dtype=torch.double)
+torch.sparse.log_softmax(s, 1)
+torch.sparse.softmax(h, 1)
+torch.sparse.softmax(h, 0)
+s.detach().norm(), e.norm(1)
+s.clone()
+s.double()
+s.detach()
+s.requires_grad_()
+torch.cat([s, s])
+torch.cat([s, s], 1)
+torch.stack([s, s])
+s.index_select(0, torch.tensor([1, 0, 1]))
+s.index_select(1, torch.tensor([2]))
+s[0]
+s[1, 2], h[0], h[2, 1], e[0, 1]
+s.unsqueeze(0)
+h.unsqueeze(2)
+e.unbind()
+e.narrow_copy(0, 0, 1)
+s.to_sparse_csr()
+d.to_sparse()
+s.sparse_mask(s)
+d.t().sparse_mask(s)
+h.to_dense(), h.coalesce().is_coalesced(), h.dense_dim()
+torch.zeros_like(s)
+torch.hspmm(e, torch.ones(2, 2))
+torch.smm(e, torch.ones(2, 2))
+e.sparse_resize_((3, 3), 2, 0)
+e.sparse_resize_and_clear_((3, 3), 2, 0)
+e.any(), e.bool(), e.long().dtype, e.half().dtype
+e.long() * 2.5
+e * torch.tensor(2.0, dtype=torch.double)
+""")
+def operators(torch, line):
+    found = evaluate(torch, line, **_names(torch))
+    first = found[0] if isinstance(found, tuple) else found
+    return str(found) if first.layout is not torch.strided else found
+
+
+@quiet.lines("""
+torch.mm(s, d)
+torch.sparse.mm(s, d)
+torch.sparse.mm(s, s.t())
+s.coalesce().to_dense()
+s.coalesce().values()
+torch.sparse.softmax(s, 1)
+torch.sparse.log_softmax(s, 0)
+torch.sparse.sum(s, 1)
+s * s
+s * d.t().detach()
+(s + s) * 2
+torch.addmm(d[:2], s, d)
+d.t() + s
+s.abs()
+torch.sparse.mm(s.to_sparse_csr(), d)
+s.to_sparse_csr().t()
+d.to_sparse() * 2
+""")
+def gradients(torch, line):
+    names = _names(torch)
+    found = evaluate(torch, line, **names).to_dense()
+    weights = torch.arange(1.0, found.numel() + 1).view(found.shape)
+    (found * weights).sum().backward()
+    return names["v"].grad, names["d"].grad
+
+
+@quiet.lines("""
+torch.sparse.mm(s, d)
+s.to_dense()
+s * 2
+torch.sparse.sum(s, 1)
+torch.sparse.softmax(s, 1)
+s.coalesce().values()
+""")
+def gradients_of_sparse_leaves(torch, line):
+    names = _names(torch)
+    s = torch.sparse_coo_tensor(
+        torch.tensor([[0, 1, 1, 0], [2, 0, 2, 2]]),
+        [3.0, 4.0, 5.0, 1.0],
+        (2, 4),
+        requires_grad=True,
+    )
+    names["s"] = s
+    found = evaluate(torch, line, **names).to_dense()
+    (found * torch.arange(1.0, found.numel() + 1).view(found.shape)).sum().backward()
+    return str(s.grad), str(s), s.is_leaf
+
+
+@quiet.lines("""
+c @ torch.ones(3, 2)
+c @ torch.ones(3)
+torch.mm(c, torch.ones(3, 2))
+torch.sparse.mm(c, torch.ones(3, 2), "sum")
+torch.sparse.mm(c, torch.ones(3, 2), "mean")
+torch.sparse.mm(c, torch.ones(3, 2), "amax")
+torch.sparse.mm(c, torch.ones(3, 2), "amin")
+torch.addmm(torch.ones(2, 2), c, torch.ones(3, 2))
+torch.sparse.sampled_addmm(c, torch.ones(2, 4), torch.ones(4, 3), beta=2., alpha=.5)
+c.t() @ torch.ones(2, 2)
+c * 2
+c + c
+c * c
+c.abs()
+c.sum()
+c.sum(1, keepdim=True)
+c.clone()
+c.double()
+c.transpose(0, 1)
+c.to_sparse()
+c.to_sparse_csc()
+c[0]
+-c
+""")
+def compressed(torch, line):
+    c = torch.sparse_csr_tensor([0, 1, 3], [1, 0, 2], [1.0, 2.0, 3.0], (2, 3))
+    found = evaluate(torch, line, c=c)
+    return str(found) if found.layout is not torch.strided else found
+
+
+def _adjacency(torch, edges, n):
+    loops = torch.arange(n).repeat(2, 1)
+    both = torch.cat([edges, edges.flip(0), loops], 1)
+    ones = torch.ones(both.shape[1])
+    adjacency = torch.sparse_coo_tensor(both, ones, (n, n)).coalesce()
+    scale = torch.sparse.sum(adjacency, 1).to_dense().pow(-0.5)
+    i = adjacency.indices()
+    values = adjacency.values() * scale[i[0]] * scale[i[1]]
+    return torch.sparse_coo_tensor(i, values, (n, n))
+
+
+@quiet
+def graph_convolution(torch):
+    F = torch.nn.functional
+
+    class Convolution(torch.nn.Module):
+        def __init__(self, n, m):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(n, m) * 0.3)
+
+        def forward(self, x, adjacency):
+            return torch.spmm(adjacency, torch.mm(x, self.weight))
+
+    class Network(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = Convolution(4, 8), Convolution(8, 3)
+            self.register_buffer("adjacency", adjacency)
+
+        def forward(self, x):
+            x = F.dropout(F.relu(self.first(x, self.adjacency)), 0.5, self.training)
+            return F.log_softmax(self.second(x, self.adjacency), 1)
+
+    adjacency = _adjacency(torch, torch.randint(0, 12, (2, 30)), 12)
+    x, y = torch.randn(12, 4), torch.randint(0, 3, (12,))
+    network = Network().to("cpu")
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.05)
+    for _ in range(4):
+        optimizer.zero_grad()
+        loss = F.nll_loss(network(x), y)
+        loss.backward()
+        optimizer.step()
+        yield loss.detach()
+    yield list(network.state_dict())
+
+
+@quiet
+def graph_attention(torch):
+    F = torch.nn.functional
+    edges = torch.randint(0, 8, (2, 20))
+    x = torch.randn(8, 4)
+    w = torch.nn.Parameter(torch.randn(4, 3) * 0.3)
+    a = torch.nn.Parameter(torch.randn(6) * 0.3)
+    optimizer = torch.optim.SGD([w, a], lr=0.1)
+    for _ in range(3):
+        h = x @ w
+        scores = F.leaky_relu(torch.cat([h[edges[0]], h[edges[1]]], 1) @ a, 0.2)
+        weights = torch.sparse_coo_tensor(edges, scores, (8, 8))
+        out = torch.sparse.mm(torch.sparse.softmax(weights, dim=1), h)
+        loss = out.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        yield loss.detach(), w.grad, a.grad
+
+
+@quiet
+def page_rank(torch):
+    edges = torch.randint(0, 10, (2, 40))
+    out = torch.bincount(edges[0], minlength=10).float()
+    steps = torch.sparse_coo_tensor(edges.flip(0), 1 / out[edges[0]], (10, 10))
+    rank = torch.full((10, 1), 0.1)
+    for _ in range(10):
+        rank = 0.85 * torch.sparse.mm(steps, rank) + 0.015
+    yield rank
+    yield rank - torch.mm(steps.to_sparse_csr(), rank)
+
+
+def test_gradients_that_pytorch_has_not():
+    import torchshim as torch
+
+    for pick, expected in (
+        (lambda s: s.index_select(1, torch.tensor([2, 2])), [3.0, 0.0, 7.0, 3.0]),
+        (lambda s: torch.cat([s, s], 1).t(), [18.0, 12.0, 20.0, 18.0]),
+        (lambda s: s[0], [3.0, 0.0, 0.0, 3.0]),
+    ):
+        names = _names(torch)
+        found = pick(names["s"]).to_dense()
+        weights = torch.arange(1.0, found.numel() + 1).view(found.shape)
+        (found * weights).sum().backward()
+        assert names["v"].grad.tolist() == expected
+
+
+def test_a_sparse_parameter():
+    import torchshim as torch
+
+    weight = torch.nn.Parameter(torch.eye(2).to_sparse())
+    assert isinstance(weight, torch.nn.Parameter) and weight.is_leaf
+    module = torch.nn.Module()
+    module.weight = weight
+    assert list(module.state_dict()) == ["weight"]
+    torch.sparse.mm(weight, torch.tensor([[1.0], [2.0]])).sum().backward()
+    assert weight.grad.layout is torch.sparse_coo
+    assert weight.grad.to_dense().tolist() == [[1.0, 0.0], [0.0, 2.0]]
+
+
+def test_a_step_is_one_program_found_again():
+    """The pattern is found once: later steps read nothing and compile nothing."""
+    import torchshim as torch
+    from torchshim._core.record import local
+
+    edges = torch.tensor([[0, 1, 1], [1, 0, 1]])
+    scores = torch.ones(3, requires_grad=True)
+    programs = []
+    for _ in range(4):
+        weights = torch.sparse_coo_tensor(edges, scores * 2, (2, 2), is_coalesced=None)
+        torch.sparse.softmax(weights, 1).to_dense()[0].sum().backward()
+        assert local.rec.state is not local.rec.root
+        programs.append(local.rec.state.depth)
+        scores.grad.tolist()
+        scores.grad = None
+    assert programs[1:] == [programs[1]] * 3

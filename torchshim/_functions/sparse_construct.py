@@ -1,0 +1,319 @@
+"""Sparse tensors from indices and values, and from dense tensors.
+
+https://docs.pytorch.org/docs/2.13/generated/torch.sparse_coo_tensor.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.device import current_accelerator
+from torchshim._core.layout import NAMES as LAYOUTS
+from torchshim._core.storage import TensorBase
+from torchshim._derived import public
+from torchshim._functions._arguments import (
+    check_gradient,
+    device_of,
+    dtype_of,
+    size_of,
+    warn_once,
+)
+from torchshim._functions.construct import tensor_from
+from torchshim._functions.creation import filled
+from torchshim._functions.sparse_compressed import (
+    LAYOUT_NAMES,
+    compressed,
+    halves,
+)
+from torchshim._functions.sparse_tensor import (
+    coo,
+    host_indices,
+    keys_of,
+    named,
+    planned,
+)
+from torchshim._tensor import Tensor
+
+#: Whether invariants are checked where a call does not say; None: nobody has said.
+invariants: list[bool | None] = [None]
+_UNCHECKED = (
+    "Sparse invariant checks are implicitly disabled. Memory errors (e.g. SEGFAULT) "
+    "will occur when operating on a sparse tensor which violates the invariants, but "
+    "checks incur performance overhead. To silence this warning, explicitly opt in or "
+    "out. See `torch.sparse.check_sparse_tensor_invariants.__doc__` for guidance.  "
+    "(Triggered internally at /__w/pytorch/pytorch/aten/src/ATen/Context.cpp:816.)"
+)
+
+
+def checked(asked: bool | None) -> bool:
+    """Whether a constructor checks what it is given."""
+    if asked is None and invariants[0] is None:
+        warn_once(_UNCHECKED)
+    return bool(invariants[0] if asked is None else asked)
+
+
+def _tensor(function: str, value: Any, dtype: Any, device: Any) -> Any:
+    """An argument as a tensor: one that is given, or data."""
+    if isinstance(value, TensorBase):
+        given: Any = value
+        if device is not None or dtype is not None:
+            given = given.to(
+                device=given.device if device is None else device_of(function, device),
+                dtype=given.dtype if dtype is None else dtype,
+            )
+        return given
+    return tensor_from(value, dtype, device_of(function, device))
+
+
+def _role(values: Any, requires_grad: bool, node: str) -> Any:
+    """The values of a new tensor: part of their history, or those of a leaf."""
+    check_gradient(values.dtype, requires_grad)
+    if requires_grad:
+        return values.detach().requires_grad_()
+    return named(values, node)
+
+
+def _pinned(pin_memory: Any) -> None:
+    if pin_memory and current_accelerator() is None:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+@public
+def sparse_coo_tensor(
+    indices: Any = None,
+    values: Any = None,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+    is_coalesced: bool | None = None,
+) -> Tensor:
+    """A tensor with values at the columns of `indices` and zero elsewhere.
+
+    Values for the same place are added up when that is needed. Without a size it is as
+    large as the indices need. Raises RuntimeError where the shapes do not fit together;
+    the indices themselves are looked at where `check_invariants` asks for it.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.sparse_coo_tensor.html
+
+    >>> import torchshim as torch
+    >>> s = torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
+    >>> s.to_dense()
+    tensor([[0., 0., 3.],
+            [4., 0., 0.]])
+    """
+    function = "sparse_coo_tensor"
+    _pinned(pin_memory)
+    dtype = dtype_of(function, dtype)
+    if values is None:
+        given = indices if size is None else size
+        if given is None:
+            raise TypeError(f"{function}() missing required argument 'indices'")
+        return empty_coo(size_of(function, (given,)), dtype, device, requires_grad)
+    check = checked(check_invariants)
+    values = _tensor(function, values, dtype, device)
+    indices = _tensor(function, indices, dtypes.int64, values.device)
+    if not values.ndim:
+        values = values.reshape(1)
+    if indices.ndim != 2:
+        raise RuntimeError(
+            f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}"
+        )
+    sparse_dim, nnz = indices.shape
+    if nnz != values.shape[0]:
+        raise RuntimeError(
+            "indices and values must have same nnz, but got nnz from indices: "
+            f"{nnz}, nnz from values: {values.shape[0]}"
+        )
+    dense = tuple(values.shape[1:])
+    if size is None:
+        lengths = planned("lengths", _lengths, indices)
+        shape = (*lengths, *dense)
+    else:
+        shape = size_of(function, (size,))
+        if len(shape) != sparse_dim + len(dense):
+            raise RuntimeError(
+                "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = "
+                f"{len(shape)}, sparse_dim = {sparse_dim}, dense_dim = {len(dense)}"
+            )
+        if shape[sparse_dim:] != dense:
+            expected = [nnz, *shape[sparse_dim:]]
+            raise RuntimeError(
+                f"values has incorrect size, expected {expected}, got "
+                f"{list(values.shape)}"
+            )
+    if check:
+        _check(host_indices(indices), shape[:sparse_dim], bool(is_coalesced))
+    values = _role(values, bool(requires_grad), "SparseCooTensorWithDimsAndTensors")
+    return coo(indices, values, shape, nnz < 2 or bool(is_coalesced))
+
+
+def _lengths(indices: np.ndarray) -> tuple[int, ...]:
+    """How long each dimension must be for the indices."""
+    _check(indices, None, False)
+    return tuple(int(row.max(initial=-1)) + 1 for row in indices)
+
+
+def _check(indices: np.ndarray, size: Any, is_coalesced: bool) -> None:
+    for dim, row in enumerate(indices):
+        if row.size and row.min() < 0:
+            raise RuntimeError(f"found negative index {row.min()} for dim {dim}")
+        if size is not None and row.size and row.max() >= size[dim]:
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {dim}, size is "
+                f"{size[dim]} but found index {row.max()}"
+            )
+    if is_coalesced and (np.diff(keys_of(indices, size)) <= 0).any():
+        raise RuntimeError(
+            "cannot set is_coalesced to true if indices correspond to uncoalesced COO "
+            "tensor"
+        )
+
+
+def empty_coo(
+    size: Sequence[int],
+    dtype: Any,
+    device: Any,
+    requires_grad: bool = False,
+    dense_dim: int = 0,
+) -> Any:
+    """A sparse tensor without values."""
+    where = device_of("sparse_coo_tensor", device)
+    kind = dtype or dtypes.get_default_dtype()
+    check_gradient(kind, requires_grad)
+    cut = len(size) - dense_dim
+    indices = filled("empty", (cut, 0), 0, dtypes.int64, where)
+    values = filled("empty", (0, *size[cut:]), 0, kind, where, requires_grad)
+    return coo(indices, values, size, True)
+
+
+# -- compressed ------------------------------------------------------------------------
+
+
+def _compressed(
+    function: str,
+    layout: Any,
+    given: tuple[Any, Any, Any],
+    size: Any,
+    options: dict[str, Any],
+) -> Any:
+    _pinned(options.pop("pin_memory", False))
+    dtype = dtype_of(function, options.pop("dtype", None))
+    device = options.pop("device", None)
+    grad = bool(options.pop("requires_grad", False))
+    check = checked(options.pop("check_invariants", None))
+    for name in options:
+        raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
+    values = _tensor(function, given[2], dtype, device)
+    outer, inner = (
+        _tensor(
+            function,
+            g,
+            None if isinstance(g, TensorBase) else dtypes.int64,
+            values.device,
+        )
+        for g in given[:2]
+    )
+    if outer.ndim != 1 or inner.ndim != 1 or values.ndim != 1:
+        raise NotImplementedError(
+            f"{function}(): batches, blocks and dense dimensions of compressed sparse "
+            "tensors are not supported"
+        )
+    if size is None:
+        lengths = planned("lengths", lambda i: _lengths(i[None]), inner)
+        pair = (outer.shape[0] - 1, *lengths)
+        shape = pair if layout.name == "sparse_csr" else pair[::-1]
+    else:
+        shape = size_of(function, (size,))
+    if check:
+        _check_compressed(layout, outer, inner, values, shape)
+    values = _role(values, grad, "SparseCompressedTensor")
+    return compressed(layout, outer, inner, values, shape)
+
+
+def _check_compressed(
+    layout: Any, outer: Any, inner: Any, values: Any, shape: Sequence[int]
+) -> None:
+    names = LAYOUT_NAMES[layout.name]
+    rows, columns = shape if layout.name == "sparse_csr" else shape[::-1]
+    counts, places = host_indices(outer), host_indices(inner)
+    length, other = halves(layout.name)
+    for good, text in (
+        (
+            len(counts) == rows + 1,
+            f"`{names[0]}.shape[-1] == {length} + 1` is not satisfied.",
+        ),
+        (
+            len(places) == values.shape[0],
+            f"`{names[1]}.shape[-1] == nnz` is not satisfied.",
+        ),
+        (counts[:1].sum() == 0, f"`{names[0]}[..., 0] == 0` is not satisfied."),
+        (counts[-1] == len(places), f"`{names[0]}[..., -1] == nnz` is not satisfied."),
+        (
+            bool(((np.diff(counts) >= 0) & (np.diff(counts) <= columns)).all()),
+            f"`0 <= {names[0]}[..., 1:] - {names[0]}[..., :-1] <= {other}` is not "
+            "satisfied.",
+        ),
+        (
+            not len(places) or (places.min() >= 0 and places.max() < columns),
+            f"`0 <= {names[1]} < {other}` is not satisfied.",
+        ),
+    ):
+        if not good:
+            raise RuntimeError(text)
+
+
+@public
+def sparse_csr_tensor(
+    crow_indices: Any, col_indices: Any, values: Any, size: Any = None, **options: Any
+) -> Tensor:
+    """A matrix with its values row by row: where rows begin, and columns.
+
+    `options` are dtype, device, pin_memory, requires_grad and check_invariants.
+    https://docs.pytorch.org/docs/2.13/generated/torch.sparse_csr_tensor.html
+
+    >>> import torchshim as torch
+    >>> torch.sparse_csr_tensor([0, 1, 2], [1, 0], [3.0, 4.0]).to_dense()
+    tensor([[0., 3.],
+            [4., 0.]])
+    """
+    given = crow_indices, col_indices, values
+    layout = LAYOUTS["sparse_csr"]
+    return _compressed("sparse_csr_tensor", layout, given, size, options)
+
+
+@public
+def sparse_csc_tensor(
+    ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, **options: Any
+) -> Tensor:
+    """A matrix with its values column by column: where columns begin, and rows."""
+    given = ccol_indices, row_indices, values
+    layout = LAYOUTS["sparse_csc"]
+    return _compressed("sparse_csc_tensor", layout, given, size, options)
+
+
+@public
+def sparse_compressed_tensor(
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    layout: Any = None,
+    **options: Any,
+) -> Tensor:
+    """`sparse_csr_tensor` or `sparse_csc_tensor`, by `layout`."""
+    function = "sparse_compressed_tensor"
+    if layout is None:
+        raise RuntimeError("layout must be specified.")
+    if getattr(layout, "name", None) not in LAYOUT_NAMES:
+        raise NotImplementedError(f"{function}(): layout={layout} is not supported")
+    given = compressed_indices, plain_indices, values
+    return _compressed(function, layout, given, size, options)

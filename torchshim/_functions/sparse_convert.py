@@ -1,0 +1,333 @@
+"""Dense tensors as sparse ones and back; the parts of sparse tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchshim._core.layout import NAMES as LAYOUTS
+from torchshim._core.layout import strided
+from torchshim._core.meta import Size
+from torchshim._core.record import local
+from torchshim._derived import fns, public
+from torchshim._functions._arguments import tensor_argument, wrong
+from torchshim._functions.sparse_compressed import LAYOUT_NAMES, Compressed, from_coo
+from torchshim._functions.sparse_construct import (
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+)
+from torchshim._functions.sparse_tensor import (
+    COO,
+    coalesced,
+    coo,
+    handles,
+    host_indices,
+    host_tensor,
+    is_sparse,
+    named,
+)
+from torchshim._tensor import Tensor
+
+
+def sparse_from(dense: Any, sparse_dim: int) -> Any:
+    """The elements of a dense tensor that are not zero, by its first dimensions."""
+    shape = tuple(dense.shape)
+    mask = fns.ne(dense.detach(), 0)
+    if sparse_dim < len(shape):
+        mask = mask.flatten(sparse_dim).any(-1)
+    if mask.ndim:
+        at = np.ascontiguousarray(np.stack(np.nonzero(host_indices(mask))))
+    else:
+        at = np.zeros((0, int(bool(mask))), np.int64)
+    indices = host_tensor(at.astype(np.int64), dense.device)
+    values = fns.sparse_mask_values(dense, indices)
+    if not sparse_dim:
+        values = values[: at.shape[1]]
+    return coo(indices, named(values, "ToSparse"), shape, True)
+
+
+@public(namespaces=(), method=True)
+@handles("to_sparse")
+def to_sparse(
+    self: Any,
+    sparse_dim: int | None = None,
+    *,
+    layout: Any = None,
+    blocksize: Any = None,
+    dense_dim: int | None = None,
+) -> Any:
+    """The tensor with only those elements that are not zero.
+
+    Of its first `sparse_dim` dimensions (COO), or of its rows (CSR), by `layout`.
+
+    >>> import torchshim as torch
+    >>> torch.eye(2).to_sparse().indices()
+    tensor([[0, 1],
+            [0, 1]])
+    """
+    if sparse_dim is not None and (layout is not None or blocksize is not None):
+        raise TypeError(
+            "to_sparse(): sparse_dim cannot be combined with layout or blocksize"
+        )
+    if layout is strided:
+        raise RuntimeError(
+            "to_sparse: conversion from Strided to Strided is not supported; use "
+            "to_dense"
+        )
+    if blocksize is not None or (layout is not None and layout.name[7:] in _BLOCKS):
+        raise NotImplementedError(
+            "to_sparse(): sparse tensors in blocks are not supported"
+        )
+    if dense_dim and layout not in (None, COO):
+        raise NotImplementedError("to_sparse(): dense_dim with this layout")
+    if is_sparse(self):
+        if layout is self.layout:
+            return self
+        layout = COO if layout is None else layout
+        return _as_coo(self) if layout is COO else from_coo(_as_coo(self), layout)
+    if sparse_dim is None:
+        sparse_dim = self.ndim - (dense_dim or 0)
+    elif sparse_dim.__class__ is not int:
+        raise TypeError(wrong("to_sparse", "sparse_dim", 1, "int", sparse_dim))
+    low = 1 if self.ndim else 0
+    if not low <= sparse_dim <= self.ndim:
+        raise RuntimeError(
+            f"dense_to_sparse: sparse_dim argument must be in [0,{self.ndim}] range, "
+            f"but {sparse_dim} is given"
+        )
+    made = sparse_from(self, sparse_dim)
+    return made if layout in (None, COO) else from_coo(made, layout)
+
+
+_BLOCKS = ("bsr", "bsc")
+
+
+def _as_coo(tensor: Any) -> Any:
+    return tensor.to_sparse_coo()
+
+
+@public(namespaces=(), method=True)
+@handles("to_sparse_coo")
+def to_sparse_coo(self: Any) -> Any:
+    """The tensor in coordinates, see `Tensor.to_sparse`."""
+    if isinstance(self, Compressed):
+        return self._coordinates()
+    return self if is_sparse(self) else to_sparse(self)
+
+
+def _to_layout(name: str) -> None:
+    layout = LAYOUTS[name]
+
+    def convert(self: Any, dense_dim: int | None = None) -> Any:
+        return to_sparse(self, layout=layout, dense_dim=dense_dim)
+
+    convert.__name__ = convert.__qualname__ = f"to_{name}"
+    convert.__doc__ = f"The matrix in the layout `torch.{name}`."
+    public(convert, namespaces=(), method=True)
+    handles(convert.__name__)(convert)
+
+
+_to_layout("sparse_csr")
+_to_layout("sparse_csc")
+
+
+@public(namespaces=(), method=True)
+@handles("to_dense")
+def to_dense(
+    self: Any, dtype: Any = None, *, masked_grad: bool | None = None
+) -> Tensor:
+    """The tensor with all its elements; itself if it is dense.
+
+    The gradient of a sparse tensor is that of the elements it has a value for, which
+    `masked_grad=False`, not supported, would change.
+
+    >>> import torchshim as torch
+    >>> torch.sparse_coo_tensor([[0, 0]], [1.0, 2.0], (3,)).to_dense()
+    tensor([3., 0., 0.])
+    """
+    if not is_sparse(self):
+        return self if dtype is None else self.to(dtype)
+    if dtype is not None:
+        raise RuntimeError("dtype argument is not supported by sparse_to_dense")
+    if masked_grad is False and self.requires_grad and local.rec.grad:
+        raise NotImplementedError(
+            "to_dense(): masked_grad=False is not supported for sparse tensors"
+        )
+    plain = to_sparse_coo(self)
+    return fns.sparse_to_dense(plain._i, plain._v, tuple(self.shape))
+
+
+# -- parts -----------------------------------------------------------------------------
+
+_LAYOUT_TEXTS = {
+    "strided": "Strided",
+    "sparse_coo": "Sparse",
+    "sparse_csr": "SparseCsr",
+    "sparse_csc": "SparseCsc",
+}
+
+
+def expect_coo(name: str, tensor: Any) -> None:
+    """Raises for a tensor that is not in coordinates."""
+    if tensor.layout is not COO:
+        raise RuntimeError(
+            f"{name} expected sparse coordinate tensor layout but got "
+            f"{_LAYOUT_TEXTS[tensor.layout.name]}"
+        )
+
+
+@public(namespaces=(), method=True)
+@handles("coalesce")
+def coalesce(self: Any) -> Any:
+    """The tensor with one value for each element; itself if it is so already."""
+    expect_coo("coalesce", self)
+    return coalesced(self)
+
+
+@public(namespaces=(), method=True)
+@handles("is_coalesced")
+def is_coalesced(self: Any) -> bool:
+    """Whether the tensor is known to have one value for each element, in order."""
+    expect_coo("is_coalesced", self)
+    return self._coalesced
+
+
+@public(namespaces=(), method=True)
+@handles("indices")
+def indices(self: Any) -> Tensor:
+    """The index tensor of a coalesced tensor."""
+    expect_coo("indices", self)
+    if not self._coalesced:
+        raise RuntimeError(
+            "Cannot get indices on an uncoalesced tensor, please call .coalesce() first"
+        )
+    return self._i.detach()
+
+
+@public(namespaces=(), method=True)
+@handles("values")
+def values(self: Any) -> Tensor:
+    """The values of a coalesced or compressed tensor."""
+    if not is_sparse(self):
+        raise RuntimeError("values expected sparse tensor layout but got Strided")
+    if self.is_sparse and not self._coalesced:
+        raise RuntimeError(
+            "Cannot get values on an uncoalesced tensor, please call .coalesce() first"
+        )
+    return named(self._v, "Values") if self.requires_grad else self._v.detach()
+
+
+def _parts_of(tensor: Any, name: str) -> Any:
+    if tensor.layout is not COO:
+        raise NotImplementedError(
+            f"{name}() is for sparse tensors in coordinates, not {tensor.layout}"
+        )
+    return tensor
+
+
+@public(namespaces=(), method=True)
+@handles("_indices")
+def _indices(self: Any) -> Tensor:
+    """The index tensor, coalesced or not."""
+    return _parts_of(self, "_indices")._i.detach()
+
+
+@public(namespaces=(), method=True)
+@handles("_values")
+def _values(self: Any) -> Tensor:
+    """The values, coalesced or not, without history."""
+    return _parts_of(self, "_values")._v.detach()
+
+
+@public(namespaces=(), method=True)
+@handles("_nnz")
+def _nnz(self: Any) -> int:
+    """How many values a sparse tensor has."""
+    if not is_sparse(self):
+        raise NotImplementedError("_nnz() is for sparse tensors, not torch.strided")
+    return self._v.shape[0]
+
+
+@public(namespaces=(), method=True)
+@handles("_coalesced_")
+def _coalesced_(self: Any, coalesced: bool) -> Any:
+    """Says whether the tensor has one value for each element, in order."""
+    _parts_of(self, "_coalesced_")._coalesced = bool(coalesced)
+    return self
+
+
+@public(namespaces=(), method=True)
+@handles("sparse_dim")
+def sparse_dim(self: Any) -> int:
+    """How many dimensions the indices are of; 0 for dense tensors."""
+    if not is_sparse(self):
+        return 0
+    return self._i.shape[0] if self.is_sparse else 2
+
+
+@public(namespaces=(), method=True)
+@handles("dense_dim")
+def dense_dim(self: Any) -> int:
+    """How many dimensions each value has; all of them for dense tensors."""
+    return self.ndim - sparse_dim(self)
+
+
+def _rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
+    """A sparse tensor out of its parts, as files and pickles have it."""
+    if layout is COO:
+        indices, values, size, *rest = data
+        return sparse_coo_tensor(
+            indices,
+            values,
+            size,
+            check_invariants=True,
+            is_coalesced=rest[0] if rest else None,
+        )
+    if getattr(layout, "name", None) in LAYOUT_NAMES:
+        given = [
+            tensor_argument("_rebuild_sparse_tensor", "data", 2, d) for d in data[:3]
+        ]
+        return sparse_compressed_tensor(
+            *given, data[3], layout=layout, check_invariants=True
+        )
+    raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
+
+
+@handles("__reduce_ex__")
+def _reduce_ex(self: Any, proto: Any) -> Any:
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user support being pickled: "
+            "detach() the sparse tensor first"
+        )
+    parts = tuple(part.detach() for _, part in self._parts())
+    data: tuple[Any, ...] = (*parts, Size(self.shape))
+    if self.is_sparse:
+        data = (*data, self._coalesced)
+    return _rebuild_sparse_tensor, (self.layout, data)
+
+
+def _refused(name: str) -> None:
+    def refuse(*args: Any, **kwargs: Any) -> Tensor:
+        raise NotImplementedError(
+            f"{name}() is not supported: sparse tensors in blocks are not; use "
+            "torch.sparse_csr"
+        )
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = "Not supported: NotImplementedError."
+    if name.startswith("sparse"):
+        public(refuse)
+    else:
+        public(refuse, namespaces=(), method=True)
+        handles(name)(refuse)
+
+
+for _name in (
+    "sparse_bsr_tensor",
+    "sparse_bsc_tensor",
+    "to_sparse_bsr",
+    "to_sparse_bsc",
+):
+    _refused(_name)

@@ -1,0 +1,468 @@
+"""Element-wise functions and conversions of sparse tensors."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.dtypes import as_dtype
+from torchshim._core.record import local
+from torchshim._derived import fns, public
+from torchshim._functions._arguments import size_of
+from torchshim._functions.sparse_construct import empty_coo
+from torchshim._functions.sparse_convert import to_dense
+from torchshim._functions.sparse_tensor import (
+    COO,
+    HANDLERS,
+    coalesced,
+    coo,
+    handles,
+    host_tensor,
+    is_sparse,
+    keys_of,
+    named,
+    planned,
+    refreshed,
+    refuse,
+    set_meta,
+)
+from torchshim._tensor import Tensor
+
+# -- functions of single elements that leave zero as it is -----------------------------
+
+_ZERO_TO_ZERO = (
+    "abs absolute asin arcsin asinh arcsinh atan arctan atanh arctanh ceil "
+    "conj_physical deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf "
+    "log1p nan_to_num positive rad2deg relu round sgn sign signbit sin sinh sqrt tan "
+    "tanh trunc fix"
+).split()
+
+
+def _element_wise(name: str) -> None:
+    def function(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.pop("out", None) is not None:
+            refuse(f"{name} with out=", input)
+        whole = coalesced(input) if input.is_sparse else input
+        return whole._like(getattr(whole._v, name)(*args, **kwargs))
+
+    def in_place(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return become(self, function(self, *args, **kwargs))
+
+    function.__name__ = name
+    handles(name)(function)
+    if hasattr(Tensor, f"{name}_"):
+        handles(f"{name}_")(in_place)
+
+
+for _name in _ZERO_TO_ZERO:
+    _element_wise(_name)
+
+
+@handles("__abs__")
+def _abs(self: Any) -> Any:
+    return self.abs()
+
+
+@handles("float_power")
+def float_power(input: Any, exponent: Any) -> Any:
+    """As `torch.float_power`, with a number as the exponent."""
+    wide = dtypes.complex128 if input.is_complex() else dtypes.float64
+    return pow(to(input, wide), exponent)
+
+
+@handles("neg", "negative", "__neg__")
+def neg(input: Any) -> Any:
+    """As `torch.neg`."""
+    return input._like(fns.neg(input._v))
+
+
+@handles("pow", "__pow__")
+def pow(input: Any, exponent: Any) -> Any:
+    """As `torch.pow`, with a number as the exponent."""
+    if not is_sparse(input) or isinstance(exponent, Tensor):
+        refuse("pow", input if is_sparse(input) else exponent)
+    if exponent == 0:
+        raise RuntimeError(
+            "pow: exponent 0 would make a dense tensor of a sparse one; use to_dense()"
+        )
+    whole = coalesced(input) if input.is_sparse else input
+    return whole._like(fns.pow(whole._v, exponent))
+
+
+def become(target: Any, made: Any) -> Any:
+    """An in-place operation: the target takes the parts of the result."""
+    if target.is_leaf and target.requires_grad and local.rec.grad:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation."
+        )
+    for name, value in vars(made).items():
+        setattr(target, name, value)
+    return set_meta(target, made.shape, made._v)
+
+
+# -- products and quotients ------------------------------------------------------------
+
+
+def _number(value: Any) -> builtins.bool:
+    return not isinstance(value, Tensor) or (not value.ndim and not is_sparse(value))
+
+
+def _intersection(a: Any, b: Any) -> Any:
+    """The product of two sparse tensors: values where both have one."""
+    if a.shape != b.shape:
+        raise RuntimeError(
+            f"mul operands have incompatible sizes: {list(a.shape)} and {list(b.shape)}"
+        )
+    if not a.is_sparse or not b.is_sparse:
+        layout = a.layout
+        made = _intersection(a.to_sparse_coo(), b.to_sparse_coo())
+        return made.to_sparse(layout=layout)
+    if a._i.shape[0] != b._i.shape[0]:
+        refuse("mul of tensors that differ in sparse_dim", a)
+    b = coalesced(b)
+    size, device = tuple(a.shape[: a._i.shape[0]]), a.device
+
+    def make(left: np.ndarray, right: np.ndarray) -> Any:
+        mine, theirs = keys_of(left, size), keys_of(right, size)
+        at = np.searchsorted(theirs, mine)
+        found = np.append(theirs, -1)[np.minimum(at, len(theirs))] == mine
+        parts = left[:, found], np.nonzero(found)[0], at[found]
+        return [host_tensor(part.astype(np.int64), device) for part in parts]
+
+    indices, of_a, of_b = planned(("and", size), make, a._i, b._i)
+    values = fns.mul(a._v.index_select(0, of_a), b._v.index_select(0, of_b))
+    return coo(indices, values, a.shape, a._coalesced)
+
+
+@handles("mul", "multiply", "__mul__", "__rmul__")
+def mul(input: Any, other: Any) -> Any:
+    """As `torch.mul`, where an operand is sparse."""
+    if not is_sparse(input):
+        input, other = other, input
+    if _number(other):
+        return input._like(fns.mul(input._v, other))
+    if is_sparse(other):
+        return _intersection(input, other)
+    if other.ndim > input.ndim:
+        refuse("mul with a dense tensor of more dimensions", input)
+    spread = other.expand(input.shape)
+    plain = input if input.is_sparse else input._coordinates()
+    if not input.is_sparse and not input.is_sparse_csr:
+        return mul(plain, other).to_sparse(layout=input.layout)
+    return input._like(fns.mul(input._v, fns.sparse_mask_values(spread, plain._i)))
+
+
+@handles("div", "divide", "true_divide", "__truediv__")
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """As `torch.div`, of a sparse tensor by a number."""
+    if not is_sparse(input):
+        refuse("div", other)
+    if not _number(other):
+        raise RuntimeError(
+            "Sparse division requires a scalar or zero-dim dense tensor divisor (got "
+            f"shape {list(other.shape)} for divisor)"
+        )
+    if rounding_mode is None:
+        return input._like(fns.div(input._v, other))
+    whole = coalesced(input) if input.is_sparse else input
+    return whole._like(whole._v.div(other, rounding_mode=rounding_mode))
+
+
+@handles("floor_divide", "__floordiv__")
+def floor_divide(input: Any, other: Any) -> Any:
+    """As `torch.floor_divide`, of a sparse tensor by a number."""
+    return div(input, other, rounding_mode="floor")
+
+
+# -- sums ------------------------------------------------------------------------------
+
+
+def _union(a: Any, b: Any, name: str, alpha: Any) -> Any:
+    if a.shape != b.shape:
+        raise RuntimeError(
+            f"{name}: expected sizes of 'self' and 'other' to match, but "
+            f"{list(a.shape)} != {list(b.shape)}"
+        )
+    if not a.is_sparse or not b.is_sparse:
+        layout = a.layout
+        made = _union(a.to_sparse_coo(), b.to_sparse_coo(), name, alpha)
+        return made.to_sparse(layout=layout)
+    combine = fns.sub if name == "sub" else fns.add
+    if a._i is b._i:
+        return a._like(combine(a._v, b._v, alpha=alpha))
+    if a._i.shape[0] != b._i.shape[0]:
+        refuse(f"{name} of tensors that differ in sparse_dim", a)
+    scaled = b._v if alpha == 1 else b._v * alpha
+    values = fns.cat([a._v, -scaled if name == "sub" else scaled])
+    both = bool(a._coalesced and b._coalesced)
+    device = a.device
+
+    def make(left: np.ndarray, right: np.ndarray) -> Any:
+        return host_tensor(np.concatenate([left, right], 1), device)
+
+    indices = planned("or", make, a._i, b._i)
+    made = coo(indices, values, a.shape, False)
+    return coalesced(made) if both else made
+
+
+def _sum(name: str, input: Any, other: Any, alpha: Any) -> Any:
+    if is_sparse(input):
+        if not is_sparse(other):
+            raise RuntimeError(
+                "add(sparse, dense) is not supported. Use add(dense, sparse) instead."
+            )
+        return _union(input, other, name, alpha)
+    shape = tuple(input.shape) if isinstance(input, Tensor) else ()
+    if shape != tuple(other.shape):
+        raise RuntimeError(
+            "add: expected 'self' and 'other' to have same size, but self has size "
+            f"{list(shape)} while other has size {list(other.shape)} (FYI: "
+            "dense-sparse addition does not currently support broadcasting)"
+        )
+    combine = fns.sub if name == "sub" else fns.add
+    return combine(input, to_dense(other), alpha=alpha)
+
+
+@handles("add", "__add__")
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """As `torch.add`, where `other` or both are sparse."""
+    return _sum("add", input, other, alpha)
+
+
+@handles("sub", "subtract", "__sub__")
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """As `torch.sub`, where `other` or both are sparse."""
+    return _sum("sub", input, other, alpha)
+
+
+@handles("__radd__")
+def radd(self: Any, other: Any) -> Any:
+    """`other + self`."""
+    return _sum("add", other, self, 1)
+
+
+@handles("__rsub__", "rsub")
+def rsub(self: Any, other: Any) -> Any:
+    """`other - self`."""
+    return _sum("sub", other, self, 1)
+
+
+# -- in place --------------------------------------------------------------------------
+
+
+def _in_place(name: str, *others: str) -> None:
+    function = HANDLERS[name]
+
+    def write(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_sparse(self):
+            dense = [to_dense(a) if is_sparse(a) else a for a in args]
+            return getattr(self, f"{name}_")(*dense, **kwargs)
+        return become(self, function(self, *args, **kwargs))
+
+    write.__name__ = f"{name}_"
+    handles(f"{name}_", *others)(write)
+
+
+_in_place("add", "__iadd__")
+_in_place("sub", "__isub__")
+_in_place("mul", "__imul__")
+_in_place("div", "__itruediv__")
+_in_place("neg")
+_in_place("pow", "__ipow__")
+
+
+@handles("zero_")
+def zero_(self: Any) -> Any:
+    """Takes all values away."""
+    if not self.is_sparse:
+        refuse("zero_", self)
+    dense = self._v.ndim - 1
+    return become(self, empty_coo(self.shape, self.dtype, self.device, False, dense))
+
+
+@handles("copy_")
+def copy_(self: Any, src: Any, non_blocking: builtins.bool = False) -> Any:
+    """Takes the elements of another sparse tensor of the same layout."""
+    if not is_sparse(self) or not is_sparse(src) or self.layout is not src.layout:
+        raise RuntimeError(
+            "copy_() between dense and sparse Tensors is not implemented! Found self "
+            f"type = {self.type()} and src type = {src.type()}"
+        )
+    return become(self, src.to(self.dtype).clone())
+
+
+# -- copies ----------------------------------------------------------------------------
+
+
+@handles("clone")
+def clone(input: Any, *, memory_format: Any = None) -> Any:
+    """As `torch.clone`."""
+    return input._like(fns.clone(input._v))
+
+
+@handles("detach")
+def detach(input: Any) -> Any:
+    """As `Tensor.detach`: the same values without history."""
+    return input._like(input._v.detach())
+
+
+@handles("detach_")
+def detach_(self: Any) -> Any:
+    """As `Tensor.detach_`."""
+    self._v = self._v.detach()
+    return refreshed(self)
+
+
+@handles("to")
+def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """As `Tensor.to`."""
+    if args and is_sparse(args[0]):
+        args = (args[0]._v, *args[1:])
+    elif is_sparse(kwargs.get("other")):
+        kwargs["other"] = kwargs["other"]._v
+    values = self._v.to(*args, **kwargs)
+    if values is self._v:
+        return self
+    if values.device != self.device:
+        made = self._moved(lambda part: part.to(values.device))
+        return made._like(values)
+    return self._like(values)
+
+
+def _conversions() -> None:
+    names = "float double half bfloat16 int long short char byte bool cfloat cdouble"
+    for name in (*names.split(), "cpu", "cuda"):
+
+        def convert(self: Any, *args: Any, name: str = name, **kwargs: Any) -> Any:
+            if name in ("cpu", "cuda"):
+                return to(self, getattr(self._v, name)(*args, **kwargs).device)
+            return to(self, getattr(dtypes, _DTYPES.get(name, name)))
+
+        handles(name)(convert)
+
+
+_DTYPES = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "int": "int32",
+    "long": "int64",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+    "bool": "bool_",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+}
+_conversions()
+
+
+@handles("type")
+def type(self: Any, dtype: Any = None, non_blocking: builtins.bool = False) -> Any:
+    """As `Tensor.type`: the name of the legacy type, or a conversion."""
+    if dtype is None:
+        return f"torch.sparse.{self._v.type().removeprefix('torch.')}"
+    kind = as_dtype(dtype)
+    return to(self, kind) if kind is not None else self._like(self._v.type(dtype))
+
+
+@handles("type_as")
+def type_as(self: Any, other: Any) -> Any:
+    """As `Tensor.type_as`."""
+    return to(self, other.dtype)
+
+
+@handles("zeros_like", "empty_like")
+def zeros_like(
+    input: Any, *, dtype: Any = None, device: Any = None, **rest: Any
+) -> Any:
+    """As `torch.zeros_like`: a sparse tensor without values."""
+    if not input.is_sparse:
+        refuse("zeros_like", input)
+    grad = builtins.bool(rest.get("requires_grad"))
+    where = input.device if device is None else device
+    kind = input.dtype if dtype is None else dtype
+    return empty_coo(input.shape, kind, where, grad, input._v.ndim - 1)
+
+
+@handles("new_zeros", "new_empty", "new")
+def new_zeros(self: Any, *size: Any, **options: Any) -> Any:
+    """As `Tensor.new_zeros`: a sparse tensor without values."""
+    if not self.is_sparse or options.pop("layout", COO) is not COO:
+        refuse("new_zeros", self)
+    shape = size_of("new_zeros", size, options.pop("size", None))
+    kind, where = options.pop("dtype", None), options.pop("device", None)
+    grad = builtins.bool(options.pop("requires_grad", False))
+    return empty_coo(shape, kind or self.dtype, where or self.device, grad)
+
+
+@public(namespaces=(), method=True)
+@handles("sparse_mask")
+def sparse_mask(self: Any, mask: Any) -> Any:
+    """The elements at the places where the sparse tensor `mask` has values."""
+    if not is_sparse(mask):
+        raise RuntimeError(f"sparse_mask: expected a sparse mask, got {mask.layout}")
+    if self.shape != mask.shape:
+        raise RuntimeError(
+            "sparse_mask(): operands have incompatible sizes; self has size "
+            f"{list(self.shape)} but mask has size {list(mask.shape)}"
+        )
+    if is_sparse(self) and self.is_sparse and mask.is_sparse and self._i is mask._i:
+        return mask._like(named(self._v, "SparseMask"))
+    dense = to_dense(self) if is_sparse(self) else self
+    if not mask.is_sparse:
+        made = sparse_mask(dense, mask.to_sparse_coo())
+        return made.to_sparse(layout=mask.layout)
+    values = fns.sparse_mask_values(dense, mask._i)
+    return mask._like(named(values, "SparseMask"))
+
+
+_NO_STORAGE = "Cannot access storage of SparseTensorImpl"
+
+
+@handles("storage", "untyped_storage", "share_memory_", "_typed_storage")
+def storage(self: Any) -> Any:
+    """Refused: there is no storage."""
+    raise NotImplementedError(_NO_STORAGE)
+
+
+@handles("data_ptr", "tolist", "apply_", "map_")
+def data_ptr(self: Any, *args: Any) -> Any:
+    """Refused: there is no storage."""
+    raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+
+@handles("numpy", "__array__", "__dlpack__")
+def numpy(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Refused: NumPy has no sparse arrays."""
+    raise TypeError(
+        "can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first."
+    )
+
+
+@handles("item")
+def item(self: Any) -> Any:
+    """As `Tensor.item`."""
+    if self.numel() != 1:
+        raise RuntimeError(
+            f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
+        )
+    return to_dense(self).item()
+
+
+@handles("is_contiguous")
+def is_contiguous(self: Any, memory_format: Any = None) -> builtins.bool:
+    """Always False: the elements are in no order."""
+    return False
+
+
+@handles("stride")
+def stride(self: Any, dim: Any = None) -> Any:
+    """As `Tensor.stride`: zeros."""
+    if not self.is_sparse:
+        raise RuntimeError("Sparse CSR tensors do not have strides")
+    zeros = (0,) * self.ndim
+    return zeros if dim is None else zeros[dim]

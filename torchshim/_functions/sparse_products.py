@@ -1,0 +1,388 @@
+"""Products with sparse matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchshim._derived import fns, public
+from torchshim._functions._arguments import combination, tensor_argument
+from torchshim._functions.sparse_tensor import (
+    coalesced,
+    coo,
+    handles,
+    host_tensor,
+    is_sparse,
+    keys_of,
+    named,
+    planned,
+    refuse,
+)
+from torchshim._tensor import Tensor
+
+
+def _no_out(name: str, out: Any) -> None:
+    if out is not None:
+        raise NotImplementedError(f"{name}(): out= is not supported for sparse tensors")
+
+
+def matrix(name: str, tensor: Any) -> Any:
+    """A sparse matrix in coordinates."""
+    tensor = tensor.to_sparse_coo()
+    if tensor._i.shape[0] != 2 or tensor.ndim != 2:
+        raise RuntimeError(
+            f"{name}: expected a sparse matrix (2 sparse dimensions and no dense one), "
+            f"got {tensor._i.shape[0]} sparse and {tensor._v.ndim - 1} dense"
+        )
+    return tensor
+
+
+def same_dtype(sparse: Any, *dense: Any) -> None:
+    """Raises where operands of a product differ in dtype."""
+    for other in dense:
+        if other.dtype is not sparse.dtype:
+            raise RuntimeError(
+                f"expected scalar type {sparse.dtype.scalar_name} but found "
+                f"{other.dtype.scalar_name}"
+            )
+
+
+def check_product(sparse: Any, dense: Any) -> None:
+    """Raises where a sparse matrix and a dense operand do not fit together."""
+    if dense.ndim != 2:
+        raise RuntimeError(
+            f"addmm: 2D tensor expected, got {dense.ndim}D tensor for argument #3"
+        )
+    if sparse.shape[1] != dense.shape[0]:
+        raise RuntimeError(
+            f"addmm: Argument #3 (dense): Expected dim 0 size {sparse.shape[1]}, got "
+            f"{dense.shape[0]}"
+        )
+    same_dtype(sparse, dense)
+
+
+def times_dense(sparse: Any, dense: Any, form: str = "sparse_mm") -> Any:
+    """A sparse matrix times a dense one."""
+    sparse = matrix("mm", sparse)
+    check_product(sparse, dense)
+    return getattr(fns, form)(sparse._i, sparse._v, dense, sparse.shape[0])
+
+
+def dense_times(dense: Any, sparse: Any) -> Any:
+    """A dense matrix times a sparse one."""
+    sparse = matrix("mm", sparse)
+    if dense.ndim != 2 or dense.shape[1] != sparse.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({_by(dense.shape)} and "
+            f"{_by(sparse.shape)})"
+        )
+    same_dtype(sparse, dense)
+    return fns.dense_sparse_mm(sparse._i, sparse._v, dense, sparse.shape[1])
+
+
+def _by(shape: Any) -> str:
+    return "x".join(map(str, shape))
+
+
+def times_sparse(a: Any, b: Any) -> Any:
+    """The product of two sparse matrices, which is sparse."""
+    layout = a.layout
+    a, b = coalesced(matrix("mm", a)), coalesced(matrix("mm", b))
+    if a.shape[1] != b.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({_by(a.shape)} and "
+            f"{_by(b.shape)})"
+        )
+    same_dtype(a, b)
+    size, device = (a.shape[0], b.shape[1]), a.device
+
+    def make(left: np.ndarray, right: np.ndarray) -> Any:
+        # Each value of `a` meets the row of `b` that its column names.
+        begins = np.searchsorted(right[0], left[1], "left")
+        counts = np.searchsorted(right[0], left[1], "right") - begins
+        of_a = np.repeat(np.arange(left.shape[1]), counts)
+        steps = np.arange(len(of_a)) - np.repeat(np.cumsum(counts) - counts, counts)
+        of_b = np.repeat(begins, counts) + steps
+        places = np.stack([left[0][of_a], right[1][of_b]])
+        _, first, groups = np.unique(
+            keys_of(places, size), return_index=True, return_inverse=True
+        )
+        found = places[:, first], of_a, of_b, groups.reshape(-1)
+        return [host_tensor(part.astype(np.int64), device) for part in found]
+
+    places, of_a, of_b, groups = planned(("product", size), make, a._i, b._i)
+    count = places.shape[1]
+    values = fns.sparse_pair_values(a._v, b._v, of_a, of_b, groups, count)
+    made = coo(places, values, size, True)
+    return made.to_sparse(layout=layout) if layout != made.layout else made
+
+
+@handles("mm", "smm")
+def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+    """As `torch.mm`, where an operand is sparse."""
+    _no_out("mm", out)
+    if not is_sparse(mat2):
+        return times_dense(input, mat2)
+    if not is_sparse(input):
+        return dense_times(input, mat2)
+    made = times_sparse(input, mat2)
+    return made._like(named(made._v, "Mm"))
+
+
+@handles("mv")
+def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
+    """As `torch.mv`, where the matrix is sparse."""
+    _no_out("mv", out)
+    if not is_sparse(input) or is_sparse(vec):
+        refuse("mv", vec)
+    input = matrix("mv", input)
+    if vec.ndim != 1 or input.shape[1] != vec.shape[0]:
+        raise RuntimeError(
+            f"mv: expected self.size(-1) == vec.size(-1), got {input.shape[1]} and "
+            f"{vec.shape[-1] if vec.ndim else 0}"
+        )
+    same_dtype(input, vec)
+    return fns.sparse_mv(input._i, input._v, vec, input.shape[0])
+
+
+@handles("matmul", "__matmul__")
+def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
+    """As `torch.matmul`, where an operand is sparse."""
+    if not isinstance(input, Tensor) or not isinstance(other, Tensor):
+        return NotImplemented
+    _no_out("matmul", out)
+    if is_sparse(input):
+        if other.ndim == 1 and not is_sparse(other):
+            return mv(input, other)
+        if input.ndim == 2 and other.ndim == 2:
+            return mm(input, other)
+        if input.ndim == 3 and other.ndim == 3:
+            return bmm(input, other)
+        raise RuntimeError("expand is unsupported for Sparse tensors")
+    if other.ndim != 2:
+        refuse("matmul", other)
+    if input.ndim == 1:
+        return dense_times(input.unsqueeze(0), other).squeeze(0)
+    rows = dense_times(input.reshape(-1, input.shape[-1]), other)
+    return rows if input.ndim == 2 else rows.view(*input.shape[:-1], other.shape[1])
+
+
+@handles("__rmatmul__")
+def rmatmul(self: Any, other: Any) -> Any:
+    """`other @ self`."""
+    return matmul(other, self)
+
+
+@handles("bmm")
+def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+    """As `torch.bmm`, where the first operand is sparse."""
+    _no_out("bmm", out)
+    if not is_sparse(input) or is_sparse(mat2):
+        raise RuntimeError("bmm_sparse: Tensor 'mat2' must be dense")
+    input = input.to_sparse_coo()
+    if input._i.shape[0] != 3 or mat2.ndim != 3:
+        raise RuntimeError("bmm_sparse: Tensors must be 3-D")
+    batches, rows, inner = input.shape
+    if tuple(mat2.shape[:2]) != (batches, inner):
+        raise RuntimeError(
+            "bmm_sparse: 'self' and 'mat2' do not fit together: "
+            f"{list(input.shape)} and {list(mat2.shape)}"
+        )
+    batch, row, column = input._i
+    places = fns.stack([batch * rows + row, batch * inner + column])
+    flat = coo(places, input._v, (batches * rows, batches * inner), False)
+    product = times_dense(flat, mat2.reshape(batches * inner, mat2.shape[2]))
+    return product.view(batches, rows, mat2.shape[2])
+
+
+def _addmm(
+    name: str, form: str, input: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any
+) -> Any:
+    if is_sparse(input) or not is_sparse(mat1) or is_sparse(mat2):
+        raise RuntimeError(
+            f"{name}: expected 'input' and 'mat2' to have strided layout and 'mat1' to "
+            f"be sparse, got {input.layout}, {mat1.layout} and {mat2.layout}"
+        )
+    mat1 = matrix(name, mat1)
+    check_product(mat1, mat2)
+    same_dtype(mat1, input)
+    function = getattr(fns, form)
+    return function(input, mat1._i, mat1._v, mat2, beta, alpha, mat1.shape[0])
+
+
+@handles("addmm")
+def addmm(
+    input: Any,
+    mat1: Any,
+    mat2: Any,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+    out: Any = None,
+) -> Any:
+    """As `torch.addmm`, where `mat1` is sparse."""
+    _no_out("addmm", out)
+    return _addmm("addmm", "sparse_plus_mm", input, mat1, mat2, beta, alpha)
+
+
+@handles("linear")
+def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    """As `nn.functional.linear`, where the input is sparse."""
+    if not is_sparse(input):
+        refuse("linear", weight)
+    if bias is None:
+        return mm(input, weight.t())
+    return addmm(bias, input, weight.t())
+
+
+# -- torch.sparse ----------------------------------------------------------------------
+
+
+@public(namespaces=("sparse",), name="mm")
+@handles("sparse.sparse_mm")
+def sparse_mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Tensor:
+    """The product of matrices of which one, at least, is sparse.
+
+    Two sparse ones have a sparse product. With `reduce` ("sum", "mean", "amax",
+    "amin"), for a CSR and a dense matrix, each element is that of its terms.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.sparse.mm.html
+
+    >>> import torchshim as torch
+    >>> s = torch.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0], (2, 2))
+    >>> torch.sparse.mm(s, torch.eye(2))
+    tensor([[0., 2.],
+            [3., 0.]])
+    """
+    tensor_argument("_sparse_mm", "sparse", 1, mat1)
+    tensor_argument("_sparse_mm", "dense", 2, mat2)
+    if reduce is not None:
+        if not is_sparse(mat1) or mat1.is_sparse or is_sparse(mat2):
+            refuse("sparse.mm with reduce", mat1)
+        if reduce not in ("sum", "mean", "amax", "amin"):
+            raise RuntimeError(
+                "reduce argument must be either sum, prod, mean, amax or amin, got "
+                f"{reduce}"
+            )
+        if reduce != "sum":
+            mat1 = matrix("mm", mat1)
+            check_product(mat1, mat2)
+            rows = mat1.shape[0]
+            return fns.sparse_mm_reduce(mat1._i, mat1._v, mat2, rows, reduce)
+    if is_sparse(mat1) and not is_sparse(mat2):
+        return times_dense(mat1, mat2, "sparse_only_mm")
+    if is_sparse(mat1):
+        return times_sparse(mat1, mat2)
+    return dense_times(mat1, mat2) if is_sparse(mat2) else fns.mm(mat1, mat2)
+
+
+@public(namespaces=("sparse",), name="addmm")
+@handles("sparse.sparse_addmm")
+def sparse_addmm(
+    mat: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    """`beta * mat + alpha * (mat1 @ mat2)` with `mat1` sparse."""
+    return _addmm("addmm", "sparse_addmm", mat, mat1, mat2, beta, alpha)
+
+
+@public(namespaces=("sparse",))
+@handles("sparse.sampled_addmm", "sampled_addmm")
+def sampled_addmm(
+    input: Any,
+    mat1: Any,
+    mat2: Any,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+    out: Any = None,
+) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)` at the places where `input` has values.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.sparse.sampled_addmm.html
+    """
+    _no_out("sampled_addmm", out)
+    if not is_sparse(input) or input.layout.name != "sparse_csr":
+        raise RuntimeError(
+            "Expected input to have sparse csr layout, but got "
+            f"{getattr(input, 'layout', None)}"
+        )
+    same_dtype(input, mat1, mat2)
+    if mat1.ndim != 2 or mat2.ndim != 2 or mat1.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied "
+            f"({_by(mat1.shape)} and {_by(mat2.shape)})"
+        )
+    if (mat1.shape[0], mat2.shape[1]) != tuple(input.shape):
+        raise RuntimeError(
+            f"sampled_addmm: Expected input of shape {[mat1.shape[0], mat2.shape[1]]}, "
+            f"got {list(input.shape)}"
+        )
+    places = input._coordinates()._i
+    values = fns.sparse_sampled_values(input._v, places, mat1, mat2, beta, alpha)
+    return input._like(values)
+
+
+# -- the older names -------------------------------------------------------------------
+
+
+@public(aliases=("dsmm",))
+@handles("spmm", "dsmm")
+def spmm(input: Any, mat2: Any) -> Tensor:
+    """As `torch.mm`: the product with a sparse matrix."""
+    return (
+        fns.mm(input, mat2)
+        if not (is_sparse(input) or is_sparse(mat2))
+        else mm(input, mat2)
+    )
+
+
+@public(method=True)
+@handles("smm")
+def smm(input: Any, mat: Any) -> Tensor:
+    """The product of a sparse and a dense matrix, as a sparse one."""
+    if not is_sparse(input):
+        raise combination("smm", (input, mat), {}, "(Tensor input, Tensor mat)")
+    rows, product = _rows_of_product(input, mat)
+    width, device = mat.shape[1], mat.device
+
+    def make(host: np.ndarray) -> Any:
+        columns = np.tile(np.arange(width), len(host))
+        return host_tensor(np.stack([np.repeat(host, width), columns]), device)
+
+    places = planned(("grid", width), make, rows)
+    return coo(places, product.reshape(-1), (input.shape[0], width), False)
+
+
+@public
+@handles("hspmm")
+def hspmm(mat1: Any, mat2: Any, *, out: Any = None) -> Tensor:
+    """The product of a sparse and a dense matrix, sparse in its rows."""
+    _no_out("hspmm", out)
+    if not is_sparse(mat1):
+        raise combination("hspmm", (mat1, mat2), {}, "(Tensor mat1, Tensor mat2)")
+    rows, product = _rows_of_product(mat1, mat2)
+    size = mat1.shape[0], mat2.shape[1]
+    return coo(rows.unsqueeze(0), product, size, True)
+
+
+def _rows_of_product(sparse: Any, dense: Any) -> tuple[Any, Any]:
+    """The rows that a product may have values in, and the product there."""
+    sparse = matrix("mm", sparse)
+    device = sparse.device
+    rows = planned(
+        "used rows", lambda host: host_tensor(np.unique(host[0]), device), sparse._i
+    )
+    return rows, times_dense(sparse, dense).index_select(0, rows)
+
+
+@public(method=True)
+@handles("sspaddmm")
+def sspaddmm(
+    input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)` with `input` and `mat1` sparse."""
+    if not is_sparse(input) or not is_sparse(mat1):
+        args = (input, mat1, mat2)
+        raise combination("sspaddmm", args, {}, "(Tensor, Tensor mat1, Tensor mat2)")
+    return input * beta + smm(mat1, mat2) * alpha

@@ -1,0 +1,590 @@
+"""Shapes, pieces, sums and softmax of sparse tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._derived import fns, public
+from torchshim._functions._arguments import dtype_of, size_of
+from torchshim._functions.sparse_construct import empty_coo
+from torchshim._functions.sparse_convert import expect_coo
+from torchshim._functions.sparse_elements import become
+from torchshim._functions.sparse_tensor import (
+    SparseTensor,
+    coalesced,
+    coo,
+    handles,
+    host_tensor,
+    is_sparse,
+    keys_of,
+    named,
+    planned,
+    refuse,
+)
+from torchshim._ops.view_geometry import wrap_dim
+from torchshim._tensor import Tensor
+
+# -- dimensions in another order -------------------------------------------------------
+
+
+def _reordered(tensor: Any, order: Sequence[int], node: str) -> Any:
+    """The tensor with its sparse dimensions in another order."""
+    device = tensor.device
+    rows = tuple(order)
+    indices = planned(
+        ("rows", rows),
+        lambda host: host_tensor(host[list(rows)], device),
+        tensor._i,
+    )
+    size = [tensor.shape[d] for d in rows] + list(tensor.shape[len(rows) :])
+    same = rows == tuple(range(len(rows))) or tensor._v.shape[0] < 2
+    return coo(indices, named(tensor._v, node), size, tensor._coalesced and same)
+
+
+def _swapped(tensor: Any, dim0: int, dim1: int, node: str) -> Any:
+    a, b = wrap_dim(dim0, tensor.ndim), wrap_dim(dim1, tensor.ndim)
+    if not tensor.is_sparse:
+        return tensor if a == b else tensor._transposed(node)
+    count = tensor._i.shape[0]
+    if a >= count or b >= count:
+        raise RuntimeError(
+            "sparse transpose: transposed dimensions must be sparse Got sparse_dim: "
+            f"{count}, d0: {a}, d1: {b}"
+        )
+    order = list(range(count))
+    order[a], order[b] = order[b], order[a]
+    return _reordered(tensor, order, node)
+
+
+@handles("t")
+def t(input: Any) -> Any:
+    """As `torch.t`."""
+    dense = input._v.ndim - 1
+    count = input.ndim - dense
+    if count > 2 or dense:
+        raise RuntimeError(
+            "t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got "
+            f"{count} sparse and {dense} dense dimensions"
+        )
+    return input if input.ndim < 2 else _swapped(input, 0, 1, "T")
+
+
+@handles("transpose", "swapaxes", "swapdims")
+def transpose(input: Any, dim0: int, dim1: int) -> Any:
+    """As `torch.transpose`, of sparse dimensions."""
+    return _swapped(input, dim0, dim1, "Transpose")
+
+
+@handles("t_", "transpose_", "swapaxes_", "swapdims_")
+def transpose_(self: Any, dim0: int = 0, dim1: int = 1) -> Any:
+    """As `Tensor.transpose_`."""
+    return become(self, _swapped(self, dim0, dim1, "Transpose"))
+
+
+@handles("permute")
+def permute(input: Any, *dims: Any) -> Any:
+    """As `torch.permute`, of sparse dimensions."""
+    order = [wrap_dim(d, input.ndim) for d in size_of("permute", dims, name="dims")]
+    if sorted(order) != list(range(input.ndim)):
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not "
+            f"match the length of the desired ordering of dimensions i.e. "
+            f"input.dim() = {input.ndim} is not equal to len(dims) = {len(order)}"
+        )
+    if not input.is_sparse:
+        return input if order == [0, 1] else input._transposed("Permute")
+    count = input._i.shape[0]
+    if order[count:] != list(range(count, input.ndim)):
+        refuse("permute of dense dimensions", input)
+    return _reordered(input, order[:count], "Permute")
+
+
+def _reversed(self: Any) -> Any:
+    return permute(self, *reversed(range(self.ndim)))
+
+
+SparseTensor.T = property(_reversed)  # type: ignore[attr-defined]
+SparseTensor.mT = property(  # type: ignore[attr-defined]
+    lambda self: _swapped(self, -2, -1, "Transpose")
+)
+
+
+@handles("unsqueeze")
+def unsqueeze(input: Any, dim: int) -> Any:
+    """As `torch.unsqueeze`."""
+    expect_coo("unsqueeze", input)
+    dim = wrap_dim(dim, input.ndim + 1)
+    size = [*input.shape[:dim], 1, *input.shape[dim:]]
+    count = input._i.shape[0]
+    if dim > count:
+        values = fns.unsqueeze(input._v, dim - count + 1)
+        return coo(input._i, values, size, input._coalesced)
+    zeros = input._i[:1] * 0 if count else None
+    if zeros is None:
+        refuse("unsqueeze without sparse dimensions", input)
+    indices = fns.cat([input._i[:dim], zeros, input._i[dim:]])
+    return coo(indices, named(input._v, "Unsqueeze"), size, False)
+
+
+@handles("squeeze")
+def squeeze(input: Any, dim: Any = None) -> Any:
+    """As `torch.squeeze`, of one sparse dimension."""
+    if dim is None or not input.is_sparse:
+        refuse("squeeze", input)
+    dim = wrap_dim(dim, input.ndim)
+    return input if input.shape[dim] != 1 else select(input, dim, 0)
+
+
+for _name in ("reshape", "flatten", "view", "expand", "repeat", "expand_as"):
+
+    def _fixed(self: Any, *args: Any, name: str = _name, **kwargs: Any) -> Any:
+        if name in ("expand", "repeat", "expand_as"):
+            raise RuntimeError("expand is unsupported for Sparse tensors")
+        raise RuntimeError("reshape is not implemented for sparse tensors")
+
+    handles(_name)(_fixed)
+
+
+# -- pieces ----------------------------------------------------------------------------
+
+
+@handles("select")
+def select(input: Any, dim: int, index: int) -> Any:
+    """As `torch.select`; the values of one element of a dimension."""
+    dim = wrap_dim(dim, input.ndim)
+    length = input.shape[dim]
+    if not -length <= index < length:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size "
+            f"{list(input.shape)} at dimension {dim}"
+        )
+    index %= length
+    plain = input.to_sparse_coo()
+    size = [n for d, n in enumerate(plain.shape) if d != dim]
+    count, device = plain._i.shape[0], plain.device
+    if dim >= count:
+        values = fns.select(plain._v, dim - count + 1, index)
+        return coo(plain._i, values, size, plain._coalesced)
+
+    def make(host: np.ndarray) -> Any:
+        at = np.nonzero(host[dim] == index)[0]
+        rest = np.delete(host, dim, 0)[:, at]
+        return host_tensor(rest, device), host_tensor(at, device)
+
+    indices, at = planned(("select", dim, index), make, plain._i)
+    values = plain._v.index_select(0, at)
+    if count == 1:
+        return named(values.sum(0), "Select")
+    few = values.shape[0] < 2
+    return coo(indices, named(values, "Select"), size, plain._coalesced or few)
+
+
+@handles("__getitem__")
+def getitem(self: Any, index: Any) -> Any:
+    """As `Tensor.__getitem__`, by integers alone."""
+    whole = index if isinstance(index, tuple) else (index,)
+    found = self
+    for one in whole:
+        if isinstance(one, bool) or not hasattr(one, "__index__"):
+            refuse("indexing by anything but integers", self)
+        at = one.__index__()
+        found = select(found, 0, at) if is_sparse(found) else found[at]
+    return found
+
+
+@handles("unbind")
+def unbind(input: Any, dim: int = 0) -> Any:
+    """As `torch.unbind`."""
+    return tuple(select(input, dim, i) for i in range(input.shape[dim]))
+
+
+@handles("__iter__")
+def iterate(self: Any) -> Iterator[Any]:
+    """The elements of the first dimension."""
+    return iter(unbind(self))
+
+
+@handles("index_select")
+def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
+    """As `torch.index_select`."""
+    if out is not None:
+        refuse("index_select with out=", input)
+    expect_coo("index_select", input)
+    dim = wrap_dim(dim, input.ndim)
+    length = input.shape[dim]
+    size = [*input.shape]
+    size[dim] = index.numel()
+    count, device = input._i.shape[0], input.device
+    if dim >= count:
+        values = fns.index_select(input._v, dim - count + 1, index)
+        return coo(input._i, values, size, input._coalesced)
+
+    def make(host: np.ndarray, wanted: np.ndarray) -> Any:
+        wanted = wanted.reshape(-1)
+        bad = wanted[(wanted < -length) | (wanted >= length)]
+        if bad.size:
+            raise IndexError(
+                f"index_select(): index contains {bad[0]} that is out of range for "
+                f"tensor of size {list(input.shape)} at dimension {dim}"
+            )
+        order = np.argsort(host[dim], kind="stable")
+        row = host[dim][order]
+        begins = np.searchsorted(row, wanted % length, "left")
+        counts = np.searchsorted(row, wanted % length, "right") - begins
+        steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        at = order[np.repeat(begins, counts) + steps]
+        places = host[:, at]
+        places[dim] = np.repeat(np.arange(len(wanted)), counts)
+        return host_tensor(places, device), host_tensor(at.astype(np.int64), device)
+
+    indices, at = planned(("index_select", dim, length), make, input._i, index)
+    values = named(input._v.index_select(0, at), "IndexSelect")
+    return coo(indices, values, size, input._coalesced and dim == 0)
+
+
+@handles("narrow_copy")
+def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
+    """As `torch.narrow_copy`."""
+    expect_coo("narrow_copy", input)
+    dim = wrap_dim(dim, input.ndim)
+    count, device = input._i.shape[0], input.device
+    size = [*input.shape]
+    size[dim] = length
+    if dim >= count:
+        values = fns.narrow(input._v, dim - count + 1, start, length)
+        return coo(input._i, fns.clone(values), size, input._coalesced)
+
+    def make(host: np.ndarray) -> Any:
+        at = np.nonzero((host[dim] >= start) & (host[dim] < start + length))[0]
+        places = host[:, at]
+        places[dim] -= start
+        return host_tensor(places, device), host_tensor(at, device)
+
+    indices, at = planned(("narrow", dim, start, length), make, input._i)
+    values = named(input._v.index_select(0, at), "NarrowCopy")
+    return coo(indices, values, size, input._coalesced)
+
+
+# -- several tensors -------------------------------------------------------------------
+
+
+@handles("cat", "concat", "concatenate")
+def cat(tensors: Sequence[Any], dim: int = 0, *, out: Any = None) -> Any:
+    """As `torch.cat`, where all tensors are sparse."""
+    if out is not None:
+        refuse("cat with out=")
+    for position, each in enumerate(tensors):
+        if not is_sparse(each):
+            if position:
+                raise RuntimeError(
+                    "Concatenating sparse tensors, but a dense tensor was found at "
+                    f"position {position}."
+                )
+            refuse("cat of dense and sparse tensors")
+        expect_coo("cat", each)
+    first = tensors[0]
+    dim = wrap_dim(dim, first.ndim)
+    count = first._i.shape[0]
+    size = [*first.shape]
+    for each in tensors[1:]:
+        theirs = [*each.shape]
+        if each._i.shape[0] != count or [
+            n for d, n in enumerate(theirs) if d != dim
+        ] != [n for d, n in enumerate(size) if d != dim]:
+            raise RuntimeError(
+                "All tensors must have the same shape: "
+                f"{[*first.shape]} (except in the concatenating dimension), but found "
+                f"shape: {theirs} at position {list(tensors).index(each)}"
+            )
+        size[dim] += theirs[dim]
+    starts = [0, *np.cumsum([each.shape[dim] for each in tensors])[:-1].tolist()]
+    if dim >= count:
+        parts = []
+        for each, start in zip(tensors, starts, strict=True):
+            after = size[dim] - start - each.shape[dim]
+            zeros = [*each._v.shape], [*each._v.shape]
+            zeros[0][dim - count + 1], zeros[1][dim - count + 1] = start, after
+            ends = [fns.full(tuple(z), 0, each.dtype, each.device) for z in zeros]
+            parts.append(fns.cat([ends[0], each._v, ends[1]], dim - count + 1))
+        return coo(fns.cat([e._i for e in tensors], 1), fns.cat(parts), size, False)
+    device = first.device
+
+    def make(*hosts: np.ndarray) -> Any:
+        moved = [host.copy() for host in hosts]
+        for host, start in zip(moved, starts, strict=True):
+            host[dim] += start
+        return host_tensor(np.concatenate(moved, 1), device)
+
+    indices = planned(("cat", dim, *starts), make, *(e._i for e in tensors))
+    return coo(indices, fns.cat([e._v for e in tensors]), size, False)
+
+
+@handles("stack")
+def stack(tensors: Sequence[Any], dim: int = 0, *, out: Any = None) -> Any:
+    """As `torch.stack`, where all tensors are sparse."""
+    dim = wrap_dim(dim, tensors[0].ndim + 1)
+    made = cat([unsqueeze(each, dim) for each in tensors], dim, out=out)
+    return made._like(named(made._v, "Stack"))
+
+
+@handles("vstack", "row_stack")
+def vstack(tensors: Sequence[Any]) -> Any:
+    """As `torch.vstack`, of sparse matrices."""
+    return cat(tensors, 0)
+
+
+@handles("hstack")
+def hstack(tensors: Sequence[Any]) -> Any:
+    """As `torch.hstack`, of sparse matrices."""
+    return cat(tensors, 1)
+
+
+# -- sums ------------------------------------------------------------------------------
+
+
+def _dims(dim: Any, ndim: int) -> list[int]:
+    if dim is None or dim == ():
+        return list(range(ndim))
+    found = [wrap_dim(d, ndim) for d in ((dim,) if isinstance(dim, int) else dim)]
+    for d in found:
+        if found.count(d) > 1:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    return found
+
+
+def _summed(input: Any, dims: list[int], node: str) -> Any:
+    """The sum over some dimensions: sparse if any sparse one stays."""
+    count = input._i.shape[0]
+    dense = [d - count + 1 for d in dims if d >= count]
+    values = fns.sum(input._v, tuple(dense)) if dense else input._v
+    kept = [d for d in range(count) if d not in dims]
+    size = [n for d, n in enumerate(input.shape) if d not in dims]
+    if not kept:
+        return values.sum(0)
+    if len(kept) == count:
+        return coo(input._i, named(values, node), size, input._coalesced)
+    plain = _reordered(input, range(count), node)
+    indices = planned(
+        ("rows", tuple(kept)),
+        lambda host: host_tensor(host[kept], input.device),
+        plain._i,
+    )
+    made = coalesced(coo(indices, values, size, False))
+    return coo(made._i, named(made._v, node), size, True)
+
+
+@handles("sum")
+def sum(
+    input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """As `torch.sum`."""
+    dtype = dtype_of("sum", dtype)
+    if dtype is None and input.dtype.category <= dtypes.INTEGER:
+        dtype = dtypes.int64
+    dims = _dims(dim, input.ndim)
+    plain = input.to_sparse_coo()
+    if dtype is not None and dtype is not plain.dtype:
+        plain = plain.to(dtype)
+    if len(dims) == input.ndim:
+        total = plain._v.sum()
+        return total.reshape((1,) * input.ndim) if keepdim else total
+    made = _summed(plain, dims, "Sum")
+    if keepdim:
+        for d in sorted(dims):
+            made = unsqueeze(made, d) if is_sparse(made) else made.unsqueeze(d)
+        if is_sparse(made):
+            made = made._like(named(made._v, "Sum"))
+            made._coalesced = True
+    if is_sparse(made) and not input.is_sparse:
+        return made.to_sparse(layout=input.layout) if made.ndim == 2 else made
+    return made
+
+
+@handles("norm")
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Any:
+    """As `torch.norm`, over all elements."""
+    if dim is not None and len(_dims(dim, input.ndim)) != input.ndim:
+        raise RuntimeError(
+            "norm_sparse currently only supports full reductions, so 'dim' must either "
+            "be empty or contain all dimensions of the input"
+        )
+    whole = coalesced(input) if input.is_sparse else input
+    order = 2 if p in ("fro", None) else p
+    return fns.vector_norm(whole._v, order, None, False)
+
+
+@handles("any")
+def any_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """As `torch.any`, over all elements."""
+    if dim is not None or not input.is_sparse:
+        refuse("any with dim", input)
+    return coalesced(input)._v.any()
+
+
+# -- torch.sparse ----------------------------------------------------------------------
+
+
+@public(namespaces=("sparse",), name="sum")
+@handles("sparse.sparse_sum")
+def sparse_sum(input: Any, dim: Any = None, dtype: Any = None) -> Tensor:
+    """The sum of the values, or of the elements along dimensions.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.sparse.sum.html
+
+    >>> import torchshim as torch
+    >>> torch.sparse.sum(torch.eye(2).to_sparse(), 1).values()
+    tensor([1., 1.])
+    """
+    expect_coo("coalesce", input)
+    plain = coalesced(input)
+    dtype = dtype_of("sum", dtype)
+    if dtype is not None:
+        plain = plain.to(dtype)
+    if dim is None:
+        return plain._v.sum()
+    dims = _dims(dim, input.ndim)
+    if len(dims) == input.ndim:
+        return named(plain._v.sum(), "SparseSum")
+    return _summed(plain, dims, "SparseSum")
+
+
+def _normalized(name: str, input: Any, dim: int, dtype: Any) -> Any:
+    if not is_sparse(input) or not input.is_sparse:
+        raise NotImplementedError(
+            f"torch.sparse.{name} is for sparse tensors in coordinates, not "
+            f"{input.layout}"
+        )
+    dim = wrap_dim(dim, input.ndim)
+    dtype = dtype_of(name, dtype)
+    if dtype is not None:
+        input = input.to(dtype)
+    input = coalesced(input)
+    count, size = input._i.shape[0], input.shape
+    if dim >= count:
+        return input._like(getattr(fns, name)(input._v, dim - count + 1))
+
+    def make(host: np.ndarray) -> Any:
+        rest = [d for d in range(count) if d != dim]
+        keys = keys_of(host[rest], [size[d] for d in rest])
+        found, groups = np.unique(keys, return_inverse=True)
+        return host_tensor(groups.reshape(-1), input.device), len(found)
+
+    groups, number = planned((name, dim, tuple(size[:count])), make, input._i)
+    function = getattr(fns, f"sparse_{name}")
+    return input._like(function(input._v, groups, number))
+
+
+@public(namespaces=("sparse",))
+@handles("sparse.softmax")
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
+    """The softmax of the elements that have values; the others count as -inf.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.sparse.softmax.html
+
+    >>> import torchshim as torch
+    >>> s = torch.sparse_coo_tensor([[0, 0], [0, 2]], [1.0, 1.0], (2, 3))
+    >>> torch.sparse.softmax(s, 1).to_dense()
+    tensor([[0.5000, 0.0000, 0.5000],
+            [0.0000, 0.0000, 0.0000]])
+    """
+    return _normalized("softmax", input, dim, dtype)
+
+
+@public(namespaces=("sparse",))
+@handles("sparse.log_softmax")
+def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
+    """The logarithm of `torch.sparse.softmax`."""
+    return _normalized("log_softmax", input, dim, dtype)
+
+
+@public(namespaces=("sparse",))
+@handles("sparse.spdiags", "spdiags", "_spdiags")
+def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Tensor:
+    """A sparse matrix with these diagonals.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.sparse.spdiags.html
+
+    >>> import torchshim as torch
+    >>> torch.sparse.spdiags(torch.ones(1, 2), torch.tensor([0]), (2, 2)).to_dense()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    rows = diagonals.reshape(1, -1) if diagonals.ndim == 1 else diagonals
+    offsets = offsets.reshape(1) if not offsets.ndim else offsets
+    if rows.ndim != 2:
+        raise RuntimeError("Diagonals must be vector or matrix")
+    if len(shape) != 2:
+        raise RuntimeError("Output shape must be 2d")
+    if offsets.ndim != 1:
+        raise RuntimeError("Offsets must be scalar or vector")
+    if offsets.shape[0] != rows.shape[0]:
+        raise RuntimeError(
+            f"Number of diagonals ({rows.shape[0]}) does not match the number of "
+            f"offsets ({offsets.shape[0]})"
+        )
+    if offsets.dtype is not dtypes.int64:
+        raise RuntimeError(
+            f"Offset Tensor must have dtype Long but got {offsets.dtype.scalar_name}"
+        )
+    height, width = shape
+    given = offsets.tolist()
+    if len(set(given)) != len(given):
+        raise RuntimeError("Offset tensor contains duplicate values")
+    at, which = [], []
+    for k, offset in enumerate(given):
+        end = min(width, height + offset, rows.shape[1])
+        columns = np.arange(max(offset, 0), max(end, max(offset, 0)))
+        at.append(np.stack([columns - offset, columns]))
+        which.append(columns + k * rows.shape[1])
+    device = diagonals.device
+    places = host_tensor(np.concatenate(at, 1).astype(np.int64), device)
+    order = host_tensor(np.concatenate(which).astype(np.int64), device)
+    made = coo(places, rows.reshape(-1).index_select(0, order), shape, False)
+    return made if layout is None else made.to_sparse(layout=layout)
+
+
+# -- sizes that change -----------------------------------------------------------------
+
+
+@public(namespaces=(), method=True)
+@handles("sparse_resize_")
+def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
+    """Gives a sparse tensor another size, which holds all its values."""
+    expect_coo("sparse_resize_", self)
+    shape = size_of("sparse_resize_", (size,))
+    if (sparse_dim, dense_dim) != (self._i.shape[0], self._v.ndim - 1):
+        refuse("sparse_resize_ with another sparse_dim or dense_dim", self)
+    if any(new < old for new, old in zip(shape, self.shape, strict=True)):
+        raise RuntimeError(
+            "shrinking the size of sparse dimensions on a non-empty sparse tensor is "
+            f"not supported: from {list(self.shape)} to {list(shape)}"
+        )
+    return become(self, coo(self._i, self._v, shape, self._coalesced))
+
+
+@public(namespaces=(), method=True)
+@handles("sparse_resize_and_clear_")
+def sparse_resize_and_clear_(
+    self: Any, size: Any, sparse_dim: int, dense_dim: int
+) -> Any:
+    """Gives a sparse tensor another size, without values."""
+    expect_coo("sparse_resize_and_clear_", self)
+    shape = size_of("sparse_resize_and_clear_", (size,))
+    if len(shape) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = "
+            f"{len(shape)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
+        )
+    return become(self, empty_coo(shape, self.dtype, self.device, False, dense_dim))
+
+
+@handles("resize_as_", "resize_as_sparse_")
+def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    """As `Tensor.resize_as_`: the size of another tensor, without values."""
+    dense = the_template._v.ndim - 1
+    sparse = the_template.ndim - dense
+    return sparse_resize_and_clear_(self, tuple(the_template.shape), sparse, dense)

@@ -1,0 +1,377 @@
+"""Sparse tensors: an index tensor and a values tensor that act as one tensor.
+
+What is done with one is recorded as operators on its values (`_ops/sparse.py`), so that
+autograd, programs and devices need to know nothing of it. Which elements a result has
+is found on the host, once for each index tensor, and kept on it (`planned`).
+Functions and methods come to `HANDLERS`; what is not there is refused.
+https://docs.pytorch.org/docs/2.13/sparse.html
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._core.layout import NAMES as LAYOUTS
+from torchshim._core.meta import meta_of
+from torchshim._core.record import local
+from torchshim._core.storage import TensorBase, writes_of
+from torchshim._derived import fns
+from torchshim._functions.creation import _no_grad, place
+from torchshim._overrides import SUBCLASSES_DISABLED, disabled
+from torchshim._printing import format_values, join_suffixes
+from torchshim._tensor import Tensor, from_array, host_value
+
+HANDLERS: dict[str, Callable[..., Any]] = {}
+COO = LAYOUTS["sparse_coo"]
+
+#: What sparse tensors know as other tensors do.
+_FACTS = (
+    "shape dtype device ndim requires_grad itemsize is_cpu is_cuda is_xla is_meta "
+    "is_mps is_xpu is_mtia is_ipu is_hpu is_vulkan is_maia is_nested is_quantized "
+    "is_mkldnn size dim ndimension numel nelement element_size get_device is_conj "
+    "is_neg is_floating_point is_complex is_signed is_inference __len__ __hash__ "
+    "__bool__ is_nonzero __format__ __dir__ is_same_size"
+).split()
+
+
+def refuse(name: str, tensor: Any = None) -> NoReturn:
+    """Raises for what sparse tensors do not support."""
+    layout = "" if tensor is None else f" (layout {tensor.layout})"
+    raise NotImplementedError(
+        f"{name}() is not supported for sparse tensors{layout}: use to_dense()"
+    )
+
+
+class SparseTensor(Tensor):
+    """A tensor that is a pattern of indices and the values there."""
+
+    __slots__ = ()
+    __module__ = "torch"
+
+    # The values that are not said to be zero.
+    _v: Any
+    layout: Any = COO
+    _coalesced = False
+    is_sparse = True
+    is_sparse_csr = False
+
+    def __init_subclass__(cls) -> None:
+        cls.__name__ = cls.__qualname__ = "Tensor"
+
+    @property
+    def _slot(self) -> int:  # type: ignore[override]
+        # Reached by what records its operands without asking whether they are sparse.
+        refuse("this operation", self)
+
+    @property
+    def _array(self) -> Any:  # type: ignore[override]
+        refuse("this operation", self)
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        name = getattr(func, "__name__", "")
+        if isinstance(getattr(func, "__self__", None), property):
+            return func(*args)
+        space = getattr(func, "__overrides__", "torch")
+        if space == "torch.sparse":
+            name = f"sparse.{name}"
+        handler = HANDLERS.get(name)
+        if handler is None and name in _FACTS:
+            with disabled(SUBCLASSES_DISABLED):
+                return getattr(SparseTensor, name)(*args, **(kwargs or {}))
+        if handler is None or space not in _SPACES:
+            refuse(name)
+        return handler(*args, **(kwargs or {}))
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._v.is_leaf
+
+    @property
+    def grad_fn(self) -> Any:
+        return self._v.grad_fn
+
+    @property
+    def _version(self) -> int:
+        return self._v._version
+
+    @property
+    def grad(self) -> Any:
+        found = self._v.grad
+        return None if found is None else self._gradient(found)
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        self._v.grad = value if value is None else _values_at(self, value)
+
+    @property
+    def data(self) -> Any:
+        return self.detach()
+
+    def _gradient(self, values: Any) -> Any:
+        return self._like(values)
+
+    def _like(self, values: Any, **changes: Any) -> Any:
+        """The same pattern with other values."""
+        raise NotImplementedError
+
+    def _moved(self, move: Callable[[Any], Any]) -> Any:
+        """All parts moved to another device."""
+        raise NotImplementedError
+
+    def _parts(self) -> Sequence[tuple[str, Any]]:
+        """The names and tensors of all parts, as they are printed."""
+        raise NotImplementedError
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """As `Tensor.requires_grad_`, of the values."""
+        if requires_grad and self._v.is_leaf and not self._v.requires_grad:
+            self._v = self._v.detach()
+        self._v.requires_grad_(requires_grad)
+        return refreshed(self)
+
+    def backward(self, gradient: Any = None, **options: Any) -> None:
+        """As `Tensor.backward`; the gradient is a sparse tensor of the same pattern."""
+        if gradient is not None:
+            gradient = _values_at(self, gradient)
+        self._v.backward(gradient, **options)
+
+    def retain_grad(self) -> None:
+        """As `Tensor.retain_grad`, of the values."""
+        self._v.retain_grad()
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        return _text(self, tensor_contents)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support "
+                "the deepcopy protocol at the moment.  If you were attempting to "
+                "deepcopy a module, this may be because of a torch.nn.utils."
+                "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
+            )
+        if id(self) not in memo:
+            with _no_grad():
+                made = self._moved(lambda part: part.detach().clone())
+            if self.requires_grad:
+                made.requires_grad_()
+            memo[id(self)] = made
+        return memo[id(self)]
+
+
+_SPACES = ("torch", "torch.Tensor", "torch.nn.functional", "torch.sparse")
+
+
+def set_meta(tensor: Any, size: Sequence[int], values: Any) -> Any:
+    """Says of a sparse tensor what follows from its size and values."""
+    meta = values._meta
+    tensor._meta = meta_of(
+        size,
+        meta.dtype,
+        meta.device,
+        requires_grad=meta.requires_grad,
+        leaf=meta.leaf,
+        inference=meta.inference,
+    )
+    tensor._v = values
+    return tensor
+
+
+def refreshed(tensor: Any) -> Any:
+    """The tensor, after its values have changed their role."""
+    return set_meta(tensor, tensor._meta.shape, tensor._v)
+
+
+class Coo(SparseTensor):
+    """Coordinates: the indices of each value, as columns of a matrix."""
+
+    __slots__ = ()
+    __module__ = "torch"
+
+    _i: Any
+
+    def _like(self, values: Any, **changes: Any) -> Any:
+        size = changes.get("size", self._meta.shape)
+        return coo(changes.get("indices", self._i), values, size, self._coalesced)
+
+    def _gradient(self, values: Any) -> Any:
+        if self._coalesced:
+            return self._like(values)
+        # One gradient for each element, however many values there are for it.
+        plan = coalescing(self)
+        first = fns.index_select(values, 0, plan["first"])
+        return coo(plan["indices"], first, self._meta.shape, True)
+
+    def _moved(self, move: Callable[[Any], Any]) -> Any:
+        return coo(move(self._i), move(self._v), self._meta.shape, self._coalesced)
+
+    def _parts(self) -> Sequence[tuple[str, Any]]:
+        return (("indices", self._i), ("values", self._v))
+
+
+def coo(indices: Any, values: Any, size: Sequence[int], coalesced: bool) -> Any:
+    """A tensor of coordinates, unchecked."""
+    made = object.__new__(Coo)
+    made._i = indices
+    made._coalesced = coalesced
+    return set_meta(made, tuple(size), values)
+
+
+def named(values: Any, node: str) -> Any:
+    """The values as the result of a node of autograd with PyTorch's name."""
+    if values._meta.requires_grad and local.rec.grad:
+        return getattr(fns, f"sparse_node_{node}")(values)
+    return values
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether a value is a sparse tensor of any layout."""
+    return isinstance(value, SparseTensor)
+
+
+def handles(*names: str) -> Callable[[Any], Any]:
+    """Makes a function the one that these functions and methods come to."""
+
+    def register(function: Any) -> Any:
+        for name in names:
+            HANDLERS[name] = function
+            if hasattr(Tensor, name):
+                setattr(SparseTensor, name, function)
+        return function
+
+    return register
+
+
+for _name in _FACTS:
+    if hasattr(Tensor, _name):
+        setattr(SparseTensor, _name, vars(Tensor).get(_name, getattr(Tensor, _name)))
+
+
+# Plans --------------------------------------------------------------------------------
+
+
+def host_tensor(array: Any, device: Any) -> Any:
+    """A tensor of indices found on the host."""
+    return from_array(place(np.ascontiguousarray(array), device), device=device)
+
+
+def host_indices(tensor: Any) -> np.ndarray:
+    """The values of an index tensor."""
+    return host_value(tensor)
+
+
+_KEPT = 16
+
+
+def planned(name: Any, make: Callable[..., Any], *indices: TensorBase) -> Any:
+    """`make(*indices)`, kept as long as none of the index tensors is written to."""
+    first, others = indices[0], indices[1:]
+    plans = first.__dict__.setdefault("_plans", {})
+    key = (name, *map(id, others))
+    versions = [writes_of(t._storage or t) for t in indices]
+    found = plans.get(key)
+    if found is not None:
+        alive, then, plan = found
+        same = all(r() is t for r, t in zip(alive, others, strict=True))
+        if same and then == versions:
+            return plan
+    plan = make(*map(host_indices, indices))
+    if len(plans) >= _KEPT:
+        plans.clear()
+    plans[key] = [weakref.ref(t) for t in others], versions, plan
+    return plan
+
+
+def keys_of(indices: np.ndarray, size: Sequence[int]) -> np.ndarray:
+    """One number for the place of each value, in the order of the elements."""
+    keys = np.zeros(indices.shape[1], np.int64)
+    for row, length in zip(indices, size, strict=True):
+        keys = keys * length + row
+    return keys
+
+
+def coalescing(tensor: Any) -> dict[str, Any]:
+    """How the values of a tensor are to be added up, and which elements it has then."""
+    indices, device = tensor._i, tensor.device
+    size = tuple(tensor.shape[: indices.shape[0]])
+
+    def make(host: np.ndarray) -> dict[str, Any]:
+        limits = [
+            max(n, int(row.max(initial=-1)) + 1)
+            for n, row in zip(size, host, strict=True)
+        ]
+        found, first, groups = np.unique(
+            keys_of(host, limits), return_index=True, return_inverse=True
+        )
+        plan: dict[str, Any] = {
+            "count": len(found),
+            "first": host_tensor(first, device),
+            "indices": host_tensor(host[:, first], device),
+            "groups": host_tensor(groups.reshape(-1), device),
+            "sorted": bool((first == np.arange(host.shape[1])).all())
+            if len(first) == host.shape[1]
+            else False,
+        }
+        return plan
+
+    return planned(("coalesce", size), make, indices)
+
+
+def coalesced(tensor: Any) -> Any:
+    """The tensor with one value for each element, in the order of the elements."""
+    if tensor._coalesced:
+        return tensor
+    plan, values = coalescing(tensor), tensor._v
+    if plan["count"] == values.shape[0]:
+        values = fns.sparse_take_values(values, plan["first"])
+    else:
+        values = fns.sparse_sum_values(values, plan["groups"], plan["count"])
+    return coo(plan["indices"], values, tensor.shape, True)
+
+
+def _values_at(tensor: Any, gradient: Any) -> Any:
+    """The elements of a gradient at the places of a tensor's values."""
+    if not is_sparse(gradient):
+        return fns.sparse_mask_values(gradient, tensor.to_sparse_coo()._i)
+    if gradient._v.shape != tensor._v.shape:
+        return _values_at(tensor, gradient.to_dense())
+    return gradient._v
+
+
+# Text ---------------------------------------------------------------------------------
+
+
+def _text(tensor: Any, contents: str | None) -> str:
+    indent, meta = len("tensor("), tensor._meta
+    suffixes = [f"size={tuple(meta.shape)}", f"nnz={tensor._nnz()}"]
+    if meta.device.type != "cpu":
+        suffixes.insert(0, f"device='{meta.device}'")
+    default = dtypes.get_default_dtype()
+    complex_default = "complex128" if default.name == "float64" else "complex64"
+    if meta.dtype.name not in (default.name, complex_default, "int64", "bool"):
+        suffixes.append(f"dtype={meta.dtype}")
+    suffixes.append(f"layout={tensor.layout}")
+    if tensor.grad_fn is not None:
+        suffixes.append(f"grad_fn=<{type(tensor.grad_fn).__name__}>")
+    elif meta.requires_grad:
+        suffixes.append("requires_grad=True")
+    if contents is None:
+        lines = []
+        for name, part in tensor._parts():
+            begin = f"{name}=tensor("
+            text = format_values(host_value(part), indent + len(begin))
+            if not part.numel():
+                text += f", size={tuple(part.shape)}"
+            lines.append(f"{begin}{text})")
+        contents = (",\n" + " " * indent).join(lines)
+    return join_suffixes(
+        f"tensor({contents}", suffixes, indent, new_line=tensor.is_sparse
+    )
