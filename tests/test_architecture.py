@@ -41,6 +41,7 @@ LAYERS = [
         "futures",
         "linalg",
         "ops",
+        "profiler",
         "fft",
         "signal",
         "sparse",

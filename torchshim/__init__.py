@@ -85,7 +85,7 @@ globals().update(_namespace("torch"))
 
 # Submodules that are imported when they are first used.
 _LAZY = (
-    *("_C", "functional", "ops", "overrides"),
+    *("_C", "functional", "ops", "overrides", "profiler"),
     *("__config__", "__future__", "_dynamo", "accelerator", "backends", "compiler"),
     *("cpu", "distributions", "export", "futures", "hub", "jit", "mps", "mtia"),
     *("masked", "nested", "sparse", "testing", "types", "version", "xpu"),

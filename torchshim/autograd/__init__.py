@@ -3,6 +3,9 @@
 https://docs.pytorch.org/docs/2.13/autograd.html
 """
 
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
 from torchshim._functions import autograd as _methods
 from torchshim._functions.backward import backward
 from torchshim._functions.backward import grad as _grad
@@ -55,3 +58,12 @@ __all__ = [
     "set_grad_enabled",
     "set_multithreading_enabled",
 ]
+
+# Submodules that are imported when they are first used.
+_LAZY = ("profiler", "profiler_util")
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _LAZY:
+        return _import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

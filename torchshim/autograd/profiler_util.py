@@ -1,0 +1,340 @@
+"""What a profiler found: events, their averages, tables and traces.
+
+https://docs.pytorch.org/docs/2.13/autograd.html#torch.autograd.profiler.profile
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg"]
+
+
+def format_time(time_us: float, unit: str | None = None) -> str:
+    """A time in the largest unit of which it is one, or in the unit given."""
+    if unit == "s" or (unit is None and time_us >= 1e6):
+        return f"{time_us / 1e6:.3f}s"
+    if unit == "ms" or (unit is None and time_us >= 1e3):
+        return f"{time_us / 1e3:.3f}ms"
+    return f"{time_us:.3f}us"
+
+
+def format_share(part: float, whole: float) -> str:
+    """A share in per cent."""
+    if whole == 0:
+        if part != 0:
+            raise AssertionError(f"Expected time_us == 0 but got {part}")
+        return "NaN"
+    return f"{part * 100 / whole:.2f}%"
+
+
+class _Times:
+    """Times in all the names and forms that PyTorch gives them."""
+
+    count = 1
+    cpu_time_total: float
+    self_cpu_time_total: float
+    device_time_total = self_device_time_total = 0.0
+
+    @property
+    def cpu_time(self) -> float:
+        return 0.0 if self.count == 0 else self.cpu_time_total / self.count
+
+    @property
+    def device_time(self) -> float:
+        return 0.0 if self.count == 0 else self.device_time_total / self.count
+
+    cuda_time_total = property(lambda self: self.device_time_total)
+    self_cuda_time_total = property(lambda self: self.self_device_time_total)
+    cuda_time = device_time
+
+    cpu_time_str = property(lambda self: format_time(self.cpu_time))
+    cpu_time_total_str = property(lambda self: format_time(self.cpu_time_total))
+    self_cpu_time_total_str = property(
+        lambda self: format_time(self.self_cpu_time_total)
+    )
+    device_time_str = property(lambda self: format_time(self.device_time))
+    device_time_total_str = property(lambda self: format_time(self.device_time_total))
+
+
+class FunctionEvent(_Times):
+    """One call of an operator, a block with a name, or a run of a program."""
+
+    is_async = is_remote = is_legacy = False
+    node_id = -1
+    flops = 0
+
+    def __init__(
+        self,
+        id: int,
+        name: str,
+        start_ns: int,
+        parent: FunctionEvent | None,
+        input_shapes: list[Any] | None = None,
+        stack: list[str] | None = None,
+        category: str = "cpu_op",
+    ) -> None:
+        self.id = id
+        self.name = name
+        self.key = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
+        self.start_ns = start_ns
+        self.end_ns = start_ns
+        self.cpu_parent = parent
+        self.cpu_children: list[FunctionEvent] = []
+        self.input_shapes = input_shapes or []
+        self.stack = stack or []
+        self.category = category
+        self.thread = threading.get_ident()
+        if parent is not None:
+            parent.cpu_children.append(self)
+
+    @property
+    def is_user_annotation(self) -> bool:
+        """Whether `record_function` made it."""
+        return self.category == "user_annotation"
+
+    @property
+    def cpu_time_total(self) -> float:  # type: ignore[override]
+        """Microseconds from beginning to end."""
+        return (self.end_ns - self.start_ns) / 1e3
+
+    @property
+    def self_cpu_time_total(self) -> float:  # type: ignore[override]
+        """Microseconds without those of the events within it."""
+        return self.cpu_time_total - sum(c.cpu_time_total for c in self.cpu_children)
+
+    def __repr__(self) -> str:
+        return (
+            f"<FunctionEvent id={self.id} name={self.name} "
+            f"cpu_time={self.cpu_time_str} "
+            f"cpu_children={[c.id for c in self.cpu_children]} "
+            f"thread={self.thread} input_shapes={self.input_shapes}>"
+        )
+
+
+class FunctionEventAvg(_Times):
+    """The sum of the events of one name."""
+
+    is_async = is_remote = is_legacy = False
+    node_id = -1
+    flops = 0
+
+    def __init__(self) -> None:
+        self.key = ""
+        self.count = 0
+        self.cpu_time_total = self.self_cpu_time_total = 0.0
+        self.input_shapes: list[Any] = []
+        self.stack: list[str] = []
+        self.cpu_children: list[FunctionEvent] = []
+        self.cpu_parent: FunctionEvent | None = None
+        self.is_user_annotation = False
+
+    def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
+        """Takes another event into the sum."""
+        if not self.count:
+            self.key = other.key
+            self.input_shapes, self.stack = other.input_shapes, other.stack
+            self.cpu_parent = other.cpu_parent
+            self.is_user_annotation = other.is_user_annotation
+        self.count += other.count
+        self.cpu_time_total += other.cpu_time_total
+        self.self_cpu_time_total += other.self_cpu_time_total
+        self.cpu_children.extend(other.cpu_children)
+        return self
+
+    __iadd__ = add
+
+    def __repr__(self) -> str:
+        return (
+            f"<FunctionEventAvg key={self.key} "
+            f"self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str}"
+            f" input_shapes={self.input_shapes or ''}>"
+        )
+
+
+class EventList(list[Any]):
+    """Events, or averages of them."""
+
+    def key_averages(
+        self,
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> EventList:
+        """The sums of the events of one name, and if asked for, of one kind of inputs
+        or of the same innermost lines."""
+        found: dict[Any, FunctionEventAvg] = {}
+        for event in self:
+            key: list[Any] = [event.key]
+            if group_by_input_shapes:
+                key.append(str(event.input_shapes))
+            if group_by_stack_n:
+                key.extend(event.stack[:group_by_stack_n])
+            average = found.setdefault(tuple(key), FunctionEventAvg()).add(event)
+            if not group_by_input_shapes:
+                average.input_shapes = []
+            average.stack = event.stack[:group_by_stack_n]
+        return EventList(found.values())
+
+    def total_average(self) -> FunctionEventAvg:
+        """The sum of all events."""
+        total = FunctionEventAvg()
+        for event in self:
+            total.add(event)
+        total.key = "Total"
+        return total
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Microseconds in all of them."""
+        return sum(event.self_cpu_time_total for event in self)
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int | None = 75,
+        max_name_column_width: int | None = 55,
+        max_shapes_column_width: int | None = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        time_unit: str | None = None,
+    ) -> str:
+        """The events as text, one a line, those with the most of `sort_by` first."""
+        if not self:
+            return ""
+        events = list(self)
+        if sort_by is not None:
+            field = sort_by.replace("cuda", "device").replace("xpu", "device")
+            events.sort(key=lambda event: getattr(event, field), reverse=True)
+        names = _widest((e.key for e in events), max_name_column_width)
+        columns = [("Name", names, ">")]
+        columns += [
+            (title, 12, ">")
+            for title in (
+                "Self CPU %",
+                "Self CPU",
+                "CPU total %",
+                "CPU total",
+                "CPU time avg",
+                "# of Calls",
+            )
+        ]
+        shapes = lines = 0
+        if any(e.input_shapes for e in events):
+            shapes = _widest(
+                (str(e.input_shapes) for e in events), max_shapes_column_width
+            )
+            columns.append(("Input Shapes", shapes, ">"))
+        if any(e.stack for e in events):
+            every = (entry for e in events for entry in e.stack)
+            lines = _widest(every, max_src_column_width)
+            columns.append(("Source Location", lines, "<"))
+
+        def row(values: Iterable[Any]) -> str:
+            return "".join(
+                f"{value!s:{side}{width}}  "
+                for value, (_, width, side) in zip(values, columns, strict=True)
+            )
+
+        rule = "".join("-" * width + "  " for _, width, _ in columns)
+        length = len(rule) - 2
+        whole = sum(e.self_cpu_time_total for e in events)
+        text: list[str] = []
+        if header is not None:
+            text += ["=" * length, header]
+        if top_level_events_only:
+            text += ["=" * length, "This report only display top-level ops statistics"]
+        text += [rule, row(title for title, _, _ in columns), rule]
+        shown = 0
+        for event in events:
+            if shown == row_limit:
+                break
+            if top_level_events_only and event.cpu_parent is not None:
+                continue
+            shown += 1
+            name = event.key
+            if max_name_column_width is not None:
+                bound = max_name_column_width - 3
+                name = name if len(name) < bound else name[:bound] + "..."
+            values = [
+                name,
+                format_share(event.self_cpu_time_total, whole),
+                format_time(event.self_cpu_time_total, time_unit),
+                format_share(event.cpu_time_total, whole),
+                format_time(event.cpu_time_total, time_unit),
+                format_time(event.cpu_time, time_unit),
+                event.count,
+            ]
+            if shapes:
+                values.append(str(event.input_shapes)[:shapes])
+            if lines:
+                values.append(_trimmed(event.stack[0], lines) if event.stack else "")
+            text.append(row(values))
+            for entry in event.stack[1:] if lines else ():
+                blank = [""] * (len(columns) - 1)
+                text.append(row([*blank, _trimmed(entry, lines)]))
+        text.append(rule)
+        text.append(f"Self CPU time total: {format_time(whole, time_unit)}")
+        return "\n".join(text) + "\n"
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Writes the events for chrome://tracing or Perfetto; gzipped for `.gz`."""
+        write_trace(self, path, {})
+
+    def export_stacks(self, path: str, metric: str) -> None:
+        """Writes lines for flame graphs: where each event was called, and its time."""
+        allowed = ["self_cpu_time_total", "self_device_time_total"]
+        if metric not in [*allowed, "self_cuda_time_total"]:
+            raise ValueError("metric should be one of: " + str(allowed))
+        with open(path, "w") as file:
+            for event in self:
+                time = int(getattr(event, metric.replace("cuda", "device")))
+                if event.stack and time > 0:
+                    stack = ";".join(reversed(event.stack))
+                    file.write(f"{stack.replace(' ', '_')} {time}\n")
+
+
+def _widest(texts: Iterable[str], bound: int | None) -> int:
+    width = max(len(text) for text in texts) + 4
+    return width if bound is None else min(width, bound)
+
+
+def _trimmed(path: str, width: int) -> str:
+    return path if len(path) <= width else "..." + path[len(path) - width + 3 :]
+
+
+def write_trace(events: Iterable[Any], path: str, metadata: dict[str, Any]) -> None:
+    """Writes events in Chrome's trace format."""
+    process = os.getpid()
+    found = [
+        {
+            "ph": "X",
+            "cat": event.category,
+            "name": event.name,
+            "pid": process,
+            "tid": event.thread,
+            "ts": event.start_ns / 1e3,
+            "dur": event.cpu_time_total,
+            "args": {"Ev Idx": event.id, "Input Dims": event.input_shapes},
+        }
+        for event in events
+    ]
+    content = {
+        "schemaVersion": 1,
+        "displayTimeUnit": "ms",
+        "traceEvents": found,
+        "traceName": path,
+        **metadata,
+    }
+    opened = gzip.open if str(path).endswith(".gz") else open
+    with opened(path, "wt", encoding="utf-8") as file:
+        json.dump(content, file)
