@@ -197,7 +197,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         meta = self._meta
         if meta.batch:
             raise RuntimeError(_NO_STORAGE)
-        if not meta.shape.numel():
+        if not meta.shape.numel() or meta.device.type == "meta":
             return 0
         storage = local.rec.storage_of(self)
         offset = placement(self)[2] - storage.meta.offset
@@ -227,7 +227,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def get_device(self) -> int:
         """The index of the accelerator, -1 on the CPU."""
         device = self._meta.device
-        return -1 if device.type == "cpu" else (device.index or 0)
+        return -1 if device.type in ("cpu", "meta") else (device.index or 0)
 
     is_cpu = Fact(lambda self: self._meta.device.type == "cpu")
     is_cuda = Fact(lambda self: self._meta.device.type == "cuda")
@@ -271,8 +271,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             raise ValueError(
                 "only one element tensors can be converted to Python scalars"
             )
-        if self._meta.batch:
-            raise RuntimeError(_VMAP_ITEM)
+        check_readable(self._meta, _VMAP_ITEM)
         return self._host().item()
 
     def item(self) -> Any:
@@ -282,8 +281,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             raise RuntimeError(
                 f"a Tensor with {count} elements cannot be converted to Scalar"
             )
-        if self._meta.batch:
-            raise RuntimeError(_VMAP_ITEM)
+        check_readable(self._meta, _VMAP_ITEM)
         return self._host().item()
 
     def tolist(self) -> Any:
@@ -298,8 +296,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         if count != 1:
             many = "more than one value" if count else "no values"
             raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
-        if self._meta.batch:
-            raise RuntimeError(_VMAP_BRANCH)
+        check_readable(self._meta, _VMAP_BRANCH)
         return bool(self._host().item())
 
     is_nonzero = __bool__
@@ -326,8 +323,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             raise TypeError(
                 "only integer tensors of a single element can be converted to an index"
             )
-        if meta.batch:
-            raise RuntimeError(_VMAP_ITEM)
+        check_readable(meta, _VMAP_ITEM)
         return int(self._host().item())
 
     def __len__(self) -> int:
@@ -387,6 +383,14 @@ for _name in (
     _read.__name__ = _name
     setattr(Tensor, _name, _read)
 start_overriding(Tensor)
+
+
+def check_readable(meta: Any, mapped: str) -> None:
+    """Raises where a value cannot become a number; `mapped`: the text under vmap."""
+    if meta.batch:
+        raise RuntimeError(mapped)
+    if meta.device.type == "meta":
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
 
 
 def converted(made: Any, cls: type) -> Any:

@@ -360,7 +360,7 @@ def conversions(torch, line):
     yield m.calls, m.scratch, type(m.factor)
 
 
-@case(xfail="the meta device is not supported yet")
+@case
 def to_empty(torch):
     m = scale_class(torch)().to("meta")
     yield m.factor, m.calls.is_meta, isinstance(m.factor, torch.nn.Parameter)
@@ -445,7 +445,7 @@ def load_other_dtype(torch):
     return m.factor, m.calls
 
 
-@case(xfail="the meta device is not supported yet")
+@case
 def load_onto_meta(torch):
     m = scale_class(torch)().to("meta")
     m.load_state_dict({"factor": torch.ones(2), "calls": torch.tensor(1)})

@@ -14,6 +14,7 @@ import numpy as np
 
 from torchshim._core import program
 from torchshim._core.lower import has_checks
+from torchshim._core.no_data import NoData, absent_of
 from torchshim._core.program import CACHE, Compiled, Program
 from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import Storage, TensorBase, value_lock
@@ -252,7 +253,9 @@ def _prepared(
     unchanged = [slot for slot in slots if slot in table.inputs]
     values = {slot: inputs[table.inputs[slot]] for slot in unchanged}
     outputs = slots
-    if unchanged:
+    if table.absent:
+        values.update({s: table.absent[s] for s in slots if s in table.absent})
+    if values:
         outputs = tuple([slot for slot in slots if slot not in values])
     if not outputs and not table.checked:
         return Run(values)
@@ -274,6 +277,8 @@ class InputTable:
     """Which slots of a recording are inputs as they came in."""
 
     inputs: dict[int, int]
+    # Slots of values on the device "meta".
+    absent: dict[int, NoData]
     checked: bool
 
 
@@ -284,14 +289,16 @@ def _inputs_of(state: State) -> InputTable:
     table = plans.get("inputs")
     if table is None:
         slots: dict[int, int] = {}
+        absent: dict[int, NoData] = {}
         checked = False
         for event in state.path():
+            absent.update(absent_of(event))
             if event.kind == INPUT:
                 slots[event.slot] = event.n_inputs - 1
             elif event.kind == IDENTITY and event.operands[0] in slots:
                 slots[event.slot] = slots[event.operands[0]]
             checked = checked or has_checks(event)
-        table = plans["inputs"] = InputTable(slots, checked)
+        table = plans["inputs"] = InputTable(slots, absent, checked)
     return table
 
 
@@ -300,6 +307,8 @@ def _donations(inputs: list[Any], held: set[int]) -> tuple[int, ...]:
     chosen: list[int] = []
     for position in range(len(inputs)):
         array = inputs[position]
+        if array.__class__ is NoData:
+            continue
         if position not in held and program.nobody_else_holds(array, 2):
             if array.__class__ is np.ndarray:
                 # What was made on the host is donated like what a program made, so

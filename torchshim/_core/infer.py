@@ -186,6 +186,11 @@ class Inference:
             if device is None or (scalar and device.type == "cpu"):
                 device, scalar = meta.device, not meta.shape
             elif meta.device != device and (meta.shape or meta.device.type != "cpu"):
+                if "meta" in (device.type, meta.device.type):
+                    raise RuntimeError(
+                        f"Tensor on device {meta.device} is not on the expected "
+                        f"device {device}!"
+                    )
                 raise RuntimeError(
                     "Expected all tensors to be on the same device, but found at "
                     f"least two devices, {device} and {meta.device}!"

@@ -26,7 +26,9 @@ def reachable(events: Sequence[State], outputs: Sequence[int]) -> list[State]:
 
 def has_checks(event: State) -> bool:
     op = getattr(event.call, "op", None)
-    return op is not None and op.checks is not None
+    if op is None or op.checks is None:
+        return False
+    return not event.metas or event.metas[0].device.type != "meta"
 
 
 class Lowered:

@@ -108,7 +108,7 @@ def engine_of(generator: Any, function: str, where: device) -> MT19937:
     True
     """
     if generator is None:
-        if where.type == "cpu":
+        if where.type in ("cpu", "meta"):  # nothing is drawn for the latter
             return default_generator.engine
         return _of_device(where).engine
     if not isinstance(generator, Generator):

@@ -102,6 +102,8 @@ def write_basic(
         write_basic(view, (), (), value)
         return
     if isinstance(value, TensorBase):
+        if value._meta.device is not meta.device and value._meta.shape:
+            value = value.to(meta.device)  # type: ignore[attr-defined]
         shape = target_shape(meta.shape, plan)
         if value._meta.shape != shape:
             value = broadcast_value(value, shape)

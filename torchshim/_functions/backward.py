@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torchshim._core import engine, hooks
+from torchshim._core.device import get_default_device
 from torchshim._core.node import AccumulateGrad, GradientEdge
 from torchshim._core.record import local
 from torchshim._derived import fns
@@ -264,7 +265,13 @@ def make_grads(
                     "grad can be implicitly created only for real scalar outputs but "
                     f"got {meta.dtype}"
                 )
-            made.append(fns._gradient_ones(tuple(meta.shape), meta.dtype))
+            if meta.device is get_default_device():
+                made.append(fns._gradient_ones(tuple(meta.shape), meta.dtype))
+            else:
+                from torchshim._functions.creation import filled
+
+                shape = tuple(meta.shape)
+                made.append(filled("ones", shape, 1, meta.dtype, meta.device))
         else:
             raise TypeError(
                 "gradients can be either Tensors or None, but got "

@@ -23,6 +23,7 @@ from torchshim._core.layout import (
     preserve_format,
 )
 from torchshim._core.meta import elementwise_strides
+from torchshim._core.no_data import NoData
 from torchshim._core.record import local
 from torchshim._core.shared import frozen
 from torchshim._core.storage import TensorBase
@@ -75,8 +76,11 @@ def moved(tensor: TensorBase, where: device) -> Tensor:
             "to(): moving a tensor that requires grad to another device is not "
             "supported; move tensor.detach() and call requires_grad_() on the result"
         )
-    array = place(np.array(host_value(tensor), order="C"), where)
     shape = tuple(meta.shape)
+    if where.type == "meta":
+        array: Any = NoData(shape, dtypes.array_dtype(meta.dtype))
+    else:
+        array = place(np.array(host_value(tensor), order="C"), where)
     strides = elementwise_strides(shape, [(shape, meta.strides)])
     return from_array(array, device=where, strides=strides)
 
@@ -134,7 +138,9 @@ def _copied_now(self: Tensor, array: Any, args: tuple[Any, ...], wanted: Any) ->
     shape = tuple(meta.shape)
     if args:
         kind = dtypes.array_dtype(args[0])
-        if meta.device.type == "cpu":
+        if meta.device.type == "meta":
+            array = NoData(shape, kind)
+        elif meta.device.type == "cpu":
             array = frozen(cast_host(np.asarray(array), kind))
         else:
             with jax.enable_x64(True):

@@ -23,6 +23,7 @@ from torchshim._core.layout import (
     strided,
 )
 from torchshim._core.meta import elementwise_strides
+from torchshim._core.no_data import NoData
 from torchshim._core.promotion import scalar_dtype
 from torchshim._core.record import local
 from torchshim._core.shared import frozen
@@ -46,12 +47,20 @@ from torchshim._tensor import Tensor, from_array, set_requires_grad
 def place(array: np.ndarray, device: Any) -> Any:
     """An array that nobody will write to, on a device."""
     if device.type == "cpu":
-        rec = local.rec
-        return frozen(array, once=rec.state is not rec.root)
+        return frozen(array, once=local.rec.state is not local.rec.root)
     if device.type == "meta":
-        raise NotImplementedError("tensors on the device 'meta' are not supported")
+        return NoData(array.shape, array.dtype)
     with jax.enable_x64(True):
         return jax.device_put(array, jax_device(device))
+
+
+def _constant(size: tuple[int, ...], value: Any, kind: Any, device: Any) -> Any:
+    """An array filled with one number, on a device."""
+    if device.type == "meta":
+        return NoData(size, kind)
+    zero = value == 0 and value.__class__ is int
+    array = np.zeros(size, kind) if zero else np.full(size, ops.constant(value, kind))
+    return place(array, device)
 
 
 def at_once(device: Any) -> bool:
@@ -83,11 +92,8 @@ def filled(
     if value:
         check_fits(value, dtype)
     if at_once(device):
-        if value == 0 and value.__class__ is int:
-            array = np.zeros(size, kind)
-        else:
-            array = np.full(size, ops.constant(value, kind))
-        return from_array(place(array, device), requires_grad, device=device)
+        array = _constant(size, value, kind, device)
+        return from_array(array, requires_grad, device=device)
     return finish(fns.full(size, value, dtype, device), requires_grad)
 
 
@@ -326,8 +332,7 @@ def empty_strided(
     else:
         extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     if extent == math.prod(shape):
-        array = np.zeros(shape, dtypes.array_dtype(dtype))
-        made = place(array, device)
+        made = _constant(shape, 0, dtypes.array_dtype(dtype), device)
         return from_array(made, bool(requires_grad), device=device, strides=strides)
     # Gaps or overlaps: another way to look at a row of memory.
     with _no_grad():
@@ -374,10 +379,8 @@ def _made_like(
     else:
         strides = format_strides(shape, wanted)
     if at_once(where):
-        kind = dtypes.array_dtype(dtype)
         check_fits(value, dtype)
-        array = np.full(shape, ops.constant(value, kind))
-        made = place(array, where)
+        made = _constant(shape, value, dtypes.array_dtype(dtype), where)
         return from_array(made, bool(requires_grad), device=where, strides=strides)
     if wanted is contiguous_format or (meta.contiguous and wanted is preserve_format):
         return filled(function, shape, value, dtype, where, bool(requires_grad))

@@ -459,9 +459,17 @@ def without_masks(indices: Sequence[Any]) -> list[Any]:
 
 def take_tensors(view: Tensor, indices: Sequence[Any]) -> Tensor:
     """`view[indices]` for index tensors and masks."""
-    places = without_masks(indices)
+    places = [_beside(view, item) for item in without_masks(indices)]
     check_known(view, places)
     return fns.index_tensors(view, places)
+
+
+def _beside(view: Tensor, index: Any) -> Any:
+    """An index tensor on the device of what it indexes; from the CPU it may come."""
+    if index is None or index._meta.device.type != "cpu":
+        return index
+    where = view._meta.device
+    return index if where.type == "cpu" else index.to(where)
 
 
 def check_known(view: Tensor, indices: Sequence[Any]) -> None:

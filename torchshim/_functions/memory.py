@@ -182,7 +182,10 @@ def _set_data(self: Tensor, value: Any) -> None:
             "data set to a tensor that requires gradients must be floating point or "
             "complex dtype"
         )
-    if meta.device.type != its.device.type and meta.requires_grad and not meta.leaf:
+    if meta.device.type != its.device.type and (
+        "meta" in (meta.device.type, its.device.type)
+        or (meta.requires_grad and not meta.leaf)
+    ):
         raise RuntimeError(
             "Attempted to call `variable.set_data(tensor)`, but `variable` and "
             "`tensor` have incompatible tensor type."
@@ -230,6 +233,13 @@ def set_(
         return self
     if not isinstance(source, Tensor):
         raise TypeError(wrong("set_", "source", 1, "Tensor", source))
+    mine, its = self._meta.device, source._meta.device
+    if mine.type != its.type:
+        raise RuntimeError(
+            f'Attempted to set the storage of a tensor on device "{mine}" to a storage '
+            f'on different device "{its}".  This is no longer allowed; the devices '
+            "must match."
+        )
     if source._meta.dtype is not self._meta.dtype:
         raise RuntimeError(
             "Could not set tensor of type "

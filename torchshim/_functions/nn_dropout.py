@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._core import dtypes
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.random import engine_of
 from torchshim._derived import fns, public
-from torchshim._functions.creation import place, zeros_like
+from torchshim._functions.creation import filled, place, zeros_like
 from torchshim._functions.random import _in_memory_order
 from torchshim._functions.random_examples import examples
 from torchshim._tensor import Tensor, from_array
@@ -28,6 +29,9 @@ def _mask(input: Tensor, shape: Any, kept: float) -> Tensor:
     meta, shape, batch = input._meta, tuple(shape), examples()
     engine = engine_of(None, "dropout", meta.device)
     full = (*(size for _, size in batch), *shape)
+    if meta.device.type == "meta":
+        drawn = filled("dropout", full, 0, dtypes.uint64, meta.device)
+        return fns._bits_below(drawn, kept)
     if meta.device.type != "cpu" and not batch:
         key = engine.draw32(2).astype(np.uint32)
         drawn = from_array(place(key, meta.device), device=meta.device)

@@ -16,6 +16,7 @@ import numpy as np
 from torchshim._core import dtypes, host_integers, host_random
 from torchshim._core.layout import format_strides, preserve_format
 from torchshim._core.meta import elementwise_strides, is_contiguous
+from torchshim._core.no_data import NoData
 from torchshim._core.random import (
     Generator,
     default_generator,
@@ -118,6 +119,9 @@ def _drawn(
             flat = draw(engine, math.prod(sizes) * count, kind)
         made = place(flat.reshape(*sizes, *shape), device)
         return from_array(made, requires_grad, device=device, batch=batch)
+    if device.type == "meta":
+        made = NoData(shape, kind)
+        return from_array(made, requires_grad, device=device, strides=strides)
     if draw is _normal and not (strides is None or is_contiguous(shape, strides)):
         draw = _normal_scattered
     flat = draw(engine, math.prod(shape), kind)

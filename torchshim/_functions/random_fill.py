@@ -14,6 +14,7 @@ import numpy as np
 from torchshim._core import dtypes, host_integers, host_random
 from torchshim._core.layout import is_dense
 from torchshim._core.random import engine_of
+from torchshim._core.no_data import NoData
 from torchshim._core.record import local
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import missing, number_of
@@ -48,12 +49,16 @@ def fill_drawn(
         array = place(flat.reshape(full), meta.device)
         op(self, from_array(array, device=meta.device, batch=batch))
         return self
-    contiguous = meta.contiguous
-    flat = draw(engine, math.prod(shape), kind, contiguous)
-    dense = None if contiguous else strides
-    if dense is not None and not is_dense(shape, strides):
-        dense = tuple(strides)
-    array = place(_in_memory_order(flat, shape, dense), meta.device)
+    array: Any
+    if meta.device.type == "meta":
+        array = NoData(shape, kind)
+    else:
+        contiguous = meta.contiguous
+        flat = draw(engine, math.prod(shape), kind, contiguous)
+        dense = None if contiguous else strides
+        if dense is not None and not is_dense(shape, strides):
+            dense = tuple(strides)
+        array = place(_in_memory_order(flat, shape, dense), meta.device)
     if not overwrite(self, array):
         values = from_array(array, device=meta.device, strides=strides)
         op(self, values)

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.device import device
 from torchshim._core.layout import is_dense
 from torchshim._core.meta import meta_of
+from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
 from torchshim._core.storage import TensorBase, placement
 from torchshim._derived import fns
@@ -24,7 +26,7 @@ from torchshim._functions.storage import (
     held_by,
 )
 from torchshim._hooks import warn_if_has_hooks
-from torchshim._tensor import Tensor
+from torchshim._tensor import Tensor, from_array
 
 _new = object.__new__
 _BOUND = 1 << 63
@@ -79,7 +81,12 @@ def reduced(tensor: Tensor, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]
 
 def _reduce_ex(self: Tensor, proto: Any) -> Any:
     warn_if_has_hooks(self)
-    found = reduced(self, _rebuild_tensor_v2, tensor_args(self, _typed_storage(self)))
+    meta = self._meta
+    if meta.device.type == "meta":
+        found = reduced(self, _rebuild_meta_tensor_no_storage, meta_args(self))
+    else:
+        args = tensor_args(self, _typed_storage(self))
+        found = reduced(self, _rebuild_tensor_v2, args)
     if found[0] is _rebuild_from_type_v2 and type(self) is Tensor:
         # Tensor is named by nothing, so that pickles need no module "torch".
         func, _, args, state = found[1]
@@ -187,6 +194,25 @@ def _check_geometry(
         pairs = zip(size, stride, strict=True)
         if offset + sum((n - 1) * step for n, step in pairs) >= available:
             raise RuntimeError("Trying to resize storage that is not resizable")
+
+
+def meta_args(tensor: TensorBase) -> tuple[Any, ...]:
+    """The arguments that `_rebuild_meta_tensor_no_storage` makes a tensor of again."""
+    meta = tensor._meta
+    return meta.dtype, tuple(meta.shape), meta.strides, meta.requires_grad
+
+
+def _rebuild_meta_tensor_no_storage(
+    dtype: dtypes.dtype,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    requires_grad: bool,
+) -> Tensor:
+    """A tensor on the device "meta"."""
+    array = NoData(_integers(size), dtypes.array_dtype(dtype))
+    return from_array(
+        array, requires_grad, device=device("meta"), strides=_integers(stride)
+    )
 
 
 def _rebuild_tensor_v2(

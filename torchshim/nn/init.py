@@ -148,7 +148,7 @@ def _redraw_outside(
     result = tensor.normal_(mean, std, generator=generator)
     while True:
         outside = (result < low) | (result > high)
-        if not outside.any():
+        if outside.is_meta or not outside.any():
             break
         fresh = torchshim.empty_like(result).normal_(mean, std, generator=generator)
         result = torchshim.where(outside, fresh, result)

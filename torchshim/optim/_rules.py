@@ -11,6 +11,7 @@ import numpy as np
 import torchshim
 from torchshim._core import dtypes
 from torchshim._core.device import jax_device
+from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._counter import advance, count_of
@@ -189,9 +190,12 @@ def full_like(p: Any, value: float) -> Tensor:
     meta = p._meta
     if meta.dtype.is_complex:
         value = complex(value, value)  # type: ignore[assignment]
-    with jax.enable_x64(True):
-        filled = np.full(meta.shape, value, meta.dtype.np)
-        array = jax.device_put(filled, jax_device(meta.device))
+    if meta.device.type == "meta":
+        array: Any = NoData(meta.shape, meta.dtype.np)
+    else:
+        with jax.enable_x64(True):
+            filled = np.full(meta.shape, value, meta.dtype.np)
+            array = jax.device_put(filled, jax_device(meta.device))
     tensor = from_array(array, device=meta.device)
     if 0 not in meta.strides:
         tensor._meta = meta.replace(requires_grad=False, leaf=True, offset=0)

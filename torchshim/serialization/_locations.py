@@ -41,7 +41,8 @@ def _restore_cpu(storage: Any, location: str) -> Any:
 
 def _restore_meta(storage: Any, location: str) -> Any:
     if location == "meta":
-        raise NotImplementedError("tensors on the device 'meta' are not supported")
+        return storage.to(device=device("meta"))
+    return None
 
 
 def _restore(backend: str, storage: Any, location: str) -> Any:

@@ -13,10 +13,12 @@ from torchshim._core.dtypes import dtype, uint8
 from torchshim._core.layout import is_dense, layout
 from torchshim._core.storage import Storage
 from torchshim._functions.rebuilding import (
+    _rebuild_meta_tensor_no_storage,
     _rebuild_tensor_v2,
     _rebuild_tensor_v3,
     _reduce_ex,
     reduced,
+    meta_args,
     tensor_args,
     user_state,
 )
@@ -217,6 +219,11 @@ class _TensorPickler:
 
 def _tensor_parts(tensor: Tensor, requires_grad: bool | None = None) -> Any:
     kind = tensor._meta.dtype
+    if tensor._meta.device.type == "meta":
+        args = meta_args(tensor)
+        if requires_grad is not None:
+            args = (*args[:3], requires_grad)
+        return _rebuild_meta_tensor_no_storage, args
     args = tensor_args(tensor, _Memory(tensor, kind), requires_grad)
     if storage_type_of(kind) is UntypedStorage:
         return _rebuild_tensor_v3, (*args, kind)
