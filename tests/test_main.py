@@ -210,12 +210,18 @@ def test_import_torch_is_torchshim(tmp_path: Path) -> None:
     (tmp_path / "imports.py").write_text(
         textwrap.dedent(
             """
+            import logging
             import sys
+            logging.basicConfig(level=logging.DEBUG)
             import torch
             assert sys.modules["torch"] is sys.modules["torchshim"] is torch
-            print(torch.__version__)
+            logging.info("a message of the script's")
+            print(torch.__version__, torch.ones(3).sum().item())
             """
         )
     )
     seen = shim(["imports.py"], tmp_path)
     assert seen.stdout.startswith("2.13.0+torchshim."), seen.stderr
+    assert seen.stdout.endswith(" 3.0\n")
+    # A script that logs everything is not told what JAX does.
+    assert seen.stderr == "INFO:root:a message of the script's\n"
