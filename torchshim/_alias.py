@@ -49,7 +49,16 @@ def _is_ours(module: ModuleType | None) -> bool:
 
 
 # Modules that PyTorch has under the same name, and scripts import.
-_WELL_KNOWN = frozenset({"utils._pytree"})
+_WELL_KNOWN = frozenset(
+    {
+        "testing._internal",
+        "testing._internal.common_cuda",
+        "testing._internal.common_device_type",
+        "testing._internal.common_dtype",
+        "testing._internal.common_utils",
+        "utils._pytree",
+    }
+)
 
 
 def _is_private(name: str) -> bool:

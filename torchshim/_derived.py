@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from torchshim import _ops
-from torchshim._bind import Derived, derive, make_operator
+from torchshim._bind import Derived, derive, make_operator, methods
 from torchshim._core import engine
 from torchshim._core.op import REGISTRY
 from torchshim._core.storage import tensor_class
@@ -96,7 +96,17 @@ _THEMSELVES = frozenset(
 )
 
 
+def _home(space: str) -> str:
+    """The module of a public namespace, where `pickle` finds its functions."""
+    return f"torchshim.{space}".removesuffix(".torch")
+
+
 def _attach() -> None:
+    for space, functions in _derived.namespaces.items():
+        for function in functions.values():
+            if function is not _derived.namespaces["torch"].get(function.__name__):
+                function.__module__ = _home(space)
+    methods.update(_derived.methods.values())
     for name, method in _derived.methods.items():
         if name not in Tensor.__dict__:
             setattr(Tensor, name, method)
@@ -142,6 +152,7 @@ def public(
         for each in (called, *aliases):
             for space in namespaces:
                 shown = _shown(function, space, overridden)
+                shown.__module__ = _home(namespaces[0])
                 _derived.namespaces.setdefault(space, {})[each] = shown
             if method:
                 at = method if isinstance(method, str) else each
@@ -149,7 +160,7 @@ def public(
                 shown.__name__, shown.__qualname__ = at, f"Tensor.{at}"
                 setattr(Tensor, at, shown)
         if namespaces:
-            function.__module__ = "torchshim"
+            function.__module__ = _home(namespaces[0])
         return function
 
     return add if function is None else add(function)

@@ -359,7 +359,9 @@ def overridable_all(names: dict[str, Any], namespace: str, source: str = "") -> 
             and function.__module__.startswith(source)
             and name[0] != "_"
         ):
-            names[name] = overridable(function, namespace, python=python)
+            made = names[name] = overridable(function, namespace, python=python)
+            # Where `pickle` finds it.
+            made.__module__ = names["__name__"]
 
 
 # Subclasses of Tensor -----------------------------------------------------------------

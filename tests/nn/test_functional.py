@@ -235,6 +235,7 @@ F.poisson_nll_loss(R(3), C(3, low=0., high=4.), full=True)
 F.poisson_nll_loss(P(3), C(3, low=0., high=4.), log_input=False)
 F.gaussian_nll_loss(R(2, 3), C(2, 3), P(2, 3), full=True)
 F.gaussian_nll_loss(R(2, 3), C(2, 3), P(2))
+F.gaussian_nll_loss(R(2, 3), C(2, 3), P(1, 3))
 F.soft_margin_loss(R(3), C(3).sign())
 F.soft_margin_loss(R(3) * 60, torch.tensor([1.0, -1.0, 1.0]), reduction='none')
 """

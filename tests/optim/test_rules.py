@@ -214,6 +214,19 @@ def through_the_step(torch, name):
 
 
 @case
+def a_first_momentum_buffer_is_detached(torch):
+    weight = torch.tensor([1.0, -2.0], requires_grad=True)
+    grad = torch.tensor([0.5, 1.5], requires_grad=True)
+    param = weight.clone()
+    optimizer = torch.optim.SGD([param], lr=0.1, momentum=0.9, differentiable=True)
+    for _ in range(3):
+        param.grad = grad * 2
+        optimizer.step()
+    (param**2).sum().backward()
+    yield param.detach(), weight.grad, grad.grad
+
+
+@case
 def the_count_is_a_tensor(torch):
     params = parameters(torch)
     optimizer = torch.optim.Adam(params, lr=0.1)

@@ -405,6 +405,15 @@ def embedding_bag(
         padding_idx = -1
     elif padding_idx < 0:
         padding_idx += weight.size(0)
+    if mode == "max":
+        return fns.embedding_bag_max(
+            weight,
+            input,
+            offsets,
+            scale_grad_by_freq,
+            include_last_offset,
+            padding_idx,
+        )
     return fns.embedding_bag(
         weight,
         input,

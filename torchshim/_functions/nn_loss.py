@@ -157,6 +157,12 @@ def huber_loss(
     )
 
 
+def _one_is_broadcast(input: Tensor, var: Tensor) -> bool:
+    """Whether sizes differ in one dimension, where `var` has size 1."""
+    sizes = zip(input.size(), var.size(), strict=True)
+    return sum(b for a, b in sizes if a != b) == 1
+
+
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -178,7 +184,7 @@ def gaussian_nll_loss(
     if var.size() != input.size():
         if input.size()[:-1] == var.size():
             var = var.unsqueeze(-1)
-        elif not (input.size()[:-1] == var.size()[:-1] and var.size(-1) == 1):
+        elif input.ndim != var.ndim or not _one_is_broadcast(input, var):
             raise ValueError("var is of incorrect size")
     if reduction not in _REDUCTIONS:
         raise ValueError(reduction + " is not valid")

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from torchshim._core.op import Array, op
+from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import DEFAULT
 from torchshim._ops.matmul import scalar_name
 from torchshim._ops.views import wrap_dim
@@ -236,7 +236,7 @@ def softshrink(input: Array, lambd: float = 0.5) -> Array:
     method=False,
     out=False,
 )
-def threshold(input: Array, threshold: float, value: float) -> Array:
+def threshold(input: Array, threshold: Scalar, value: Scalar) -> Array:
     """Each element above a threshold, a fixed value instead of the others."""
     if input.dtype == jnp.bool_ or jnp.iscomplexobj(input):
         raise NotImplementedError(
@@ -315,7 +315,7 @@ def prelu(input: Array, weight: Array) -> Array:
 @op(
     promote=DEFAULT,
     grad_fn="RreluWithNoiseBackward0",
-    saves=("input",),
+    saves=("input", "noise"),
     inplace=True,
     namespaces=(),
     method=False,

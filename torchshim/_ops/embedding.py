@@ -149,7 +149,10 @@ def _offset_checks(
 
 @op(
     grad_fn="EmbeddingBagBackward0",
-    saves=("indices", "offsets", "per_sample_weights"),
+    saves={
+        "weight": ("indices", "offsets", "per_sample_weights"),
+        "per_sample_weights": ("indices", "offsets", "weight"),
+    },
     differentiable=("weight", "per_sample_weights"),
     namespaces=(),
     method=False,
@@ -167,6 +170,72 @@ def embedding_bag(
     padding_idx: int,
 ) -> Array:
     """Rows of a matrix by number, added up bag by bag."""
+    bag, bags, rows = _bags(
+        weight,
+        indices,
+        offsets,
+        scale_grad_by_freq,
+        per_sample_weights,
+        include_last_offset,
+        padding_idx,
+    )
+    out = jnp.zeros((bags + 1, rows.shape[1]), rows.dtype).at[bag].add(rows)[:bags]
+    if mode == "mean":
+        sizes = jnp.zeros(bags + 1, jnp.int64).at[bag].add(1)[:bags]
+        out = out / jnp.maximum(sizes, 1).astype(out.dtype)[:, None]
+    return rounded(out, weight)
+
+
+@op(
+    grad_fn="EmbeddingBagBackward0",
+    saves=("weight", "indices", "offsets"),
+    differentiable=("weight",),
+    namespaces=(),
+    method=False,
+    out=False,
+    checks=_offset_checks,
+)
+def embedding_bag_max(
+    weight: Array,
+    indices: Array,
+    offsets: Array,
+    scale_grad_by_freq: bool,
+    include_last_offset: bool,
+    padding_idx: int,
+) -> Array:
+    """The largest elements of rows of a matrix, bag by bag."""
+    bag, bags, rows = _bags(
+        weight,
+        indices,
+        offsets,
+        scale_grad_by_freq,
+        None,
+        include_last_offset,
+        padding_idx,
+    )
+    count, width = rows.shape
+    best = jnp.full((bags + 1, width), -jnp.inf, rows.dtype)
+    best = jax.lax.stop_gradient(best.at[bag].max(rows))
+    hit = rows == best[bag]
+    # Of equal elements the first is the largest.
+    place = jnp.where(hit, jnp.arange(count)[:, None], count)
+    first = jnp.full((bags + 1, width), count).at[bag].min(place)
+    own = hit & (first[bag] == jnp.arange(count)[:, None])
+    rows = jnp.where(own, rows, 0)
+    out = jnp.zeros((bags + 1, width), rows.dtype).at[bag].add(rows)[:bags]
+    return rounded(out, weight)
+
+
+def _bags(
+    weight: Array,
+    indices: Array,
+    offsets: Array,
+    scale_grad_by_freq: bool,
+    per_sample_weights: Array | None,
+    include_last_offset: bool,
+    padding_idx: int,
+) -> tuple[Array, int, Array]:
+    """The bag of each index, the number of bags, and the rows that go into them."""
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices(indices, "embedding_bag")
@@ -178,7 +247,7 @@ def embedding_bag(
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
     count = indices.shape[0]
     starts = offsets[:bags]
-    # The bag of each index: how many bags have started, less one.
+    # How many bags have started, less one.
     marks = jnp.zeros(count + 1, jnp.int64).at[starts].add(1, mode="drop")
     bag = jnp.cumsum(marks)[:count] - 1
     if include_last_offset:
@@ -187,25 +256,10 @@ def embedding_bag(
     if scale_grad_by_freq:
         counts = _frequencies(indices, weight.shape[0])
         rows = _slowed(rows, (1 / jnp.maximum(counts, 1).astype(rows.dtype))[:, None])
-    counted = indices != padding_idx
-    bag = jnp.where(counted, bag, bags)
+    bag = jnp.where(indices != padding_idx, bag, bags)
     if per_sample_weights is not None:
         rows = rows * _wide(per_sample_weights)[:, None]
-    width = rows.shape[1]
-    sizes = jnp.zeros(bags + 1, jnp.int64).at[bag].add(1)[:bags]
-    if mode == "max":
-        best = jnp.full((bags + 1, width), -jnp.inf, rows.dtype)
-        best = jax.lax.stop_gradient(best.at[bag].max(rows))
-        hit = rows == best[bag]
-        # Of equal elements the first is the largest.
-        place = jnp.where(hit, jnp.arange(count)[:, None], count)
-        first = jnp.full((bags + 1, width), count).at[bag].min(place)
-        own = hit & (first[bag] == jnp.arange(count)[:, None])
-        rows = jnp.where(own, rows, 0)
-    out = jnp.zeros((bags + 1, width), rows.dtype).at[bag].add(rows)[:bags]
-    if mode == "mean":
-        out = out / jnp.maximum(sizes, 1).astype(out.dtype)[:, None]
-    return rounded(out, weight)
+    return bag, bags, rows
 
 
 # -- dropout --------------------------------------------------------------------------

@@ -140,7 +140,7 @@ def sgd_update(
         if momentum is not None:
             mu = kind.number(momentum)
             if first:
-                buffer = grad
+                buffer = lax.stop_gradient(grad)
             else:
                 kept = kind.rounded(buffer * mu)
                 buffer = kind.rounded(kept + kind.number(1 - dampening) * grad)

@@ -89,8 +89,8 @@ class SGD(RuleOptimizer):
             bool(group["nesterov"]),
             bool(group["maximize"]),
             # Without dampening the formula gives the same from a buffer of zeros, and
-            # the first step needs no program of its own.
-            bool(step and group["dampening"] != 0),
+            # the first step needs no program of its own. A first buffer is detached.
+            bool(step and (group["dampening"] != 0 or group["differentiable"])),
         )
 
     def _init_state(self, group: dict[str, Any], p: Any, state: dict[str, Any]) -> None:

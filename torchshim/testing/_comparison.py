@@ -42,8 +42,11 @@ _DTYPE_OF = {int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex12
 _UNSIGNED = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
 
 
+Pair = Callable[[], None]
+
+
 @dataclass(frozen=True)
-class _Options:
+class Options:
     """The arguments of `assert_close`."""
 
     allow_subclasses: bool
@@ -55,6 +58,13 @@ class _Options:
     check_layout: bool
     check_stride: bool
     msg: Any
+    # What is compared item by item.
+    sequences: tuple[type, ...] = (Sequence,)
+    mappings: tuple[type, ...] = (Mapping,)
+
+    def pair(self, actual: Any, expected: Any, id: tuple[Any, ...]) -> Pair:
+        """The comparison of two values that are no containers."""
+        return leaves(actual, expected, self, id)
 
     def fail(
         self, id: tuple[Any, ...], text: str, error: type[Exception] = AssertionError
@@ -96,15 +106,14 @@ def _largest(table: Any, *of: Any) -> tuple[float, float]:
 
 # -- what is compared with what --------------------------------------------------------
 
-_Pair = Callable[[], None]
-
 
 def _pairs(
-    actual: Any, expected: Any, options: _Options, id: tuple[Any, ...] = ()
-) -> list[_Pair]:
+    actual: Any, expected: Any, options: Options, id: tuple[Any, ...] = ()
+) -> list[Pair]:
     """A comparison for each pair of leaves of two nested values."""
     both = (actual, expected)
-    if all(isinstance(x, Sequence) and not isinstance(x, str) for x in both):
+    sequences = options.sequences
+    if all(isinstance(x, sequences) and not isinstance(x, str) for x in both):
         if len(actual) != len(expected):
             options.fail(
                 id,
@@ -116,7 +125,7 @@ def _pairs(
             for i in range(len(actual))
             for pair in _pairs(actual[i], expected[i], options, (*id, i))
         ]
-    if all(isinstance(x, Mapping) for x in both):
+    if all(isinstance(x, options.mappings) for x in both):
         have, want = set(actual), set(expected)
         if have != want:
             options.fail(
@@ -133,27 +142,26 @@ def _pairs(
             for key in keys
             for pair in _pairs(actual[key], expected[key], options, (*id, key))
         ]
-    return [_leaves(actual, expected, options, id)]
+    return [options.pair(actual, expected, id)]
 
 
-def _leaves(
-    actual: Any, expected: Any, options: _Options, id: tuple[Any, ...]
-) -> _Pair:
+def leaves(actual: Any, expected: Any, options: Options, id: tuple[Any, ...]) -> Pair:
+    """What `assert_close` compares besides containers."""
     if actual is None or expected is None:
         return lambda: _compare_none(actual, expected, options, id)
     both = (actual, expected)
     if all(isinstance(x, (bool, np.bool_)) for x in both):
-        return lambda: _compare_booleans(bool(actual), bool(expected), options, id)
+        return lambda: compare_booleans(bool(actual), bool(expected), options, id)
     if all(isinstance(x, (int, float, complex, np.number)) for x in both):
         a, b = (x.item() if isinstance(x, np.number) else x for x in both)
         of = [_DTYPE_OF.get(type(x), dtypes.int64) for x in (a, b)]
         tolerances = options.tolerances(id, *of)
-        return lambda: _compare_numbers(a, b, tolerances, options, id)
+        return lambda: compare_numbers(a, b, tolerances, options, id)
     related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
     if related and (options.allow_subclasses or type(actual) is type(expected)):
         with contextlib.suppress(TypeError, ValueError, RuntimeError):
             x, y = as_tensor(actual), as_tensor(expected)
-            return _tensor_pair(x, y, options, id)
+            return tensor_pair(x, y, options, id)
     options.fail(
         id,
         f"No comparison pair was able to handle inputs of type {type(actual)} and "
@@ -162,7 +170,8 @@ def _leaves(
     )
 
 
-def _tensor_pair(x: Any, y: Any, options: _Options, id: tuple[Any, ...]) -> _Pair:
+def tensor_pair(x: Any, y: Any, options: Options, id: tuple[Any, ...]) -> Pair:
+    """The comparison of two tensors."""
     tolerances = options.tolerances(id, x.dtype, y.dtype)
     return lambda: _compare_tensors(x, y, tolerances, options, id)
 
@@ -171,26 +180,28 @@ def _tensor_pair(x: Any, y: Any, options: _Options, id: tuple[Any, ...]) -> _Pai
 
 
 def _compare_none(
-    actual: Any, expected: Any, options: _Options, id: tuple[Any, ...]
+    actual: Any, expected: Any, options: Options, id: tuple[Any, ...]
 ) -> None:
     if actual is not expected:
         options.fail(id, f"None mismatch: {actual} is not {expected}")
 
 
-def _compare_booleans(
-    actual: bool, expected: bool, options: _Options, id: tuple[Any, ...]
+def compare_booleans(
+    actual: bool, expected: bool, options: Options, id: tuple[Any, ...]
 ) -> None:
+    """Raises where two booleans differ."""
     if actual is not expected:
         options.fail(id, f"Booleans mismatch: {actual} is not {expected}")
 
 
-def _compare_numbers(
+def compare_numbers(
     actual: Any,
     expected: Any,
     tolerances: tuple[float, float],
-    options: _Options,
+    options: Options,
     id: tuple[Any, ...],
 ) -> None:
+    """Raises where two numbers are not close."""
     if options.check_dtype and type(actual) is not type(expected):
         options.fail(
             id, f"The (d)types do not match: {type(actual)} != {type(expected)}."
@@ -210,7 +221,7 @@ def _compare_tensors(
     actual: Any,
     expected: Any,
     tolerances: tuple[float, float],
-    options: _Options,
+    options: Options,
     id: tuple[Any, ...],
 ) -> None:
     def same(name: str, a: Any, b: Any) -> None:
@@ -391,24 +402,34 @@ def assert_close(
     """
     # Tracebacks of pytest leave these frames out.
     __tracebackhide__ = True
-    options = _Options(
-        allow_subclasses,
-        rtol,
-        atol,
-        equal_nan,
-        check_device,
-        check_dtype,
-        check_layout,
-        check_stride,
-        msg,
+    compare(
+        actual,
+        expected,
+        Options(
+            allow_subclasses,
+            rtol,
+            atol,
+            equal_nan,
+            check_device,
+            check_dtype,
+            check_layout,
+            check_stride,
+            msg,
+        ),
     )
+
+
+def compare(actual: Any, expected: Any, options: Options) -> None:
+    """Raises for the first pair of values that are not close."""
+    __tracebackhide__ = True
+    msg = options.msg
     try:
         pairs = _pairs(actual, expected, options)
     except _Mismatch as mismatch:
         raise mismatch.error(mismatch.text) from None
     try:
-        for compare in pairs:
-            compare()
+        for check in pairs:
+            check()
     except _Mismatch as mismatch:
         text = mismatch.text
         if isinstance(msg, str):

@@ -1,0 +1,6 @@
+"""Helpers that PyTorch's own test files import, under PyTorch's names.
+
+Only what test files use: `common_utils`, `common_device_type`, `common_dtype` and
+`common_cuda`. The databases (`op_db`, `module_db`) are not here: `compat_suite` runs
+them where PyTorch is installed.
+"""

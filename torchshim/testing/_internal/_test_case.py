@@ -1,0 +1,243 @@
+"""`TestCase`, as PyTorch's test files use it."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import unittest
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+import torchshim as torch
+from torchshim.testing._internal._equality import Relaxed, assert_equal
+
+SEED = 1234
+
+
+def set_rng_seed(seed: int | None = None) -> None:
+    """Seeds torch, `random` and NumPy."""
+    seed = SEED if seed is None else seed
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)
+
+
+@contextlib.contextmanager
+def set_warn_always_context(new_val: bool) -> Iterator[None]:
+    """Whether warnings that are given once are given every time."""
+    old = torch.is_warn_always_enabled()
+    torch.set_warn_always(new_val)
+    try:
+        yield
+    finally:
+        torch.set_warn_always(old)
+
+
+class TestCase(unittest.TestCase):
+    """A test case with fixed seeds, that can compare tensors.
+
+    `precision` and `rel_tol` are tolerances that comparisons allow at least.
+    """
+
+    precision: float = 0.0
+    rel_tol: float = 0.0
+    # pytest would collect this class itself.
+    __test__ = True
+    _default_dtype_check_enabled = False
+
+    def __init__(
+        self, method_name: str = "runTest", methodName: str = "runTest"
+    ) -> None:
+        super().__init__(method_name if method_name != "runTest" else methodName)
+
+    def setUp(self) -> None:
+        set_rng_seed()
+        if self._default_dtype_check_enabled:
+            default = torch.get_default_dtype()
+            if default != torch.float:
+                raise AssertionError(
+                    f"expected default dtype to be torch.float, got {default}"
+                )
+        self._grad_mode = torch.is_grad_enabled()
+
+    def tearDown(self) -> None:
+        torch.set_grad_enabled(self._grad_mode)
+        if self._default_dtype_check_enabled:
+            assert torch.get_default_dtype() == torch.float
+
+    def assertEqual(  # type: ignore[override]
+        self,
+        x: Any,
+        y: Any,
+        msg: str | Callable[[str], str] | None = None,
+        *,
+        atol: float | None = None,
+        rtol: float | None = None,
+        equal_nan: bool = True,
+        exact_dtype: bool = True,
+        exact_device: bool = False,
+        exact_layout: bool = False,
+        exact_stride: bool = False,
+        exact_is_coalesced: bool = False,
+    ) -> None:
+        """Tensors, arrays and numbers within the tolerance of their dtypes, else `==`.
+
+        Sequences and mappings item by item.
+        """
+        __tracebackhide__ = True
+        own = msg
+        if isinstance(msg, str) and self.longMessage:
+            own = lambda text: f"{text}\n{msg}"  # noqa: E731
+        options = Relaxed(
+            True,
+            rtol,
+            atol,
+            equal_nan,
+            check_device=exact_device,
+            check_dtype=exact_dtype,
+            check_layout=exact_layout,
+            check_stride=exact_stride,
+            msg=own,
+            least=(self.rel_tol, self.precision),
+        )
+        assert_equal(x, y, options)
+
+    def assertNotEqual(  # type: ignore[override]
+        self,
+        x: Any,
+        y: Any,
+        msg: str | None = None,
+        *,
+        atol: float | None = None,
+        rtol: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Fails where `assertEqual` does not."""
+        with self.assertRaises(AssertionError, msg=msg):
+            self.assertEqual(x, y, msg, atol=atol, rtol=rtol, **kwargs)
+
+    def assertEqualIgnoreType(self, *args: Any, **kwargs: Any) -> None:
+        """`assertEqual` without the dtypes."""
+        self.assertEqual(*args, exact_dtype=False, **kwargs)
+
+    def assertEqualBroadcasting(
+        self, x: Any, y: Any, *args: Any, **kwargs: Any
+    ) -> None:
+        """`assertEqual` with `y` broadcast to the shape of `x`."""
+        if not isinstance(y, torch.Tensor):
+            given = torch.tensor(y) if isinstance(y, Iterable) else y
+            y = torch.ones_like(x) * given
+        self.assertEqual(x, y, *args, **kwargs)
+
+    def assertEqualTypeString(self, x: Any, y: Any) -> None:
+        """Device, dtype and layout are the same."""
+        self.assertEqual(x.device, y.device)
+        self.assertEqual(x.dtype, y.dtype)
+        self.assertEqual(x.layout, y.layout)
+
+    def assertObjectIn(self, obj: Any, iterable: Iterable[Any]) -> None:
+        """The object itself is among these."""
+        if not any(obj is each for each in iterable):
+            raise AssertionError("object not found in iterable")
+
+    def assertNotWarn(self, callable: Callable[[], Any], msg: str = "") -> None:
+        """The call gives no warning."""
+        with _all_warnings() as found:
+            callable()
+        self.assertTrue(len(found) == 0, msg)
+
+    @contextlib.contextmanager
+    def assertWarnsOnceRegex(self, category: Any, regex: str = "") -> Iterator[None]:
+        """The block gives a warning of this category whose text begins so."""
+        with _all_warnings() as found:
+            yield
+        if not found:
+            self.fail("no warning caught")
+        self.assertTrue(any(type(w.message) is category for w in found))
+        texts = [str(w.message) for w in found if type(w.message) is category]
+        matches = any(re.match(regex, str(w.message)) for w in found)
+        self.assertTrue(matches, f"{regex}, {texts}")
+
+    @contextlib.contextmanager
+    def maybeWarnsRegex(self, category: Any, regex: str = "") -> Iterator[None]:
+        """If the block gives warnings, one of them begins so."""
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            yield
+        if found:
+            self.assertTrue(any(re.match(regex, str(w.message)) for w in found))
+
+    def assertExpectedInline(
+        self, actual: str, expect: str, skip: int = 0, **kwargs: Any
+    ) -> None:
+        """The text is this one."""
+        self.assertMultiLineEqual(expect, actual)
+
+    def assertGreaterAlmostEqual(
+        self,
+        first: Any,
+        second: Any,
+        places: int | None = None,
+        msg: Any = None,
+        delta: Any = None,
+    ) -> None:
+        """The first is larger, or almost as large."""
+        if not first >= second:
+            self.assertAlmostEqual(first, second, places, msg, delta)
+
+    def compare_with_numpy(
+        self,
+        torch_fn: Callable[[Any], Any],
+        np_fn: Callable[[Any], Any],
+        tensor_like: Any,
+        device: Any = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """The function of torch gives what that of NumPy does."""
+        if isinstance(tensor_like, torch.Tensor):
+            assert device is None and dtype is None
+            t = tensor_like
+        else:
+            t = torch.tensor(tensor_like, device=device, dtype=dtype)
+        plain = t.detach().cpu()
+        small = plain.dtype is torch.bfloat16
+        wanted = np_fn((plain.float() if small else plain).numpy())
+        result = torch_fn(t).cpu()
+        if isinstance(wanted, np.ndarray):
+            wanted = torch.from_numpy(wanted.copy())
+            if small and result.dtype is torch.bfloat16:
+                result = result.float()
+        self.assertEqual(wanted, result, **kwargs)
+
+    def check_nondeterministic_alert(
+        self, fn: Callable[[], Any], caller_name: str, should_alert: bool = True
+    ) -> None:
+        """Whether deterministic mode refuses the call, or warns if told to."""
+        before = torch.get_deterministic_debug_mode()
+        try:
+            torch.use_deterministic_algorithms(True, warn_only=True)
+            text = f"^{caller_name} does not have a deterministic implementation"
+            if should_alert:
+                with self.assertWarnsRegex(UserWarning, text):
+                    fn()
+                torch.use_deterministic_algorithms(True)
+                with self.assertRaisesRegex(RuntimeError, text):
+                    fn()
+            else:
+                torch.use_deterministic_algorithms(True)
+                fn()
+        finally:
+            torch.set_deterministic_debug_mode(before)
+
+
+@contextlib.contextmanager
+def _all_warnings() -> Iterator[list[Any]]:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        with set_warn_always_context(True):
+            yield found
