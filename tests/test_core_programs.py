@@ -282,3 +282,13 @@ def in_place_one_after_the_other(torch, written):
         if read_first:
             yield y.tolist()
         yield attempt(y.sum().backward), x.grad, w.grad
+
+
+@case
+def sign_of_zero_among_the_arguments(torch):
+    x = torch.tensor([-1.0, float("nan"), 2.0])
+    for zero in (0.0, -0.0, 0.0):
+        filled = torch.nan_to_num(x, nan=zero)
+        yield filled, 1 / filled
+        kept = torch.nn.functional.threshold(torch.tensor([-1.0, 2.0]), 0.5, zero)
+        yield kept, 1 / kept

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.op import Array, Operand, op
+from torchshim._core.op import Array, Operand, Scalar, op
 from torchshim._core.promotion import (
     COMPLEX_TO_FLOAT,
     DEFAULT,
@@ -292,17 +292,17 @@ def _check_nan_to_num(input: Any, *_: Any) -> None:
 )
 def nan_to_num(
     input: Array,
-    nan: float | None = None,
-    posinf: float | None = None,
-    neginf: float | None = None,
+    nan: Scalar | None = None,
+    posinf: Scalar | None = None,
+    neginf: Scalar | None = None,
 ) -> Array:
     """Replaces NaN by 0 and infinities by the largest finite numbers, or by these."""
     if is_integral(input):
         return input
     if is_complex(input):
+        chosen = [v if v is None else jnp.real(v) for v in (nan, posinf, neginf)]
         return jax.lax.complex(
-            _finite(input.real, nan, posinf, neginf),
-            _finite(input.imag, nan, posinf, neginf),
+            _finite(input.real, *chosen), _finite(input.imag, *chosen)
         )
     return _finite(input, nan, posinf, neginf)
 
@@ -313,7 +313,8 @@ def _finite(x: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
     high = info.max if posinf is None else posinf
     x = jnp.where(x == -jnp.inf, jnp.asarray(low, x.dtype), x)
     x = jnp.where(x == jnp.inf, jnp.asarray(high, x.dtype), x)
-    return jnp.where(jnp.isnan(x), jnp.asarray(nan or 0.0, x.dtype), x)
+    instead = 0.0 if nan is None else nan
+    return jnp.where(jnp.isnan(x), jnp.asarray(instead, x.dtype), x)
 
 
 @op(
