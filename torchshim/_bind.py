@@ -151,10 +151,10 @@ def hot_source(
             f"is not {first}._meta.requires_grad:",
             f"        return _write(rec, state, {first})",
             "    rec.state = state",
+            f"    rec.live.append(_ref({first}))",
             f"    {first}._slot = state.slot",
             f"    {first}._array = None",
             f"    {first}._versions += 1",
-            f"    rec.live.append(_ref({first}))",
             f"    return {first}",
         ]
     elif op.results == "tensor":
