@@ -142,7 +142,10 @@ def normalise(op: Op, position: int, param: Param, value: Any) -> Any:
     elif role == INDICES:
         return tuple(value)
     elif role == SHAPE:
-        return tuple(v if v.__class__ is int else as_int(op, v) for v in value)
+        return tuple(
+            v if v.__class__ is int else size_element(op, position, param, value, at)
+            for at, v in enumerate(value)
+        )
     else:
         return static(op, position, param, value)
     raise TypeError(
@@ -151,22 +154,41 @@ def normalise(op: Op, position: int, param: Param, value: Any) -> Any:
     )
 
 
-def as_int(op: Op, value: Any) -> int:
+def size_element(op: Op, position: int, param: Param, sizes: Any, at: int) -> int:
+    """An element of a variadic shape as an integer; raises PyTorch's error."""
+    value = sizes[at]
     if hasattr(value, "__index__"):
         return value.__index__()
+    start = f"{op.public}(): argument '{param.name}' "
+    if len(sizes) == 1:
+        raise TypeError(
+            f"{start}(position {position + 1}) must be tuple of ints, not "
+            f"{type_name(value)}"
+        )
     raise TypeError(
-        f"{op.public}(): argument 'size' must be tuple of ints, but found element of "
-        f"type {type_name(value)}"
+        f'{start}failed to unpack the object at pos {at + 1} with error "type must be '
+        f'tuple of ints,but got {type_name(value)}"'
     )
+
+
+# Annotations of static arguments that take nothing else.
+_SINGLE = ("int", "bool", "float")
 
 
 def static(op: Op, position: int, param: Param, value: Any) -> Any:
     """A static argument: hashable, lists as tuples, 0-dim tensors as numbers."""
+    if value is param.default:
+        return value
     kind = value.__class__
     if kind is list or kind is tuple:
         return tuple(static(op, position, param, v) for v in value)
     if value is None or kind in (bool, int, float, str, complex):
         note = param.annotation
+        if kind is str and note.startswith(("Dims", "tuple[int")):
+            raise TypeError(
+                f"{op.public}(): argument '{param.name}' (position {position + 1}) "
+                "must be tuple of ints, not str"
+            )
         if kind is str and note.startswith(("int", "bool", "float")):
             raise TypeError(
                 f"{op.public}(): argument '{param.name}' must be "
@@ -182,13 +204,23 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
                 f"{op.public}(): argument '{param.name}' (position {position + 1}) "
                 f"must be int, not float"
             )
-        return value
+        if value is not None or note not in _SINGLE:
+            return value
     if isinstance(value, TensorBase):
-        return value.item()  # type: ignore[attr-defined]
-    if isinstance(value, tuple):
+        if value._meta.shape.numel() == 1:
+            return value.item()  # type: ignore[attr-defined]
+    elif isinstance(value, tuple):
         return tuple(value)
     scalar = numpy_scalar(value)
-    return value if scalar is None else scalar
+    if scalar is not None:
+        return scalar
+    if param.annotation in _SINGLE or isinstance(value, TensorBase):
+        kinds = param.annotation if param.annotation in _SINGLE else "int"
+        raise TypeError(
+            f"{op.public}(): argument '{param.name}' (position {position + 1}) must be "
+            f"{kinds}, not {type_name(value)}"
+        )
+    return value
 
 
 def numpy_scalar(value: Any) -> Any:

@@ -48,6 +48,8 @@ from torchshim._core.storage import (
 from torchshim._overrides import ORDINARY, dispatch, handler_of, overriding
 
 _ordinary = ORDINARY.issuperset
+# The functions that are methods; `Derived` adds them.
+methods: set[Any] = set()
 
 
 def hot_source(
@@ -231,9 +233,11 @@ def slow(
         state = rec.entrance(op, args)
         if state is not None:
             return results_of(rec, op, state, args)
+    # Methods count positions without the tensor itself.
+    first = -1 if func in methods else 0
     args = tuple(
         normalise(op, i, p, a)
-        for i, (p, a) in enumerate(zip(op.params, args, strict=False))
+        for i, (p, a) in enumerate(zip(op.params, args, strict=False), first)
     )
     if out is not None:
         return write_out(rec, op, args, out)
@@ -526,13 +530,13 @@ class Derived:
     def _group(self, public: str, group: Sequence[Op]) -> None:
         made = {op.name: make(op) for op in group}
         self.by_name |= made
-        methods = Overloads(public, [(op, make(op)) for op in group if op.method])
+        own = Overloads(public, [(op, make(op)) for op in group if op.method])
         names = [public, *(a for op in group for a in op.aliases)]
         functions = Overloads(public, [(op, made[op.name]) for op in group])
         for space in dict.fromkeys(s for op in group for s in op.namespaces):
             function = functions.of(lambda op, s=space: s in op.namespaces)
             self.namespaces.setdefault(space, {}).update(dict.fromkeys(names, function))
-        method = methods.of(lambda op: True)
+        method = own.of(lambda op: True)
         if method is not None:
             self.methods |= dict.fromkeys(names, method)
             for op in group:

@@ -24,7 +24,7 @@ class NoData:
 
     __slots__ = ("__weakref__", "dtype", "shape")
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
         self.shape = tuple(shape)
         self.dtype = dtype
 

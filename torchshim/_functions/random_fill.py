@@ -13,8 +13,8 @@ import numpy as np
 
 from torchshim._core import dtypes, host_integers, host_random
 from torchshim._core.layout import is_dense
-from torchshim._core.random import engine_of
 from torchshim._core.no_data import NoData
+from torchshim._core.random import engine_of
 from torchshim._core.record import local
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import missing, number_of

@@ -17,8 +17,8 @@ from torchshim._functions.rebuilding import (
     _rebuild_tensor_v2,
     _rebuild_tensor_v3,
     _reduce_ex,
-    reduced,
     meta_args,
+    reduced,
     tensor_args,
     user_state,
 )
