@@ -15,8 +15,9 @@ PACKAGE = Path(__file__).parent.parent / "torchshim"
 CORE = (
     "dtypes device precision promotion mt19937 host_math host_dtypes host_random "
     "host_integers host_rejection random meta layout op checks call batching "
-    "forward state no_data storage versions undo naming lower program flush infer trie enter "
-    "foreign write levels record shared jumps leaves engine hooks node"
+    "forward state no_data storage versions undo naming outline lower program flush "
+    "infer trie enter foreign write levels record shared jumps leaves engine hooks "
+    "node"
 ).split()
 LAYERS = [
     ["_version", "_hooks", "_pytree", "_errors"],
@@ -46,6 +47,7 @@ LAYERS = [
         "signal",
         "sparse",
         "special",
+        "torch_version",
         "return_types",
         "types",
         "functional",

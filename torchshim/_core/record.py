@@ -33,6 +33,9 @@ from torchshim._core.versions import versions_of
 
 # A recording that grows past this many events is flushed.
 LENGTH_BOUND = 2000
+# So is one that grows past this many during a backward: cutting it there keeps all
+# that its rest needs.
+WALK_BOUND = 8000
 
 _making = threading.Lock()
 _idle: list[Recorder] = []
@@ -108,7 +111,8 @@ class Recorder(Transforming):
         So does the first use of a parameter that was changed by hand since a backward:
         a training step is one program, as `Optimizer.step` makes it.
         """
-        if self.state.depth >= LENGTH_BOUND or (
+        bound = LENGTH_BOUND if self.trace is None else WALK_BOUND
+        if self.state.depth >= bound or (
             self.recording.freed
             and self.grad
             and self.trace is None

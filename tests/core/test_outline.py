@@ -1,0 +1,162 @@
+"""Repeated parts of a recording: loops and functions of its program."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import torchshim as torch
+from torchshim._core import lower, outline
+from torchshim._core.record import local
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """What was found in the recordings since the test began, flush by flush."""
+    local.rec.flush()
+    flushes = []
+    find = outline.find
+
+    def note(events, operands, outputs):
+        places = find(events, operands, outputs)
+        flushes.append((len(events), list(places.values())))
+        return places
+
+    monkeypatch.setattr(outline, "find", note)
+    return flushes
+
+
+def both(monkeypatch, run):
+    """The results of `run` with outlines, and without."""
+    local.rec.flush()
+    made = run()
+    monkeypatch.setattr(outline, "find", lambda *args: {})
+    torch._core.program.CACHE._programs.clear()
+    return made, run()
+
+
+def recurrence(cell, steps):
+    torch.manual_seed(0)
+    x = torch.randn(3, steps)
+    model = cell()
+    h = torch.zeros(3, 4)
+    total = 0.0
+    for t in range(steps):
+        h = model(x[:, t : t + 1], h)
+        total = total + h.sum() * (1.0 + t)
+    total.backward()
+    return [total.item(), h.tolist(), *(p.grad.tolist() for p in model.parameters())]
+
+
+def test_a_recurrence_is_a_loop(found, monkeypatch):
+    run = lambda: recurrence(lambda: torch.nn.GRUCell(1, 4), 12)  # noqa: E731
+    made, expected = both(monkeypatch, run)
+    events, places = found[-1]
+    loops = [p for p in places if isinstance(p, outline.Loop)]
+    assert len(loops) == 2  # forward and backward
+    assert sum(loop.length for loop in loops) > 0.7 * events
+    for a, b in zip(made, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+def test_blocks_with_weights_of_their_own(found, monkeypatch):
+    def run():
+        torch.manual_seed(0)
+        blocks = [
+            torch.nn.Sequential(
+                torch.nn.LayerNorm(4), torch.nn.Linear(4, 4), torch.nn.GELU()
+            )
+            for _ in range(12)
+        ]
+        y = x = torch.randn(2, 4, requires_grad=True)
+        for block in blocks:
+            y = y + block(y)
+        (y**2).sum().backward()
+        return [x.grad.tolist(), *(b[1].weight.grad.tolist() for b in blocks)]
+
+    made, expected = both(monkeypatch, run)
+    assert any(isinstance(p, outline.Loop) for p in found[-1][1])
+    for a, b in zip(made, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+def test_a_few_blocks_are_calls_of_one_function(found, monkeypatch):
+    def run():
+        w = torch.tensor([[1.0, 0.5], [0.25, -1.0]], requires_grad=True)
+        x = torch.tensor([[1.0, 2.0]])
+        for _ in range(5):
+            x = torch.softmax(x @ w, -1)
+            x = torch.sin(x) @ w
+            x = torch.cos(x) + x
+            x = torch.relu(x) * 2.0
+        x.sum().backward()
+        return [x.tolist(), w.grad.tolist()]
+
+    made, expected = both(monkeypatch, run)
+    places = found[0][1]
+    assert len([p for p in places if isinstance(p, outline.Place)]) >= 5
+    assert not any(isinstance(p, outline.Loop) for p in places)
+    for a, b in zip(made, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+def test_checks_in_a_loop_name_the_line(found):
+    table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    w = torch.tensor([[1.0, 0.5], [0.25, -1.0]])
+    indices = [torch.tensor([0])] * 20 + [torch.tensor([7])] + [torch.tensor([1])] * 3
+    h = torch.tensor([[0.0, 0.0]])
+    for i in indices:
+        h = torch.tanh(h @ w + torch.nn.functional.embedding(i, table))
+    with pytest.raises(IndexError, match="index out of range in self"):
+        h.tolist()
+    assert any(isinstance(p, outline.Loop) for p in found[-1][1])
+    assert torch.tensor([1.0]).add(1).tolist() == [2.0]
+
+
+def test_numbers_that_change_from_turn_to_turn(monkeypatch):
+    def run():
+        w = torch.tensor([[1.0, 0.5], [0.25, -1.0]], requires_grad=True)
+        h = torch.tensor([[1.0, -1.0]])
+        for t in range(40):
+            h = torch.tanh(h @ w * (1.0 + 0.01 * t))
+        h.sum().backward()
+        return [h.tolist(), w.grad.tolist()]
+
+    made, expected = both(monkeypatch, run)
+    for a, b in zip(made, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+def test_what_looks_two_turns_back_is_no_loop(monkeypatch):
+    def run():
+        w = torch.tensor([[0.5, 0.25], [0.25, -0.5]])
+        a, b = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]])
+        for _ in range(30):
+            a, b = b, torch.tanh(a @ w + b)
+        return b.tolist()
+
+    made, expected = both(monkeypatch, run)
+    np.testing.assert_allclose(made, expected, rtol=2e-5)
+
+
+def test_short_recordings_are_left_alone(found):
+    x = torch.tensor([[1.0, 2.0]])
+    for _ in range(6):
+        x = x @ x.T * x
+    x.tolist()
+    assert found[-1][1] == []
+
+
+def test_the_wish_not_to_be_inlined_reaches_xla():
+    """Experimental in JAX: without it programs compile more slowly, no more."""
+    assert lower.set_xla_metadata is not None
+    import jax
+
+    def twice(x):
+        with lower.not_inlined():
+            return jax.jit(lambda v: v @ v)(x)
+
+    text = jax.jit(twice).lower(np.ones((2, 2), np.float32)).compile().as_text()
+    assert re.search(r" call\(", text)

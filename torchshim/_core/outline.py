@@ -1,0 +1,269 @@
+"""Repeated parts of a recording, to be compiled once and called many times.
+
+XLA inlines functions before it optimizes, and its time grows faster than the program:
+an unrolled recurrence of a hundred steps takes it a minute. What a loop of the script
+recorded again and again (a step of a recurrence, a block of a network, their
+gradients) becomes one function that stays a function: an *outline*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torchshim._core.state import State
+
+# Shorter runs compile quickly as they are; fewer repeats are not worth a function.
+_LEAST_EVENTS = 32
+_LEAST_REPEATS = 4
+_LONGEST_PERIOD = 512
+# Element-wise chains: XLA makes one fast kernel of short ones, never ends with long.
+_LONG_CHAIN = 512
+# Events that have to be alike for two places to be taken for the same.
+_WINDOW = 6
+
+# From so many repetitions on, one after the other, they become a loop.
+_LEAST_TURNS = 8
+
+# An operand: (True, event, result) in an outline, or (False, number of an argument).
+Reference = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Outline:
+    """Events that stand for all their repetitions."""
+
+    events: list[State]
+    operands: list[tuple[int, ...]]
+    # Slots among those operands that come from outside, in the order of arguments.
+    arguments: tuple[int, ...]
+    # (event, result) that anything outside of a repetition uses.
+    results: list[tuple[int, int]]
+    # The jitted function, and (check, event) for those met while it was traced.
+    function: Any = None
+    checks: list[tuple[Any, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Place:
+    """One repetition: its outline, its events, and its arguments' slots."""
+
+    outline: Outline
+    events: list[State]
+    arguments: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        """How many events it stands for."""
+        return len(self.events)
+
+
+@dataclass(slots=True)
+class Loop:
+    """Repetitions one right after the other, and what each argument is to them."""
+
+    outline: Outline
+    places: list[Place]
+    # Arguments: number of the result that is handed on from turn to turn; "same" for
+    # all turns; or "each" turn's own.
+    roles: list[int | str]
+
+    @property
+    def length(self) -> int:
+        """How many events it stands for."""
+        return sum(place.length for place in self.places)
+
+
+def find(
+    events: Sequence[State],
+    operands: Sequence[tuple[int, ...]],
+    outputs: set[int],
+) -> dict[int, Place | Loop]:
+    """Position of the first event -> what begins there, for all that is worth it.
+
+    `events` are calls; `operands` their operands' slots, aliases resolved.
+    """
+    if len(events) < _LEAST_EVENTS:
+        return {}
+    tokens = _tokens(events)
+    groups: dict[Any, list[tuple[int, int, tuple[int, ...]]]] = {}
+    for start, period, count in _runs(tokens):
+        light = not any(_heavy(e.call) for e in events[start : start + period])
+        if light and period * count < _LONG_CHAIN:
+            continue
+        for i in range(start, start + period * count, period):
+            shape, arguments = _canonical(tokens, events, operands, i, i + period)
+            groups.setdefault(shape, []).append((i, i + period, arguments))
+    groups = {k: g for k, g in groups.items() if len(g) >= _LEAST_REPEATS}
+    users = _users(operands, outputs, len(events))
+    places: dict[int, Place | Loop] = {}
+    for group in groups.values():
+        first, end, arguments = group[0]
+        outline = Outline(
+            list(events[first:end]),
+            list(operands[first:end]),
+            arguments,
+            _used_outside(events, users, group),
+        )
+        length, turns = end - first, [group[0]]
+        for place in [*group[1:], (-1, -1, ())]:
+            if place[0] != turns[-1][1]:
+                made = [Place(outline, list(events[a:b]), c) for a, b, c in turns]
+                loop = _loop(outline, made) if len(made) >= _LEAST_TURNS else None
+                if loop is not None:
+                    places[turns[0][0]] = loop
+                else:
+                    at = turns[0][0]
+                    places.update((at + length * n, p) for n, p in enumerate(made))
+                turns = []
+            turns.append(place)
+    return places
+
+
+def _loop(outline: Outline, places: list[Place]) -> Loop | None:
+    """The repetitions as a loop, if each needs of the others only what the one before
+    it hands on."""
+    first = places[0]
+    results = [
+        {p.events[k].slot + r: n for n, (k, r) in enumerate(outline.results)}
+        for p in places
+    ]
+    inside = {s for p in places for e in p.events for s in range(e.slot, e.n_slots)}
+    metas = {
+        slot: meta
+        for event, slots in zip(outline.events, outline.operands, strict=True)
+        for slot, meta in zip(slots, event.given, strict=True)
+    }
+    roles: list[int | str] = []
+    for a, slot in enumerate(first.arguments):
+        given = [p.arguments[a] for p in places]
+        if all(s == slot for s in given):
+            roles.append("same")
+            continue
+        number = results[0].get(given[1])
+        if number is None:
+            if not inside.isdisjoint(given):
+                return None
+            roles.append("each")
+            continue
+        handed = [made.get(s) for made, s in zip(results, given[1:], strict=False)]
+        if any(n != number for n in handed):
+            return None
+        k, r = outline.results[number]
+        before, after = metas[outline.arguments[a]], outline.events[k].metas[r]
+        if (before.shape, before.dtype, before.batch) != (
+            after.shape,
+            after.dtype,
+            after.batch,
+        ):
+            return None
+        roles.append(number)
+    return Loop(outline, places, roles)
+
+
+def _tokens(events: Sequence[State]) -> list[int]:
+    """A number for each event; equal ones compute the same of their operands."""
+    numbers: dict[Any, int] = {}
+    return [
+        numbers.setdefault(
+            (
+                id(event.call),
+                tuple((tuple(m.shape), m.dtype, m.batch) for m in event.given),
+            ),
+            len(numbers),
+        )
+        for event in events
+    ]
+
+
+def _runs(tokens: Sequence[int]) -> list[tuple[int, int, int]]:
+    """(start, period, repetitions) of periodic parts, none overlapping another."""
+    n = len(tokens)
+    last: dict[tuple[int, ...], int] = {}
+    distance: list[int] = []
+    for i in range(n):
+        window = tuple(tokens[i : i + _WINDOW])
+        distance.append(i - last.get(window, i))
+        last[window] = i
+    found: list[tuple[int, int, int]] = []
+    i = free = 0
+    while i < n:
+        period = distance[i]
+        if not 0 < period <= _LONGEST_PERIOD:
+            i += 1
+            continue
+        j = i
+        while j < n and distance[j] == period:
+            j += 1
+        start = max(i - period, free)
+        stop = j
+        while stop < n and tokens[stop] == tokens[stop - period]:
+            stop += 1
+        count = (stop - start) // period
+        if count >= _LEAST_REPEATS and count * period >= _LEAST_EVENTS:
+            found.append((start, period, count))
+            free = start + count * period
+        i = max(j, i + 1)
+    return found
+
+
+def _heavy(call: Any) -> bool:
+    """Whether a call is more than element-wise: XLA fuses long chains of those well."""
+    while hasattr(call, "inner"):
+        call = call.inner
+    op = call.op
+    return op is not None and op.layout != "preserve" and op.view is None
+
+
+def _canonical(
+    tokens: Sequence[int],
+    events: Sequence[State],
+    operands: Sequence[tuple[int, ...]],
+    start: int,
+    stop: int,
+) -> tuple[Any, tuple[int, ...]]:
+    """What makes two repetitions the same function, and the arguments' slots."""
+    made: dict[int, Reference] = {}
+    depths: dict[int, int] = {}
+    arguments: dict[int, int] = {}
+    shape: list[Any] = []
+    for k in range(start, stop):
+        event = events[k]
+        references = tuple(
+            made.get(slot) or (False, arguments.setdefault(slot, len(arguments)))
+            for slot in operands[k]
+        )
+        forward = None if event.of is None else depths.get(event.of)
+        shape.append((tokens[k], references, forward))
+        depths[event.depth] = k - start
+        for slot in range(event.slot, event.n_slots):
+            made[slot] = True, k - start, slot - event.slot
+    return tuple(shape), tuple(arguments)
+
+
+def _users(
+    operands: Sequence[tuple[int, ...]], outputs: set[int], n: int
+) -> dict[int, tuple[int, int]]:
+    """Slot -> (first, last) position of the events that use it; outputs: the end."""
+    users: dict[int, tuple[int, int]] = {}
+    for k, slots in enumerate(operands):
+        for slot in slots:
+            users[slot] = users.get(slot, (k, k))[0], k
+    for slot in outputs:
+        users[slot] = users.get(slot, (n, n))[0], n
+    return users
+
+
+def _used_outside(
+    events: Sequence[State],
+    users: dict[int, tuple[int, int]],
+    group: Sequence[tuple[int, int, tuple[int, ...]]],
+) -> list[tuple[int, int]]:
+    found: set[tuple[int, int]] = set()
+    for start, stop, _ in group:
+        for k in range(start, stop):
+            for slot in range(events[k].slot, events[k].n_slots):
+                if slot in users and users[slot][1] >= stop:
+                    found.add((k - start, slot - events[k].slot))
+    return sorted(found)
