@@ -30,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     _report_parser(commands.add_parser("report", help="make a page of the results"))
     _names_parser(commands.add_parser("names", help="list the public names"))
+    _fuzz_parser(commands.add_parser("fuzz", help="compare random programs"))
     options = parser.parse_args(arguments)
     try:
         return options.run(options)
@@ -176,6 +177,29 @@ def _names(options: argparse.Namespace) -> int:
     print()
     print(coverage.table(found))
     return 0
+
+
+def _fuzz_parser(run: argparse.ArgumentParser) -> None:
+    from tests import fuzz_core
+
+    run.set_defaults(run=_fuzz)
+    run.add_argument("--programs", type=int, default=100, metavar="N")
+    run.add_argument("--seed", type=int, default=0, metavar="S", help="the first one")
+    run.add_argument(
+        "--record", action="store_true", help="write what PyTorch gives for the tests"
+    )
+    fuzz_core.arguments(run)
+
+
+def _fuzz(options: argparse.Namespace) -> int:
+    from tests import fuzz_core
+
+    _need_torch()
+    if options.record:
+        seeds = range(options.seed, options.seed + options.programs)
+        print(f"{fuzz_core.record(seeds)} programs")
+        return 0
+    return fuzz_core.report(options.seed, options.programs, options)
 
 
 def _report_parser(run: argparse.ArgumentParser) -> None:

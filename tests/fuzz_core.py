@@ -1,6 +1,6 @@
 """Random small programs, run under torchshim and under PyTorch.
 
-    python -m tests.fuzz_core --seed 0 --count 100
+    python -m compat_suite fuzz --programs 100 --seed 0
 
 A program is a list of lines. It is made while PyTorch runs it, so that most lines fit
 the shapes at hand (those that fail must fail alike). torchshim then runs it several
@@ -11,19 +11,23 @@ shapes, strides, `requires_grad`, `is_leaf`, the nodes' names, versions, gradien
 which tensors share memory, what was read on the way, and the errors' types and texts.
 
 A program that differs is reduced to the lines that it takes and printed.
-Needs an interpreter that has torch; it is no test of the suite.
+Needs an interpreter that has torch; some hundred programs whose results are recorded
+are tests (`tests/test_fuzz.py`).
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import random
 import re
 import sys
 import time
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -343,7 +347,7 @@ def eager() -> None:
 
     from torchshim._core.program import Program
 
-    def call(self: Any, scalars: Any, inputs: Any) -> Any:
+    def call(self: Any, scalars: Any, inputs: Any, result: list[Any]) -> None:
         self.entry = None
         with jax.enable_x64(True):
             order = sorted(p for part in self.inputs for p in part)
@@ -361,53 +365,145 @@ def eager() -> None:
             for p in self.inputs[0]:
                 if isinstance(inputs[p], jax.Array):
                     inputs[p].delete()
-        return outs, report
+        result.append((outs, report))
 
     Program.__call__ = call  # type: ignore[method-assign]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=50)
-    parser.add_argument("--thorough", action="store_true")
-    parser.add_argument("--compile", action="store_true", help="use XLA programs")
-    parser.add_argument("--show", action="store_true", help="print the programs")
-    parser.add_argument("--keep-going", type=int, default=5)
-    parser.add_argument("--reduce", type=float, default=15.0, help="seconds")
-    options = parser.parse_args()
+# Recorded programs ------------------------------------------------------------------
+
+RECORDED = Path(__file__).parent / "expected" / "fuzz.json.gz"
+
+
+def record(seeds: Iterable[int]) -> int:
+    """Writes what PyTorch gives for the programs of these seeds; returns how many."""
+    import torch
+
     warnings.simplefilter("ignore")
+    found = []
+    for seed in seeds:
+        made = program_of(torch, seed)
+        if made is not None:
+            dtype, lines = made
+            outcome = run(torch, lines, {len(lines) - 1})
+            found.append([seed, dtype, lines, vars(outcome)])
+    text = json.dumps(found, separators=(",", ":"))
+    RECORDED.write_bytes(gzip.compress(text.encode(), mtime=0))
+    return len(found)
+
+
+def recorded() -> list[tuple[int, str, Lines, Outcome]]:
+    """The recorded programs, and what PyTorch gave."""
+    found = []
+    for seed, dtype, lines, fields in json.loads(
+        gzip.decompress(RECORDED.read_bytes())
+    ):
+        outcome = Outcome()
+        outcome.log, outcome.logged = fields["log"], fields["logged"]
+        outcome.errors = {int(k): v for k, v in fields["errors"].items()}
+        outcome.snapshots = {int(k): v for k, v in fields["snapshots"].items()}
+        found.append((seed, dtype, lines, outcome))
+    return found
+
+
+def check(
+    shim: Any, dtype: str, lines: Lines, expected: Outcome, flush: bool = True
+) -> str | None:
+    """The first difference of torchshim's runs from what is recorded."""
+    shim.set_default_dtype(getattr(shim, dtype))
+    last = {len(lines) - 1}
+    for flushed in (set(), set(range(len(lines))))[: 1 + flush]:
+        found = run(shim, lines, last, flushed)
+        plain = json.loads(json.dumps([found.log, found.snapshots[len(lines) - 1]]))
+        found.log, found.snapshots[len(lines) - 1] = plain
+        text = compare(expected, found, lines)
+        if text:
+            return text
+    return None
+
+
+class Difference(NamedTuple):
+    """A program that differs, as short as it was made."""
+
+    seed: int
+    dtype: str
+    mode: str
+    text: str
+    lines: Lines
+
+    def script(self) -> str:
+        """The program as a script, for `python` and `python -m torchshim`."""
+        return "\n".join(
+            [
+                "import torch",
+                "from tests.fuzz_programs import make_scope",
+                f"torch.set_default_dtype(torch.{self.dtype})",
+                "globals().update(make_scope(torch, log := []))",
+                *self.lines,
+                "print(log)",
+            ]
+        )
+
+
+def program_of(torch: Any, seed: int) -> tuple[str, Lines] | None:
+    """The default dtype and the lines of a program; None if it cannot be compared."""
+    rng = random.Random(seed)
+    dtype = "float32" if rng.random() < 0.5 else "float64"
+    torch.set_default_dtype(getattr(torch, dtype))
+    lines = Maker(torch, rng).make()
+    if not sane(run(torch, lines, set(range(len(lines))))):
+        return None
+    return dtype, lines
+
+
+def fuzz(
+    seeds: Iterable[int], thorough: bool = False, seconds: float = 15.0
+) -> Iterator[tuple[int, Difference | None]]:
+    """Compares the programs of these seeds; makes those that differ shorter."""
     import torch
 
     import torchshim
 
+    for seed in seeds:
+        made = program_of(torch, seed)
+        if made is None:
+            yield seed, None
+            continue
+        dtype, lines = made
+        torchshim.set_default_dtype(getattr(torchshim, dtype))
+        found = judge(torch, torchshim, lines, random.Random(seed), thorough)
+        if found is None:
+            yield seed, None
+            continue
+        small = reduce(torch, torchshim, lines, found[0], seconds)
+        mode, text = judge(torch, torchshim, small, random.Random(1)) or found
+        yield seed, Difference(seed, dtype, mode, text, small)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What `report` looks at, beside the seeds."""
+    parser.add_argument("--thorough", action="store_true")
+    parser.add_argument("--compile", action="store_true", help="use XLA programs")
+    parser.add_argument("--keep-going", type=int, default=5, help="differences")
+    parser.add_argument("--reduce", type=float, default=15.0, help="seconds")
+
+
+def report(seed: int, count: int, options: argparse.Namespace) -> int:
+    """Compares programs and prints what differs; 1 if something does."""
+    warnings.simplefilter("ignore")
     if not options.compile:
         eager()
-    bad = 0
+    bad = done = 0
     began = time.time()
-    for seed in range(options.seed, options.seed + options.count):
-        rng = random.Random(seed)
-        dtype = "float32" if rng.random() < 0.5 else "float64"
-        for module in (torch, torchshim):
-            module.set_default_dtype(getattr(module, dtype))
-        lines = Maker(torch, rng).make()
-        if not sane(run(torch, lines, set(range(len(lines))))):
-            continue
-        if options.show:
-            print(f"-- {seed}", *lines, sep="\n")
-        found = judge(torch, torchshim, lines, random.Random(seed), options.thorough)
+    seeds = range(seed, seed + count)
+    for at, found in fuzz(seeds, options.thorough, options.reduce):
+        done = at + 1 - seed
         if found is None:
             continue
         bad += 1
-        small = reduce(torch, torchshim, lines, found[0], options.reduce)
-        again = judge(torch, torchshim, small, random.Random(1)) or found
-        print(f"\n== seed {seed} ({dtype}), {again[0]}: {again[1]}")
-        print(*(f"    {line}" for line in small), sep="\n", flush=True)
+        print(f"\n== seed {at}, {found.mode}: {found.text}", found.script(), sep="\n")
+        sys.stdout.flush()
         if bad >= options.keep_going:
             break
-    print(f"{seed + 1 - options.seed} programs, {bad} bad, {time.time() - began:.0f} s")
+    print(f"{done} programs, {bad} bad, {time.time() - began:.0f} s")
     return bool(bad)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -50,7 +50,31 @@ def make_scope(torch: Any, log: list[Any]) -> dict[str, Any]:
     def bump(grad: Any) -> Any:
         return grad + 1 if not grad.requires_grad else None
 
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x * x
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return grad * 3 * x * x
+
+    class Halves(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            ctx.needed = ctx.needs_input_grad
+            return x * 0.5, y * 0.5
+
+        @staticmethod
+        def backward(ctx: Any, first: Any, second: Any) -> Any:
+            log.append(list(ctx.needed))
+            return first * 0.5, second * 0.5
+
     return {
+        "Cube": Cube,
+        "Halves": Halves,
         "torch": torch,
         "np": np,
         "thread": thread,
@@ -180,6 +204,7 @@ class Maker:
             (1, self.data),
             (1, self.matrix),
             (1, self.casting),
+            (2, self.custom),
         ]
         weights = [w for w, _ in kinds]
         while True:
@@ -469,6 +494,12 @@ class Maker:
                 f"{a}.requires_grad_({self.rng.random() < 0.5})",
             ]
         )
+
+    def custom(self) -> str:
+        a, b = self.pick(), self.pick()
+        if self.rng.random() < 0.6:
+            return f"{self.fresh()} = Cube.apply({a})"
+        return f"{self.fresh()}, {self.fresh()} = Halves.apply({a}, {b})"
 
     def detaching(self) -> str:
         a = self.pick()

@@ -1,0 +1,56 @@
+"""Random programs whose results under PyTorch are recorded, see `tests.fuzz_core`."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import torchshim
+from tests import fuzz_core
+
+PARTS = 6
+# Programs that differ, by their seeds: what is known not to be as in PyTorch.
+KNOWN = {
+    5003: "zero_() of an expanded tensor is refused",
+    5031: "a write through .data between forward and backward is an error",
+    5043: "a view among several, made under no_grad, may be written to",
+    5090: "a gradient under create_graph says that it requires grad",
+    5121: "a change in place of a saved view is not noticed",
+    5133: "a change in place of a saved result is not noticed",
+}
+
+
+@pytest.fixture
+def operation_by_operation(monkeypatch):
+    """No XLA program for each recording: that is what takes the time."""
+    from torchshim._core.program import Program
+
+    monkeypatch.setattr(Program, "__call__", Program.__call__)
+    fuzz_core.eager()
+    before = torchshim.get_default_dtype()
+    yield
+    torchshim.set_default_dtype(before)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_recorded_programs(part, operation_by_operation):
+    programs = fuzz_core.recorded()[part::PARTS]
+    assert len(programs) > 20
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed, dtype, lines, expected in programs:
+            text = fuzz_core.check(
+                torchshim, dtype, lines, expected, seed % 3 == 0
+            )
+            script = "\n".join(lines)
+            if seed in KNOWN:
+                assert text is not None, f"seed {seed} agrees: take it out of KNOWN"
+                continue
+            assert text is None, f"seed {seed} ({dtype}), {text}\n{script}"
+
+
+def test_a_difference_is_found(operation_by_operation):
+    _, dtype, lines, expected = fuzz_core.recorded()[0]
+    expected.snapshots[len(lines) - 1]["no such tensor"] = {"value": 1}
+    assert fuzz_core.check(torchshim, dtype, lines, expected) is not None
