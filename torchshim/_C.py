@@ -9,7 +9,14 @@ import enum
 from typing import Any
 
 from torchshim import _overrides
+from torchshim._core.device import device as device
+from torchshim._core.device import get_default_device
+from torchshim._core.dtypes import dtype as dtype
+from torchshim._core.layout import layout as layout
+from torchshim._core.layout import memory_format as memory_format
+from torchshim._core.meta import Size as Size
 from torchshim._core.random import Generator as Generator
+from torchshim._core.random import default_generator as default_generator
 from torchshim._core.storage import TensorBase as TensorBase
 from torchshim._overrides import (
     ALL_DISABLED,
@@ -107,6 +114,20 @@ def _skip_one_hop_torch_function(
     The functions that it calls in turn are overridden as ever.
     """
     return _overrides.skip_one(func, args, kwargs or {})
+
+
+def _get_tracing_state() -> None:
+    """What `torch.jit.trace` is at: nothing, as functions run as they are."""
+    return None
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Nothing is reported to anybody."""
+
+
+def _get_default_device() -> str:
+    """The type of the default device."""
+    return get_default_device().type
 
 
 def _disabled_torch_dispatch_impl(*args: Any, **kwargs: Any) -> Any:

@@ -56,6 +56,7 @@ from torchshim._functions.defaults import (
     set_default_tensor_type,
 )
 from torchshim._functions.legacy import TENSOR_TYPES as _TENSOR_TYPES
+from torchshim._functions.legacy_storage import STORAGE_TYPES as _STORAGE_TYPES
 from torchshim._functions.storage import TypedStorage, UntypedStorage
 from torchshim._printing import set_printoptions
 from torchshim._questions import deprecated_question as _deprecated_question
@@ -81,6 +82,7 @@ assert _functions.__all__ and _tensor_str.__all__
 globals().update(_DTYPES)
 globals().update(_LAYOUTS)
 globals().update(_TENSOR_TYPES)
+globals().update(_STORAGE_TYPES)
 globals().update(_namespace("torch"))
 
 # Submodules that are imported when they are first used.
@@ -88,7 +90,17 @@ _LAZY = (
     *("_C", "functional", "ops", "overrides", "profiler"),
     *("__config__", "__future__", "_dynamo", "accelerator", "backends", "compiler"),
     *("cpu", "distributions", "export", "futures", "hub", "jit", "mps", "mtia"),
-    *("masked", "nested", "sparse", "testing", "types", "version", "xpu"),
+    *(
+        "masked",
+        "nested",
+        "return_types",
+        "sparse",
+        "testing",
+        "torch_version",
+        "types",
+        "version",
+        "xpu",
+    ),
 )
 
 if _TYPE_CHECKING:

@@ -170,7 +170,7 @@ def _check(indices: np.ndarray, size: Any, is_coalesced: bool) -> None:
                 f"size is inconsistent with indices: for dim {dim}, size is "
                 f"{size[dim]} but found index {row.max()}"
             )
-    if is_coalesced and (np.diff(keys_of(indices, size)) <= 0).any():
+    if is_coalesced and (np.diff(keys_of(indices, size or ())) <= 0).any():
         raise RuntimeError(
             "cannot set is_coalesced to true if indices correspond to uncoalesced COO "
             "tensor"

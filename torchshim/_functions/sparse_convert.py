@@ -51,7 +51,7 @@ def sparse_from(dense: Any, sparse_dim: int) -> Any:
 @handles("to_sparse")
 def to_sparse(
     self: Any,
-    sparse_dim: int | None = None,
+    sparse_dim: Any = None,
     *,
     layout: Any = None,
     blocksize: Any = None,

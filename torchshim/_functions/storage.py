@@ -85,6 +85,26 @@ class UntypedStorage:
             held = np.array(list(data), np.uint8)
         self._start(held, _cpu() if device is None else _device(device))
 
+    @staticmethod
+    def from_file(
+        filename: str, shared: bool = False, nbytes: int = 0
+    ) -> UntypedStorage:
+        """A storage of a file's first bytes; `shared`, which writes them, is refused.
+
+        RuntimeError for a file that is too short.
+        """
+        if shared:
+            raise NotImplementedError(
+                "UntypedStorage.from_file(): shared=True is not supported: what is "
+                "written to tensors does not reach files"
+            )
+        held = np.fromfile(filename, np.uint8, nbytes if nbytes else -1)
+        if len(held) < nbytes:
+            raise RuntimeError(
+                f"file <{filename}> has {len(held)} bytes, but {nbytes} are asked for"
+            )
+        return untyped_of(held, _cpu())
+
     def _start(self, raw: np.ndarray, where: Any) -> None:
         self._core, self._tensor, self._raw, self._where = None, None, raw, where
 
@@ -253,6 +273,10 @@ class TypedStorage:
     @property
     def device(self) -> Any:
         return self._untyped.device
+
+    def type(self) -> str:
+        """The name of the legacy class."""
+        return f"torch.{self.dtype.scalar_name}Storage"
 
     def untyped(self) -> UntypedStorage:
         """The same memory as bytes."""

@@ -8,7 +8,14 @@ from torchshim.utils import data as data
 from torchshim.utils import hooks as hooks
 
 # Submodules that are imported when they are first used.
-_LAZY = ("checkpoint",)
+_LAZY = ("checkpoint", "deterministic", "dlpack")
+
+
+def set_module(obj: _Any, mod: str) -> None:
+    """Sets the module that an object says it is of; TypeError for what is no text."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
 
 
 def __getattr__(name: str) -> _Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import torchshim
 from torchshim._tensor import Tensor
@@ -120,6 +120,8 @@ class Module(Calling, StateDict, Conversion, Traversal):
     >>> Scale()(torch.tensor([1.0, 2.0])).tolist()
     [2.0, 4.0]
     """
+
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])
 
     dump_patches: bool = False
     _version: int = 1

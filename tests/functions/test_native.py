@@ -1,0 +1,93 @@
+"""`native_*` functions, older norms, segments, rarer methods, legacy storages."""
+
+from tests.oracle import attempt, case, evaluate
+
+
+@case.lines("""
+torch.nuclear_norm(x)
+torch.nuclear_norm(x, [0, 1], True)
+torch.frobenius_norm(x, [0, 1])
+torch.frobenius_norm(x, 1, True)
+torch.segment_reduce(y, "sum", lengths=T([2, 4]))
+torch.segment_reduce(y, "mean", lengths=T([2, 0, 4]))
+torch.segment_reduce(y, "mean", lengths=T([2, 0, 4]), initial=3.0)
+torch.segment_reduce(y, "max", offsets=T([0, 2, 6]))
+torch.segment_reduce(y, "prod", lengths=T([2, 0, 4]), initial=2)
+torch.segment_reduce(y.view(3, 2), "min", lengths=T([2, 1]), axis=0)
+torch.segment_reduce(y.view(2, 3), "sum", lengths=T([[2, 1], [0, 3]]), axis=1)
+torch.segment_reduce(y, "sum", lengths=T([2, 3]))
+torch.segment_reduce(y, "foo", lengths=T([2, 4]))
+torch.segment_reduce(y, "sum")
+torch.embedding_bag(x, T([0, 1, 1]), T([0, 2]))
+torch.embedding_bag(x, T([0, 1, 1]), T([0, 2]), mode=1)
+torch.embedding_bag(x, T([0, 1, 1]), T([0, 2]), mode=2)
+torch.native_layer_norm(x, [3], None, None, 1e-5)
+torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)
+torch.native_batch_norm(x, None, None, y[:3], y[1:4], False, 0.1, 1e-5)
+torch.native_group_norm(x.view(1, 2, 3), None, None, 1, 2, 3, 1, 1e-5)
+torch.native_dropout(x, 0.5, False)
+torch.native_dropout(x, 0.5, True)
+torch.native_channel_shuffle(y.view(1, 6, 1, 1), 2).flatten()
+x.dim_order(), x.t().dim_order(), x.t().dim_order(ambiguity_check=True)
+torch.ones(1, 2).dim_order(ambiguity_check=True)
+x.clone().apply_(lambda v: v + 1), x.clone().map_(x, lambda a, b: a * b)
+y.clone().as_strided_((2, 2), (1, 1)), y.clone().as_strided_((2,), (2,), 1)
+x.const_data_ptr() == x.data_ptr(), x.name, x.grad_dtype
+attempt(x.record_stream, None), x.module_load(x + 1)
+torch.detach_copy(x), torch.view_as_real_copy(T([1 + 2j]))
+torch.view_as_complex_copy(T([[1.0, 2.0]]))
+torch.cond(True, torch.sin, torch.neg, (x,))
+torch.cond(x.sum() < 0, torch.sin, torch.neg, (x,))
+attempt(torch.cond, x, torch.sin, torch.neg, (x,))
+torch.lobpcg(torch.diag(torch.arange(1.0, 13.0)), k=2)[0]
+torch.lobpcg(torch.diag(torch.arange(1.0, 13.0)), k=1, largest=False)[0]
+attempt(torch.lobpcg, torch.eye(4), k=2)
+str(torch.FloatStorage)
+torch.return_types.max.__name__, isinstance(x.max(0), torch.return_types.max)
+torch._C._get_tracing_state(), torch._C._log_api_usage_once("a")
+torch.__version__ > "2.9", torch.__version__ >= (2, 13), torch.__version__ == "2.1"
+torch.torch_version.TorchVersion("2.1.0rc1") < "2.1", type(torch.__version__).__name__
+torch.utils.deterministic.fill_uninitialized_memory
+torch.utils.dlpack.from_dlpack(x)
+""")
+def functions(torch, line):
+    x = torch.arange(6.0).view(2, 3)
+    return evaluate(
+        torch, line, x=x, y=torch.arange(6.0), T=torch.tensor, attempt=attempt
+    )
+
+
+@case(warnings=False)
+def storages(torch):
+    x = torch.arange(3.0)
+    yield isinstance(x.storage(), torch.FloatStorage), x.storage().type()
+    yield isinstance(x.storage(), torch.LongStorage), x.storage_type() is not None
+    yield str(torch.FloatStorage([1, 2])), torch.LongStorage([1, 2]).dtype
+    yield len(torch.FloatStorage(3)), torch.DoubleStorage([1]).type()
+
+
+def test_share_memory_says_that_it_does_nothing():
+    import pytest
+
+    import torchshim as torch
+    from torchshim._functions import _arguments
+
+    x = torch.ones(2)
+    _arguments._said.clear()
+    with pytest.warns(UserWarning, match="no effect"):
+        assert x.share_memory_() is x
+
+
+def test_tensors_of_files(tmp_path):
+    import pytest
+
+    import torchshim as torch
+
+    path = tmp_path / "numbers"
+    path.write_bytes(torch.arange(4.0).numpy().tobytes())
+    assert torch.from_file(str(path), size=3).tolist() == [0, 1, 2]
+    assert torch.UntypedStorage.from_file(str(path), nbytes=8).nbytes() == 8
+    with pytest.raises(RuntimeError, match="16 bytes"):
+        torch.from_file(str(path), size=9)
+    with pytest.raises(NotImplementedError, match="shared"):
+        torch.from_file(str(path), shared=True, size=1)

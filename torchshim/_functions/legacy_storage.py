@@ -1,0 +1,55 @@
+"""The old classes of storages: `torch.FloatStorage(3)`, `torch.LongStorage([1, 2])`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._functions._arguments import device_of
+from torchshim._functions.storage import TypedStorage, UntypedStorage, untyped_of
+
+
+class storagetype(type):
+    """The class of `torch.FloatStorage` and its like."""
+
+    __module__ = "torch"
+    dtype: dtypes.dtype
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> TypedStorage:
+        wrapped = kwargs.pop("wrap_storage", None)
+        for name in kwargs:
+            raise RuntimeError(f"{cls.__name__}: unknown keyword argument '{name}'")
+        if wrapped is not None:
+            return TypedStorage(wrapped, cls.dtype)
+        if len(args) > 1:
+            raise RuntimeError(
+                f"{cls.__name__}: too many positional arguments: {len(args)}"
+            )
+        data: Any = args[0] if args else 0
+        if isinstance(data, UntypedStorage):
+            return TypedStorage(data, cls.dtype)
+        kind = dtypes.array_dtype(cls.dtype)
+        values = np.zeros(data, kind) if isinstance(data, int) else np.array(data, kind)
+        raw = np.frombuffer(values.tobytes(), np.uint8)
+        return TypedStorage(untyped_of(raw, device_of(cls.__name__, "cpu")), cls.dtype)
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.{cls.__name__}'>"
+
+
+_NUMBERS = (
+    "Byte Char Short Int Long Half Float Double Bool BFloat16 ComplexFloat "
+    "ComplexDouble"
+).split()
+STORAGE_TYPES: dict[str, storagetype] = {
+    f"{d.scalar_name}Storage": storagetype(
+        f"{d.scalar_name}Storage", (), {"dtype": d, "__module__": "torch"}
+    )
+    for d in dtypes.DTYPES
+    if d.scalar_name in _NUMBERS
+}

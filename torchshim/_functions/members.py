@@ -1,0 +1,228 @@
+"""Rarer methods of tensors, and copies of what views show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torchshim._core import dtypes
+from torchshim._derived import fns, public
+from torchshim._functions._arguments import (
+    check_options,
+    device_of,
+    dtype_of,
+    warn_once,
+)
+from torchshim._functions.creation import _no_grad, place
+from torchshim._functions.memory import set_
+from torchshim._functions.sparse_tensor import handles
+from torchshim._functions.storage import UntypedStorage
+from torchshim._tensor import Fact, Tensor, from_array, host_value
+
+_NOT_SHARED = (
+    "share_memory_() has no effect in torchshim: other processes do not see what is "
+    "written to the tensor"
+)
+
+
+def _on_host(self: Any, name: str) -> None:
+    if self.device.type != "cpu":
+        raise TypeError(f"{name} is only implemented on CPU tensors")
+    if self.requires_grad:
+        raise RuntimeError(
+            f"Can't call {name}() on Variable that requires grad. Use var.detach()."
+            f"{name}() instead."
+        )
+
+
+@public(namespaces=(), method=True)
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replaces each element by what a Python function makes of it.
+
+    >>> import torchshim as torch
+    >>> torch.ones(2).apply_(lambda x: x + 1)
+    tensor([2., 2.])
+    """
+    _on_host(self, "apply_")
+    found = [callable(value) for value in host_value(self).reshape(-1).tolist()]
+    return _take(self, found)
+
+
+@public(namespaces=(), method=True)
+def map_(self: Tensor, other: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replaces each element by what a function makes of it and of `other`'s."""
+    _on_host(self, "map_")
+    if other.dtype is not self.dtype:
+        raise TypeError(
+            f"map_: expected {self.type()} for 'other' (got {other.type()})"
+        )
+    theirs = host_value(other.expand_as(self)).reshape(-1).tolist()
+    mine = host_value(self).reshape(-1).tolist()
+    return _take(self, [callable(a, b) for a, b in zip(mine, theirs, strict=True)])
+
+
+def _take(self: Any, values: list[Any]) -> Tensor:
+    from torchshim._functions.construct import tensor_from
+
+    if not values:
+        return self
+    new = tensor_from(values, self.dtype, self.device).view(tuple(self.shape))
+    return self.copy_(new)
+
+
+@public(method=True)
+def as_strided_(
+    input: Any, size: Any, stride: Any, storage_offset: int | None = None
+) -> Tensor:
+    """Makes the tensor itself another view of its memory."""
+    with _no_grad():
+        offset = input.storage_offset() if storage_offset is None else storage_offset
+        return set_(input, input.detach(), offset, tuple(size), tuple(stride))
+
+
+@public(namespaces=(), method=True)
+def const_data_ptr(self: Any) -> int:
+    """As `Tensor.data_ptr`."""
+    return self.data_ptr()
+
+
+@public(namespaces=(), method=True)
+def dim_order(self: Any, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the outermost to the innermost in memory.
+
+    >>> import torchshim as torch
+    >>> torch.ones(2, 3).t().dim_order()
+    (1, 0)
+    """
+    strides, shape = self.stride(), self.shape
+    order = sorted(range(self.ndim), key=lambda d: -strides[d])
+    if ambiguity_check is False:
+        return tuple(order)
+    if isinstance(ambiguity_check, list):
+        if not all(hasattr(f, "name") for f in ambiguity_check):
+            raise TypeError(
+                "The ambiguity_check argument must be a bool or a list of memory "
+                "formats."
+            )
+        fitting = sum(self.is_contiguous(memory_format=f) for f in ambiguity_check)
+        unclear = fitting != 1
+    else:
+        lengths = [strides[d] for d in order]
+        unclear = len(set(lengths)) < len(lengths) or 1 in shape
+    if unclear:
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of "
+            "the given memory formats."
+        )
+    return tuple(order)
+
+
+def _no_name(self: Any) -> None:
+    return None
+
+
+Tensor.name = Fact(_no_name)  # type: ignore[attr-defined]
+
+
+def _grad_dtype(self: Any) -> Any:
+    return self.dtype
+
+
+Tensor.grad_dtype = Fact(_grad_dtype)  # type: ignore[attr-defined]
+
+
+@public(namespaces=(), method=True)
+def storage_type(self: Any) -> Any:
+    """The legacy class of the tensor's storage."""
+    from torchshim._functions.legacy_storage import STORAGE_TYPES
+
+    name = f"{self.dtype.scalar_name}Storage"
+    return STORAGE_TYPES[name]
+
+
+@public(namespaces=(), method=True)
+def share_memory_(self: Any) -> Tensor:
+    """Does nothing, with a warning: no other process sees the memory."""
+    warn_once(_NOT_SHARED)
+    return self
+
+
+@public(namespaces=(), method=True)
+def record_stream(self: Any, stream: Any) -> None:
+    """Says that a stream uses the memory: XLA knows by itself."""
+    if not hasattr(stream, "wait_stream"):
+        raise RuntimeError("unknown parameter type")
+
+
+@public(namespaces=(), method=True)
+def module_load(self: Any, other: Any, assign: bool = False) -> Tensor:
+    """What `load_state_dict` puts in the place of the tensor."""
+    if assign:
+        return other.detach()
+    return self.detach().copy_(other).detach()
+
+
+def _copied(name: str, view: Callable[..., Any]) -> None:
+    def copy(input: Any, *, out: Any = None) -> Any:
+        found = fns.clone(view(input))
+        return found if out is None else out.copy_(found)
+
+    copy.__name__ = copy.__qualname__ = name
+    copy.__doc__ = f"A copy of what `{name.removesuffix('_copy')}` shows."
+    public(copy)
+    handles(name)(copy)
+
+
+_copied("detach_copy", lambda x: x.detach())
+_copied("view_as_real_copy", lambda x: fns.view_as_real(x))
+_copied("view_as_complex_copy", lambda x: fns.view_as_complex(x))
+for _name in ("indices", "values", "crow_indices", "col_indices"):
+    _copied(f"{_name}_copy", lambda x, name=_name: getattr(x, name)())
+
+
+@public
+def from_file(
+    filename: str,
+    shared: bool | None = None,
+    size: int = 0,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A tensor of a file's first numbers; `shared`, which writes them, is refused."""
+    kind = dtype_of("from_file", dtype) or dtypes.get_default_dtype()
+    check_options("from_file", layout, pin_memory, False)
+    if device_of("from_file", device).type != "cpu":
+        raise NotImplementedError("from_file(): tensors of files are on the CPU")
+    held = UntypedStorage.from_file(filename, bool(shared), size * kind.itemsize)
+    count = held.nbytes() // kind.itemsize
+    values = held._bytes()[: count * kind.itemsize].view(dtypes.array_dtype(kind))
+    return from_array(place(values, held.device), device=held.device)
+
+
+@public
+def cond(
+    pred: Any,
+    true_fn: Callable[..., Any],
+    false_fn: Callable[..., Any],
+    operands: Any = (),
+) -> Any:
+    """The result of one of two functions, by the value of `pred`.
+
+    A tensor is read for that. Follows ``torch.cond``.
+
+    >>> import torchshim as torch
+    >>> torch.cond(torch.tensor(False), torch.sin, torch.neg, (torch.ones(1),))
+    tensor([-1.])
+    """
+    if not isinstance(pred, (bool, int, Tensor)):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if isinstance(pred, Tensor) and pred.numel() != 1:
+        raise RuntimeError(
+            f"Expected pred to be bool or single-element tensor, but got {pred}."
+        )
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    return (true_fn if pred else false_fn)(*operands)

@@ -1,0 +1,311 @@
+"""The forms of functions that PyTorch's own layers call: `native_*`, and older norms.
+
+They give what backward needs beside the result. https://github.com/pytorch/pytorch,
+aten/src/ATen/native/native_functions.yaml
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torchshim._core import dtypes
+from torchshim._derived import fns, public
+from torchshim._functions._arguments import warn
+from torchshim._functions.nn_layers import batch_norm
+from torchshim._functions.nn_layers import embedding_bag as _embedding_bag
+from torchshim._functions.random_fill import bernoulli_
+from torchshim._tensor import Tensor
+
+
+def _inverse_deviation(x: Any, dims: tuple[int, ...], eps: float, keep: bool) -> Any:
+    return fns.rsqrt(x.var(dims, correction=0, keepdim=keep) + eps)
+
+
+@public
+def native_layer_norm(
+    input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`layer_norm`, with the means and the inverse standard deviations."""
+    out = fns.layer_norm(input, tuple(normalized_shape), weight, bias, eps)
+    x = input.detach()
+    dims = tuple(range(-len(normalized_shape), 0))
+    return out, x.mean(dims, True), _inverse_deviation(x, dims, eps, True)
+
+
+@public
+def native_group_norm(
+    input: Any,
+    weight: Any,
+    bias: Any,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`group_norm`, with the means and the inverse standard deviations."""
+    out = fns.group_norm(input, group, weight, bias, eps)
+    x = input.detach().reshape(N, group, C // group * HxW)
+    return out, x.mean(-1), _inverse_deviation(x, (-1,), eps, False)
+
+
+@public
+def native_batch_norm(
+    input: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`batch_norm`, with the batch's means and inverse standard deviations.
+
+    Both are empty unless `training`.
+    """
+    out = batch_norm(
+        input, running_mean, running_var, weight, bias, training, momentum, eps
+    )
+    x = input.detach()
+    if not training:
+        return out, x.new_empty(0), x.new_empty(0)
+    dims = (0, *range(2, x.ndim))
+    return out, x.mean(dims), _inverse_deviation(x, dims, eps, False)
+
+
+@public
+def native_dropout(input: Any, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """`dropout`, with the mask of what is kept."""
+    mask = fns.full(tuple(input.shape), True, dtypes.bool_, input.device)
+    if train is False or not p:
+        return input.clone(), mask
+    if p == 1:
+        return input * 0, ~mask
+    bernoulli_(mask, 1 - p)
+    return input * mask * (1 / (1 - p)), mask
+
+
+@public
+def native_channel_shuffle(input: Any, groups: int) -> Tensor:
+    """As `channel_shuffle`."""
+    return fns.channel_shuffle(input, groups)
+
+
+_MODES = ("sum", "mean", "max")
+
+
+@public
+def embedding_bag(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Bags of rows, the bag of each index, the bags' sizes, and where maxima are.
+
+    `mode` is 0 for sums, 1 for means, 2 for maxima; `nn.functional.embedding_bag`
+    is the function of programs.
+
+    >>> import torchshim as torch
+    >>> table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> torch.embedding_bag(table, torch.tensor([0, 1]), torch.tensor([0]))[0]
+    tensor([[4., 6.]])
+    """
+    out = _embedding_bag(
+        indices,
+        weight,
+        offsets,
+        scale_grad_by_freq=scale_grad_by_freq,
+        mode=_MODES[mode],
+        sparse=sparse,
+        per_sample_weights=per_sample_weights,
+        include_last_offset=include_last_offset,
+        padding_idx=padding_idx,
+    )
+    count = out.shape[0]
+    if not mode:
+        nothing = indices.new_zeros(count)
+        return out, indices.new_zeros(0), nothing, nothing.clone()
+    begins = offsets[:count].detach()
+    places = fns.arange(indices.shape[0], 0, 1, dtypes.int64, indices.device)
+    bags = fns.searchsorted(begins, places, right=True) - 1
+    kept = fns.ones_like(indices) if padding_idx is None else indices != padding_idx
+    sizes = indices.new_zeros(count).index_add(0, bags, kept.to(indices.dtype))
+    if mode == 1:
+        return out, bags, sizes, sizes.clone()
+    rows = weight.detach()[indices] == out.detach()[bags]
+    chosen = fns.where(rows & (kept != 0).unsqueeze(1), indices.unsqueeze(1), -1)
+    where = bags.unsqueeze(1).expand_as(chosen)
+    blank = indices.new_zeros(tuple(out.shape)) - 1
+    return out, bags, sizes, blank.scatter_reduce(0, where, chosen, "amax")
+
+
+_OLD_NORM = (
+    "at::{} is deprecated and it is just left for JIT compatibility. It will be "
+    "removed in a future PyTorch release. Please use `linalg.{}, dim, keepdim)` "
+    "instead (Triggered internally at "
+    "/__w/pytorch/pytorch/aten/src/ATen/native/LinearAlgebra.cpp:{}.)"
+)
+
+
+@public
+def frobenius_norm(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
+    """The root of the sum of the squares; deprecated for `linalg.vector_norm`."""
+    warn(_OLD_NORM.format("frobenius_norm", "vector_norm(A, 2.", 3175))
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    return fns.vector_norm(input, 2.0, dims or None, keepdim)
+
+
+@public
+def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
+    """The sum of the singular values; deprecated for `linalg.matrix_norm`."""
+    warn(_OLD_NORM.format("nuclear_norm", "matrix_norm(A, 'nuc'", 3229))
+    if isinstance(dim, bool):
+        dim, keepdim = (-2, -1), dim
+    return input.norm("nuc", tuple(dim), keepdim)
+
+
+_STARTS = {
+    "sum": (0.0, "sum"),
+    "mean": (0.0, "sum"),
+    "prod": (1.0, "prod"),
+    "max": (-math.inf, "amax"),
+    "amax": (-math.inf, "amax"),
+    "min": (math.inf, "amin"),
+    "amin": (math.inf, "amin"),
+}
+
+
+@public
+def segment_reduce(
+    data: Any,
+    reduce: str,
+    *,
+    lengths: Any = None,
+    indices: Any = None,
+    offsets: Any = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Tensor:
+    """Each segment of a dimension reduced to one element.
+
+    Segments follow each other and are given by their lengths or by where they begin
+    (`offsets`, with the end). Raises RuntimeError where the lengths do not add up to
+    the size of `data`, which `unsafe` does not look at.
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([1.0, 2.0, 3.0])
+    >>> torch.segment_reduce(x, "sum", lengths=torch.tensor([2, 1]))
+    tensor([3., 3.])
+    """
+    if indices is not None:
+        raise RuntimeError(
+            "segment_reduce(): indices based reduction is not supported yet."
+        )
+    if reduce not in _STARTS:
+        raise RuntimeError(
+            "reduce argument must be either sum, prod, mean, amax or amin, got "
+            f"{reduce}"
+        )
+    given = lengths if lengths is not None else offsets
+    if given is None:
+        raise RuntimeError(
+            "segment_reduce(): Either lengths or offsets must be defined."
+        )
+    axis = axis + data.ndim if axis < 0 else axis
+    if given.ndim - 1 != axis:
+        raise RuntimeError(
+            "segment_reduce(): Expected axis to be the last dimension of "
+            f"{'offsets' if lengths is None else 'lengths'} but got {axis}."
+        )
+    size = data.shape[axis]
+    if lengths is None:
+        ends, lengths = offsets[..., 1:], offsets.diff(dim=-1)
+    else:
+        ends = lengths.cumsum(-1)
+        if not unsafe and bool((lengths.sum(-1) != size).any() | (lengths < 0).any()):
+            raise RuntimeError(
+                "segment_reduce(): Expected all rows of lengths along axis to sum to "
+                "data.size(lengths.dim()-1) when !unsafe."
+            )
+    places = fns.arange(size, 0, 1, dtypes.int64, data.device)
+    places = places.expand(*data.shape[:axis], size).contiguous()
+    segments = fns.searchsorted(ends.contiguous(), places, right=True)
+    rest = data.ndim - axis - 1
+    index = segments.reshape(*segments.shape, *(1,) * rest).expand_as(data)
+    count = lengths.shape[-1]
+    shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
+    start, kind = _STARTS[reduce]
+    start = start if initial is None else float(initial)
+    # What lies beyond the last segment is dropped into one of its own.
+    wide = (*shape[:axis], count + 1, *shape[axis + 1 :])
+    begin = fns.full(wide, start, data.dtype, data.device)
+    out = begin.scatter_reduce(axis, index, data, kind).narrow(axis, 0, count)
+    if reduce != "mean":
+        return out
+    number = lengths.reshape(*lengths.shape, *(1,) * rest).to(data.dtype)
+    if initial is None:
+        return out / number
+    return fns.where(number == 0, out, out / number.clamp(min=1))
+
+
+@public
+def lobpcg(
+    A: Any,
+    k: Any = None,
+    B: Any = None,
+    X: Any = None,
+    n: Any = None,
+    iK: Any = None,
+    niter: int | None = None,
+    tol: float | None = None,
+    largest: bool | None = None,
+    method: str | None = None,
+    tracker: Any = None,
+    ortho_iparams: Any = None,
+    ortho_fparams: Any = None,
+    ortho_bparams: Any = None,
+) -> tuple[Tensor, Tensor]:
+    """The `k` largest (smallest) eigenvalues of a symmetric matrix, and eigenvectors.
+
+    They are found exactly, by the decomposition of the whole matrix, so that what
+    steers PyTorch's iteration (`X`, `iK`, `niter`, `tol`, `method`, the `ortho`
+    parameters) has nothing to steer; `tracker` is refused. Follows ``torch.lobpcg``.
+
+    >>> import torchshim as torch
+    >>> torch.lobpcg(torch.diag(torch.arange(1.0, 7.0)), k=2)[0]
+    tensor([6., 5.])
+    """
+    if tracker is not None:
+        raise NotImplementedError("lobpcg(): there is no iteration to track")
+    if A.layout.name != "strided":
+        A = A.to_dense()
+    m = A.shape[-1]
+    k = (1 if X is None else X.shape[-1]) if k is None else k
+    n = (k if X is None else X.shape[-1]) if n is None else n
+    if m < 3 * n:
+        raise ValueError(
+            "LOBPCG algorithm is not applicable when the number of A rows "
+            f"(={m}) is smaller than 3 x the number of requested eigenpairs (={n})"
+        )
+    if B is None:
+        values, vectors = fns.eigh(A)
+    else:
+        B = B if B.layout.name == "strided" else B.to_dense()
+        # A x = e B x, with B = L L^T: the symmetric problem of L^-1 A L^-T.
+        L = fns.linalg_cholesky(B)
+        half = fns.solve_triangular(L, A, upper=False)
+        inner = fns.solve_triangular(L, half.mT, upper=False)
+        values, vectors = fns.eigh(inner)
+        vectors = fns.solve_triangular(L.mT, vectors, upper=True)
+    if largest is None or largest:
+        values, vectors = values.flip(-1), vectors.flip(-1)
+    return values[..., :k], vectors[..., :k]
