@@ -173,3 +173,19 @@ def subclasses(torch):
     yield m.tolist(), type(Kind([1, 2])).__name__
     p = torch.Tensor._make_subclass(Kind, x, True)
     yield type(p).__name__, p.requires_grad, p.is_leaf, p.data_ptr() == x.data_ptr()
+
+
+@case.lines("""
+    Size([2.5])
+    Size(["a"])
+    Size([True]), Size(torch.tensor([1, 2])), Size([torch.tensor(2)]), Size(range(3))
+    Size([2**70])
+    Size(), Size().numel(), Size((1, -2))
+    Size([2, 3])[:1], Size([2, 3])[::-1], Size([2, 3])[-1]
+    Size([2, 3]) + (1,), (1,) + Size([2, 3]), Size([2, 3]) * 2, Size([2, 3]).numel()
+    Size([2, 3]) + [1]
+    Size([2, 3]) + None
+    type(Size([2, 3])[:1]).__name__, type((1,) + Size([2, 3])).__name__
+""")
+def sizes(torch, line):
+    return eval(line, {"torch": torch, "Size": torch.Size})

@@ -14,6 +14,22 @@ from torchshim._core.device import device as Device
 from torchshim._core.dtypes import dtype as DType
 
 
+_LARGEST = 2**63 - 1
+
+
+def _size_item(at: int, item: Any) -> int:
+    """An item of a shape as an integer; TypeError for what is none."""
+    if not hasattr(item, "__index__"):
+        raise TypeError(
+            f"torch.Size() takes an iterable of 'int' (item {at} is "
+            f"'{type(item).__name__}')"
+        )
+    value = item.__index__()
+    if not -_LARGEST - 1 <= value <= _LARGEST:
+        raise ValueError("Overflow when unpacking long long")
+    return value
+
+
 class Size(tuple[int, ...]):
     """The shape of a tensor: a tuple that prints as PyTorch's and counts elements.
 
@@ -25,6 +41,14 @@ class Size(tuple[int, ...]):
 
     __slots__ = ()
 
+    def __new__(cls, sizes: Iterable[Any] = (), /) -> Size:
+        items = tuple(sizes)
+        for item in items:
+            if item.__class__ is not int or item > _LARGEST:
+                items = tuple(_size_item(i, each) for i, each in enumerate(items))
+                break
+        return tuple.__new__(cls, items)
+
     def numel(self) -> int:
         return math.prod(self)
 
@@ -34,7 +58,10 @@ class Size(tuple[int, ...]):
     __str__ = __repr__
 
     def __add__(self, other: tuple[int, ...]) -> Size:  # type: ignore[override]
-        return Size(tuple.__add__(self, tuple(other)))
+        if not isinstance(other, tuple):
+            kind = type(other).__name__
+            raise TypeError(f"can only concatenate tuple (not {kind}) to torch.Size")
+        return Size(tuple.__add__(self, other))
 
     def __radd__(self, other: tuple[int, ...]) -> Size:
         return Size(tuple(other) + tuple(self))
@@ -50,7 +77,7 @@ class Size(tuple[int, ...]):
     def __getitem__(self, index: slice, /) -> Size: ...
     def __getitem__(self, index: Any, /) -> Any:
         item = tuple.__getitem__(self, index)
-        return Size(item) if isinstance(index, slice) else item
+        return tuple.__new__(Size, item) if isinstance(index, slice) else item
 
     def __reduce__(self):
         return Size, (tuple(self),)
