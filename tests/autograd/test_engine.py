@@ -1,0 +1,188 @@
+"""The engine: deep graphs, graphs that end, threads, backward within backward."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+
+import torchshim
+from tests.oracle import attempt, case
+
+
+def leaf(torch, *values):
+    return torch.tensor(list(values), requires_grad=True)
+
+
+@case
+def backward_within_hooks(torch):
+    log = []
+    a, b = leaf(torch, 1.0, 2.0), leaf(torch, 3.0)
+    inner = (b * b).sum()
+
+    def hook(grad):
+        inner.backward()
+        log.append((grad.tolist(), b.grad.tolist()))
+        return grad * b.grad
+
+    y = a * 2
+    y.register_hook(hook)
+    (y * y).sum().backward()
+    yield log, a.grad, b.grad
+    # Over the graph that is walked.
+    c = leaf(torch, 2.0)
+    z = c * 3
+    w = z.exp()
+    w.register_hook(
+        lambda grad: log.append(torch.autograd.grad(z, c, retain_graph=True)[0])
+    )
+    (w * 0.01).backward()
+    yield log[-1], c.grad
+    c.grad = None
+
+    def after(c):
+        with torch.enable_grad():
+            (c.detach() * b).backward()
+
+    c.register_post_accumulate_grad_hook(after)
+    (c * 3).backward()
+    yield c.grad, b.grad
+
+
+@case
+def backward_within_functions(torch):
+    class Checkpointed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, depth):
+            ctx.save_for_backward(x)
+            ctx.depth = depth
+            return x.sin() if depth == 0 else x.cos()
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            with torch.enable_grad():
+                twin = x.detach().requires_grad_()
+                if ctx.depth:
+                    y = Checkpointed.apply(twin, ctx.depth - 1) * w
+                else:
+                    y = twin.sin()
+            y.backward(grad)
+            return twin.grad, None
+
+    x, w = leaf(torch, 0.5, 1.5), leaf(torch, 2.0)
+    Checkpointed.apply(x * 2, 20).sum().backward()
+    yield x.grad, w.grad
+
+
+@case
+def threads_share_leaves(torch):
+    w = leaf(torch, 1.0, 2.0)
+    failed = []
+
+    def work(n):
+        try:
+            for _ in range(5):
+                ((w * n).sum() * 2).backward()
+        except Exception as error:
+            failed.append(repr(error))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    yield failed, w.grad
+
+
+@case
+def a_graph_of_one_thread_ends_in_another(torch):
+    w = leaf(torch, 1.0, 2.0)
+    y = (w * w).exp()
+    z = y.sin()
+    found = []
+
+    def work():
+        z.sum().backward(retain_graph=True)
+        found.append(torch.autograd.grad(y.sum(), w, retain_graph=True))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    yield found, w.grad
+    z.sum().backward()
+    yield w.grad, attempt(z.sum().backward)
+
+
+def alive_after(make):
+    refs = [weakref.ref(each) for each in make()]
+    gc.collect()
+    return [ref() is not None for ref in refs]
+
+
+@pytest.mark.parametrize("read", [False, True])
+@pytest.mark.parametrize("create", [False, True])
+@pytest.mark.parametrize("backward", [False, True])
+def test_graphs_end_with_their_tensors(create, read, backward):
+    def make():
+        x = torchshim.ones(3, requires_grad=True)
+        y = x.exp() * 2
+        z = (y * y).sum()
+        kept = [x, y, z, y.grad_fn]
+        if backward:
+            (g,) = torchshim.autograd.grad(z, x, create_graph=create)
+            kept.append(g)
+            if create:
+                (h,) = torchshim.autograd.grad(g.sum(), x)
+                kept.append(h)
+        if read:
+            z.item()
+        return kept
+
+    torchshim.zeros(1).item()
+    found = alive_after(make)
+    if not read:
+        # The recording holds what came into it until it ends.
+        torchshim.zeros(1).add(1).item()
+        found = alive_after(make)
+        torchshim.zeros(1).add(1).item()
+    assert not any(found[1:])
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_steps_leave_nothing_behind(read):
+    import jax
+
+    w = torchshim.ones(8, requires_grad=True)
+
+    def step():
+        loss = (w * 2).sin().sum()
+        (grad,) = torchshim.autograd.grad(loss, w, create_graph=True)
+        grad.sum().backward()
+        w.grad = None
+        if read:
+            loss.item()
+        else:
+            w.sum().item()
+
+    for _ in range(3):
+        step()
+    gc.collect()
+    arrays, objects = len(jax.live_arrays()), len(gc.get_objects())
+    for _ in range(10):
+        step()
+    gc.collect()
+    assert len(jax.live_arrays()) <= arrays
+    assert len(gc.get_objects()) - objects < 200
+
+
+def test_a_long_chain():
+    """Ten times Python's recursion limit; with 100,000 it takes most of a minute."""
+    x = torchshim.ones(2, requires_grad=True)
+    y = x
+    for _ in range(10_000):
+        y = y * 1.0
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+    del y
+    gc.collect()
