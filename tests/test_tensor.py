@@ -179,7 +179,6 @@ def subclasses(torch):
     Size([2.5])
     Size(["a"])
     Size([True]), Size(torch.tensor([1, 2])), Size([torch.tensor(2)]), Size(range(3))
-    Size([2**70])
     Size(), Size().numel(), Size((1, -2))
     Size([2, 3])[:1], Size([2, 3])[::-1], Size([2, 3])[-1]
     Size([2, 3]) + (1,), (1,) + Size([2, 3]), Size([2, 3]) * 2, Size([2, 3]).numel()

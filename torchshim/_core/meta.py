@@ -14,9 +14,6 @@ from torchshim._core.device import device as Device
 from torchshim._core.dtypes import dtype as DType
 
 
-_LARGEST = 2**63 - 1
-
-
 def _size_item(at: int, item: Any) -> int:
     """An item of a shape as an integer; TypeError for what is none."""
     if not hasattr(item, "__index__"):
@@ -24,10 +21,7 @@ def _size_item(at: int, item: Any) -> int:
             f"torch.Size() takes an iterable of 'int' (item {at} is "
             f"'{type(item).__name__}')"
         )
-    value = item.__index__()
-    if not -_LARGEST - 1 <= value <= _LARGEST:
-        raise ValueError("Overflow when unpacking long long")
-    return value
+    return item.__index__()
 
 
 class Size(tuple[int, ...]):
@@ -44,7 +38,7 @@ class Size(tuple[int, ...]):
     def __new__(cls, sizes: Iterable[Any] = (), /) -> Size:
         items = tuple(sizes)
         for item in items:
-            if item.__class__ is not int or item > _LARGEST:
+            if item.__class__ is not int:
                 items = tuple(_size_item(i, each) for i, each in enumerate(items))
                 break
         return tuple.__new__(cls, items)
@@ -57,7 +51,7 @@ class Size(tuple[int, ...]):
 
     __str__ = __repr__
 
-    def __add__(self, other: tuple[int, ...]) -> Size:  # type: ignore[override]
+    def __add__(self, other: Any) -> Size:  # type: ignore[override]
         if not isinstance(other, tuple):
             kind = type(other).__name__
             raise TypeError(f"can only concatenate tuple (not {kind}) to torch.Size")
