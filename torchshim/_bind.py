@@ -224,15 +224,16 @@ def slow(
 
     `func`: what was called, for classes and modes that override it.
     """
+    if out is None and not op.writes and not rec.intercepted:
+        # Known for plain tensors only: nobody overrides their operators.
+        state = rec.entrance(op, args)
+        if state is not None:
+            return results_of(rec, op, state, args)
     if rec.intercepted or not _ordinary(map(type, args)) or out is not None:
         found = overriding(args if out is None else (*args, out))
         if found is not None:
             given, named = call_form(op, args, out)
             return dispatch(func, found, given, named)
-    if out is None and not op.writes:
-        state = rec.entrance(op, args)
-        if state is not None:
-            return results_of(rec, op, state, args)
     # Methods count positions without the tensor itself.
     first = -1 if func in methods else 0
     args = tuple(

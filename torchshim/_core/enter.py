@@ -14,6 +14,7 @@ from torchshim._core.storage import (
     SLOT_BITS,
     Storage,
     TensorBase,
+    plain_classes,
     tensor_class,
 )
 from torchshim._core.trie import Trie, frozen_call
@@ -74,6 +75,7 @@ class Entering(Trie):
             return None  # tangents follow each event
         operands: list[TensorBase] = []
         floats: list[float] = []
+        plain = tensor_class[0]
         parts: list[Any] = [op, self.bits]
         for param, arg in zip(op.params, args, strict=True):
             kind = arg.__class__
@@ -85,10 +87,10 @@ class Entering(Trie):
             elif kind is float and role in SCALAR_ROLES:
                 floats.append(arg)
                 parts.append(float)
-            elif isinstance(arg, TensorBase):
+            elif kind is plain or kind in plain_classes:
                 operands.append(arg)
                 parts.append(arg._slot)
-            elif kind is tuple or kind is list:
+            elif kind is tuple or kind is list or isinstance(arg, TensorBase):
                 return None
             else:
                 parts.append((kind, arg))
