@@ -14,10 +14,10 @@ PARTS = 6
 KNOWN = {
     5003: "zero_() of an expanded tensor is refused",
     5031: "a write through .data between forward and backward is an error",
-    5043: "a view among several, made under no_grad, may be written to",
+    5043: "another text for a write to a leaf that is one of several views",
     5090: "a gradient under create_graph says that it requires grad",
-    5121: "a change in place of a saved view is not noticed",
-    5133: "a change in place of a saved result is not noticed",
+    5121: "after a flush the in-place error names another node",
+    5133: "the in-place error names the node that was before the write",
 }
 
 
