@@ -70,7 +70,9 @@ class _Collector:
             return func(*args, **(kwargs or {}))
         shapes = None
         if self.shapes:
-            shapes = [list(a._meta.shape) if isinstance(a, TensorBase) else [] for a in args]
+            shapes = [
+                list(a._meta.shape) if isinstance(a, TensorBase) else [] for a in args
+            ]
         event = self.begin(f"aten::{name.strip('_')}", shapes)
         try:
             return func(*args, **(kwargs or {}))
