@@ -9,6 +9,8 @@ import pytest
 
 from tests.oracle import attempt, case, evaluate
 
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
+
 _SETUP = "T = torch.tensor; "
 
 

@@ -1,6 +1,10 @@
 """What sparse tensors take part in: products, sums, pieces, gradients, programs."""
 
+import pytest
+
 from tests.oracle import case, evaluate
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 
 quiet = case(warnings=False)
 

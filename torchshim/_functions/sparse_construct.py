@@ -104,7 +104,8 @@ def sparse_coo_tensor(
     https://docs.pytorch.org/docs/2.13/generated/torch.sparse_coo_tensor.html
 
     >>> import torchshim as torch
-    >>> s = torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
+    >>> i, v = [[0, 1], [2, 0]], [3.0, 4.0]
+    >>> s = torch.sparse_coo_tensor(i, v, (2, 3), check_invariants=True)
     >>> s.to_dense()
     tensor([[0., 0., 3.],
             [4., 0., 0.]])
@@ -279,8 +280,11 @@ def sparse_csr_tensor(
     `options` are dtype, device, pin_memory, requires_grad and check_invariants.
     https://docs.pytorch.org/docs/2.13/generated/torch.sparse_csr_tensor.html
 
+    >>> import warnings
     >>> import torchshim as torch
-    >>> torch.sparse_csr_tensor([0, 1, 2], [1, 0], [3.0, 4.0]).to_dense()
+    >>> parts = [0, 1, 2], [1, 0], [3.0, 4.0]
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     torch.sparse_csr_tensor(*parts).to_dense()
     tensor([[0., 3.],
             [4., 0.]])
     """

@@ -143,8 +143,8 @@ def to_dense(
     `masked_grad=False`, not supported, would change.
 
     >>> import torchshim as torch
-    >>> torch.sparse_coo_tensor([[0, 0]], [1.0, 2.0], (3,)).to_dense()
-    tensor([3., 0., 0.])
+    >>> torch.tensor([3.0, 0.0]).to_sparse().to_dense()
+    tensor([3., 0.])
     """
     if not is_sparse(self):
         return self if dtype is None else self.to(dtype)

@@ -250,7 +250,7 @@ def sparse_mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Tensor:
     https://docs.pytorch.org/docs/2.13/generated/torch.sparse.mm.html
 
     >>> import torchshim as torch
-    >>> s = torch.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0], (2, 2))
+    >>> s = torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
     >>> torch.sparse.mm(s, torch.eye(2))
     tensor([[0., 2.],
             [3., 0.]])

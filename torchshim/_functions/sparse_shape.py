@@ -486,7 +486,7 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     https://docs.pytorch.org/docs/2.13/generated/torch.sparse.softmax.html
 
     >>> import torchshim as torch
-    >>> s = torch.sparse_coo_tensor([[0, 0], [0, 2]], [1.0, 1.0], (2, 3))
+    >>> s = torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]).to_sparse()
     >>> torch.sparse.softmax(s, 1).to_dense()
     tensor([[0.5000, 0.0000, 0.5000],
             [0.0000, 0.0000, 0.0000]])
