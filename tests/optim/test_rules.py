@@ -214,6 +214,14 @@ def through_the_step(torch, name):
 
 
 @case
+def fused_adagrad_refuses_complex_numbers(torch):
+    param = torch.nn.Parameter(torch.ones(2, dtype=torch.complex64))
+    optimizer = torch.optim.Adagrad([param], fused=True)
+    param.grad = torch.ones(2, dtype=torch.complex64)
+    yield attempt(optimizer.step)
+
+
+@case
 def a_first_momentum_buffer_is_detached(torch):
     weight = torch.tensor([1.0, -2.0], requires_grad=True)
     grad = torch.tensor([0.5, 1.5], requires_grad=True)

@@ -43,8 +43,8 @@ class TestCase(unittest.TestCase):
     `precision` and `rel_tol` are tolerances that comparisons allow at least.
     """
 
-    precision: float = 0.0
-    rel_tol: float = 0.0
+    precision: float = 0
+    rel_tol: float = 0
     # pytest would collect this class itself.
     __test__ = True
     _default_dtype_check_enabled = False

@@ -1,0 +1,94 @@
+"""`torch.testing._internal.common_utils` and its kin, as test files use them."""
+
+from __future__ import annotations
+
+import importlib
+import unittest
+
+import numpy as np
+
+from tests.oracle import attempt, case
+
+
+def _module(torch, name):
+    return importlib.import_module(f"{torch.__name__}.testing._internal.{name}")
+
+
+@case
+def what_is_equal(torch):
+    class Check(_module(torch, "common_utils").TestCase):
+        pass
+
+    def equal(*args, **kwargs):
+        return attempt(Check().assertEqual, *args, **kwargs)
+
+    one = torch.ones(2)
+    yield equal(one, [1.0, 1.0]), equal(torch.tensor(3), 3), equal(1, 1.0)
+    yield equal(np.ones(2), one.double()), equal(one * float("nan"), one * float("nan"))
+    yield equal(torch.Size([1, 2]), (1, 2)), equal(True, torch.tensor(True))
+    yield equal(one, one + 0.01), equal(one, one + 0.01, atol=0.1, rtol=0)
+    yield equal(one, one.double()), equal(one, one.double(), exact_dtype=False)
+    for a, b in ((1, 2), ("a", "b"), ({1}, {2}), (None, 1), ([1, 2], [1, 3])):
+        yield equal(a, b, "said")
+    yield equal({"a": 1}, {"b": 1}), equal(one, torch.ones(3)), equal(torch.ones(3), 1)
+    yield equal(np.array(["a"]), np.array(["b"])), equal(1.0, 1.1), equal(int, float)
+
+
+@case
+def tests_made_of_one(torch):
+    utils = _module(torch, "common_utils")
+    devices = _module(torch, "common_device_type")
+    ran = []
+
+    class TestPlain(utils.TestCase):
+        @utils.parametrize("x,y", [(1, 2), utils.subtest((3, 4), name="big")])
+        @utils.parametrize("z", ["u", 1.5])
+        def test_pair(self, x, y, z):
+            ran.append((x, y, z))
+
+        @utils.slowTest
+        def test_slow(self):
+            raise AssertionError
+
+    class TestDevice(utils.TestCase):
+        @devices.dtypes(torch.float32, torch.half)
+        @devices.dtypesIfCPU(torch.float32, torch.float64)
+        @devices.precisionOverride({torch.float32: 1e-2})
+        def test_close(self, device, dtype):
+            ran.append((device, dtype, self.precision))
+
+        @devices.onlyCUDA
+        def test_elsewhere(self, device):
+            raise AssertionError
+
+        @devices.expectedFailureCPU
+        def test_fails(self, device):
+            self.assertEqual(1, 2)
+
+    utils.instantiate_parametrized_tests(TestPlain)
+    scope = {"TestDevice": TestDevice}
+    devices.instantiate_device_type_tests(TestDevice, scope, only_for="cpu")
+    for made in (TestPlain, scope["TestDeviceCPU"]):
+        suite = unittest.defaultTestLoader.loadTestsFromTestCase(made)
+        names = sorted(test.id().rpartition(".")[2] for test in suite)
+        result = unittest.TestResult()
+        suite.run(result)
+        yield names, result.testsRun, len(result.failures), len(result.errors)
+        yield sorted(reason for _, reason in result.skipped)
+    yield sorted(map(str, ran))
+
+
+@case
+def dtypes_and_state(torch):
+    found = _module(torch, "common_dtype")
+    utils = _module(torch, "common_utils")
+    yield [*found.floating_types_and(torch.half)], [*found.all_types_and_complex()]
+    yield found.get_all_dtypes(), [*found.integral_types()]
+    with utils.freeze_rng_state():
+        before = torch.rand(2)
+    yield bool((torch.rand(2) == before).all())
+    with utils.set_default_dtype(torch.float64):
+        yield torch.ones(1).dtype
+    x = utils.noncontiguous_like(torch.arange(6.0).view(2, 3))
+    yield x, x.is_contiguous(), list(utils.iter_indices(x))
+    yield utils.gradcheck(torch.sin, [torch.ones(2).double().requires_grad_()])
