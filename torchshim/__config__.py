@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+
 import jax
-import jaxlib
 
 from torchshim import _settings
 from torchshim._version import torch_version
@@ -21,7 +22,7 @@ def show() -> str:
     lines = [
         f"torchshim {torch_version}",
         f"JAX {jax.__version__}",
-        f"jaxlib {jaxlib.__version__}",
+        f"jaxlib {importlib.metadata.version('jaxlib')}",
         f"CPU capability usage: {get_cpu_capability()}",
     ]
     return "\n".join(["PyTorch built with:", *[f"  - {line}" for line in lines], ""])

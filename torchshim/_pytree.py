@@ -1,8 +1,8 @@
 """Nested containers as trees: taken apart into leaves and put together again.
 
-`torch.utils._pytree` makes this public. Lists, tuples, named tuples, dicts, `OrderedDict`,
-`defaultdict`, `deque` and what `register_pytree_node` adds are nodes; everything else,
-None included, is a leaf.
+`torch.utils._pytree` makes this public. Lists, tuples, named tuples, dicts,
+`OrderedDict`, `defaultdict`, `deque` and what `register_pytree_node` adds are nodes;
+everything else, None included, is a leaf.
 """
 
 from __future__ import annotations

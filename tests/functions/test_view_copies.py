@@ -1,4 +1,4 @@
-"""Copies of what views show, and copies with a piece replaced, compared with PyTorch."""
+"""Copies of what views show, or with a piece replaced, compared with PyTorch."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Generator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -157,7 +157,7 @@ def _carry_out(run: Run, finish: Callable[[], None]) -> None:
 
 
 @contextmanager
-def _held_back() -> Iterator[None]:
+def _held_back() -> Generator[None, None, None]:
     """Ctrl-C waits. The first run of a program goes through Python code of JAX's."""
     handler = signal.getsignal(signal.SIGINT)
     here = threading.current_thread() is threading.main_thread()

@@ -150,7 +150,7 @@ class Inference:
             return results, wrt, False
         if isinstance(geometry, tuple):
             geometry = [geometry]
-        # A view made under `no_grad` says of itself what its base does, without an edge.
+        # A view made under `no_grad` says of itself what its base does; it has no edge.
         shown = bool(wrt) or (
             base.requires_grad
             and not (self.grad or self.inference or call.op.view.detached)

@@ -205,7 +205,7 @@ def run_loop(loop: outline.Loop, env: Values, scalars: Any, found: list[Found]) 
     shared, places, roles = loop.outline, loop.places, loop.roles
     first = places[0]
     same = {a: env[s] for a, s in enumerate(first.arguments) if roles[a] == "same"}
-    handed = [a for a, role in enumerate(roles) if isinstance(role, int)]
+    handed = {a: role for a, role in enumerate(roles) if isinstance(role, int)}
     own = [a for a, role in enumerate(roles) if role == "each"]
     each = [stacked(env, [p.arguments[a] for p in places]) for a in own]
     turns = [[runtime_scalars(e, scalars) for e in p.events] for p in places]
@@ -217,7 +217,7 @@ def run_loop(loop: outline.Loop, env: Values, scalars: Any, found: list[Found]) 
         mine += zip(own, given[0], strict=True)
         arguments = [value for _, value in sorted(mine, key=lambda item: item[0])]
         results, reports = evaluate_outline(shared, arguments, given[1])
-        return [results[roles[a]] for a in handed], (results, reports)
+        return [results[n] for n in handed.values()], (results, reports)
 
     start = [env[first.arguments[a]] for a in handed]
     _, (results, reports) = jax.lax.scan(

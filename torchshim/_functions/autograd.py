@@ -342,7 +342,8 @@ def detach_(self: Tensor) -> Tensor:
 def set_warn_always(b: bool) -> None:
     """Whether warnings that are given only once are to be given each time."""
     if not isinstance(b, bool):
-        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+        kind = type(b).__name__
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {kind}")
     passes.warn_always[0] = b
 
 

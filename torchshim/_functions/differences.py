@@ -22,9 +22,9 @@ def gradient(
 ) -> tuple[Tensor, ...]:
     """Estimates of the partial derivatives, one tensor for each dimension.
 
-    `spacing` is the distance of the samples (by default 1): one number, one for each dimension, or a
-    tensor of coordinates for each. Raises RuntimeError for fewer than `edge_order` + 1
-    samples.
+    `spacing` is the distance of the samples (by default 1): one number, one for each
+    dimension, or a tensor of coordinates for each. Raises RuntimeError for fewer than
+    `edge_order` + 1 samples.
 
     >>> import torchshim as torch
     >>> torch.gradient(torch.tensor([1.0, 2.0, 4.0, 8.0]))

@@ -135,8 +135,8 @@ class cuda_tensortype(tensortype):
     def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
         if not device_count("cuda"):
             raise TypeError(
-                f"type torch.cuda.{cls.__name__} not available. Torch not compiled with "
-                "CUDA enabled."
+                f"type torch.cuda.{cls.__name__} not available. Torch not compiled "
+                "with CUDA enabled."
             )
         made: Any = legacy(cls, cls.dtype, args, kwargs)
         return made.to("cuda")

@@ -113,10 +113,11 @@ def as_strided_scatter(
             [0., 1.]])
     """
     source, *rest = strided_arguments(input, size, stride, storage_offset)
-    if tuple(src._meta.shape) != tuple(rest[0]):
+    shape: Any = rest[0]
+    if tuple(src._meta.shape) != tuple(shape):
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src._meta.shape)}, slice size = {list(rest[0])}"
+            f"{list(src._meta.shape)}, slice size = {list(shape)}"
         )
     made = fns.strided_scatter(source, src, *rest)
     if source is input:

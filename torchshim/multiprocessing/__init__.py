@@ -6,7 +6,7 @@ strategies are names only. A forked process computes in a process of its own, se
 """
 
 import multiprocessing as _multiprocessing
-from multiprocessing import *  # noqa: F403
+from multiprocessing import *  # noqa: F403  # pyright: ignore
 
 from torchshim.multiprocessing._process import Process
 from torchshim.multiprocessing.spawn import (
@@ -18,7 +18,7 @@ from torchshim.multiprocessing.spawn import (
     start_processes,
 )
 
-__all__ = [
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     *_multiprocessing.__all__,
     "Process",
     "ProcessContext",

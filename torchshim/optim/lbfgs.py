@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -155,7 +155,7 @@ class LBFGS(Optimizer):
         if flat:
             return first_loss
 
-        memory = {name: state.get(name) for name in _MEMORY}
+        memory: dict[str, Any] = {name: state.get(name) for name in _MEMORY}
         d, t = state.get("d"), state.get("t")
         previous, previous_loss = state.get("prev_flat_grad"), state.get("prev_loss")
         iteration = 0
@@ -252,7 +252,7 @@ class LBFGS(Optimizer):
                 memory["H_diag"],
             ],
         )
-        d, coefficients = rec.results(found)
+        d, coefficients = cast(Any, rec.results(found))
         al[:count] = coefficients[missing:].unbind()
         return d
 

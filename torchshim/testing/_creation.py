@@ -101,14 +101,14 @@ def make_tensor(
         result = randint(low, high, size, device=device, dtype=dtype)
     elif dtype.is_floating_point or dtype.is_complex:
         info = dtypes.finfo(dtype)
-        low, high = _bounds(dtype, low, high, (info.min, info.max), (-9, 9))
+        start, end = _bounds(dtype, low, high, (info.min, info.max), (-9, 9))
         small = dtype.itemsize == 1
         result = empty(size, device=device, dtype=dtypes.float32 if small else dtype)
         real = fns.view_as_real(result) if dtype.is_complex else result
-        if high - low >= dtypes.finfo(real.dtype).max:
-            real.uniform_(low / 2, high / 2).mul_(2)
+        if end - start >= dtypes.finfo(real.dtype).max:
+            real.uniform_(start / 2, end / 2).mul_(2)
         else:
-            real.uniform_(low, high)
+            real.uniform_(start, end)
         if small:
             result = result.to(dtype)
     else:

@@ -40,6 +40,16 @@ class CausalBias(Tensor):
                 stacklevel=2,
             )
 
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Attention takes the mask as it is, and gives plain tensors."""
+        if func is torchshim.nn.functional.scaled_dot_product_attention:
+            with torchshim._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        return super().__torch_function__(func, types, args, kwargs or {})
+
     def _materialize(self, device: Any = None) -> Tensor:
         """The bool mask: True where attention is allowed."""
         lower = self.variant == CausalVariant.LOWER_RIGHT

@@ -504,7 +504,8 @@ def _validate_pruning_amount_init(amount: Any) -> None:
 
 def _count_to_prune(amount: Any, size: int) -> Any:
     """The number of elements, or channels, that an amount means."""
-    count = amount if isinstance(amount, numbers.Integral) else round(amount * size)
+    whole = isinstance(amount, numbers.Integral)
+    count: Any = amount if whole else round(amount * size)
     if count > size:
         raise ValueError(
             f"amount={count} should be smaller than the number of parameters to "

@@ -30,7 +30,7 @@ from torchshim._core.state import CALL, State
 
 _FIELDS = (
     *("call", "depth", "kind", "line", "n_inputs", "n_slots", "of", "operands"),
-    *("scalar", "slot"),
+    *("scalar", "slot", "given", "metas"),
 )
 
 
