@@ -64,6 +64,8 @@ Options go to `case(...)`, or beside the parameters as `case(...).over(...)`:
   case (NameError, AttributeError, SyntaxError, ImportError, AssertionError).
 - `xfail="reason"`: a known difference (strict: the case must fail).
 
+A test module that says `LIVE = False` is compared with recorded results only.
+
 Cases start with `manual_seed(0)`, default dtype float32, grad mode on, default print
 options, and "once" warnings shown always. Keep results small.
 

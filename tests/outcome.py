@@ -115,7 +115,10 @@ def observe(function: Callable[[Any], Any], torch: Any, options: Options) -> Out
     if printed.getvalue():
         record["out"] = tidy(printed.getvalue())
     shown = [
-        [w.category.__name__, _TRIGGERED.sub("", tidy(str(w.message)))] for w in caught
+        [w.category.__name__, _TRIGGERED.sub("", tidy(str(w.message)))]
+        for w in caught
+        # JAX's, where both engines are in one process.
+        if not str(w.message).startswith("os.fork() was called")
     ]
     if options.warnings and shown:
         # PyTorch's "once" warnings come at every call here (see `reset`), and how

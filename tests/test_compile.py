@@ -10,6 +10,10 @@ import pytest
 import torchshim
 from tests.oracle import attempt, case, evaluate
 
+# PyTorch's compiler changes its process for good: it switches the validation of
+# distributions off and refuses `jit.trace`.
+LIVE = False
+
 
 def add(x):
     """One more."""

@@ -109,7 +109,8 @@ class _Ops(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise NotImplementedError(
+        # No NotImplementedError: pickle and others look names up in every module.
+        raise AttributeError(
             f"torch.ops.{name}: there are no operators but aten's, and none can be "
             "registered"
         )

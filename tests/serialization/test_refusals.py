@@ -225,9 +225,10 @@ def options(torch):
     yield attempt(ours.set_default_mmap_options, 77)
     with ours.skip_data():
         skipped = saved(torch, torch.ones(2))
-    yield loaded(torch, skipped)
+    # The elements are whatever is in memory.
+    yield loaded(torch, skipped).shape
     with ours.skip_data():
-        yield loaded(torch, data)
+        yield loaded(torch, data).shape
         yield attempt(saved, torch, 1, _use_new_zipfile_serialization=False)
 
 
