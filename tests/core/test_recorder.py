@@ -178,6 +178,9 @@ def test_the_first_step_has_the_program_of_all_others(compiled):
             (optimizer.param_groups[0]["params"][0] ** 2).sum().backward()
             optimizer.step()
         assert compiled() == before + 1
+        # JAX compiles a program again where it is called with committed arrays.
+        newest = list(program.CACHE._programs.values())[-1]
+        assert newest._jitted._cache_size() == 1
 
 
 def test_an_operator_with_which_tensors_enter_is_one_look_up(monkeypatch):

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from torchshim._core.device import put
 from torchshim._core.dtypes import array_dtype
 from torchshim._core.storage import TensorBase, placement
 
@@ -43,7 +44,7 @@ def frozen(array: np.ndarray, once: bool = False) -> Any:
     if array.nbytes <= (SMALL_ONCE if once else SMALL):
         return array
     with jax.enable_x64(True):
-        return jax.device_put(array, jax.devices("cpu")[0])
+        return put(array, jax.devices("cpu")[0])
 
 
 def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.device import get_default_device, jax_device
+from torchshim._core.device import get_default_device, jax_device, put
 from torchshim._core.layout import (
     contiguous_format,
     format_strides,
@@ -51,7 +51,7 @@ def place(array: np.ndarray, device: Any) -> Any:
     if device.type == "meta":
         return NoData(array.shape, array.dtype)
     with jax.enable_x64(True):
-        return jax.device_put(array, jax_device(device))
+        return put(array, jax_device(device))
 
 
 def _constant(size: tuple[int, ...], value: Any, kind: Any, device: Any) -> Any:
