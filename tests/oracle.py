@@ -67,7 +67,7 @@ Options go to `case(...)`, or beside the parameters as `case(...).over(...)`:
 A test module that says `LIVE = False` is compared with recorded results only.
 
 Cases start with `manual_seed(0)`, default dtype float32, grad mode on, default print
-options, and "once" warnings shown always. Keep results small.
+options, validated distributions, and "once" warnings shown always. Keep results small.
 
 Recording, under an interpreter that has torch 2.13.0::
 

@@ -14,6 +14,7 @@ import io
 import math
 import random
 import re
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -139,6 +140,9 @@ def reset(torch: Any) -> None:
     if get_device is not None and str(get_device()) != "cpu":
         _call(torch, "set_default_device", None)
     _call(torch, "manual_seed", 0)
+    # PyTorch's compiler, which `flex_attention` calls, switches validation off for good.
+    if distributions := sys.modules.get(f"{torch.__name__}.distributions"):
+        distributions.Distribution.set_default_validate_args(True)
 
 
 def _call(torch: Any, name: str, *arguments: Any, **keywords: Any) -> None:

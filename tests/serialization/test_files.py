@@ -157,3 +157,13 @@ def test_safetensors(tmp_path):
     assert loaded["a"].dtype is torchshim.float64 and loaded["b"].tolist() == [True]
     with pytest.raises(RuntimeError, match="dict map_location"):
         torchshim.load(path, {"cpu": "cpu"})
+
+
+def test_names_come_from_modules_that_offer_them():
+    # `wishart` imports `Size` for its own use.
+    import torchshim.distributions.wishart as wishart
+    from torchshim.serialization._names import torch_name
+
+    assert wishart.Size is torchshim.Size
+    assert torch_name(torchshim.Size) == ("torch", "Size")
+    assert torch_name(wishart.Wishart) == ("torch.distributions.wishart", "Wishart")

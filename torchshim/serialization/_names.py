@@ -192,12 +192,14 @@ def _lookup(module: str, name: str) -> Any:
 
 
 def _public_name(obj: Any, name: str) -> tuple[str, str] | None:
-    # PyTorch defines things in the deepest of the modules that have them.
+    # PyTorch defines things in the deepest of the modules that offer them; modules that
+    # only use them do not count.
     holders = [
         module
         for module in list(sys.modules)
         if module.partition(".")[0] == SHIM
         and not any(part.startswith("_") for part in module.split("."))
+        and name.partition(".")[0] in getattr(sys.modules[module], "__all__", (name,))
         and _lookup(module, name) is obj
     ]
     if not holders:
