@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from compat_suite.closeness import TOLERANCES, close
 from compat_suite.text import text_close
 
 Record = Any  # what `json` can write
@@ -30,17 +31,6 @@ Record = Any  # what `json` can write
 INLINE = 64
 #: A result above this size belongs in the case as a summary, not in the repository.
 LARGEST = 1 << 16
-
-#: `torch.testing.assert_close`'s defaults: (relative, absolute).
-TOLERANCES = {
-    "float16": (1e-3, 1e-5),
-    "bfloat16": (1.6e-2, 1e-5),
-    "float32": (1.3e-6, 1e-5),
-    "float64": (1e-7, 1e-7),
-    "complex32": (1e-3, 1e-5),
-    "complex64": (1.3e-6, 1e-5),
-    "complex128": (1e-7, 1e-7),
-}
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 _TRIGGERED = re.compile(r"\s*\(Triggered internally at [^)]*\)")
@@ -140,8 +130,9 @@ def reset(torch: Any) -> None:
     if get_device is not None and str(get_device()) != "cpu":
         _call(torch, "set_default_device", None)
     _call(torch, "manual_seed", 0)
-    # PyTorch's compiler, which `flex_attention` calls, switches validation off for good.
-    if distributions := sys.modules.get(f"{torch.__name__}.distributions"):
+    # PyTorch's compiler, which `flex_attention` calls, ends validation for good.
+    name = f"{getattr(torch, '__name__', None)}.distributions"
+    if distributions := sys.modules.get(name):
         distributions.Distribution.set_default_validate_args(True)
 
 
@@ -401,7 +392,7 @@ def _compare_arrays(path: str, a: dict, b: dict, options: Options) -> list[str]:
     if a["dtype"] != b["dtype"]:
         return [*differences, f"{path}: expected {_show(a)}, got {_show(b)}"]
     left, right = read_array(a), read_array(b)
-    wrong = ~_close(left, right, *options.tolerance(a["dtype"]), options.exact)
+    wrong = ~close(left, right, *options.tolerance(a["dtype"]), options.exact)
     if wrong.any():
         first = tuple(int(i) for i in np.argwhere(wrong)[0])
         place = f" first at {list(first)}" if first else ""
@@ -415,28 +406,6 @@ def _compare_arrays(path: str, a: dict, b: dict, options: Options) -> list[str]:
             line += f"\n  expected {left.tolist()}\n  got      {right.tolist()}"
         differences.append(line)
     return differences
-
-
-def _close(a: Any, b: Any, rtol: float, atol: float, exact: bool) -> np.ndarray:
-    if a.dtype.kind not in "fc":
-        return np.asarray(a == b)
-    if a.dtype.kind == "c":
-        if exact:
-            parts = ((a.real, b.real), (a.imag, b.imag))
-            return np.logical_and(*(_close(x, y, 0, 0, True) for x, y in parts))
-        # As in `torch.isclose`, distance is measured in the plane; where a part is
-        # not finite, each part is judged by itself.
-        finite = np.isfinite(a) & np.isfinite(b)
-        real = _close(a.real, b.real, rtol, atol, False)
-        imag = _close(a.imag, b.imag, rtol, atol, False)
-        with np.errstate(all="ignore"):
-            near = np.abs(a - b) <= atol + rtol * np.abs(a)
-        return np.where(finite, near, real & imag)
-    with np.errstate(all="ignore"):
-        x, y = a.astype(np.float64), b.astype(np.float64)
-        same = (x == y) & (~np.array(exact) | (np.signbit(x) == np.signbit(y)))
-        near = np.isfinite(x) & np.isfinite(y) & (abs(x - y) <= atol + rtol * abs(x))
-    return same | (np.isnan(x) & np.isnan(y)) | (near & ~np.array(exact))
 
 
 def _text_difference(path: str, a: str, b: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,76 +18,39 @@ from torch.testing._internal.common_modules import ModuleErrorEnum
 
 import torchshim
 from compat_suite.modules import database
-from compat_suite.operators import translation
-from compat_suite.operators.comparison import widened
-from compat_suite.operators.judging import (
-    Case,
-    Judge,
-    attempt,
-    cotangent,
-    dense,
-    distinct,
-    mismatch,
-    same_exception,
-    short,
-    tensors,
-)
+from compat_suite.operators import judging
+from compat_suite.operators.forms import gradients
+from compat_suite.operators.judging import Case, Options, attempt, read
 from compat_suite.operators.results import Entry
-from compat_suite.operators.translation import Missing, Translator
-
-
-@dataclass(frozen=True)
-class Options:
-    """What is checked of an entry."""
-
-    dtypes: tuple[str, ...] = ()
-    samples: int = 4
-    seed: int = 0
+from compat_suite.operators.translation import Translator, widened
+from compat_suite.operators.values import SEED, attribute, call_text, tensors
 
 
 def check(entry: Any, options: Options, started: Callable[[str], None]) -> Entry:
     """Everything about one entry; `started` is told what is being checked."""
-    return _Check(entry, options, started).run()
+    return _Check(database, entry, options, started).run()
 
 
-class _Check(Judge):
-    def __init__(
-        self, entry: Any, options: Options, started: Callable[[str], None]
-    ) -> None:
-        name = database.name_of(entry)
-        super().__init__(Entry(name, database.namespace_of(name)))
-        self.entry = entry
-        self.options = options
-        self.started = started
+class _Check(judging.Check):
+    first = "construct"
+    default = database.DTYPES
 
-    def run(self) -> Entry:
-        try:
-            ours = translation.attribute(self.entry.name)
-        except Missing as error:
-            self.result.count("construct", "")
-            self.fail("construct", "", "", f"missing: {error}")
-            return self.result
-        kinds = (self.entry.module_cls, ours)
-        modes = (True, False) if self.entry.train_and_eval_differ else (True,)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for dtype in database.dtypes(self.entry):
-                if dtype not in (self.options.dtypes or database.DTYPES):
-                    continue
-                for training in modes:
-                    self.started(f"{dtype} forward")
-                    self.of_mode(kinds, dtype, training)
-            self.started("errors")
-            self.errors(kinds)
-        return self.result
+    def find(self) -> None:
+        self.kinds = (self.entry.module_cls, attribute(self.entry.name))
+        self.modes = (True, False) if self.entry.train_and_eval_differ else (True,)
 
-    def of_mode(self, kinds: tuple[Any, Any], dtype: str, training: bool) -> None:
+    def of_dtype(self, dtype: str) -> None:
+        for training in self.modes:
+            self.started(f"{dtype} forward")
+            self.of_mode(dtype, training)
+
+    def of_mode(self, dtype: str, training: bool) -> None:
         count = self.options.samples
         cases: list[Case] = []
         for i, sample in enumerate(
             database.samples(self.entry, dtype, training, count)
         ):
-            pair = _Pair(kinds, sample, dtype, training, self.options.seed)
+            pair = _Pair(self.kinds, sample, dtype, training, self.options.seed)
             cases.append(pair.case("construct", _described))
             if sample.forward_input is None:
                 continue
@@ -102,34 +64,20 @@ class _Check(Judge):
                     cases.append(pair.case("gradgrad", _second_gradients))
         self.judge(cases)
 
-    def errors(self, kinds: tuple[Any, Any]) -> None:
-        modes = (True, False) if self.entry.train_and_eval_differ else (True,)
-        for training in modes:
+    def errors(self) -> None:
+        for training in self.modes:
             for refused in database.refused(self.entry, "float32", training):
-                self.error(kinds, refused, training)
-
-    def error(self, kinds: tuple[Any, Any], refused: Any, training: bool) -> None:
-        sample = refused.module_error_input
-        pair = _Pair(kinds, sample, "float32", training, self.options.seed)
-        construction = refused.error_on == ModuleErrorEnum.CONSTRUCTION_ERROR
-        show = _described if construction else _forward
-        expected = attempt(pair.of_torch, show)
-        if not isinstance(expected, Exception):
-            return
-        self.result.count("errors", "")
-
-        def read() -> Any:
-            result = pair.of_torchshim(show)
-            for each in tensors(result):
-                translation.to_numpy(each)
-            return result
-
-        actual = attempt(read)
-        if not same_exception(expected, actual):
-            self.fail("errors", "", pair.text, *mismatch(expected, actual))
-        elif str(expected) != str(actual):
-            details = f"expected {str(expected)[:300]!r}, got {str(actual)[:300]!r}"
-            self.fail("errors", "", pair.text, "another text of an error", details)
+                sample = refused.module_error_input
+                built = refused.error_on == ModuleErrorEnum.CONSTRUCTION_ERROR
+                pair = _Pair(self.kinds, sample, "float32", training, self.options.seed)
+                show = _described if built else _forward
+                expected = attempt(pair.of_torch, show)
+                self.judge_error(
+                    pair.text,
+                    expected,
+                    lambda pair=pair, show=show: pair.of_torchshim(show),
+                    same_text=True,
+                )
 
 
 @dataclass
@@ -144,7 +92,7 @@ class _Run:
 
     def call(self, module: Any) -> Any:
         """What the module gives for the arguments, always with the same dropout."""
-        self.library.manual_seed(translation.SEED)
+        self.library.manual_seed(SEED)
         return module(*self.args, **self.kwargs)
 
 
@@ -160,9 +108,9 @@ class _Pair:
         self.dtype = dtype
         self.training = training
         self.seed = seed
-        parts = [_call_text(self.built)]
+        parts = [call_text(self.built.args, self.built.kwargs)]
         if self.called is not None:
-            parts.append(_call_text(self.called))
+            parts.append(call_text(self.called.args, self.called.kwargs))
         mode = "train" if training else "eval"
         self.text = f"{kinds[0].__name__}{''.join(parts)} {mode}"
 
@@ -197,7 +145,7 @@ class _Pair:
             args, kwargs = widened((args, kwargs))
 
         def make() -> Any:
-            torch.manual_seed(translation.SEED)
+            torch.manual_seed(SEED)
             module = self.theirs(*self.built.args, **self.built.kwargs)
             module = module.to(getattr(torch, self.dtype)).train(self.training)
             return module.double() if wide else module
@@ -209,7 +157,7 @@ class _Pair:
         args, kwargs = Translator()(self._arguments(contiguous))
 
         def make() -> Any:
-            torchshim.manual_seed(translation.SEED)
+            torchshim.manual_seed(SEED)
             module = self.ours(*built_args, **built_kwargs)
             return module.to(getattr(torchshim, self.dtype)).train(self.training)
 
@@ -271,66 +219,25 @@ def _copies(run: _Run) -> Any:
     }
 
 
-def _gradients(run: _Run, read: bool = False) -> Any:
+def _gradients(run: _Run, later: bool = False, second: bool = False) -> Any:
     """The gradients of the inputs and the parameters."""
     module = run.make()
-    found = _first(run, module, False, read)
-    if found is None:
-        return {"gradients": None}
-    _, gradients = found
-    return {"gradients": [None if g is None else dense(g) for g in gradients]}
+    results = tensors(run.call(module))
+    if later:
+        read(results)
+    leaves = [t for t in tensors([run.args, run.kwargs]) if t.requires_grad]
+    leaves += [p for p in module.parameters() if p.requires_grad]
+    return gradients(run.library, results, leaves, second, run.seed)
 
 
 def _later_gradients(run: _Run) -> Any:
     """The same, after the results were read: what backward needs was kept."""
-    return _gradients(run, read=True)
+    return _gradients(run, later=True)
 
 
 def _second_gradients(run: _Run) -> Any:
     """The gradients of the gradients."""
-    module = run.make()
-    found = _first(run, module, True)
-    if found is None:
-        return {"gradients": None}
-    leaves, gradients = found
-    live = [
-        (g, cotangent(run.library, g, run.seed + 7 + i))
-        for i, g in enumerate(gradients)
-        if g is not None and g.requires_grad
-    ]
-    second = [None] * len(leaves)
-    if live:
-        second = run.library.autograd.grad(
-            [g for g, _ in live], leaves, [c for _, c in live], allow_unused=True
-        )
-    # A gradient that is constant may be None or zeros, by how it was computed.
-    return {
-        "gradients": [
-            run.library.zeros_like(x) if g is None else dense(g)
-            for g, x in zip(second, leaves, strict=True)
-        ]
-    }
-
-
-def _first(run: _Run, module: Any, create_graph: bool, read: bool = False) -> Any:
-    results = tensors(run.call(module))
-    if read:
-        for each in results:
-            translation.to_numpy(each)
-    leaves = distinct(
-        [t for t in tensors([run.args, run.kwargs]) if t.requires_grad]
-        + [p for p in module.parameters() if p.requires_grad]
-    )
-    outputs = [r for r in results if r.requires_grad]
-    if not leaves or not outputs:
-        return None
-    return leaves, run.library.autograd.grad(
-        outputs,
-        leaves,
-        [cotangent(run.library, r, run.seed + i) for i, r in enumerate(outputs)],
-        allow_unused=True,
-        create_graph=create_graph,
-    )
+    return _gradients(run, second=True)
 
 
 def _named(found: Iterator[tuple[str, Any]]) -> dict[str, Any]:
@@ -384,9 +291,3 @@ def _spread_out(value: torch.Tensor) -> torch.Tensor:
         return value
     wide = torch.repeat_interleave(value.detach(), 2, dim=-1)
     return wide[..., ::2].requires_grad_(value.requires_grad)
-
-
-def _call_text(made: Any) -> str:
-    parts = [short(a) for a in made.args]
-    parts += [f"{k}={short(v)}" for k, v in made.kwargs.items()]
-    return f"({', '.join(parts)})"

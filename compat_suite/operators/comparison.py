@@ -12,31 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 import torchshim
-from compat_suite.operators.translation import to_numpy
+from compat_suite.closeness import TOLERANCES, close
+from compat_suite.operators.values import Known, dtype_name, is_tensor, to_numpy
 
-#: `torch.testing.assert_close`'s defaults: (relative, absolute).
-TOLERANCES = {
-    "float16": (1e-3, 1e-5),
-    "bfloat16": (1.6e-2, 1e-5),
-    "float32": (1.3e-6, 1e-5),
-    "float64": (1e-7, 1e-7),
-    "complex32": (1e-3, 1e-5),
-    "complex64": (1.3e-6, 1e-5),
-    "complex128": (1e-7, 1e-7),
-}
 #: How many times PyTorch's own error torchshim's may be.
 SLACK = 4.0
-
-_WIDER = {
-    torch.float16: torch.float32,
-    torch.bfloat16: torch.float32,
-    torch.float32: torch.float64,
-    torch.complex32: torch.complex64,
-    torch.complex64: torch.complex128,
-}
 
 
 @dataclass(frozen=True)
@@ -58,10 +40,10 @@ def compare(
     different = [
         (place, left, right)
         for place, left, right in _pairs(expected, actual, "result")
-        if not isinstance(left, torch.Tensor) or _differ(left, right, values)
+        if not is_tensor(left) or _differ(left, right, values)
     ]
     for place, left, right in different:
-        if not isinstance(left, torch.Tensor):
+        if not is_tensor(left):
             return Difference(f"{place}: {left}", str(right))
     if not different:
         return None
@@ -75,7 +57,7 @@ def compare(
 
 def _pairs(a: Any, b: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
     """Pairs of tensors; or, where there is a difference, its cause and details."""
-    if isinstance(a, torch.Tensor):
+    if is_tensor(a):
         if isinstance(b, torchshim.Tensor):
             yield place, a, b
         else:
@@ -101,7 +83,7 @@ def _pairs(a: Any, b: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
         for key in a:
             yield from _pairs(a[key], b[key], f"{place}[{key!r}]")
     elif isinstance(a, float | complex) and type(a) is type(b):
-        if not bool(_close(np.array(a), np.array(b), 1.3e-6, 1e-5)):
+        if not bool(close(np.array(a), np.array(b), 1.3e-6, 1e-5)):
             yield place, "values differ", f"expected {a!r}, got {b!r}"
     elif a is not b and repr(a) != repr(b):
         yield place, "results differ", f"expected {a!r}, got {b!r}"
@@ -111,10 +93,10 @@ def _kind(value: Any) -> str:
     return "list" if isinstance(value, list) else "tuple"
 
 
-def _at(wide: Any, expected: Any, tensor: torch.Tensor) -> torch.Tensor | None:
+def _at(wide: Any, expected: Any, tensor: Any) -> Any:
     """The tensor of `wide` that stands where `tensor` stands in `expected`."""
     if expected is tensor:
-        return wide if isinstance(wide, torch.Tensor) else None
+        return wide if is_tensor(wide) else None
     if isinstance(expected, dict):
         expected = list(expected.values())
         wide = list(wide.values()) if isinstance(wide, dict) else []
@@ -126,33 +108,32 @@ def _at(wide: Any, expected: Any, tensor: torch.Tensor) -> torch.Tensor | None:
     return None
 
 
-def _dtype(tensor: Any) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
-
-
-def _differ(a: torch.Tensor, b: Any, values: bool) -> bool:
-    if tuple(a.shape) != tuple(b.shape) or _dtype(a) != _dtype(b):
+def _differ(a: Any, b: Any, values: bool) -> bool:
+    if tuple(a.shape) != tuple(b.shape) or dtype_name(a) != dtype_name(b):
         return True
     if not values:
         return False
-    close = _close(to_numpy(a), to_numpy(b), *TOLERANCES.get(_dtype(a), (0, 0)))
-    return not close.all()
+    tolerance = TOLERANCES.get(dtype_name(a), (0, 0))
+    return not close(to_numpy(a), to_numpy(b), *tolerance).all()
 
 
-def tensors_differ(
-    a: torch.Tensor, b: Any, wide: torch.Tensor | None, place: str
-) -> Difference | None:
+def tensors_differ(a: Any, b: Any, wide: Any, place: str) -> Difference | None:
     """How two tensors differ; `wide` is what PyTorch gives in higher precision."""
     if tuple(a.shape) != tuple(b.shape):
         return Difference(
             f"{place}: shape", f"expected {tuple(a.shape)}, got {tuple(b.shape)}"
         )
-    if _dtype(a) != _dtype(b):
-        return Difference(f"{place}: dtype {_dtype(b)} for {_dtype(a)}", "")
+    if dtype_name(a) != dtype_name(b):
+        return Difference(f"{place}: dtype {dtype_name(b)} for {dtype_name(a)}", "")
     left, right = to_numpy(a), to_numpy(b)
-    wrong = ~_close(left, right, *TOLERANCES.get(_dtype(a), (0, 0)))
-    if wide is not None and wide.shape == a.shape and left.dtype.kind in "fc":
-        wrong &= ~_as_exact(left, right, to_numpy(wide), _dtype(a))
+    wrong = ~close(left, right, *TOLERANCES.get(dtype_name(a), (0, 0)))
+    if left.dtype.kind in "fc":
+        if isinstance(a, Known):
+            wrong &= ~_as_exact(left, right, left, a.error, dtype_name(a))
+        elif wide is not None and wide.shape == a.shape:
+            exact = to_numpy(wide)
+            worst = error_of(left, exact)
+            wrong &= ~_as_exact(left, right, exact, worst, dtype_name(a))
     if not wrong.any():
         return None
     first = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -165,49 +146,20 @@ def tensors_differ(
     )
 
 
-def _as_exact(a: np.ndarray, b: np.ndarray, wide: np.ndarray, dtype: str) -> Any:
-    """Where `b` is as near to `wide` as `a`, which may differ where it rounds."""
-    rtol, _ = TOLERANCES[dtype]
+def error_of(a: np.ndarray, wide: np.ndarray) -> float:
+    """The largest distance of values from those in higher precision."""
     with np.errstate(all="ignore"):
         own = np.abs(a - wide)
-        scale = np.abs(wide)
-        worst = np.max(np.where(np.isfinite(own), own, 0), initial=0)
-        near = np.abs(b - wide) <= SLACK * np.maximum(own, worst) + rtol * scale
-        finite = np.isfinite(b) & np.isfinite(wide)
+    return float(np.max(np.where(np.isfinite(own), own, 0), initial=0))
+
+
+def _as_exact(
+    a: np.ndarray, b: np.ndarray, wide: np.ndarray, worst: float, dtype: str
+) -> np.ndarray:
+    """Where `b` is as near to `wide` as `a`, which is at most `worst` away."""
+    rtol, _ = TOLERANCES[dtype]
+    with np.errstate(all="ignore"):
+        near = np.abs(b - wide) <= SLACK * worst + rtol * np.abs(wide)
+        finite = np.isfinite(b) & np.isfinite(wide) & ~np.isnan(a)
         limit = np.isinf(b) & np.isinf(a.astype(b.dtype)) & (a == b)
     return (finite & near) | limit
-
-
-def _close(a: np.ndarray, b: np.ndarray, rtol: float, atol: float) -> np.ndarray:
-    if a.dtype.kind not in "fc" or b.dtype.kind not in "fc":
-        return np.asarray(a == b)
-    if a.dtype.kind == "c":
-        # As in `torch.isclose`, distance is measured in the plane; where a part is
-        # not finite, each part is judged by itself.
-        finite = np.isfinite(a) & np.isfinite(b)
-        real = _close(a.real, b.real, rtol, atol)
-        imag = _close(a.imag, b.imag, rtol, atol)
-        with np.errstate(all="ignore"):
-            near = np.abs(a - b) <= atol + rtol * np.abs(a)
-        return np.where(finite, near, real & imag)
-    with np.errstate(all="ignore"):
-        x, y = a.astype(np.float64), b.astype(np.float64)
-        near = np.isfinite(x) & np.isfinite(y) & (abs(x - y) <= atol + rtol * abs(x))
-    return (x == y) | (np.isnan(x) & np.isnan(y)) | near
-
-
-def widened(value: Any) -> Any:
-    """Arguments with their floating point tensors in the next wider dtype."""
-    if isinstance(value, torch.Tensor):
-        wider = _WIDER.get(value.dtype)
-        if wider is None:
-            return value
-        made = value.detach().to(wider)
-        return made.requires_grad_(value.requires_grad)
-    if isinstance(value, torch.dtype):
-        return _WIDER.get(value, value)
-    if type(value) in (list, tuple):
-        return type(value)(map(widened, value))
-    if isinstance(value, dict):
-        return {k: widened(v) for k, v in value.items()}
-    return value

@@ -1,21 +1,19 @@
-"""Making calls in both libraries, and judging what came of them."""
+"""Making calls in both libraries, and judging what came of them.
+
+This needs no torch.
+"""
 
 from __future__ import annotations
 
 import re
-import types
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-import torch
-
-import torchshim
-from compat_suite.operators import translation
 from compat_suite.operators.comparison import Difference, compare
 from compat_suite.operators.results import Entry, Failure
-from compat_suite.operators.translation import Missing, to_numpy
+from compat_suite.operators.values import Missing, tensors, to_numpy
 
 Call = Callable[..., Any]
 #: What PyTorch says of derivatives that it cannot compute; torchshim may have them.
@@ -32,12 +30,24 @@ class Case:
     text: str
     expected: Any  # a result or an exception
     actual: Any
+    #: Gives PyTorch's result in higher precision.
     wide: Callable[[], Any]
-    process: Callable[[Any], Any] | None = None
+    #: Takes from PyTorch's and from torchshim's results what is determined, where they
+    #: are not: up to a sign or a phase.
+    process: tuple[Call, Call] | None = None
     values: bool = True
     again: Callable[[], Any] | None = None
     #: Whether torchshim may give derivatives where PyTorch has none.
     lenient: bool = False
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is checked of an entry."""
+
+    dtypes: tuple[str, ...] = ()
+    samples: int = 4
+    seed: int = 0
 
 
 class Judge:
@@ -64,13 +74,10 @@ class Judge:
         if case.lenient and _is_undefined(expected):
             return None
         if not isinstance(actual, Exception):
-            read = attempt(lambda: [to_numpy(t) for t in tensors(actual)])
-            if isinstance(read, Exception) and case.again is not None:
+            error = attempt(read, actual)
+            if isinstance(error, Exception) and case.again is not None:
                 # What failed may have been another call of the same program.
-                actual = attempt(case.again)
-                if not isinstance(actual, Exception):
-                    read = attempt(lambda: [to_numpy(t) for t in tensors(actual)])
-                    actual = read if isinstance(read, Exception) else actual
+                actual = attempt(lambda: read(case.again()))
         if isinstance(expected, Exception) or isinstance(actual, Exception):
             if same_exception(expected, actual):
                 return None
@@ -79,22 +86,75 @@ class Judge:
         found = compare(expected, actual, wide, case.values)
         if found is None or case.process is None:
             return found
-        # Results that are only determined up to a sign or a phase.
-        process = case.process
-        ours = process
-        if isinstance(process, types.FunctionType) and str(
-            process.__module__
-        ).startswith("torch"):
-            ours = translation.rebound(process)
-        shown = attempt(process, expected)
-        mine = attempt(ours, actual)
+        theirs, ours = case.process
+        shown, mine = attempt(theirs, expected), attempt(ours, actual)
         if isinstance(shown, Exception) or isinstance(mine, Exception):
             return found
+        return compare(shown, mine, lambda: attempt(theirs, wide()), case.values)
 
-        def processed() -> Any:
-            return attempt(process, wide())
+    def judge_error(
+        self, text: str, expected: Any, call: Call, same_text: bool = False
+    ) -> None:
+        """Counts and compares a call that PyTorch refuses."""
+        if not isinstance(expected, Exception):
+            return
+        self.result.count("errors", "")
+        actual = attempt(lambda: read(call()))
+        if not same_exception(expected, actual):
+            self.fail("errors", "", text, *mismatch(expected, actual))
+        elif same_text and str(expected) != str(actual):
+            details = f"expected {str(expected)[:300]!r}, got {str(actual)[:300]!r}"
+            self.fail("errors", "", text, "another text of an error", details)
 
-        return compare(shown, mine, processed, case.values)
+
+class Check(Judge):
+    """Runs one entry of a database: every dtype, then what must be refused."""
+
+    #: The kind of check that fails where torchshim does not have the entry.
+    first: ClassVar[str] = "forward"
+    #: What is compared where the options name no dtypes; all by default.
+    default: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(
+        self, database: Any, entry: Any, options: Any, started: Callable[[str], None]
+    ) -> None:
+        name = database.name_of(entry)
+        super().__init__(Entry(name, database.namespace_of(name)))
+        self.database = database
+        self.entry = entry
+        self.options = options
+        self.started = started
+
+    def run(self) -> Entry:
+        """The results; `started` was told what is being checked."""
+        try:
+            self.find()
+        except Missing as error:
+            self.result.count(self.first, "")
+            self.fail(self.first, "", "", f"missing: {error}")
+            return self.result
+        chosen = self.options.dtypes or self.default
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for dtype in self.database.dtypes(self.entry):
+                if not chosen or dtype in chosen:
+                    self.started(f"{dtype} forward")
+                    self.of_dtype(dtype)
+            self.started("errors")
+            self.errors()
+        return self.result
+
+    def find(self) -> None:
+        """Looks up what torchshim has; raises `Missing`."""
+        raise NotImplementedError
+
+    def of_dtype(self, dtype: str) -> None:
+        """Makes and judges the cases in one dtype."""
+        raise NotImplementedError
+
+    def errors(self) -> None:
+        """Judges what must be refused."""
+        raise NotImplementedError
 
 
 # Calls ------------------------------------------------------------------------------
@@ -106,6 +166,13 @@ def attempt(function: Call, *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
     except Exception as error:
         return error
+
+
+def read(result: Any) -> Any:
+    """A result whose tensors have values: deferred errors are raised now."""
+    for each in tensors(result):
+        to_numpy(each)
+    return result
 
 
 def _is_undefined(expected: Any) -> bool:
@@ -150,57 +217,3 @@ def mismatch(expected: Any, actual: Any) -> tuple[str, str]:
         f"{type(actual).__name__} for {type(expected).__name__}",
         f"expected {wanted[:200]!r}, got {str(actual)[:200]!r}",
     )
-
-
-# Values -----------------------------------------------------------------------------
-
-
-def short(value: Any) -> str:
-    """A value as a sample's text shows it."""
-    if isinstance(value, torch.Tensor):
-        kind = str(value.dtype).removeprefix("torch.")
-        strides = "" if value.is_contiguous() else f" strides {list(value.stride())}"
-        return f"{kind}{list(value.shape)}{strides}"
-    if type(value) in (list, tuple):
-        return f"[{', '.join(map(short, value))}]"
-    return repr(value)
-
-
-def _flat(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from _flat(item)
-    else:
-        yield value
-
-
-def tensors(value: Any) -> list[Any]:
-    """The tensors of either library in a nest of lists, tuples and dicts."""
-    kinds = (torch.Tensor, torchshim.Tensor)
-    return [t for t in _flat(value) if isinstance(t, kinds)]
-
-
-def distinct(found: list[Any]) -> list[Any]:
-    """The tensors, each once."""
-    return list({id(t): t for t in found}.values())
-
-
-def dense(gradient: Any) -> Any:
-    """A gradient with memory: PyTorch has zeros without any."""
-    if getattr(gradient, "_is_zerotensor", lambda: False)():
-        return gradient.clone()
-    return gradient.detach()
-
-
-def cotangent(module: Any, like: Any, seed: int) -> Any:
-    """A random tensor of the shape and dtype of another, the same in both libraries."""
-    rng = np.random.default_rng(seed)
-    shape = tuple(like.shape)
-    values = rng.standard_normal(shape)
-    if like.dtype.is_complex:
-        values = values + 1j * rng.standard_normal(shape)
-    kind = getattr(module, str(like.dtype).removeprefix("torch."))
-    wide = module.complex128 if like.dtype.is_complex else module.float64
-    return module.tensor(values, dtype=wide).to(kind)

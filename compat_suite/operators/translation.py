@@ -14,29 +14,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 
 import torchshim
-from torchshim._tensor import host_value
-
-#: What `wrapper_set_seed` of the database uses.
-SEED = 42
-
-
-class Missing(AttributeError):
-    """torchshim does not have what the database asks for."""
-
-
-def attribute(path: str) -> Any:
-    """`torchshim.<path>`; raises `Missing`."""
-    found: Any = torchshim
-    for part in path.removeprefix("torch.").split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            raise Missing(f"torch.{path.removeprefix('torch.')}") from None
-    return found
+from compat_suite.operators.values import SEED, Missing, attribute, to_numpy
 
 
 def seeded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -72,6 +53,8 @@ def rebound(function: types.FunctionType) -> Callable[..., Any]:
 
 def function(found: Callable[..., Any], name: str) -> Callable[..., Any]:
     """torchshim's function for one of an entry's."""
+    if isinstance(found, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        return attribute(f"ops.{found}")
     if _is_of_database(found):
         return rebound(found)
     if name.startswith("__"):
@@ -180,16 +163,29 @@ def tensor(value: torch.Tensor) -> Any:
     return made.detach().requires_grad_(value.requires_grad)
 
 
-# Values -----------------------------------------------------------------------------
+# Precision --------------------------------------------------------------------------
+
+_WIDER = {
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.float32: torch.float64,
+    torch.complex32: torch.complex64,
+    torch.complex64: torch.complex128,
+}
 
 
-def to_numpy(value: Any) -> np.ndarray:
-    """The values of a tensor of either library, the small floats as float32."""
+def widened(value: Any) -> Any:
+    """Arguments with their floating point tensors in the next wider dtype."""
     if isinstance(value, torch.Tensor):
-        plain = value.detach().resolve_conj().resolve_neg()
-        if plain.layout is not torch.strided:
-            plain = plain.to_dense()
-        carrier = {torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
-        return plain.to(carrier.get(plain.dtype, plain.dtype)).numpy()
-    array = np.asarray(host_value(value))
-    return array.astype(np.float32) if array.dtype.kind == "V" else array
+        wider = _WIDER.get(value.dtype)
+        if wider is None:
+            return value
+        made = value.detach().to(wider)
+        return made.requires_grad_(value.requires_grad)
+    if isinstance(value, torch.dtype):
+        return _WIDER.get(value, value)
+    if type(value) in (list, tuple):
+        return type(value)(map(widened, value))
+    if isinstance(value, dict):
+        return {k: widened(v) for k, v in value.items()}
+    return value

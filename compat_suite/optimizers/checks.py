@@ -11,7 +11,6 @@ import pickle
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,66 +18,36 @@ import torch
 from torch.testing._internal.common_optimizers import OptimizerErrorEnum
 
 import torchshim
-from compat_suite.operators import translation
-from compat_suite.operators.judging import Case, Judge, attempt, mismatch
+from compat_suite.operators import judging
+from compat_suite.operators.judging import Case, Options, attempt
 from compat_suite.operators.results import Entry
-from compat_suite.operators.translation import Missing, Translator
+from compat_suite.operators.translation import Translator, tensor
+from compat_suite.operators.values import attribute, dtype_name, to_numpy
 from compat_suite.optimizers import database
 
 STEPS = 6
 
 
-@dataclass(frozen=True)
-class Options:
-    """What is checked of an entry."""
-
-    dtypes: tuple[str, ...] = ()
-    samples: int = 4
-    seed: int = 0
-
-
 def check(entry: Any, options: Options, started: Callable[[str], None]) -> Entry:
     """Everything about one entry; `started` is told what is being checked."""
-    return _Check(entry, options, started).run()
+    return _Check(database, entry, options, started).run()
 
 
-class _Check(Judge):
-    def __init__(
-        self, entry: Any, options: Options, started: Callable[[str], None]
-    ) -> None:
-        name = database.name_of(entry)
-        super().__init__(Entry(name, database.namespace_of(name)))
-        self.entry = entry
-        self.options = options
-        self.started = started
+class _Check(judging.Check):
+    first = "steps"
 
-    def run(self) -> Entry:
-        try:
-            self.ours = translation.attribute(f"optim.{self.entry.name}")
-        except Missing as error:
-            self.result.count("steps", "")
-            self.fail("steps", "", "", f"missing: {error}")
-            return self.result
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for dtype in database.dtypes(self.entry):
-                if self.options.dtypes and dtype not in self.options.dtypes:
-                    continue
-                for cases in self.of_dtype(dtype):
-                    self.started(f"{dtype} forward")
-                    self.judge(list(cases))
-            self.started("errors")
-            self.errors()
-        return self.result
+    def find(self) -> None:
+        self.ours = attribute(f"optim.{self.entry.name}")
 
-    def of_dtype(self, dtype: str) -> Iterator[Iterator[Case]]:
+    def of_dtype(self, dtype: str) -> None:
         found = database.configurations(self.entry, self.options.samples)
         for kwargs in found:
-            yield self.of_configuration(dtype, kwargs)
+            self.started(f"{dtype} forward")
+            self.judge(list(self.of_configuration(dtype, kwargs)))
             if self.entry.supports_param_groups and kwargs is not found[-1]:
-                yield iter([self.case("groups", dtype, kwargs, _groups)])
+                self.judge([self.case("groups", dtype, kwargs, _groups)])
         if dtype == "float32":
-            yield self.schedulers(dtype)
+            self.judge(list(self.schedulers(dtype)))
 
     def of_configuration(self, dtype: str, kwargs: dict[str, Any]) -> Iterator[Case]:
         for flags in database.flags(self.entry):
@@ -176,7 +145,11 @@ class _Check(Judge):
             with_step = refused.error_on == OptimizerErrorEnum.STEP_ERROR
 
             def raised(
-                library: Any, kind: Any, params: Any, kwargs: Any, step: bool
+                library: Any,
+                kind: Any,
+                params: Any,
+                kwargs: Any,
+                step: bool = with_step,
             ) -> Any:
                 if params is None:
                     params = [library.nn.Parameter(library.ones(2, 3))]
@@ -186,30 +159,15 @@ class _Check(Judge):
                     if step:
                         optimizer.step()
 
-            self.result.count("errors", "")
-            expected = attempt(
-                raised,
-                torch,
-                self.entry.optim_cls,
-                sample.params,
-                sample.kwargs,
-                with_step,
+            theirs = (torch, self.entry.optim_cls, sample.params, sample.kwargs)
+            self.judge_error(
+                f"{sample.desc}: {_text(sample.kwargs)}",
+                attempt(raised, *theirs),
+                lambda s=sample, raised=raised: raised(
+                    torchshim, self.ours, _parameters(s.params), Translator()(s.kwargs)
+                ),
+                same_text=True,
             )
-            actual = attempt(
-                lambda s=sample, w=with_step: raised(
-                    torchshim,
-                    self.ours,
-                    _parameters(s.params),
-                    Translator()(s.kwargs),
-                    w,
-                )
-            )
-            text = f"{sample.desc}: {_text(sample.kwargs)}"
-            if type(expected).__name__ != type(actual).__name__:
-                self.fail("errors", "", text, *mismatch(expected, actual))
-            elif str(expected) != str(actual):
-                details = f"expected {str(expected)[:300]!r}, got {str(actual)[:300]!r}"
-                self.fail("errors", "", text, "another text of an error", details)
 
 
 class _Run:
@@ -285,7 +243,7 @@ class _Run:
 
     def values(self) -> list[np.ndarray]:
         """The parameters' values."""
-        return [translation.to_numpy(p) for p in self.parameters]
+        return [to_numpy(p) for p in self.parameters]
 
     def shown(self) -> dict[str, Any]:
         """The parameters and the whole state."""
@@ -385,9 +343,8 @@ def _with_own_schedulers(made: types.FunctionType) -> types.FunctionType:
 def _torch(value: Any) -> Any:
     """PyTorch's state of torchshim's."""
     if isinstance(value, torchshim.Tensor):
-        return torch.tensor(
-            translation.to_numpy(value), dtype=getattr(torch, str(value.dtype)[6:])
-        )
+        kind = getattr(torch, dtype_name(value))
+        return torch.tensor(to_numpy(value), dtype=kind)
     if isinstance(value, dict):
         return {k: _torch(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -406,11 +363,11 @@ def _parameters(value: Any) -> Any:
     def convert(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             if id(value) not in made:
-                own = translation.tensor(value.detach())
+                own = tensor(value.detach())
                 if isinstance(value, torch.nn.Parameter):
                     own = torchshim.nn.Parameter(own)
                 if value.grad is not None:
-                    own.grad = translation.tensor(value.grad)
+                    own.grad = tensor(value.grad)
                 made[id(value)] = own
             return made[id(value)]
         if isinstance(value, dict):

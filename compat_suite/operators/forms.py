@@ -1,0 +1,144 @@
+"""The ways a function is called: as it is, in place, with `out=`, for gradients.
+
+A form makes of a library's function one whose result is compared. The same form is
+applied in PyTorch and in torchshim. This needs no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from compat_suite.operators.values import distinct, dtype_name, tensors
+
+Call = Callable[..., Any]
+
+
+class Plain:
+    """The function as it is."""
+
+    def __call__(self, library: Any, function: Call) -> Call:
+        """The function."""
+        return function
+
+
+class OnCopy:
+    """A function that changes its first argument, made to change a copy."""
+
+    def __call__(self, library: Any, function: Call) -> Call:
+        """A function that gives the result and the copy."""
+
+        def call(input: Any, *args: Any, **kwargs: Any) -> Any:
+            own = input.clone() if hasattr(input, "clone") else input
+            result = function(own, *args, **kwargs)
+            return {"result": result, "self": own, "is self": result is own}
+
+        return call
+
+
+@dataclass(frozen=True)
+class Into:
+    """`out=` of tensors like `outs`, or of size 0; results must be those tensors."""
+
+    outs: tuple[tuple[tuple[int, ...], str], ...]  # shapes and dtypes
+    single: bool
+    resized: bool
+
+    def __call__(self, library: Any, function: Call) -> Call:
+        """A function that gives the result, and whether it is what was given."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            outs = [
+                library.ones((0,) if self.resized else shape, dtype=kind)
+                for shape, kind in (
+                    (shape, getattr(library, name)) for shape, name in self.outs
+                )
+            ]
+            out = outs[0] if self.single else tuple(outs)
+            result = function(*args, **kwargs, out=out)
+            given = [result] if self.single else list(result)
+            same = [r is o for r, o in zip(given, outs, strict=False)]
+            return {"result": result, "is out": same}
+
+        return call
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """First or second gradients of all arguments that require them."""
+
+    second: bool
+    seed: int
+
+    def __call__(self, library: Any, function: Call) -> Call:
+        """A function that gives gradients; None where there is nothing to give."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            leaves = [t for t in tensors([args, kwargs]) if t.requires_grad]
+            results = tensors(function(*args, **kwargs))
+            shown = gradients(library, results, leaves, self.second, self.seed)
+            if self.second:
+                return shown
+            requires = {"requires_grad": [r.requires_grad for r in results]}
+            return requires | (shown or {})
+
+        return call
+
+
+def gradients(
+    library: Any, results: list[Any], leaves: list[Any], second: bool, seed: int
+) -> dict[str, Any] | None:
+    """The gradients of results by leaves, for the same random cotangents everywhere."""
+    leaves = distinct(leaves)
+    outputs = [r for r in results if r.requires_grad]
+    if not leaves or not outputs:
+        return None
+    first = library.autograd.grad(
+        outputs,
+        leaves,
+        [cotangent(library, r, seed + i) for i, r in enumerate(outputs)],
+        allow_unused=True,
+        create_graph=second,
+    )
+    if not second:
+        return {"gradients": [None if g is None else dense(g) for g in first]}
+    live = [
+        (g, cotangent(library, g, seed + 7 + i))
+        for i, g in enumerate(first)
+        if g is not None and g.requires_grad
+    ]
+    found: Any = [None] * len(leaves)
+    if live:
+        found = library.autograd.grad(
+            [g for g, _ in live], leaves, [c for _, c in live], allow_unused=True
+        )
+    # A gradient that is constant may be None or zeros, by how it was computed.
+    return {
+        "gradients": [
+            library.zeros_like(x) if g is None else dense(g)
+            for g, x in zip(found, leaves, strict=True)
+        ]
+    }
+
+
+def dense(gradient: Any) -> Any:
+    """A gradient with memory: PyTorch has zeros without any."""
+    if getattr(gradient, "_is_zerotensor", lambda: False)():
+        return gradient.clone()
+    return gradient.detach()
+
+
+def cotangent(library: Any, like: Any, seed: int) -> Any:
+    """A random tensor of the shape and dtype of another, the same in both libraries."""
+    # This generator's numbers are promised never to change.
+    rng = np.random.RandomState(seed)
+    shape = tuple(like.shape)
+    values = rng.standard_normal(shape)
+    if like.dtype.is_complex:
+        values = values + 1j * rng.standard_normal(shape)
+    wide = library.complex128 if like.dtype.is_complex else library.float64
+    kind = getattr(library, dtype_name(like))
+    return library.tensor(values, dtype=wide).to(kind)
