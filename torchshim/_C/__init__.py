@@ -1,0 +1,160 @@
+"""What programs ask PyTorch's C++ side about overriding functions (`torch._C`).
+
+PyTorch's own names for `_overrides`; nothing else of `torch._C` is here.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from torchshim import _overrides
+from torchshim._core.device import device as device
+from torchshim._core.device import get_default_device
+from torchshim._core.dtypes import dtype as dtype
+from torchshim._core.layout import layout as layout
+from torchshim._core.layout import memory_format as memory_format
+from torchshim._core.meta import Size as Size
+from torchshim._core.random import Generator as Generator
+from torchshim._core.random import default_generator as default_generator
+from torchshim._core.storage import TensorBase as TensorBase
+from torchshim._errors import Unsupported, unsupported
+from torchshim._overrides import (
+    ALL_DISABLED,
+    ENABLED,
+    SUBCLASSES_DISABLED,
+    TensorMeta,
+    overloaded,
+)
+
+__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass"]
+
+_TensorMeta = TensorMeta
+_disabled_torch_function_impl = _overrides.disabled_torch_function_impl
+_pop_torch_function_stack = _overrides.pop_mode
+_push_on_torch_function_stack = _overrides.push_mode
+
+
+class _TorchFunctionState(enum.Enum):
+    """What may override functions in a thread."""
+
+    ENABLED = ENABLED
+    SUBCLASSES_DISABLED = SUBCLASSES_DISABLED
+    ALL_DISABLED = ALL_DISABLED
+
+
+class DisableTorchFunctionSubclass(_overrides.disabled):
+    """Within the block, no class overrides functions; modes still do."""
+
+    def __init__(self) -> None:
+        super().__init__(SUBCLASSES_DISABLED)
+
+
+class DisableTorchFunction(_overrides.disabled):
+    """Within the block, neither classes nor modes override functions."""
+
+    def __init__(self) -> None:
+        super().__init__(ALL_DISABLED)
+
+
+def _is_torch_function_enabled() -> bool:
+    """Whether classes may override functions."""
+    return _overrides.state.disabled == ENABLED
+
+
+def _is_torch_function_all_disabled() -> bool:
+    """Whether neither classes nor modes may override functions."""
+    return _overrides.state.disabled == ALL_DISABLED
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether a mode sees the functions called."""
+    return _overrides.mode_enabled()
+
+
+def _get_torch_function_state() -> _TorchFunctionState:
+    """What may override functions in this thread."""
+    return _TorchFunctionState(_overrides.state.disabled)
+
+
+def _set_torch_function_state(state: _TorchFunctionState) -> None:
+    """Sets what may override functions in this thread."""
+    _overrides.set_disabled(state.value)
+
+
+def _len_torch_function_stack() -> int:
+    """How many modes are on this thread's stack."""
+    return len(_overrides.state.stack)
+
+
+def _get_function_stack_at(level: int) -> Any:
+    """The mode at a place of this thread's stack; the last is on top."""
+    return _overrides.state.stack[level]
+
+
+def _has_torch_function(args: Any, /) -> bool:
+    """Whether a mode, or an element's class, overrides functions."""
+    return _overrides.mode_enabled() or bool(overloaded(args, False))
+
+
+def _has_torch_function_unary(obj: Any, /) -> bool:
+    """Whether a mode, or the argument's class, overrides functions."""
+    return _has_torch_function((obj,))
+
+
+def _has_torch_function_variadic(*args: Any) -> bool:
+    """Whether a mode, or an argument's class, overrides functions."""
+    return _has_torch_function(args)
+
+
+def _skip_one_hop_torch_function(
+    func: Any, types: Any, args: Any = (), kwargs: Any = None
+) -> Any:
+    """Calls a function as if its arguments' classes did not override it.
+
+    The functions that it calls in turn are overridden as ever.
+    """
+    return _overrides.skip_one(func, args, kwargs or {})
+
+
+def _get_tracing_state() -> None:
+    """What `torch.jit.trace` is at: nothing, as functions run as they are."""
+    return None
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Nothing is reported to anybody."""
+
+
+def _get_default_device() -> str:
+    """The type of the default device."""
+    return get_default_device().type
+
+
+def _disabled_torch_dispatch_impl(*args: Any, **kwargs: Any) -> Any:
+    """`__torch_dispatch__` is not supported: nothing calls it."""
+    raise Unsupported(_overrides.NO_DISPATCH)
+
+
+class _DisableTorchDispatch:
+    """Within the block, no class is dispatched to: none ever is."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+
+_REASON = "torchshim has no C++ side"
+_ExcludeDispatchKeyGuard = unsupported("_C._ExcludeDispatchKeyGuard", _REASON)
+DispatchKey = unsupported("_C.DispatchKey", _REASON)
+DispatchKeySet = unsupported("_C.DispatchKeySet", _REASON)
+ScriptMethod = unsupported("_C.ScriptMethod", "functions run as they are")
+_rename_privateuse1_backend = unsupported("_C._rename_privateuse1_backend", _REASON)
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(
+        f"module 'torch._C' has no attribute '{name}'; torchshim has no C++ side"
+    )
