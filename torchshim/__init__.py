@@ -87,7 +87,8 @@ globals().update(_namespace("torch"))
 
 # Submodules that are imported when they are first used.
 _LAZY = (
-    *("_C", "functional", "ops", "overrides", "profiler"),
+    *("_C", "functional", "library", "ops", "overrides", "profiler"),
+    *("_functorch", "_prims_common", "_subclasses", "_utils", "fx"),
     *("__config__", "__future__", "_dynamo", "accelerator", "backends", "compiler"),
     *("cpu", "distributions", "export", "futures", "hub", "jit", "mps", "mtia"),
     *(

@@ -34,13 +34,21 @@ SHIM = __name__.partition(".")[0]
 _TORCH_PACKAGES = ("torch", "functorch", "torchgen")
 
 
+# Modules that are called otherwise here.
+_RENAMED = {"torch._ops": "torchshim.ops"}
+
+
 def shim_name(name: str) -> str:
     """torchshim's name for a module of PyTorch: `torch.nn` -> `torchshim.nn`."""
+    if name in _RENAMED:
+        return _RENAMED[name]
+    if name.startswith("functorch"):
+        return f"{SHIM}.{name}"
     return SHIM + name.removeprefix("torch")
 
 
 def _is_torch(name: str) -> bool:
-    return name == "torch" or name.startswith("torch.")
+    return name.partition(".")[0] in ("torch", "functorch")
 
 
 def _is_ours(module: ModuleType | None) -> bool:
@@ -48,24 +56,36 @@ def _is_ours(module: ModuleType | None) -> bool:
     return name == SHIM or name.startswith(SHIM + ".")
 
 
-# Modules that PyTorch has under the same name, and scripts import.
-_WELL_KNOWN = frozenset(
-    {
-        "testing._internal",
-        "testing._internal.common_cuda",
-        "testing._internal.common_device_type",
-        "testing._internal.common_dtype",
-        "testing._internal.common_utils",
-        "utils._pytree",
-    }
+# Private modules that PyTorch has under the same name; what is in them, too.
+_WELL_KNOWN = (
+    "_C._autograd",
+    "_C._functorch",
+    "_C",
+    "_dynamo",
+    "_functorch",
+    "_prims_common",
+    "_subclasses",
+    "_utils",
+    "_utils_internal",
+    "autograd._functions",
+    "nn.parallel._functions",
+    "testing._internal",
+    "utils._import_utils",
+    "utils._mode_utils",
+    "utils._python_dispatch",
+    "utils._pytree",
+    "utils.data._utils",
 )
 
 
 def _is_private(name: str) -> bool:
     """Whether a module of torchshim is no part of PyTorch's API."""
-    inner = name.partition(".")[2]
-    if inner in _WELL_KNOWN:
+    if name in _RENAMED:
         return False
+    inner = name.partition(".")[2]
+    for known in _WELL_KNOWN:
+        if inner == known or inner.startswith(f"{known}."):
+            inner = inner.removeprefix(known)
     return any(part.startswith("_") for part in inner.split("."))
 
 

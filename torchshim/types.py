@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import IO, Any, TypeAlias, Union
 
 from torchshim._core.device import device
@@ -18,6 +19,8 @@ FileLike: TypeAlias = Union[str, os.PathLike[str], IO[bytes]]  # noqa: UP007
 IntLikeType: TypeAlias = int | SymInt
 FloatLikeType: TypeAlias = float | SymFloat
 BoolLikeType: TypeAlias = bool | SymBool
+_TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
+_TensorOrOptionalTensors: TypeAlias = Tensor | Sequence[Tensor | None]
 PySymType: TypeAlias = SymInt | SymFloat | SymBool
 py_sym_types = SymInt, SymFloat, SymBool
 

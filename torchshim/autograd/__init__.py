@@ -63,6 +63,22 @@ __all__ = [
 _LAZY = ("profiler", "profiler_util")
 
 
+def kineto_available() -> bool:
+    """Whether the profiler is there: yes."""
+    return True
+
+
+def _calculate_shape(
+    output: _Any, grad: _Any, is_grads_batched: bool
+) -> tuple[_Any, _Any]:
+    """The shapes of an output and of its gradient, for one of a batch of gradients."""
+    if isinstance(output, graph.GradientEdge):
+        if is_grads_batched:
+            raise RuntimeError("Batched grads are not supported with GradientEdge")
+        return output.node._input_metadata[output.output_nr].shape, grad.shape
+    return output.shape, grad.shape[1:] if is_grads_batched else grad.shape
+
+
 def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")

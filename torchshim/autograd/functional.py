@@ -550,3 +550,18 @@ def hessian(
             first, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize
         )
     return _unpacked(result, (inputs_tuple, inputs_tuple))
+
+
+def _construct_standard_basis_for(
+    tensors: Sequence[Any], tensor_numels: Sequence[int]
+) -> tuple[Any, ...]:
+    """Rows of the identity matrix, each row cut into pieces as long as the tensors."""
+    if len(tensors) != len(tensor_numels) or not tensors:
+        raise AssertionError("tensors and tensor_numels must be as many, and some")
+    total = sum(tensor_numels)
+    made, start = [], 0
+    for tensor, count in zip(tensors, tensor_numels, strict=True):
+        rows = fns.eye(total, dtype=tensor.dtype, device=tensor.device)
+        made.append(rows[:, start : start + count])
+        start += count
+    return tuple(made)

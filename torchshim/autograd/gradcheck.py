@@ -16,6 +16,15 @@ from torchshim._functions.backward import grad as _grad
 from torchshim._functions.backward import zeros_of
 from torchshim._tensor import Tensor, from_array
 from torchshim.autograd._gradcheck_forward import GradcheckError, check_forward
+from torchshim.autograd._old_jacobians import (
+    _get_numerical_jacobian as _get_numerical_jacobian,
+)
+from torchshim.autograd._old_jacobians import (
+    get_analytical_jacobian as get_analytical_jacobian,
+)
+from torchshim.autograd._old_jacobians import (
+    get_numerical_jacobian as get_numerical_jacobian,
+)
 from torchshim.autograd.function import Function
 from torchshim.autograd.grad_mode import no_grad
 

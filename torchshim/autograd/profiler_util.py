@@ -24,6 +24,9 @@ def format_time(time_us: float, unit: str | None = None) -> str:
     return f"{time_us:.3f}us"
 
 
+_format_time = format_time
+
+
 def format_share(part: float, whole: float) -> str:
     """A share in per cent."""
     if whole == 0:

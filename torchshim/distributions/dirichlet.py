@@ -15,6 +15,13 @@ from torchshim.nn.functional import one_hot
 __all__ = ["Dirichlet"]
 
 
+def _Dirichlet_backward(x: Any, concentration: Any, grad_output: Any) -> Any:
+    """The gradient of a sample by its concentration."""
+    total = concentration.sum(-1, True).expand_as(concentration)
+    grad = torchshim._dirichlet_grad(x, concentration, total)
+    return grad * (grad_output - (x * grad_output).sum(-1, True))
+
+
 class Dirichlet(ExponentialFamily):
     """Positive numbers that sum to 1.
 

@@ -187,7 +187,7 @@ def _exponential(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
-def _exponential_family(p: Any, q: Any) -> Tensor:
+def _kl_expfamily_expfamily(p: Any, q: Any) -> Tensor:
     """The Bregman divergence of the log-normalizer."""
     if type(p) is not type(q):
         raise NotImplementedError(

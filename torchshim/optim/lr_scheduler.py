@@ -19,6 +19,9 @@ from torchshim.optim._scheduler import (
     EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING,
 )
 from torchshim.optim._scheduler import LambdaSchedule, LRScheduler
+from torchshim.optim._scheduler import (
+    set_option as _update_param_group_val,  # noqa: F401 -- PyTorch's name
+)
 
 __all__ = [
     "ChainedScheduler",

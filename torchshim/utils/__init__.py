@@ -8,7 +8,8 @@ from torchshim.utils import data as data
 from torchshim.utils import hooks as hooks
 
 # Submodules that are imported when they are first used.
-_LAZY = ("checkpoint", "deterministic", "dlpack")
+_LAZY = ("_import_utils", "_mode_utils", "_python_dispatch", "checkpoint")
+_LAZY += ("cpp_extension", "deterministic", "dlpack", "flop_counter")
 
 
 def set_module(obj: _Any, mod: str) -> None:

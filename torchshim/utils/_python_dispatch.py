@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchshim._errors import Unsupported
 from torchshim._overrides import NO_DISPATCH
 
 __all__ = [
@@ -21,13 +22,13 @@ class TorchDispatchMode:
     """Refused: NotImplementedError says what to use in its place."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError(NO_DISPATCH)
+        raise Unsupported(NO_DISPATCH)
 
     def __enter__(self) -> Any:
-        raise NotImplementedError(NO_DISPATCH)
+        raise Unsupported(NO_DISPATCH)
 
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
-        raise NotImplementedError(NO_DISPATCH)
+        raise Unsupported(NO_DISPATCH)
 
 
 def is_traceable_wrapper_subclass(t: Any) -> bool:

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from torchshim import _pytree as tree
 from torchshim._core import engine
 from torchshim._core.random import restore, snapshot
 from torchshim._core.record import local
@@ -192,6 +193,30 @@ class CheckpointFunction(Function):
             if isinstance(tensor, Tensor):
                 recording.entered.pop(tensor._slot, None)
         return (None, None, *grads)
+
+
+def _infer_device_type(*args: Any) -> str:
+    """The kind of device whose random state is kept: that of the first not on the CPU.
+
+    Warns of several kinds; GPUs come first then.
+    """
+    tensors = [t for t in tree.tree_leaves(args) if isinstance(t, Tensor)]
+    kinds = [t.device.type for t in tensors if t.device.type != "cpu"]
+    if not kinds:
+        return DefaultDeviceType.get_device_type()
+    if len(set(kinds)) > 1:
+        warnings.warn(
+            "Tensor arguments, excluding CPU tensors, are detected on at least two "
+            "types of devices. Device state will only be saved for devices of a single "
+            "device type, and the remaining devices will be ignored. Consequently, if "
+            "any checkpointed functions involve randomness, this may result in "
+            "incorrect gradients. (Note that if CUDA devices are among the devices "
+            "detected, it will be prioritized; otherwise, the first device encountered "
+            f"will be selected.)\nDevice types: {sorted(set(kinds))} first device "
+            f"type: {kinds[0]}",
+            stacklevel=2,
+        )
+    return "cuda" if "cuda" in kinds else kinds[0]
 
 
 @contextlib.contextmanager

@@ -49,6 +49,19 @@ TEST_MKL = torch.backends.mkl.is_available()
 TEST_CUDA = torch.cuda.is_available()
 TEST_MULTIGPU = TEST_CUDA and torch.cuda.device_count() > 1
 TEST_MPS = TEST_XPU = TEST_HPU = TEST_ONEDNN = TEST_ACL = TEST_PRIVATEUSE1 = False
+TEST_PRIVATEUSE1_DEVICE_TYPE = False
+TEST_CUDNN = TEST_TRITON_DSL = TEST_CUTEDSL = TEST_NVMATH = False
+TEST_ACCELERATOR, TEST_MULTIACCELERATOR = TEST_CUDA, TEST_MULTIGPU
+TEST_CUDA_CUDSS = TEST_CUDA_GRAPH_CONDITIONAL_NODES = False
+TEST_CUDA_PYTHON_BINDINGS = TEST_WITH_TV = TEST_SKIP_CUDAGRAPH = False
+TEST_WITHOUT_COMPILED_AUTOGRAD = True
+IS_CPU_CAPABILITY_SVE = IS_CPU_CAPABILITY_SVE256 = IS_CPU_EXT_SVE_SUPPORTED = False
+IS_AVX512_VNNI_SUPPORTED = EXPANDABLE_SEGMENTS = False
+MACOS_VERSION = -1.0
+MI200_ARCH, MI300_ARCH, MI350_ARCH = ("gfx90a",), ("gfx942",), ("gfx950",)
+NAVI3_ARCH = ("gfx1100", "gfx1101")
+NAVI4_ARCH = ("gfx1200", "gfx1201")
+NAVI_ARCH = (*NAVI3_ARCH, *NAVI4_ARCH)
 TEST_CUDA_GRAPH = TEST_WITH_ROCM = TEST_WITH_MTIA = TEST_WITH_MIOPEN_SUGGEST_NHWC = (
     False
 )
@@ -115,6 +128,39 @@ skipIfWindowsXPU = xfailIfACL = xfailIfROCm = gcIfJetson = never_skipped
 skipIfFreeThreaded = skipIfSlowGradcheckEnv = serialTest = never_skipped
 skipCUDAMemoryLeakCheckIf = skipCUDANonDefaultStreamIf = never_skipped
 skipIfNoLapack = skipIfCompiledWithoutNumpy = never_skipped
+skipIfCachingAllocatorDisabled = make_dynamo_test = never_skipped
+skipIfRocm_BUGGY = skipIfXpu_BUGGY = skipIfHpu_BUGGY = never_skipped
+skipIfNotMiopenSuggestNHWC = xfailIfNoAcceleratorTriton = never_skipped
+skipIfPythonVersionMismatch = never_skipped
+
+
+def _always(reason: str) -> Callable[[Any], Any]:
+    return skip_when(lambda: True, reason)
+
+
+skipIfNoXPU = _always("test required PyTorch built with XPU")
+skipIfNoXNNPACK = _always("XNNPACK must be enabled for these tests. ")
+skipIfNoNvmath = _always("test requires nvmath")
+requires_mkl = _always("MKL is not available")
+requires_onednn = _always("oneDNN is not available")
+requires_cuda = skip_when(lambda: not TEST_CUDA, "Requires CUDA")
+scoped_load_inline = _always("extensions in C++ cannot be loaded")
+skipIfNoDill = skip_when(lambda: not TEST_DILL, "no dill")
+
+
+def runOnRocm(fn: Any) -> Any:
+    """Skips: there is no ROCm."""
+    return _always("test currently only works on the ROCm stack")(fn)
+
+
+def runOnRocmArch(arch: Any) -> Callable[[Any], Any]:
+    """A decorator that leaves tests as they are: the condition is about ROCm alone."""
+    return never_skipped
+
+
+def requires_cuda_p2p_access() -> Any:
+    """Skips: there is no access from one GPU to another."""
+    return unittest.skip("cuda p2p access is not available")
 
 
 def skipIfNotRegistered(op_name: str, message: str) -> Any:

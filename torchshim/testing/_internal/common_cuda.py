@@ -21,6 +21,15 @@ TEST_NUMBA_CUDA = False
 TEST_LARGE_TENSOR = False
 SM53OrLater = SM60OrLater = SM70OrLater = SM75OrLater = SM80OrLater = TEST_CUDA
 SM89OrLater = SM90OrLater = SM100OrLater = False
+SM120OrLater = IS_SM89 = IS_SM90 = IS_SM100 = IS_SM10X = IS_SM12X = IS_THOR = False
+CDNA2OrLater = CDNA3OrLater = False
+ROCM_VERSION = (0, 0)
+PLATFORM_SUPPORTS_BF16 = PLATFORM_SUPPORTS_BF16_ATOMICS = TEST_CUDA
+PLATFORM_SUPPORTS_FUSED_SDPA = PLATFORM_SUPPORTS_CK_SDPA = False
+PLATFORM_SUPPORTS_FP8 = PLATFORM_SUPPORTS_FP8_SPARSE = False
+PLATFORM_SUPPORTS_FP8_GROUPED_GEMM = PLATFORM_SUPPORTS_MX_GEMM = False
+PLATFORM_SUPPORTS_MXFP8_GROUPED_GEMM = PLATFORM_SUPPORTS_HALF_ATOMICS = False
+PLATFORM_SUPPORTS_GREEN_CONTEXT = PLATFORM_SUPPORTS_WORKQUEUE_CONFIG = False
 PLATFORM_SUPPORTS_FUSED_ATTENTION = PLATFORM_SUPPORTS_FLASH_ATTENTION = False
 PLATFORM_SUPPORTS_MEM_EFF_ATTENTION = PLATFORM_SUPPORTS_CUDNN_ATTENTION = False
 
@@ -70,3 +79,44 @@ def tf32_on_and_off(*args: Any, **kwargs: Any) -> Any:
 
 
 with_tf32_off = never_skipped
+xfailIfSM89 = xfailIfSM90 = xfailIfSM100OrLater = xfailIfSM120OrLater = never_skipped
+xfailIfSM12X = xfailIfDistributedNotSupported = never_skipped
+xfailCUDAIfSM89OrLaterOnWindows = xfailIfSM89PreCUDA13 = never_skipped
+
+
+def _no_version() -> tuple[int, int]:
+    return (0, 0)
+
+
+_get_torch_cuda_version = _get_torch_rocm_version = _get_magma_version = _no_version
+_get_torch_hipblaslt_version = _no_version
+
+
+def _create_scaling_models_optimizers(
+    device: Any = "cuda",
+    optimizer_ctor: Any = torch.optim.SGD,
+    optimizer_kwargs: Any = None,
+) -> tuple[Any, ...]:
+    """Two equal models, and an optimizer for each."""
+    options = {"lr": 1.0} | (optimizer_kwargs or {})
+    models = []
+    for _ in range(2):
+        layers = (torch.nn.Linear(8, 8), torch.nn.Linear(8, 8))
+        models.append(torch.nn.Sequential(*layers).to(device=device))
+    models[1].load_state_dict(models[0].state_dict())
+    optimizers = [optimizer_ctor(model.parameters(), **options) for model in models]
+    return (*models, *optimizers)
+
+
+def _create_scaling_case(
+    device: Any = "cuda",
+    dtype: Any = torch.float,
+    optimizer_ctor: Any = torch.optim.SGD,
+    optimizer_kwargs: Any = None,
+) -> tuple[Any, ...]:
+    """Two equal models with optimizers, pairs of data, a loss, and a batch to skip."""
+    pair = lambda: tuple(  # noqa: E731
+        torch.randn((8, 8), dtype=dtype, device=device) for _ in range(2)
+    )
+    made = _create_scaling_models_optimizers(device, optimizer_ctor, optimizer_kwargs)
+    return (*made, [pair() for _ in range(4)], torch.nn.MSELoss().to(device), 2)

@@ -22,6 +22,11 @@ from torchshim.testing._internal._conditions import (
     TEST_MKL,
     never_skipped,
 )
+from torchshim.testing._internal._op_parametrization import (
+    ANY_DTYPE_ORDER as ANY_DTYPE_ORDER,
+)
+from torchshim.testing._internal._op_parametrization import OpDTypes as OpDTypes
+from torchshim.testing._internal._op_parametrization import ops as ops
 from torchshim.testing._internal._parametrization import (
     Made,
     Test,
@@ -431,6 +436,15 @@ def largeTensorTest(size: Any, device: Any = None, inductor: bool = False) -> An
 
     return decorate
 
+
+PYTORCH_CUDA_MEMCHECK = TEST_WITH_ROCM = has_hipsolver = False
+has_cusolver = TEST_CUDA
+e4m3_type, e5m2_type = torch.float8_e4m3fn, torch.float8_e5m2
+E4M3_MAX_POS, E5M2_MAX_POS = torch.finfo(e4m3_type).max, torch.finfo(e5m2_type).max
+expectedFailureMPSComplex = expectedFailureMPSPre14 = expectedFailureMPSPre15 = (
+    expectedFailureMPS
+)
+flex_attention_supported_platform = never_skipped
 
 # About libraries and versions of GPUs: XLA has its own.
 skipCPUIfNoLapack = skipCPUIfNoFFT = skipCPUIfNoMkldnn = never_skipped

@@ -195,3 +195,13 @@ float_to_corresponding_complex_type_map = {
     torch.float32: torch.complex64,
     torch.float64: torch.complex128,
 }
+
+
+def all_mps_types() -> _Dtypes:
+    """What Apple's GPUs compute in."""
+    return _named("float32", "float16", "bfloat16", "int32", "int16", "int8", "uint8")
+
+
+def all_mps_types_and(*dtypes: Any) -> _Dtypes:
+    """What Apple's GPUs compute in, and these."""
+    return all_mps_types() + dtypes

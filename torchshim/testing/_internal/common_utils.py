@@ -31,6 +31,7 @@ from torchshim.testing import make_tensor as make_tensor
 from torchshim.testing._internal._conditions import *  # noqa: F403
 from torchshim.testing._internal._conditions import TEST_WITH_SLOW_GRADCHECK
 from torchshim.testing._internal._equality import has_torch_dtype
+from torchshim.testing._internal._guards import *  # noqa: F403
 from torchshim.testing._internal._matrices import *  # noqa: F403
 from torchshim.testing._internal._parametrization import *  # noqa: F403
 from torchshim.testing._internal._parametrization import (
@@ -38,6 +39,7 @@ from torchshim.testing._internal._parametrization import (
 )
 from torchshim.testing._internal._test_case import *  # noqa: F403
 from torchshim.testing._internal._test_case import TestCase
+from torchshim.testing._internal._values import *  # noqa: F403
 
 # Running ----------------------------------------------------------------------------
 

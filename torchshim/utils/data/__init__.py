@@ -1,5 +1,7 @@
 """Data sets, samplers and the loader (``torch.utils.data``)."""
 
+from typing import Any as _Any
+
 from torchshim.utils.data.dataloader import (
     DataLoader,
     _DatasetKind,
@@ -49,3 +51,11 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "IterDataPipe":
+        from torchshim.utils.data.datapipes.iter import IterDataPipe
+
+        return IterDataPipe
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

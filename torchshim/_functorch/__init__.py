@@ -1,0 +1,5 @@
+"""Parts of `torch.func` that programs name by their place in PyTorch."""
+
+from torchshim._functorch import apis as apis
+from torchshim._functorch import config as config
+from torchshim._functorch import vmap as vmap

@@ -1,0 +1,5 @@
+"""Tensors without data: the device meta has them, PyTorch's fake tensors are refused."""
+
+from torchshim._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+__all__ = ["FakeTensor", "FakeTensorMode"]

@@ -1,0 +1,40 @@
+"""What programs import of PyTorch's own helpers."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+from torchshim._functions.rebuilding import _rebuild_tensor, _rebuild_tensor_v2
+from torchshim.nn.parameter import _rebuild_parameter
+from torchshim.utils.data._utils.worker import ExceptionWrapper as _Carried
+from torchshim.utils.data._utils.worker import KeyErrorMessage
+
+__all__ = [
+    "ExceptionWrapper",
+    "KeyErrorMessage",
+    "_import_dotted_name",
+    "_rebuild_parameter",
+    "_rebuild_tensor",
+    "_rebuild_tensor_v2",
+]
+
+
+class ExceptionWrapper(_Carried):
+    """An exception on its way to another thread or process."""
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        error = sys.exc_info()[1] if exc_info is None else exc_info[1]
+        if error is None:
+            raise ValueError("there is no exception to wrap")
+        super().__init__(error, where)
+
+
+def _import_dotted_name(name: str) -> Any:
+    """The object of this name: the first part is a module, the others attributes."""
+    first, *rest = name.split(".")
+    found: Any = importlib.import_module(first)
+    for part in rest:
+        found = getattr(found, part)
+    return found

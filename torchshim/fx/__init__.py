@@ -1,0 +1,1 @@
+"""Graphs of programs (`torch.fx`): not supported; nothing has to be traced here."""

@@ -1,0 +1,1 @@
+"""Tracing functions: not supported."""

@@ -1,0 +1,9 @@
+"""Tracing functions into graphs: not supported."""
+
+from torchshim._errors import unsupported
+
+__all__ = ["make_fx"]
+
+make_fx = unsupported(
+    "fx.experimental.proxy_tensor.make_fx", "what is recorded is no graph of torch.fx"
+)

@@ -1,0 +1,20 @@
+"""`torch.testing._internal.common_quantization`: nothing is quantized here."""
+
+from __future__ import annotations
+
+from torchshim._errors import unsupported
+from torchshim.testing._internal._conditions import skip_when
+
+_PLACE = "testing._internal.common_quantization"
+_REASON = "there are no quantized products"
+_group_quantize_tensor = unsupported(f"{_PLACE}._group_quantize_tensor", _REASON)
+_group_quantize_tensor_symmetric = unsupported(
+    f"{_PLACE}._group_quantize_tensor_symmetric", _REASON
+)
+_dynamically_quantize_per_channel = unsupported(
+    f"{_PLACE}._dynamically_quantize_per_channel", _REASON
+)
+skipIfNoFBGEMM = skip_when(
+    lambda: True, "Quantized operations require FBGEMM, which is not there"
+)
+skipIfNoONEDNN = skipIfNoQNNPACK = skipIfNoFBGEMM

@@ -1,0 +1,1 @@
+"""Where PyTorch's test files keep data: none is shipped."""

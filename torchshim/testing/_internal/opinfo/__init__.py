@@ -1,0 +1,1 @@
+"""`torch.testing._internal.opinfo`: what is known of operators for tests."""

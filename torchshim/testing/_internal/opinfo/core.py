@@ -1,0 +1,262 @@
+"""What is known of one operator, and the arguments that tests give it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torchshim as torch
+from torchshim import _pytree as tree
+from torchshim.testing._internal._databases import DecorateInfo as DecorateInfo
+from torchshim.testing._internal._databases import decorators_for
+
+
+class SampleInput:
+    """Arguments of an operator."""
+
+    __slots__ = (
+        "args",
+        "broadcasts_input",
+        "input",
+        "kwargs",
+        "name",
+        "output_process_fn_grad",
+    )
+
+    def __init__(
+        self,
+        input: Any,
+        *var_args: Any,
+        args: Any = None,
+        kwargs: dict[str, Any] | None = None,
+        output_process_fn_grad: Callable[[Any], Any] | None = None,
+        broadcasts_input: bool | None = None,
+        name: str | None = None,
+        **var_kwargs: Any,
+    ) -> None:
+        self.input = input
+        self.args = tuple(args) if args is not None else var_args
+        self.kwargs = kwargs if kwargs is not None else var_kwargs
+        self.output_process_fn_grad = output_process_fn_grad or (lambda x: x)
+        self.broadcasts_input = bool(broadcasts_input)
+        self.name = name or ""
+
+    def with_metadata(
+        self,
+        *,
+        output_process_fn_grad: Any = None,
+        broadcasts_input: bool | None = None,
+        name: str | None = None,
+    ) -> SampleInput:
+        """The same object, with more told of it."""
+        if output_process_fn_grad is not None:
+            self.output_process_fn_grad = output_process_fn_grad
+        if broadcasts_input is not None:
+            self.broadcasts_input = broadcasts_input
+        if name is not None:
+            self.name = name
+        return self
+
+    def __repr__(self) -> str:
+        return (
+            f"SampleInput(input={self.input}, args={self.args}, kwargs={self.kwargs}, "
+            f"broadcasts_input={self.broadcasts_input}, name={self.name!r})"
+        )
+
+    def summary(self) -> str:
+        """Shapes and dtypes in the place of tensors."""
+        told = self.transform(_shown)
+        return (
+            f"SampleInput(input={told.input}, args={told.args}, kwargs={told.kwargs}, "
+            f"broadcasts_input={self.broadcasts_input}, name={self.name!r})"
+        )
+
+    def transform(self, f: Callable[[Any], Any]) -> SampleInput:
+        """Arguments whose tensors, dtypes and texts went through a function."""
+        kinds = (torch.Tensor, torch.dtype, str)
+
+        def each(value: Any) -> Any:
+            return f(value) if isinstance(value, kinds) else value
+
+        given = tree.tree_map(each, (self.input, self.args, self.kwargs))
+        made, args, kwargs = given
+        return SampleInput(
+            made,
+            args=args,
+            kwargs=kwargs,
+            output_process_fn_grad=self.output_process_fn_grad,
+            broadcasts_input=self.broadcasts_input,
+            name=f"{self.name}_transformed",
+        )
+
+    def numpy(self) -> SampleInput:
+        """The arguments as NumPy has them."""
+        return self.transform(_as_numpy)
+
+    def noncontiguous(self) -> SampleInput:
+        """The arguments as tensors that are not contiguous."""
+        from torchshim.testing._internal.common_utils import noncontiguous_like
+
+        tensors = torch.Tensor
+        return self.transform(
+            lambda t: noncontiguous_like(t) if isinstance(t, tensors) else t
+        )
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        shape = ",".join(map(str, value.shape))
+        return f'Tensor[size=({shape}), device="{value.device}", dtype={value.dtype}]'
+    return value
+
+
+def _as_numpy(value: Any) -> Any:
+    from torchshim.testing._internal.common_utils import torch_to_numpy_dtype_dict
+
+    if isinstance(value, torch.Tensor):
+        small = value.dtype is torch.bfloat16
+        return (value.float() if small else value).detach().cpu().resolve_conj().numpy()
+    return torch_to_numpy_dtype_dict[value] if isinstance(value, torch.dtype) else value
+
+
+class ErrorInput:
+    """Arguments that an operator refuses, and its error."""
+
+    __slots__ = ("error_regex", "error_type", "sample_input")
+
+    def __init__(
+        self,
+        sample_input: SampleInput,
+        *,
+        error_type: type[BaseException] = RuntimeError,
+        error_regex: str,
+    ) -> None:
+        self.sample_input = sample_input
+        self.error_type = error_type
+        self.error_regex = error_regex
+
+
+class OpInfo:
+    """What is known of an operator."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        op: Callable[..., Any] | None = None,
+        variant_test_name: str = "",
+        ref: Callable[..., Any] | None = None,
+        dtypes: Iterable[Any] = (),
+        backward_dtypes: Iterable[Any] | None = None,
+        sample_inputs_func: Callable[..., Iterable[SampleInput]] | None = None,
+        error_inputs_func: Callable[..., Iterable[ErrorInput]] | None = None,
+        skips: Sequence[Any] = (),
+        decorators: Sequence[Any] = (),
+        supports_out: bool = True,
+        supports_autograd: bool = True,
+        supports_forward_ad: bool = True,
+        supports_inplace: bool = True,
+        **known: Any,
+    ) -> None:
+        self.name = name
+        self.variant_test_name = variant_test_name
+        found: Any = torch
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        self.op = op if op is not None else found
+        self.ref = ref
+        self.dtypes = frozenset(dtypes)
+        kinds = (d for d in self.dtypes if d.is_floating_point or d.is_complex)
+        wanted = kinds if backward_dtypes is None else backward_dtypes
+        self.backward_dtypes = frozenset(wanted if supports_autograd else ())
+        self.sample_inputs_func = sample_inputs_func
+        self.error_inputs_func = error_inputs_func
+        self.decorators = (*decorators, *skips)
+        self.supports_out = supports_out
+        self.supports_autograd = self.supports_gradgrad = supports_autograd
+        self.supports_forward_ad = supports_forward_ad
+        self.supports_fwgrad_bwgrad = supports_autograd and supports_forward_ad
+        self.supports_sparse = self.test_neg_view = self.test_conjugated_samples = False
+        self.check_batched_grad = self.check_batched_gradgrad = True
+        self.check_batched_forward_grad = True
+        self.check_inplace_batched_forward_grad = True
+        self.gradcheck_fast_mode = None
+        self.gradcheck_nondet_tol = 0.0
+        self.gradcheck_wrapper = lambda op, *args, **kwargs: op(*args, **kwargs)
+        self.aliases: tuple[Any, ...] = ()
+        self.is_factory_function = False
+        self.test_neg_view = True
+        tail = name.rpartition(".")[2]
+        inplace = getattr(torch.Tensor, f"{tail}_", None) if supports_inplace else None
+        self.method_variant = getattr(torch.Tensor, tail, None)
+        self.inplace_variant = inplace
+        self.operator_variant = self.inplace_operator_variant = None
+        self.__dict__.update(known)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.op(*args, **kwargs)
+
+    def __str__(self) -> str:
+        return f"OpInfo(name={self.name!r}, variant_test_name={self.variant_test_name})"
+
+    @property
+    def full_name(self) -> str:
+        """The name with that of the variant."""
+        tail = self.variant_test_name
+        return f"{self.name}{'.' + tail if tail else ''}"
+
+    @property
+    def formatted_name(self) -> str:
+        """The full name, fit for the name of a test."""
+        return self.full_name.replace(".", "_")
+
+    def get_op(self) -> Callable[..., Any]:
+        """The function."""
+        return self.op
+
+    def get_method(self) -> Any:
+        """The method of tensors, or None."""
+        return self.method_variant
+
+    def get_inplace(self) -> Any:
+        """The method in place, or None."""
+        return self.inplace_variant
+
+    def get_operator(self) -> Any:
+        """Python's operator, or None."""
+        return self.operator_variant
+
+    def get_inplace_operator(self) -> Any:
+        """Python's operator in place, or None."""
+        return self.inplace_operator_variant
+
+    def supported_dtypes(self, device_type: Any) -> frozenset[Any]:
+        """The dtypes it takes."""
+        return self.dtypes
+
+    def supported_backward_dtypes(self, device_type: Any) -> frozenset[Any]:
+        """The dtypes in which it has gradients."""
+        return self.backward_dtypes
+
+    def supports_dtype(self, dtype: Any, device_type: Any) -> bool:
+        """Whether it takes a dtype."""
+        return dtype in self.dtypes
+
+    def sample_inputs(
+        self, device: Any, dtype: Any, requires_grad: bool = False, **kwargs: Any
+    ) -> Iterable[SampleInput]:
+        """Arguments that it takes."""
+        make = self.sample_inputs_func
+        if make is None:
+            raise NotImplementedError(f"{self.full_name} has no samples")
+        return make(self, device, dtype, requires_grad)
+
+    reference_inputs = sample_inputs
+
+    def error_inputs(self, device: Any, **kwargs: Any) -> Iterable[ErrorInput]:
+        """Arguments that it refuses."""
+        return self.error_inputs_func(self, device) if self.error_inputs_func else ()
+
+    def get_decorators(self, *place: Any) -> list[Any]:
+        """The decorators of a test, by class, name, device, dtype and arguments."""
+        return decorators_for(self.decorators, *place)

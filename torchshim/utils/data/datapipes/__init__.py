@@ -1,0 +1,1 @@
+"""Data pipes: PyTorch gave them up; datasets and loaders take their place."""
