@@ -25,6 +25,7 @@ from torchshim._core.layout import layout, memory_format
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, plain_classes
 from torchshim._core.trie import caller
+from torchshim._errors import Unsupported
 
 ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
 
@@ -384,7 +385,7 @@ class TensorMeta(type):
         if "__torch_dispatch__" in vars(cls):
             chosen = getattr(vars(cls)["__torch_dispatch__"], "__name__", "")
             if chosen != "_disabled_torch_dispatch_impl":
-                raise NotImplementedError(NO_DISPATCH)
+                raise Unsupported(NO_DISPATCH)
         tensor, overriding = cls.tensor, cls.overriding
         if not overriding or cls.__name__ == OVERRIDING:
             return order
