@@ -12,9 +12,7 @@ from tests import fuzz_core
 PARTS = 6
 # Programs that differ, by their seeds: what is known not to be as in PyTorch.
 KNOWN = {
-    5003: "zero_() of an expanded tensor is refused",
     5031: "a write through .data between forward and backward is an error",
-    5043: "another text for a write to a leaf that is one of several views",
     5090: "a gradient under create_graph says that it requires grad",
     5121: "after a flush the in-place error names another node",
     5133: "the in-place error names the node that was before the write",

@@ -441,6 +441,13 @@ def set_requires_grad(tensor: TensorBase, value: bool) -> None:
             "Setting requires_grad=True on inference tensor outside InferenceMode is "
             "not allowed."
         )
+    base = tensor._base
+    if base is not None and not value:
+        # It still says what its base does.
+        tensor._inherits = value = base._meta.requires_grad
+    elif value and tensor._inherits:
+        tensor._inherits = False
+        tensor._slot = -1  # what it was used for so far stays untracked
     if meta.requires_grad is value:
         return
     changed = meta.replace(requires_grad=value, leaf=True)
@@ -456,6 +463,8 @@ def set_requires_grad(tensor: TensorBase, value: bool) -> None:
         # It may have been in another thread's recording so far.
         rec.live.append(weakref.ref(tensor))
     tensor._meta = changed
+    if tensor._storage is not None and base is None:
+        rec.bequeath(tensor, value)
 
 
 _addresses: weakref.WeakKeyDictionary[Storage, int] = weakref.WeakKeyDictionary()
@@ -502,9 +511,10 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
     meta = tensor._meta
     plain = type(tensor) is Tensor or type(tensor).__name__ == "Parameter"
     grad_fn = None
-    if not meta.leaf and meta.requires_grad:
+    if meta.requires_grad:
         try:
-            grad_fn = type(tensor.grad_fn).__name__
+            node = tensor.grad_fn
+            grad_fn = None if node is None else type(node).__name__
         except RuntimeError:
             grad_fn = "Invalid"
     read = contents is None and meta.shape.numel() and meta.device.type != "meta"

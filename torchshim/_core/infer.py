@@ -151,9 +151,9 @@ class Inference:
         if isinstance(geometry, tuple):
             geometry = [geometry]
         # A view made under `no_grad` says of itself what its base does; it has no edge.
+        untracked = self.inference or not self.grad
         shown = bool(wrt) or (
-            base.requires_grad
-            and not (self.grad or self.inference or call.op.view.detached)
+            base.requires_grad and untracked and not call.op.view.detached
         )
         results = []
         for (shape, strides, offset), (inferred, dtype), mapped in zip(

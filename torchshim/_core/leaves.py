@@ -173,11 +173,12 @@ class Leaves:
             node = leaf._node if has_hooks(leaf) else None
             if leaf._hooks is not None:
                 grad = leaf._hooks.run(grad)
-            for i in self.captured.get(id(leaf), ()):
-                self.results[i] = grad
+            if not leaf._inherits:
+                for i in self.captured.get(id(leaf), ()):
+                    self.results[i] = grad
             if not self.accumulate:
                 continue
-            if not leaf._meta.requires_grad or leaf._view_note == "no_grad":
+            if not leaf._meta.requires_grad or leaf._inherits:
                 # Not since the graph was made, or only its base: nothing is added.
                 self.pure = False
                 continue

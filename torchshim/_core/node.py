@@ -154,8 +154,11 @@ class GradientEdge(NamedTuple):
 def grad_fn(tensor: Any) -> Any:
     """The node whose result a tensor is; None for leaves."""
     meta = tensor._meta
+    if tensor._view_note is not None:
+        local.rec.check_current(tensor)
     if not meta.requires_grad or meta.leaf:
         return None
+    tensor._unaware = False
     cached = tensor._node
     rec = local.rec
     slot = tensor._slot

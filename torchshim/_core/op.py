@@ -112,6 +112,7 @@ class Op:
         "namespaces",
         "operands",
         "out",
+        "overlaps",
         "overload",
         "params",
         "promote",
@@ -130,7 +131,7 @@ class Op:
     grad_fn: str | Callable[..., str] | None
     saves: Sequence[str] | Mapping[str, Sequence[str]]
     inplace: bool
-    out: bool
+    out: bool | str
     method: bool | str
     aliases: tuple[str, ...]
     namespaces: tuple[str, ...]
@@ -145,6 +146,7 @@ class Op:
     curved: bool
     typecheck: Callable[..., Any] | None
     level: str | None
+    overlaps: bool | str
     results: str
     writes: bool
     module: str
@@ -157,6 +159,14 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+    @property
+    def parsed(self) -> str:
+        """The name in PyTorch's errors about arguments: `linalg_inv`."""
+        spaces = tuple(self.namespaces)
+        if spaces in (("linalg",), ("fft",), ("special",)):
+            return f"{spaces[0]}_{self.public}"
+        return self.public
 
     def __reduce__(self) -> Any:
         return REGISTRY.__getitem__, (self.name,)
@@ -183,7 +193,7 @@ def op(
     grad_fn: str | Callable[..., str] | None = None,
     saves: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     inplace: bool = False,
-    out: bool | None = None,
+    out: bool | str | None = None,
     method: bool | str = True,
     aliases: Sequence[str] = (),
     namespaces: Sequence[str] = ("torch",),
@@ -198,6 +208,7 @@ def op(
     curved: bool = True,
     typecheck: Callable[..., Any] | None = None,
     level: str | None = None,
+    overlaps: bool | str = False,
 ) -> Any:
     """Declares an operator; the decorated function is returned unchanged.
 
@@ -210,6 +221,8 @@ def op(
     - `saves`: what PyTorch saves for backward: names of parameters or "result"; a dict
       from a differentiated parameter to those it needs. Default: everything.
     - `differentiable`: False, or the names of the parameters gradients flow to.
+    - `out`: whether there is `out=` (default: for functions of tensors with one result);
+      "exact": of the result's own dtype alone.
     - `layout`: "preserve" gives element-wise memory order (the default with promote);
       a function of the operands' (shape, strides) gives strides.
     - `operands`: the parameters that take part in promotion (default: all tensors and
@@ -223,6 +236,8 @@ def op(
       operator's own function cannot.
     - `level`: the function itself handles the dimension of the `vmap` whose number is
       the parameter `level`: that of this operand, or of its "result".
+    - `overlaps`: whether the in-place form takes expanded tensors, several of whose
+      elements are one in memory; "deprecated": with a warning.
     """
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -276,6 +291,7 @@ def op(
             curved=curved,
             typecheck=typecheck,
             level=level,
+            overlaps=overlaps,
             results=results,
             writes=False,
             module=fn.__module__,

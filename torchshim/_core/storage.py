@@ -56,6 +56,12 @@ class TensorBase:
     _node: Any = None
     _versions: int = 0
     _view_note: str | None = None
+    # A view that requires grad only because its base does: it has no history and
+    # gets no gradient.
+    _inherits: bool = False
+    # A view without history whose base got one since: PyTorch takes it for a leaf
+    # until its node is asked for.
+    _unaware: bool = False
     # Slot of a value written without history to a tensor that has its memory to
     # itself and requires grad: the tensor takes part again under a new identity.
     _raw: int = -1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import warnings
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -52,34 +53,56 @@ _VIEW_NOTES = {
 }
 
 
-def view_error(tensor: Any) -> str:
-    """Why PyTorch forbids writing to a view."""
-    node = tensor.grad_fn
-    note = tensor._view_note
-    if node is not None:
-        name = re.sub(r"Backward\d*$", "", node.name())
-        start = f"Output {tensor.output_nr} of {name} is a view"
-        if note == "no_grad":
-            start += (
-                " of a view which was created in no_grad mode and is being modified "
-                "inplace with grad mode enabled."
-            )
-        else:
-            start += " and is being modified inplace."
-    elif note == "inference":
-        start = (
-            "A view was created in inference mode and is being modified inplace in "
-            "normal mode."
-        )
+def view_error(tensor: Any, outdated: bool = False) -> str:
+    """Why PyTorch forbids writing to a view, or using one that is outdated."""
+    note, made_by = tensor._view_note, None
+    if tensor._meta.requires_grad and not tensor._meta.leaf:
+        made_by = _own_node(tensor)
+    what = "is being"
+    if outdated:
+        what = "its base or another view of its base has been"
+    if made_by is not None and note not in ("no_grad", "inference"):
+        name, number = made_by
+        start = f"Output {number} of {name} is a view and {what} modified inplace."
     else:
-        start = (
-            "A view was created in no_grad mode and is being modified inplace with "
-            "grad mode enabled."
+        start = "A view was created in"
+        if made_by is not None:
+            name, number = made_by
+            start = f"Output {number} of {name} is a view of a view which was created in"
+        start += (
+            f" inference mode and {what} modified inplace in normal mode."
+            if note == "inference"
+            else f" no_grad mode and {what} modified inplace with grad mode enabled."
         )
     return start + _VIEW_NOTES[note]
 
 
+def _own_node(tensor: Any) -> tuple[str, int]:
+    """Name and output number of the node that a view was made by."""
+    if tensor._base is None:  # what a custom function returned
+        return re.sub(r"Backward\d*$", "", tensor.grad_fn.name()), tensor.output_nr
+    meta = tensor._storage.meta
+    *before, (op, args, number) = tensor._path
+    for step, given, k in before:
+        found = step.view.geometry(tuple(meta.shape), meta.strides, meta.offset, *given)
+        shape, strides, offset = found[k] if isinstance(found, list) else found
+        meta = meta.replace(shape=shape, strides=strides, offset=offset)
+    name = op.grad_fn
+    if name is not None and not isinstance(name, str):
+        name = name(meta, *args)
+    return re.sub(r"Backward\d*$", "", name or op.public.capitalize()), number
+
+
+_EXPANDED = (
+    "Use of {} on expanded tensors is deprecated. Please clone() the tensor before "
+    "performing this operation. This also applies to advanced indexing e.g. "
+    "tensor[mask] = scalar"
+)
 _new = object.__new__
+
+
+def differentiable(meta: Meta) -> bool:
+    return meta.dtype.is_floating_point or meta.dtype.is_complex
 
 
 class Writing(Foreign):
@@ -124,6 +147,8 @@ class Writing(Foreign):
         assert op.view is not None
         if op.view.detached:
             view._path = base._path
+            if base._view_note is not None and base._versions != storage.version:
+                base._slot = -1  # let in for its data alone
             return
         view._base = base if base._base is None else base._base
         view._path = (*base._path, (op, args, k))
@@ -131,33 +156,56 @@ class Writing(Foreign):
         view._versions = storage.version
         if self.inference and not base._meta.inference:
             view._view_note = "inference"
+            self._inherit(view)
         elif not self.grad:
             view._view_note = "no_grad"
+            self._inherit(view)
         elif op.results != "tensor":
             view._view_note = "multi"
         elif base._view_note is not None:
             view._view_note = base._view_note
 
-    def check_writable(self, tensor: TensorBase) -> None:
+    @staticmethod
+    def _inherit(view: TensorBase) -> None:
+        """A new view without history: it requires grad as far as its base does."""
+        if not view._meta.requires_grad:
+            return
+        if view._base._meta.requires_grad:
+            view._inherits = True
+        else:
+            # What it was made from is a view that requires grad itself.
+            view._meta = view._meta.replace(requires_grad=False)
+            view._slot = -1
+
+    @staticmethod
+    def bequeath(base: TensorBase, value: bool) -> None:
+        """Views without history of their own say of themselves what their base does."""
+        assert base._storage is not None
+        for view in base._storage.tensors():
+            meta = view._meta
+            if view._base is not base or not (
+                view._inherits or (meta.requires_grad < value and differentiable(meta))
+            ):
+                continue
+            view._inherits = value
+            view._meta = meta.replace(requires_grad=value)
+            view._slot = -1
+
+    def check_writable(self, tensor: TensorBase, op: Op | None = None) -> None:
         """Raises where PyTorch forbids an in-place operator on this tensor."""
         meta = tensor._meta
         if meta.inference and not self.inference:
             raise RuntimeError(_INFERENCE_WRITTEN)
         base = tensor._base
-        if self.grad:
-            note = tensor._view_note
-            if note is not None and (
-                meta.requires_grad or (base is not None and base._meta.requires_grad)
-            ):
+        if self.grad and meta.requires_grad:
+            if tensor._view_note is not None:
                 raise RuntimeError(view_error(tensor))
             if base is not None and base._meta.leaf:
-                # The base may have been made to require grad, or not to, since.
-                if meta.requires_grad or base._meta.requires_grad:
-                    raise RuntimeError(
-                        "a view of a leaf Variable that requires grad is being used in "
-                        "an in-place operation."
-                    )
-            if meta.requires_grad and meta.leaf:
+                raise RuntimeError(
+                    "a view of a leaf Variable that requires grad is being used in "
+                    "an in-place operation."
+                )
+            if meta.leaf or tensor._unaware:
                 raise RuntimeError(
                     "a leaf Variable that requires grad is being used in an in-place "
                     "operation."
@@ -165,6 +213,10 @@ class Writing(Foreign):
         if any(
             s > 1 and st == 0 for s, st in zip(meta.shape, meta.strides, strict=True)
         ):
+            if op is not None and op.overlaps:
+                if op.overlaps == "deprecated":
+                    warnings.warn(_EXPANDED.format(op.public), UserWarning, 5)
+                return
             raise RuntimeError(
                 "unsupported operation: more than one element of the written-to tensor "
                 "refers to a single memory location. Please clone() the tensor before "
@@ -190,23 +242,24 @@ class Writing(Foreign):
             return
         storage = self.storage_of(tensor)
         tracked = not untracked and (new._meta.requires_grad or meta.requires_grad)
-        tracked = tracked and (tensor._base is not None or not tensor._path)
-        base = tensor if tensor._base is None else tensor._base
-        steps = tensor._path[len(base._path) if tracked else 0 :]
-        if steps:
-            if tracked:
+        written = whole = new
+        if tracked:
+            base = tensor if tensor._base is None else tensor._base
+            steps = tensor._path[len(base._path) :]
+            if steps:
                 self.slot_of(base)
-                whole = base
-            else:
-                whole = self._raw_tensor(storage)
-            written = self._write_back(whole, steps, new)
-            if tracked and base._path:
-                written = self._write_back(
-                    self._raw_tensor(storage), base._path, written
-                )
+                written = whole = self._write_back(base, steps, new)
+            if base._path:
+                # A detached alias of a view: the history is its own.
+                raw = self._raw_tensor(storage)
+                whole = self._write_back(raw, base._path, written)
+            self._store(storage, tensor, whole)
+            self._rebase(base, tensor, written)
         else:
-            written = new
-        self._store(storage, tensor, base, written, tracked)
+            if tensor._path:
+                raw = self._raw_tensor(storage)
+                whole = self._write_back(raw, tensor._path, new)
+            self._store(storage, tensor, whole)
         if storage.shared is not None:
             # The flush comes first: it keeps the history of what was written.
             if self.trace is None:
@@ -348,19 +401,11 @@ class Writing(Foreign):
             new = self.result(self.call(write_op(op), [piece, new, *args, k]))
         return new
 
-    def _store(
-        self,
-        storage: Storage,
-        writer: TensorBase,
-        base: TensorBase,
-        new: TensorBase,
-        tracked: bool,
-    ) -> None:
+    def _store(self, storage: Storage, writer: TensorBase, new: TensorBase) -> None:
         """Puts a new base value into a storage; every tensor on it becomes stale."""
         slot = self.slot_of(new)
         overwritten = storage.slot
-        aliases = storage.tensors()
-        for alias in aliases:
+        for alias in storage.tensors():
             meta = alias._meta
             if meta.requires_grad and not meta.leaf and alias._base is None:
                 # History stays; only the data changed.
@@ -377,17 +422,52 @@ class Writing(Foreign):
         storage.slot = slot
         storage.array = None
         storage.tracked = new._meta.requires_grad
-        if tracked and not base._path:
-            grad = new._meta.requires_grad
-            base._slot = slot
-            base._meta = base._meta.replace(requires_grad=grad, leaf=not grad)
-            base._hist = None
-            base._node = None
-            self.live.append(weakref.ref(base))
-            if grad:
-                for alias in aliases:
-                    if alias._base is base and alias._view_note != "no_grad":
-                        alias._meta = alias._meta.replace(
-                            requires_grad=True, leaf=False
-                        )
-                        alias._node = None
+
+    def _rebase(self, base: TensorBase, writer: TensorBase, new: TensorBase) -> None:
+        """Gives a base, and with it its views, the history of what was written."""
+        grad = new._meta.requires_grad
+        base._slot = new._slot
+        base._meta = base._meta.replace(requires_grad=grad, leaf=not grad)
+        base._hist = None
+        base._node = None
+        self.live.append(weakref.ref(base))
+        if not grad or base._storage is None:
+            return
+        for alias in base._storage.tensors():
+            meta = alias._meta
+            if alias._base is not base or not differentiable(meta):
+                continue
+            if alias is writer or alias._view_note is None:
+                alias._unaware = alias is not writer and meta.leaf
+                alias._inherits = False
+                alias._meta = meta.replace(requires_grad=True, leaf=False)
+                alias._node = None
+            elif meta.leaf:
+                alias._inherits = True
+                alias._meta = meta.replace(requires_grad=True)
+
+    def _derive(self, tensor: TensorBase, storage: Storage) -> int:
+        """As of any tensor; PyTorch refuses some views after a write to their base."""
+        if tensor._view_note is not None and self.grad:
+            self.check_current(tensor)
+        if tensor._unaware:
+            tensor._unaware = False
+        return Foreign._derive(self, tensor, storage)
+
+    def enter_outdated(self, tensor: TensorBase) -> None:
+        """Lets a view in whose data alone is used: that is never refused."""
+        if tensor._slot < 0 and tensor._storage is not None:
+            self.live.append(weakref.ref(tensor))
+            Foreign._derive(self, tensor, tensor._storage)
+
+    def check_current(self, tensor: TensorBase) -> None:
+        """Raises for a view without a node after a write that would give it one."""
+        base, storage = tensor._base, tensor._storage
+        if (
+            base is not None
+            and storage is not None
+            and tensor._view_note is not None
+            and tensor._versions != storage.version
+            and (base._meta.requires_grad or not tensor._meta.leaf)
+        ):
+            raise RuntimeError(view_error(tensor, outdated=True))

@@ -92,15 +92,17 @@ def write_basic(
         value = check_value(self, value)
     meta = self._meta
     piece = any(entry != KEEP for entry in plan)
-    if piece and meta.requires_grad and meta.leaf and local.rec.grad:
-        raise RuntimeError(
-            "a view of a leaf Variable that requires grad is being used in an in-place "
-            "operation."
-        )
-    if 0 in meta.strides and piece and expanded(meta):
-        view = basic(self, starts, plan)
-        write_basic(view, (), (), value)
-        return
+    if piece:
+        noted = self._view_note is not None or self._unaware
+        if noted or (0 in meta.strides and expanded(meta)):
+            view = basic(self, starts, plan)
+            write_basic(view, (), (), value)
+            return
+        if meta.requires_grad and meta.leaf and local.rec.grad:
+            raise RuntimeError(
+                "a view of a leaf Variable that requires grad is being used in an "
+                "in-place operation."
+            )
     if isinstance(value, TensorBase):
         if value._meta.device is not meta.device and value._meta.shape:
             value = value.to(meta.device)  # type: ignore[attr-defined]

@@ -62,6 +62,7 @@ def backward(
             and (not meta.shape or meta.numel == 1)
             and (retain_graph is None or retain_graph.__class__ is bool)
             and not retaining
+            and not (meta.leaf and self._inherits)
         ):
             passes.run_plain(self, retain_graph)
             return
@@ -225,6 +226,9 @@ def _version(self: Tensor) -> int:
 def _is_leaf(self: Tensor) -> bool:
     """Whether no recorded operation made this tensor."""
     meta = self._meta
+    if self._base is not None:
+        self._unaware = False
+        local.rec.check_current(self)
     return meta.leaf or bool(meta.levels and local.rec.starts_level(self))
 
 

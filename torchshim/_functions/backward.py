@@ -322,7 +322,7 @@ def _run(
     vectors: list[Any] = []
     for i, (root, vector) in enumerate(zip(roots, cotangents, strict=True)):
         meta = edge_meta(root) if isinstance(root, GradientEdge) else root._meta
-        if isinstance(root, Tensor) and not meta.requires_grad:
+        if isinstance(root, Tensor) and (not meta.requires_grad or root._inherits):
             raise RuntimeError(
                 f"element {i} of tensors does not require grad and does not have a "
                 "grad_fn"

@@ -12,6 +12,7 @@ from torchshim._core.storage import TensorBase, placement
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import as_index, kind_of
 from torchshim._functions.indexing import basic
+from torchshim._functions.memory import write_into
 from torchshim._ops.splits import even_sizes
 from torchshim._ops.view_geometry import KEEP, PICK, diagonal_dims, wrap_dim
 from torchshim._overrides import overriding
@@ -116,9 +117,16 @@ def pieces_of(input: Tensor, sizes: Sequence[int], dim: int, op: Any) -> Any:
         return op(input, tuple(sizes), dim)
     found, start = [], 0
     for n in sizes:
-        found.append(piece(input, dim, start, n))
+        found.append(one_of_several(piece(input, dim, start, n)))
         start += n
     return tuple(found)
+
+
+def one_of_several(view: Tensor) -> Tensor:
+    """A view that PyTorch makes together with others: its writes are restricted."""
+    if view._view_note is None:
+        view._view_note = "multi"
+    return view
 
 
 def splittable(input: Tensor, name: str, dim: int) -> int:
@@ -333,7 +341,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     if has_history(input):
         return fns.unbind_rows(input, dim)
     plan = (KEEP,) * dim + (PICK,)
-    return tuple(basic(input, (i,), plan) for i in range(shape[dim]))
+    return tuple(one_of_several(basic(input, (i,), plan)) for i in range(shape[dim]))
 
 
 def _iterate(self: Tensor) -> Iterator[Tensor]:
@@ -344,7 +352,7 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
         raise TypeError("iteration over a 0-d tensor")
     if has_history(self):
         return iter(unbind(self))
-    return (basic(self, (i,), (PICK,)) for i in range(shape[0]))
+    return (one_of_several(basic(self, (i,), (PICK,))) for i in range(shape[0]))
 
 
 def _contains(self: Tensor, element: Any) -> bool:
@@ -402,13 +410,33 @@ def slice_scatter(
     start: int | None = None,
     end: int | None = None,
     step: int = 1,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """A copy of the input with a range of a dimension replaced."""
     made = fns.clone(input)
     at = wrap_dim(dim, len(input._meta.shape))
     target = made[(slice(None),) * at + (slice(start, end, step),)]
     _fill_slice(target, src)
-    return made
+    return made if out is None else write_into(None, made, out, (input, src), exact=True)
+
+
+@public(name="slice", namespaces=("ops.aten",))
+def slice_of(
+    self: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Tensor:
+    """A range of a dimension, as a view: what `input[start:end:step]` is made of."""
+    shape = self._meta.shape
+    if not shape:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    at = wrap_dim(dim, len(shape))
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    return self[(slice(None),) * at + (slice(start, end, step),)]
 
 
 @public(namespaces=(), method=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from torchshim._core.layout import channels_last, channels_last_3d, format_strides
 from torchshim._core.op import Array, Operand, op
+from torchshim._ops._common import is_tensor
 
 
 def cast(x: Any, np_dtype: Any) -> Array:
@@ -127,6 +128,7 @@ def fill(input: Array, value: Operand) -> Array:
     inplace=True,
     method=False,
     layout="preserve",
+    overlaps=True,
 )
 def _fill(input: Array, value: Operand) -> Array:
     """What `fill_` records."""
@@ -147,6 +149,7 @@ def number(value: Any, np_dtype: Any) -> Any:
     grad_fn="ZeroBackward0",
     saves=(),
     inplace=True,
+    overlaps=True,
 )
 def zero(input: Array) -> Array:
     """`input`'s sizes, filled with zeros."""
@@ -225,3 +228,20 @@ def _draw(name: str, grad_fn: str) -> None:
 for _name, _node in _DRAWS.items():
     for _suffix in ("0", "1", "2") if not _node.endswith("0") else ("",):
         _draw(_name + _suffix, _node + _suffix)
+
+
+def _normal_node(mean: Any, std: Any, values: Any) -> str:
+    return f"NormalBackward{is_tensor(mean) + 2 * is_tensor(std)}"
+
+
+@op(
+    name="_draw_normal_of",
+    namespaces=(),
+    method=False,
+    grad_fn=_normal_node,
+    saves=(),
+    differentiable=("mean", "std"),
+)
+def draw_normal_of(mean: Operand, std: Operand, values: Array) -> Array:
+    """Normal numbers drawn on the host; their parameters get no gradient."""
+    return values

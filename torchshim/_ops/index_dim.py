@@ -200,6 +200,7 @@ def _index_fill_node(input: Any, dim: int, index: Any, value: Any) -> str:
     layout=dense_layout,
     inplace=True,
     out=False,
+    overlaps="deprecated",
 )
 def index_fill(input: Array, dim: int, index: Array, value: Operand) -> Array:
     """The slices at the indices along a dimension set to one value."""

@@ -316,6 +316,7 @@ def _fill_node(input: Any, mask: Any, value: Any) -> str:
     layout=contiguous_layout,
     inplace=True,
     out=False,
+    overlaps="deprecated",
 )
 def masked_fill(input: Array, mask: Array, value: Operand) -> Array:
     """The input with `value` wherever the mask is True."""

@@ -353,6 +353,7 @@ def _triangle(input: Array, diagonal: int, lower: bool, name: str) -> Array:
     grad_fn="TrilBackward0",
     saves=(),
     inplace=True,
+    overlaps=True,
 )
 def tril(input: Array, diagonal: int = 0) -> Array:
     """The lower triangle; zeros elsewhere."""
@@ -364,6 +365,7 @@ def tril(input: Array, diagonal: int = 0) -> Array:
     grad_fn="TriuBackward0",
     saves=(),
     inplace=True,
+    overlaps=True,
 )
 def triu(input: Array, diagonal: int = 0) -> Array:
     """The upper triangle; zeros elsewhere."""

@@ -1,0 +1,177 @@
+"""Views and their bases: who requires grad, and what PyTorch refuses after writes."""
+
+from __future__ import annotations
+
+from tests.oracle import attempt, case
+
+
+def facts(tensor):
+    return tensor.requires_grad, tensor.is_leaf
+
+
+def three(torch):
+    """Something that requires grad, a base that does not, two views of it."""
+    base = torch.zeros(3)
+    return torch.ones(2, requires_grad=True), base, base[:2], base[1:]
+
+
+@case
+def follow_their_base(torch):
+    base = torch.ones(3)
+    with torch.no_grad():
+        quiet = base[:2]
+    view = base[1:]
+    yield facts(quiet), facts(view)
+    base.requires_grad_()
+    yield facts(quiet), facts(view), facts(base.detach()), view.grad_fn
+    yield attempt(view.sum().backward), base.grad, view.grad
+    yield attempt(torch.autograd.grad, view * 2, view, torch.ones(2))
+    yield torch.autograd.grad((view * 2).sum(), view, allow_unused=True)
+    tracked = base.view(3)
+    base.requires_grad_(False)
+    yield facts(quiet), facts(view), facts(tracked)
+
+
+@case
+def require_grad_themselves(torch):
+    base = torch.ones(2)
+    view = base[:1]
+    view.requires_grad_()
+    with torch.no_grad():
+        quiet = view[:1]
+    yield facts(base), facts(view), facts(quiet)
+    base.requires_grad_()
+    quiet.requires_grad_()
+    (quiet * 3).sum().backward()
+    yield quiet.grad, view.grad, base.grad
+    view.requires_grad_(False)
+    yield facts(view)
+    base.requires_grad_(False)
+    yield facts(view), facts(quiet)
+    base = torch.ones((), requires_grad=True)
+    with torch.no_grad():
+        quiet = base.view(1)
+    yield attempt(quiet.backward)
+    quiet.requires_grad_()
+    quiet.backward()
+    yield quiet.grad, base.grad
+
+
+@case
+def of_inference_mode(torch):
+    x = torch.ones(2, requires_grad=True)
+    for base in (x, x * 2, torch.ones(2)):
+        with torch.inference_mode():
+            view = base[:1]
+            yield facts(view)
+        base.requires_grad_()
+        yield facts(view), attempt(view.mul_, 2), view * 2
+
+
+@case
+def know_of_a_history_late(torch):
+    x, base, view, other = three(torch)
+    view.mul_(x)
+    yield other.requires_grad, attempt(other.mul_, 2)
+    yield other.is_leaf, type(other.grad_fn).__name__, attempt(other.mul_, 2)
+    x, base, view, other = three(torch)
+    base[:2] = x
+    yield attempt(view.mul_, 2)
+    view[0] = 5.0
+    yield view, base
+    x, base, view, other = three(torch)
+    view.mul_(x)
+    other * 1
+    yield other.mul_(2)
+
+
+@case
+def of_a_detached_view(torch):
+    x = torch.ones(3, requires_grad=True)
+    base = torch.arange(4.0).reshape(2, 2)[0]
+    alias = base.detach()
+    alias *= x[:2]
+    yield alias, base, alias.grad_fn is None
+    (alias * 2).sum().backward(retain_graph=True)
+    yield x.grad
+    piece = alias[:1]
+    piece.mul_(x[1:2])
+    yield piece, alias, base
+    print(alias.tolist())
+    alias.sum().backward()
+    yield x.grad
+
+
+@case.over("no_grad", "split", "unbind", "iter")
+def outdated(torch, how):
+    x = torch.ones(2, requires_grad=True)
+    for base in (x * 2, torch.zeros(2), torch.ones(2).requires_grad_()):
+        with torch.set_grad_enabled(how != "no_grad"):
+            if how == "split":
+                view = base.split(1)[0]
+            elif how == "unbind":
+                view = base.unbind()[0][None]
+            elif how == "iter":
+                view = next(iter(base))
+            else:
+                view = base[:1]
+        if base.is_leaf and base.requires_grad:
+            with torch.no_grad():
+                base.mul_(3)
+        else:
+            base.mul_(x)
+        yield view.requires_grad, attempt(lambda: view.is_leaf)
+        yield attempt(lambda: view.grad_fn), attempt(lambda: view * 2)
+        yield view.detach(), view.tolist(), repr(view)
+        yield attempt(view.sum), attempt(view.mul_, 2), attempt(lambda: view[...])
+        with torch.no_grad():
+            yield (view * 2).tolist()
+        yield base * 2
+
+
+@case
+def one_of_several(torch):
+    base = torch.ones(3)
+    first, second = base.chunk(2)
+    second.requires_grad_()
+    yield attempt(second.add_, 1), first.add_(1), base.add_(1)
+    yield attempt(second.view(1).add_, 1)
+    second.requires_grad_(False)
+    yield second.add_(1)
+    base.requires_grad_()
+    yield attempt(second.add_, 1), attempt(first.__setitem__, 0, 1.0)
+    pieces = torch.ones(2, 3, requires_grad=True).clone().split(1)
+    yield attempt(pieces[1].__setitem__, (slice(None), 0), 1.0)
+    yield attempt(pieces[1].mul_, 2)
+
+
+@case(warnings=False)
+def expanded_are_written_to(torch):
+    """Only by operators that PyTorch lets: several elements are one in memory."""
+    base = torch.tensor([1.0, 2.0, 3.0])
+    wide = base.expand(2, 3)
+    mask = torch.tensor([[True, False, False], [False, False, True]])
+    for name, args in {
+        "zero_": (),
+        "fill_": (4.0,),
+        "masked_fill_": (mask, 7.0),
+        "index_fill_": (1, torch.tensor([1]), 8.0),
+        "index_put_": ((torch.tensor([0]),), torch.tensor(9.0)),
+        "tril_": (),
+        "triu_": (1,),
+        "fill_diagonal_": (3.0,),
+        "add_": (1,),
+        "mul_": (2.0,),
+        "copy_": (torch.ones(2, 3),),
+        "put_": (torch.tensor([0]), torch.tensor([1.0])),
+        "masked_scatter_": (mask, torch.ones(6)),
+        "scatter_": (0, torch.zeros(2, 3, dtype=torch.long), 1.0),
+        "clamp_": (0.5,),
+        "normal_": (),
+    }.items():
+        yield name, attempt(getattr(wide, name), *args), base
+    yield attempt(wide.__setitem__, ..., 5.0), attempt(wide.__setitem__, 0, 5.0), base
+    x = torch.ones(1, requires_grad=True)
+    y = x * 2
+    wide = y.expand(3)
+    yield wide.zero_(), y, type(wide.grad_fn).__name__
