@@ -104,7 +104,7 @@ def normalise(op: Op, position: int, param: Param, value: Any) -> Any:
     role = param.role
     if value is MISSING:
         raise TypeError(
-            f'{op.public}() missing 1 required positional arguments: "{param.name}"'
+            f'{op.parsed}() missing 1 required positional arguments: "{param.name}"'
         )
     if role in (ARRAY, OPT_ARRAY):
         if isinstance(value, TensorBase) or (value is None and role == OPT_ARRAY):
@@ -149,7 +149,7 @@ def normalise(op: Op, position: int, param: Param, value: Any) -> Any:
     else:
         return static(op, position, param, value)
     raise TypeError(
-        f"{op.public}(): argument '{param.name}' (position {position + 1}) must be "
+        f"{op.parsed}(): argument '{param.name}' (position {position + 1}) must be "
         f"{_EXPECTED[role]}, not {type_name(value)}"
     )
 
@@ -159,7 +159,7 @@ def size_element(op: Op, position: int, param: Param, sizes: Any, at: int) -> in
     value = sizes[at]
     if hasattr(value, "__index__"):
         return value.__index__()
-    start = f"{op.public}(): argument '{param.name}' "
+    start = f"{op.parsed}(): argument '{param.name}' "
     if len(sizes) == 1:
         raise TypeError(
             f"{start}(position {position + 1}) must be tuple of ints, not "
@@ -186,22 +186,22 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
         note = param.annotation
         if kind is str and note.startswith(("Dims", "tuple[int")):
             raise TypeError(
-                f"{op.public}(): argument '{param.name}' (position {position + 1}) "
+                f"{op.parsed}(): argument '{param.name}' (position {position + 1}) "
                 "must be tuple of ints, not str"
             )
         if kind is str and note.startswith(("int", "bool", "float")):
             raise TypeError(
-                f"{op.public}(): argument '{param.name}' must be "
+                f"{op.parsed}(): argument '{param.name}' must be "
                 f"{note.split(' ')[0]}, not str"
             )
         if note == "bool" and kind is not bool:
             raise TypeError(
-                f"{op.public}(): argument '{param.name}' (position {position}) must be "
+                f"{op.parsed}(): argument '{param.name}' (position {position}) must be "
                 f"bool, not {kind.__name__}"
             )
         if kind is float and re.match(r"int\b(?! \| float)", note):
             raise TypeError(
-                f"{op.public}(): argument '{param.name}' (position {position + 1}) "
+                f"{op.parsed}(): argument '{param.name}' (position {position + 1}) "
                 f"must be int, not float"
             )
         if value is not None or note not in _SINGLE:
@@ -217,7 +217,7 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
     if param.annotation in _SINGLE or isinstance(value, TensorBase):
         kinds = param.annotation if param.annotation in _SINGLE else "int"
         raise TypeError(
-            f"{op.public}(): argument '{param.name}' (position {position + 1}) must be "
+            f"{op.parsed}(): argument '{param.name}' (position {position + 1}) must be "
             f"{kinds}, not {type_name(value)}"
         )
     return value

@@ -207,7 +207,7 @@ def again(
         own = OTHER_NAMES.get(name, name)
         if own not in given:
             raise TypeError(
-                f"{op.public}() got an unexpected keyword argument '{name}'"
+                f"{op.parsed}() got an unexpected keyword argument '{name}'"
             )
         param = next(p for p in op.params if p.name == own)
         given[own] = sizes(value) if is_star(op, param) else value
@@ -349,9 +349,29 @@ def write(rec: Any, state: Any, target: Any) -> Any:
     return target
 
 
+def check_outs(name: str, out: Any, count: int, place: int) -> None:
+    """Raises PyTorch's errors for an `out=` that is not a tuple of `count` tensors.
+
+    `place`: the argument's number in PyTorch's signature, from 0.
+    """
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'out' must be tuple of Tensors, not {type_name(out)}"
+        )
+    for i, each in enumerate(out):
+        if not isinstance(each, TensorBase):
+            raise TypeError(
+                f"expected Tensor as element {i} in argument {place}, but got "
+                f"{type_name(each)}"
+            )
+    if len(out) != count:
+        raise TypeError(f"expected tuple of {count} elements but got {len(out)}")
+
+
 def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """`out=`: the result replaces the value of a tensor the caller gives."""
-    if op.results != "tensor" and isinstance(out, (tuple, list)):
+    if op.results != "tensor":
+        check_outs(op.parsed, out, len(op.named_result or out), len(op.params))
         made = record_call(rec, op, args)
         pairs = zip(made, out, strict=True)
         written = [out_writer[0](op, m, o, args) for m, o in pairs]
@@ -360,7 +380,7 @@ def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
         return as_results(op, written)
     if not isinstance(out, TensorBase):
         raise TypeError(
-            f"{op.public}(): argument 'out' must be Tensor, not {type_name(out)}"
+            f"{op.parsed}(): argument 'out' must be Tensor, not {type_name(out)}"
         )
     return out_writer[0](op, record_call(rec, op, args), out, args)
 
@@ -372,8 +392,7 @@ _RESULT_TYPES: dict[str, type] = {}
 
 def result_type(op: Op, suffix: str = "") -> type:
     """`torch.return_types.max` and the like: a named tuple that prints as PyTorch's."""
-    prefix = "linalg_" if tuple(op.namespaces) == ("linalg",) else ""
-    name = prefix + op.public + suffix
+    name = op.parsed + suffix
     found = _RESULT_TYPES.get(name)
     if found is None:
         found = _RESULT_TYPES[name] = structseq(name, op.named_result or ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchshim._bind import structseq
+from torchshim._bind import check_outs, structseq
 from torchshim._derived import fns, namespace, public
 from torchshim._functions._arguments import tensor_argument, warn_once
 from torchshim._functions.memory import write_into
@@ -17,12 +17,14 @@ _Infos = structseq("_lu_with_info", ("LU", "pivots", "info"))
 
 
 def _written(results: Any, out: Any, *args: Any) -> Any:
+    """Named results written to `out=`, which takes their own dtypes alone."""
     if out is None:
         return results
-    pairs = zip(results, out, strict=True)
     kind = type(results)
+    check_outs(kind.__name__, out, len(results), len(args) + 1)
     named = structseq(f"{kind.__name__}_out", kind.__match_args__)
-    return named(*(write_into(None, r, o, args) for r, o in pairs))
+    pairs = zip(results, out, strict=True)
+    return named(*(write_into(None, r, o, args, exact=True) for r, o in pairs))
 
 
 # LU -----------------------------------------------------------------------------------
@@ -71,6 +73,8 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
         result = tuple(fns.lu_factor(A, pivot=pivot))
     if out is None:
         return result
+    if not isinstance(out, (tuple, list)):
+        raise TypeError("argument 'out' must be tuple of Tensors, not Tensor")
     if len(out) != len(result):
         raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
     for target, value in zip(out, result, strict=True):

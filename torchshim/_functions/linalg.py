@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._autocast import autocast_whole
-from torchshim._bind import structseq
+from torchshim._bind import check_outs, structseq
 from torchshim._core import dtypes
 from torchshim._derived import fns, namespace, public
 from torchshim._functions._arguments import tensor_argument
@@ -96,7 +96,14 @@ def norm(
         result = fns.vector_norm(
             A, order, axes if dim is not None else None, keepdim, dtype=dtype
         )
-    return result if out is None else out.copy_(result)
+    if out is None:
+        return result
+    if out._meta.dtype is not result._meta.dtype:
+        raise RuntimeError(
+            "linalg.norm expected out tensor dtype "
+            f"{result._meta.dtype.scalar_name} but got: {out._meta.dtype.scalar_name}"
+        )
+    return write_into(None, result, out, (A,))
 
 
 # Pseudo-inverses, ranks, condition numbers --------------------------------------------
@@ -306,6 +313,7 @@ def lstsq(
     result = _lstsq(input, right, vector, rcond, driver or "gelsy")
     if out is None:
         return result
+    check_outs("linalg_lstsq", out, len(_FOUND), 4)
     pairs = zip(result, out, strict=True)
     return _LstsqOut(*(_given(r, o, input, b) for r, o in pairs))
 
@@ -430,7 +438,13 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
             "linalg.vecdot: Expected a floating point or complex tensor as input. Got "
             f"{dtype.scalar_name}"
         )
-    return _given(fns.sum(x.conj() * y, dim), out, x, y)  # type: ignore[attr-defined]
+    result = fns.sum(x.conj() * y, dim)  # type: ignore[attr-defined]
+    if out is not None and out._meta.dtype is not result._meta.dtype:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected out of dtype{result._meta.dtype.scalar_name} but "
+            f"found {out._meta.dtype.scalar_name}"
+        )
+    return _given(result, out, x, y)
 
 
 @public(namespaces=("linalg",))
@@ -446,8 +460,10 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
             [1, 3, 9]])
     """
     tensor_argument("linalg_vander", "x", 1, x)
+    if not x.dim():
+        x = x.reshape(1)  # type: ignore[attr-defined]
     shape = tuple(x.shape)
-    n = (shape[-1] if shape else 1) if N is None else N
+    n = shape[-1] if N is None else N
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")
     powers = fns.cumprod(fns.expand(x.unsqueeze(-1), (*shape, n - 1)), -1)  # type: ignore[attr-defined]

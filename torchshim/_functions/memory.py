@@ -37,19 +37,30 @@ RESIZED = (
 )
 
 
-def write_into(op: Any, result: Tensor, out: Tensor, args: Any) -> Tensor:
-    """Ends a call with `out=`: `out` takes the result over, cast and resized."""
+def write_into(
+    op: Any, result: Tensor, out: Tensor, args: Any, exact: bool = False
+) -> Tensor:
+    """Ends a call with `out=`: `out` takes the result over, resized.
+
+    It is cast, too, unless the function (`exact`, or its declaration) forbids it.
+    """
     rec = local.rec
     if rec.grad:
         flat = [a for v in args for a in (v if isinstance(v, tuple) else (v,))]
         for each in (*flat, out):
             if isinstance(each, TensorBase) and each._meta.requires_grad:
-                name = op.public if op is not None else "this function"
+                name = op.parsed if op is not None else "this function"
                 raise RuntimeError(
                     f"{name}(): functions with out=... arguments don't support "
                     "automatic differentiation, but one of the arguments requires grad."
                 )
     made, have = result._meta, out._meta
+    exact = exact or (op is not None and op.out == "exact")
+    if exact and made.dtype is not have.dtype:
+        raise RuntimeError(
+            f"Expected out tensor to have dtype {made.dtype.cpp_name}, but got "
+            f"{have.dtype.cpp_name} instead"
+        )
     if not castable(made.dtype, have.dtype):
         raise RuntimeError(
             f"result type {made.dtype.scalar_name} can't be cast to the desired output "

@@ -9,6 +9,7 @@ from typing import Any
 
 from torchshim._bind import type_name
 from torchshim._derived import fns, public
+from torchshim._functions.memory import write_into
 from torchshim._tensor import Tensor
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
@@ -253,7 +254,16 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     if len(first) != len(second):
         raise RuntimeError("both dimension lists should have same length")
     result = fns._tensordot(a, b, tuple(first), tuple(second))
-    return result if out is None else out.copy_(result)
+    if out is None:
+        return result
+    made, have = result._meta.dtype, out._meta.dtype
+    if made is not have:
+        raise RuntimeError(
+            "tensordot: Expected the output tensor to have dtype "
+            f"{made.scalar_name}, but got an output tensor with dtype "
+            f"{have.scalar_name}"
+        )
+    return write_into(None, result, out, (a, b))
 
 
 @public(namespaces=("linalg",))
@@ -266,8 +276,7 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     >>> torch.linalg.multi_dot([torch.ones(2, 3), torch.ones(3, 2), torch.ones(2)])
     tensor([6., 6.])
     """
-    result = fns._multi_dot(tuple(tensors))
-    return result if out is None else out.copy_(result)
+    return _chained(tuple(tensors), out)
 
 
 @public
@@ -286,5 +295,17 @@ def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
         "more tensors rather than multiple parameters.",
         stacklevel=2,
     )
-    result = fns._multi_dot(matrices)
-    return result if out is None else out.copy_(result)
+    return _chained(matrices, out)
+
+
+def _chained(tensors: tuple[Tensor, ...], out: Tensor | None) -> Tensor:
+    result = fns._multi_dot(tensors)
+    if out is None:
+        return result
+    made, have = result._meta.dtype, out._meta.dtype
+    if made is not have:
+        raise RuntimeError(
+            f"multi_dot(): expected out tensor to have dtype {made.cpp_name} but got "
+            f"{have.cpp_name}"
+        )
+    return write_into(None, result, out, (tensors,))

@@ -56,8 +56,8 @@ def failed(
 def linalg_op(
     grad_fn: Any, *, saves: tuple[str, ...] = ("result",), **options: Any
 ) -> Any:
-    """Declares an operator of `torch.linalg`."""
-    options = {"namespaces": ("linalg",), "method": False, **options}
+    """Declares an operator of `torch.linalg`; all of them take `out=`."""
+    options = {"namespaces": ("linalg",), "method": False, "out": "exact", **options}
     return op(grad_fn=grad_fn, saves=saves, **options)
 
 

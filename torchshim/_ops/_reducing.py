@@ -179,11 +179,13 @@ def with_slope(
     axes: tuple[int, ...],
     value: Callable[[Array], Array],
     slope: Callable[[Array, Array], Array],
+    still: Callable[[Array], Array] | None = None,
 ) -> Array:
     """A reduction and the derivative that PyTorch gives it.
 
     `value(x)` keeps dimensions; `slope(x, value)` is what an element's gradient is
-    multiplied with. It is differentiable again.
+    multiplied with. It is differentiable again. Where `still(value)` is true the
+    gradient is 0, even of what has a gradient of NaN.
     """
 
     @jax.custom_jvp
@@ -199,6 +201,8 @@ def with_slope(
             each = by.real * t.real + by.imag * t.imag
         else:
             each = by * t
+        if still is not None:
+            each = jnp.where(still(out), 0, each)
         return out, jnp.sum(each, axis=axes, keepdims=True).astype(out.dtype)
 
     return reduced(input)

@@ -25,29 +25,29 @@ from torchshim._ops._linalg import (
 solve_triangular = lax.linalg.triangular_solve
 
 
-@jax.custom_jvp
-def _lower(A: Array) -> Array:
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _factored(A: Array, upper: bool) -> Array:
     # PyTorch reads one triangle alone.
-    return lax.linalg.cholesky(jnp.tril(A), symmetrize_input=False)
+    lower = jnp.tril(adjoint(A) if upper else A)
+    factor = lax.linalg.cholesky(lower, symmetrize_input=False)
+    return adjoint(factor) if upper else factor
 
 
-@_lower.defjvp
-def _lower_jvp(primals: Any, tangents: Any) -> Any:
+@_factored.defjvp
+def _factored_jvp(upper: bool, primals: Any, tangents: Any) -> Any:
     # The derivative for a matrix that is Hermitian throughout, as PyTorch has it.
     (A,), (dA,) = primals, tangents
-    factor = _lower(A)
-    half = solve_triangular(factor, dA, left_side=True, lower=True)
-    both = solve_triangular(
-        factor, half, lower=True, transpose_a=True, conjugate_a=True
-    )
+    factor = _factored(A, upper)
+    L = adjoint(factor) if upper else factor
+    half = solve_triangular(L, dA, left_side=True, lower=True)
+    both = solve_triangular(L, half, lower=True, transpose_a=True, conjugate_a=True)
     eye = jnp.eye(A.shape[-1], dtype=A.dtype)
-    return factor, factor @ (jnp.tril(both + adjoint(both), -1) + both * eye) / 2
+    dL = L @ (jnp.tril(both + adjoint(both), -1) + both * eye) / 2
+    return factor, adjoint(dL) if upper else dL
 
 
 def _factor(A: Array, upper: bool) -> Array:
-    if not A.size:
-        return A
-    return adjoint(_lower(adjoint(A))) if upper else _lower(A)
+    return _factored(A, upper) if A.size else A
 
 
 def _order(A: Array, upper: bool) -> Array:
@@ -146,27 +146,28 @@ def cholesky_ex(
     return _factor(input, upper), _order(input, upper)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _cholesky_solution(B: Array, given: Array, upper: bool) -> Array:
-    factor = adjoint(given) if upper else given
+    """The X with `F @ F^H @ X = B`; of F one triangle is read.
+
+    PyTorch's derivatives of any order are those by all of F.
+    """
     if not B.size:
         return B
-    half = solve_triangular(factor, B, left_side=True, lower=True)
-    return solve_triangular(
-        factor, half, left_side=True, lower=True, transpose_a=True, conjugate_a=True
-    )
+    factor = adjoint(given) if upper else given
 
+    def product(X: Array) -> Array:
+        return factor @ (adjoint(factor) @ X)
 
-@_cholesky_solution.defjvp
-def _cholesky_solution_jvp(upper: bool, primals: Any, tangents: Any) -> Any:
-    # PyTorch's: by all of the factor, though one triangle alone is read.
-    (B, factor), (dB, d_factor) = primals, tangents
-    X = _cholesky_solution(B, factor, upper)
-    if upper:
-        dA = adjoint(d_factor) @ factor + adjoint(factor) @ d_factor
-    else:
-        dA = d_factor @ adjoint(factor) + factor @ adjoint(d_factor)
-    return X, _cholesky_solution(dB - dA @ X, factor, upper)
+    def solution(_: Any, B: Array) -> Array:
+        half = solve_triangular(factor, B, left_side=True, lower=True)
+        return solve_triangular(
+            factor, half, left_side=True, lower=True, transpose_a=True, conjugate_a=True
+        )
+
+    def transposed(_: Any, B: Array) -> Array:
+        return jnp.conj(solution(None, jnp.conj(B)))
+
+    return lax.custom_linear_solve(product, B, solution, transposed)
 
 
 @op(grad_fn="CholeskySolveBackward0", saves=("input2", "result"))

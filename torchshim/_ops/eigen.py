@@ -158,6 +158,7 @@ def _finite(A: Array) -> Array:
     "LinalgEigBackward0",
     named_result=("eigenvalues", "eigenvectors"),
     checks=_eig_checks,
+    out=True,
 )
 def eig(input: Array) -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors; complex."""
@@ -168,7 +169,7 @@ def eig(input: Array) -> tuple[Array, Array]:
     return _eig(_finite(input))
 
 
-@linalg_op("LinalgEigBackward0", checks=_eig_checks)
+@linalg_op("LinalgEigBackward0", checks=_eig_checks, out=True)
 def eigvals(input: Array) -> Array:
     """Eigenvalues; complex."""
     _check_eig(input, "linalg.eigvals")
@@ -224,7 +225,8 @@ def _check_svd(A: Array) -> None:
     check_floating(A, "linalg.svd", "linalg_svd_cpu")
 
 
-def _svd_checks(A: Array, *rest: Any) -> list[Check]:
+def svd_checks(A: Array, *rest: Any) -> list[Check]:
+    """The check that matrices have singular values."""
     if not A.size:
         return []
     return failed(
@@ -255,7 +257,7 @@ def _check_driver(driver: str | None) -> None:
         )
 
 
-@linalg_op("LinalgSvdBackward0", named_result=("U", "S", "Vh"), checks=_svd_checks)
+@linalg_op("LinalgSvdBackward0", named_result=("U", "S", "Vh"), checks=svd_checks)
 def svd(
     A: Array, full_matrices: bool = True, *, driver: str | None = None
 ) -> tuple[Array, Array, Array]:
@@ -264,7 +266,7 @@ def svd(
     return _decomposed(A, full_matrices)
 
 
-@linalg_op("LinalgSvdBackward0", checks=_svd_checks)
+@linalg_op("LinalgSvdBackward0", checks=svd_checks)
 def svdvals(A: Array, *, driver: str | None = None) -> Array:
     """Singular values, the largest first."""
     _check_driver(driver)
@@ -278,7 +280,7 @@ def svdvals(A: Array, *, driver: str | None = None) -> Array:
     "LinalgLstsqBackward0",
     namespaces=(),
     saves=("A", "B", "result"),
-    checks=lambda A, B, rcond: _svd_checks(A),
+    checks=lambda A, B, rcond: svd_checks(A),
 )
 def _lstsq(A: Array, B: Array, rcond: float) -> Array:
     """The solutions of least squares, and of those the shortest."""

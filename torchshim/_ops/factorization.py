@@ -339,7 +339,9 @@ def _householder(input: Array, tau: Array) -> Array:
     return _reflected(input, tau, jnp.broadcast_to(eye, input.shape), False)
 
 
-@linalg_op("LinalgHouseholderProductBackward0", saves=("input", "tau", "result"))
+@linalg_op(
+    "LinalgHouseholderProductBackward0", saves=("input", "tau", "result"), out=True
+)
 def householder_product(input: Array, tau: Array) -> Array:
     """The first columns of a product of Householder reflections."""
     return _householder(input, tau)
@@ -391,7 +393,7 @@ def _geqrf(A: Array) -> tuple[Array, Array]:
     return jnp.swapaxes(raw, -1, -2), tau
 
 
-@op(grad_fn="GeqrfBackward0", saves=(), named_result=("a", "tau"))
+@op(grad_fn="GeqrfBackward0", saves=(), named_result=("a", "tau"), out=True)
 def geqrf(input: Array) -> tuple[Array, Array]:
     """The reflections whose product is Q, with R above them."""
     if input.ndim < 2:

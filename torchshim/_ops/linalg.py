@@ -23,6 +23,7 @@ from torchshim._ops._linalg import (
     refuse_kernel,
 )
 from torchshim._ops._linalg import linalg_op as _linalg
+from torchshim._ops.eigen import svd_checks, svdvals
 from torchshim._ops.norm import _norm as p_norm
 from torchshim._ops.view_geometry import wrap_dim
 
@@ -271,7 +272,15 @@ def _matrix_node(input: Any, ord: Any = "fro", *rest: Any) -> str:
     return "AmaxBackward0" if ord > 0 else "AminBackward0"
 
 
-@_linalg(_matrix_node, saves=("input", "result"))
+def _norm_checks(
+    input: Array, ord: Any, dim: tuple[int, ...], keepdim: bool
+) -> list[Check]:
+    if ord not in ("nuc", 2, -2):
+        return []
+    return svd_checks(jnp.moveaxis(input, dim, (-2, -1)))
+
+
+@_linalg(_matrix_node, saves=("input", "result"), checks=_norm_checks)
 def matrix_norm(
     input: Array,
     ord: Any = "fro",
@@ -303,13 +312,21 @@ def matrix_norm(
         return out if keepdim else out.squeeze((rows, columns))
     x = jnp.moveaxis(input, (rows, columns), (-2, -1))
     if ord in ("nuc", 2, -2):
-        s = jnp.linalg.svd(x, compute_uv=False)
-        out = s.sum(-1) if ord == "nuc" else s.max(-1) if ord == 2 else s.min(-1)
+        values, place = svdvals(x), -1
     else:
-        sums = p_norm(x, 1, (-2 if abs(ord) == 1 else -1,)).reshape(
-            *x.shape[:-2], x.shape[-1 if abs(ord) == 1 else -2]
+        summed, kept = (-2, -1) if abs(ord) == 1 else (-1, -2)
+        values = p_norm(x, 1, (summed,)).squeeze(summed)
+        place = (rows, columns)[kept] - (not keepdim and rows < columns and kept == -1)
+    if ord == "nuc":
+        out = values.sum(-1)
+    elif values.shape[-1]:
+        out = values.max(-1) if ord > 0 else values.min(-1)
+    elif ord > 0:
+        out = jnp.zeros(values.shape[:-1], values.dtype)
+    else:
+        raise IndexError(
+            f"amin(): Expected reduction dim {place} to have non-zero size."
         )
-        out = sums.max(-1) if ord > 0 else sums.min(-1)
     if keepdim:
         for axis in sorted((rows, columns)):
             out = jnp.expand_dims(out, axis)

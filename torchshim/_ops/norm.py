@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from torchshim._core import dtypes
+from torchshim._core.checks import Check
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Array, op
 from torchshim._ops._reducing import (
@@ -21,12 +22,14 @@ from torchshim._ops._reducing import (
     wide,
     with_slope,
 )
+from torchshim._ops.eigen import svd_checks, svdvals
 from torchshim._ops.view_geometry import wrap_dim
 
 
 @op(
     namespaces=("linalg",),
     method=False,
+    out="exact",
     grad_fn="LinalgVectorNormBackward0",
     saves=("x", "result"),
 )
@@ -53,7 +56,7 @@ def _vector_norm(
     ord = float(ord)
     axes = axes_of(dim, x.ndim)
     if (ord < 0 or ord == math.inf) and x.ndim:
-        _check_identity(x, ord, dim, axes)
+        _check_identity(x, ord, dim)
     x = cast(x, dtype)
     w = wide(x)
     if not x.size:
@@ -92,7 +95,7 @@ def _check_dtypes(x: Array, dtype: DType | None) -> None:
         )
 
 
-def _check_identity(x: Array, ord: float, dim: Dims, axes: tuple[int, ...]) -> None:
+def _check_identity(x: Array, ord: float, dim: Dims) -> None:
     text = f"{ord:g}"
     if dim is None or dim == ():
         if not x.size:
@@ -101,11 +104,11 @@ def _check_identity(x: Array, ord: float, dim: Dims, axes: tuple[int, ...]) -> N
                 "because the operation does not have an identity"
             )
         return
-    for axis in axes:
-        if not x.shape[axis]:
+    for given in dim if isinstance(dim, tuple) else (dim,):
+        if not x.shape[wrap_dim(given, x.ndim)]:
             raise RuntimeError(
                 f"linalg.vector_norm cannot compute the {text} norm on the dimension "
-                f"{axis}because this dimension is empty and the operation does not "
+                f"{given}because this dimension is empty and the operation does not "
                 "have an identity"
             )
 
@@ -134,24 +137,26 @@ def _norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
         return total(size**p) ** (1 / p)
 
     def slope(x: Array, out: Array) -> Array:
+        # PyTorch's formulas to the letter: where the norm is 0 their own derivative,
+        # a second one of the norm, is NaN.
         if p == 0:
             return jnp.zeros_like(x)
         if p == 1:
             return sign(x)
         zero = out == 0
         if p == 2:
-            return jnp.where(zero, 0, x / jnp.where(zero, 1, out))
+            return jnp.where(zero, 0, x / out)
         size = magnitude(x)
         if math.isinf(p):
-            hit = (size == out) | (jnp.isnan(size) & jnp.isnan(out))
+            hit = (size == out) | jnp.isnan(size)
             return sign(x) * (hit / total(hit.astype(out.dtype)))
-        kink = size == 0
-        size = jnp.where(kink, 1, size)
-        powers = jnp.where(kink, 0, size ** (p - 1))
         if p < 1:
-            # Where the norm is 0 no element is left to have a slope.
-            return sign(x) * powers * jnp.where(zero, 1, out) ** (1 - p)
-        return jnp.where(zero, 0, sign(x) * powers / jnp.where(zero, 1, out) ** (p - 1))
+            powers = jnp.where(x == 0, 0, size ** (p - 1))
+            return sign(x) * powers * out ** (1 - p)
+        scale = jnp.where(zero, 0, 1 / out ** (p - 1))
+        if p < 2:
+            return sign(x) * size ** (p - 1) * scale
+        return x * size ** (p - 2) * scale
 
     def magnitude(x: Array) -> Array:
         if not is_complex(x):
@@ -165,7 +170,8 @@ def _norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
         zero = x == 0
         return jnp.where(zero, 0, x / jnp.where(zero, 1, magnitude(x)))
 
-    return with_slope(x, axes, value, slope)
+    still = (lambda out: out == 0) if p > 1 and p not in (2, math.inf) else None
+    return with_slope(x, axes, value, slope, still)
 
 
 def _norm_node(
@@ -176,7 +182,16 @@ def _norm_node(
     return "PermuteBackward0" if keepdim and dim is not None else "SumBackward1"
 
 
-@op(grad_fn=_norm_node, saves=("input", "result"))
+def _norm_checks(
+    input: Array, p: Any, dim: Dims, keepdim: bool, dtype: DType | None
+) -> list[Check]:
+    if p != "nuc":
+        return []
+    dims = (0, 1) if dim is None else dim
+    return svd_checks(jnp.moveaxis(cast(input, dtype), dims, (-2, -1)))
+
+
+@op(grad_fn=_norm_node, saves=("input", "result"), out="exact", checks=_norm_checks)
 def norm(
     input: Array,
     p: Any = "fro",
@@ -214,7 +229,7 @@ def _nuclear(
         raise RuntimeError(f"{name}: dims must be different. Got ({a}, {b})")
     x = cast(input, dtype)
     matrix = jnp.moveaxis(wide(x), (a, b), (-2, -1))
-    out = jnp.sum(jnp.linalg.svd(matrix, compute_uv=False), axis=-1)
+    out = jnp.sum(svdvals(matrix), axis=-1)
     if keepdim:
         out = jnp.expand_dims(out, (min(a, b), max(a, b)))
     return out.astype(x.real.dtype)

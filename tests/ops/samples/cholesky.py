@@ -32,6 +32,7 @@ def positive() -> Iterator[Sample]:
     yield sample(POSITIVE, upper=True)
     yield sample(HALF)
     yield sample(HERMITIAN)
+    yield sample(HERMITIAN, upper=True).twice()
     yield sample(PAIR)
     yield sample(np.zeros((0, 0)))
     yield sample(floats(2, 3)).raises()
@@ -41,9 +42,9 @@ def positive() -> Iterator[Sample]:
 
 @samples("cholesky_solve")
 def cholesky_solve() -> Iterator[Sample]:
-    yield sample(doubles(3, 2), SQUARE)
-    yield sample(doubles(3, 2), SQUARE, True)
-    yield sample(complexes(3, 2, dtype="complex128"), COMPLEX)
+    yield sample(doubles(3, 2), SQUARE).twice()
+    yield sample(doubles(3, 2), SQUARE, True).twice()
+    yield sample(complexes(3, 2, dtype="complex128"), COMPLEX).twice()
     yield sample(doubles(3, 1), PAIR)
     yield sample(floats(3), floats(3, 3)).raises()
     yield sample(floats(2, 2), floats(3, 3)).raises()
@@ -51,7 +52,7 @@ def cholesky_solve() -> Iterator[Sample]:
 
 @samples("cholesky_inverse")
 def cholesky_inverse() -> Iterator[Sample]:
-    yield sample(SQUARE)
-    yield sample(REAL_DIAGONAL, upper=True)
+    yield sample(SQUARE).twice()
+    yield sample(REAL_DIAGONAL, upper=True).twice()
     yield sample(PAIR)
     yield sample(floats(2, 3)).raises()

@@ -9,6 +9,7 @@ import numpy as np
 from tests.ops.samples import (
     Sample,
     complexes,
+    constant,
     doubles,
     floats,
     ints,
@@ -84,8 +85,14 @@ def norms() -> Iterator[Sample]:
         yield sample(doubles(2, 3), order)
     yield sample(doubles(2, 3, 2), 1, (0, 2), True)
     yield sample(complexes(2, 2))
+    yield sample(np.zeros((2, 3))).twice()
+    for order in ("fro", "nuc", 1, 2, float("inf")):
+        yield sample(constant(np.zeros((0, 0))), order)
     yield sample(ints(2, 2)).raises()
     yield sample(floats(2, 2), 3).raises()
+    for order in (-1, -2, float("-inf")):
+        yield sample(np.zeros((2, 0, 0)), order).raises()
+    yield sample(np.full((2, 2, 2), np.nan), "nuc", (0, 1)).raises()
 
 
 @samples("linalg_cross")

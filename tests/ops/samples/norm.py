@@ -32,8 +32,8 @@ def vector_norms() -> Iterator[Sample]:
     for order in (1, INF, -INF, 3):
         yield sample(floats(2, 3), order, 0)
         yield sample(complexes(3), order)
-    for order in (1, 2, 0.5, 1.5, 3, INF):
-        yield sample(HOLED, order, -1)
+    for order in (1, 2, 0.5, 1.5, 3, INF, -1):
+        yield sample(HOLED, order, -1).twice()
     yield sample(X, 0, (0, 1)).without("grad")
     yield sample(X, 2.0, [])
     yield sample(f32([2, -2, 1]), INF)
@@ -51,6 +51,7 @@ def vector_norms() -> Iterator[Sample]:
     yield sample(floats(0, 3), INF).raises()
     yield sample(floats(0, 3), -1).raises()
     yield sample(floats(0, 3), INF, 0).raises()
+    yield sample(floats(3, 0), INF, -1).raises()
     yield sample(floats(0, 3), -2.5, 0).raises()
     yield sample(ints(3)).raises()
     yield sample(bools(3)).raises()
