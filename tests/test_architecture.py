@@ -24,7 +24,7 @@ LAYERS = [
     [f"_core.{name}" for name in CORE],
     ["_ops", "_printing"],
     ["_arguments", "_parser", "_refusal", "_overrides"],
-    ["_bind"],
+    ["_bind", "_names"],
     ["_tensor", "_tensor_str", "_counter"],
     ["_derived", "_explain"],
     ["_autocast"],

@@ -7,7 +7,6 @@ tracebacks read well. Methods, in-place forms, `out=` and overloads follow from 
 
 from __future__ import annotations
 
-import inspect
 import linecache
 import weakref
 from collections.abc import Callable, Sequence
@@ -17,11 +16,9 @@ from typing import Any
 from torchshim._arguments import (
     MISSING,
     OTHER_NAMES,
-    choose,
     is_star,
     normalise,
     numpy_scalar,
-    signature_of,
     sizes,
     takes_other_names,
     type_name,
@@ -35,7 +32,6 @@ from torchshim._core.op import (
     OPT_ARRAYS,
     OPT_OPERAND,
     OPT_SCALAR,
-    REGISTRY,
     SCALAR,
     Op,
 )
@@ -45,7 +41,8 @@ from torchshim._core.storage import (
     plain_classes,
     tensor_class,
 )
-from torchshim._overrides import ORDINARY, dispatch, handler_of, overriding
+from torchshim._overrides import ORDINARY, dispatch, overriding
+from torchshim._refusal import call_form, refuse_operator, space_of, usual
 
 _ordinary = ORDINARY.issuperset
 # The functions that are methods; `Derived` adds them.
@@ -63,6 +60,7 @@ def hot_source(
     names: dict[str, Any] = {}
     signature: list[str] = []
     star = False
+    named = operator is None and takes_other_names(op)
     for p in op.params:
         text = p.name
         if is_star(op, p):
@@ -72,15 +70,14 @@ def hot_source(
         # The code is shared between operators: `generate` gives the true defaults.
         text += "=None"
         if p.keyword_only and not star:
-            signature.append("*")
+            signature.append("*extra" if named else "*")
             star = True
         signature.append(text)
     has_out = op.out and operator is None
+    if not star and (named or has_out):
+        signature.append("*extra" if named else "*")
     if has_out:
-        if not star:
-            signature.append("*")
         signature.append("out=None")
-    named = operator is None and takes_other_names(op)
     if named:
         signature.append("**named")
     if reflected:
@@ -116,9 +113,10 @@ def hot_source(
     args = ", ".join(p.name for p in op.params)
     lines = [f"def {function}({', '.join(signature)}):"]
     if named:
+        extra = "extra" if "*extra" in signature else "()"
         lines.append(
-            f"    if named: return _again(_op, named, ({args},), "
-            f"{'out' if has_out else 'None'}, _func)"
+            f"    if {'extra or ' * (extra == 'extra')}named: return _again(_op, "
+            f"{extra}, named, ({args},), {'out' if has_out else 'None'}, _func)"
         )
     for p in op.params:
         if is_star(op, p):
@@ -199,22 +197,44 @@ def hot_source(
 
 
 def again(
-    op: Op, named: dict[str, Any], args: tuple[Any, ...], out: Any, func: Any
+    op: Op,
+    extra: tuple[Any, ...],
+    named: dict[str, Any],
+    args: tuple[Any, ...],
+    out: Any,
+    func: Any,
 ) -> Any:
-    """A call with keywords under other names, or for the variadic parameter."""
+    """A call with keywords under other names, or for the variadic parameter.
+
+    `extra`: more positional arguments than there are parameters.
+    """
     given = dict(zip((p.name for p in op.params), args, strict=True))
+    wrong = bool(extra)
     for name, value in named.items():
         own = OTHER_NAMES.get(name, name)
-        if own not in given:
-            raise TypeError(
-                f"{op.parsed}() got an unexpected keyword argument '{name}'"
-            )
-        param = next(p for p in op.params if p.name == own)
-        given[own] = sizes(value) if is_star(op, param) else value
+        param = next((p for p in op.params if p.name == own), None)
+        if param is None or not (given[own] == () or given[own] is param.default):
+            wrong = True
+        else:
+            given[own] = sizes(value) if is_star(op, param) else value
+    if wrong:
+        refuse_operator(op, called(op, func), args, out, extra, named)
+        unknown = next((n for n in named if OTHER_NAMES.get(n, n) not in given), "")
+        raise TypeError(
+            f"{op.public}() got an unexpected keyword argument '{unknown}'"
+            if unknown
+            else f"{op.public}() was given too many arguments"
+        )
     return slow(record.local.rec, op, tuple(given.values()), out, func)
 
 
 # -- the way around the hot path -------------------------------------------------------
+
+
+def called(op: Op, func: Any) -> tuple[str, str]:
+    """The namespace and name of the function that was called, for its errors."""
+    name = op.public if func is None else func.__name__
+    return space_of(op, name, func in methods), name
 
 
 def slow(
@@ -236,15 +256,22 @@ def slow(
             return dispatch(func, found, given, named)
     # Methods count positions without the tensor itself.
     first = -1 if func in methods else 0
-    args = tuple(
-        normalise(op, i, p, a)
-        for i, (p, a) in enumerate(zip(op.params, args, strict=False), first)
-    )
-    if out is not None:
-        return write_out(rec, op, args, out)
-    if rec.autocast is not None and not op.writes:
-        args = rec.autocast.operands(op, args)
-    return record_call(rec, op, args)
+    given = args
+    if not usual(op, args):
+        refuse_operator(op, called(op, func), args, out)
+    try:
+        args = tuple(
+            normalise(op, i, p, a)
+            for i, (p, a) in enumerate(zip(op.params, args, strict=False), first)
+        )
+        if out is not None:
+            return write_out(rec, op, args, out)
+        if rec.autocast is not None and not op.writes:
+            args = rec.autocast.operands(op, args)
+        return record_call(rec, op, args)
+    except Exception:
+        refuse_operator(op, called(op, func), given, out)
+        raise
 
 
 def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
@@ -270,30 +297,6 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
     return results_of(rec, op, state, args)
 
 
-def call_form(
-    op: Op, args: tuple[Any, ...], out: Any = None
-) -> tuple[tuple[Any, ...], dict[str, Any] | None]:
-    """A call's arguments as they would be written, without those left at defaults."""
-    given: list[Any] = []
-    named: dict[str, Any] = {}
-    gap = False
-    for param, arg in zip(op.params, args, strict=True):
-        default = param.default
-        if arg is MISSING or (arg is default and not param.required):
-            gap = True
-        elif type(arg) is type(default) in (int, float, bool, str) and arg == default:
-            gap = True
-        elif is_star(op, param):
-            given.extend(arg)
-        elif gap or param.keyword_only:
-            named[param.name] = arg
-        else:
-            given.append(arg)
-    if out is not None:
-        named["out"] = out
-    return tuple(given), named or None
-
-
 def slow_operator(
     rec: Any, op: Op, args: tuple[Any, ...], func: Any, reflected: bool
 ) -> Any:
@@ -309,10 +312,9 @@ def slow_operator(
             except TypeError:
                 return NotImplemented
     for param, arg in zip(op.params, args, strict=True):
-        if param.role in (ARRAY, OPERAND) and not isinstance(
-            arg, (TensorBase, bool, int, float, complex)
-        ):
-            if numpy_scalar(arg) is None:
+        if param.role in (ARRAY, OPERAND) and not isinstance(arg, TensorBase):
+            number = isinstance(arg, (bool, int, float, complex))
+            if param.role == ARRAY or not (number or numpy_scalar(arg) is not None):
                 return NotImplemented
     return slow(rec, op, args)
 
@@ -495,109 +497,3 @@ def in_place(op: Op) -> Op:
     twin.out = False
     twin.results = "tensor"
     return twin
-
-
-def overloaded(
-    name: str, functions: Sequence[Callable[..., Any]]
-) -> Callable[..., Any]:
-    """One public name for several operators, told apart by their arguments."""
-    chosen: dict[Any, Callable[..., Any]] = {}
-    signatures: list[inspect.Signature] = []
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        key = (*map(type, args), None, *((k, type(v)) for k, v in kwargs.items()))
-        found = chosen.get(key)
-        if found is None:
-            asked = overriding((*args, *kwargs.values()))
-            if asked is not None:
-                return dispatch(call, asked, args, kwargs or None)
-            # Classes that override are asked every time.
-            if any(handler_of(type(a)) is not None for a in args):
-                key = (None, *key)
-            found = chosen.get(key)
-        if found is None:
-            if not signatures:
-                signatures.extend(signature_of(f.__op__) for f in functions)  # type: ignore[attr-defined]
-            found = choose(name, functions, signatures, args, kwargs)
-            if len(chosen) < 1000:
-                chosen[key] = found
-        return found(*args, **kwargs)
-
-    call.__name__ = call.__qualname__ = name
-    call.__module__ = "torchshim"
-    call.__doc__ = "\n\n".join(f.__doc__ or "" for f in functions)
-    call.__overloads__ = tuple(functions)  # type: ignore[attr-defined]
-    for function in functions:
-        function.__globals__["_func"] = call
-    return call
-
-
-class Derived:
-    """Everything users call: name -> function, for each namespace, and the methods."""
-
-    def __init__(self) -> None:
-        self.namespaces: dict[str, dict[str, Any]] = {}
-        self.methods: dict[str, Any] = {}
-        self.by_name: dict[str, Callable[..., Any]] = {}
-
-    def add(self, ops: Sequence[Op]) -> None:
-        groups: dict[str, list[Op]] = {}
-        for op in ops:
-            groups.setdefault(op.public, []).append(op)
-        for public, group in groups.items():
-            self._group(public, group)
-
-    def _group(self, public: str, group: Sequence[Op]) -> None:
-        made = {op.name: make(op) for op in group}
-        self.by_name |= made
-        own = Overloads(public, [(op, make(op)) for op in group if op.method])
-        names = [public, *(a for op in group for a in op.aliases)]
-        functions = Overloads(public, [(op, made[op.name]) for op in group])
-        for space in dict.fromkeys(s for op in group for s in op.namespaces):
-            function = functions.of(lambda op, s=space: s in op.namespaces)
-            self.namespaces.setdefault(space, {}).update(dict.fromkeys(names, function))
-        method = own.of(lambda op: True)
-        if method is not None:
-            self.methods |= dict.fromkeys(names, method)
-            for op in group:
-                if isinstance(op.method, str):
-                    self.methods[op.method] = method
-        twins = [in_place(op) for op in group if op.inplace]
-        writers = Overloads(f"{public}_", [(twin, make(twin)) for twin in twins])
-        self.by_name |= {twin.name: writer for twin, writer in writers.pairs}
-        written = [f"{name}_" for name in names]
-        for space in dict.fromkeys(s for op in twins for s in op.namespaces):
-            function = writers.of(lambda op, s=space: s in op.namespaces)
-            self.namespaces[space].update(dict.fromkeys(written, function))
-        pairs = [(twin, make(twin)) for twin in twins if twin.method]
-        writer = Overloads(f"{public}_", pairs).of(lambda op: True)
-        if writer is not None:
-            self.methods |= dict.fromkeys(written, writer)
-
-
-class Overloads:
-    """The functions that share one public name."""
-
-    def __init__(
-        self, public: str, pairs: Sequence[tuple[Op, Callable[..., Any]]]
-    ) -> None:
-        self.public = public
-        self.pairs = pairs
-        self._made: dict[tuple[str, ...], Callable[..., Any]] = {}
-
-    def of(self, chosen: Callable[[Op], bool]) -> Any:
-        """One function for the chosen operators; None if there is none."""
-        pairs = [(op, function) for op, function in self.pairs if chosen(op)]
-        if len(pairs) < 2:
-            return pairs[0][1] if pairs else None
-        key = tuple(op.name for op, _ in pairs)
-        if key not in self._made:
-            self._made[key] = overloaded(self.public, [f for _, f in pairs])
-        return self._made[key]
-
-
-def derive() -> Derived:
-    """Functions and methods of every registered operator."""
-    derived = Derived()
-    derived.add(list(REGISTRY.values()))
-    return derived

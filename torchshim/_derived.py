@@ -12,10 +12,11 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from torchshim import _ops
-from torchshim._bind import Derived, derive, make_operator, methods
+from torchshim._bind import make_operator, methods
 from torchshim._core import engine
 from torchshim._core.op import REGISTRY
 from torchshim._core.storage import tensor_class
+from torchshim._names import Derived, derive
 from torchshim._overrides import overridable
 from torchshim._tensor import Tensor
 

@@ -62,5 +62,5 @@ _method("unsqueeze_", "unsqueeze", lambda dim: (dim,))
 _method(
     "squeeze_",
     "squeeze",
-    lambda dim=None: (tuple(dim) if isinstance(dim, list) else dim,),
+    lambda dim=...: (tuple(dim) if isinstance(dim, list) else dim,),
 )

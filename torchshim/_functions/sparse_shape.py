@@ -131,9 +131,9 @@ def unsqueeze(input: Any, dim: int) -> Any:
 
 
 @handles("squeeze")
-def squeeze(input: Any, dim: Any = None) -> Any:
+def squeeze(input: Any, dim: Any = ...) -> Any:
     """As `torch.squeeze`, of one sparse dimension."""
-    if dim is None or not input.is_sparse:
+    if dim is ... or not input.is_sparse:
         refuse("squeeze", input)
     dim = wrap_dim(dim, input.ndim)
     return input if input.shape[dim] != 1 else select(input, dim, 0)

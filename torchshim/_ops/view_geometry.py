@@ -239,8 +239,8 @@ def expanded(shape: Ints, strides: Ints, offset: int, size: Ints) -> Geometry:
 
 
 def squeezed_dims(shape: Ints, dim: Any) -> tuple[int, ...]:
-    """The dimensions that `squeeze(dim)` removes."""
-    if dim is None:
+    """The dimensions that `squeeze(dim)` removes; `...`: all of size 1."""
+    if dim is ...:
         return tuple(d for d, n in enumerate(shape) if n == 1)
     return tuple(
         sorted(d for d in wrap_dims(dim, len(shape)) if shape and shape[d] == 1)

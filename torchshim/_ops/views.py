@@ -140,14 +140,14 @@ def unflatten(input: Array, dim: int, sizes: Any) -> Array:
     return input.reshape(split_shape(input.shape, dim, _tuple(sizes)))
 
 
-def _squeezed(shape: Ints, strides: Ints, offset: int, dim: Any = None) -> Geometry:
+def _squeezed(shape: Ints, strides: Ints, offset: int, dim: Any = ...) -> Geometry:
     gone = squeezed_dims(shape, dim)
     keep = [d for d in range(len(shape)) if d not in gone]
     return tuple(shape[d] for d in keep), tuple(strides[d] for d in keep), offset
 
 
-def _squeeze_node(input: Any, dim: Any = None) -> str:
-    if dim is None:
+def _squeeze_node(input: Any, dim: Any = ...) -> str:
+    if dim is ...:
         return "SqueezeBackward0"
     return "SqueezeBackward2" if isinstance(dim, tuple) else "SqueezeBackward1"
 
@@ -157,8 +157,8 @@ def _squeeze_node(input: Any, dim: Any = None) -> str:
     grad_fn=_squeeze_node,
     saves=(),
 )
-def squeeze(input: Array, dim: int | tuple[int, ...] | None = None) -> Array:
-    """Dimensions of size 1 taken out."""
+def squeeze(input: Array, dim: int | tuple[int, ...] = ...) -> Array:  # type: ignore[assignment]
+    """Dimensions of size 1 taken out; `...` stands for all of them."""
     return lax.squeeze(input, squeezed_dims(input.shape, dim))
 
 

@@ -1,0 +1,220 @@
+"""Raising what PyTorch's argument parser says of calls that fail.
+
+Only calls that fail come here, so that it may take its time: it finds out how the call
+was written, and asks `_parser` whether PyTorch would have refused it.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torchshim import _parser
+from torchshim._arguments import MISSING, is_star
+from torchshim._core.meta import Size
+from torchshim._core.op import OPERAND, OPT_OPERAND, Op
+from torchshim._core.storage import TensorBase
+
+
+def space_of(op: Op, name: str, is_method: bool) -> str:
+    """The namespace under which the parser knows an operator's function."""
+    if is_method:
+        return "Tensor"
+    return next((s for s in op.namespaces if _parser.signatures(s, name)), "")
+
+
+def refuse(
+    space: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> None:
+    """Raises what PyTorch's parser says of a call, if it refuses it.
+
+    `space`: the function's namespace; the `args` of methods begin with the tensor.
+    """
+    if space == "Tensor":
+        args = args[1:]
+    reason = _parser.refusal(space, name, args, kwargs)
+    if reason is not None:
+        raise TypeError(reason) from None
+
+
+def refuse_operator(
+    op: Op,
+    called: tuple[str, str],
+    values: tuple[Any, ...],
+    out: Any,
+    extra: tuple[Any, ...] = (),
+    named: Mapping[str, Any] | None = None,
+) -> None:
+    """As `refuse`, for an operator's call; `values`: one for each parameter.
+
+    `called`: the namespace and name of its function; `extra`, `named`: what that has
+    no parameters for.
+    """
+    named = named or {}
+    is_method = called[0] == "Tensor"
+    written = written_call(op, values, out, is_method, extra, named)
+    if written is None:
+        args, found = call_form(op, values, out)
+        written = (*args, *extra), {**(found or {}), **named}
+    refuse(*called, *written)
+
+
+def written_call(
+    op: Op,
+    values: tuple[Any, ...],
+    out: Any,
+    is_method: bool,
+    extra: tuple[Any, ...],
+    named: Mapping[str, Any],
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments of the running call of an operator, as its caller wrote them.
+
+    None where that cannot be seen, as in calls with `*args`.
+    """
+    frame = sys._getframe()
+    while frame is not None and frame.f_globals.get("_op") is not op:
+        frame = frame.f_back
+    shape = None if frame is None else call_shape(frame.f_back)
+    if shape is None:
+        return None
+    count, keywords = shape
+    own = dict(zip((p.name for p in op.params), values, strict=True))
+    own["out"] = out
+    if any(k not in named and k not in own for k in keywords):
+        return None
+    kwargs = {k: named[k] if k in named else own.pop(k) for k in keywords}
+    given: list[Any] = []
+    defaults: list[Any] = []
+    for p in op.params:
+        if p.name not in own or p.keyword_only:
+            continue
+        if not is_star(op, p):
+            given.append(own[p.name])
+            defaults.append(MISSING if p.required else p.default)
+        else:
+            several = list(own[p.name])
+            # One sequence was given for the sizes.
+            if len(several) != 1 and count + is_method == len(given) + 1:
+                several = [own[p.name]]
+            given += several
+            defaults += several
+    given += extra
+    # Methods that are called as `Tensor.sum(x)` count the tensor itself.
+    for size in (count + is_method, count):
+        rest = zip(given[size:], defaults[size:], strict=False)
+        if len(given) >= size and all(v is d for v, d in rest):
+            return tuple(given[:size]), kwargs
+    return None
+
+
+# The classes of the static arguments that every parser takes, by annotation; what is of
+# another class, PyTorch's parser is asked about.
+_USUAL: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "bool": (bool,),
+    "float": (float, int),
+    "str": (str,),
+    "int | None": (int, type(None)),
+    "bool | None": (bool, type(None)),
+    "float | None": (float, int, type(None)),
+    "str | None": (str, type(None)),
+    "Ints": (int,),
+    "int | Ints": (int,),
+    "Dims": (int, type(None)),
+    "tuple[int, ...]": (),
+    "int | tuple[int, ...]": (int,),
+    "int | tuple[int, ...] | None": (int, type(None)),
+    "Index": (int,),
+    "Shape": (),
+}
+_SEQUENCES = ("Ints", "Dims", "tuple[", "Shape")
+
+
+@functools.lru_cache(maxsize=2048)
+def _static(op: Op) -> tuple[tuple[int, tuple[type, ...], bool], ...]:
+    """The static parameters: their place, usual classes, whether they are sequences."""
+    return tuple(
+        (at, _USUAL[p.annotation], any(s in p.annotation for s in _SEQUENCES))
+        for at, p in enumerate(op.params)
+        if p.annotation in _USUAL
+    )
+
+
+@functools.lru_cache(maxsize=2048)
+def _bounds(op: Op) -> tuple[int, ...]:
+    """The places of parameters that are all tensors or all numbers: `clamp`'s."""
+    found = [at for at, p in enumerate(op.params) if p.role == OPT_OPERAND]
+    return tuple(found) if len(found) > 1 else ()
+
+
+def usual(op: Op, values: tuple[Any, ...]) -> bool:
+    """Whether arguments are of the classes that they usually have."""
+    if op.params and op.params[0].role == OPERAND:
+        # Numbers alone are for Python's own operators.
+        if not any(isinstance(v, TensorBase) for v in values):
+            return False
+    bounds = [values[at] for at in _bounds(op)]
+    if len({isinstance(v, TensorBase) for v in bounds if v is not None}) > 1:
+        return False
+    for at, classes, sequence in _static(op):
+        if at >= len(values):
+            break
+        value = values[at]
+        kind = value.__class__
+        if kind in classes or value is op.params[at].default:
+            continue
+        if not sequence or kind not in (tuple, list, Size):
+            return False
+        if not all(v.__class__ is int for v in value):
+            return False
+    return True
+
+
+def call_form(
+    op: Op, args: tuple[Any, ...], out: Any = None
+) -> tuple[tuple[Any, ...], dict[str, Any] | None]:
+    """A call's arguments as they would be written, without those left at defaults."""
+    given: list[Any] = []
+    named: dict[str, Any] = {}
+    gap = False
+    for param, arg in zip(op.params, args, strict=True):
+        default = param.default
+        if arg is MISSING or (arg is default and not param.required):
+            gap = True
+        elif type(arg) is type(default) in (int, float, bool, str) and arg == default:
+            gap = True
+        elif is_star(op, param):
+            given.extend(arg)
+        elif gap or param.keyword_only:
+            named[param.name] = arg
+        else:
+            given.append(arg)
+    if out is not None:
+        named["out"] = out
+    return tuple(given), named or None
+
+
+def call_shape(frame: Any) -> tuple[int, tuple[str, ...]] | None:
+    """How many positional arguments a running call was written with, and its keywords.
+
+    The tensor of a method is not counted. None for calls with `*args` or `**kwargs`.
+    """
+    found: Any = None
+    keywords: tuple[str, ...] = ()
+    for each in dis.get_instructions(frame.f_code):
+        # What is running stands at its instruction, or among the caches behind it.
+        if each.offset > frame.f_lasti:
+            break
+        if each.opname == "KW_NAMES":
+            keywords = frame.f_code.co_consts[each.arg]
+        elif each.opname == "CALL_KW":  # Python 3.13
+            keywords = found.argval
+        elif each.opname not in ("PRECALL", "CALL", "CACHE"):
+            keywords = ()
+        found = each
+    if found is None or found.opname not in ("CALL", "CALL_KW"):
+        return None
+    return (found.arg or 0) - len(keywords), keywords
