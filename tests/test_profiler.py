@@ -1,6 +1,7 @@
 """`torch.profiler` and `torch.autograd.profiler`."""
 
 import gzip
+import importlib
 import json
 
 import pytest
@@ -67,6 +68,27 @@ def what_is_counted(torch):
     lines = table.splitlines()
     yield lines[1].split(), lines[0].replace("-", "").strip(), len(lines)
     yield attempt(found.key_averages().table, "nothing")
+
+
+@case
+def memory_and_operations(torch):
+    x, weight = torch.ones(2, 3, 8, 8), torch.ones(4, 3, 3, 3)
+    nn = torch.nn.functional
+    with torch.profiler.profile(profile_memory=True, with_flops=True) as found:
+        with torch.profiler.record_function("block"):
+            y = nn.conv2d(x, weight, stride=2, padding=1)
+            z = nn.linear(y.flatten(1), torch.ones(5, 64), torch.ones(5))
+        kept = [z.mul(3), z + 1, torch.bmm(x[0], x[1]), z.max(1), z.add_(2)]
+    averages = {e.key: e for e in found.key_averages()}
+    for name in ("conv2d", "linear", "mul", "add", "bmm", "max", "flatten"):
+        yield name, averages[f"aten::{name}"].cpu_memory_usage
+    yield len(kept)
+    for name in ("conv2d", "mul", "bmm"):
+        yield name, averages[f"aten::{name}"].flops
+    table = found.key_averages().table()
+    yield [name in table for name in ("CPU Mem", "Self CPU Mem", "Total FLOPs")]
+    module = importlib.import_module(f"{torch.__name__}.autograd.profiler_util")
+    yield [module._format_memory(n) for n in (0, 12, 1536, -5 << 20, 3 << 30)]
 
 
 @case
@@ -179,8 +201,7 @@ def test_traces(tmp_path):
 def test_what_is_not_supported_says_so():
     import torchshim as torch
 
-    for name in ("profile_memory", "with_flops", "with_modules"):
-        with pytest.raises(NotImplementedError, match=name):
-            torch.profiler.profile(**{name: True})
+    with pytest.raises(NotImplementedError, match="use_cpu"):
+        torch.autograd.profiler.profile(use_cpu=False)
     with pytest.raises(NotImplementedError, match=r"jax\.profiler"):
         torch.autograd.profiler.emit_nvtx().__enter__()

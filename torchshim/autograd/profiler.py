@@ -12,6 +12,7 @@ a program JAX's own profiler shows (`jax.profiler.trace`), where blocks of
 from __future__ import annotations
 
 import functools
+import math
 import threading
 import time
 import warnings
@@ -21,10 +22,12 @@ from typing import Any
 import jax
 
 from torchshim._core import engine, program
+from torchshim._core.layout import strided
 from torchshim._core.naming import grad_name
 from torchshim._core.storage import TensorBase
 from torchshim._core.trie import caller
 from torchshim._overrides import pop_mode, push_mode
+from torchshim._tensor import Tensor
 from torchshim.autograd.profiler_util import EventList, FunctionEvent, write_trace
 
 __all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile"]
@@ -38,8 +41,9 @@ class _Collector:
 
     current: _Collector | None = None
 
-    def __init__(self, shapes: bool, stack: bool) -> None:
+    def __init__(self, shapes: bool, stack: bool, memory: bool, flops: bool) -> None:
         self.shapes = shapes
+        self.memory, self.flops = memory, flops
         self.with_stack = stack
         self.events: list[FunctionEvent] = []
         self.open: list[FunctionEvent] = []
@@ -73,11 +77,17 @@ class _Collector:
             shapes = [
                 list(a._meta.shape) if isinstance(a, TensorBase) else [] for a in args
             ]
-        event = self.begin(f"aten::{name.strip('_')}", shapes)
+        plain = name[2:-2] if name.startswith("__") else name
+        event = self.begin(f"aten::{plain}", shapes)
         try:
-            return func(*args, **(kwargs or {}))
+            result = func(*args, **(kwargs or {}))
         finally:
             self.end(event)
+        if self.memory:
+            event.self_cpu_memory_usage = _new_bytes(result, args)
+        if self.flops:
+            event.flops = _flops(plain, args, result)
+        return result
 
     def backward(
         self, run: Any, recording: Any, state: Any, grads: Any, wrt: Any
@@ -130,6 +140,36 @@ class _Collector:
             self.open.pop()
 
 
+def _new_bytes(result: Any, args: Sequence[Any]) -> int:
+    """What results take that are neither arguments nor views."""
+    results = result if isinstance(result, tuple | list) else (result,)
+    return sum(
+        each.numel() * each.element_size()
+        for each in results
+        if isinstance(each, Tensor)
+        and each.layout == strided
+        and not each._is_view()
+        and not any(each is a for a in args)
+    )
+
+
+# The argument whose last dimension a product sums over.
+_PRODUCTS = {"mm": 0, "bmm": 0, "matmul": 0, "linear": 0, "addmm": 1}
+
+
+def _flops(name: str, args: Sequence[Any], result: Any) -> int:
+    """Additions and multiplications of the operators that PyTorch counts."""
+    if not isinstance(result, Tensor):
+        return 0
+    if name in ("add", "mul"):
+        return result.numel()
+    if name == "conv2d":
+        return 2 * result.numel() * math.prod(args[1].shape[1:])
+    if name in _PRODUCTS:
+        return 2 * result.numel() * args[_PRODUCTS[name]].shape[-1]
+    return 0
+
+
 class record_function:
     """Gives a block, or a function it decorates, a name in the profile.
 
@@ -172,6 +212,10 @@ class profile:
     """Within it operators, gradients and programs are timed.
 
     `use_device` and `use_cuda` change nothing: programs are timed wherever they run.
+    With `profile_memory` an operator has the bytes of its results, which is what
+    PyTorch allocates; the program that it becomes may need less. With `with_flops`
+    products, `conv2d`, `add` and `mul` have their operations. `with_modules` adds
+    nothing, as in PyTorch for modules that are not TorchScript.
     Raises NotImplementedError for what else is not supported.
     https://docs.pytorch.org/docs/2.13/autograd.html#torch.autograd.profiler.profile
 
@@ -201,9 +245,6 @@ class profile:
         post_processing_timeout_s: float | None = None,
     ) -> None:
         for name, asked in (
-            ("with_flops", with_flops),
-            ("profile_memory", profile_memory),
-            ("with_modules", with_modules),
             ("experimental_config", experimental_config),
             ("custom_trace_id_callback", custom_trace_id_callback),
             ("post_processing_timeout_s", post_processing_timeout_s),
@@ -221,6 +262,8 @@ class profile:
         self.enabled = enabled
         self.record_shapes = record_shapes
         self.with_stack = with_stack
+        self.with_flops, self.profile_memory = with_flops, profile_memory
+        self.with_modules = with_modules
         self.entered = False
         self.function_events: EventList | None = None
         self._collector: _Collector | None = None
@@ -231,14 +274,18 @@ class profile:
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
         self.entered = True
-        self._collector = _Collector(self.record_shapes, self.with_stack)
+        self._collector = _Collector(
+            self.record_shapes, self.with_stack, self.profile_memory, self.with_flops
+        )
         self._collector.start()
         return self
 
     def __exit__(self, *error: Any) -> bool:
         if self._collector is not None:
             self._collector.stop()
-            self.function_events = EventList(self._collector.events)
+            self.function_events = EventList(
+                self._collector.events, self.profile_memory, self.with_flops
+            )
             self._collector = None
         return False
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import threading
 from collections.abc import Iterable
@@ -27,6 +28,22 @@ def format_time(time_us: float, unit: str | None = None) -> str:
 _format_time = format_time
 
 
+def format_memory(nbytes: float) -> str:
+    """Bytes in the largest unit of which it is one.
+
+    >>> format_memory(1536)
+    '1.50 KB'
+    """
+    for unit, size in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+        if abs(nbytes) >= size:
+            return f"{nbytes / size:.2f} {unit}"
+    return f"{nbytes} B"
+
+
+_format_memory = format_memory
+_FLOPS = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
+
+
 def format_share(part: float, whole: float) -> str:
     """A share in per cent."""
     if whole == 0:
@@ -43,6 +60,8 @@ class _Times:
     cpu_time_total: float
     self_cpu_time_total: float
     device_time_total = self_device_time_total = 0.0
+    device_memory_usage = self_device_memory_usage = 0
+    flops = 0
 
     @property
     def cpu_time(self) -> float:
@@ -70,7 +89,6 @@ class FunctionEvent(_Times):
 
     is_async = is_remote = is_legacy = False
     node_id = -1
-    flops = 0
 
     def __init__(
         self,
@@ -92,6 +110,7 @@ class FunctionEvent(_Times):
         self.input_shapes = input_shapes or []
         self.stack = stack or []
         self.category = category
+        self.self_cpu_memory_usage = 0
         self.thread = threading.get_ident()
         if parent is not None:
             parent.cpu_children.append(self)
@@ -105,6 +124,12 @@ class FunctionEvent(_Times):
     def cpu_time_total(self) -> float:  # type: ignore[override]
         """Microseconds from beginning to end."""
         return (self.end_ns - self.start_ns) / 1e3
+
+    @property
+    def cpu_memory_usage(self) -> int:
+        """Bytes of the results of the operators in it."""
+        inner = sum(child.cpu_memory_usage for child in self.cpu_children)
+        return self.self_cpu_memory_usage + inner
 
     @property
     def self_cpu_time_total(self) -> float:  # type: ignore[override]
@@ -125,12 +150,12 @@ class FunctionEventAvg(_Times):
 
     is_async = is_remote = is_legacy = False
     node_id = -1
-    flops = 0
 
     def __init__(self) -> None:
         self.key = ""
         self.count = 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
+        self.cpu_memory_usage = self.self_cpu_memory_usage = 0
         self.input_shapes: list[Any] = []
         self.stack: list[str] = []
         self.cpu_children: list[FunctionEvent] = []
@@ -147,6 +172,9 @@ class FunctionEventAvg(_Times):
         self.count += other.count
         self.cpu_time_total += other.cpu_time_total
         self.self_cpu_time_total += other.self_cpu_time_total
+        self.cpu_memory_usage += other.cpu_memory_usage
+        self.self_cpu_memory_usage += other.self_cpu_memory_usage
+        self.flops += other.flops
         self.cpu_children.extend(other.cpu_children)
         return self
 
@@ -161,7 +189,16 @@ class FunctionEventAvg(_Times):
 
 
 class EventList(list[Any]):
-    """Events, or averages of them."""
+    """Events, or averages of them; tables show what was asked to be counted."""
+
+    def __init__(
+        self,
+        events: Iterable[Any] = (),
+        profile_memory: bool = False,
+        with_flops: bool = False,
+    ) -> None:
+        super().__init__(events)
+        self._profile_memory, self._with_flops = profile_memory, with_flops
 
     def key_averages(
         self,
@@ -182,7 +219,7 @@ class EventList(list[Any]):
             if not group_by_input_shapes:
                 average.input_shapes = []
             average.stack = event.stack[:group_by_stack_n]
-        return EventList(found.values())
+        return EventList(found.values(), self._profile_memory, self._with_flops)
 
     def total_average(self) -> FunctionEventAvg:
         """The sum of all events."""
@@ -216,6 +253,7 @@ class EventList(list[Any]):
             field = sort_by.replace("cuda", "device").replace("xpu", "device")
             events.sort(key=lambda event: getattr(event, field), reverse=True)
         names = _widest((e.key for e in events), max_name_column_width)
+        memory = ["CPU Mem", "Self CPU Mem"] if self._profile_memory else []
         columns = [("Name", names, ">")]
         columns += [
             (title, 12, ">")
@@ -225,6 +263,7 @@ class EventList(list[Any]):
                 "CPU total %",
                 "CPU total",
                 "CPU time avg",
+                *memory,
                 "# of Calls",
             )
         ]
@@ -234,6 +273,10 @@ class EventList(list[Any]):
                 (str(e.input_shapes) for e in events), max_shapes_column_width
             )
             columns.append(("Input Shapes", shapes, ">"))
+        counted = [e.flops for e in events if e.flops > 0 and self._with_flops]
+        thousands = min(int(math.log10(min(counted)) / 3), 5) if counted else 0
+        if counted:
+            columns.append((f"Total {_FLOPS[thousands]}", 12, ">"))
         if any(e.stack for e in events):
             every = (entry for e in events for entry in e.stack)
             lines = _widest(every, max_src_column_width)
@@ -272,10 +315,16 @@ class EventList(list[Any]):
                 format_share(event.cpu_time_total, whole),
                 format_time(event.cpu_time_total, time_unit),
                 format_time(event.cpu_time, time_unit),
-                event.count,
             ]
+            if memory:
+                values.append(format_memory(event.cpu_memory_usage))
+                values.append(format_memory(event.self_cpu_memory_usage))
+            values.append(event.count)
             if shapes:
                 values.append(str(event.input_shapes)[:shapes])
+            if counted:
+                scaled = event.flops / 1000**thousands
+                values.append(f"{scaled:8.3f}" if event.flops > 0 else "--")
             if lines:
                 values.append(_trimmed(event.stack[0], lines) if event.stack else "")
             text.append(row(values))

@@ -147,8 +147,8 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class profile:
     """Within it operators, gradients and programs are timed, by a `schedule` if given.
 
-    `on_trace_ready` is called with it after the last step of each cycle. Raises
-    NotImplementedError for `profile_memory`, `with_flops` and `with_modules`.
+    `on_trace_ready` is called with it after the last step of each cycle. What
+    `profile_memory` and `with_flops` count: see `torch.autograd.profiler.profile`.
     https://docs.pytorch.org/docs/2.13/profiler.html#torch.profiler.profile
 
     >>> import torchshim as torch
