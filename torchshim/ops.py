@@ -15,7 +15,8 @@ from typing import Any
 
 from torchshim._core.op import OPERAND, OPT_OPERAND
 from torchshim._core.storage import TensorBase
-from torchshim._derived import fns
+from torchshim._derived import fns, namespace
+from torchshim._errors import unsupported
 
 # What PyTorch's dispatcher calls operators that go by another name here.
 _NAMES = {
@@ -34,6 +35,11 @@ _NAMES = {
 }
 
 
+HigherOrderOperator = unsupported(
+    "_ops.HigherOrderOperator", "operators cannot be registered"
+)
+
+
 class OpOverload:
     """One form of an operator; calling it calls the operator."""
 
@@ -47,7 +53,7 @@ class OpOverload:
     def __str__(self) -> str:
         return f"aten.{self.__name__}"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.overloadpacket(*args, **kwargs)
 
     def name(self) -> str:
@@ -77,8 +83,8 @@ class OpOverloadPacket:
         self.__dict__[overload] = made
         return made
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return getattr(fns, self.__name__)(*args, **kwargs)
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return _function(self.__name__)(*args, **kwargs)
 
     def __str__(self) -> str:
         return f"aten.{self.__name__}"
@@ -87,11 +93,17 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
 
 
+def _function(name: str) -> Any:
+    """The function that an operator's name stands for; None where there is none."""
+    own = namespace("ops.aten").get(name) or getattr(fns, name, None)
+    return own or namespace("torch").get(name)
+
+
 class _Aten(ModuleType):
     """The namespace of PyTorch's own operators."""
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        if not hasattr(fns, name) and name not in _NAMES.values():
+        if _function(name) is None and name not in _NAMES.values():
             raise AttributeError(
                 f"'_OpNamespace' 'aten' object has no attribute '{name}'"
             )

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from torchshim._bind import check_outs
 from torchshim._core import dtypes
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import warn
+from torchshim._functions.memory import write_into
 from torchshim._functions.nn_layers import batch_norm
 from torchshim._functions.nn_layers import embedding_bag as _embedding_bag
 from torchshim._functions.random_fill import bernoulli_
@@ -34,23 +36,6 @@ def native_layer_norm(
 
 
 @public
-def native_group_norm(
-    input: Any,
-    weight: Any,
-    bias: Any,
-    N: int,
-    C: int,
-    HxW: int,
-    group: int,
-    eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """`group_norm`, with the means and the inverse standard deviations."""
-    out = fns.group_norm(input, group, weight, bias, eps)
-    x = input.detach().reshape(N, group, C // group * HxW)
-    return out, x.mean(-1), _inverse_deviation(x, (-1,), eps, False)
-
-
-@public
 def native_batch_norm(
     input: Any,
     weight: Any,
@@ -60,19 +45,89 @@ def native_batch_norm(
     training: bool,
     momentum: float,
     eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:
+    *,
+    out: Any = None,
+) -> Any:
     """`batch_norm`, with the batch's means and inverse standard deviations.
 
     Both are empty unless `training`.
     """
-    out = batch_norm(
+    result = batch_norm(
         input, running_mean, running_var, weight, bias, training, momentum, eps
     )
     x = input.detach()
-    if not training:
-        return out, x.new_empty(0), x.new_empty(0)
-    dims = (0, *range(2, x.ndim))
-    return out, x.mean(dims), _inverse_deviation(x, dims, eps, False)
+    given = (weight, bias, running_mean, running_var)
+    mixed = any(g is not None and g.dtype is dtypes.float32 for g in given)
+    dtype = dtypes.float32 if mixed and x.dtype.itemsize == 2 else x.dtype
+    if training:
+        dims = (0, *range(2, x.ndim))
+        wide = x.to(dtype)
+        means = wide.mean(dims), _inverse_deviation(wide, dims, eps, False)
+    else:
+        means = x.new_empty(0, dtype=dtype), x.new_empty(0, dtype=dtype)
+    if out is None:
+        return result, *means
+    check_outs("native_batch_norm", out, 3, 8)
+    pairs = zip((result, *means), out, strict=True)
+    return tuple(write_into(None, r, o, (input, weight, bias)) for r, o in pairs)
+
+
+@public
+def _native_batch_norm_legit(
+    input: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    training: Any = None,
+    momentum: Any = None,
+    eps: Any = None,
+    *,
+    out: Any = None,
+) -> Any:
+    """As `native_batch_norm`; running statistics may be left out."""
+    if isinstance(running_mean, bool):
+        training, momentum, eps = running_mean, running_var, training
+        running_mean = running_var = None
+    statistics = running_mean, running_var
+    # Without running statistics those of the batch are used, in PyTorch as here.
+    training = training or running_mean is None
+    return native_batch_norm(
+        input, weight, bias, *statistics, training, momentum, eps, out=out
+    )
+
+
+@public
+def _native_batch_norm_legit_no_training(
+    input: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """`native_batch_norm` by running statistics."""
+    return native_batch_norm(
+        input, weight, bias, running_mean, running_var, False, momentum, eps
+    )
+
+
+@public(namespaces=("ops.aten",))
+def _batch_norm_with_update(
+    input: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`native_batch_norm` in training, and what a kernel keeps: nothing here."""
+    found = native_batch_norm(
+        input, weight, bias, running_mean, running_var, True, momentum, eps
+    )
+    return *found, input.new_empty(0, dtype=dtypes.uint8)
 
 
 @public
@@ -183,7 +238,7 @@ _STARTS = {
 }
 
 
-@public
+@public(aliases=("_segment_reduce",))
 def segment_reduce(
     data: Any,
     reduce: str,

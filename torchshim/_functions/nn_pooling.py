@@ -332,6 +332,24 @@ def interpolate(
     )
 
 
+@public(namespaces=("ops.aten",))
+def _upsample_bilinear2d_aa(
+    input: Tensor,
+    output_size: Any,
+    align_corners: bool,
+    scales_h: Any = None,
+    scales_w: float | None = None,
+    *,
+    scale_factors: Any = None,
+) -> Tensor:
+    """Antialiased bilinear `interpolate`, to a size or by factors."""
+    if isinstance(scales_h, (list, tuple)):
+        scale_factors = scales_h
+    scales = (scales_h, scales_w) if scale_factors is None else tuple(scale_factors)
+    size = _floors(input, scales) if output_size is None else tuple(output_size)
+    return fns.upsample_smooth(input, size, scales, align_corners, "linear", True)
+
+
 def _floors(input: Tensor, scales: Any) -> tuple[int, ...]:
     return tuple(
         math.floor(float(s) * f) for s, f in zip(input.shape[2:], scales, strict=True)

@@ -418,7 +418,9 @@ def slice_scatter(
     at = wrap_dim(dim, len(input._meta.shape))
     target = made[(slice(None),) * at + (slice(start, end, step),)]
     _fill_slice(target, src)
-    return made if out is None else write_into(None, made, out, (input, src), exact=True)
+    return (
+        made if out is None else write_into(None, made, out, (input, src), exact=True)
+    )
 
 
 @public(name="slice", namespaces=("ops.aten",))

@@ -496,6 +496,10 @@ def normal(
     ]
     array = host_random.normal_tensors(engine, *values)
     result = from_array(place(array, where), device=where, batch=batch)
+    if local.rec.grad and any(
+        isinstance(v, Tensor) and v._meta.requires_grad for v in (mean, std)
+    ):
+        result = fns._draw_normal_of(mean, std, result)
     return result if out is None else into("normal", out, result)
 
 

@@ -514,6 +514,8 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
         raise RuntimeError(
             f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}."
         )
+    if not target:
+        return fns.sum(self)
     repeated = (n == 1 != m for n, m in zip(target, shape[lead:], strict=True))
     dims = (*range(lead), *(d for d, r in enumerate(repeated, lead) if r))
     made = fns.sum(self, dims, True) if dims else self

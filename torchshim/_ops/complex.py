@@ -68,6 +68,10 @@ def view_as_complex(input: Array) -> Array:
             "view_as_complex is only supported for half, float and double tensors, "
             f"but got a tensor of scalar type: {name}"
         )
+    if input.dtype == jnp.float16:
+        raise NotImplementedError(
+            "view_as_complex(): complex32 tensors are not supported"
+        )
     if input.ndim == 0:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if input.shape[-1] != 2:

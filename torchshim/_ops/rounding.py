@@ -44,7 +44,7 @@ from torchshim._ops._common import (
 def abs(input: Array) -> Array:
     """The absolute value; the modulus of complex numbers."""
     refuse("abs_cpu", input, BOOL)
-    return jnp.abs(input) if is_complex(input) else _abs(input)
+    return _modulus(input) if is_complex(input) else _abs(input)
 
 
 @jax.custom_jvp
@@ -57,6 +57,34 @@ def _abs_jvp(primals: Any, tangents: Any) -> Any:
     # PyTorch: no gradient at 0 and NaN; JAX's is 1 and -1 there.
     (x,), (dx,) = primals, tangents
     return _abs(x), dx * _sign(x)
+
+
+@jax.custom_jvp
+def _modulus(z: Array) -> Array:
+    return jnp.abs(z)
+
+
+@_modulus.defjvp
+def _modulus_jvp(primals: Any, tangents: Any) -> Any:
+    # By the direction, which is 0 at 0, of every order.
+    (z,), (dz,) = primals, tangents
+    return _modulus(z), jnp.real(jnp.conj(_direction(z)) * dz)
+
+
+@jax.custom_jvp
+def _direction(z: Array) -> Array:
+    at_zero = z == 0
+    safe = jnp.where(at_zero, 1, z)
+    return jnp.where(at_zero, 0, safe / jnp.abs(safe))
+
+
+@_direction.defjvp
+def _direction_jvp(primals: Any, tangents: Any) -> Any:
+    # What is left of the change across the direction; PyTorch: 0 at 0.
+    (z,), (dz,) = primals, tangents
+    out, size = _direction(z), _modulus(z)
+    across = dz - jnp.real(jnp.conj(out) * dz) * out
+    return out, jnp.where(size == 0, 0, across / jnp.where(size == 0, 1, size))
 
 
 def _real_only(name: str) -> Any:
@@ -104,12 +132,7 @@ def sign(input: Array) -> Array:
 )
 def sgn(input: Array) -> Array:
     """The sign; complex numbers are divided by their modulus."""
-    if not is_complex(input):
-        return _sign(input)
-    # Through a modulus that is never 0, so that no gradient is NaN there.
-    at_zero = input == 0
-    safe = jnp.where(at_zero, 1, input)
-    return jnp.where(at_zero, 0, safe / jnp.abs(safe))
+    return _direction(input) if is_complex(input) else _sign(input)
 
 
 @op(grad_fn="AngleBackward0", saves=("input",), layout="preserve")

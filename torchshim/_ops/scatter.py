@@ -46,10 +46,10 @@ def _range_checks(input: Array, dim: int, index: Array, *rest: Any) -> list[Chec
 
 def _check_gather(input: Array, dim: int, index: Array) -> int:
     dim = wrap_dim(dim, input.ndim)
-    if not is_integer(index):
-        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     if index.size == 0:
         return dim
+    if not is_integer(index):
+        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     if max(index.ndim, 1) != max(input.ndim, 1):
         raise RuntimeError(
             "Index tensor must have the same number of dimensions as input tensor"
@@ -85,7 +85,7 @@ def _check_scatter(
     input: Array, dim: int, index: Array, src: Any, name: str = "scatter()"
 ) -> int:
     dim = wrap_dim(dim, input.ndim)
-    if not is_integer(index):
+    if index.size and not is_integer(index):
         raise RuntimeError(f"{name}: Expected dtype int32/int64 for index")
     is_tensor = hasattr(src, "ndim")
     if is_tensor and src.dtype != input.dtype:
@@ -302,22 +302,24 @@ def _product_jvp(primals: Any, tangents: Any) -> Any:
     start, values, *at = primals
     d_start, d_values, *_ = tangents
     at = tuple(at)
-    zeros = (start == 0).astype(np.int32)
-    zeros = zeros.at[at].add((values == 0).astype(np.int32), mode="drop")
-    nonzero_start = jnp.where(start == 0, 1, start)
-    nonzero_values = jnp.where(values == 0, 1, values)
-    rest = nonzero_start.at[at].multiply(nonzero_values, mode="drop")
+    result = _product(start, values, *at)
+    no_start, no_value = start == 0, values == 0
+    count = no_start.astype(np.int32)
+    count = count.at[at].add(no_value.astype(np.int32), mode="drop")
+    total = jnp.where(no_start, start, 0)
+    total = total.at[at].add(jnp.where(no_value, values, 0), mode="drop")
+    # What is not zero: a product whose derivatives are found the same way.
+    rest = _product(jnp.where(no_start, 1, start), jnp.where(no_value, 1, values), *at)
 
-    def others(value: Array, safe: Array, count: Array, product: Array) -> Array:
-        alone = jnp.where(value == 0, count == 1, count == 0)
-        return jnp.where(alone, product / safe, 0)
+    def others(x: Array, count: Array, total: Array, rest: Array, all: Array) -> Array:
+        none = x == 0
+        # One other zero: its value, 0, times the rest, so that it has a derivative.
+        zero = rest * jnp.where(count == 1, 1, jnp.where(count == 2, total - x, 0))
+        return jnp.where(none, zero, all / jnp.where(none, 1, x))
 
-    by_start = others(start, nonzero_start, zeros, rest)
-    by_values = others(values, nonzero_values, zeros[at], rest[at])
-    out = d_start * by_start
-    return _product(start, values, *at), out.at[at].add(
-        d_values * by_values, mode="drop"
-    )
+    by_start = others(start, count, total, rest, result)
+    by_values = others(values, count[at], total[at], rest[at], result[at])
+    return result, (d_start * by_start).at[at].add(d_values * by_values, mode="drop")
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(2, 3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -65,7 +66,7 @@ def erfc(input: Array) -> Array:
 
 @jax.custom_jvp
 def _erfinv(x: Array) -> Array:
-    return lax.erf_inv(x)
+    return rounded(lax.erf_inv, x)
 
 
 @_erfinv.defjvp
@@ -268,24 +269,33 @@ def digamma(input: Array) -> Array:
 
 @jax.custom_jvp
 def _digamma(x: Array) -> Array:
-    # PyTorch has an infinity of the other sign at zero where XLA has NaN.
-    return jnp.where(x == 0, jnp.copysign(jnp.inf, -x), lax.digamma(x))
+    # By the reflection below zero, of the distance to the nearest pole: XLA's own loses
+    # all digits there, and has NaN at zero for PyTorch's infinity.
+    low = x < 0
+    pi = np.asarray(np.pi, x.dtype)
+    value = lax.digamma(jnp.where(low, 1 - x, x))
+    reflected = value - pi / jnp.tan(pi * (x - jnp.round(x)))
+    reflected = jnp.where(x == jnp.floor(x), jnp.nan, reflected)
+    value = jnp.where(low, reflected, value)
+    return jnp.where(x == 0, jnp.copysign(jnp.inf, -x), value)
 
 
 @_digamma.defjvp
 def _digamma_jvp(primals: Any, tangents: Any) -> Any:
-    # By the reflection that PyTorch uses below 1/2.
     (x,), (dx,) = primals, tangents
-    return _digamma(x), dx * _trigamma(x)
+    return _digamma(x), dx * _polygamma_of(1)(x)
 
 
 def _trigamma(x: Array) -> Array:
+    # By the reflection that PyTorch uses below 1/2: a large number at the poles.
     low = x < 0.5
     safe = jnp.where(low, 1 - x, x)
     value = lax.polygamma(jnp.ones((), x.dtype), safe)
-    sine = jnp.sin(np.asarray(np.pi, x.dtype) * x)
+    pi = np.asarray(np.pi, x.dtype)
+    offset = x - jnp.round(x)
+    sine = jnp.sin(pi * jnp.where(offset == 0, x, offset))
     reflected = np.asarray(np.pi**2, x.dtype) / (sine * sine) - value
-    value = jnp.where(x == jnp.inf, 0, value)
+    value = jnp.where(x > 1 / np.finfo(x.dtype).eps, 1 / x, value)
     return jnp.where(low, reflected, value)
 
 
@@ -297,10 +307,9 @@ def _polygamma(n: int, x: Array) -> Array:
     if n == 1:
         return _trigamma(x)
     # n! zeta(n + 1, x), with alternating signs.
-    factorial = float(np.prod(np.arange(1, n + 1, dtype=np.float64)))
-    sign = 1.0 if n % 2 else -1.0
-    order = jnp.asarray(n + 1, x.dtype)
-    return lax.zeta(order, x) * np.asarray(sign * factorial, x.dtype)
+    factorial = math.exp(math.lgamma(n + 1)) if n < 171 else math.inf
+    order = jnp.full_like(x, n + 1)
+    return _zeta(order, x) * np.asarray(factorial if n % 2 else -factorial, x.dtype)
 
 
 @op(
@@ -436,7 +445,22 @@ def zeta(input: Operand, other: Operand) -> Array:
 
 @jax.custom_jvp
 def _zeta(x: Array, q: Array) -> Array:
-    return lax.zeta(x, q)
+    # XLA's is for positive q. Below, the sum of (q + k) ** -x has finitely many
+    # negative terms: a difference of two such sums, by the sign of whole powers.
+    low = (q < 0) & jnp.isfinite(q)
+    part = jnp.where(low, jnp.ceil(q) - q, 0.5)
+    odd = jnp.where(x % 2 == 1, -1, 1).astype(x.dtype)
+    below = lax.zeta(x, 1 - part) + odd * lax.zeta(x, part)
+    below -= odd * lax.zeta(x, jnp.where(low, 1 - q, 1))
+    below = jnp.where(x == jnp.floor(x), below, jnp.nan)
+    value = jnp.where(low, below, lax.zeta(x, jnp.where(low, 1, q)))
+    # What PyTorch has at the poles and at the ends.
+    pole = (q <= 0) & (q == jnp.floor(q)) & ~(x < 1) | (x == 1)
+    limit = (x == jnp.inf) & (q <= 1)
+    # XLA's underflows before this does.
+    far = (q > 8 / np.finfo(x.dtype).eps) & (q < jnp.inf)
+    value = jnp.where(far, jnp.where(far, q, 1) ** (1 - x) / (x - 1), value)
+    return jnp.where(pole | limit & (q < 1), jnp.inf, jnp.where(limit, 1, value))
 
 
 @_zeta.defjvp

@@ -450,4 +450,16 @@ def acosh(input: Array) -> Array:
 @_unary("Atanh", "input", aliases=("arctanh",))
 def atanh(input: Array) -> Array:
     """The inverse of the hyperbolic tangent."""
-    return jnp.arctanh(input)
+    return _atanh(input)
+
+
+@jax.custom_jvp
+def _atanh(x: Array) -> Array:
+    return jnp.arctanh(x)
+
+
+@_atanh.defjvp
+def _atanh_jvp(primals: Any, tangents: Any) -> Any:
+    # As PyTorch has it: at the poles JAX's second derivative is NaN.
+    (x,), (dx,) = primals, tangents
+    return _atanh(x), dx / (1 - x * x)

@@ -39,6 +39,7 @@ def complex_too() -> Iterator[Sample]:
     yield from _unary()
     yield sample(complexes(3)).twice().without("inplace")
     yield sample(np.complex64([0, 3 + 4j])).without("inplace")
+    yield sample(np.complex128([3e-200 + 4e-200j, 3e200])).twice().without("inplace")
 
 
 @samples("sign", "floor", "ceil", "trunc")

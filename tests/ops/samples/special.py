@@ -90,6 +90,9 @@ def polygamma() -> Iterator[Sample]:
     for n in range(5):
         yield sample(n, floats(4, low=0.3, high=5))
     yield sample(1, f32([-0.3, -1.7]))
+    for n in range(4):
+        yield sample(n, np.float64([-20.3, -2.5, -1, 0, 1e20, -1e-5])).without("grad")
+        yield sample(n, doubles(3, low=-5)).twice()
     yield sample(2, ints(3, low=1))
     yield sample(-1, floats(2)).raises()
 
@@ -117,4 +120,7 @@ def igamma() -> Iterator[Sample]:
 def zeta() -> Iterator[Sample]:
     yield sample(constant(doubles(2, 3, low=1.3, high=5)), doubles(3, low=0.3))
     yield sample(2.5, floats(3, low=0.3))
+    edges = np.float64([-20.3, -0.5, -1, 0, 1e-9, 1, 1e15, np.nan])
+    for order in (2.0, 3.0, 2.5, 1.0, 0.5, np.inf):
+        yield sample(order, edges).without("grad")
     yield sample(constant(floats(3, low=1.5)), 1.5)

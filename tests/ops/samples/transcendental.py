@@ -65,6 +65,7 @@ def logarithms() -> Iterator[Sample]:
 def inside() -> Iterator[Sample]:
     yield from _unary(-0.95, 0.95)
     yield sample(complexes(3))
+    yield sample(f32([1, -1, 0])).twice()
 
 
 @samples("acosh")
