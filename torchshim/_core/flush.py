@@ -339,7 +339,8 @@ def _compile(
         (p, (tuple(inputs[p].shape), np.dtype(inputs[p].dtype))) for p in donated
     ]
     usable = program.matched_donations(candidates, avals)
-    compiled = Program(state, outputs, usable)
+    rare = rec.diverged is not None and varies(*rec.diverged)
+    compiled = Program(state, outputs, usable, rare)
     entry = Compiled(
         line=rec.line(),
         events=compiled.lowered.n_events,
@@ -347,6 +348,36 @@ def _compile(
         reason=rec.why() or _other_ends(state, outputs, usable),
     )
     return compiled, entry
+
+
+# Variants of one event after which the next are taken for ones that pass.
+_VARIANTS = 4
+
+
+def varies(parent: State, made: State) -> bool:
+    """Whether recordings differ at one place again and again, mostly in a shape.
+
+    As those of a loop whose data grow: each of their programs runs once, or rarely.
+    """
+    if made.kind == INPUT:
+        meta = made.metas[0]
+        alike = [
+            s
+            for s in parent.next.values()
+            if s.kind == INPUT
+            and s.metas[0].dtype is meta.dtype
+            and len(s.metas[0].shape) == len(meta.shape)
+            and s.metas[0].shape != meta.shape
+        ]
+    elif (op := getattr(made.call, "op", None)) is not None:
+        alike = [
+            s
+            for s in parent.next.values()
+            if getattr(s.call, "op", None) is op and s.operands == made.operands
+        ]
+    else:
+        return False
+    return len(alike) >= _VARIANTS
 
 
 def _other_ends(

@@ -45,7 +45,7 @@ def has_checks(event: State) -> bool:
 class Lowered:
     """A JAX function of (runtime scalars, inputs) and what to pass to it."""
 
-    __slots__ = ("fn", "inputs", "n_events", "sites")
+    __slots__ = ("fn", "inputs", "n_events", "sites", "size")
 
     def __init__(self, state: State, outputs: Sequence[int]) -> None:
         events = reachable(state.path(), outputs)
@@ -72,6 +72,9 @@ class Lowered:
         for k, place in places.items():
             single[k : k + place.length] = [False] * place.length
         alone = {e.depth for e, s in zip(calls, single, strict=True) if s}
+        # Operators that XLA sees, those of an outline once.
+        outlines = {id(p.outline): p.outline for p in places.values()}
+        self.size = len(alone) + sum(len(o.events) for o in outlines.values())
         wanted = wanted_pulls([e for e in calls if e.depth in alone])
 
         def run(scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:

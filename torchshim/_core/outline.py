@@ -96,7 +96,7 @@ def find(
             shape, arguments = _canonical(tokens, events, operands, i, i + period)
             groups.setdefault(shape, []).append((i, i + period, arguments))
     groups = {k: g for k, g in groups.items() if len(g) >= _LEAST_REPEATS}
-    users = _users(operands, outputs, len(events))
+    last_use = _last_uses(operands, outputs)
     places: dict[int, Place | Loop] = {}
     for group in groups.values():
         first, end, arguments = group[0]
@@ -104,7 +104,7 @@ def find(
             list(events[first:end]),
             list(operands[first:end]),
             arguments,
-            _used_outside(events, users, group),
+            _used_outside(events, last_use, group),
         )
         length, turns = end - first, [group[0]]
         for place in [*group[1:], (-1, -1, ())]:
@@ -242,28 +242,23 @@ def _canonical(
     return tuple(shape), tuple(arguments)
 
 
-def _users(
-    operands: Sequence[tuple[int, ...]], outputs: set[int], n: int
-) -> dict[int, tuple[int, int]]:
-    """Slot -> (first, last) position of the events that use it; outputs: the end."""
-    users: dict[int, tuple[int, int]] = {}
-    for k, slots in enumerate(operands):
-        for slot in slots:
-            users[slot] = users.get(slot, (k, k))[0], k
-    for slot in outputs:
-        users[slot] = users.get(slot, (n, n))[0], n
-    return users
+def _last_uses(
+    operands: Sequence[tuple[int, ...]], outputs: set[int]
+) -> dict[int, int]:
+    """Slot -> position of the last event that uses it; for outputs the end."""
+    last = {slot: k for k, slots in enumerate(operands) for slot in slots}
+    return last | dict.fromkeys(outputs, len(operands))
 
 
 def _used_outside(
     events: Sequence[State],
-    users: dict[int, tuple[int, int]],
+    last_use: dict[int, int],
     group: Sequence[tuple[int, int, tuple[int, ...]]],
 ) -> list[tuple[int, int]]:
     found: set[tuple[int, int]] = set()
     for start, stop, _ in group:
         for k in range(start, stop):
             for slot in range(events[k].slot, events[k].n_slots):
-                if slot in users and users[slot][1] >= stop:
+                if last_use.get(slot, -1) >= stop:
                     found.add((k - start, slot - events[k].slot))
     return sorted(found)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 import sys
 import time
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -18,7 +19,7 @@ from torchshim._core.state import IDENTITY, INPUT, MARK, State
 from torchshim._errors import OutOfMemoryError
 
 
-@dataclass(slots=True)
+@dataclasses.dataclass(slots=True)
 class Compiled:
     """What `explain()` says of one program."""
 
@@ -51,25 +52,69 @@ def compiled_since(start: int) -> list[Compiled]:
     return list(LOG)[-new:] if new else []
 
 
+def note(entry: Compiled) -> None:
+    """Counts a program that is about to be compiled."""
+    LOG.append(entry)
+    _counter[0] += 1
+
+
 # The profiler's: called with a program that ran, when it began, and what it gave.
 watchers: list[Callable[[Program, int, Any], None]] = []
 
 
+# XLA takes seconds for a program of so many operators; and a tenth of one for so few
+# that nothing is to be gained.
+LARGE = 300
+SMALL = 40
+# Runs after which a program that was compiled in haste is compiled with care.
+HASTY_RUNS = 2
+# What halves XLA's work several times over: its LLVM passes, and the newer of its two
+# code generators. The code takes two to four times as long.
+_HASTE = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+
+
+@functools.cache
+def haste() -> dict[str, Any]:
+    """Those of XLA's options for a fast compilation that this XLA knows."""
+    if jax.default_backend() != "cpu":
+        return {}
+    known: dict[str, Any] = {}
+    for option, value in _HASTE.items():
+        try:
+            jax.jit(lambda: 0, compiler_options={option: value})()
+        except jax.errors.JaxRuntimeError:
+            continue
+        known[option] = value
+    return known
+
+
 class Program:
     """An executable. Called with the host vector of scalars and all of a recording's
-    inputs; puts the outputs and the checks' report (None without checks) in a list."""
+    inputs; puts the outputs and the checks' report (None without checks) in a list.
+
+    One that updates nothing may well run only once, the more so where `rare` says so.
+    It is compiled in haste if it is large, or rare and not small, and with care at its
+    third run.
+    """
 
     __slots__ = (
         "__weakref__",
+        "_hasty",
+        "_jit",
         "_jitted",
         "entry",
         "inputs",
+        "known",
         "lowered",
         "outputs",
     )
 
     def __init__(
-        self, state: State, outputs: tuple[int, ...], donated: tuple[int, ...]
+        self,
+        state: State,
+        outputs: tuple[int, ...],
+        donated: tuple[int, ...],
+        rare: bool = False,
     ) -> None:
         # What `explain()` says; its time is filled in by the first run.
         self.entry: Compiled | None = None
@@ -98,9 +143,21 @@ class Program:
             return fn(scalars, inputs)
 
         self.inputs = tuple(gifts), tuple(kept)
-        self._jitted = jax.jit(run, donate_argnums=(1,) if gifts else ())
+        self._jit = functools.partial(
+            jax.jit, run, donate_argnums=(1,) if gifts else ()
+        )
+        # Runs that are left before it is compiled with care.
+        self._hasty = 0
+        large = self.lowered.size > (SMALL if rare else LARGE)
+        if large and not gifts and haste():
+            self._hasty = HASTY_RUNS
+            self._jitted = self._jit(compiler_options=haste())
+        else:
+            self._jitted = self._jit()
 
     def __call__(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
+        if self._hasty and self.entry is None:
+            self._run_again()
         gifts, kept = self.inputs
         args = scalars, [inputs[p] for p in gifts], [inputs[p] for p in kept]
         # The call and the store of its result run in C, with no point between them
@@ -122,7 +179,16 @@ class Program:
             watch(self, began, result[0])
         if self.entry is not None:
             self.entry.seconds = time.perf_counter() - started
-            self.entry = None
+            self.known, self.entry = self.entry, None
+
+    def _run_again(self) -> None:
+        """Counts the runs of a program compiled in haste."""
+        self._hasty -= 1
+        if self._hasty == 0:
+            self._jitted = self._jit()
+            reason = f"run {HASTY_RUNS + 1} times: compiled again, with care"
+            self.entry = dataclasses.replace(self.known, reason=reason, seconds=0.0)
+            note(self.entry)
 
 
 class ProgramCache:
@@ -143,8 +209,7 @@ class ProgramCache:
         program.entry = entry
         if len(self._programs) > self.bound:
             self._programs.popitem(last=False)
-        LOG.append(entry)
-        _counter[0] += 1
+        note(entry)
 
     def ends(self, state: State) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """(outputs, donated inputs) of the programs known for a state."""

@@ -1,0 +1,76 @@
+"""How programs are compiled: with care, or in haste where they may run only once."""
+
+from __future__ import annotations
+
+import jax
+import pytest
+
+import torchshim as torch
+from torchshim._core import program
+from torchshim._core.program import CACHE, HASTY_RUNS
+
+pytestmark = pytest.mark.skipif(
+    jax.default_backend() != "cpu", reason="XLA's options are those for CPUs"
+)
+
+
+@pytest.fixture
+def small_bounds(monkeypatch):
+    monkeypatch.setattr(program, "LARGE", 12)
+    monkeypatch.setattr(program, "SMALL", 3)
+
+
+def last():
+    """The program that ran last."""
+    return next(reversed(CACHE._programs.values()))
+
+
+def many(x, length):
+    for _ in range(length):
+        x = x.sin()
+    return x
+
+
+def test_options_are_known():
+    assert program.haste() == program._HASTE
+
+
+def test_large_programs_begin_in_haste(small_bounds):
+    x = torch.linspace(0, 1, 500)
+    found = []
+    for run in range(HASTY_RUNS + 3):
+        before = torch.explain()
+        found.append(many(x, 16)[:5].tolist())
+        new = torch.explain(before).programs
+        if run == 0:
+            [first] = new
+        elif run == HASTY_RUNS:
+            [again] = new
+            assert again.reason == "run 3 times: compiled again, with care"
+            assert (again.events, again.line) == (first.events, first.line)
+            assert again.seconds > 0
+        else:
+            assert not new
+    for values in found[1:]:
+        assert values == pytest.approx(found[0], rel=1e-5)
+
+
+def test_what_updates_its_inputs_is_compiled_once(small_bounds):
+    x = torch.linspace(0, 1, 500)
+    for run in range(HASTY_RUNS + 2):
+        before = torch.explain()
+        x += many(x, 16) * 1e-9
+        x[0].item()
+        assert run < 2 or not torch.explain(before).programs
+
+
+def test_shapes_that_vary_are_compiled_in_haste(small_bounds):
+    for length, haste in ((6, True), (2, False)):
+        hasty = []
+        for size in range(3, 11):
+            x = torch.arange(size * 1.0)
+            many(x, length).sum().item()
+            hasty.append(last()._hasty > 0)
+        assert not hasty[0]
+        assert hasty[-1] == haste
+        assert hasty == sorted(hasty)
