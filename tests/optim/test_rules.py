@@ -213,10 +213,10 @@ def through_the_step(torch, name):
     yield param.detach(), weight.grad, lr.grad
 
 
-@case
-def fused_adagrad_refuses_complex_numbers(torch):
+@case.over("Adagrad", "SGD")
+def fused_steps_refuse_complex_numbers(torch, name):
     param = torch.nn.Parameter(torch.ones(2, dtype=torch.complex64))
-    optimizer = torch.optim.Adagrad([param], fused=True)
+    optimizer = getattr(torch.optim, name)([param], fused=True)
     param.grad = torch.ones(2, dtype=torch.complex64)
     yield attempt(optimizer.step)
 

@@ -145,6 +145,13 @@ class RuleOptimizer(Optimizer):
         """What the formula depends on: the number of this step."""
         return count_of(state["step"]) + 1.0
 
+    def _check_fused(self, group: dict[str, Any]) -> None:
+        """For optimizers whose steps need no state that would be checked when made."""
+        if group["fused"]:
+            for p in group["params"]:
+                if p.grad is not None:
+                    self._check(group, p)
+
     def _check(self, group: dict[str, Any], p: Any) -> None:
         kind = p.device.type
         if group.get("fused") and not (kind in _FUSED and p.is_floating_point()):

@@ -81,11 +81,7 @@ class Adagrad(RuleOptimizer):
                 self._init_state(group, p, self.state[p])
 
     def _names(self, group: dict[str, Any]) -> Sequence[str | None]:
-        if group["fused"]:
-            # The state is there from the start: nothing else comes to check it.
-            for p in group["params"]:
-                if p.grad is not None:
-                    self._check(group, p)
+        self._check_fused(group)
         return ("sum",)
 
     def _init_state(self, group: dict[str, Any], p: Any, state: dict[str, Any]) -> None:

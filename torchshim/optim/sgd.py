@@ -77,6 +77,7 @@ class SGD(RuleOptimizer):
         check_fused(fused, differentiable, foreach)
 
     def _names(self, group: dict[str, Any]) -> Sequence[str | None]:
+        self._check_fused(group)
         return ("momentum_buffer",) if group["momentum"] != 0 else (None,)
 
     def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
