@@ -132,7 +132,47 @@ def errors_that_depend_on_values(torch):
     yield attempt(lambda: L.cholesky(negative).tolist())
     yield L.cholesky_ex(negative, upper=True).info, L.cholesky_ex(torch.eye(2)).info
     yield attempt(lambda: L.matrix_power(zero, -1).tolist())
+    for hermitian in (False, True):
+        yield attempt(lambda h=hermitian: L.pinv(zero / 0, hermitian=h).tolist())
+    yield attempt(lambda: torch.norm(zero / 0, "nuc").tolist())
     yield issubclass(L.LinAlgError, RuntimeError), L.LinAlgError.__name__
+
+
+@case
+def given_results(torch):
+    """`out=`: tuples of tensors of the right dtypes, which are resized."""
+    L, A = torch.linalg, torch.tensor([[2.0, 1.0], [1.0, 3.0]])
+
+    def empty(*dtypes):
+        return tuple(torch.empty(0, dtype=d) for d in dtypes)
+
+    outs = empty(torch.float32, torch.float32)
+    for function in (L.qr, L.slogdet, torch.slogdet, torch.geqrf, torch.qr):
+        outs = empty(torch.float32, torch.float32)
+        found = function(A, out=outs)
+        yield type(found).__name__, found[0] is outs[0], found[1] is outs[1]
+        yield found[1].abs()
+    for function in (L.qr, L.lu, torch.svd, torch.lu):
+        yield attempt(function, A, out=outs[0])
+    for out in (outs[:1], (1, 2), (outs[0], None), outs * 2):
+        yield attempt(L.eigh, A, out=out)
+    wide = empty(torch.float64, torch.float64, torch.float64)
+    for function in (L.qr, L.inv_ex, L.svd, L.lu, L.lu_factor_ex):
+        count = len(function(A))
+        yield attempt(function, A, out=wide[:count])
+    for function in (L.inv, L.det, L.norm, L.vector_norm, L.cond, L.pinv, L.svdvals):
+        yield attempt(function, A, out=wide[0])
+    yield attempt(L.multi_dot, [A, A], out=wide[0])
+    yield attempt(L.vecdot, A, A, out=wide[0])
+    yield attempt(torch.tensordot, A, A, out=wide[0])
+    yield attempt(L.lstsq, A, A, out=wide)
+    out = torch.empty(0)
+    yield L.multi_dot([A, A, A], out=out) is out, out
+    yield torch.tensordot(A, A, 1, out=out) is out, out
+    out = torch.empty(0)
+    yield L.norm(A, 1, out=out) is out, out
+    yield attempt(L.inv, 3), attempt(L.inv, A, out=3), attempt(torch.fft.fft, 3)
+    yield attempt(L.qr, A.clone().requires_grad_(), out=outs)
 
 
 @case
@@ -180,6 +220,10 @@ def ranks_and_condition_numbers(torch):
     yield L.pinv(A), L.pinv(low), L.pinv(tall, 0.5), L.pinv(A, atol=0.9), L.pinv(A[:0])
     yield L.pinv(A + A.T, hermitian=True), L.pinv(A, rtol=0.1, atol=torch.tensor(0.1))
     yield _grads(torch, lambda x: (L.pinv(x),), tall)
+    # One triangle is read, the derivative is that of any matrix.
+    for B in (A, _matrix(torch, 3, 3, complex=True)):
+        yield L.pinv(B, hermitian=True)
+        yield _grads(torch, lambda x: (L.pinv(x, hermitian=True),), B)
     for p in (1, -1, float("inf"), "fro", "nuc"):
         yield L.cond(A, p)
     for p in (None, 2, -2):
@@ -198,6 +242,7 @@ torch.linalg.vander(torch.tensor([[1., 2]]), N=4)
 torch.linalg.vander(torch.tensor([1., 2.], requires_grad=True), N=3)
 torch.linalg.vander(torch.tensor([1, 2]), N=1)
 torch.linalg.vander(torch.tensor(1.0))
+torch.linalg.vander(torch.tensor(3.0), N=3)
 torch.vander(torch.tensor([1, 2, 3])), torch.vander(torch.tensor([1., 2.]), 4, True)
 torch.vander(torch.tensor([1., 2.], requires_grad=True), N=1)
 torch.vander(torch.tensor([1, 2]), N=0), torch.vander(torch.tensor([1, 2]), N=1)

@@ -19,6 +19,7 @@ from torchshim._ops.pooling import (
     _pool,
     _positions,
 )
+from torchshim._ops.reduction import mean
 
 # Windows of unequal size -------------------------------------------------------------
 
@@ -55,18 +56,39 @@ def _adaptive_sizes(pool: str, input: Array, output_size: Any, n: int) -> Ints:
             f"{pool}: elements of output_size must be greater than or equal to 0 but "
             f"received {{{', '.join(map(str, sizes))}}}"
         )
-    for i in range(1, input.ndim):
-        if not input.shape[i] and i >= input.ndim - n:
+    shape = list(input.shape)
+    if pool == "adaptive_avg_pool1d":
+        # PyTorch pools in two dimensions.
+        pool, shape = "adaptive_avg_pool2d", [*shape[:-1], 1, shape[-1]]
+    # Planes may be none where two dimensions are averaged.
+    first = len(shape) - 2 if pool == "adaptive_avg_pool2d" else 1
+    for i in range(first, len(shape)):
+        if not shape[i]:
             raise RuntimeError(
                 f"{pool}(): Expected input to have non-zero size for non-batch "
-                f"dimensions, but input has sizes {list(input.shape)} with dimension "
-                f"{i} being empty"
+                f"dimensions, but input has sizes {shape} with dimension {i} being "
+                "empty"
             )
     return sizes
 
 
+def _is_one(n: int, input: Any, output_size: Any) -> bool:
+    """Whether there is one window in all."""
+    if n == 1:
+        return output_size in (1, (1,)) and input.ndim in (2, 3)
+    if isinstance(output_size, int):
+        return output_size == 1
+    sizes = zip(output_size, input.shape[-n:], strict=False)
+    return len(output_size) == n and all(
+        (a if a is not None else b) == 1 for a, b in sizes
+    )
+
+
 def _adaptive_avg(n: int, input: Array, output_size: Any) -> Array:
     pool = f"adaptive_avg_pool{n}d"
+    if _is_one(n, input, output_size):
+        # PyTorch's way, without the checks and in all dtypes.
+        return mean(input, tuple(range(-1, -n - 1, -1)), True)
     sizes = _adaptive_sizes(pool, input, output_size, n)
     if not jnp.issubdtype(input.dtype, jnp.floating):
         raise NotImplementedError(
@@ -100,7 +122,7 @@ def adaptive_avg_pool1d(input: Array, output_size: int | Ints) -> Array:
 
 def _avg_node(n: int) -> Callable[..., str]:
     def node(input: Any, output_size: Any) -> str:
-        ones = output_size in (1, (1,) * n)
+        ones = _is_one(n, input, output_size)
         return "MeanBackward1" if ones else f"AdaptiveAvgPool{n}DBackward0"
 
     return node
@@ -123,7 +145,7 @@ def _adaptive_max(n: int, input: Array, output_size: Any) -> tuple[Array, Array]
     sizes = _adaptive_sizes(pool, input, output_size, n)
     if not jnp.issubdtype(input.dtype, jnp.floating):
         raise NotImplementedError(
-            f"\"{pool}_cpu\" not implemented for '{scalar_name(input)}'"
+            f"\"{'adaptive_max_pool2d' if n < 3 else pool}\" not implemented for '{scalar_name(input)}'"
         )
     x, at = input, _positions(input, n)
     for i in reversed(range(n)):

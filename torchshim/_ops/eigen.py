@@ -276,6 +276,47 @@ def svdvals(A: Array, *, driver: str | None = None) -> Array:
     return _svd(A, False)[1]
 
 
+# Pseudo-inverses ----------------------------------------------------------------------
+
+
+def pseudo_inverse(A: Array, tolerance: Any, hermitian: bool = False) -> Array:
+    """The pseudo-inverse; `tolerance(largest)` is the largest value that counts as 0.
+
+    The derivative is PyTorch's, that of a matrix of any kind.
+    """
+
+    def inverse(A: Array) -> Array:
+        if hermitian:
+            values, u = _eigh(A, True)
+            v, sizes = u, jnp.abs(values)
+        else:
+            u, values, vh = _svd(A, False)
+            v, sizes = adjoint(vh), values
+        small = sizes <= tolerance(sizes.max(-1))[..., None]
+        inverted = jnp.where(small, 0, 1 / jnp.where(small, 1, values))
+        return (v * inverted[..., None, :]) @ adjoint(u)
+
+    @jax.custom_jvp
+    def found(A: Array) -> Array:
+        return inverse(A)
+
+    @found.defjvp
+    def derivative(primals: Any, tangents: Any) -> Any:
+        (A,), (dA,) = primals, tangents
+        P = found(A)
+        back, across, own = adjoint(dA), P @ adjoint(P), adjoint(P) @ P
+        left = across @ (back - back @ A @ P)
+        right = (back - P @ A @ back) @ own
+        return P, left + right - P @ dA @ P
+
+    return found(A)
+
+
+def pinv_checks(A: Array, hermitian: bool) -> list[Check]:
+    """The check that the decomposition behind a pseudo-inverse is there."""
+    return _eigh_checks(True)(A, "L") if hermitian else svd_checks(A)
+
+
 @linalg_op(
     "LinalgLstsqBackward0",
     namespaces=(),
@@ -286,4 +327,4 @@ def _lstsq(A: Array, B: Array, rcond: float) -> Array:
     """The solutions of least squares, and of those the shortest."""
     if not A.size or not B.size:
         return jnp.zeros((*A.shape[:-2], A.shape[-1], B.shape[-1]), A.dtype)
-    return jnp.linalg.pinv(A, rtol=max(rcond, 0.0)) @ B
+    return pseudo_inverse(A, lambda largest: max(rcond, 0.0) * largest) @ B

@@ -23,7 +23,7 @@ from torchshim._ops._linalg import (
     refuse_kernel,
 )
 from torchshim._ops._linalg import linalg_op as _linalg
-from torchshim._ops.eigen import svd_checks, svdvals
+from torchshim._ops.eigen import pinv_checks, pseudo_inverse, svd_checks, svdvals
 from torchshim._ops.norm import _norm as p_norm
 from torchshim._ops.view_geometry import wrap_dim
 
@@ -141,7 +141,12 @@ def inv_ex(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
     return _inverse(A), _singular(A)
 
 
-@_linalg("LinalgPinvBackward0", name="linalg_pinv", namespaces=())
+@_linalg(
+    "LinalgPinvBackward0",
+    name="linalg_pinv",
+    namespaces=(),
+    checks=lambda input, atol, rtol, hermitian: pinv_checks(input, hermitian),
+)
 def linalg_pinv(
     input: Array, atol: Operand | None, rtol: Operand | None, hermitian: bool
 ) -> Array:
@@ -158,12 +163,13 @@ def linalg_pinv(
         rtol = (
             relative if atol is None else jnp.where(jnp.asarray(atol) > 0, 0, relative)
         )
-    tolerance = jnp.asarray(rtol, real)
-    if atol is not None:
-        largest = jnp.linalg.svd(lax.stop_gradient(input), compute_uv=False)[..., 0]
-        absolute = jnp.asarray(atol, real) / jnp.where(largest == 0, 1, largest)
-        tolerance = jnp.maximum(tolerance, absolute)
-    return jnp.linalg.pinv(input, rtol=tolerance, hermitian=hermitian)
+    relative = lax.stop_gradient(jnp.asarray(rtol, real))
+    absolute = lax.stop_gradient(jnp.asarray(0 if atol is None else atol, real))
+
+    def tolerance(largest: Array) -> Array:
+        return jnp.maximum(absolute, relative * largest)
+
+    return pseudo_inverse(input, tolerance, hermitian)
 
 
 def _no_pinv(input: Array) -> RuntimeError:

@@ -148,6 +148,7 @@ def _norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
             return jnp.where(zero, 0, x / out)
         size = magnitude(x)
         if math.isinf(p):
+            size = jnp.abs(x)  # rounded as `out`
             hit = (size == out) | jnp.isnan(size)
             return sign(x) * (hit / total(hit.astype(out.dtype)))
         if p < 1:

@@ -55,13 +55,21 @@ def constant_pad_nd(input: Array, pad: Ints, value: Scalar = 0) -> Array:
     return lax.pad(input, filler, pads)
 
 
-def _turned(size: int, before: int, after: int, mode: str) -> np.ndarray:
+def _turned(size: int, before: int, after: int, mode: str, axis: int) -> np.ndarray:
     at = np.arange(-before, size + after)
     if mode == "replicate":
         return np.clip(at, 0, size - 1)
     if mode == "circular":
         # What negative padding takes away does not come back on the other side.
         kept = np.arange(size)[max(-before, 0) : size - max(-after, 0)]
+        wanted = range(size + before + after)[max(before, 0) : at.size - max(after, 0)]
+        if len(wanted) != len(kept):
+            raise RuntimeError(
+                f"The size of tensor a ({len(wanted)}) must match the size of tensor b "
+                f"({len(kept)}) at non-singleton dimension {axis}"
+            )
+        if not len(kept) and at.size:
+            raise RuntimeError("Padding takes all elements away that it could repeat.")
         return kept[np.arange(-max(before, 0), len(kept) + max(after, 0)) % len(kept)]
     at = np.abs(at)
     return np.where(at >= size, 2 * (size - 1) - at, at)
@@ -89,7 +97,11 @@ def pad_by_index(input: Array, pad: Ints, mode: str) -> Array:
             )
         if mode == "circular" and (before > size or after > size):
             raise RuntimeError("Padding value causes wrapping around more than once.")
-        if size + before + after <= 0:
+        if mode == "circular" and size + before + after < 0:
+            raise RuntimeError(
+                "Negative padding value is resulting in an empty dimension"
+            )
+        if mode != "circular" and size + before + after <= 0:
             raise RuntimeError(
                 f"The input size {size}, plus negative padding {before} and {after} "
                 "resulted in a negative output size, which is invalid. Check dimension "
@@ -99,8 +111,11 @@ def pad_by_index(input: Array, pad: Ints, mode: str) -> Array:
         axis, size = input.ndim - 1 - i, input.shape[-1 - i]
         if not before and not after:
             continue
+        if not size + before + after:
+            out = lax.slice_in_dim(out, 0, 0, axis=axis)
+            continue
         # Pieces joined: slices and flips, as a gather's gradient is a slow scatter.
-        at = _turned(size, before, after, mode)
+        at = _turned(size, before, after, mode, axis)
         out = _joined(out, at, axis)
     return out
 
