@@ -502,3 +502,35 @@ def test_tensor_data_sets_are_gathered_at_once(monkeypatch: Any) -> None:
     monkeypatch.setattr(data.TensorDataset, "__getitem__", asked.append)
     assert [len(batch[0]) for batch in loader] == [4, 4]
     assert asked == []
+
+
+def test_random_choices_in_samples_settle() -> None:
+    """A batch of samples made along random paths needs no program of its own."""
+    import random
+
+    import torchshim as torch
+
+    choices = random.Random(0)
+
+    class Augmented(torch.utils.data.Dataset):
+        def __len__(self) -> int:
+            return 64
+
+        def __getitem__(self, index: int) -> torch.Tensor:
+            x = torch.ones(3) * index
+            for change in (torch.exp, torch.sin, torch.cos, torch.tanh):
+                if choices.random() < 0.5:
+                    x = change(x)
+            return x
+
+    weight = torch.ones(3, requires_grad=True)
+    loader = torch.utils.data.DataLoader(Augmented(), 8)
+    for _ in range(3):
+        before = torch.explain()
+        for batch in loader:
+            assert batch.shape == (8, 3)
+            (batch * weight).sum().backward()
+        assert weight.grad is not None
+        weight.grad.tolist()
+        weight.grad = None
+    assert len(torch.explain(before)) <= 4

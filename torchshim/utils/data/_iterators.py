@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from typing import TYPE_CHECKING, Any, Self
 
 import jax
 
 from torchshim.utils.data import _utils
+from torchshim.utils.data._utils.fetch import Pace
 from torchshim.utils.data.sampler import draw_seed
 
 if TYPE_CHECKING:
     from torchshim.utils.data.dataloader import DataLoader
+
+
+_PACES: weakref.WeakKeyDictionary[DataLoader[Any], Pace] = weakref.WeakKeyDictionary()
 
 
 class _DatasetKind:
@@ -137,6 +142,8 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
             self._collate_fn,
             self._drop_last,
         )
+        # What earlier passes have shown holds for this one.
+        self._dataset_fetcher.pace = _PACES.setdefault(loader, Pace())
 
     def _next_data(self) -> Any:
         data = self._dataset_fetcher.fetch(self._next_index())

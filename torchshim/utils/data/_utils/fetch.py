@@ -7,10 +7,43 @@ from typing import Any
 import numpy as np
 
 import torchshim
+from torchshim._core import program
+from torchshim._core.record import local
 from torchshim._tensor import Tensor, from_array
 from torchshim.utils.data._utils.collate import collates_as_built_in
 from torchshim.utils.data._utils.worker import get_worker_info
 from torchshim.utils.data.dataset import Subset, TensorDataset
+
+
+class Pace:
+    """Whether samples are recorded together, with the step that uses them.
+
+    That makes one program of a batch and its step, which is compiled anew for each
+    batch if a data set decides by random numbers what to do with a sample. After a
+    few such batches in a row, samples and batches are run on their own: there are few
+    programs of one sample.
+    """
+
+    _PATIENCE = 4
+
+    def __init__(self) -> None:
+        self.programs = program.count()
+        self.unsettled = 0
+        self.apart = False
+
+    def begin(self) -> None:
+        """A batch is asked for."""
+        programs = program.count()
+        self.unsettled = self.unsettled + 1 if programs > self.programs else 0
+        self.programs = programs
+        if self.unsettled > self._PATIENCE and get_worker_info() is None:
+            self.apart = True
+
+    def taken(self, value: Any) -> Any:
+        """A sample or a batch is there."""
+        if self.apart:
+            local.rec.flush()
+        return value
 
 
 class _BaseDatasetFetcher:
@@ -21,6 +54,7 @@ class _BaseDatasetFetcher:
         self.auto_collation = auto_collation
         self.collate_fn = collate_fn
         self.drop_last = drop_last
+        self.pace = Pace()
 
     def fetch(self, possibly_batched_index: Any) -> Any:
         raise NotImplementedError
@@ -39,17 +73,18 @@ class _IterableDatasetFetcher(_BaseDatasetFetcher):
             raise StopIteration
         if not self.auto_collation:
             return self.collate_fn(next(self.dataset_iter))
+        self.pace.begin()
         data = []
         for _ in possibly_batched_index:
             try:
-                data.append(next(self.dataset_iter))
+                data.append(self.pace.taken(next(self.dataset_iter)))
             except StopIteration:
                 self.ended = True
                 break
         short = len(data) < len(possibly_batched_index)
         if not data or (self.drop_last and short):
             raise StopIteration
-        return self.collate_fn(data)
+        return self.pace.taken(self.collate_fn(data))
 
 
 class _MapDatasetFetcher(_BaseDatasetFetcher):
@@ -63,7 +98,9 @@ class _MapDatasetFetcher(_BaseDatasetFetcher):
                 return batch
         if getattr(self.dataset, "__getitems__", None):
             return self.collate_fn(self.dataset.__getitems__(index))
-        return self.collate_fn([self.dataset[i] for i in index])
+        self.pace.begin()
+        taken = self.pace.taken
+        return taken(self.collate_fn([taken(self.dataset[i]) for i in index]))
 
 
 def _gather_batch(dataset: Any, indices: Any) -> list[Tensor] | None:
