@@ -137,3 +137,12 @@ def draws_in_a_recording(torch):
         yield y.sum()
         (y * torch.randint(3, (3,))).sum().backward()
     yield x.grad
+
+
+@case
+def normal_parameters(torch):
+    """Parameters that require grad stay in the graph, with gradients of zero."""
+    mean, std = (torch.ones(2, requires_grad=True) for _ in range(2))
+    made = torch.normal(mean, std), torch.normal(mean, 2.0), torch.normal(1.0, std)
+    grads = torch.autograd.grad(sum(m.sum() for m in made), (mean, std))
+    return [m.grad_fn.name() for m in made], grads

@@ -10,7 +10,7 @@ from torchshim._core import dtypes
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import kind_of
-from torchshim._functions.assignment import put_into, put_with
+from torchshim._functions.assignment import put_with
 from torchshim._functions.backward import warn_once
 from torchshim._functions.indexing import is_mask
 from torchshim._ops.indexing import broadcast_pair
@@ -131,7 +131,7 @@ def index_put_(
     input: Tensor, indices: Any, values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """`index_put` in place."""
-    return put_into(input, _index_list(indices), values, accumulate)
+    return put_with(input, _index_list(indices), values, accumulate, "_")
 
 
 @public(method=True)
@@ -282,6 +282,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
     coordinates = []
+    indices = indices.to(dtypes.int64)
     step = 1
     for size in reversed(sizes):
         along = fns.floor_divide(indices, step)

@@ -14,11 +14,19 @@ import jax
 import jax.numpy as jnp
 
 from torchshim._core.dtypes import dtype as DType
-from torchshim._core.dtypes import from_array_dtype
+from torchshim._core.dtypes import from_array_dtype, get_default_dtype
 from torchshim._core.op import Array, Arrays, OptArrays, Scalar, op
-from torchshim._ops._common import BOOL, COMPLEX, INT, kind, without_derivative
+from torchshim._ops._common import (
+    BOOL,
+    COMPLEX,
+    INT,
+    is_integral,
+    kind,
+    without_derivative,
+)
 from torchshim._ops._reducing import wide
 from torchshim._ops.indexing import (
+    added,
     advanced_shape,
     from_end,
     is_integer,
@@ -150,9 +158,7 @@ def unsafe_masked_index_put_accumulate(
     if not input.size:
         return input
     kept = jnp.where(mask, values, jnp.zeros((), values.dtype))
-    if input.dtype == bool:
-        return input.at[where].max(kept)
-    return input.at[where].add(kept)
+    return added(input, where, kept)
 
 
 # Pieces -------------------------------------------------------------------------------
@@ -286,5 +292,7 @@ def max_pool2d_with_indices_backward(
 )
 def native_dropout_backward(grad_output: Array, mask: Array, scale: Scalar) -> Array:
     """The gradient of `native_dropout`."""
+    if is_integral(grad_output):
+        grad_output = grad_output.astype(get_default_dtype().np)
     kept = grad_output * mask.astype(grad_output.dtype)
     return kept * scalar_for(scale, grad_output.dtype)

@@ -11,6 +11,7 @@ from jax import lax
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Arrays, op
 from torchshim._core.precision import precision
+from torchshim._ops._common import BOOL, is_integral, refuse
 from torchshim._ops.linalg import check_square, inverse_checks
 from torchshim._ops.matmul import _HALF, matmul, rounded, scalar_name
 
@@ -96,14 +97,20 @@ def _einsum(equation: str, operands: Arrays) -> Array:
         raise RuntimeError(
             f"expected scalar type {scalar_name(first)} but found {scalar_name(other)}"
         )
-    # A dimension of size 1 broadcasts: it takes no part in the sum.
+    # A dimension of size 1 broadcasts: it takes no part in the sum. (That of a single
+    # operand does, and makes integers int64.)
+    needed = right if len(terms) > 1 else "".join(sizes)
     arrays, kept = [], []
     for term, x in zip(terms, operands, strict=True):
         drop = tuple(
-            i for i, letter in enumerate(term) if x.shape[i] == 1 and sizes[letter] != 1
+            i
+            for i, letter in enumerate(term)
+            if x.shape[i] == 1 and (sizes[letter] != 1 or letter not in needed)
         )
         arrays.append(x.reshape([s for i, s in enumerate(x.shape) if i not in drop]))
         kept.append("".join(c for i, c in enumerate(term) if i not in drop))
+    if is_integral(operands[0]):
+        return _integer_einsum(kept, right, arrays)
     wide = jnp.float32 if operands[0].dtype in _HALF else None
     out = jnp.einsum(
         f"{','.join(kept)}->{right}",
@@ -112,6 +119,36 @@ def _einsum(equation: str, operands: Arrays) -> Array:
         preferred_element_type=wide,
     )
     return rounded(out, operands[0])
+
+
+def _integer_einsum(terms: list[str], right: str, arrays: list[Array]) -> Array:
+    """`einsum` of integers, pair by pair: PyTorch's sums of them are int64."""
+    out, done = jnp.empty(0), ""
+    for i, (term, x) in enumerate(zip(terms, arrays, strict=True)):
+        others = "".join([*terms[:i], right, *terms[i + 1 :]])
+        shared = "".join(c for c in dict.fromkeys(term) if c in others)
+        if set(term) - set(shared):
+            x = jnp.einsum(f"{term}->{shared}", x.astype(jnp.int64))
+        elif shared != term:
+            x = jnp.einsum(f"{term}->{shared}", x)
+        if not i:
+            out, done = x, shared
+            continue
+        later = right + "".join(terms[i + 1 :])
+        kept = "".join(c for c in dict.fromkeys(done + shared) if c in later)
+        if set(done + shared) - set(kept):
+            if out.dtype != x.dtype:
+                raise RuntimeError(
+                    f"expected scalar type {scalar_name(out)} but found "
+                    f"{scalar_name(x)}"
+                )
+            refuse("bmm", x, BOOL)
+        kind = jnp.promote_types(out.dtype, x.dtype)
+        out = jnp.einsum(
+            f"{done},{shared}->{kept}", out, x, preferred_element_type=kind
+        )
+        done = kept
+    return jnp.einsum(f"{done}->{right}", out)
 
 
 @op(grad_fn="ViewBackward0", name="_multi_dot", namespaces=(), out=False)

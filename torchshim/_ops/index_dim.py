@@ -10,6 +10,7 @@ import numpy as np
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Operand, Scalar, op
 from torchshim._ops.indexing import (
+    added,
     bounds_text,
     dense_layout,
     from_end,
@@ -40,6 +41,7 @@ def _select_checks(input: Array, dim: int, index: Array) -> list[Check]:
     saves=("index",),
     differentiable=("input",),
     checks=_select_checks,
+    out="apart",
 )
 def index_select(input: Array, dim: int, index: Array) -> Array:
     """Slices along a dimension, chosen by an integer vector."""
@@ -127,7 +129,7 @@ def index_add(
     if not input.ndim:
         return input + scaled.reshape(())
     where = (slice(None),) * dim + (index.reshape(-1),)
-    return input.at[where].add(scaled, mode="drop")
+    return added(input, where, scaled)
 
 
 def _copy_checks(input: Array, dim: int, index: Array, source: Array) -> list[Check]:
@@ -200,7 +202,7 @@ def _index_fill_node(input: Any, dim: int, index: Any, value: Any) -> str:
     layout=dense_layout,
     inplace=True,
     out=False,
-    overlaps="deprecated",
+    overlaps="index_fill_",
 )
 def index_fill(input: Array, dim: int, index: Array, value: Operand) -> Array:
     """The slices at the indices along a dimension set to one value."""
@@ -248,6 +250,7 @@ def _check_long(index: Any, name: str) -> None:
     saves=("index",),
     differentiable=("input",),
     checks=_flat_checks,
+    out="apart",
 )
 def take(input: Array, index: Array) -> Array:
     """Elements at places counted over the whole tensor."""
@@ -288,7 +291,7 @@ def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> 
     flat, values = input.reshape(-1), source.reshape(-1)
     places = from_end(index.reshape(-1), flat.size)
     if accumulate:
-        return flat.at[places].add(values, mode="drop").reshape(input.shape)
+        return added(flat, places, values).reshape(input.shape)
     return written(flat, values, (places,)).reshape(input.shape)
 
 

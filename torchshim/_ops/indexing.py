@@ -134,6 +134,22 @@ def written(input: Array, values: Array, where: tuple[Any, ...]) -> Array:
     return _put(input, values, taken, *(w for w in where if not isinstance(w, slice)))
 
 
+def added(input: Array, where: Any, values: Array, mode: str = "drop") -> Array:
+    """`values` added at index arrays: for truth values that is "or"."""
+    place = input.at[where]
+    if input.dtype == np.bool_:
+        return place.max(values, mode=mode)
+    return place.add(values, mode=mode)
+
+
+def multiplied(input: Array, where: Any, values: Array) -> Array:
+    """`values` multiplied into index arrays: for truth values that is "and"."""
+    place = input.at[where]
+    if input.dtype == np.bool_:
+        return place.min(values, mode="drop")
+    return place.multiply(values, mode="drop")
+
+
 def _spots(taken: tuple[bool, ...], arrays: Any) -> tuple[Any, ...]:
     given = iter(arrays)
     return tuple(next(given) if t else slice(None) for t in taken)
@@ -165,6 +181,7 @@ def _put_jvp(taken: tuple[bool, ...], primals: Any, tangents: Any) -> Any:
     checks=_index_checks,
     layout=dense_layout,
     inplace=True,
+    overlaps="index_put_",
     method=False,
     namespaces=(),
 )
@@ -185,7 +202,7 @@ def put_tensors(
         return input
     values = jnp.broadcast_to(values, shape)
     if accumulate:
-        return input.at[where].add(values, mode=IN_BOUNDS)
+        return added(input, where, values, IN_BOUNDS)
     return written(input, values, where)
 
 
@@ -239,6 +256,7 @@ def _mask_checks(
     checks=_mask_checks,
     layout=dense_layout,
     inplace=True,
+    overlaps="index_put_",
     method=False,
     namespaces=(),
 )
@@ -294,7 +312,8 @@ def broadcast_pair(a: Ints, b: Ints) -> Ints:
 
 def scalar_for(value: Any, dtype: Any, complex_text: str | None = None) -> Array:
     """A number as a 0-dim array of a tensor's dtype; refuses complex to real."""
-    if isinstance(value, complex) and not jnp.issubdtype(dtype, jnp.complexfloating):
+    real = not jnp.issubdtype(dtype, jnp.complexfloating)
+    if real and (isinstance(value, complex) or jnp.iscomplexobj(value)):
         name = dtypes.from_array_dtype(dtype)
         raise RuntimeError(
             complex_text
@@ -316,7 +335,7 @@ def _fill_node(input: Any, mask: Any, value: Any) -> str:
     layout=contiguous_layout,
     inplace=True,
     out=False,
-    overlaps="deprecated",
+    overlaps="masked_fill_",
 )
 def masked_fill(input: Array, mask: Array, value: Operand) -> Array:
     """The input with `value` wherever the mask is True."""

@@ -272,7 +272,6 @@ def trunc(input: Array) -> Array:
 @op(
     promote=DEFAULT,
     grad_fn=lambda input, decimals: f"RoundBackward{1 if decimals else 0}",
-    namespaces=("torch", "special"),
     saves=(),
     inplace=True,
 )
@@ -286,6 +285,22 @@ def round(input: Array, *, decimals: int = 0) -> Array:
         return jnp.round(input * scale) / scale
     scale = np.asarray(10.0**-decimals, input.dtype)
     return jnp.round(input / scale) * scale
+
+
+@op(
+    name="special_round",
+    public="round",
+    promote=DEFAULT,
+    grad_fn="RoundBackward1",
+    namespaces=("special",),
+    saves=(),
+    method=False,
+)
+def special_round(input: Array, *, decimals: int = 0) -> Array:
+    """As `round`, which leaves integers alone; PyTorch has this for floats only."""
+    if not decimals:
+        refuse("round_vml_cpu", input, BOOL + INT + COMPLEX)
+    return round(input, decimals=decimals)
 
 
 @op(promote=DEFAULT, grad_fn="FracBackward0", saves=(), inplace=True)
@@ -312,6 +327,7 @@ def _check_nan_to_num(input: Any, *_: Any) -> None:
     saves=("input",),
     inplace=True,
     typecheck=_check_nan_to_num,
+    curved=False,
 )
 def nan_to_num(
     input: Array,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 from torchshim._core import dtypes
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Array, Scalar, op
-from torchshim._core.promotion import INT_TO_FLOAT, promote
+from torchshim._core.promotion import promote
 from torchshim._ops._reducing import (
     accumulated,
     check_differentiable,
@@ -88,6 +90,7 @@ def _running(name: str, input: Array, dim: int, largest: bool) -> tuple[Array, A
     saves=("input", "result"),
     named_result=("values", "indices"),
     out=True,
+    curved=False,
 )
 def cummax(input: Array, dim: int) -> tuple[Array, Array]:
     """The largest element so far along a dimension, and its position."""
@@ -99,6 +102,7 @@ def cummax(input: Array, dim: int) -> tuple[Array, Array]:
     saves=("input", "result"),
     named_result=("values", "indices"),
     out=True,
+    curved=False,
 )
 def cummin(input: Array, dim: int) -> tuple[Array, Array]:
     """The smallest element so far along a dimension, and its position."""
@@ -197,13 +201,53 @@ def _check_steps(y: Array, steps: Array) -> None:
             )
 
 
+def _check_integral(name: str, y: Array, x: Array | None, dx: Any) -> None:
+    given = [y] if x is None else [y, x]
+    if isinstance(dx, complex):
+        raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
+    if any(v.dtype == jnp.bool_ for v in given):
+        names = "`y`" if x is None else "`x` or `y`"
+        raise RuntimeError(
+            f"{name}: received a bool input for {names}, but bool is not supported"
+        )
+
+
+def _pairs(y: Array, steps: Array | None, axis: int) -> Array:
+    """The sums of neighbours, times their distance.
+
+    Integers overflow in their own dtype, as they do in PyTorch; their sums are int64.
+    """
+    y = wide(y)
+    pairs = _left(y, axis) + _right(y, axis)
+    if steps is None:
+        return pairs
+    _check_steps(pairs, steps)
+    return pairs * wide(steps)
+
+
+def _integral_dtype(y: Array, x: Array | None) -> Any:
+    kind = dtypes.from_array_dtype(y.dtype)
+    if x is not None:
+        kind = promote(kind, dtypes.from_array_dtype(x.dtype))
+    floating = kind.is_floating_point or kind.is_complex
+    return (kind if floating else dtypes.get_default_dtype()).np
+
+
+def _wide_dtype(dtype: Any) -> Any:
+    return jnp.float32 if jnp.dtype(dtype).itemsize == 2 else dtype
+
+
+def _summand(x: Array, dtype: Any) -> Array:
+    return x.astype(jnp.int64 if is_exact(x) else _wide_dtype(dtype))
+
+
 def _trapezoid_node(y: object, x: object = None, *rest: object) -> str:
     return "MulBackward1" if x is None else "DivBackward1"
 
 
 @op(
-    promote=INT_TO_FLOAT,
     grad_fn=_trapezoid_node,
+    saves=("y", "x", "dx"),
     layout=dense,
     method=False,
     out=False,
@@ -213,14 +257,22 @@ def trapezoid(
     y: Array, x: Array | None = None, *, dx: Scalar = 1, dim: int = -1
 ) -> Array:
     """The integral of samples by the trapezoidal rule."""
+    _check_integral("trapezoid", y, x, dx)
     steps, axis = _steps("trapezoid", y, x, dim)
+    dtype = _integral_dtype(y, x)
     if not y.shape[axis]:
-        return jnp.sum(y, axis=axis)
-    pairs = _left(y, axis) + _right(y, axis)
-    if steps is None:
-        return jnp.sum(pairs, axis=axis) * (dx / 2)
-    _check_steps(pairs, steps)
-    return jnp.sum(pairs * steps, axis=axis) / 2
+        return jnp.sum(y, axis=axis, dtype=y.dtype)
+    pairs = _pairs(y, steps, axis)
+    if steps is not None:
+        total = jnp.sum(_summand(pairs, dtype), axis=axis)
+        return (total.astype(_wide_dtype(dtype)) / 2).astype(dtype)
+    if is_exact(y):
+        total = jnp.sum(y, axis=axis, dtype=jnp.int64).astype(dtype)
+        n = y.shape[axis]
+        ends = jnp.take(y, 0, axis=axis) + jnp.take(y, n - 1, axis=axis)
+        return (total - ends.astype(dtype) / 2) * jnp.asarray(dx).astype(dtype)
+    half = (jnp.asarray(dx) / 2).astype(pairs.dtype)
+    return (jnp.sum(pairs, axis=axis) * half).astype(dtype)
 
 
 def _cumulative_node(y: object, x: object = None, *rest: object) -> str:
@@ -228,8 +280,8 @@ def _cumulative_node(y: object, x: object = None, *rest: object) -> str:
 
 
 @op(
-    promote=INT_TO_FLOAT,
     grad_fn=_cumulative_node,
+    saves=("y", "x", "dx"),
     layout=dense,
     method=False,
     out=False,
@@ -238,9 +290,13 @@ def cumulative_trapezoid(
     y: Array, x: Array | None = None, *, dx: Scalar = 1, dim: int = -1
 ) -> Array:
     """The running integral of samples by the trapezoidal rule."""
+    _check_integral("cumulative_trapezoid", y, x, dx)
     steps, axis = _steps("cumulative_trapezoid", y, x, dim)
-    pairs = _left(y, axis) + _right(y, axis)
+    dtype = _integral_dtype(y, x)
+    pairs = _pairs(y, steps, axis)
     if steps is None:
-        return jnp.cumsum(pairs * (dx / 2), axis=axis)
-    _check_steps(pairs, steps)
-    return jnp.cumsum(pairs * steps, axis=axis) / 2
+        half = (jnp.asarray(dx) / 2).astype(_wide_dtype(dtype))
+        summands = pairs.astype(half.dtype) * half
+        return jnp.cumsum(summands, axis=axis).astype(dtype)
+    total = jnp.cumsum(_summand(pairs, dtype), axis=axis)
+    return (total.astype(_wide_dtype(dtype)) / 2).astype(dtype)

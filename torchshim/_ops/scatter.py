@@ -12,10 +12,13 @@ from jax import lax
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Scalar, op
+from torchshim._ops._common import BOOL, refuse
 from torchshim._ops.indexing import (
     IN_BOUNDS,
+    added,
     bounds_text,
     is_integer,
+    multiplied,
     outside,
     scalar_for,
     scalar_name,
@@ -69,6 +72,7 @@ def _check_gather(input: Array, dim: int, index: Array) -> int:
     saves=("index",),
     differentiable=("input",),
     checks=_range_checks,
+    out="apart",
 )
 def gather(input: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Array:
     """For every index the element there along a dimension."""
@@ -173,8 +177,8 @@ def _old_reduce(
         return input
     target, where = _line(input), _places(_line(index), dim)
     values = _taken(src, index, input.dtype)
-    at = target.at[where]
-    out = at.add(values) if reduce == "add" else at.multiply(values)
+    combine = added if reduce == "add" else multiplied
+    out = combine(target, where, values)
     return _no_gradient(out.reshape(input.shape))
 
 
@@ -239,7 +243,7 @@ def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
         return input
     target, where = _line(input), _places(_line(index), dim)
     values = _taken(src, index, input.dtype)
-    return target.at[where].add(values, mode="drop").reshape(input.shape)
+    return added(target, where, values).reshape(input.shape)
 
 
 # -- reductions --------------------------------------------------------------------
@@ -273,7 +277,7 @@ def reduced(
         start = input
         if not include_self:
             start = jnp.where(touched, jnp.zeros((), input.dtype), input)
-        total = start.at[where].add(values, mode="drop")
+        total = added(start, where, values)
         if reduce == "sum":
             return total
         count = jnp.full(input.shape, int(include_self), np.int64)
@@ -293,7 +297,7 @@ def reduced(
 
 @jax.custom_jvp
 def _product(start: Array, values: Array, *where: Array) -> Array:
-    return start.at[where].multiply(values, mode="drop")
+    return multiplied(start, where, values)
 
 
 # The derivative by one factor is the product of the others, also where it is 0.
@@ -381,6 +385,8 @@ def scatter_reduce(
 ) -> Array:
     """Elements of `src` reduced into the input where the indices say."""
     _check_reduce(reduce)
+    if reduce == "mean":
+        refuse("scatter_gather_tensor_cpu_reduce_mean", input, BOOL)
     dim = _check_scatter(input, dim, index, src)
     if index.size == 0:
         return input
@@ -421,6 +427,7 @@ def index_reduce_values(
     """Slices of `source` reduced into the input at the indices along a dimension."""
     dim = wrap_dim(dim, input.ndim)
     _check_index_reduce(reduce)
+    refuse("index_func_", input, BOOL)
     if index.ndim > 1:
         raise IndexError("index_reduce_(): Index is supposed to be a vector")
     if input.dtype != source.dtype:

@@ -57,6 +57,13 @@ def rounds() -> Iterator[Sample]:
     yield sample(ints(3), decimals=1).raises()
 
 
+@samples("special_round")
+def special_round() -> Iterator[Sample]:
+    yield sample(floats(3))
+    yield sample(doubles(3), decimals=2)
+    yield sample(ints(3)).raises()
+
+
 @samples("frac")
 def frac() -> Iterator[Sample]:
     yield sample(doubles(2, 3))

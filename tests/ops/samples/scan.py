@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from tests.ops.samples import (
     Sample,
     attr,
@@ -99,6 +101,13 @@ def integrals() -> Iterator[Sample]:
     yield sample(X, floats(3, 2), dim=1)
     yield sample(ints(2, 3))
     yield sample(ints(3), ints(3))
+    yield sample(np.uint8([200, 100, 3]), np.uint8([5, 3, 100]))
+    yield sample(np.uint8([200, 100, 3]), dx=2)
+    yield sample(np.uint8([200, 3]), np.float16([5, 3]))
+    yield sample(floats(2, 0)).without("grad")
+    yield sample(floats(3), bools(3)).raises()
+    yield sample(bools(3)).raises()
+    yield sample(floats(3), dx=2j).raises()
     yield sample(floats(2, 1))
     yield sample(complexes(3), dx=0.5)
     yield sample(f32(1.0)).raises()
