@@ -118,6 +118,10 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             )
         set_requires_grad(self, value)
 
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool")
+
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Sets whether operations on this leaf are recorded for autograd."""
         if not isinstance(requires_grad, bool):

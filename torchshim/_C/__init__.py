@@ -6,6 +6,7 @@ PyTorch's own names for `_overrides`; nothing else of `torch._C` is here.
 from __future__ import annotations
 
 import enum
+import importlib
 from typing import Any
 
 from torchshim import _overrides
@@ -26,6 +27,7 @@ from torchshim._overrides import (
     TensorMeta,
     overloaded,
 )
+from torchshim.autograd import forward_ad, grad_mode
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass"]
 
@@ -146,6 +148,47 @@ class _DisableTorchDispatch:
         pass
 
 
+_TensorBase = TensorBase
+# LAPACK is JAX's.
+has_lapack = has_spectral = True
+has_openmp = has_mkl = has_cuda = _has_cuda = _has_mkldnn = False
+
+
+def _set_grad_enabled(mode: bool) -> None:
+    """Switches the recording of history on or off."""
+    grad_mode.set_grad_enabled(mode)
+
+
+def _is_multithreading_enabled() -> bool:
+    """Whether a backward may use several threads; it uses one."""
+    return grad_mode._flags.multithreading
+
+
+def _set_multithreading_enabled(mode: bool) -> None:
+    """Whether a backward may use several threads; it uses one."""
+    grad_mode.set_multithreading_enabled(mode)
+
+
+def _is_fwd_grad_enabled() -> bool:
+    """Whether forward mode is on."""
+    return forward_ad._is_fwd_grad_enabled()
+
+
+def _set_fwd_grad_enabled(mode: bool) -> None:
+    """Switches forward mode on or off."""
+    forward_ad._set_fwd_grad_enabled(mode)
+
+
+def _len_torch_dispatch_stack() -> int:
+    """How many dispatch modes are in force: none."""
+    return 0
+
+
+def _is_alias_of(tensor: Any, other: Any) -> bool:
+    """Whether two tensors show the same memory."""
+    return tensor.untyped_storage()._cdata == other.untyped_storage()._cdata
+
+
 _REASON = "torchshim has no C++ side"
 _ExcludeDispatchKeyGuard = unsupported("_C._ExcludeDispatchKeyGuard", _REASON)
 DispatchKey = unsupported("_C.DispatchKey", _REASON)
@@ -155,6 +198,8 @@ _rename_privateuse1_backend = unsupported("_C._rename_privateuse1_backend", _REA
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("_autograd", "_functions", "_functorch"):
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(
         f"module 'torch._C' has no attribute '{name}'; torchshim has no C++ side"
     )

@@ -1,7 +1,52 @@
-"""What test files reach of autograd's C++ side."""
+"""What programs reach of autograd's C++ side."""
 
-from torchshim._errors import unsupported
+from __future__ import annotations
 
-_unsafe_set_version_counter = unsupported(
-    "_C._autograd._unsafe_set_version_counter", "versions count what is written"
-)
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core.record import local
+from torchshim.autograd import saving
+
+
+def _saved_tensors_hooks_is_enabled() -> bool:
+    """Whether hooks for saved tensors may be used."""
+    return saving.disabled() is None
+
+
+def _saved_tensors_hooks_disable(error_message: str, fail_if_non_empty: Any = None) -> None:
+    """Using hooks for saved tensors raises an error with this message from now on."""
+    saving.disable(error_message)
+
+
+def _saved_tensors_hooks_enable() -> None:
+    """Hooks for saved tensors may be used again."""
+    saving.disable(None)
+
+
+def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
+    """The message of the error, while hooks are disabled."""
+    return saving.disabled()
+
+
+def _get_sequence_nr() -> int:
+    """The number of the next node: that of the last event, and one."""
+    rec = local.rec
+    return (rec.recording.seq << 32) + rec.state.depth + 1
+
+
+def _unsafe_set_version_counter(tensors: Sequence[Any], versions: Sequence[int]) -> None:
+    """Sets how often tensors were written to."""
+    if len(tensors) != len(versions):
+        raise RuntimeError(
+            "tensors and versions must have the same length in unsafe_set_version"
+        )
+    for tensor, version in zip(tensors, versions, strict=True):
+        if version < 0:
+            raise RuntimeError(
+                f"Cannot set a version_counter to a value below 0: {version}"
+            )
+        if tensor._storage is None:
+            tensor._versions = version
+        else:
+            tensor._storage.version = version

@@ -251,6 +251,20 @@ def _set_backward_hooks(self: Tensor, value: Any) -> None:
     found.backward = value
 
 
+def _keep_backward_hooks(self: Tensor) -> None:
+    raise RuntimeError("Deletion of _backwards_hooks not allowed!")
+
+
+def _set_grad_fn(self: Tensor, value: Any) -> None:
+    if value is not None:
+        raise RuntimeError("_grad_fn can be only set to None")
+    self.detach_()  # type: ignore[attr-defined]
+
+
+def _keep_grad_fn(self: Tensor) -> None:
+    raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
+
+
 def _post_hooks(self: Tensor) -> Any:
     """The hooks that run after a gradient was added to `.grad`."""
     return None if self._hooks is None else self._hooks.post
@@ -261,7 +275,10 @@ Tensor.is_leaf = _read_only("is_leaf", _is_leaf)  # type: ignore[assignment,meth
 Tensor._version = _read_only("_version", _version)  # type: ignore[attr-defined]
 Tensor.output_nr = _read_only("output_nr", _output_nr)  # type: ignore[attr-defined]
 Tensor.retains_grad = _read_only("retains_grad", _retains)  # type: ignore[attr-defined]
-Tensor._backward_hooks = property(_backward_hooks, _set_backward_hooks)  # type: ignore[attr-defined]
+Tensor._grad_fn = property(_grad_fn, _set_grad_fn, _keep_grad_fn)  # type: ignore[attr-defined]
+Tensor._backward_hooks = property(  # type: ignore[attr-defined]
+    _backward_hooks, _set_backward_hooks, _keep_backward_hooks
+)
 Tensor._post_accumulate_grad_hooks = property(_post_hooks)  # type: ignore[attr-defined]
 
 

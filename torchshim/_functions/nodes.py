@@ -236,7 +236,7 @@ def saved_value(node: Node, name: str) -> Any:
                         value = value.detach().requires_grad_(wanted)
                     return value
                 walk = Walk(local.rec, True, False, {}, False)
-                walk.check_versions(recording, event, call, event.wrt)
+                walk.check_versions(recording, event, call)
                 return value_at(recording, event, event.operands[at])
             at += 1
         elif param.name == name:
@@ -294,12 +294,38 @@ def _number(node: Node) -> Any:
     return table[event.scalar]
 
 
+def _argument(node: Node, name: str) -> Any:
+    """An argument of a node's call that is no tensor, or the sizes of one that is."""
+    event, call = node._event, node._event.call
+    if not isinstance(call, Call):
+        return _MISSING
+    whose = name.removesuffix("_sym_sizes")
+    for param, entry in zip(call.op.params, call.template, strict=True):
+        own = "self" if param.name == "input" else param.name
+        if entry is not HOLE and own == name:
+            if isinstance(entry, ScalarHole):
+                return _number(node)
+            return entry.value if isinstance(entry, Number) else entry
+        if entry is HOLE and own == whose != name and param.name in call.owners:
+            slot = event.operands[call.owners.index(param.name)]
+            events = node._recording.events(node._recording.state or local.rec.state)
+            source = events[slot]
+            return source.metas[slot - source.slot].shape
+    return _MISSING
+
+
+_MISSING: Any = object()
+
+
 def _getattr(self: Node, name: str) -> Any:
     raw = name.startswith("_raw_saved_")
     if raw or name.startswith("_saved_"):
         own = saved_names(self).get(name.removeprefix("_raw").removeprefix("_saved_"))
         if own is not None:
             return SavedTensor(self, own) if raw else saved_value(self, own)
+        found = _argument(self, name.removeprefix("_saved_"))
+        if found is not _MISSING:
+            return found
     raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
 

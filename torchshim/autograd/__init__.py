@@ -22,6 +22,7 @@ from torchshim.autograd import (
 from torchshim.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from torchshim.autograd.function import Function, NestedIOFunction
 from torchshim.autograd.grad_mode import (
+    _force_original_view_tracking,
     enable_grad,
     inference_mode,
     no_grad,
@@ -33,7 +34,7 @@ from torchshim.autograd.variable import Variable
 
 assert _methods
 
-assert anomaly_mode and variable
+assert anomaly_mode and variable and _force_original_view_tracking
 
 grad = _overridable(_grad, "torch.autograd", python=True)
 

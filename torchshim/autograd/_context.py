@@ -30,6 +30,8 @@ class FunctionCtx:
     dirty_tensors: Any = None
     non_differentiable: Any = None
     materialize_grads: bool = True
+    # Whether outputs that never get a gradient have zeros among the gradients.
+    _materialize_non_diff_grads: bool = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keeps tensors for `saved_tensors` in the backward."""
@@ -190,7 +192,7 @@ class BackwardCFunction(Node, FunctionCtx):
                 meta = event.metas[k]
                 grad = fns._gradient_zeros(tuple(meta.shape), meta.dtype)
             given[at] = grad
-        if self.materialize_grads:
+        if self.materialize_grads and self._materialize_non_diff_grads:
             for at, (shape, dtype) in self._plain_outputs.items():
                 given[at] = fns._gradient_zeros(shape, dtype)
         found = self.apply(*given)

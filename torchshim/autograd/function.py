@@ -15,6 +15,7 @@ from typing import Any
 
 from torchshim._core.call import PythonCall, intern_call
 from torchshim._core.hooks import version_of
+from torchshim._core.node import Node
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
@@ -401,7 +402,17 @@ class _DelayedError(Function):
         )
 
 
+def _all_edges(node: Any) -> tuple[tuple[Any, int], ...]:
+    """An edge for each argument: PyTorch's node is none of a Python function."""
+    found: list[tuple[Any, int]] = [(None, 0)] * node._n_args
+    edges = Node.next_functions.fget(node)  # type: ignore[attr-defined]
+    for at, edge in zip(node._positions, edges, strict=True):
+        found[at] = edge
+    return tuple(found)
+
+
 _DelayedError._backward_cls.__name__ = "Error"
+_DelayedError._backward_cls.next_functions = property(_all_edges)
 
 
 class InplaceFunction(Function):

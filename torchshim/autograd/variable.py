@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from torchshim._core import engine
 from torchshim._tensor import Tensor
 
 __all__ = ["Variable", "VariableMeta"]
+
+
+class ImperativeEngine:
+    """What programs ask of the engine that walks back."""
+
+    def queue_callback(self, callback: Callable[[], Any]) -> None:
+        """Has a function called when the running backward is done.
+
+        RuntimeError outside of one.
+        """
+        stack = engine.walking.stack
+        if not stack:
+            raise RuntimeError(
+                "Final callbacks can only be installed during backward pass."
+            )
+        stack[-1].at_end.append(callback)
+
+    def is_checkpoint_valid(self) -> bool:
+        """Whether the running backward, if there is one, fills `.grad` of leaves."""
+        stack = engine.walking.stack
+        return not stack or bool(stack[-1].accumulate)
 
 
 class VariableMeta(type):
@@ -25,6 +48,8 @@ class Variable(metaclass=VariableMeta):
     >>> Variable(torch.tensor(1.0), requires_grad=True)
     tensor(1., requires_grad=True)
     """
+
+    _execution_engine = ImperativeEngine()
 
     def __new__(
         cls, data: Any, requires_grad: bool = False, volatile: Any = None
