@@ -90,8 +90,9 @@ def flows_of(event: State) -> list[int | None]:
     ]
     if call.op is not None and call.op.name in WRAPPED and len(found) == 1:
         found.append(None)
-    if call.op is not None and call.op.name == "linear" and len(found) == 3:
-        found = [2, 0, 1]  # as of `addmm`, which takes the bias first
+    if call.op is not None and call.op.edges is not None:
+        owners = {call.owners[i]: i for i in found if i is not None}
+        found = [owners.get(name) for name in call.op.edges if name in (None, *owners)]
     return found
 
 

@@ -99,6 +99,7 @@ class Op:
         "curved",
         "differentiable",
         "doc",
+        "edges",
         "fn",
         "grad_fn",
         "inplace",
@@ -136,6 +137,7 @@ class Op:
     aliases: tuple[str, ...]
     namespaces: tuple[str, ...]
     differentiable: bool | Sequence[str]
+    edges: tuple[str | None, ...] | None
     view: View | None
     layout: str | Callable[..., Any] | None
     named_result: tuple[str, ...] | None
@@ -198,6 +200,7 @@ def op(
     aliases: Sequence[str] = (),
     namespaces: Sequence[str] = ("torch",),
     differentiable: bool | Sequence[str] = True,
+    edges: Sequence[str | None] | None = None,
     view: View | None = None,
     layout: str | Callable[..., Any] | None = None,
     named_result: tuple[str, ...] | None = None,
@@ -221,8 +224,11 @@ def op(
     - `saves`: what PyTorch saves for backward: names of parameters or "result"; a dict
       from a differentiated parameter to those it needs. Default: everything.
     - `differentiable`: False, or the names of the parameters gradients flow to.
+    - `edges`: those names in the order of the edges of PyTorch's node, where that is
+      another; None for an edge that leads nowhere.
     - `out`: whether there is `out=` (default: for functions of tensors with one result);
-      "exact": of the result's own dtype alone.
+      "exact": of the result's own dtype alone; "apart": of memory of its own;
+      "exact, apart": both.
     - `layout`: "preserve" gives element-wise memory order (the default with promote);
       a function of the operands' (shape, strides) gives strides.
     - `operands`: the parameters that take part in promotion (default: all tensors and
@@ -237,7 +243,7 @@ def op(
     - `level`: the function itself handles the dimension of the `vmap` whose number is
       the parameter `level`: that of this operand, or of its "result".
     - `overlaps`: whether the in-place form takes expanded tensors, several of whose
-      elements are one in memory; "deprecated": with a warning.
+      elements are one in memory; a name: with a warning, under this name.
     """
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -281,6 +287,7 @@ def op(
             aliases=tuple(aliases),
             namespaces=tuple(namespaces),
             differentiable=differentiable,
+            edges=None if edges is None else tuple(edges),
             view=view,
             layout=layout or ("preserve" if promote else None),
             named_result=named_result,

@@ -14,6 +14,7 @@ from torchshim._core.op import Array, Arrays, op
 @op(
     name="_gradient_copy",
     grad_fn="CopyBackwards",
+    edges=(None, "input"),
     saves=(),
     method=False,
     out=False,

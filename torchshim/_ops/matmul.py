@@ -232,8 +232,8 @@ def matmul(input: Array, other: Array) -> Array:
 def broadcast_shapes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     """The common shape of two, or PyTorch's error."""
     n = max(len(a), len(b))
-    out = []
-    for i in range(n):
+    out = [1] * n
+    for i in reversed(range(n)):
         x = a[i - n + len(a)] if i >= n - len(a) else 1
         y = b[i - n + len(b)] if i >= n - len(b) else 1
         if x != y and x != 1 and y != 1:
@@ -241,7 +241,7 @@ def broadcast_shapes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
                 f"The size of tensor a ({x}) must match the size of tensor b ({y}) at "
                 f"non-singleton dimension {i}"
             )
-        out.append(y if x == 1 else x)
+        out[i] = y if x == 1 else x
     return tuple(out)
 
 
@@ -329,6 +329,8 @@ def outer(input: Array, vec2: Array) -> Array:
 )
 def kron(input: Array, other: Array) -> Array:
     """The Kronecker product."""
+    if input.dtype == jnp.bool_:
+        return jnp.kron(input.astype(jnp.uint8), other.astype(jnp.uint8)).astype(bool)
     return jnp.kron(input, other)
 
 
@@ -495,6 +497,7 @@ def _linear_node(input: Any, weight: Any, bias: Any = None) -> str:
 @op(
     grad_fn=_linear_node,
     saves={"input": ("weight",), "weight": ("input",), "bias": ()},
+    edges=("bias", "input", "weight"),  # as of `addmm`
     namespaces=("nn.functional",),
     method=False,
 )
