@@ -245,3 +245,39 @@ def edges_of_a_layer(torch):
     yield seen
     frozen = torch.nn.functional.linear(x.view(1, 2), weight, torch.ones(1)).grad_fn
     yield [node and node.name() for node, _ in frozen.next_functions[:2]]
+
+
+OF_ONE = """
+abs amax amin clamp cummax cummin exp max median min mode msort nanmedian neg relu sin
+sort square sum tanh topk
+"""
+OF_TWO = """
+add addcdiv addcmul copysign div fmod lerp maximum minimum mul pow remainder sub where
+"""
+
+
+@case
+def gradients_that_require_grad(torch):
+    """Under create_graph: those computed from something that does."""
+    for name in OF_ONE.split():
+        x = torch.tensor([[0.3, 0.9], [0.5, 0.6]], requires_grad=True)
+        more = {"clamp": (0.4, 0.7), "topk": (1,), "cummax": (0,), "cummin": (0,)}
+        made = getattr(torch, name)(x, *more.get(name, ()))
+        made = made if isinstance(made, torch.Tensor) else made[0]
+        (grad,) = torch.autograd.grad(made.sum(), x, create_graph=True)
+        yield name, grad.requires_grad
+    for name in OF_TWO.split():
+        x, y, z = (torch.tensor([0.3, n], requires_grad=True) for n in (0.7, 0.8, 0.9))
+        wrt, args = (x, y), (x, y)
+        if name in ("addcdiv", "addcmul", "lerp"):
+            wrt = args = x, y, z
+        elif name == "where":
+            args = (x > 0.5, x, y)
+        made = getattr(torch, name)(*args)
+        grads = torch.autograd.grad(made.sum(), wrt, create_graph=True)
+        yield name, [grad.requires_grad for grad in grads]
+        if name in ("mul", "div"):
+            grads = torch.autograd.grad(
+                sum(g.sum() for g in grads), wrt, create_graph=True
+            )
+            yield [(grad.tolist(), grad.requires_grad) for grad in grads]

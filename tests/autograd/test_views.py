@@ -106,27 +106,31 @@ def of_a_detached_view(torch):
 def outdated(torch, how):
     x = torch.ones(2, requires_grad=True)
     for base in (x * 2, torch.zeros(2), torch.ones(2).requires_grad_()):
-        with torch.set_grad_enabled(how != "no_grad"):
-            if how == "split":
-                view = base.split(1)[0]
-            elif how == "unbind":
-                view = base.unbind()[0][None]
-            elif how == "iter":
-                view = next(iter(base))
-            else:
-                view = base[:1]
-        if base.is_leaf and base.requires_grad:
-            with torch.no_grad():
-                base.mul_(3)
+        yield from outdated_views(torch, how, base, x)
+
+
+def outdated_views(torch, how, base, x):
+    with torch.set_grad_enabled(how != "no_grad"):
+        if how == "split":
+            view = base.split(1)[0]
+        elif how == "unbind":
+            view = base.unbind()[0][None]
+        elif how == "iter":
+            view = next(iter(base))
         else:
-            base.mul_(x)
-        yield view.requires_grad, attempt(lambda: view.is_leaf)
-        yield attempt(lambda: view.grad_fn), attempt(lambda: view * 2)
-        yield view.detach(), view.tolist(), repr(view)
-        yield attempt(view.sum), attempt(view.mul_, 2), attempt(lambda: view[...])
+            view = base[:1]
+    if base.is_leaf and base.requires_grad:
         with torch.no_grad():
-            yield (view * 2).tolist()
-        yield base * 2
+            base.mul_(3)
+    else:
+        base.mul_(x)
+    yield view.requires_grad, attempt(lambda: view.is_leaf)
+    yield attempt(lambda: view.grad_fn), attempt(lambda: view * 2)
+    yield view.detach(), view.tolist(), repr(view)
+    yield attempt(view.sum), attempt(view.mul_, 2), attempt(lambda: view[...])
+    with torch.no_grad():
+        yield (view * 2).tolist()
+    yield base * 2
 
 
 @case

@@ -22,13 +22,12 @@ from torchshim._core.leaves import Leaves, Place, add, origin
 from torchshim._core.naming import (
     WRAPPED,
     flows_of,
-    grad_name,
-    modified_text,
     saved_operands,
 )
 from torchshim._core.record import Recorder, local
-from torchshim._core.state import IDENTITY, INPUT, MARK, Recording, State
-from torchshim._core.storage import TensorBase, writes_of
+from torchshim._core.saved import SavedValues
+from torchshim._core.state import IDENTITY, INPUT, Recording, State
+from torchshim._core.storage import TensorBase
 from torchshim._core.trie import vjp_call
 from torchshim._core.versions import Overwritten
 
@@ -57,14 +56,8 @@ SECOND_BACKWARD = (
 )
 
 
-DETACHED = (
-    "Trying to use a saved tensor that has been detached in-place, i.e. with "
-    ".detach_().This is not supported, please use out-of-place `.detach()` instead"
-)
-
-
 @dataclass(slots=True, eq=False, weakref_slot=True)
-class Walk(Leaves):
+class Walk(Leaves, SavedValues):
     """One backward through the graph."""
 
     rec: Recorder
@@ -310,7 +303,7 @@ class Walk(Leaves):
             saves = copies or bool(saved_operands(event, call, event.wrt))
         if event.depth in recording.freed and saves:
             raise RuntimeError(SECOND_BACKWARD)
-        self.check_versions(recording, event, call, wrt)
+        outdated = self.check_versions(recording, event, call)
         cts = tuple(g is not None for g in grads)
         derived = vjp_call(call, wrt, cts, event.given, needs)
         unpacked = self.unpack(recording, event, grads)
@@ -318,13 +311,20 @@ class Walk(Leaves):
             unpacked[i] if i in unpacked else self.operand(recording, event.operands[i])
             for i in needs
         ]
+        if outdated:
+            operands = [
+                self.present(recording, event.operands[i], operand)
+                if event.operands[i] in outdated and i not in unpacked
+                else operand
+                for i, operand in zip(needs, operands, strict=True)
+            ]
         scalars = self.scalars_of(recording, event)
         same = recording is self.rec.recording and call is event.call
         state = self.rec.event(
             derived,
             [*operands, *(g for g in grads if g is not None)],
             scalars,
-            of=event.depth if same and not unpacked else None,
+            of=event.depth if same and not unpacked and not outdated else None,
         )
         if scalars:
             self.copied.append((state.scalar, recording, event.scalar, len(scalars)))
@@ -389,97 +389,6 @@ class Walk(Leaves):
                 recording.tensors[slot] = tensor
         self.taken[id(tensor)] = tensor, recording, slot
         return tensor
-
-    def check_versions(
-        self, recording: Recording, event: State, call: Any, wrt: Sequence[int]
-    ) -> None:
-        """Raises if a value that this gradient needs was overwritten in place."""
-        if event.depth in recording.packed:
-            return  # hooks keep their own
-        slots = saved_operands(event, call, wrt)
-        if event.write is not None and call.owners[0] in call.saved(wrt):
-            # An in-place operator keeps a copy of what it overwrites.
-            slots.remove(event.write)
-        if recording.state is None and not self.detached().isdisjoint(slots):
-            raise RuntimeError(DETACHED)
-        for slot in slots:
-            count = 0
-            if recording.state is None:
-                count = self.overwritten().count(slot)
-            elif slot in recording.versions:
-                holder, version = recording.versions[slot]
-                if holder is None:
-                    count = version
-                else:
-                    alive = holder()
-                    if alive is not None:
-                        count = writes_of(alive) - version
-            if count > 0:
-                self.raise_modified(recording, event, slot, count)
-
-    def detached(self) -> frozenset[int]:
-        """Values whose tensor left the graph by `detach_()`."""
-        if self.left is None:
-            state = self.frozen or self.rec.state
-            self.left = frozenset(
-                event.key[2]
-                for event in state.path()
-                if event.kind == MARK and event.key[1] == "detached"
-            )
-        return self.left
-
-    def overwritten(self) -> Overwritten:
-        if self.writes is None:
-            self.writes = Overwritten(self.frozen or self.rec.state)
-        return self.writes
-
-    def raise_modified(
-        self, recording: Recording, event: State, slot: int, count: int
-    ) -> None:
-        """PyTorch's error for a saved value that was overwritten."""
-        source = self.event((recording, slot))
-        meta = source.metas[slot - source.slot]
-        name = self.name_now(recording, event, slot)
-        if not meta.requires_grad or meta.leaf:
-            name = None
-        version = count + self.version_at(recording, slot)
-        raise RuntimeError(
-            modified_text(meta, name, slot - source.slot, version, version - count)
-        )
-
-    def name_now(self, recording: Recording, event: State, slot: int) -> str | None:
-        """The node of the tensor that was saved, as it is by now."""
-        source = self.event((recording, slot))
-        if event.slot <= slot < event.n_slots:
-            return grad_name(source)
-        if source.view:
-            return "AsStridedBackward0"
-        if recording.state is None:
-            last = self.overwritten().last(slot)
-            if last != slot:
-                return grad_name(self.event((recording, last)))
-        elif slot in recording.versions:
-            holder = recording.versions[slot][0]
-            alive = holder() if holder is not None else None
-            node = getattr(alive, "grad_fn", None)
-            if node is not None:
-                return node.name()
-        return grad_name(source)
-
-    def version_at(self, recording: Recording, slot: int) -> int:
-        """The version number of a value's memory when it was saved."""
-        if recording.state is not None:
-            holder, version = recording.versions.get(slot, (None, 0))
-            if holder is not None:
-                return version
-        for tensor in (recording.entered.get(slot),):
-            if tensor is not None:
-                now = tensor._storage.version if tensor._storage else tensor._versions
-                return max(now - self.overwritten().count(slot), 0)
-        source = self.event((recording, slot))
-        if source.write is not None:
-            return 1 + self.version_at(recording, source.write)
-        return 0
 
 
 def run_backward(

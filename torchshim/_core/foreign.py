@@ -85,11 +85,12 @@ class Foreign(Entering):
             twin = Recording(next_sequence())
             twin.entered.update(recording.entered)
             twin.hists.update(recording.hists)
-            twin.hooked.update(recording.hooked)
             twin.packed.update(recording.packed)
-            twin.node_hooks.update(recording.node_hooks)
             twin.python.update(recording.python)
-            # One graph: what a backward through either frees is freed for both.
+            # One graph: hooks on either, and what a backward through it frees, are
+            # those of both.
+            twin.hooked = recording.hooked
+            twin.node_hooks = recording.node_hooks
             twin.freed = recording.freed
             owner._close(twin, state, values, saved)
             piece._hist = twin, slot

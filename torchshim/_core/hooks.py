@@ -44,13 +44,14 @@ class TensorHooks:
         # The tensor whose `.grad` is to hold the gradient, though it is no leaf.
         self.retained: weakref.ref[Any] | None = None
         # Of tensors with a node: where they hang, and the version that was then.
-        self.place: tuple[int, int] | None = None
+        # (Threads that look into a recording have another, with the same tables.)
+        self.place: tuple[dict[int, Any], int] | None = None
         self.version = 0
 
     def hang(self, rec: Recorder, tensor: Any) -> None:
         """Hangs the hooks on the node that made the tensor's present value."""
         recording, slot = place_of(rec, tensor)
-        self.place = recording.seq, slot
+        self.place = recording.hooked, slot
         self.version = version_of(tensor)
         if recording.hooked.get(slot) is self:
             return
@@ -119,7 +120,8 @@ def hooks_of(tensor: Any, make: bool = False) -> TensorHooks | None:
             moved = hooks.version != version_of(tensor)
         else:
             recording, slot = place_of(rec, tensor)
-            moved = hooks.place != (recording.seq, slot)
+            table, at = hooks.place
+            moved = table is not recording.hooked or at != slot
         if moved:
             kept = hooks.retained
             hooks.retained = None

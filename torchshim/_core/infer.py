@@ -7,6 +7,7 @@ from typing import Any
 
 from torchshim._core.batching import results_of, seen_by
 from torchshim._core.call import Call, PythonCall
+from torchshim._core.dependence import dependence, several_operands
 from torchshim._core.device import get_default_device
 from torchshim._core.meta import Meta, elementwise_strides, meta_of
 from torchshim._core.op import Op
@@ -72,9 +73,14 @@ class Inference:
                     f"output with shape {list(target.shape)} doesn't match the "
                     f"broadcast shape {list(avals[0][0])}"
                 )
+        sources: Sequence[Any] | None = None
+        if wrt and not (levels or batches) and several_operands(call):
+            sources = dependence(call, tuple((m.shape, m.dtype) for m in metas))
         results = []
-        for (shape, dtype), mapped in zip(avals, batch, strict=True):
+        for k, ((shape, dtype), mapped) in enumerate(zip(avals, batch, strict=True)):
             grad = bool(wrt or call.starts)
+            if sources is not None:
+                grad = not sources[k].isdisjoint(wrt)
             grad = grad and (dtype.is_floating_point or dtype.is_complex)
             strides = None
             offset = 0

@@ -17,6 +17,7 @@ from torchshim._core.state import Recording, State
 from torchshim._core.storage import (
     TensorBase,
     accumulate_lock,
+    hidden_writes,
     tensor_class,
     value_lock,
     writes_of,
@@ -171,9 +172,12 @@ def _follow(rec: Recorder, jump: Jump) -> list[Any] | None:
             return None
         leaves.append(leaf)
     for owner in owners[1:]:
-        for holder, version in owner.versions.values():
-            alive = None if holder is None else holder()
-            if holder is None or (alive is not None and writes_of(alive) != version):
+        seldom = hidden_writes[0] != owner.hidden
+        for saved in owner.versions.values():
+            alive = None if saved.holder is None else saved.holder()
+            if saved.writes or (alive is not None and writes_of(alive) != saved[1]):
+                return None
+            if seldom and saved.outdated():
                 return None
     pieces: list[tuple[Any, int]] = []
     for kind, number, at, slot in jump.entered:

@@ -24,6 +24,7 @@ from torchshim._core.storage import (
     SLOT_BITS,
     Storage,
     TensorBase,
+    hidden_writes,
     next_sequence,
     value_lock,
 )
@@ -223,6 +224,7 @@ class Recorder(Transforming):
         recording.savers = saved
         recording.saved = {slot: values[slot] for slot in saved}
         recording.versions = versions_of(self, state, recording, tuple(saved))
+        recording.hidden = hidden_writes[0]
         recording.bases.clear()
         recording.counted.clear()
         recording.state = state

@@ -14,6 +14,9 @@ from torchshim._core.meta import Meta
 
 # Kinds of events.
 ROOT, INPUT, IDENTITY, CALL, MARK = range(5)
+# Kinds of marks for a value that took the place of another: by a write that version
+# counters count, by one that they do not, by an assignment to `.data`.
+WRITTEN, HIDDEN, MOVED = "write", "hidden", "moved"
 
 
 class State:
@@ -141,6 +144,7 @@ class Recording:
         "duals",
         "entered",
         "freed",
+        "hidden",
         "hists",
         "hooked",
         "node_hooks",
@@ -188,7 +192,9 @@ class Recording:
         self.savers: dict[int, frozenset[int]] = {}
         self.scalars: list[Any] = []
         self.tensors: dict[int, Any] = {}
-        self.versions: dict[int, tuple[Any, int]] = {}
+        self.versions: dict[int, Any] = {}
+        # `hidden_writes` at that moment.
+        self.hidden = -1
         self.producers: dict[int, State] | None = None
 
     def events(self, state: State) -> dict[int, State]:

@@ -24,6 +24,9 @@ accumulate_lock = threading.RLock()
 value_lock = threading.RLock()
 
 
+# How many writes there were that no version counts: seldom any.
+hidden_writes = [0]
+
 SLOT_BITS = 40  # a slot is (recorder's number << SLOT_BITS) + position
 # Order of recordings and of what is in them, across threads.
 next_sequence = itertools.count().__next__
@@ -73,6 +76,8 @@ class TensorBase:
     _tangent_version: int = -1
     # The storage that the tensor took its value back from: it is used again.
     _former: Storage | None = None
+    # Changes where `.data` is assigned to.
+    _replaced: int = 0
     # Why there is no value: the error that its program met (`undo`).
     _lost: str | None = None
 
@@ -93,6 +98,7 @@ class Storage:
         "__weakref__",
         "aliases",
         "array",
+        "hidden",
         "home",
         "meta",
         "shared",
@@ -109,6 +115,8 @@ class Storage:
         # Whether the value in `slot` carries autograd history.
         self.tracked = meta.requires_grad and tensor._slot >= 0
         self.version = tensor._versions
+        # Writes that the version does not count, through `.data`.
+        self.hidden: int = getattr(self, "hidden", 0)
         self.aliases: list[weakref.ref[TensorBase]] = [weakref.ref(tensor)]
         # A numpy array whose memory this storage shares, if any.
         self.shared: Any = None
@@ -128,6 +136,16 @@ class Storage:
     def tensors(self) -> list[TensorBase]:
         return [t for r in self.aliases if (t := r()) is not None]
 
+    def count_write(self, writer: TensorBase) -> bool:
+        """Counts a write; False if no version tells of it: one through `.data`."""
+        if writer._own_version is None:
+            self.version += 1
+            return True
+        writer._own_version[0] += 1
+        self.hidden += 1
+        hidden_writes[0] += 1
+        return False
+
 
 def writes_of(holder: Storage | TensorBase) -> int:
     """How often the memory that a tensor or a storage stands for was written to."""
@@ -136,6 +154,18 @@ def writes_of(holder: Storage | TensorBase) -> int:
         return holder.version if home is None else home._versions
     storage = holder._storage
     return holder._versions if storage is None else storage.version
+
+
+# What an assignment to `.data` adds to that: more than storages count.
+REPLACED = 1 << 32
+
+
+def hidden_of(holder: Storage | TensorBase) -> int:
+    """What changes with each write that no version counts."""
+    if isinstance(holder, Storage):
+        return holder.hidden
+    storage = holder._former if holder._storage is None else holder._storage
+    return holder._replaced + (0 if storage is None else storage.hidden)
 
 
 Placement = tuple[tuple[int, ...], tuple[int, ...], int]

@@ -1,26 +1,63 @@
-"""Which values were overwritten in place: what PyTorch's version counters tell."""
+"""Which values were overwritten in place: what PyTorch's version counters tell.
+
+A write through `.data` is counted by nobody: PyTorch's gradients then use what the
+memory holds by the time of the backward. Such writes are called hidden here.
+"""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from torchshim._core.state import MARK, Recording, State
-from torchshim._core.storage import writes_of
+from torchshim._core.state import HIDDEN, MARK, MOVED, Recording, State
+from torchshim._core.storage import REPLACED, Storage, hidden_of, writes_of
+
+
+class SavedVersion(NamedTuple):
+    """What a closed recording knows of the memory of a value that it saved."""
+
+    # Weak reference to who holds that memory, None if nobody did.
+    holder: Any
+    # The version that was saved, and the writes it had seen by the closing.
+    version: int
+    writes: int
+    # `hidden_of` the memory at the closing; None: it had been written to by then.
+    hidden: Any
+    # Weak reference to the tensor that came in as this value, if one did.
+    tensor: Any
+
+    def written(self) -> int:
+        """How often the memory was written to since the value was saved."""
+        holder = None if self.holder is None else self.holder()
+        if holder is None:
+            return self.writes
+        return writes_of(holder) - self.version
+
+    def tensors(self) -> list[Any]:
+        """The tensors that show the whole of the memory."""
+        holder = None if self.holder is None else self.holder()
+        if isinstance(holder, Storage):
+            return [t for t in holder.tensors() if not t._path]
+        return [] if holder is None or holder._path else [holder]
+
+    def outdated(self) -> bool:
+        """Whether the memory holds something else by now, which nobody counted."""
+        holder = None if self.holder is None else self.holder()
+        return holder is not None and hidden_of(holder) != self.hidden
 
 
 def versions_of(
     rec: Any, state: State, recording: Recording, saved: Sequence[int]
-) -> dict[int, tuple[Any, int]]:
-    """Saved slot -> (who holds that value's memory, its version), at closing.
-
-    A slot that was overwritten before the closing has no holder: (None, count).
-    """
+) -> dict[int, SavedVersion]:
+    """Saved slot -> what is known of that value's memory, at closing."""
     if not saved:
         return {}
     written, results = _history_of(state)
     holders: dict[int, Any] = {}
+    for storage in rec.storages.values():
+        if storage.slot >= 0:
+            holders[written.root(storage.slot)] = storage
     for tensor in recording.entered.values():
         if tensor._slot >= 0:
             holders[written.root(tensor._slot)] = tensor
@@ -28,22 +65,30 @@ def versions_of(
         tensor = ref()
         if tensor is not None and tensor._slot >= 0:
             holders[written.root(tensor._slot)] = tensor
-    found: dict[int, tuple[Any, int]] = {}
+    found: dict[int, SavedVersion] = {}
     for slot in (*saved, *results):
-        count = written.count(slot)
-        if count:
-            found[slot] = None, count
+        tensor = recording.entered.get(slot)
+        # On memory that numpy shares a tensor doesn't keep its slot.
+        holder = holders.get(written.root(written.last(slot)), tensor)
+        if holder is None:
+            if written.count(slot):
+                found[slot] = SavedVersion(None, 0, written.count(slot), None, None)
             continue
-        tensor = holders.get(written.root(slot))
-        if tensor is None:
-            # On memory that numpy shares a tensor doesn't keep its slot.
-            tensor = recording.entered.get(slot)
-        if tensor is not None:
-            holder = tensor._storage
-            if holder is None or len(holder.tensors()) == 1:
-                # Alone on a storage, a tensor may leave it.
-                holder = tensor
-            found[slot] = weakref.ref(holder), writes_of(holder)
+        storage = getattr(holder, "_storage", None)
+        if storage is not None and len(storage.tensors()) != 1:
+            holder = storage  # alone on a storage, a tensor may leave it
+        writes, hidden = written.count(slot), hidden_of(holder)
+        if slot in written.moved and tensor is not None:
+            holder, hidden = tensor, hidden_of(tensor) - REPLACED
+        elif written.is_hidden(slot):
+            hidden = None
+        found[slot] = SavedVersion(
+            weakref.ref(holder),
+            writes_of(holder) - writes,
+            writes,
+            hidden,
+            None if tensor is None else weakref.ref(tensor),
+        )
     return found
 
 
@@ -74,7 +119,14 @@ class Overwritten:
     def __init__(self, state: State) -> None:
         self._root: dict[int, int] = {}
         self._next: dict[int, int] = {}
+        # Values that a hidden write overwrote.
+        self._hidden: set[int] = set()
+        # Values of tensors that `.data` was assigned to -> what was assigned.
+        self.moved: dict[int, int] = {}
         for event in state.path():
+            if event.kind == MARK and event.key[1] == MOVED:
+                self.moved[event.operands[0]] = event.operands[1]
+                continue
             if event.alias and event.operands:
                 source = self.root(event.operands[0])
                 for slot in range(event.slot, event.n_slots):
@@ -83,22 +135,32 @@ class Overwritten:
                 self._next[self.root(old)] = self.root(new)
             if event.write is not None:
                 new = event.operands[1] if event.kind == MARK else event.slot
-                self._next[self.root(event.write)] = self.root(new)
+                old = self.root(event.write)
+                self._next[old] = self.root(new)
+                if event.kind == MARK and event.key[1] == HIDDEN:
+                    self._hidden.add(old)
 
     def root(self, slot: int) -> int:
         return self._root.get(slot, slot)
 
+    def chain(self, slot: int) -> list[int]:
+        """The values that this value's memory has held since, the first included."""
+        found = [self.root(slot)]
+        while found[-1] in self._next:
+            found.append(self._next[found[-1]])
+        return found
+
     def last(self, slot: int) -> int:
         """The value that this value's memory holds at the end of the path."""
-        at = self.root(slot)
-        while at in self._next:
-            at = self._next[at]
-        return slot if at == self.root(slot) else at
+        found = self.chain(slot)
+        return slot if len(found) == 1 else found[-1]
 
     def count(self, slot: int) -> int:
-        """How many writes the memory of this value has seen since it was made."""
-        at, count = self.root(slot), 0
-        while at in self._next:
-            at = self._next[at]
-            count += 1
-        return count
+        """How many counted writes this value's memory has seen since it was made."""
+        return sum(at not in self._hidden for at in self.chain(slot)[:-1])
+
+    def is_hidden(self, slot: int) -> bool:
+        """Whether a hidden write was among those that it has seen."""
+        return slot in self.moved or (
+            bool(self._hidden) and not self._hidden.isdisjoint(self.chain(slot))
+        )

@@ -16,11 +16,13 @@ from torchshim._core.op import (
     Op,
     write_op,
 )
-from torchshim._core.state import MARK, State
+from torchshim._core.state import HIDDEN, MARK, MOVED, WRITTEN, State
 from torchshim._core.storage import (
+    REPLACED,
     SLOT_BITS,
     Storage,
     TensorBase,
+    hidden_writes,
 )
 from torchshim._core.trie import recorders
 
@@ -68,7 +70,9 @@ def view_error(tensor: Any, outdated: bool = False) -> str:
         start = "A view was created in"
         if made_by is not None:
             name, number = made_by
-            start = f"Output {number} of {name} is a view of a view which was created in"
+            start = (
+                f"Output {number} of {name} is a view of a view which was created in"
+            )
         start += (
             f" inference mode and {what} modified inplace in normal mode."
             if note == "inference"
@@ -141,6 +145,8 @@ class Writing(Foreign):
         storage = base._storage
         if storage is None:
             storage = self.storage_of(base)
+        elif storage.shared is not None:
+            view._slot = -1  # NumPy may write at any time
         storage.add(view)
         if base._own_version is not None:
             view._own_version = base._own_version
@@ -214,8 +220,11 @@ class Writing(Foreign):
             s > 1 and st == 0 for s, st in zip(meta.shape, meta.strides, strict=True)
         ):
             if op is not None and op.overlaps:
-                if op.overlaps == "deprecated":
-                    warnings.warn(_EXPANDED.format(op.public), UserWarning, 5)
+                if isinstance(op.overlaps, str):
+                    text = _EXPANDED.format(op.overlaps)
+                    if op.overlaps == "index_put_":
+                        text = text.replace("mask] = scalar", "indices] = tensor")
+                    warnings.warn(text, UserWarning, 5)
                 return
             raise RuntimeError(
                 "unsupported operation: more than one element of the written-to tensor "
@@ -277,6 +286,25 @@ class Writing(Foreign):
             if storage.shared is not None:
                 storage.shared.store(storage)
         self.unstored.clear()
+
+    def replaced(self, tensor: TensorBase, old: int, value: TensorBase) -> None:
+        """Notes that a tensor was put on `value`'s memory, away from the value `old`."""
+        tensor._replaced += REPLACED
+        hidden_writes[0] += 1
+        if self.owns(old):
+            meta = value._meta.replace(requires_grad=False, leaf=True)
+            self._overwritten(old, self.identity(self.slot_of(value), meta), MOVED)
+
+    def whole(self, holder: Storage | TensorBase) -> TensorBase:
+        """What a memory holds, from one that it is known by."""
+        if isinstance(holder, Storage):
+            home = None if holder.home is None else holder.home()
+            if home is None or home._storage is not None:
+                return self._raw_tensor(holder)
+            holder = home  # it took the value back
+        if holder._storage is None:
+            return holder
+        return self._raw_tensor(holder._storage)
 
     def keep_history(self, tensor: TensorBase) -> None:
         """Notes where a tensor's history is, whose value is about to be replaced."""
@@ -373,13 +401,13 @@ class Writing(Foreign):
             else:
                 self.write(target, self.at(state.slot + k, meta))
 
-    def _overwritten(self, old: int, new: int) -> None:
+    def _overwritten(self, old: int, new: int, kind: str = WRITTEN) -> None:
         """Notes in the path that a value took the place of another."""
-        key = (MARK, "write", old, new)
+        key = (MARK, kind, old, new)
         found = self.state.next.get(key)
         if found is None:
             found = self._add(key, MARK, None, operands=(old, new))
-            found.write = old
+            found.write = None if kind is MOVED else old
         self.state = found
 
     def _raw_tensor(self, storage: Storage) -> TensorBase:
@@ -412,12 +440,9 @@ class Writing(Foreign):
                 self.keep_history(alias)
             alias._slot = -1
         # Marked in the path, so that backward knows whose values were overwritten.
-        if writer._own_version is not None:
-            writer._own_version[0] += 1
-        else:
-            storage.version += 1
-            if self.owns(overwritten):
-                self._overwritten(overwritten, slot)
+        kind = WRITTEN if storage.count_write(writer) else HIDDEN
+        if self.owns(overwritten):
+            self._overwritten(overwritten, slot, kind)
         self.storages[id(storage)] = storage
         storage.slot = slot
         storage.array = None

@@ -9,7 +9,6 @@ https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.index_put_.html
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,12 +37,6 @@ from torchshim._tensor import Tensor, from_array
 
 _size = tuple.__getitem__
 _PICK = (PICK,)
-
-_EXPANDED = (
-    "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor "
-    "before performing this operation. This also applies to advanced indexing e.g. "
-    "tensor[indices] = tensor"
-)
 
 
 def setitem(self: Tensor, index: Any, value: Any) -> None:
@@ -177,24 +170,12 @@ def write_any(self: Tensor, index: Any, value: Any) -> None:
         value = number_tensor(view, value)
     else:
         value = stripped(value)
-    put_into(view, indices, value, False)
+    put_with(view, indices, value, False, "_")
 
 
 def number_tensor(like: Tensor, value: Any) -> Tensor:
     """A number as a 0-dim tensor; it is an input, so its value is in no key."""
     return from_array(np.asarray(value).astype(like._meta.dtype.np))
-
-
-def put_into(
-    view: Tensor, indices: Sequence[Any], value: Tensor, accumulate: bool
-) -> Tensor:
-    """`index_put_` to a tensor, for index tensors and masks."""
-    if expanded(view._meta):
-        warnings.warn(_EXPANDED, UserWarning, stacklevel=5)
-        new = put_with(view, indices, value, accumulate, "")
-        local.rec.write(view, new)
-        return view
-    return put_with(view, indices, value, accumulate, "_")
 
 
 def put_with(

@@ -12,7 +12,7 @@ import numpy as np
 from torchshim import _bind
 from torchshim._core import dtypes
 from torchshim._core.device import current_accelerator
-from torchshim._core.layout import contiguous_format, format_strides
+from torchshim._core.layout import contiguous_format, format_strides, strided
 from torchshim._core.meta import meta_of
 from torchshim._core.op import REGISTRY
 from torchshim._core.promotion import castable
@@ -21,7 +21,8 @@ from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import as_index, kind_of, size_of, warn, wrong
 from torchshim._functions.creation import _no_grad, place
-from torchshim._functions.storage import TypedStorage, UntypedStorage
+from torchshim._functions.storage import UntypedStorage
+from torchshim._functions.typed_storage import TypedStorage
 from torchshim._tensor import Tensor, from_array
 
 _new = object.__new__
@@ -55,7 +56,7 @@ def write_into(
                     "automatic differentiation, but one of the arguments requires grad."
                 )
     made, have = result._meta, out._meta
-    exact = exact or (op is not None and op.out == "exact")
+    exact = exact or (op is not None and op.out in ("exact", "exact, apart"))
     if exact and made.dtype is not have.dtype:
         raise RuntimeError(
             f"Expected out tensor to have dtype {made.dtype.cpp_name}, but got "
@@ -184,9 +185,17 @@ def _data(self: Tensor) -> Tensor:
     return made
 
 
+_OTHER_KIND = (
+    "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+    "incompatible tensor type."
+)
+
+
 def _set_data(self: Tensor, value: Any) -> None:
     if not isinstance(value, TensorBase):
         raise TypeError(f"Variable data has to be a tensor, but got {kind_of(value)}")
+    if getattr(value, "layout", strided) is not strided:
+        raise RuntimeError(_OTHER_KIND)
     meta, its = self._meta, value._meta
     if meta.requires_grad and not (its.dtype.is_floating_point or its.dtype.is_complex):
         raise RuntimeError(
@@ -197,10 +206,7 @@ def _set_data(self: Tensor, value: Any) -> None:
         "meta" in (meta.device.type, its.device.type)
         or (meta.requires_grad and not meta.leaf)
     ):
-        raise RuntimeError(
-            "Attempted to call `variable.set_data(tensor)`, but `variable` and "
-            "`tensor` have incompatible tensor type."
-        )
+        raise RuntimeError(_OTHER_KIND)
     _onto(self, value)
 
 
@@ -211,13 +217,14 @@ def _onto(self: Tensor, value: TensorBase) -> None:
     rec, meta = local.rec, self._meta
     if meta.requires_grad and not meta.leaf:
         rec.keep_history(self)
-    versions = self._version
+    versions, old = self._version, self._slot
     _leave(self)
     self._slot = -1
     self._array = None
     self._meta = value._meta.replace(requires_grad=meta.requires_grad, leaf=meta.leaf)
     rec.link(self, value, _DETACH, ())
     self._versions = versions
+    rec.replaced(self, old, value)
 
 
 def _no_deletion(self: Tensor) -> None:
@@ -236,6 +243,13 @@ def set_(
     stride: Any = None,
 ) -> Tensor:
     """Puts the tensor on the memory of `source`; without it, on none."""
+    own = self._meta.dtype
+    if isinstance(source, TypedStorage) and source.dtype is not own:
+        raise RuntimeError(
+            f"Expected a Storage of type {own.cpp_name} or "
+            f"an UntypedStorage, but got type {source.dtype.scalar_name} for argument 1 "
+            "'storage'"
+        )
     if isinstance(source, (TypedStorage, UntypedStorage)):
         source = source._as_tensor(self._meta.dtype)
     if source is None:

@@ -80,10 +80,7 @@ def overwrite(tensor: Tensor, array: Any) -> bool:
         if alias._slot >= 0:
             return False
     storage.array = array
-    if tensor._own_version is None:
-        storage.version += 1
-    else:
-        tensor._own_version[0] += 1
+    storage.count_write(tensor)
     return True
 
 

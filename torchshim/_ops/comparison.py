@@ -20,6 +20,7 @@ from torchshim._ops._common import (
     kind,
     refuse,
 )
+from torchshim._ops.matmul import broadcast_shapes
 
 # Comparisons --------------------------------------------------------------------------
 
@@ -131,6 +132,7 @@ def all_close(
     input: Array, other: Array, rtol: float, atol: float, equal_nan: bool
 ) -> Array:
     """Whether all elements are close, as one value."""
+    broadcast_shapes(input.shape, other.shape)
     return jnp.all(isclose(input, other, rtol, atol, equal_nan))
 
 
@@ -253,6 +255,7 @@ _fmin = _extreme(jnp.fmin, _first_wins(jnp.less_equal))
     grad_fn="MaximumBackward0",
     saves=("input", "other"),
     typecheck=_check_ordered("maximum"),
+    curved=False,
 )
 def maximum(input: Array, other: Array) -> Array:
     """The larger of two elements; NaN where one is NaN."""
@@ -264,6 +267,7 @@ def maximum(input: Array, other: Array) -> Array:
     grad_fn="MinimumBackward0",
     saves=("input", "other"),
     typecheck=_check_ordered("minimum"),
+    curved=False,
 )
 def minimum(input: Array, other: Array) -> Array:
     """The smaller of two elements; NaN where one is NaN."""
@@ -275,6 +279,7 @@ def minimum(input: Array, other: Array) -> Array:
     grad_fn="FmaxBackward0",
     saves=("input", "other"),
     typecheck=_check_ordered("fmax"),
+    curved=False,
 )
 def fmax(input: Array, other: Array) -> Array:
     """The larger of two elements; the other one where one is NaN."""
@@ -286,6 +291,7 @@ def fmax(input: Array, other: Array) -> Array:
     grad_fn="FminBackward0",
     saves=("input", "other"),
     typecheck=_check_ordered("fmin"),
+    curved=False,
 )
 def fmin(input: Array, other: Array) -> Array:
     """The smaller of two elements; the other one where one is NaN."""
@@ -377,6 +383,7 @@ def _where(mask: Array, value: Array) -> Array:
     inplace=True,
     aliases=("clip",),
     typecheck=_check_clamp,
+    curved=False,
 )
 def clamp(
     input: Array, min: Operand | None = None, max: Operand | None = None
@@ -395,6 +402,7 @@ def clamp(
     saves=("input", "min"),
     inplace=True,
     typecheck=_check_bound("clamp"),
+    curved=False,
 )
 def clamp_min(input: Array, min: Operand) -> Array:
     """Elements of at least `min`."""
@@ -407,6 +415,7 @@ def clamp_min(input: Array, min: Operand) -> Array:
     saves=("input", "max"),
     inplace=True,
     typecheck=_check_bound("clamp"),
+    curved=False,
 )
 def clamp_max(input: Array, max: Operand) -> Array:
     """Elements of at most `max`."""

@@ -41,7 +41,7 @@ def _select_checks(input: Array, dim: int, index: Array) -> list[Check]:
     saves=("index",),
     differentiable=("input",),
     checks=_select_checks,
-    out="apart",
+    out="exact, apart",
 )
 def index_select(input: Array, dim: int, index: Array) -> Array:
     """Slices along a dimension, chosen by an integer vector."""
@@ -250,7 +250,7 @@ def _check_long(index: Any, name: str) -> None:
     saves=("index",),
     differentiable=("input",),
     checks=_flat_checks,
-    out="apart",
+    out="exact, apart",
 )
 def take(input: Array, index: Array) -> Array:
     """Elements at places counted over the whole tensor."""

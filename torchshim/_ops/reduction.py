@@ -257,6 +257,7 @@ def _first_extreme(x: Array, axis: int, largest: bool) -> Array:
     overload=True,
     grad_fn="MaxBackward1",
     saves=("input", "result"),
+    curved=False,
 )
 def max_whole(input: Array) -> Array:
     """The largest element."""
@@ -269,6 +270,7 @@ def max_whole(input: Array) -> Array:
     overload=True,
     grad_fn="MinBackward1",
     saves=("input", "result"),
+    curved=False,
 )
 def min_whole(input: Array) -> Array:
     """The smallest element."""
@@ -283,6 +285,7 @@ def min_whole(input: Array) -> Array:
     saves=("result",),
     named_result=("values", "indices"),
     out=True,
+    curved=False,
 )
 def max_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The largest elements along a dimension, and their positions."""
@@ -297,6 +300,7 @@ def max_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array
     saves=("result",),
     named_result=("values", "indices"),
     out=True,
+    curved=False,
 )
 def min_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The smallest elements along a dimension, and their positions."""
@@ -309,6 +313,7 @@ def min_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array
     overload=True,
     promote=DEFAULT,
     grad_fn="MaximumBackward0",
+    curved=False,
 )
 def max_other(input: Array, other: Array) -> Array:
     """The larger of two elements; as `maximum`."""
@@ -321,6 +326,7 @@ def max_other(input: Array, other: Array) -> Array:
     overload=True,
     promote=DEFAULT,
     grad_fn="MinimumBackward0",
+    curved=False,
 )
 def min_other(input: Array, other: Array) -> Array:
     """The smaller of two elements; as `minimum`."""
@@ -347,13 +353,13 @@ def _extreme(input: Array, axes: tuple[int, ...], largest: bool) -> Array:
     return with_slope(input, axes, lambda x: reduce(x, axis=axes, keepdims=True), slope)
 
 
-@op(grad_fn="AmaxBackward0", saves=("input", "result"))
+@op(grad_fn="AmaxBackward0", saves=("input", "result"), curved=False)
 def amax(input: Array, dim: Dims = (), keepdim: bool = False) -> Array:
     """The largest element, over some dimensions or all."""
     return _extremes("amax", input, dim, keepdim)
 
 
-@op(grad_fn="AminBackward0", saves=("input", "result"))
+@op(grad_fn="AminBackward0", saves=("input", "result"), curved=False)
 def amin(input: Array, dim: Dims = (), keepdim: bool = False) -> Array:
     """The smallest element, over some dimensions or all."""
     return _extremes("amin", input, dim, keepdim)
@@ -363,7 +369,8 @@ def amin(input: Array, dim: Dims = (), keepdim: bool = False) -> Array:
     grad_fn="AminmaxBackward0",
     saves=("input", "result"),
     named_result=("min", "max"),
-    out=True,
+    out="exact",
+    curved=False,
 )
 def aminmax(
     input: Array, *, dim: int | None = None, keepdim: bool = False

@@ -55,6 +55,7 @@ def _sort_node(input: object, dim: object, descending: object, stable: object) -
     saves=("result",),
     named_result=("values", "indices"),
     out=True,
+    curved=False,
 )
 def sort(
     input: Array,
@@ -79,7 +80,7 @@ def argsort(
     return _sorted(input, dim, descending)[1]
 
 
-@op(grad_fn="SortBackward0", saves=("result",))
+@op(grad_fn="SortBackward0", saves=("result",), curved=False)
 def msort(input: Array) -> Array:
     """The elements in order along the first dimension."""
     return _sorted(input, 0, False)[0]
@@ -90,6 +91,7 @@ def msort(input: Array) -> Array:
     saves=("result",),
     named_result=("values", "indices"),
     out=True,
+    curved=False,
 )
 def topk(
     input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True

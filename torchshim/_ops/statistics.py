@@ -322,6 +322,7 @@ def _median_along(
     grad_fn="MedianBackward0",
     saves=("input", "result"),
     out=False,
+    curved=False,
 )
 def median_whole(input: Array) -> Array:
     """The median of all elements: the lower, of two."""
@@ -336,6 +337,7 @@ def median_whole(input: Array) -> Array:
     saves=("result",),
     named_result=("values", "indices"),
     out=True,
+    curved=False,
 )
 def median_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The medians along a dimension, and their positions."""
@@ -349,6 +351,7 @@ def median_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Ar
     grad_fn="NanmedianBackward0",
     saves=("input", "result"),
     out=False,
+    curved=False,
 )
 def nanmedian_whole(input: Array) -> Array:
     """The median of all elements, NaNs left out: the lower, of two."""
@@ -363,6 +366,7 @@ def nanmedian_whole(input: Array) -> Array:
     saves=("result",),
     named_result=("values", "indices"),
     out=True,
+    curved=False,
 )
 def nanmedian_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The medians along a dimension, NaNs left out, and their positions."""
@@ -373,7 +377,8 @@ def nanmedian_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array,
     grad_fn="KthvalueBackward0",
     saves=("result",),
     named_result=("values", "indices"),
-    out=True,
+    out="apart",
+    curved=False,
 )
 def kthvalue(
     input: Array, k: int, dim: int = -1, keepdim: bool = False
@@ -395,6 +400,7 @@ def kthvalue(
     saves=("result",),
     named_result=("values", "indices"),
     out=True,
+    curved=False,
 )
 def mode(input: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
     """The most frequent elements along a dimension, the smallest of equals; and where
@@ -508,6 +514,7 @@ def _check_q_number(q: float) -> None:
     overload=True,
     grad_fn="SqueezeBackward4",
     saves=("input",),
+    curved=False,
 )
 def quantile_scalar(
     input: Array,
@@ -530,6 +537,7 @@ def quantile_scalar(
     grad_fn="SqueezeBackward4",
     saves=("input", "q"),
     checks=_quantile_checks,
+    curved=False,
 )
 def quantile_tensor(
     input: Array,

@@ -1,0 +1,113 @@
+"""Writes through `.data`, which no version counts: gradients use the new values."""
+
+from __future__ import annotations
+
+from tests.oracle import attempt, case
+
+
+def leaf(torch, *values):
+    return torch.tensor(values, requires_grad=True)
+
+
+@case.over(read=[False, True], how=["write", "piece", "fill", "copy", "assign"])
+def between_forward_and_backward(torch, read, how):
+    x = leaf(torch, 1.0, 2.0)
+    w = torch.tensor([3.0, 4.0])
+    y = (x * x * w).sum() + (x[1:] * w[1:]).sum()
+    if read:
+        yield y.item()
+    for tensor in (x, w):
+        if how == "write":
+            tensor.data.mul_(10)
+        elif how == "piece":
+            tensor.data[1:].add_(1)
+        elif how == "fill":
+            tensor.data.fill_(7.0)
+        elif how == "copy":
+            tensor.data.copy_(torch.tensor([5.0, 6.0]))
+        else:
+            tensor.data = torch.tensor([5.0, 6.0])
+        yield tensor._version
+    y.backward(retain_graph=True)
+    yield x.grad
+    w.data.zero_()
+    y.backward(retain_graph=True)
+    yield x.grad
+    if how != "assign":
+        with torch.no_grad():
+            w.add_(1)
+        yield attempt(y.backward)
+
+
+@case
+def of_inner_values(torch):
+    x = leaf(torch, 1.0, 2.0)
+    z = x * 1
+    y = z * z
+    z.data.zero_()
+    y.sum().backward()
+    yield x.grad, z
+    x.grad = None
+    z = x * 1
+    y = z * z
+    print(y.tolist())
+    z.view(2).data[0] = 5.0
+    y.sum().backward()
+    yield x.grad, z
+    x.grad = None
+    y = x.exp()
+    x.data.zero_()
+    y.sum().backward()
+    yield x.grad
+
+
+@case
+def with_create_graph(torch):
+    x = leaf(torch, 1.0, 2.0)
+    y = (x * x * x).sum()
+    x.data.mul_(2)
+    (g,) = torch.autograd.grad(y, x, create_graph=True)
+    yield g
+    g.sum().backward()
+    yield x.grad
+
+
+@case
+def steps(torch):
+    """The same again and again, as a training loop would: values are never stale."""
+    x = leaf(torch, 1.0, 2.0)
+    for i in range(4):
+        y = (x * x).sum()
+        if i % 2:
+            print(y.item())
+        x.data.add_(1)
+        y.backward()
+        yield x.grad.clone()
+        x.grad.zero_()
+
+
+@case
+def other_errors(torch):
+    x = leaf(torch, 1.0, 2.0)
+    y = x * 2
+    z = y * y
+    with torch.no_grad():
+        y.view(-1).zero_()
+    yield attempt(z.sum().backward)
+    x = leaf(torch, 1.0, 2.0, 3.0)
+    view = x.unsqueeze(0)
+    z = view.abs()
+    print(z.tolist())
+    x.detach().zero_()
+    yield attempt(z.backward, torch.ones(1, 3))
+    y = x * 1
+    print(y.tolist())
+    y *= y
+    print(y.tolist())
+    yield attempt((y * y).sum().backward)
+    x, w = leaf(torch, 1.0), leaf(torch, 2.0)
+    y = x * w
+    with torch.no_grad():
+        w.neg_()
+    # What only the other gradient needs is looked at, too.
+    yield attempt(torch.autograd.grad, y, [w])

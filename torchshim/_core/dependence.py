@@ -1,0 +1,74 @@
+"""Which operands the results of a gradient are computed from.
+
+Under `create_graph` a gradient requires grad where something that it was computed from
+does: that of a product by one factor holds the other, that of a sum holds neither.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from torchshim._core.call import Avals, Call, ScalarHole, VjpCall
+
+
+def several_operands(call: Any) -> bool:
+    """Whether this is the gradient of an operator with gradients to several tensors.
+
+    Those of one tensor are left out: PyTorch's formulas for them hold it, even where
+    the derivative is a constant (`x**1`).
+    """
+    if not isinstance(call, VjpCall):
+        return False
+    while isinstance(call, VjpCall):
+        call = call.inner
+    if not isinstance(call, Call) or call.n_arrays < 2:
+        return False
+    return sum(map(call.differentiable, range(call.n_arrays))) > 1
+
+
+@functools.lru_cache(maxsize=1024)
+def dependence(call: Any, avals: Avals) -> tuple[frozenset[int], ...]:
+    """For each result of a call the operands that it depends on."""
+    arrays = [jax.ShapeDtypeStruct(shape, dtype.np) for shape, dtype in avals]
+    scalars = [
+        jax.ShapeDtypeStruct((), np.int64 if hole.integer else np.float64)
+        for entry in call.template
+        for hole in (entry if isinstance(entry, tuple) else (entry,))
+        if isinstance(hole, ScalarHole)
+    ]
+    with jax.enable_x64(True):
+        made = jax.make_jaxpr(lambda a, s: call.apply(a, s))(arrays, scalars)
+    none: frozenset[int] = frozenset()
+    given = [frozenset([i]) for i in range(len(arrays))] + [none] * len(scalars)
+    return tuple(_reached(made.jaxpr, given))
+
+
+def _reached(jaxpr: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+    """What the outputs of a jaxpr are computed from, as its inputs are."""
+    known: dict[Any, frozenset[int]] = dict(zip(jaxpr.invars, given, strict=True))
+
+    def of(variable: Any) -> frozenset[int]:
+        # Literals and constants are not among what is known.
+        return (
+            known.get(variable, frozenset()) if _is_variable(variable) else frozenset()
+        )
+
+    for equation in jaxpr.eqns:
+        parts = [of(v) for v in equation.invars]
+        inner = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
+        inner = getattr(inner, "jaxpr", inner)
+        if inner is not None and len(inner.invars) == len(parts):
+            outs = _reached(inner, parts)
+        else:
+            outs = [frozenset[int]().union(*parts)] * len(equation.outvars)
+        known.update(zip(equation.outvars, outs, strict=False))
+    return [of(v) for v in jaxpr.outvars]
+
+
+def _is_variable(atom: Any) -> bool:
+    return not hasattr(atom, "val")

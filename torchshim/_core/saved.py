@@ -1,0 +1,185 @@
+"""The values that gradients need: whether they are still what was saved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core.naming import grad_name, modified_text, saved_operands
+from torchshim._core.record import Recorder
+from torchshim._core.state import IDENTITY, INPUT, MARK, Recording, State
+from torchshim._core.storage import REPLACED, hidden_of, hidden_writes
+from torchshim._core.versions import Overwritten
+
+RESULT_REPLACED = (
+    "the gradient of {} uses its result, which was overwritten through .data; "
+    "torchshim keeps the operands instead"
+)
+INNER_REPLACED = (
+    "create_graph where a value that is no leaf was overwritten through .data"
+)
+DETACHED = (
+    "Trying to use a saved tensor that has been detached in-place, i.e. with "
+    ".detach_().This is not supported, please use out-of-place `.detach()` instead"
+)
+
+
+class SavedValues:
+    """The part of a walk that deals with what gradients are computed from."""
+
+    __slots__ = ()
+
+    rec: Recorder
+    create: bool
+    frozen: State | None
+    left: frozenset[int] | None
+    writes: Overwritten | None
+
+    def event(self, place: tuple[Recording, int]) -> State:
+        raise NotImplementedError
+
+    def scalars_of(self, recording: Recording, event: State) -> list[float]:
+        raise NotImplementedError
+
+    def check_versions(
+        self, recording: Recording, event: State, call: Any
+    ) -> Sequence[int]:
+        """Raises if a value that this gradient needs was overwritten in place.
+
+        Gives the values that were overwritten without any version counting it.
+        """
+        if event.depth in recording.packed:
+            return ()  # hooks keep their own
+        slots = saved_operands(event, call, event.wrt)
+        if event.write is not None and call.owners[0] in call.saved(event.wrt):
+            # An in-place operator keeps a copy of what it overwrites.
+            slots.remove(event.write)
+        if recording.state is None:
+            # (A result is saved without its tensor.)
+            operands = set(slots).difference(range(event.slot, event.n_slots))
+            if not self.detached().isdisjoint(operands):
+                raise RuntimeError(DETACHED)
+        outdated: list[int] = []
+        for slot in slots:
+            count, hidden = 0, False
+            if recording.state is None:
+                count = self.overwritten().count(slot)
+                hidden = self.overwritten().is_hidden(slot)
+            elif slot in recording.versions:
+                saved = recording.versions[slot]
+                count = saved.written()
+                hidden = recording.hidden != hidden_writes[0] or saved.hidden is None
+                hidden = hidden and saved.outdated()
+            if count > 0:
+                self.raise_modified(recording, event, slot, count)
+            if hidden:
+                outdated.append(slot)
+                if event.slot <= slot < event.n_slots:
+                    raise NotImplementedError(RESULT_REPLACED.format(call.op.public))
+        return outdated
+
+    def present(self, recording: Recording, slot: int, saved: Any) -> Any:
+        """What the memory of a saved value holds by now, as PyTorch would use it."""
+        tensor = recording.entered.get(slot)
+        if self.create and saved._meta.requires_grad:
+            if tensor is None:
+                raise NotImplementedError(INNER_REPLACED)
+            return tensor
+        views: list[tuple[State, int]] = []
+        root = slot
+        while (event := self.event((recording, root))).alias and event.operands:
+            if event.call is not None:
+                views.append((event, root - event.slot))
+            root = event.operands[0]
+        if recording.state is None:
+            last = self.overwritten().moved.get(slot)
+            if last is not None:
+                views.clear()
+            else:
+                last = self.overwritten().last(root)
+            event = self.event((recording, last))
+            piece = self.rec.at(last, event.metas[last - event.slot])
+        else:
+            known = recording.versions[slot]
+            holder = known.holder()
+            if known.hidden is None or hidden_of(holder) < known.hidden + REPLACED:
+                holder = self.rec.whole(holder)
+            elif recording.entered.get(slot) is holder:
+                views.clear()
+            else:
+                return saved  # a view stays on the memory that it was made of
+            piece = holder
+        piece = self.rec.renamed(piece)
+        for event, k in reversed(views):
+            scalars = self.scalars_of(recording, event)
+            piece = self.rec.result(self.rec.event(event.call, [piece], scalars), k)
+        return piece
+
+    def detached(self) -> frozenset[int]:
+        """Values whose tensor left the graph by `detach_()`."""
+        if self.left is None:
+            state = self.frozen or self.rec.state
+            self.left = frozenset(
+                event.key[2]
+                for event in state.path()
+                if event.kind == MARK and event.key[1] == "detached"
+            )
+        return self.left
+
+    def overwritten(self) -> Overwritten:
+        if self.writes is None:
+            self.writes = Overwritten(self.frozen or self.rec.state)
+        return self.writes
+
+    def raise_modified(
+        self, recording: Recording, event: State, slot: int, count: int
+    ) -> None:
+        """PyTorch's error for a saved value that was overwritten."""
+        source = self.event((recording, slot))
+        meta = source.metas[slot - source.slot]
+        name = self.name_now(recording, event, slot)
+        if not meta.requires_grad or meta.leaf:
+            name = None
+        version = count + self.version_at(recording, slot)
+        raise RuntimeError(
+            modified_text(meta, name, slot - source.slot, version, version - count)
+        )
+
+    def name_now(self, recording: Recording, event: State, slot: int) -> str | None:
+        """The node of the tensor that was saved, as it is by now."""
+        source = self.event((recording, slot))
+        if event.slot <= slot < event.n_slots:
+            return grad_name(source)
+        if source.view:
+            return "AsStridedBackward0"
+        if recording.state is None:
+            for last in reversed(self.overwritten().chain(slot)):
+                made_by = self.event((recording, last))
+                if made_by.metas[last - made_by.slot].requires_grad:
+                    return grad_name(made_by)
+        elif slot in recording.versions and source.kind in (INPUT, IDENTITY):
+            tensor = recording.versions[slot].tensor
+            alive = tensor() if tensor is not None else None
+            if alive is not None:
+                node = alive.grad_fn
+                return None if node is None else node.name()
+        elif slot in recording.versions:
+            for tensor in recording.versions[slot].tensors():
+                if tensor.grad_fn is not None:
+                    return tensor.grad_fn.name()
+        return grad_name(source)
+
+    def version_at(self, recording: Recording, slot: int) -> int:
+        """The version number of a value's memory when it was saved."""
+        if recording.state is not None:
+            saved = recording.versions.get(slot)
+            if saved is not None and saved.holder is not None:
+                return saved.version
+        for tensor in (recording.entered.get(slot),):
+            if tensor is not None:
+                now = tensor._storage.version if tensor._storage else tensor._versions
+                return max(now - self.overwritten().count(slot), 0)
+        source = self.event((recording, slot))
+        if source.write is not None:
+            return 1 + self.version_at(recording, source.write)
+        return 0
