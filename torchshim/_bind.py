@@ -23,7 +23,7 @@ from torchshim._arguments import (
     takes_other_names,
     type_name,
 )
-from torchshim._core import record
+from torchshim._core import dtypes, record
 from torchshim._core.op import (
     ARRAY,
     ARRAYS,
@@ -38,6 +38,7 @@ from torchshim._core.op import (
 from torchshim._core.storage import (
     TensorBase,
     check_overlap,
+    placement,
     plain_classes,
     tensor_class,
 )
@@ -135,7 +136,8 @@ def hot_source(
         lines.append(f"        return _slow(rec, _op, ({args},), {out}, _func)")
     else:
         lines.append(
-            f"        return _slow_operator(rec, _op, ({args},), _func, {reflected})"
+            f"        return _slow_operator(rec, _op, ({args},), _func, {operator!r}, "
+            f"{reflected})"
         )
     if floats == 1:
         n = after[0]
@@ -298,7 +300,7 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
 
 
 def slow_operator(
-    rec: Any, op: Op, args: tuple[Any, ...], func: Any, reflected: bool
+    rec: Any, op: Op, args: tuple[Any, ...], func: Any, name: str, reflected: bool
 ) -> Any:
     """As `slow`, for Python's operators: operands it cannot take are left to Python."""
     if rec.intercepted or not _ordinary(map(type, args)):
@@ -311,11 +313,22 @@ def slow_operator(
                 return dispatch(func, found, given, named)
             except TypeError:
                 return NotImplemented
+    own = args[1 if reflected else 0]
+    if not isinstance(own, TensorBase):
+        raise TypeError(
+            f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a "
+            f"'{type(own).__name__}' object"
+        )
     for param, arg in zip(op.params, args, strict=True):
         if param.role in (ARRAY, OPERAND) and not isinstance(arg, TensorBase):
             number = isinstance(arg, (bool, int, float, complex))
             if param.role == ARRAY or not (number or numpy_scalar(arg) is not None):
                 return NotImplemented
+    if name == "__invert__" and own._meta.dtype.category >= dtypes.FLOATING:
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type "
+            "tensors"
+        )
     return slow(rec, op, args)
 
 
@@ -370,8 +383,41 @@ def check_outs(name: str, out: Any, count: int, place: int) -> None:
         raise TypeError(f"expected tuple of {count} elements but got {len(out)}")
 
 
+def check_apart(out: Any, args: Sequence[Any]) -> None:
+    """Raises where what is written to shares its elements, also with an operand."""
+    if not isinstance(out, TensorBase):
+        return
+    shape, strides, start = placement(out)
+    if any(n > 1 and not s for n, s in zip(shape, strides, strict=True)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor "
+            "refers to a single memory location. Please clone() the tensor before "
+            "performing the operation."
+        )
+    for each in args:
+        if isinstance(each, (tuple, list)):
+            check_apart(out, each)
+        elif each is out or (
+            isinstance(each, TensorBase)
+            and each._storage is not None
+            and each._storage is out._storage
+        ):
+            sizes, steps, first = placement(each)
+            end = start + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+            last = first + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True))
+            if start <= last and first <= end:
+                raise RuntimeError(
+                    "unsupported operation: some elements of the input tensor and the "
+                    "written-to tensor refer to a single memory location. Please "
+                    "clone() the tensor before performing the operation."
+                )
+
+
 def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """`out=`: the result replaces the value of a tensor the caller gives."""
+    if op.out in ("apart", "exact, apart"):
+        for each in out if isinstance(out, (tuple, list)) else (out,):
+            check_apart(each, args)
     if op.results != "tensor":
         check_outs(op.parsed, out, len(op.named_result or out), len(op.params))
         made = record_call(rec, op, args)

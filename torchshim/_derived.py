@@ -125,7 +125,7 @@ def _attach() -> None:
 
 def __rdiv__(self: Tensor, other: Any) -> Any:
     # As PyTorch has it: the graph shows a product, not a quotient.
-    return fns.reciprocal(self) * other
+    return self.reciprocal() * other  # type: ignore[attr-defined]
 
 
 _attach()

@@ -26,6 +26,7 @@ from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, plain_classes
 from torchshim._core.trie import caller
 from torchshim._errors import Unsupported
+from torchshim._refusal import refuse
 
 ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
 
@@ -330,14 +331,19 @@ def overridable(
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if not modes and ordinary(map(type, args)):
-            if not kwargs:
-                return function(*args)
-            if ordinary(map(type, kwargs.values())):
+        try:
+            if not modes and ordinary(map(type, args)):
+                if not kwargs:
+                    return function(*args)
+                if ordinary(map(type, kwargs.values())):
+                    return function(*args, **kwargs)
+            found = overriding((*args, *kwargs.values()))
+            if found is None:
                 return function(*args, **kwargs)
-        found = overriding((*args, *kwargs.values()))
-        if found is None:
-            return function(*args, **kwargs)
+        except Exception:
+            space = namespace.removeprefix("torch.")
+            refuse(space, wrapped.__name__, args, kwargs)
+            raise
         if python:
             found = overloaded((*args, *kwargs.values()), True, True)
             return handle(wrapped, found, args, kwargs)

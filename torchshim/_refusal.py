@@ -34,6 +34,12 @@ def refuse(
     `space`: the function's namespace; the `args` of methods begin with the tensor.
     """
     if space == "Tensor":
+        known = _parser.signatures(space, name)
+        if known and args and not isinstance(args[0], TensorBase):
+            raise TypeError(
+                f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply "
+                f"to a '{type(args[0]).__name__}' object"
+            ) from None
         args = args[1:]
     reason = _parser.refusal(space, name, args, kwargs)
     if reason is not None:
@@ -57,9 +63,20 @@ def refuse_operator(
     is_method = called[0] == "Tensor"
     written = written_call(op, values, out, is_method, extra, named)
     if written is None:
-        args, found = call_form(op, values, out)
+        if op.params and is_star(op, op.params[-1]):
+            # A sequence stands for sizes, however they were given.
+            *first, last = values
+            args, found = call_form(op, (*first, (_sizes(last),)), out)
+        else:
+            args, found = call_form(op, values, out)
         written = (*args, *extra), {**(found or {}), **named}
     refuse(*called, *written)
+
+
+def _sizes(values: tuple[Any, ...]) -> Any:
+    """What was given for sizes: a sequence, or what cannot be one."""
+    single = len(values) == 1 and not isinstance(values[0], int)
+    return values[0] if single else values
 
 
 def written_call(
@@ -97,8 +114,8 @@ def written_call(
         else:
             several = list(own[p.name])
             # One sequence was given for the sizes.
-            if len(several) != 1 and count + is_method == len(given) + 1:
-                several = [own[p.name]]
+            if count + is_method == len(given) + 1:
+                several = [_sizes(own[p.name])]
             given += several
             defaults += several
     given += extra

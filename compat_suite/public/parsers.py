@@ -111,6 +111,8 @@ BY_HAND = {
         "size(int64_t? dim=None)",
     ],
 }
+#: What functions call that PyTorch writes in Python, and that pass arguments on.
+INNER = ("cross_entropy_loss", "nll_loss_nd", "pad", "one_hot")
 _SPACES = ("torch", "Tensor", "nn", "fft", "linalg", "special", "sparse", "nested")
 
 
@@ -180,6 +182,10 @@ def lines() -> Iterator[str]:
             for line in table.get(key or "", ()):
                 own = line.partition("(")[0].removeprefix(f"{title}_")
                 yield line if own == name else f"{name}: {line}"
+    yield "# Called by functions of nn.functional that are written in Python."
+    yield "[nn]"
+    for name in INNER:
+        yield from generated["nn"].get(name) or generated["torch"][name]
 
 
 def main() -> None:

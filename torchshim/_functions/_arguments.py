@@ -125,7 +125,9 @@ def size_of(
 
 
 def check_size(function: str, size: tuple[int, ...]) -> None:
-    """Raises for a negative length."""
+    """Raises for a negative length, and for more dimensions than arrays can have."""
+    if len(size) > 64:
+        raise RuntimeError("only tensors with up to 64 dims are supported")
     for length in size:
         if length < 0:
             if function == "zeros":

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._bind import check_apart
 from torchshim._core import dtypes
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import wrong
 from torchshim._ops.view_geometry import wrap_dim
+from torchshim._refusal import refuse
 from torchshim._tensor import Tensor, from_array, host_value
 
 
@@ -83,6 +85,8 @@ def nonzero(
             [2]])
     """
     _check_tensor("nonzero", "input", 1, input)
+    if not isinstance(as_tuple, bool):
+        refuse("torch", "nonzero", (input,), {"as_tuple": as_tuple})
     if as_tuple:
         values = np.atleast_1d(host_value(input))
         return tuple(_made(i.astype(np.int64), input) for i in np.nonzero(values != 0))
@@ -141,6 +145,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
             raise RuntimeError(
                 "masked_select(): self and result must have the same scalar type"
             )
+        check_apart(out, (input, mask))
         if local.rec.grad and (input.requires_grad or out.requires_grad):
             raise RuntimeError(
                 "masked_select(): functions with out=... arguments don't support "

@@ -74,7 +74,16 @@ def _batch_norm(
             if x is None:
                 raise RuntimeError(f"{name} must be defined in evaluation mode")
         return fns.batch_norm_eval(input, weight, bias, mean, var, eps)
-    out = fns.batch_norm_train(input, weight, bias, eps)
+    try:
+        out = fns.batch_norm_train(input, weight, bias, eps)
+    except RuntimeError:
+        # PyTorch looks at the statistics first.
+        for name, x in (("running_mean", mean), ("running_var", var)):
+            if x is not None and x.numel() != input.shape[1]:
+                raise RuntimeError(
+                    f"{name} should contain {input.shape[1]} elements not {x.numel()}"
+                ) from None
+        raise
     _update(input, mean, var, momentum, False)
     return out
 

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from torchshim._autocast import autocast_whole
+from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
 from torchshim._functions.creation import ones_like
+from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
 _REDUCTIONS = ("none", "mean", "sum")
@@ -81,7 +83,7 @@ def mse_loss(
     >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 3.0]), torch.zeros(2))
     tensor(5.)
     """
-    if target._meta.shape != input._meta.shape:
+    if target.size() != input.size():
         _warn_sizes(input, target)
     reduction = chosen_reduction(size_average, reduce, reduction)
     if weight is None:
@@ -108,7 +110,7 @@ def l1_loss(
     >>> torch.nn.functional.l1_loss(torch.tensor([1.0, 3.0]), torch.zeros(2))
     tensor(2.)
     """
-    if target._meta.shape != input._meta.shape:
+    if target.size() != input.size():
         _warn_sizes(input, target)
     reduction = chosen_reduction(size_average, reduce, reduction)
     if weight is None:
@@ -128,7 +130,7 @@ def smooth_l1_loss(
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.smooth_l1_loss.html
     """
-    if target._meta.shape != input._meta.shape:
+    if target.size() != input.size():
         _warn_sizes(input, target)
     reduction = chosen_reduction(size_average, reduce, reduction)
     if beta == 0.0:
@@ -147,7 +149,7 @@ def huber_loss(
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.huber_loss.html
     """
-    if target._meta.shape != input._meta.shape:
+    if target.size() != input.size():
         _warn_sizes(input, target)
     reduction = chosen_reduction(None, None, reduction)
     if weight is None:
@@ -266,6 +268,8 @@ def cross_entropy(
     tensor(0.6931)
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
+    if not (isinstance(input, TensorBase) and isinstance(target, TensorBase)):
+        refuse("nn", "cross_entropy_loss", (input, target, weight), {})
     shape = input._meta.shape
     dim = 0 if len(shape) == 1 else 1
     if target._meta.shape == shape:
@@ -310,7 +314,7 @@ def binary_cross_entropy(
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.binary_cross_entropy.html
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
-    if target._meta.shape != input._meta.shape:
+    if target.size() != input.size():
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size "
             f"({input.shape}) is deprecated. Please ensure they have the same size."
@@ -343,7 +347,7 @@ def binary_cross_entropy_with_logits(
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.binary_cross_entropy_with_logits.html
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
-    if target._meta.shape != input._meta.shape:
+    if target.size() != input.size():
         raise ValueError(
             f"Target size ({target.shape}) must be the same as input size "
             f"({input.shape})"

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from torchshim._derived import fns, public
+from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
 Sizes = Any  # an integer, or one for each dimension
@@ -236,6 +237,8 @@ def pad(
     >>> torch.nn.functional.pad(torch.ones(2), (1, 2))
     tensor([0., 1., 1., 0., 0.])
     """
+    if not isinstance(pad, (tuple, list)):
+        refuse("nn", "pad", (input, pad, mode, value), {})
     pad = tuple(pad)
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")

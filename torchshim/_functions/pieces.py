@@ -16,6 +16,7 @@ from torchshim._functions.memory import write_into
 from torchshim._ops.splits import even_sizes
 from torchshim._ops.view_geometry import KEEP, PICK, diagonal_dims, wrap_dim
 from torchshim._overrides import overriding
+from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
 
@@ -179,12 +180,17 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
     >>> torch.split(torch.tensor([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
-    at = splittable(tensor, "split", dim)
-    if isinstance(split_size_or_sections, (tuple, list)):
-        sizes = checked_sizes(tensor, split_size_or_sections, dim)
-        return pieces_of(tensor, sizes, at, fns.split_sizes)
-    size = split_size_or_sections.__index__()
-    return pieces_of(tensor, even(tensor, size, at), at, fns.split_pieces)
+    try:
+        at = splittable(tensor, "split", dim)
+        if isinstance(split_size_or_sections, (tuple, list)):
+            sizes = checked_sizes(tensor, split_size_or_sections, dim)
+            return pieces_of(tensor, sizes, at, fns.split_sizes)
+        size = split_size_or_sections.__index__()
+        return pieces_of(tensor, even(tensor, size, at), at, fns.split_pieces)
+    except Exception:
+        several = "" if isinstance(split_size_or_sections, int) else "_with_sizes"
+        refuse("torch", f"split{several}", (tensor, split_size_or_sections, dim), {})
+        raise
 
 
 def _split_method(self: Tensor, split_size: Any, dim: int = 0) -> Any:

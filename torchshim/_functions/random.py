@@ -41,6 +41,7 @@ from torchshim._functions._arguments import (
 )
 from torchshim._functions.creation import into, out_dtype, place
 from torchshim._functions.random_examples import examples, whole
+from torchshim._ops.matmul import broadcast_shapes
 from torchshim._tensor import Tensor, from_array
 
 Generator.wrap = staticmethod(from_array)
@@ -490,6 +491,8 @@ def normal(
     where = place_of._meta.device
     engine = engine_of(generator, "normal", where)
     batch = examples()
+    if all(tensors):
+        broadcast_shapes(mean._meta.shape, std._meta.shape)
     values = [
         whole(v, batch)._host() if t else float(v)
         for v, t in zip((mean, std), tensors, strict=True)
@@ -581,6 +584,10 @@ def multinomial(
         )
     if count <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if out is not None and out.dtype is not dtypes.int64:
+        raise RuntimeError(
+            f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}"
+        )
     if not replacement and count > meta.shape[-1]:
         raise RuntimeError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement"

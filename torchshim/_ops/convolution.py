@@ -190,9 +190,12 @@ def _check(
     for name, values in (("padding", padding), ("output_padding", output_padding)):
         if min(values) < 0:
             raise RuntimeError(f"negative {name} is not supported")
-    for name, values in (("stride", stride), ("dilation", dilation)):
-        if min(values) <= 0:
-            raise RuntimeError(f"non-positive {name} is not supported")
+    if weight.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    if min(stride) <= 0:
+        raise RuntimeError("non-positive stride is not supported")
+    if min(dilation) <= 0:
+        raise RuntimeError("dilation should be greater than zero")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     sizes = list(weight.shape)
@@ -245,6 +248,20 @@ def _check(
         )
 
 
+def _check_dimensions(x: Array, weight: Array, padding: Any) -> None:
+    """Raises where input and weight have different numbers of dimensions."""
+    if weight.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    # With padding as a word PyTorch checks elsewhere, and in other words.
+    space = "" if isinstance(padding, str) else " "
+    if (space == "" and weight.ndim != x.ndim) or weight.ndim > x.ndim:
+        raise RuntimeError(
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional "
+            f"weight{space}{list(weight.shape)}, but got {x.ndim}-dimensional input of "
+            f"size {list(x.shape)} instead"
+        )
+
+
 def _batched(input: Array, n: int, name: str) -> Array:
     if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(
@@ -272,6 +289,7 @@ def _forward(
     if isinstance(padding, str) and padding not in ("same", "valid"):
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     k = weight.ndim - 2
+    _check_dimensions(x, weight, padding)
     steps = repeated(stride, k, "stride")
     if k != n:
         # PyTorch has already one value for each of the input's dimensions.
@@ -380,6 +398,8 @@ def _transposed(
     dilation: int | Ints,
 ) -> Array:
     x = _batched(input, n, name)
+    if weight.ndim > x.ndim:
+        _check_dimensions(x, weight, 0)
     steps = repeated(stride, n, "stride")
     around = repeated(padding, n, "padding")
     extra = repeated(output_padding, n, "output_padding")

@@ -188,7 +188,13 @@ def _check_parts(function: str, one: Array, two: Array) -> None:
         raise NotImplementedError(f"{function}(): complex32 tensors are not supported")
 
 
-@op(grad_fn="ComplexBackward0", saves=(), method=False, layout="preserve")
+@op(
+    grad_fn="ComplexBackward0",
+    saves=(),
+    method=False,
+    layout="preserve",
+    out="exact",
+)
 def complex(real: Array, imag: Array) -> Array:
     """Complex numbers from their real and imaginary parts."""
     _check_parts("complex", real, imag)

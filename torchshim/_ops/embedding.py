@@ -21,7 +21,8 @@ from torchshim._ops.normalization import _wide
 
 def _check_indices(indices: Array, name: str) -> None:
     if indices.dtype not in (jnp.int64, jnp.int32):
-        kind = from_array_dtype(indices.dtype).tensor_name
+        found = from_array_dtype(indices.dtype)
+        kind = found.tensor_name if found.name != "bool" else "CPUBoolType"
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following "
             f"scalar types: Long, Int; but got {kind} instead (while checking "

@@ -370,6 +370,11 @@ def ormqr(
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     if input3.ndim < 2:
         raise RuntimeError(f"{name}: other must have at least 2 dimensions.")
+    if input2.shape[-1] > min(input3.shape[side], input.shape[-1]):
+        raise RuntimeError(
+            f"{name}: tau.shape[-1] must be equal to min(other.shape[{side}], "
+            "input.shape[-1])"
+        )
     if input3.shape[side] < input2.shape[-1]:
         raise RuntimeError(
             f"{name}: other.shape[{side}] must be greater than or equal to "

@@ -272,7 +272,7 @@ def _check_nll(input: Array, target: Array, weight: Any) -> None:
                 "0D or 1D target tensor expected, multi-target not supported"
             )
         if input.ndim == 1 and target.size != 1:
-            raise RuntimeError(
+            raise ValueError(
                 f"For 1D input, 1D target must have size 1, but got target size: "
                 f"{target.shape[0]}"
             )
@@ -519,6 +519,11 @@ def _multilabel_checks(input: Array, target: Array, *rest: Any) -> list[Check]:
 )
 def multilabel_margin_loss(input: Array, target: Array, reduction: str) -> Array:
     """How far other classes come within 1 of each right one; -1 ends a label list."""
+    if input.ndim > 2 or 0 in input.shape[-1:]:
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but "
+            f"got: {list(input.shape)}"
+        )
     if target.shape != input.shape:
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: "

@@ -79,12 +79,20 @@ def _check_batch_norm(input: Array, **given: Any) -> None:
                 f"{name} should contain {channels} elements not {x.size}"
             )
     floating_only(input, "batch_norm")
-    for x in given.values():
-        if x is not None and x.dtype != input.dtype:
-            if input.dtype not in _HALF or x.dtype != jnp.float32:
-                raise RuntimeError(
-                    "mixed dtype (CPU): all inputs must share same datatype."
-                )
+    _check_mixed(input, *given.values())
+
+
+def _check_mixed(input: Array, *given: Array | None) -> None:
+    """Raises for dtypes other than the input's; half types go with float32."""
+    dtypes = [x.dtype for x in given if x is not None]
+    if all(d == input.dtype for d in dtypes):
+        return
+    if any(d != jnp.float32 for d in dtypes):
+        raise RuntimeError(
+            "mixed dtype (CPU): expect parameter to have scalar type of Float"
+        )
+    if input.dtype not in _HALF:
+        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
 
 
 def _private(grad_fn: str, **options: Any) -> Any:
@@ -208,9 +216,10 @@ def _check_normalized(
                 f"{name} of shape {list(x.shape)} and normalized_shape = {shape}"
             )
     if list(input.shape[-len(shape) :]) != shape or input.ndim < len(shape):
-        sizes = "".join(f"{star}{s}" for s in shape)
+        sizes = ", ".join(map(str, shape))
         raise RuntimeError(
-            f"Given normalized_shape={shape}, expected input with shape [*{sizes}], "
+            f"Given normalized_shape={shape}, expected input with shape "
+            f"[*{star}{sizes}], "
             f"but got input of size{list(input.shape)}"
         )
 
@@ -240,13 +249,8 @@ def layer_norm(
 ) -> Array:
     """The last dimensions with mean 0 and variance 1, then scaled."""
     _check_normalized(input, normalized_shape, ", ", weight=weight, bias=bias)
+    _check_mixed(input, weight, bias)
     floating_only(input, "LayerNormKernelImpl")
-    for x in (weight, bias):
-        if x is not None and x.dtype != input.dtype:
-            if input.dtype not in _HALF or x.dtype != jnp.float32:
-                raise RuntimeError(
-                    "mixed dtype (CPU): expect parameter to have scalar type of Float"
-                )
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     out = standardized(_wide(input), axes, eps)
     return _scaled(out, weight, bias, tuple(normalized_shape)).astype(input.dtype)

@@ -24,13 +24,21 @@ Ints = tuple[int, ...]
 _HALF = (jnp.float16, jnp.bfloat16)
 
 
-def _values(value: Any, n: int, pool: str, name: str) -> Ints:
+def _values(value: Any, n: int, pool: str, name: str, alone: bool = False) -> Ints:
     if isinstance(value, int):
         return (value,) * n
     values = tuple(value)
     if len(values) == 1:
         return values * n
     if len(values) != n:
+        if alone:
+            # PyTorch has commas in two of the four texts.
+            none = "None, " if name == "stride" else ""
+            comma = "," * (name in ("stride", "padding"))
+            raise RuntimeError(
+                f"{pool}() {name} must be {none}an int, list of ints{comma} or tuple "
+                f"of ints of size 1 but got size {len(values)}"
+            )
         words = {1: "one", 2: "two", 3: "three"}[n]
         if n == 1:
             raise RuntimeError(
@@ -63,9 +71,10 @@ def _check(
     padding: Ints,
     dilation: Ints,
     ceil: bool,
+    alone: bool = True,
 ) -> Ints:
-    """Raises PyTorch's errors; the output's size."""
-    if n == 1 and pool == "max_pool1d":
+    """Raises PyTorch's errors; the output's size. `alone`: without indices."""
+    if alone and pool == "max_pool1d":
         _check_1d(input, kernel[0], stride[0], padding[0], dilation[0])
     if min(stride) == 0:
         raise RuntimeError("stride should not be zero")
@@ -95,6 +104,14 @@ def _check(
         raise RuntimeError(
             f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input"
         )
+    spatial = input.shape[input.ndim - n - 1 :]
+    if n == 3 and not all(spatial):
+        name = "max_pool3d_with_indices" if pool == "max_pool3d" else pool
+        raise RuntimeError(
+            f"{name}_out_cpu_template(): Expected input's non-batch dimensions to have "
+            f"positive length, but input has a shape of {list(input.shape)} and "
+            "non-batch dimension 0 has length zero!"
+        )
     if not all(input.shape[1:]):
         raise RuntimeError(
             f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim "
@@ -109,14 +126,20 @@ def _check(
                 else f"pad must be non-negative, but got pad: {p}"
             )
     size = input.shape[-n:]
+    if pool == "avg_pool3d" and any(s < k for s, k in zip(size, kernel, strict=True)):
+        sizes, kernels = (
+            " ".join(f"{p}{c}: {v}" for c, v in zip("THW", values, strict=True))
+            for p, values in (("", size), ("k", kernel))
+        )
+        raise RuntimeError(
+            f"input image ({sizes}) smaller than kernel size ({kernels})"
+        )
     out: Ints = tuple(
         pooled_size(*each, ceil)
         for each in zip(size, kernel, stride, padding, dilation, strict=True)
     )
-    if min(out) < 1 and pool == "max_pool1d":
-        raise RuntimeError(
-            f"max_pool1d() Invalid computed output size: {max(out[0], 0)}"
-        )
+    if min(out) < 1 and pool == "max_pool1d" and alone:
+        raise RuntimeError(f"max_pool1d() Invalid computed output size: {out[0]}")
     if min(out) < 1:
         channels = input.shape[-n - 1]
         one = (1,) if n == 1 else ()
@@ -130,7 +153,7 @@ def _check(
 
 
 def _check_1d(input: Array, kernel: int, stride: int, padding: int, span: int) -> None:
-    if input.ndim not in (2, 3) or not all(input.shape[1:]):
+    if input.ndim not in (2, 3) or not all(input.shape[input.ndim - 2 :]):
         raise RuntimeError(
             "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim "
             "batch "
@@ -232,11 +255,14 @@ def _max_pool(
 ) -> tuple[Array, Array | None]:
     pool = f"max_pool{n}d"
     kernel_size, stride, padding, dilation, ceil = args
-    kernel = _values(kernel_size, n, pool, "kernel_size")
-    steps = kernel if stride in (None, ()) else _values(stride, n, pool, "stride")
-    pads = _values(padding, n, pool, "padding")
-    spans = _values(dilation, n, pool, "dilation")
-    out = _check(pool, input, n, kernel, steps, pads, spans, ceil)
+    alone = n == 1 and not indices
+    kernel = _values(kernel_size, n, pool, "kernel_size", alone)
+    steps = kernel
+    if stride not in (None, ()):
+        steps = _values(stride, n, pool, "stride", alone)
+    pads = _values(padding, n, pool, "padding", alone)
+    spans = _values(dilation, n, pool, "dilation", alone)
+    out = _check(pool, input, n, kernel, steps, pads, spans, ceil, not indices)
     if input.dtype == jnp.bool_ or jnp.iscomplexobj(input):
         raise NotImplementedError(
             f"\"{pool}\" not implemented for '{scalar_name(input)}'"
@@ -376,8 +402,9 @@ def _avg_pool(
         raise RuntimeError("divisor must be not zero")
     out = _check(pool, input, n, kernel, steps, pads, (1,) * n, ceil_mode)
     if input.dtype == jnp.bool_ or jnp.iscomplexobj(input):
+        kernel_name = pool if n == 2 else f"{pool}_out_frame"
         raise NotImplementedError(
-            f"\"{pool}_out_frame\" not implemented for '{scalar_name(input)}'"
+            f"\"{kernel_name}\" not implemented for '{scalar_name(input)}'"
         )
     x = input.astype(jnp.float32) if input.dtype in _HALF else input
     windows = [(k, s, p, 1) for k, s, p in zip(kernel, steps, pads, strict=True)]

@@ -72,7 +72,7 @@ def _check_gather(input: Array, dim: int, index: Array) -> int:
     saves=("index",),
     differentiable=("input",),
     checks=_range_checks,
-    out="apart",
+    out="exact, apart",
 )
 def gather(input: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Array:
     """For every index the element there along a dimension."""

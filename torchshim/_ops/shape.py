@@ -82,6 +82,7 @@ def joined(tensors: Arrays, dim: int) -> Array:
     typecheck=_need_for_cat,
     aliases=("concat", "concatenate"),
     method=False,
+    out="apart",
 )
 def cat(tensors: Arrays, dim: int = 0) -> Array:
     """The tensors one after the other along a dimension."""
@@ -299,6 +300,8 @@ def roll(input: Array, shifts: Any, dims: Any = ()) -> Array:
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
+    if not input.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     for shift, dim in zip(shifts, dims, strict=True):
         dim = wrap_dim(dim, input.ndim)
         if input.size:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from types import FunctionType
 from typing import Any
 
 import torchshim
@@ -155,6 +157,23 @@ class _ConvNd(Module):
             self.padding_mode = "zeros"
 
 
+def _own_errors(cls: Any) -> Any:
+    """Lets errors about the arguments of a class name it, not where they stand."""
+    init = cls.__init__
+    name = f"{cls.__name__}.__init__"
+    made = FunctionType(
+        init.__code__.replace(co_qualname=name),
+        init.__globals__,
+        "__init__",
+        init.__defaults__,
+        init.__closure__,
+    )
+    cls.__init__ = functools.wraps(init)(made)
+    del made.__wrapped__  # type: ignore[attr-defined]
+    made.__qualname__ = name
+    return cls
+
+
 class _Conv(_ConvNd):
     """A convolution; sizes are one number, or one for each dimension."""
 
@@ -204,6 +223,7 @@ class _Conv(_ConvNd):
         return self._conv_forward(input, self.weight, self.bias)
 
 
+@_own_errors
 class Conv1d(_Conv):
     """A convolution over sequences: (N, C, L) or (C, L). Follows ``torch.nn.Conv1d``.
 
@@ -217,6 +237,7 @@ class Conv1d(_Conv):
     _function = "conv1d"
 
 
+@_own_errors
 class Conv2d(_Conv):
     """A convolution over images: (N, C, H, W) or (C, H, W). Follows ``nn.Conv2d``.
 
@@ -232,6 +253,7 @@ class Conv2d(_Conv):
     _function = "conv2d"
 
 
+@_own_errors
 class Conv3d(_Conv):
     """A convolution over volumes: (N, C, D, H, W) or (C, D, H, W).
 
@@ -330,6 +352,7 @@ class _ConvTransposeNd(_ConvNd):
         )
 
 
+@_own_errors
 class ConvTranspose1d(_ConvTransposeNd):
     """A transposed convolution over sequences. Follows ``torch.nn.ConvTranspose1d``.
 
@@ -342,6 +365,7 @@ class ConvTranspose1d(_ConvTransposeNd):
     _function = "conv_transpose1d"
 
 
+@_own_errors
 class ConvTranspose2d(_ConvTransposeNd):
     """A transposed convolution over images. Follows ``torch.nn.ConvTranspose2d``.
 
@@ -355,6 +379,7 @@ class ConvTranspose2d(_ConvTransposeNd):
     _function = "conv_transpose2d"
 
 
+@_own_errors
 class ConvTranspose3d(_ConvTransposeNd):
     """A transposed convolution over volumes. Follows ``torch.nn.ConvTranspose3d``.
 

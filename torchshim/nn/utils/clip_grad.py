@@ -154,11 +154,12 @@ def _on_one_device(tensors: Iterable[Any]) -> tuple[Any, ...]:
 def _scale(grads: list[Any], max_norm: float, total: Any) -> None:
     """Scales gradients by one number, in one event a device."""
     rec = local.rec
+    max_norm = float(max_norm)
     by_device: dict[Any, list[Any]] = {}
     for grad in grads:
         by_device.setdefault(grad.device, []).append(grad)
     with torchshim.no_grad():
         for device, group in by_device.items():
             norm = total if total.device == device else total.to(device)
-            args = [tuple(group), norm, float(max_norm)]
+            args = [tuple(group), norm, max_norm]
             rec.mutate(REGISTRY["clip_by_norm"], args, group)
