@@ -6,6 +6,7 @@ import importlib
 import sys
 from typing import Any
 
+from torchshim._core import dtypes
 from torchshim._functions.rebuilding import _rebuild_tensor, _rebuild_tensor_v2
 from torchshim.nn.parameter import _rebuild_parameter
 from torchshim.utils.data._utils.worker import ExceptionWrapper as _Carried
@@ -29,6 +30,13 @@ class ExceptionWrapper(_Carried):
         if error is None:
             raise ValueError("there is no exception to wrap")
         super().__init__(error, where)
+
+
+def _element_size(dtype: Any) -> int:
+    """Bytes of one element."""
+    if not isinstance(dtype, dtypes.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize
 
 
 def _import_dotted_name(name: str) -> Any:

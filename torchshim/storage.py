@@ -1,9 +1,33 @@
 """Storages: the memory under tensors (`torch.storage`)."""
 
+from torchshim._functions import typed_storage as _typed
 from torchshim._functions.legacy_storage import storagetype as _LegacyStorageMeta
-from torchshim._functions.storage import TypedStorage, UntypedStorage
+from torchshim._functions.storage import UntypedStorage
+from torchshim._functions.typed_storage import TypedStorage
 
 __all__ = ["TypedStorage", "UntypedStorage"]
+
+
+_StorageBase = UntypedStorage
+
+
+def _get_always_warn_typed_storage_removal() -> bool:
+    """Whether the warning about typed storages is given every time."""
+    return _typed.always_warn[0]
+
+
+def _set_always_warn_typed_storage_removal(always_warn: bool) -> None:
+    """Whether the warning about typed storages is given every time."""
+    if not isinstance(always_warn, bool):
+        raise AssertionError(
+            f"always_warn must be a bool, got {type(always_warn).__name__}"
+        )
+    _typed.always_warn[0] = always_warn
+
+
+def _warn_typed_storage_removal(stacklevel: int = 2) -> None:
+    """Gives the warning about typed storages."""
+    _typed.warn_of_removal(stacklevel)
 
 
 class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):

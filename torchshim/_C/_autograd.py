@@ -14,7 +14,9 @@ def _saved_tensors_hooks_is_enabled() -> bool:
     return saving.disabled() is None
 
 
-def _saved_tensors_hooks_disable(error_message: str, fail_if_non_empty: Any = None) -> None:
+def _saved_tensors_hooks_disable(
+    error_message: str, fail_if_non_empty: Any = None
+) -> None:
     """Using hooks for saved tensors raises an error with this message from now on."""
     saving.disable(error_message)
 
@@ -35,7 +37,9 @@ def _get_sequence_nr() -> int:
     return (rec.recording.seq << 32) + rec.state.depth + 1
 
 
-def _unsafe_set_version_counter(tensors: Sequence[Any], versions: Sequence[int]) -> None:
+def _unsafe_set_version_counter(
+    tensors: Sequence[Any], versions: Sequence[int]
+) -> None:
     """Sets how often tensors were written to."""
     if len(tensors) != len(versions):
         raise RuntimeError(

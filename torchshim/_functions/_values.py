@@ -180,9 +180,20 @@ def _overflow(dtype: dtypes.dtype) -> str:
     return f"value cannot be converted to type {dtype.name} without overflow"
 
 
+def _unsigned(values: list[int]) -> np.ndarray:
+    """Integers as uint64; raises for those that are too large, or negative."""
+    if any(v < 0 for v in values):
+        raise OverflowError("can't convert negative int to unsigned")
+    if any(v >= 2**64 for v in values):
+        raise OverflowError("int too big to convert")
+    return np.array(values, np.uint64)
+
+
 def _fitted(array: np.ndarray, dtype: dtypes.dtype) -> np.ndarray:
     """Numbers from Python in a dtype; raises for those that it cannot hold."""
     target = dtypes.array_dtype(dtype)
+    if dtype.name == "uint64" and array.dtype.kind in "Oiu":
+        return _unsigned(array.reshape(-1).tolist()).reshape(array.shape)
     kind = array.dtype.kind
     if array.dtype == object:
         flat = array.reshape(-1)
@@ -229,6 +240,8 @@ def values_of(data: Any, dtype: dtypes.dtype | None) -> tuple[np.ndarray, dtypes
     if 0 not in sizes:
         _collect(data, sizes, 0, flat)
     held = [_element(v, dtype) for v in flat]
+    if dtype.name == "uint64" and all(isinstance(v, int) for v in held):
+        return _unsigned(held).reshape(sizes), dtype
     if dtype.category == dtypes.INTEGER:
         if any(not -(2**63) <= v < 2**63 for v in held):
             raise ValueError("Overflow when unpacking long long")

@@ -69,6 +69,9 @@ def tensor_from(
     requires_grad: bool = False,
 ) -> Tensor:
     """A new leaf with a copy of `data`; dtype and device are checked already."""
+    elements = getattr(type(data), "_elements_as", None)  # storages have it
+    if elements is not None:
+        data = elements(data, dtype)
     if isinstance(data, jax.Array):
         data = np.asarray(data)
         if dtype is None and data.dtype.name not in dtypes._NUMPY_NAMES:

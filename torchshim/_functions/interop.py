@@ -20,6 +20,8 @@ from torchshim._derived import NEVER, fns, public
 from torchshim._functions.construct import sharing
 from torchshim._functions.creation import place
 from torchshim._functions.rebuilding import user_state
+from torchshim._functions.storage import UntypedStorage
+from torchshim._functions.typed_storage import TypedStorage
 from torchshim._overrides import handler_of
 from torchshim._tensor import Tensor, from_array
 
@@ -276,6 +278,27 @@ def _storage_copy(storage: Storage) -> Storage:
     return twin
 
 
+def _deep_untyped(self: UntypedStorage, memo: dict[int, Any]) -> UntypedStorage:
+    """`copy.deepcopy`: its tensors, copied with it, share the copy."""
+    if self._raw is not None:
+        return self.clone()
+    storage = self._storage
+    twin = memo.get(id(storage))
+    if twin is None:
+        twin = memo[id(storage)] = _storage_copy(storage)
+    memo.setdefault(id(memo), []).append(storage)
+    made = _new(UntypedStorage)
+    made._hold(twin)
+    return made
+
+
+def _deep_typed(self: TypedStorage, memo: dict[int, Any]) -> TypedStorage:
+    """`copy.deepcopy`, as of untyped storages."""
+    return TypedStorage(_deep_untyped(self.untyped(), memo), self.dtype)
+
+
+UntypedStorage.__deepcopy__ = _deep_untyped  # type: ignore[attr-defined]
+TypedStorage.__deepcopy__ = _deep_typed  # type: ignore[attr-defined]
 Tensor.__copy__ = _shallow  # type: ignore[attr-defined]
 Tensor.__deepcopy__ = _deep  # type: ignore[attr-defined]
 

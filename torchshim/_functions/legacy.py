@@ -11,6 +11,7 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.device import as_device, device_count
+from torchshim._core.meta import Size
 from torchshim._core.storage import TensorBase
 from torchshim._derived import public
 from torchshim._functions._arguments import device_of, kind_of
@@ -33,6 +34,9 @@ def legacy(
 ) -> Tensor:
     """`torch.Tensor(...)`, `torch.FloatTensor(...)`: sizes, data or another tensor."""
     device = kwargs.pop("device", None)
+    if not args and len(kwargs) == 1 and "size" in kwargs:
+        size = kwargs.pop("size")
+        args = (Size(size),) if is_sequence(size) else (size,)
     if kwargs:
         raise _incorrect(args, kwargs)
     asked = None if device is None else as_device(device)
@@ -55,6 +59,15 @@ def legacy(
         if cls is not Tensor and own.dtype is not dtype:
             raise TypeError(f"expected {_options(dtype)} (got {_options(own.dtype)})")
         return first.detach()  # type: ignore[attr-defined]
+    if hasattr(first, "_as_tensor"):  # storages have it
+        own = getattr(first, "dtype", dtype)
+        if own is not dtype:
+            raise RuntimeError(
+                f"Expected a Storage of type {dtype.cpp_name.capitalize()} or an "
+                f"UntypedStorage, but got type {own.scalar_name} for argument 1 "
+                "'storage'"
+            )
+        return first._as_tensor(dtype)
     if isinstance(first, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
     if not is_sequence(first) and not isinstance(first, np.ndarray):
@@ -105,6 +118,15 @@ class tensortype(type):
     dtype: dtypes.dtype
     is_cuda = False
     is_sparse = False
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], attrs: Any) -> Any:
+        for base in bases:
+            if isinstance(base, tensortype):
+                raise TypeError(
+                    f"type '{base.__module__}.{base.__name__}' is not an acceptable "
+                    "base type"
+                )
+        return super().__new__(mcs, name, bases, attrs)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return (
@@ -162,4 +184,4 @@ CUDA_TENSOR_TYPES = _tensor_types(cuda_tensortype, "torch.cuda")
 @public(namespaces=(), method=True)
 def new(self: Tensor, *args: Any, **named: Any) -> Tensor:
     """As the constructor of the tensor's legacy type: sizes or data."""
-    return legacy(type(self), self._meta.dtype, args, named)
+    return legacy(object, self._meta.dtype, args, named)

@@ -8,7 +8,8 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._functions._arguments import device_of
-from torchshim._functions.storage import TypedStorage, UntypedStorage, untyped_of
+from torchshim._functions.storage import UntypedStorage, untyped_of
+from torchshim._functions.typed_storage import TypedStorage
 
 
 class storagetype(type):
@@ -20,7 +21,15 @@ class storagetype(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
 
+    def from_buffer(cls, *args: Any, **kwargs: Any) -> TypedStorage:
+        """The numbers of a buffer, in the order of bytes that is said."""
+        return TypedStorage.from_buffer(*args, **kwargs, dtype=cls.dtype)
+
     def __call__(cls, *args: Any, **kwargs: Any) -> TypedStorage:
+        if not isinstance(cls.dtype, dtypes.dtype):
+            raise RuntimeError(
+                "Only child classes of _LegacyStorage can be instantiated"
+            )
         wrapped = kwargs.pop("wrap_storage", None)
         for name in kwargs:
             raise RuntimeError(f"{cls.__name__}: unknown keyword argument '{name}'")
@@ -28,7 +37,10 @@ class storagetype(type):
             return TypedStorage(wrapped, cls.dtype)
         if len(args) > 1:
             raise RuntimeError(
-                f"{cls.__name__}: too many positional arguments: {len(args)}"
+                f"{cls}.__new__ received an invalid combination of arguments. Expected "
+                "one of:\n * no arguments\n * (int size)\n * (Sequence data)\n * (*, "
+                "UntypedStorage wrap_storage)\n\nToo many positional arguments: "
+                f"{len(args)}"
             )
         data: Any = args[0] if args else 0
         if isinstance(data, UntypedStorage):

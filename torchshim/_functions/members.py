@@ -61,6 +61,52 @@ def map_(self: Tensor, other: Tensor, callable: Callable[[Any, Any], Any]) -> Te
     return _take(self, [callable(a, b) for a, b in zip(mine, theirs, strict=True)])
 
 
+@public(namespaces=(), method=True)
+def map2_(
+    self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]
+) -> Tensor:
+    """Replaces each element by what a function makes of it and of two others."""
+    _on_host(self, "map2_")
+    columns: list[list[Any]] = [host_value(self).reshape(-1).tolist()]
+    for name, other in (("x", x), ("y", y)):
+        if other.dtype is not self.dtype:
+            raise TypeError(
+                f"map2_: expected {self.type()} for argument '{name}' (got "
+                f"{other.type()})"
+            )
+        columns.append(host_value(other.expand_as(self)).reshape(-1).tolist())
+    return _take(self, [callable(*each) for each in zip(*columns, strict=True)])
+
+
+@public
+def _debug_has_internal_overlap(input: Tensor) -> int:
+    """Whether elements share memory: 0 no, 1 yes, 2 not known."""
+    dims = [
+        (stride, size)
+        for stride, size in zip(input.stride(), input.shape, strict=True)
+        if size != 1
+    ]
+    if input.numel() == 0:
+        return 0
+    if any(stride == 0 for stride, _ in dims):
+        return 1
+    reach = 1
+    for stride, size in sorted(dims):
+        if stride < reach:
+            return 2
+        reach = stride * size
+    return 0
+
+
+@public
+def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
+    """RuntimeError unless the one value is not zero."""
+    if not input.is_nonzero():  # type: ignore[attr-defined]
+        raise RuntimeError(
+            assert_msg or "Expected Tensor with single nonzero value, but got zero"
+        )
+
+
 def _take(self: Any, values: list[Any]) -> Tensor:
     from torchshim._functions.construct import tensor_from
 

@@ -246,8 +246,8 @@ def set_(
     own = self._meta.dtype
     if isinstance(source, TypedStorage) and source.dtype is not own:
         raise RuntimeError(
-            f"Expected a Storage of type {own.cpp_name} or "
-            f"an UntypedStorage, but got type {source.dtype.scalar_name} for argument 1 "
+            f"Expected a Storage of type {own.cpp_name} or an "
+            f"UntypedStorage, but got type {source.dtype.scalar_name} for argument 1 "
             "'storage'"
         )
     if isinstance(source, (TypedStorage, UntypedStorage)):

@@ -310,7 +310,7 @@ def _argument(node: Node, name: str) -> Any:
             slot = event.operands[call.owners.index(param.name)]
             events = node._recording.events(node._recording.state or local.rec.state)
             source = events[slot]
-            return source.metas[slot - source.slot].shape
+            return tuple(source.metas[slot - source.slot].shape)
     return _MISSING
 
 

@@ -20,11 +20,10 @@ from torchshim._core.storage import TensorBase, placement
 from torchshim._derived import fns
 from torchshim._functions.creation import _no_grad
 from torchshim._functions.storage import (
-    TypedStorage,
     UntypedStorage,
-    _typed_storage,
     held_by,
 )
+from torchshim._functions.typed_storage import TypedStorage, _typed_storage
 from torchshim._hooks import warn_if_has_hooks
 from torchshim._tensor import Tensor, from_array
 

@@ -5,6 +5,7 @@ https://docs.pytorch.org/docs/2.13/storage.html
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -14,20 +15,13 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._core.record import local
 from torchshim._core.storage import Storage
-from torchshim._derived import NEVER, public
-from torchshim._functions._arguments import device_of, warn
+from torchshim._derived import public
+from torchshim._functions._arguments import device_of
 from torchshim._functions.construct import sharing
 from torchshim._functions.creation import _no_grad, place
 from torchshim._tensor import Tensor, address_of, from_array
 
 _new = object.__new__
-
-DEPRECATED = (
-    "TypedStorage is deprecated. It will be removed in the future and UntypedStorage "
-    "will be the only storage class. This should only matter to you if you are using "
-    "storages directly.  To access UntypedStorage directly, use "
-    "tensor.untyped_storage() instead of tensor.storage()"
-)
 
 
 def memory_of(storage: Storage) -> np.ndarray:
@@ -155,17 +149,109 @@ class UntypedStorage:
         return id(self._storage)
 
     def _bytes(self) -> np.ndarray:
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
         if self._raw is not None:
             return self._raw.view(np.uint8)
         return memory_of(self._storage).view(np.uint8)
+
+    def _elements_as(self, dtype: dtypes.dtype | None) -> np.ndarray:
+        kind = dtypes.get_default_dtype() if dtype is None else dtype
+        return self._bytes().view(dtypes.array_dtype(kind))
 
     def tolist(self) -> list[int]:
         """The bytes as numbers."""
         return self._bytes().tolist()
 
     def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, (int, slice)):
+            kind = type(index).__name__
+            raise TypeError(f"can't index a torch.UntypedStorage with {kind}")
         found = self._bytes()[index]
         return int(found) if isinstance(index, int) else UntypedStorage(found)
+
+    def __setitem__(self, index: Any, value: int) -> None:
+        changed = self._bytes().copy()
+        changed[index] = value
+        self._write(changed)
+
+    def _write(self, changed: np.ndarray) -> None:
+        """Puts other bytes in the place of these, for all tensors that show them."""
+        if self._raw is not None:
+            self._raw = changed
+            return
+        own = self._storage.meta.dtype
+        values = changed.view(dtypes.array_dtype(own))
+        with _no_grad():
+            self._as_tensor(own).copy_(from_array(place(values, self.device)))  # type: ignore[attr-defined]
+
+    def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> Any:
+        """Takes the bytes of a storage of this size; RuntimeError for others."""
+        if self.nbytes() != source.nbytes():
+            raise RuntimeError(
+                f"size does not match, self was {self.nbytes()} bytes but src was "
+                f"{source.nbytes()} bytes"
+            )
+        self._write(source._bytes().copy())
+        return self
+
+    def fill_(self, value: int) -> Any:
+        """Sets all bytes."""
+        self[:] = value
+        return self
+
+    def resize_(self, size: int) -> Any:
+        """Takes another number of bytes; NotImplementedError once tensors show them."""
+        if size == self.nbytes():
+            return self
+        if self._raw is None:
+            raise NotImplementedError(
+                "UntypedStorage.resize_(): the size of memory that tensors show does "
+                "not change"
+            )
+        longer = np.zeros(size, np.uint8)
+        kept = min(size, self.nbytes())
+        longer[:kept] = self._bytes()[:kept]
+        self._raw = longer
+        return self
+
+    def byteswap(self, dtype: dtypes.dtype) -> None:
+        """Turns the order of the bytes of each number around."""
+        changed = self._bytes().copy()
+        width = 1 if dtype.is_complex else 0
+        size = dtype.itemsize // (2 if width else 1)
+        self._write(
+            np.ascontiguousarray(changed.reshape(-1, size)[:, ::-1]).reshape(-1)
+        )
+
+    def new(self) -> UntypedStorage:
+        """An empty storage on this device."""
+        return UntypedStorage(device=self.device)
+
+    def type(self, dtype: Any = None) -> str:
+        """The name of the class."""
+        if dtype is not None:
+            raise NotImplementedError("UntypedStorage.type() takes no dtype here")
+        return "torch.storage.UntypedStorage"
+
+    @staticmethod
+    def from_buffer(*args: Any, **kwargs: Any) -> UntypedStorage:
+        """The bytes of a buffer, numbers of `dtype` in the order that is said."""
+        return untyped_of(_from_buffer(*args, **kwargs), _cpu())
+
+    filename = None
+    is_hpu = False
+
+    def is_pinned(self, device: Any = "cuda") -> bool:
+        """Whether a GPU reads the memory directly: never."""
+        return False
+
+    def get_device(self) -> int | None:
+        """The number of the device; None for the CPU."""
+        return self.device.index
+
+    def __sizeof__(self) -> int:
+        return 32 + self.nbytes()
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.tolist())
@@ -183,7 +269,11 @@ class UntypedStorage:
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
         """Itself where it is on the device, else a copy there."""
         wanted = _device(device)
-        return self if wanted == self.device else untyped_of(self._bytes(), wanted)
+        if wanted == self.device:
+            return self
+        if self.device.type == "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        return untyped_of(self._bytes(), wanted)
 
     def cpu(self) -> UntypedStorage:
         """Itself where it is on the CPU, else a copy there."""
@@ -207,6 +297,9 @@ class UntypedStorage:
         return False
 
     def _as_tensor(self, dtype: dtypes.dtype) -> Tensor:
+        if self._raw is not None and self._tensor is None and not is_mapped(self._raw):
+            # Nobody has seen these bytes as numbers yet.
+            self._raw = self._raw.view(dtypes.array_dtype(dtype))
         storage = self._storage
         if storage.meta.dtype is not dtype:
             raise NotImplementedError(
@@ -219,11 +312,17 @@ class UntypedStorage:
             return whole.as_strided((storage.meta.numel,), (1,), 0)
 
     def __repr__(self) -> str:
-        body = "".join(f" {value}\n" for value in self.tolist())
+        known = self.device.type != "meta"
+        body = _lines(self.tolist()) if known else "...\n"
         kind = f"torch.storage.UntypedStorage(device={self.device})"
         return f"{body}[{kind} of size {self.nbytes()}]"
 
     __str__ = __repr__
+
+
+def _lines(values: list[Any]) -> str:
+    """The values of a storage, as its text shows them."""
+    return " " + "\n ".join(map(str, values)) + "\n"
 
 
 def untyped_of(data: np.ndarray, device: Any) -> UntypedStorage:
@@ -260,86 +359,39 @@ def _rebuild_untyped(data: bytes) -> UntypedStorage:
     return untyped_of(np.frombuffer(data, np.uint8), _cpu())
 
 
-class TypedStorage:
-    """The elements under tensors; deprecated, see `UntypedStorage`."""
-
-    __module__ = "torch.storage"
-    __slots__ = ("__weakref__", "_untyped", "dtype")
-
-    def __init__(self, untyped: UntypedStorage, dtype: dtypes.dtype) -> None:
-        self._untyped = untyped
-        self.dtype = dtype
-
-    @property
-    def device(self) -> Any:
-        return self._untyped.device
-
-    def type(self) -> str:
-        """The name of the legacy class."""
-        return f"torch.{self.dtype.scalar_name}Storage"
-
-    def untyped(self) -> UntypedStorage:
-        """The same memory as bytes."""
-        return self._untyped
-
-    def nbytes(self) -> int:
-        """Its size in bytes."""
-        return self._untyped.nbytes()
-
-    def size(self) -> int:
-        """The number of its elements."""
-        return self._untyped.nbytes() // self.dtype.itemsize
-
-    __len__ = size
-
-    def element_size(self) -> int:
-        """Bytes of one element."""
-        return self.dtype.itemsize
-
-    def data_ptr(self) -> int:
-        """The address that tensors on it have in common."""
-        return self._untyped.data_ptr()
-
-    @property
-    def _cdata(self) -> int:
-        return self._untyped._cdata
-
-    def _values(self) -> np.ndarray:
-        return self._untyped._bytes().view(dtypes.array_dtype(self.dtype))
-
-    def tolist(self) -> list[Any]:
-        """The elements as numbers."""
-        found = self._values()
-        if found.dtype.kind not in "?biufc":
-            found = found.astype(np.float32)
-        return found.tolist()
-
-    def __getitem__(self, index: int) -> Any:
-        return self.tolist()[index]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
-
-    def _as_tensor(self, dtype: dtypes.dtype) -> Tensor:
-        return self._untyped._as_tensor(dtype)
-
-    def is_shared(self) -> bool:
-        """Whether other processes see the memory: never."""
-        return False
-
-    def __reduce__(self) -> Any:
-        return _rebuild_storage, (self._untyped._bytes().tobytes(), self.dtype)
-
-    def __repr__(self) -> str:
-        body = "".join(f" {value}\n" for value in self.tolist())
-        kind = f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
-        return f"{body}[{kind} of size {self.size()}]"
-
-    __str__ = __repr__
-
-
-def _rebuild_storage(data: bytes, dtype: dtypes.dtype) -> TypedStorage:
-    return TypedStorage(_rebuild_untyped(data), dtype)
+def _from_buffer(
+    buffer: Any,
+    byte_order: str | None = None,
+    count: int = -1,
+    offset: int = 0,
+    *,
+    dtype: dtypes.dtype,
+) -> np.ndarray:
+    """The bytes of numbers in a buffer, in this machine's order."""
+    size = dtype.itemsize
+    if byte_order is None and size > 1:
+        raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
+    if byte_order not in (None, "native", "little", "big"):
+        raise ValueError(
+            f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')"
+        )
+    raw = np.frombuffer(buffer, np.uint8)
+    if count < 0:
+        if (len(raw) - offset) % size:
+            raise ValueError(
+                f"buffer size ({len(raw)}) must be a multiple of element size ({size})"
+            )
+        count = (len(raw) - offset) // size
+    if offset + count * size > len(raw):
+        raise ValueError(
+            f"buffer has only {len(raw) - offset} elements after offset {offset}, but "
+            f"specified a size of {count}"
+        )
+    kept = raw[offset : offset + count * size].copy()
+    if byte_order == "big" and sys.byteorder == "little":
+        width = size // 2 if dtype.is_complex else size
+        kept = np.ascontiguousarray(kept.reshape(-1, width)[:, ::-1]).reshape(-1)
+    return (kept != 0).view(np.uint8) if dtype is dtypes.bool_ else kept
 
 
 # Tensors' storages by identity; what is shown of one is one object.
@@ -357,21 +409,3 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
         found._hold(storage)
         _objects[id(storage)] = found
     return found
-
-
-@public(namespaces=(), method=True)
-def _typed_storage(self: Tensor) -> TypedStorage:
-    return TypedStorage(untyped_storage(self), self._meta.dtype)
-
-
-@public(namespaces=(), method=True)
-def storage(self: Tensor) -> TypedStorage:
-    """The memory that the tensor shows, as elements; deprecated."""
-    warn(DEPRECATED)
-    return _typed_storage(self)
-
-
-@public(overridden=NEVER)
-def is_storage(obj: Any, /) -> bool:
-    """Whether `obj` is a storage."""
-    return isinstance(obj, (TypedStorage, UntypedStorage))

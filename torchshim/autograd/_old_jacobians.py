@@ -9,6 +9,7 @@ from typing import Any
 
 from torchshim._derived import fns
 from torchshim._functions.backward import grad as _grad
+from torchshim._functions.func_reverse import standard_basis
 from torchshim._tensor import Tensor
 from torchshim.autograd.grad_mode import no_grad
 
@@ -118,11 +119,12 @@ def get_analytical_jacobian(
     sizes = types = True
     for _ in range(2):
         columns: list[list[Any]] = [[] for _ in targets]
-        for vector in fns.eye(output.numel(), dtype=output.dtype):
+        (basis,) = standard_basis([output], 0, output.numel())
+        for vector in basis:
             grads = _grad(
                 output,
                 targets,
-                vector.reshape(output.shape),
+                vector,
                 retain_graph=True,
                 allow_unused=True,
             )

@@ -12,6 +12,7 @@ from torchshim._core.record import local
 from torchshim._derived import fns
 from torchshim._functions.backward import grad as _grad
 from torchshim._functions.backward import zeros_of
+from torchshim._functions.func_reverse import standard_basis
 from torchshim._tensor import Tensor
 from torchshim.autograd._jacobians import check_forward, columns_at_once, rows_at_once
 from torchshim.autograd.grad_mode import enable_grad
@@ -559,9 +560,5 @@ def _construct_standard_basis_for(
     if len(tensors) != len(tensor_numels) or not tensors:
         raise AssertionError("tensors and tensor_numels must be as many, and some")
     total = sum(tensor_numels)
-    made, start = [], 0
-    for tensor, count in zip(tensors, tensor_numels, strict=True):
-        rows = fns.eye(total, dtype=tensor.dtype, device=tensor.device)
-        made.append(rows[:, start : start + count])
-        start += count
-    return tuple(made)
+    found = standard_basis(tensors, 0, total)
+    return tuple(each.reshape(total, -1) for each in found)

@@ -15,7 +15,8 @@ from typing import IO, Any
 import numpy as np
 
 from torchshim._core.dtypes import array_dtype, dtype, uint8
-from torchshim._functions.storage import TypedStorage, UntypedStorage
+from torchshim._functions.storage import UntypedStorage
+from torchshim._functions.typed_storage import TypedStorage
 from torchshim.serialization import _options, _weights_only
 from torchshim.serialization._archive import Reader
 from torchshim.serialization._locations import cpu_storage, restorer

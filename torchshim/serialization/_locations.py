@@ -10,7 +10,8 @@ from typing import Any
 import torchshim
 from torchshim._core.device import device
 from torchshim._core.storage import Storage
-from torchshim._functions.storage import TypedStorage, UntypedStorage, untyped_of
+from torchshim._functions.storage import UntypedStorage, untyped_of
+from torchshim._functions.typed_storage import TypedStorage
 
 _registry: list[tuple[int, Callable[..., Any], Callable[..., Any]]] = []
 

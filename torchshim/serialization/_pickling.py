@@ -22,7 +22,8 @@ from torchshim._functions.rebuilding import (
     tensor_args,
     user_state,
 )
-from torchshim._functions.storage import TypedStorage, UntypedStorage, memory_of
+from torchshim._functions.storage import UntypedStorage, memory_of
+from torchshim._functions.typed_storage import TypedStorage
 from torchshim._hooks import warn_if_has_hooks
 from torchshim._tensor import Tensor
 from torchshim.nn.parameter import (

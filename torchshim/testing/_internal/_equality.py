@@ -42,6 +42,9 @@ class Relaxed(Options):
 
     def pair(self, actual: Any, expected: Any, id: tuple[Any, ...]) -> Pair:
         both = (actual, expected)
+        if all(isinstance(x, torch.TypedStorage) for x in both):
+            actual, expected = (torch.tensor(x, dtype=x.dtype) for x in both)
+            both = (actual, expected)
         if actual is None or expected is None:
             return super().pair(actual, expected, id)
         alike = (*_BOOLEANS, *_NUMBERS, *_ARRAYS)

@@ -1,0 +1,84 @@
+"""Storages as sequences of numbers: made, indexed, written to, converted, read."""
+
+from __future__ import annotations
+
+import copy
+
+from tests.oracle import attempt, case
+
+
+@case(warnings=False)
+def made_and_indexed(torch):
+    s = torch.FloatStorage([1, 2, 3])
+    yield s.tolist(), s[-1], len(s), s.dtype, s.type(), s.pickle_storage_type()
+    yield [attempt(lambda i=i: s[i]) for i in (slice(0, 2), "a", 5)]
+    s[0:2] = 9
+    s[2] = 4
+    yield s.tolist(), attempt(s.__setitem__, "a", 1)
+    yield torch.TypedStorage([1, 2], dtype=torch.half), torch.TypedStorage()
+    yield attempt(torch.TypedStorage, 1, 2), attempt(torch.TypedStorage, "a")
+    yield attempt(torch.TypedStorage, wrap_storage=torch.UntypedStorage(8))
+    yield attempt(torch.storage._LegacyStorage), s == s, s == s.clone()
+
+
+@case(warnings=False)
+def written_and_converted(torch):
+    s = torch.IntStorage([-1, 0, 3])
+    yield [getattr(s, n)() for n in ("float", "bool", "byte", "complex_float", "half")]
+    yield s.fill_(2).tolist(), s.copy_(torch.IntStorage([4, 5, 6])).tolist()
+    yield attempt(s.copy_, torch.DoubleStorage([4, 5, 6]))
+    t = torch.arange(4.0)
+    u = t.untyped_storage()
+    t.storage()[1] = 7
+    yield t, u.tolist()[:8], u.fill_(0).nbytes(), t
+    u[3] = 64
+    yield t, attempt(lambda: u[1.5]), u.type(), u.new(), u.is_pinned()
+    meta = torch.TypedStorage([1, 2], device="meta", dtype=torch.float32)
+    yield (
+        attempt(meta.cpu),
+        attempt(meta.tolist),
+        torch.UntypedStorage(3, device="meta"),
+    )
+
+
+@case(warnings=False)
+def bytes_of_buffers(torch):
+    yield torch.ShortStorage.from_buffer(b"abcd", "big").tolist()
+    yield torch.IntStorage.from_buffer(b"abcd", byte_order="little").tolist()
+    yield torch.BoolStorage.from_buffer(b"\0\1\2", "big").tolist()
+    yield attempt(torch.FloatStorage.from_buffer, b"abcd")
+    yield attempt(torch.FloatStorage.from_buffer, b"abcde", "little")
+    yield attempt(torch.FloatStorage.from_buffer, b"abcdefgh", "little", 4, 1)
+
+
+@case(warnings=False)
+def tensors_of_storages(torch):
+    s = torch.FloatStorage([1, 2])
+    yield torch.tensor(s), torch.tensor(s.untyped(), dtype=torch.float32)
+    yield attempt(lambda: torch.tensor(s, dtype=torch.int32))
+    yield attempt(torch.tensor([], dtype=torch.float64).set_, s)
+    x, y = torch.tensor([]), torch.ones(2)
+    yield x.new(y.storage()).data_ptr() == y.data_ptr(), x.new(size=(3, 4)).shape
+    yield attempt(x.new, torch.IntTensor([1]))
+    tensor, kept = copy.deepcopy([y, y.storage()])
+    yield kept.data_ptr() == tensor.data_ptr() != y.data_ptr(), tensor.add_(1)
+    yield kept.tolist(), attempt(type, "Sub", (torch.FloatTensor,), {})
+
+
+@case
+def large_unsigned(torch):
+    yield torch.tensor(2**64 - 1, dtype=torch.uint64)
+    yield torch.tensor([2**63 + 5], dtype=torch.uint64)
+    yield attempt(lambda: torch.tensor(-1, dtype=torch.uint64))
+    yield attempt(lambda: torch.tensor(2**64 - 1))
+
+
+@case
+def overlaps_and_maps(torch):
+    one = torch.ones(1)
+    shown = torch.ones(4).as_strided((2, 2), (1, 1))
+    for t in (torch.ones(3), one.expand(3), one.expand(1), shown, torch.ones(3, 0)):
+        yield torch._debug_has_internal_overlap(t)
+    x = torch.arange(3.0)
+    yield x.map2_(torch.ones(3), torch.ones(3), lambda a, b, c: a + b + c)
+    yield attempt(torch._assert_async, torch.tensor(0)), torch._assert_async(one)

@@ -1,0 +1,324 @@
+"""Typed storages: the elements under tensors, as `torch.FloatStorage` shows them.
+
+https://docs.pytorch.org/docs/2.13/storage.html
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from torchshim._core import dtypes
+from torchshim._derived import NEVER, public
+from torchshim._functions._arguments import warn
+from torchshim._functions.creation import _no_grad
+from torchshim._functions.storage import (
+    UntypedStorage,
+    _cpu,
+    _device,
+    _from_buffer,
+    _lines,
+    _new,
+    _rebuild_untyped,
+    untyped_of,
+    untyped_storage,
+)
+from torchshim._tensor import Tensor
+
+DEPRECATED = (
+    "TypedStorage is deprecated. It will be removed in the future and UntypedStorage "
+    "will be the only storage class. This should only matter to you if you are using "
+    "storages directly.  To access UntypedStorage directly, use "
+    "tensor.untyped_storage() instead of tensor.storage()"
+)
+
+
+# Whether the warning is given every time.
+always_warn = [False]
+
+
+def warn_of_removal(stacklevel: int = 2) -> None:
+    """Warns that typed storages will go."""
+    if always_warn[0]:
+        warnings.warn(DEPRECATED, UserWarning, stacklevel=stacklevel + 2)
+    else:
+        warn(DEPRECATED)
+
+
+_FORMS = (
+    "TypedStorage.__init__ received an invalid combination of arguments. Expected one "
+    "of:\n"
+    " * (*, torch.device device, torch.dtype dtype)\n"
+    " * (int size, *, torch.device device, torch.dtype dtype)\n"
+    " * (Sequence data, *, torch.device device, torch.dtype dtype)\n"
+    " * (*, UntypedStorage wrap_storage, torch.dtype dtype)"
+)
+
+
+class TypedStorage:
+    """The elements under tensors; deprecated, see `UntypedStorage`."""
+
+    __module__ = "torch.storage"
+    __slots__ = ("__weakref__", "_untyped", "dtype")
+
+    is_sparse = False
+    is_hpu = False
+    filename = None
+
+    def __init__(
+        self,
+        *args: Any,
+        wrap_storage: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        _internal: bool = False,
+    ) -> None:
+        if args and isinstance(args[0], UntypedStorage):
+            wrap_storage, *args = args  # type: ignore[assignment]
+            dtype = args.pop() if args else dtype  # type: ignore[attr-defined]
+        wrong = ""
+        if wrap_storage is not None and args:
+            wrong = "No positional arguments should be given when using 'wrap_storage'"
+        elif wrap_storage is not None and dtype is None:
+            wrong = "Argument 'dtype' must be specified"
+        elif len(args) > 1:
+            wrong = "Too many positional arguments"
+        if wrong:
+            raise RuntimeError(f"{_FORMS}\n{wrong}")
+        self.dtype = dtypes.get_default_dtype() if dtype is None else dtype
+        if wrap_storage is None:
+            wrap_storage = _new_untyped(args[0] if args else 0, self.dtype, device)
+        self._untyped = wrap_storage
+
+    @property
+    def device(self) -> Any:
+        return self._untyped.device
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._untyped.is_cuda
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The name of the legacy class, or the elements in another dtype."""
+        if dtype is None:
+            return f"torch.{self.pickle_storage_type()}"
+        return self._to(dtype)
+
+    def pickle_storage_type(self) -> str:
+        """The name of the legacy class within torch."""
+        return f"{self.dtype.scalar_name}Storage"
+
+    def _to(self, dtype: dtypes.dtype) -> TypedStorage:
+        if dtype is self.dtype:
+            return self
+        made: Any = self._as_tensor(self.dtype).to(dtype)  # type: ignore[attr-defined]
+        return _typed_storage(made)
+
+    def untyped(self) -> UntypedStorage:
+        """The same memory as bytes."""
+        return self._untyped
+
+    def nbytes(self) -> int:
+        """Its size in bytes."""
+        return self._untyped.nbytes()
+
+    def size(self) -> int:
+        """The number of its elements."""
+        return self._untyped.nbytes() // self.dtype.itemsize
+
+    __len__ = size
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        """The address that tensors on it have in common."""
+        return self._untyped.data_ptr()
+
+    @property
+    def _cdata(self) -> int:
+        return self._untyped._cdata
+
+    def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
+        """Takes the elements of a storage of this size."""
+        if source.dtype is self.dtype or self.nbytes() != source.nbytes():
+            self._untyped.copy_(source._untyped)
+            return self
+        self._untyped.copy_(source._to(self.dtype)._untyped)
+        return self
+
+    def fill_(self, value: Any) -> TypedStorage:
+        """Sets all elements."""
+        self[:] = value
+        return self
+
+    def resize_(self, size: int) -> None:
+        """Takes another number of elements."""
+        self._untyped.resize_(size * self.dtype.itemsize)
+
+    def clone(self) -> TypedStorage:
+        """A copy."""
+        return TypedStorage(self._untyped.clone(), self.dtype)
+
+    def cpu(self) -> TypedStorage:
+        """Itself where it is on the CPU, else a copy there."""
+        return TypedStorage(self._untyped.cpu(), self.dtype)
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+        """Itself where it is on the GPU, else a copy there."""
+        return TypedStorage(self._untyped.cuda(device), self.dtype)
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
+        """Itself where it is on the device, else a copy there."""
+        return TypedStorage(self._untyped.to(device=device), self.dtype)
+
+    @staticmethod
+    def from_buffer(*args: Any, **kwargs: Any) -> TypedStorage:
+        """The numbers of a buffer, in the order of bytes that is said."""
+        dtype = kwargs.get("dtype", dtypes.get_default_dtype())
+        found = _from_buffer(*args, **kwargs | {"dtype": dtype})
+        return TypedStorage(untyped_of(found, _cpu()), dtype)
+
+    def is_pinned(self, device: Any = "cuda") -> bool:
+        """Whether a GPU reads the memory directly: never."""
+        return False
+
+    def get_device(self) -> int | None:
+        """The number of the device; None for the CPU."""
+        return self._untyped.get_device()
+
+    def __sizeof__(self) -> int:
+        return 24 + self.nbytes()
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, TypedStorage)
+            and self.dtype is other.dtype
+            and self._untyped == other._untyped
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._untyped)
+
+    def _values(self) -> np.ndarray:
+        return self._untyped._bytes().view(dtypes.array_dtype(self.dtype))
+
+    def _elements_as(self, dtype: dtypes.dtype | None) -> np.ndarray:
+        if dtype is not None and dtype is not self.dtype:
+            raise RuntimeError(
+                f"Expected a Storage of type {dtype.scalar_name} or an UntypedStorage, "
+                f"but got {self.dtype.scalar_name}"
+            )
+        return self._values()
+
+    def tolist(self) -> list[Any]:
+        """The elements as numbers."""
+        found = self._values()
+        if found.dtype.kind not in "?biufc":
+            found = found.astype(np.float32)
+        return found.tolist()
+
+    def __getitem__(self, index: int) -> Any:
+        if isinstance(index, slice):
+            raise RuntimeError(
+                "slices are only supported in UntypedStorage.__getitem__"
+            )
+        self._check_index(index)
+        if not -len(self) <= index < len(self):
+            raise IndexError(
+                f"index {index} out of range for storage of size {len(self)}"
+            )
+        return self.tolist()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not isinstance(index, slice):
+            self._check_index(index)
+        with _no_grad():
+            self._as_tensor(self.dtype)[index] = value  # type: ignore[index]
+
+    def _check_index(self, index: Any) -> None:
+        if not isinstance(index, int):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def _as_tensor(self, dtype: dtypes.dtype) -> Tensor:
+        return self._untyped._as_tensor(dtype)
+
+    def is_shared(self) -> bool:
+        """Whether other processes see the memory: never."""
+        return False
+
+    def __reduce__(self) -> Any:
+        return _rebuild_storage, (self._untyped._bytes().tobytes(), self.dtype)
+
+    def __repr__(self) -> str:
+        known = self.device.type != "meta"
+        body = _lines(self.tolist()) if known else "...\n"
+        kind = f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
+        return f"{body}[{kind} of size {self.size()}]"
+
+    __str__ = __repr__
+
+
+def _conversion(dtype: dtypes.dtype) -> Any:
+    def convert(self: Any) -> TypedStorage:
+        if isinstance(self, UntypedStorage):
+            return TypedStorage(self.clone(), dtype)
+        return self._to(dtype)
+
+    convert.__doc__ = f"The elements in {dtype}."
+    return convert
+
+
+for _name, _dtype in (
+    *(("double", dtypes.float64), ("float", dtypes.float32), ("half", dtypes.float16)),
+    *(("long", dtypes.int64), ("int", dtypes.int32), ("short", dtypes.int16)),
+    *(("char", dtypes.int8), ("byte", dtypes.uint8), ("bool", dtypes.bool_)),
+    *(("bfloat16", dtypes.bfloat16), ("complex_float", dtypes.complex64)),
+    ("complex_double", dtypes.complex128),
+):
+    setattr(TypedStorage, _name, _conversion(_dtype))
+    setattr(UntypedStorage, _name, _conversion(_dtype))
+
+
+def _new_untyped(data: Any, dtype: dtypes.dtype, device: Any) -> UntypedStorage:
+    where = _cpu() if device is None else _device(device)
+    if isinstance(data, int):
+        values = np.zeros(data, dtypes.array_dtype(dtype))
+    elif isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
+        values = np.array(data, dtypes.array_dtype(dtype))
+    else:
+        if isinstance(data, (TypedStorage, UntypedStorage)):
+            raise TypeError(f"Argument type not recognized: {type(data)}")
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    made = _new(UntypedStorage)
+    made._start(np.frombuffer(values.tobytes(), np.uint8), where)
+    return made
+
+
+def _rebuild_storage(data: bytes, dtype: dtypes.dtype) -> TypedStorage:
+    return TypedStorage(_rebuild_untyped(data), dtype)
+
+
+@public(namespaces=(), method=True)
+def _typed_storage(self: Tensor) -> TypedStorage:
+    return TypedStorage(untyped_storage(self), self._meta.dtype)
+
+
+@public(namespaces=(), method=True)
+def storage(self: Tensor) -> TypedStorage:
+    """The memory that the tensor shows, as elements; deprecated."""
+    warn_of_removal()
+    return _typed_storage(self)
+
+
+@public(overridden=NEVER)
+def is_storage(obj: Any, /) -> bool:
+    """Whether `obj` is a storage."""
+    return isinstance(obj, (TypedStorage, UntypedStorage))
