@@ -16,8 +16,8 @@ CORE = (
     "dtypes device precision promotion mt19937 host_math host_dtypes host_random "
     "host_integers host_rejection random meta layout op checks call batching "
     "forward state no_data storage versions undo naming outline lower program flush "
-    "dependence infer trie enter foreign write levels record shared jumps leaves saved "
-    "engine hooks node"
+    "dependence infer handlers trie enter foreign write levels record shared jumps "
+    "leaves saved engine hooks node"
 ).split()
 LAYERS = [
     ["_version", "_hooks", "_pytree", "_errors"],

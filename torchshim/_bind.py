@@ -16,6 +16,7 @@ from typing import Any
 from torchshim._arguments import (
     MISSING,
     OTHER_NAMES,
+    is_number_for_tensor,
     is_star,
     normalise,
     numpy_scalar,
@@ -24,6 +25,8 @@ from torchshim._arguments import (
     type_name,
 )
 from torchshim._core import dtypes, record
+from torchshim._core.device import device
+from torchshim._core.handlers import error_expected
 from torchshim._core.op import (
     ARRAY,
     ARRAYS,
@@ -32,6 +35,7 @@ from torchshim._core.op import (
     OPT_ARRAYS,
     OPT_OPERAND,
     OPT_SCALAR,
+    REGISTRY,
     SCALAR,
     Op,
 )
@@ -259,6 +263,8 @@ def slow(
     # Methods count positions without the tensor itself.
     first = -1 if func in methods else 0
     given = args
+    if args and not first and is_number_for_tensor(op, args[0]):
+        args = (number_tensor(rec, args[0], args[1]), *args[1:])
     if not usual(op, args):
         refuse_operator(op, called(op, func), args, out)
     try:
@@ -276,6 +282,26 @@ def slow(
         raise
 
 
+def number_tensor(rec: Any, number: Any, other: Any) -> Any:
+    """A number as a tensor, of the dtype it has in an operation with another."""
+    kind = dtypes.int64
+    if isinstance(number, bool):
+        kind = dtypes.bool_
+    elif isinstance(number, float):
+        kind = dtypes.get_default_dtype()
+    elif isinstance(number, complex):
+        kind = dtypes.get_default_complex_dtype()
+    where = device("cpu")
+    if isinstance(other, TensorBase):
+        meta = other._meta
+        where = meta.device
+        if kind.category <= meta.dtype.category:
+            kind = meta.dtype
+        elif meta.dtype is dtypes.float64:
+            kind = dtypes.complex128
+    return record_call(rec, REGISTRY["full"], ((), number, kind, where))
+
+
 def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
     """Records an operator with arguments that are in order."""
     if op.view is not None:
@@ -288,15 +314,31 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
             made = rec.shared_views(op, args)
             if made is not None:
                 return made[0] if op.results == "tensor" else as_results(op, made)
+        if op.view.detached and args[0]._view_note is not None:
+            rec.enter_outdated(args[0])
     rec.make_room(args)
     if op.writes:
-        rec.check_writable(args[0])
+        rec.check_writable(args[0], op)
         if op.layout == "preserve":
             check_overlap(args[0], args[1:])
-    state = rec.call_entering(op, args)
+    watched = None
+    if op.checks is not None and rec.trace is None and not rec.levels:
+        watched = error_expected()
+    if watched is not None:
+        # The hot path does not find what was recorded with this mark.
+        rec.bits |= record.WATCHED
+    try:
+        state = rec.call_entering(op, args)
+    finally:
+        rec.bits &= ~record.WATCHED
     if op.writes:
-        return write(rec, state, args[0])
-    return results_of(rec, op, state, args)
+        result = write(rec, state, args[0])
+    else:
+        result = results_of(rec, op, state, args)
+    if watched:
+        rec.flush()
+        rec.raise_failed_checks()
+    return result
 
 
 def slow_operator(

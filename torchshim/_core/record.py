@@ -17,6 +17,7 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.flush import Alive, flush
+from torchshim._core.handlers import caller
 from torchshim._core.levels import FORWARD, Level, Transforming
 from torchshim._core.precision import precision
 from torchshim._core.state import INPUT, ROOT, Recording, State
@@ -28,7 +29,7 @@ from torchshim._core.storage import (
     next_sequence,
     value_lock,
 )
-from torchshim._core.trie import caller, recorders
+from torchshim._core.trie import recorders
 from torchshim._core.undo import Undo
 from torchshim._core.versions import versions_of
 
@@ -37,6 +38,9 @@ LENGTH_BOUND = 2000
 # So is one that grows past this many during a backward: cutting it there keeps all
 # that its rest needs.
 WALK_BOUND = 8000
+
+# A part of the mode in keys: of operators that a file with handlers of errors calls.
+WATCHED = 1 << 31
 
 _making = threading.Lock()
 _idle: list[Recorder] = []

@@ -5,7 +5,6 @@ Integers that vary from one recording to the next are learnt here.
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +22,7 @@ from torchshim._core.call import (
     intern_call,
 )
 from torchshim._core.forward import jvp_call
+from torchshim._core.handlers import caller
 from torchshim._core.infer import Inference
 from torchshim._core.meta import Meta
 from torchshim._core.op import (
@@ -41,25 +41,6 @@ from torchshim._core.storage import (
     TensorBase,
     tensor_class,
 )
-
-
-class Caller:
-    """Finds the line of the user's program that a slow path was entered from."""
-
-    package = __name__.split(".")[0]
-
-    def __call__(self) -> tuple[str, int] | None:
-        frame = sys._getframe(1)
-        while frame is not None:
-            name = frame.f_globals.get("__name__", "")
-            if name.split(".", 1)[0] != self.package or name.endswith("__main__"):
-                return frame.f_code.co_filename, frame.f_lineno
-            frame = frame.f_back
-        return None
-
-
-caller = Caller()
-
 
 # States kept in one recorder's trie before the oldest branches are dropped.
 STATE_BOUND = 50_000

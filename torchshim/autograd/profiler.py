@@ -22,10 +22,10 @@ from typing import Any
 import jax
 
 from torchshim._core import engine, program
+from torchshim._core.handlers import caller
 from torchshim._core.layout import strided
 from torchshim._core.naming import grad_name
 from torchshim._core.storage import TensorBase
-from torchshim._core.trie import caller
 from torchshim._overrides import pop_mode, push_mode
 from torchshim._tensor import Tensor
 from torchshim.autograd.profiler_util import EventList, FunctionEvent, write_trace

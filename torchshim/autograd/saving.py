@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from torchshim._core.handlers import caller
 from torchshim._core.record import Recorder, local
 from torchshim._core.storage import TensorBase
-from torchshim._core.trie import caller
 from torchshim._derived import fns
 from torchshim._functions.nodes import SavedTensor
 from torchshim._tensor import Tensor

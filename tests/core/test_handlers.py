@@ -1,0 +1,128 @@
+"""Errors that depend on data are raised at once where the script handles them."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import unittest
+
+import pytest
+
+import torchshim
+from tests.oracle import case
+from torchshim._core import handlers
+
+
+@case
+def handled(torch):
+    good, bad = torch.eye(2), torch.ones(2, 2)
+    embedding = torch.nn.Embedding(3, 2)
+    model = torch.nn.Sequential(embedding, torch.nn.Flatten())
+    yield torch.linalg.inv(good), embedding(torch.tensor([1])).shape
+    try:
+        torch.linalg.inv(bad)
+        yield "inv"
+    except torch.linalg.LinAlgError as error:
+        yield str(error)
+    try:
+        embedding(torch.tensor([7]))
+        yield "embedding"
+    except (KeyError, IndexError):
+        yield "caught"
+    try:
+        model(torch.tensor([8]))
+        yield "model"
+    except Exception:
+        yield "caught"
+    try:
+        good[torch.tensor([5])]
+        yield "index"
+    except:  # noqa: E722
+        yield "caught"
+    with contextlib.suppress(IndexError):
+        good[torch.tensor([6])]
+        yield "suppressed"
+    factors = []
+    for matrix in (bad - 2, good):
+        try:
+            factors.append(torch.linalg.cholesky(matrix))
+        except RuntimeError:
+            factors.append(None)
+    yield factors
+
+
+@case
+def in_tests(torch):
+    class Test(unittest.TestCase):
+        def test(self):
+            x = torch.ones(3)
+            with self.assertRaises(IndexError):
+                x[torch.tensor([3])]
+            with self.assertRaisesRegex(RuntimeError, "index 4"):
+                torch.gather(x, 0, torch.tensor([4]))
+            self.assertRaises(RuntimeError, lambda: torch.linalg.inv(torch.ones(2, 2)))
+            self.assertRaises(RuntimeError, torch.linalg.inv, torch.ones(2, 2))
+
+    Test("test").debug()
+    yield "passed"
+
+
+@case
+def after_a_failure_all_is_as_before(torch):
+    x = torch.zeros(3, requires_grad=True)
+    y = x * 2
+    try:
+        torch.nn.functional.cross_entropy(y[None], torch.tensor([5]))
+    except IndexError as error:
+        yield str(error)
+    torch.nn.functional.cross_entropy(y[None], torch.tensor([2])).backward()
+    yield x.grad
+
+
+def test_elsewhere_they_are_deferred():
+    x = torchshim.ones(3)
+    try:
+        late = x[torchshim.tensor([2]) + 1]
+    finally:
+        early = True
+    assert early
+    with pytest.raises(IndexError):
+        late.tolist()
+
+
+def lines_of(source, name="<lines>"):
+    linecache.cache[name] = len(source), None, source.splitlines(True), name
+    handlers.expecting_lines.cache_clear()
+    try:
+        return handlers.expecting_lines(name)
+    finally:
+        del linecache.cache[name]
+
+
+def test_lines_that_expect_errors():
+    assert lines_of("x = 1\n") == ()
+    assert lines_of("try:\n  a\n  b\nexcept IndexError:\n  c\n") == ((2, 3),)
+    assert lines_of("try:\n  a\nexcept KeyboardInterrupt:\n  c\n") == ()
+    assert lines_of("try:\n  a\nexcept (ImportError, my.Error):\n  c\n") == ((2, 2),)
+    assert lines_of("try:\n  a\nfinally:\n  c\n") == ()
+    assert lines_of("with pytest.raises(E):\n  a\n") == ((1, 2), (1, 1))
+    assert lines_of("raises(E,\n  f)\n") == ((1, 2),)
+    assert lines_of("with open(try_):\n  a\n") == ()
+    assert lines_of("try a syntax error\n") == ()
+
+
+def test_a_step_in_a_file_with_handlers_stays_one_program():
+    embedding = torchshim.nn.Embedding(3, 2)
+    optimizer = torchshim.optim.SGD(embedding.parameters(), lr=0.1)
+
+    def step(i):
+        optimizer.zero_grad()
+        embedding(torchshim.tensor([i % 3])).sum().backward()
+        optimizer.step()
+
+    for i in range(3):
+        step(i)
+    before = torchshim.explain()
+    for i in range(3):
+        step(i)
+    assert not torchshim.explain(before).programs

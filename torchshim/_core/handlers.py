@@ -1,0 +1,120 @@
+"""Lines of the user's program that expect errors: checks there are not deferred.
+
+A program finds out about an index out of range or a singular matrix when it runs. In
+the body of a `try` whose handler may want that error, or under `assertRaises`, it runs
+at once. Such lines are found in the source, and only for operators with checks.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import linecache
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+# Of the errors that checks raise, with their bases.
+_RAISED = frozenset(
+    base.__name__
+    for error in (IndexError, RuntimeError, ValueError, NotImplementedError)
+    for base in error.__mro__
+)
+# Modules whose calls of an operator expect it to raise.
+_EXPECTING = ("unittest.", "_pytest.")
+# Code that belongs to the line it is called from.
+_INLINE = ("<lambda>", "<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
+_PACKAGE = __name__.partition(".")[0]
+
+Lines = tuple[tuple[int, int], ...]
+
+
+def is_own(frame: Any) -> bool:
+    """Whether a frame runs code of this package."""
+    name = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] == _PACKAGE and not name.endswith("__main__")
+
+
+def caller() -> tuple[str, int] | None:
+    """The line of the user's program that a slow path was entered from."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and is_own(frame):
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def error_expected() -> bool | None:
+    """Whether the line that called an operator expects errors of checks.
+
+    None: no line of its file does. A line that called a lambda, or a module's `forward`
+    through this package, counts like one in it.
+    """
+    answer: bool | None = None
+    frame: Any = sys._getframe(1)
+    own = True
+    while frame is not None:
+        if is_own(frame):
+            own = True
+        elif own:
+            own = frame.f_code.co_name in _INLINE
+            if frame.f_globals.get("__name__", "").startswith(_EXPECTING):
+                return True
+            lines = expecting_lines(frame.f_code.co_filename)
+            if any(first <= frame.f_lineno <= last for first, last in lines):
+                return True
+            if lines:
+                answer = False
+        else:
+            break
+        frame = frame.f_back
+    return answer
+
+
+@functools.lru_cache(256)
+def expecting_lines(filename: str) -> Lines:
+    """(first, last) line of the parts of a file that expect errors of checks."""
+    source = "".join(linecache.getlines(filename))
+    if "try" not in source and "raises" not in source.lower():
+        return ()
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return ()
+    return tuple(_parts(tree))
+
+
+def _parts(tree: ast.AST) -> Iterator[tuple[int, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Try, ast.TryStar)):
+            if any(map(_catches, node.handlers)):
+                yield node.body[0].lineno, node.body[-1].end_lineno or sys.maxsize
+        elif isinstance(node, ast.With):
+            if any(_expects(item.context_expr) for item in node.items):
+                yield node.lineno, node.end_lineno or sys.maxsize
+        elif isinstance(node, ast.Call) and _expects(node):
+            yield node.lineno, node.end_lineno or sys.maxsize
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler may be for errors of checks: unknown names may be anything."""
+    kinds = handler.type
+    if kinds is None:
+        return True
+    each = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]
+    names = [_last_name(kind) for kind in each]
+    return any(name in _RAISED or not hasattr(builtins, name) for name in names)
+
+
+def _expects(node: ast.AST) -> bool:
+    """Whether this is a call like `assertRaises(…)`, `raises(…)` or `suppress(…)`."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = _last_name(node.func)
+    return name.startswith("assertRaises") or name in ("raises", "suppress")
+
+
+def _last_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
