@@ -25,7 +25,7 @@ from torchshim._core.storage import TensorBase
 SIGNATURES = Path(__file__).with_name("_parser.txt")
 
 # Functions whose tensors may be numbers.
-_NUMBERS_AS_TENSORS = frozenset(
+NUMBERS_AS_TENSORS = frozenset(
     name + end
     for name in "add div divide mul multiply sub subtract true_divide floor_divide "
     "copy to".split()
@@ -216,7 +216,7 @@ class Signature:
     def __init__(self, text: str) -> None:
         text, _, self.hidden = text.partition("|")
         self.name, _, inner = text[:-1].partition("(")
-        self.numbers = self.name in _NUMBERS_AS_TENSORS
+        self.numbers = self.name in NUMBERS_AS_TENSORS
         self.params: list[Parameter] = []
         keyword_only = False
         for part in inner.split(", ") if inner else ():
@@ -328,7 +328,7 @@ class Signature:
 
     def _unexpected(self, kwargs: Mapping[str, Any], count: int) -> str:
         for name in kwargs:
-            found = (i for i, p in enumerate(self.params) if name in p.names)
+            found = (i for i, p in enumerate(self.params) if name == p.name)
             at = next(found, -1)
             if at < 0:
                 return f"{self.name}() got an unexpected keyword argument '{name}'"

@@ -314,10 +314,10 @@ def scalar_for(value: Any, dtype: Any, complex_text: str | None = None) -> Array
     """A number as a 0-dim array of a tensor's dtype; refuses complex to real."""
     real = not jnp.issubdtype(dtype, jnp.complexfloating)
     if real and (isinstance(value, complex) or jnp.iscomplexobj(value)):
-        name = dtypes.from_array_dtype(dtype)
+        found = dtypes.from_array_dtype(dtype)
+        name = "int64_t" if found is dtypes.int64 else found.cpp_name
         raise RuntimeError(
-            complex_text
-            or f"value cannot be converted to type {name.cpp_name} without overflow"
+            complex_text or f"value cannot be converted to type {name} without overflow"
         )
     if isinstance(value, jax.Array):
         return value.astype(dtype)

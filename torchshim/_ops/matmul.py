@@ -14,6 +14,7 @@ from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT
+from torchshim._ops.view_geometry import wrap_dim
 
 # For products within other operators, which `precision` says nothing of: accelerators
 # would otherwise round float32 operands to fewer bits.
@@ -413,6 +414,9 @@ def baddbmm(
 ) -> Array:
     """`beta * input + alpha * batch1 @ batch2`, pair by pair."""
     addend = input
+    if batch1.ndim >= 2 and batch2.ndim < 3:
+        # PyTorch asks for the sizes of the result first.
+        wrap_dim(2, batch2.ndim)
     if batch1.ndim >= 2 and batch2.ndim == 3:
         shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
         addend = expanded(input, shape)

@@ -44,12 +44,18 @@ instead
                 raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
         defaults = {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize}
         super().__init__(params, defaults)
-        complex_params = [
-            [i, j]
+        indexed = [
+            ([i, j], p)
             for i, group in enumerate(self.param_groups)
             for j, p in enumerate(group["params"])
-            if p.is_complex()
         ]
+        sparse_params = [at for at, p in indexed if p.is_sparse]
+        complex_params = [at for at, p in indexed if p.is_complex()]
+        if sparse_params:
+            raise ValueError(
+                f"Sparse params at indices {sparse_params}: SparseAdam requires dense "
+                "parameter tensors"
+            )
         if complex_params:
             raise ValueError(
                 f"Complex params at indices {complex_params}: SparseAdam does not "
