@@ -8,6 +8,7 @@ import numpy as np
 
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import combination, tensor_argument
+from torchshim._functions.lobpcg import lobpcg
 from torchshim._functions.sparse_tensor import (
     coalesced,
     coo,
@@ -386,3 +387,6 @@ def sspaddmm(
         args = (input, mat1, mat2)
         raise combination("sspaddmm", args, {}, "(Tensor, Tensor mat1, Tensor mat2)")
     return input * beta + smm(mat1, mat2) * alpha
+
+
+handles("lobpcg")(lobpcg)

@@ -144,8 +144,9 @@ def _adaptive_max(n: int, input: Array, output_size: Any) -> tuple[Array, Array]
     pool = f"adaptive_max_pool{n}d"
     sizes = _adaptive_sizes(pool, input, output_size, n)
     if not jnp.issubdtype(input.dtype, jnp.floating):
+        kernel = "adaptive_max_pool2d" if n < 3 else "adaptive_max_pool3d_cpu"
         raise NotImplementedError(
-            f"\"{'adaptive_max_pool2d' if n < 3 else pool}\" not implemented for '{scalar_name(input)}'"
+            f"\"{kernel}\" not implemented for '{scalar_name(input)}'"
         )
     x, at = input, _positions(input, n)
     for i in reversed(range(n)):

@@ -115,6 +115,43 @@ def eigvalsh(input: Array, UPLO: str = "L") -> Array:
     return _eigh(input, lower)[0]
 
 
+@linalg_op(
+    "LOBPCGAutogradFunctionBackward",
+    namespaces=(),
+    saves=("A", "result"),
+    differentiable=("A", "B"),
+)
+def _eigenpairs(
+    A: Array, B: Array | None, values: Array, vectors: Array, refusal: str
+) -> tuple[Array, Array]:
+    """Some eigenpairs that are known, with their derivative by the matrix.
+
+    `refusal`: why there is no derivative.
+    """
+
+    @jax.custom_jvp
+    def known(A: Array, B: Array | None) -> tuple[Array, Array]:
+        return values, vectors
+
+    @known.defjvp
+    def derivative(primals: Any, tangents: Any) -> Any:
+        if refusal:
+            raise ValueError(f"lobpcg.backward {refusal}")
+        (A, _), (dA, _) = primals, tangents
+        image = dA @ vectors
+        inner = adjoint(vectors) @ image
+        # What is left when the known vectors are taken from all of them.
+        others, every = _eigh(A, True)
+        other = (jnp.abs(adjoint(vectors) @ every) ** 2).sum(-2) < 0.5
+        gaps = values[..., None, :] - others[..., :, None]
+        shares = jnp.where(other[..., None], 1 / jnp.where(gaps == 0, 1, gaps), 0)
+        turn = vectors @ _over_gaps(inner, _gaps(values))
+        turn += every @ (shares * (adjoint(every) @ image))
+        return (values, vectors), (diagonal(inner), turn)
+
+    return known(A, B)
+
+
 # Eigenvalues --------------------------------------------------------------------------
 
 
