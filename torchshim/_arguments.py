@@ -29,6 +29,7 @@ from torchshim._core.op import (
     Param,
 )
 from torchshim._core.storage import TensorBase
+from torchshim._parser import NUMBERS_AS_TENSORS
 
 
 class Missing:
@@ -266,8 +267,10 @@ def choose(
         except TypeError:
             continue
         op = function.__op__  # type: ignore[attr-defined]
+        first = op.params[0]
         if all(
             accepts(p, bound.arguments[p.name])
+            or (p is first and is_number_for_tensor(op, bound.arguments[p.name]))
             for p in op.params
             if p.name in bound.arguments
         ):
@@ -279,6 +282,13 @@ def choose(
     raise TypeError(
         f"{name}() received an invalid combination of arguments - got ({got}), but "
         "expected one of:\n" + "\n".join(f" * {s}" for s in signatures) + "\n"
+    )
+
+
+def is_number_for_tensor(op: Op, value: Any) -> bool:
+    """Whether a number stands for the first tensor, as in `torch.sub(1, x)`."""
+    return op.public in NUMBERS_AS_TENSORS and isinstance(
+        value, (bool, int, float, complex)
     )
 
 

@@ -12,7 +12,8 @@ from jax import lax
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Scalar, op
-from torchshim._ops._common import BOOL, refuse
+from torchshim._ops._common import BOOL, COMPLEX, refuse
+from torchshim._ops._reducing import wide
 from torchshim._ops.indexing import (
     IN_BOUNDS,
     added,
@@ -290,7 +291,7 @@ def reduced(
         start = input
         if not include_self:
             start = jnp.where(touched, jnp.ones((), input.dtype), input)
-        return _product(start, values, *where)
+        return _product(wide(start), wide(values), *where).astype(input.dtype)
     largest = reduce == "amax"
     return _extremum(input, values, largest, include_self, *where)
 
@@ -427,7 +428,7 @@ def index_reduce_values(
     """Slices of `source` reduced into the input at the indices along a dimension."""
     dim = wrap_dim(dim, input.ndim)
     _check_index_reduce(reduce)
-    refuse("index_func_", input, BOOL)
+    refuse("index_func_", input, BOOL + COMPLEX)
     if index.ndim > 1:
         raise IndexError("index_reduce_(): Index is supposed to be a vector")
     if input.dtype != source.dtype:

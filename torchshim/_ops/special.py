@@ -12,8 +12,8 @@ from jax import lax
 
 from torchshim._core.dtypes import bfloat16, float16
 from torchshim._core.op import Array, Operand, op
-from torchshim._core.promotion import INT_TO_FLOAT
-from torchshim._ops._common import COMPLEX, refuse, rounded, wants_grad
+from torchshim._core.promotion import DEFAULT, INT_TO_FLOAT
+from torchshim._ops._common import BOOL, COMPLEX, INT, refuse, rounded, wants_grad
 from torchshim._ops.transcendental import node_by_numbers
 
 _SPECIAL = ("torch", "special")
@@ -400,26 +400,26 @@ _igammac = _incomplete("igammac", lambda a, x: lax.igammac(a, x), -1.0)
 
 
 @op(
-    promote=INT_TO_FLOAT,
+    promote=DEFAULT,
     grad_fn="IgammaBackward0",
     saves=("input", "other"),
     inplace=True,
 )
 def igamma(input: Array, other: Array) -> Array:
     """The regularised lower incomplete gamma function."""
-    refuse("igamma", input, COMPLEX)
+    refuse("igamma_cpu", input, BOOL + INT + COMPLEX)
     return _igamma(*jnp.broadcast_arrays(input, other))
 
 
 @op(
-    promote=INT_TO_FLOAT,
+    promote=DEFAULT,
     grad_fn="IgammacBackward0",
     saves=("input", "other"),
     inplace=True,
 )
 def igammac(input: Array, other: Array) -> Array:
     """The regularised upper incomplete gamma function."""
-    refuse("igammac", input, COMPLEX)
+    refuse("igammac_cpu", input, BOOL + INT + COMPLEX)
     return _igammac(*jnp.broadcast_arrays(input, other))
 
 

@@ -49,6 +49,9 @@ def scatter_reduce() -> Iterator[Sample]:
     yield sample(f32([1, 0, 2]), 0, I([0, 1, 1]), f32([0, 3, 4]), "prod").twice()
     yield sample(f32([3, 2]), 0, I([0, 0, 0]), f32([2, 0, 5]), "prod").twice()
     yield sample(f32([1, 2, 2]), 0, I([0, 1, 1]), f32([1, 2, 2]), "amax")
+    yield sample(
+        np.float16([1, 300]), 0, I([0, 0, 0]), np.float16([300, 300, 0]), "prod"
+    )
     yield sample(floats(3), 0, I([0]), floats(1), "zz").raises()
     yield sample(floats(3), 0, I([3]), floats(1), "sum").raises()
     yield sample(floats(3), 0, I([0]), doubles(1), "sum").raises()

@@ -114,6 +114,7 @@ def igamma() -> Iterator[Sample]:
     yield sample(constant(doubles(2, 3, low=0.3)), doubles(3, low=0.3))
     yield sample(constant(f32([1, 2, 0])), f32([1, 0, 1]))
     yield sample(constant(ints(3, low=1)), floats(3, low=0.3))
+    yield sample(ints(3, low=1), ints(3, low=1)).raises()
 
 
 @samples("zeta")
