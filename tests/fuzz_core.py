@@ -248,6 +248,9 @@ def compare(expected: Outcome, found: Outcome, lines: Lines) -> str | None:
             return None
         if grads and a and b is None and "view was created in no_grad" in a[1]:
             return None  # a gradient that PyTorch's engine made as a view
+        if grads and a and b:
+            # PyTorch's engine adds to some gradients in place.
+            a, b = ([re.sub(r"version \d+", "version", t) for t in e] for e in (a, b))
         if a != b:
             return (
                 f"line {at} `{lines[at]}`: error\n    torch     {a}\n    torchshim {b}"
@@ -260,6 +263,8 @@ def compare(expected: Outcome, found: Outcome, lines: Lines) -> str | None:
             )
         if at in found.snapshots:
             text = difference(expected.snapshots[at], found.snapshots[at], "", skip)
+            if text and ".node:" in text and any("create_graph" in n for n in lines):
+                return None  # which node of a formula's is the last is not known
             if text:
                 return f"after line {at} `{lines[at]}`: {text}"
     return None

@@ -1,7 +1,8 @@
-"""The kinds of errors that PyTorch has of its own."""
+"""The kinds of errors that PyTorch has of its own, and warnings given once."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 __all__ = ["AcceleratorError", "OutOfMemoryError"]
@@ -17,6 +18,22 @@ class AcceleratorError(RuntimeError):
 
 for _kind in (OutOfMemoryError, AcceleratorError):
     _kind.__module__ = "torch"
+
+
+TO_SCALAR = (
+    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
+    "behavior.\nConsider using tensor.detach() first."
+)
+# `torch.set_warn_always`
+warn_always = [False]
+_warned: set[str] = set()
+
+
+def warn_once(text: str, stacklevel: int = 2) -> None:
+    """Warns the first time only, unless all warnings are wanted each time."""
+    if text not in _warned or warn_always[0]:
+        _warned.add(text)
+        warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
 
 
 class Unsupported(NotImplementedError):

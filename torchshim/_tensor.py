@@ -15,6 +15,7 @@ from torchshim._core.layout import contiguous_format, has_format, strided
 from torchshim._core.meta import Size, meta_of
 from torchshim._core.record import local
 from torchshim._core.storage import Storage, TensorBase, placement
+from torchshim._errors import TO_SCALAR, warn_once
 from torchshim._overrides import (
     SUBCLASSES_DISABLED,
     TensorMeta,
@@ -31,8 +32,6 @@ NOT_A_LEAF = (
     "computed variable in a subgraph that doesn't require differentiation use "
     "var_no_grad = var.detach()."
 )
-
-
 IN_TRANSFORM = (
     "You are attempting to call Tensor.requires_grad_() (or perhaps using "
     "torch.autograd.functional.* APIs) inside of a function being transformed by a "
@@ -269,8 +268,10 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         """The value as a numpy array (not to be written to)."""
         return host_value(self)
 
-    def _scalar(self) -> Any:
+    def _scalar(self, warn: bool = False) -> Any:
         """The value of a tensor with one element, for Python's conversions."""
+        if warn and self._meta.requires_grad and local.rec.grad:
+            warn_once(TO_SCALAR, 4)
         if self._meta.shape.numel() != 1:
             raise ValueError(
                 "only one element tensors can be converted to Python scalars"
@@ -312,13 +313,13 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         return int(value)
 
     def __float__(self) -> float:
-        value = self._scalar()
+        value = self._scalar(warn=True)
         if isinstance(value, complex):
             return float(_real_part(value, "double"))
         return float(value)
 
     def __complex__(self) -> complex:
-        return complex(self._scalar())
+        return complex(self._scalar(warn=True))
 
     def __index__(self) -> int:
         meta = self._meta

@@ -111,3 +111,55 @@ def other_errors(torch):
         w.neg_()
     # What only the other gradient needs is looked at, too.
     yield attempt(torch.autograd.grad, y, [w])
+
+
+@case
+def swapping(torch):
+    a, b = torch.ones(2), torch.zeros(3, requires_grad=True)
+    a.note = "a's"
+    same = a
+    torch.utils.swap_tensors(a, b)
+    yield a, b, a is same, hasattr(a, "note"), b.note
+    (a * 2).sum().backward()
+    yield a.grad, b.requires_grad_(), torch.add(a, 1)
+    alias = b.detach()
+    torch.utils.swap_tensors(a, b)
+    alias.add_(1)
+    yield a, b, alias
+    weight, plain = torch.nn.Parameter(torch.ones(1)), torch.zeros(1)
+    torch.utils.swap_tensors(weight, plain)
+    yield type(weight).__name__, type(plain).__name__, weight, plain
+    base = torch.ones(2)
+    view = base[:1]
+    with torch.no_grad():
+        base.requires_grad_()
+    yield attempt(torch.utils.swap_tensors, base, plain)
+    torch.utils.swap_tensors(torch.nn.Linear(1, 1).weight, torch.zeros(1, 1))
+    yield view
+
+
+@case
+def converted_with_history(torch):
+    """float() and complex() warn, but not what PyTorch has for it."""
+    x = torch.tensor(2.0, requires_grad=True)
+    for convert in (
+        float,
+        complex,
+        int,
+        bool,
+        str,
+        lambda x: x.item(),
+        "{:.1f}".format,
+    ):
+        yield convert(x)
+        with torch.no_grad():
+            convert(x)
+        convert(x.detach())
+
+
+@case
+def answers_of_accumulation_hooks(torch):
+    for answer in ((1, 2), (), 1, "text", torch.ones(2)):
+        x, w = leaf(torch, 1.0, 2.0), leaf(torch, 3.0, 4.0)
+        x.register_post_accumulate_grad_hook(lambda leaf, answer=answer: answer)
+        yield attempt((x * w * 2).sum().backward), x.grad

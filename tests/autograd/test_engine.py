@@ -186,3 +186,43 @@ def test_a_long_chain():
     assert x.grad.tolist() == [1.0, 1.0]
     del y
     gc.collect()
+
+
+def in_thread(work):
+    import threading
+
+    found = []
+    thread = threading.Thread(target=lambda: found.append(work()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+@case
+def one_graph_for_all_threads(torch):
+    """What another thread computed is one place in the graph, with its hooks."""
+    seen = []
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    total = in_thread(lambda: x.sum())
+    handle = total.register_hook(lambda grad: seen.append(grad.item()))
+    print((total * 2).item())
+    yield torch.autograd.grad(total, [x], create_graph=True), seen
+    handle.remove()
+    y = x.sum()
+    in_thread(lambda: y.backward())
+    y.register_hook(lambda grad: grad + 1)
+    in_thread(lambda: y.backward())
+    yield x.grad
+    total = in_thread(lambda: x.prod())
+    y = (total * 2).exp()
+    yield torch.autograd.grad(y, total)
+    yield attempt(torch.autograd.grad, y, x)
+    z = (x.unsqueeze(0) - 2.0).abs()
+    inner = z * 1
+    in_thread(lambda: inner.view(-1).sub_(1))
+    yield torch.autograd.grad((inner * inner).sum(), [z])
+    (w,) = torch.autograd.grad((x * x).sum(), [x], create_graph=True)
+    with torch.no_grad():
+        w.add_(w, alpha=0.5)
+    in_thread(lambda: (w * w).sum().backward())
+    yield x.grad

@@ -135,6 +135,9 @@ class Walk(Leaves, SavedValues):
         if event.kind in (INPUT, IDENTITY):
             hist = recording.hists.get(event.slot)
             if hist is not None:
+                if hist[0].original is not None:
+                    self.pure = False
+                    return [hist[0].place(hist[1], self.rec.recording)]
                 if hist[0].seq not in self.via:
                     self.via[hist[0].seq] = hist[0], recording, event.slot
                 return [hist]

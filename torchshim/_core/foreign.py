@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from torchshim._core.enter import Entering
@@ -17,6 +18,17 @@ from torchshim._core.storage import (
 from torchshim._core.trie import recorders
 
 _new = object.__new__
+
+
+def _add_earlier(twin: Recording, saved: Any, savers: Any, versions: Any) -> None:
+    """Keeps what a look into a recording found that another look added to."""
+    none: frozenset[int] = frozenset()
+    twin.saved = twin.saved | saved
+    twin.savers = {
+        slot: twin.savers.get(slot, none) | savers.get(slot, none)
+        for slot in (*twin.savers, *savers)
+    }
+    twin.versions = twin.versions | versions
 
 
 class Foreign(Entering):
@@ -73,16 +85,33 @@ class Foreign(Entering):
 
     def _snapshot(self, owner: Any, tensor: TensorBase, slot: int) -> TensorBase:
         """The value of another recording's slot, with its history."""
-        state, recording = owner.state, owner.recording
         meta = tensor._meta
-        roots = {slot} if meta.requires_grad and not meta.leaf else set()
-        values, saved = values_of(owner, state, recording, [slot], roots)
+        history = meta.requires_grad and not meta.leaf
+        value, twin = self._look(owner, slot, history)
         piece = _new(tensor_class[0])
         piece._slot = -1
         piece._meta = meta
-        piece._array = values[slot]
-        if roots:
-            twin = Recording(next_sequence())
+        piece._array = value
+        if twin is not None:
+            piece._hist = twin, slot
+        elif meta.leaf and meta.requires_grad:
+            self.recording.entered[self._enter(piece)] = tensor
+        return piece
+
+    @staticmethod
+    def _look(owner: Any, slot: int, history: bool) -> tuple[Any, Recording | None]:
+        """The value of another recording's slot, and what a backward from it needs."""
+        state, recording = owner.state, owner.recording
+        roots = {slot} if history else set()
+        values, saved = values_of(owner, state, recording, [slot], roots)
+        twin: Recording | None = None
+        if history:
+            # One for all who look, so that a value has one place in the graph.
+            twin = recording.twin
+            if twin is None:
+                twin = recording.twin = Recording(next_sequence())
+                twin.original = weakref.ref(recording)
+            before = twin.saved, twin.savers, twin.versions
             twin.entered.update(recording.entered)
             twin.hists.update(recording.hists)
             twin.packed.update(recording.packed)
@@ -93,10 +122,22 @@ class Foreign(Entering):
             twin.node_hooks = recording.node_hooks
             twin.freed = recording.freed
             owner._close(twin, state, values, saved)
-            piece._hist = twin, slot
-        elif meta.leaf and meta.requires_grad:
-            self.recording.entered[self._enter(piece)] = tensor
-        return piece
+            twin.producers = None
+            _add_earlier(twin, *before)
+        return values[slot], twin
+
+    def _role(self, tensor: TensorBase, storage: Storage | None, slot: int) -> int:
+        """As of any tensor; its history may be in a recording of another thread."""
+        slot = Entering._role(self, tensor, storage, slot)
+        hist = self.recording.hists.get(slot)
+        if hist is not None and hist[0].state is None and hist[0] is not self.recording:
+            owner = recorders[hist[1] >> SLOT_BITS]
+            with owner.lock:
+                if owner.recording is hist[0]:
+                    twin = self._look(owner, hist[1], True)[1]
+                    assert twin is not None
+                    self.recording.hists[slot] = twin, hist[1]
+        return slot
 
     def _foreign_array(self, holder: Storage | TensorBase) -> Any:
         """As `_foreign`, for a base value or one written without history."""

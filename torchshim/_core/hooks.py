@@ -92,6 +92,7 @@ class TensorHooks:
             for hook in list(self.post.values()):
                 result = hook(leaf)
                 if result is not None:
+                    check_replacement(hook, None, result)
                     raise RuntimeError(
                         "Tensor post accumulate grad hooks should return None."
                     )

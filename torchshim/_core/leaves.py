@@ -24,6 +24,8 @@ def origin(recording: Recording, slot: int) -> Place:
         hist = recording.hists.get(slot)
         if hist is not None:
             recording, slot = hist
+            if recording.original is not None:
+                recording, slot = recording.place(slot, local.rec.recording)
             continue
         if slot in recording.entered:
             return recording, slot
@@ -168,7 +170,9 @@ class Leaves:
             if id(total) in self.given and self.accumulate:
                 total = self.rec.renamed(total)
             merged[id(leaf)] = leaf, place, total
+        # Hooks may raise: nothing is to be delivered twice.
         self.leaf_grads = []
+        delivered: list[tuple[Any, Place, Any]] = []
         for leaf, place, grad in merged.values():
             node = leaf._node if has_hooks(leaf) else None
             if leaf._hooks is not None:
@@ -189,8 +193,9 @@ class Leaves:
             with accumulate_lock:
                 self.before.append(jumps.grad_status(self.rec, leaf))
                 leaf._accumulate(grad, self.create)
-            self.leaf_grads.append((leaf, place, grad))
+            delivered.append((leaf, place, grad))
             if leaf._hooks is not None:
                 leaf._hooks.accumulated(leaf)
             if node is not None:
                 node.after(grad)
+        self.leaf_grads = delivered

@@ -165,7 +165,9 @@ def grad_fn(tensor: Any) -> Any:
     if slot < 0 and tensor._hist is not None and tensor._base is None:
         recording, slot = tensor._hist
     else:
-        if cached is not None and slot < 0:
+        base, storage = tensor._base, tensor._storage
+        same = base is None or tensor._versions == storage.version
+        if cached is not None and slot < 0 and same:
             return cached[1]
         recording, slot = rec.recording, rec.slot_of(tensor)
     place = recording.seq, slot

@@ -8,7 +8,7 @@ from typing import Any
 from torchshim._core.naming import grad_name, modified_text, saved_operands
 from torchshim._core.record import Recorder
 from torchshim._core.state import IDENTITY, INPUT, MARK, Recording, State
-from torchshim._core.storage import REPLACED, hidden_of, hidden_writes
+from torchshim._core.storage import REPLACED, hidden_of, hidden_writes, writes_of
 from torchshim._core.versions import Overwritten
 
 RESULT_REPLACED = (
@@ -138,8 +138,6 @@ class SavedValues:
         source = self.event((recording, slot))
         meta = source.metas[slot - source.slot]
         name = self.name_now(recording, event, slot)
-        if not meta.requires_grad or meta.leaf:
-            name = None
         version = count + self.version_at(recording, slot)
         raise RuntimeError(
             modified_text(meta, name, slot - source.slot, version, version - count)
@@ -150,13 +148,15 @@ class SavedValues:
         source = self.event((recording, slot))
         if event.slot <= slot < event.n_slots:
             return grad_name(source)
-        if source.view:
+        meta = source.metas[slot - source.slot]
+        if source.view and meta.requires_grad and not meta.leaf:
             return "AsStridedBackward0"
         if recording.state is None:
             for last in reversed(self.overwritten().chain(slot)):
                 made_by = self.event((recording, last))
                 if made_by.metas[last - made_by.slot].requires_grad:
                     return grad_name(made_by)
+            return None
         elif slot in recording.versions and source.kind in (INPUT, IDENTITY):
             tensor = recording.versions[slot].tensor
             alive = tensor() if tensor is not None else None
@@ -167,7 +167,7 @@ class SavedValues:
             for tensor in recording.versions[slot].tensors():
                 if tensor.grad_fn is not None:
                     return tensor.grad_fn.name()
-        return grad_name(source)
+        return grad_name(source) if meta.requires_grad and not meta.leaf else None
 
     def version_at(self, recording: Recording, slot: int) -> int:
         """The version number of a value's memory when it was saved."""
@@ -175,11 +175,10 @@ class SavedValues:
             saved = recording.versions.get(slot)
             if saved is not None and saved.holder is not None:
                 return saved.version
-        for tensor in (recording.entered.get(slot),):
-            if tensor is not None:
-                now = tensor._storage.version if tensor._storage else tensor._versions
-                return max(now - self.overwritten().count(slot), 0)
-        source = self.event((recording, slot))
-        if source.write is not None:
-            return 1 + self.version_at(recording, source.write)
-        return 0
+        first, writes = self.overwritten().origin(slot)
+        holder = recording.entered.get(first)
+        if holder is None:
+            holder = recording.bases.get(first)
+        if holder is not None:
+            writes += max(writes_of(holder) - self.overwritten().count(first), 0)
+        return writes

@@ -149,6 +149,7 @@ class Recording:
         "hooked",
         "node_hooks",
         "nodes",
+        "original",
         "packed",
         "producers",
         "python",
@@ -158,6 +159,7 @@ class Recording:
         "seq",
         "state",
         "tensors",
+        "twin",
         "versions",
     )
 
@@ -186,6 +188,10 @@ class Recording:
         )
         # Forward mode: slot -> {level: tangent of that value}.
         self.duals: dict[int, dict[int, Any]] = {}
+        # What other threads see of this recording while it goes on; and there, a weak
+        # reference back.
+        self.twin: Recording | None = None
+        self.original: Any = None
         # Set on closing.
         self.state: State | None = None
         self.saved: dict[int, Any] = {}
@@ -196,6 +202,12 @@ class Recording:
         # `hidden_writes` at that moment.
         self.hidden = -1
         self.producers: dict[int, State] | None = None
+
+    def place(self, slot: int, running: Recording) -> tuple[Recording, int]:
+        """A slot of this recording: in the running one, if that is what this shows."""
+        if self.original is not None and self.original() is running:
+            return running, slot
+        return self, slot
 
     def events(self, state: State) -> dict[int, State]:
         """Slot -> the event that made it, for the path to `state`."""

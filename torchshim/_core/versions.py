@@ -119,6 +119,7 @@ class Overwritten:
     def __init__(self, state: State) -> None:
         self._root: dict[int, int] = {}
         self._next: dict[int, int] = {}
+        self._before: dict[int, int] = {}
         # Values that a hidden write overwrote.
         self._hidden: set[int] = set()
         # Values of tensors that `.data` was assigned to -> what was assigned.
@@ -158,6 +159,16 @@ class Overwritten:
     def count(self, slot: int) -> int:
         """How many counted writes this value's memory has seen since it was made."""
         return sum(at not in self._hidden for at in self.chain(slot)[:-1])
+
+    def origin(self, slot: int) -> tuple[int, int]:
+        """The first value of this value's memory, and the counted writes since."""
+        if not self._before:
+            self._before = {new: old for old, new in self._next.items()}
+        at, count = self.root(slot), 0
+        while at in self._before:
+            at = self._before[at]
+            count += at not in self._hidden
+        return at, count
 
     def is_hidden(self, slot: int) -> bool:
         """Whether a hidden write was among those that it has seen."""

@@ -288,7 +288,7 @@ class Writing(Foreign):
         self.unstored.clear()
 
     def replaced(self, tensor: TensorBase, old: int, value: TensorBase) -> None:
-        """Notes that a tensor was put on `value`'s memory, away from the value `old`."""
+        """Notes that a tensor left the value `old` for the memory of another."""
         tensor._replaced += REPLACED
         hidden_writes[0] += 1
         if self.owns(old):

@@ -11,6 +11,8 @@ from torchshim._core.device import get_default_device
 from torchshim._core.node import AccumulateGrad, GradientEdge
 from torchshim._core.record import local
 from torchshim._derived import fns
+from torchshim._errors import warn_always as warn_always
+from torchshim._errors import warn_once
 from torchshim._tensor import Tensor
 
 REFERENCE_CYCLE = (
@@ -20,18 +22,6 @@ REFERENCE_CYCLE = (
     "function, make sure to reset the .grad fields of your parameters to None after "
     "use to break the cycle and avoid the leak."
 )
-_warned: set[str] = set()
-
-
-def warn_once(text: str, stacklevel: int = 2) -> None:
-    """Warns the first time only, unless all warnings are wanted each time."""
-    if text not in _warned or warn_always[0]:
-        _warned.add(text)
-        warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
-
-
-# `torch.set_warn_always`
-warn_always = [False]
 
 
 def run_plain(root: Tensor, retain_graph: Any) -> None:

@@ -22,8 +22,10 @@ from torchshim._core.layout import (
     has_format,
     preserve_format,
 )
+from torchshim._core.layout import memory_format as MemoryFormat
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.no_data import NoData
+from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._core.shared import frozen
 from torchshim._core.storage import TensorBase
@@ -211,8 +213,15 @@ def _is_device(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _check_format(value: Any) -> None:
+    if value.__class__ is not MemoryFormat:
+        raise TypeError(f"memory_format must be torch.memory_format, not {value!r}")
+
+
 def _cast_method(name: str, target: dtypes.dtype) -> None:
-    def method(self: Tensor, memory_format: Any = preserve_format) -> Tensor:
+    def method(self: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
+        if memory_format is not preserve_format and memory_format is not None:
+            _check_format(memory_format)
         return converted(self, None, target, False, memory_format)
 
     method.__name__ = method.__qualname__ = name
@@ -230,7 +239,7 @@ _cast_method("byte", dtypes.uint8)
 
 
 @public(namespaces=(), method=True)
-def cpu(self: Tensor, memory_format: Any = preserve_format) -> Tensor:
+def cpu(self: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
     """The tensor on the CPU; itself if it is there."""
     return converted(self, device("cpu"), None, False, memory_format)
 
@@ -295,8 +304,10 @@ def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
 
 
 @public(namespaces=(), method=True)
-def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
+def contiguous(self: Tensor, *, memory_format: Any = contiguous_format) -> Tensor:
     """The tensor with its elements in the order of the format; itself if they are."""
+    if memory_format is not contiguous_format:
+        _check_format(memory_format)
     meta = self._meta
     if memory_format in (channels_last, channels_last_3d):
         format_strides(tuple(meta.shape), memory_format)
@@ -346,6 +357,9 @@ def _cast_array(array: Any, meta: Any) -> Any:
     return frozen(cast_host(np.asarray(array), dtypes.array_dtype(meta.dtype)))
 
 
+_FILL = REGISTRY["_fill"]
+
+
 @public(method=True, name="fill_")
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Sets all elements to a number or the value of a 0-dim tensor."""
@@ -360,7 +374,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     if value.__class__ is complex and not meta.dtype.is_complex:
         value = value.real
     if _fresh(input):
-        local.rec.check_writable(input)
+        local.rec.check_writable(input, _FILL)
         kind = dtypes.array_dtype(meta.dtype)
         array = np.full(tuple(meta.shape), ops.constant(value, kind))
         if overwrite(input, place(array, meta.device)):

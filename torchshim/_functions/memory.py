@@ -5,6 +5,7 @@ https://docs.pytorch.org/docs/2.13/tensors.html
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -225,6 +226,31 @@ def _onto(self: Tensor, value: TensorBase) -> None:
     rec.link(self, value, _DETACH, ())
     self._versions = versions
     rec.replaced(self, old, value)
+
+
+def swap_contents(a: Tensor, b: Tensor) -> None:
+    """Exchanges all but the identity of two tensors."""
+    if a is b:
+        return
+    local.rec.flush()
+    first, second = (local.rec.storage_of(tensor) for tensor in (a, b))
+    stands_for = {id(a): b, id(b): a}
+    for tensor, name in ((a, "t1"), (b, "t2")):
+        views = [t for t in tensor._storage.tensors() if t._base is tensor]
+        if views:
+            raise RuntimeError(
+                f"Expected use_count of {name} to be 1 or 2 with an AccumulateGrad node "
+                f"but got {1 + len(views)} make sure you are not holding references to "
+                "the tensor in other places."
+            )
+    for storage in {first, second}:
+        storage.aliases[:] = [
+            weakref.ref(stands_for.get(id(each), each)) for each in storage.tensors()
+        ]
+    for name in ("_slot", "_meta", "_array", "__dict__", "__class__"):
+        mine, its = getattr(a, name), getattr(b, name)
+        setattr(a, name, its)
+        setattr(b, name, mine)
 
 
 def _no_deletion(self: Tensor) -> None:

@@ -1,8 +1,10 @@
 """Utilities: loading data, handles of hooks (``torch.utils``)."""
 
+import copyreg as _copyreg
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from torchshim._functions.memory import swap_contents as _swap_contents
 from torchshim.utils import _pytree as _pytree
 from torchshim.utils import data as data
 from torchshim.utils import hooks as hooks
@@ -17,6 +19,23 @@ def set_module(obj: _Any, mod: str) -> None:
     if not isinstance(mod, str):
         raise TypeError("The mod argument should be a string")
     obj.__module__ = mod
+
+
+def swap_tensors(t1: _Any, t2: _Any) -> None:
+    """Gives two tensors without views each other's content; who they are stays.
+
+    https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/__init__.py
+
+    >>> import torchshim as torch
+    >>> a, b = torch.zeros(1), torch.ones(2)
+    >>> torch.utils.swap_tensors(a, b)
+    >>> a, b
+    (tensor([1., 1.]), tensor([0.]))
+    """
+    names = [set(_copyreg._slotnames(type(t))) for t in (t1, t2)]  # type: ignore[attr-defined]
+    if names[0] != names[1]:
+        raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
+    _swap_contents(t1, t2)
 
 
 def __getattr__(name: str) -> _Any:
