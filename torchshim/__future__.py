@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from torchshim._errors import Unsupported
 
 __all__ = [
     "get_overwrite_module_params_on_conversion",
@@ -13,8 +13,8 @@ __all__ = [
 
 
 def get_overwrite_module_params_on_conversion() -> bool:
-    """Whether conversions replace parameters by new ones: no, their data changes."""
-    return False
+    """Whether conversions replace parameters by new ones; else their data changes."""
+    return _overwrite[0]
 
 
 def get_swap_module_params_on_conversion() -> bool:
@@ -22,19 +22,21 @@ def get_swap_module_params_on_conversion() -> bool:
     return False
 
 
-def _refuse(name: str) -> NoReturn:
-    raise NotImplementedError(
-        f"torch.__future__.{name}(True): nn.Module.to changes the data of parameters"
-    )
+_overwrite = [False]
 
 
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
-    """NotImplementedError for True."""
-    if value:
-        _refuse("set_overwrite_module_params_on_conversion")
+    """Whether conversions replace parameters by new ones; else their data changes.
+
+    https://docs.pytorch.org/docs/2.13/future_mod.html
+    """
+    _overwrite[0] = value
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
     """NotImplementedError for True."""
     if value:
-        _refuse("set_swap_module_params_on_conversion")
+        raise Unsupported(
+            "torch.__future__.set_swap_module_params_on_conversion(True): tensors "
+            "cannot be swapped"
+        )

@@ -63,6 +63,11 @@ def write_into(
             f"Expected out tensor to have dtype {made.dtype.cpp_name}, but got "
             f"{have.dtype.cpp_name} instead"
         )
+    if op is not None and op.out == "same" and made.dtype is not have.dtype:
+        raise RuntimeError(
+            f"Found dtype {have.dtype.scalar_name} but expected "
+            f"{made.dtype.scalar_name}"
+        )
     if not castable(made.dtype, have.dtype):
         raise RuntimeError(
             f"result type {made.dtype.scalar_name} can't be cast to the desired output "

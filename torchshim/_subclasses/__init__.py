@@ -1,4 +1,4 @@
-"""Tensors without data: the device meta has them, PyTorch's fake tensors are refused."""
+"""Tensors without data: the device meta has them; fake tensors are refused."""
 
 from torchshim._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import torchshim
+from torchshim.__future__ import get_overwrite_module_params_on_conversion
 from torchshim._tensor import Tensor
 from torchshim.nn.modules._base import ModuleBase
 from torchshim.nn.modules._parse_to import parse_to
@@ -48,7 +49,8 @@ class Conversion(ModuleBase):
             applied = fn(param)
             grad_applied = None if grad is None else fn(grad)
         # Optimizers hold the parameter: it stays the same object where it can.
-        if _same_kind(param, applied):
+        overwrite = get_overwrite_module_params_on_conversion()
+        if _same_kind(param, applied) and not overwrite:
             param.data = applied
             result = param
         else:

@@ -260,3 +260,89 @@ class OpInfo:
     def get_decorators(self, *place: Any) -> list[Any]:
         """The decorators of a test, by class, name, device, dtype and arguments."""
         return decorators_for(self.decorators, *place)
+
+
+class UnaryUfuncInfo(OpInfo):
+    """What is known of an element-wise operator with one operand."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        domain: tuple[Any, Any] = (None, None),
+        sample_kwargs: Callable[..., Any] = lambda device, dtype, input: ({}, {}),
+        handles_complex_extremal_values: bool = True,
+        handles_large_floats: bool = True,
+        supports_complex_to_float: bool = False,
+        reference_numerics_filter: Any = None,
+        promotes_int_to_float: bool = False,
+        **known: Any,
+    ) -> None:
+        super().__init__(name, **known)
+        self.domain = domain
+        self.sample_kwargs = sample_kwargs
+        self.handles_complex_extremal_values = handles_complex_extremal_values
+        self.handles_large_floats = handles_large_floats
+        self.supports_complex_to_float = supports_complex_to_float
+        self.reference_numerics_filter = reference_numerics_filter
+        self.promotes_int_to_float = promotes_int_to_float
+
+
+class BinaryUfuncInfo(OpInfo):
+    """What is known of an element-wise operator with two operands."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        lhs_make_tensor_kwargs: dict[str, Any] | None = None,
+        rhs_make_tensor_kwargs: dict[str, Any] | None = None,
+        promotes_int_to_float: bool = False,
+        always_returns_bool: bool = False,
+        supports_rhs_python_scalar: bool = True,
+        supports_one_python_scalar: bool = False,
+        supports_two_python_scalars: bool = False,
+        **known: Any,
+    ) -> None:
+        super().__init__(name, **known)
+        self.lhs_make_tensor_kwargs = lhs_make_tensor_kwargs or {}
+        self.rhs_make_tensor_kwargs = rhs_make_tensor_kwargs or {}
+        self.promotes_int_to_float = promotes_int_to_float
+        self.always_returns_bool = always_returns_bool
+        self.supports_rhs_python_scalar = supports_rhs_python_scalar
+        self.supports_one_python_scalar = supports_one_python_scalar
+        self.supports_two_python_scalars = supports_two_python_scalars
+
+
+class ReductionOpInfo(OpInfo):
+    """What is known of a reduction."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        identity: Any = None,
+        nan_policy: str | None = "propagate",
+        supports_multiple_dims: bool = True,
+        promotes_int_to_float: bool = False,
+        promotes_int_to_int64: bool = False,
+        result_dtype: Any = None,
+        complex_to_real: bool = False,
+        generate_args_kwargs: Callable[..., Any] = lambda t, dim=None, keepdim=False: (
+            ((), {}),
+        ),
+        **known: Any,
+    ) -> None:
+        super().__init__(name, supports_inplace=False, **known)
+        self.identity = identity
+        self.nan_policy = nan_policy
+        self.supports_multiple_dims = supports_multiple_dims
+        self.promotes_int_to_float = promotes_int_to_float
+        self.promotes_int_to_int64 = promotes_int_to_int64
+        self.result_dtype = result_dtype
+        self.complex_to_real = complex_to_real
+        self.generate_args_kwargs = generate_args_kwargs
+
+
+class ReductionPythonRefInfo(ReductionOpInfo):
+    """A reduction written in Python: there are none."""

@@ -1,0 +1,192 @@
+"""What the heads of PyTorch's own test files import is there."""
+
+from __future__ import annotations
+
+import importlib
+
+from torchshim._alias import shim_name
+
+# A module, and names in it.
+HEADS = """
+functorch: combine_state_for_ensemble grad grad_and_value hessian jacfwd jacrev jvp
+  make_functional make_functional_with_buffers vjp vmap
+functorch.experimental: chunk_vmap functionalize
+  replace_all_batch_norm_modules_
+_C: DispatchKey DispatchKeySet ScriptMethod _ExcludeDispatchKeyGuard
+  _rename_privateuse1_backend
+_C._autograd: _unsafe_set_version_counter
+_C._functorch: reshape_dim_into reshape_dim_outof
+_dynamo: disable
+_dynamo.backends.common: device_from_inputs
+_functorch: config
+_functorch.apis: vmap
+_functorch.batch_norm_replacement: replace_all_batch_norm_modules_
+_functorch.eager_transforms: _slice_argnums
+_functorch.make_functional: functional_init functional_init_with_buffers
+_functorch.utils: enable_single_level_autograd_function unwrap_dead_wrappers
+_functorch.vmap: restore_vmap
+_ops: HigherOrderOperator OpOverload
+_prims_common: suggest_memory_format
+_subclasses.fake_tensor: FakeTensorConverter FakeTensorMode
+_subclasses.meta_utils: assert_metadata_eq
+_utils: ExceptionWrapper _import_dotted_name _rebuild_tensor
+_utils_internal: get_file_path_2
+autograd: Function Variable _calculate_shape detect_anomaly forward_ad functional
+  grad gradgradcheck kineto_available
+autograd._functions:
+autograd.forward_ad:
+autograd.function: InplaceFunction once_differentiable
+autograd.functional: _construct_standard_basis_for jacobian
+autograd.gradcheck: GradcheckError _get_numerical_jacobian get_analytical_jacobian
+  get_numerical_jacobian gradcheck gradgradcheck
+autograd.graph: GradientEdge Node allow_mutation_on_saved_tensors
+  disable_saved_tensors_hooks get_gradient_edge increment_version
+  register_multi_grad_hook save_on_cpu saved_tensors_hooks
+  set_warn_on_accumulate_grad_stream_mismatch
+autograd.profiler: emit_itt emit_nvtx profile record_function
+autograd.profiler_util: EventList FunctionEvent FunctionEventAvg _format_time
+fx.experimental.proxy_tensor: make_fx
+library: _scoped_library
+multiprocessing.reductions: StorageWeakRef
+nn.parallel._functions: Broadcast
+optim: ASGD Adadelta Adafactor Adagrad Adam AdamW Adamax LBFGS Muon NAdam Optimizer
+  RAdam RMSprop Rprop SGD SparseAdam
+optim.lr_scheduler: ChainedScheduler ConstantLR CosineAnnealingLR
+  CosineAnnealingWarmRestarts CyclicLR EPOCH_DEPRECATION_WARNING ExponentialLR
+  LRScheduler LambdaLR LinearLR MultiStepLR MultiplicativeLR OneCycleLR PolynomialLR
+  ReduceLROnPlateau SequentialLR StepLR _update_param_group_val
+optim.optimizer: register_optimizer_step_post_hook register_optimizer_step_pre_hook
+optim.swa_utils: AveragedModel SWALR get_ema_multi_avg_fn get_swa_multi_avg_fn
+  update_bn
+serialization: LoadEndianness SourceChangeWarning
+  check_module_version_greater_or_equal get_crc32_options
+  get_default_load_endianness get_unsafe_globals_in_checkpoint safe_globals
+  set_crc32_options set_default_load_endianness skip_data
+storage: TypedStorage UntypedStorage _LegacyStorage
+testing._internal:
+testing._internal.autograd_function_db: autograd_function_db
+testing._internal.common_cuda: CDNA2OrLater PLATFORM_SUPPORTS_CUDNN_ATTENTION
+  PLATFORM_SUPPORTS_FLASH_ATTENTION PLATFORM_SUPPORTS_MEM_EFF_ATTENTION SM53OrLater
+  SM70OrLater SM80OrLater SM90OrLater TEST_CUDA TEST_CUDNN TEST_MULTIGPU
+  _create_scaling_case _create_scaling_models_optimizers _get_magma_version
+  _get_torch_cuda_version _get_torch_rocm_version tf32_on_and_off with_tf32_off
+testing._internal.common_device_type: E4M3_MAX_POS E5M2_MAX_POS OpDTypes
+  PYTORCH_CUDA_MEMCHECK TEST_WITH_ROCM deviceCountAtLeast dtypes dtypesIfCPU
+  dtypesIfCUDA dtypesIfMPS dtypesIfXPU e4m3_type e5m2_type expectedFailureMPS
+  expectedFailureMeta expectedFailureXLA get_all_device_types has_cusolver
+  has_hipsolver instantiate_device_type_tests largeTensorTest onlyAccelerator
+  onlyCPU onlyCUDA onlyNativeDeviceTypes onlyOn ops precisionOverride skipCPUIf
+  skipCPUIfNoLapack skipCUDAIf skipCUDAIfNoCusolver skipCUDAIfNoMagma
+  skipCUDAIfNoMagmaAndNoCusolver skipCUDAIfNotRocm skipCUDAIfRocm skipIf skipLazy
+  skipMPS skipMeta skipXLA skipXPU tol toleranceOverride
+testing._internal.common_dtype: all_mps_types_and all_types all_types_and
+  all_types_and_complex all_types_and_complex_and all_types_complex_float8_and
+  complex_types float8_types float_to_corresponding_complex_type_map
+  floating_and_complex_types floating_and_complex_types_and floating_types
+  floating_types_and get_all_dtypes get_all_fp_dtypes get_all_int_dtypes
+  get_all_math_dtypes get_all_qint_dtypes integral_types integral_types_and
+testing._internal.common_methods_invocations: ReductionOpInfo ReductionPythonRefInfo
+  binary_ufuncs generate_elementwise_binary_broadcasting_tensors
+  generate_elementwise_binary_extremal_value_tensors
+  generate_elementwise_binary_large_value_tensors
+  generate_elementwise_binary_small_value_tensors
+  generate_elementwise_binary_tensors
+  generate_elementwise_binary_with_scalar_and_type_promotion_samples
+  generate_elementwise_binary_with_scalar_samples
+  generate_elementwise_unary_extremal_value_tensors
+  generate_elementwise_unary_large_value_tensors
+  generate_elementwise_unary_small_value_tensors generate_elementwise_unary_tensors
+  mask_not_all_zeros op_db reduction_ops reference_filtered_ops reference_masked_ops
+  unary_ufuncs
+testing._internal.common_mkldnn: reduced_f32_on_and_off
+testing._internal.common_modules: FunctionInput ModuleErrorEnum ModuleInfo
+  ModuleInput TrainEvalMode module_db modules
+testing._internal.common_nn: CriterionTest NNTestCase NewModuleTest TestBase
+  _create_basic_net _test_bfloat16_ops _test_module_empty_input criterion_tests
+  ctcloss_reference get_new_module_tests loss_reference_fns
+  marginrankingloss_reference module_tests single_batch_reference_fn
+testing._internal.common_optimizers: OptimizerErrorEnum OptimizerInfo OptimizerInput
+  TensorTracker _get_device_type _get_optim_inputs_including_global_cliquey_kwargs
+  optim_db optim_error_inputs_func_adam optims
+testing._internal.common_quantization: _dynamically_quantize_per_channel
+  _group_quantize_tensor _group_quantize_tensor_symmetric skipIfNoFBGEMM
+testing._internal.common_utils: AlwaysWarnTypedStorageRemoval BytesIOContext
+  CudaSyncGuard DeterministicGuard GRADCHECK_NONDET_TOL IS_ARM64 IS_CI
+  IS_CPU_CAPABILITY_SVE256 IS_FBCODE IS_FILESYSTEM_UTF8_ENCODING IS_JETSON IS_MACOS
+  IS_PPC IS_REMOTE_GPU IS_S390X IS_SANDCASTLE IS_WINDOWS MACOS_VERSION MI300_ARCH
+  NAVI_ARCH NO_MULTIPROCESSING_SPAWN TEST_CUDA TEST_CUDA_MEM_LEAK_CHECK TEST_DILL
+  TEST_MPS TEST_NUMPY TEST_OPT_EINSUM TEST_PRIVATEUSE1 TEST_PRIVATEUSE1_DEVICE_TYPE
+  TEST_SCIPY TEST_WITH_ASAN TEST_WITH_CROSSREF TEST_WITH_MTIA TEST_WITH_ROCM
+  TEST_WITH_TORCHDYNAMO TEST_WITH_TORCHINDUCTOR TEST_WITH_TSAN
+  TemporaryDirectoryName TemporaryFileName TestCase _assertGradAndGradgradChecks
+  bytes_to_scalar compare_equal_outs_and_grads copy_func disable_gc
+  do_test_empty_full download_file freeze_rng_state gcIfJetson get_function_arglist
+  get_tensors_from gradcheck gradgradcheck instantiate_parametrized_tests
+  is_iterable_of_tensors iter_indices load_tests
+  make_fullrank_matrices_with_distinct_singular_values make_symmetric_matrices
+  make_symmetric_pd_matrices markDynamoStrictTest mock_wrapper noncontiguous_like
+  numpy_to_torch_dtype_dict outs_and_grads parametrize random_hermitian_matrix
+  random_hermitian_pd_matrix random_hermitian_psd_matrix random_lowrank_matrix
+  random_sparse_matrix random_sparse_pd_matrix random_square_matrix_of_rank
+  random_symmetric_matrix random_symmetric_pd_matrix random_symmetric_psd_matrix
+  random_well_conditioned_matrix recover_orig_fp32_precision reparametrize
+  runOnRocmArch run_tests scoped_load_inline serialTest
+  setBlasBackendsToDefaultFinally setLinalgBackendsToDefaultFinally
+  set_default_dtype set_default_tensor_type set_rng_seed set_warn_always_context
+  skipCUDAMemoryLeakCheckIf skipCUDANonDefaultStreamIf skipIfCrossRef skipIfMPS
+  skipIfNoDill skipIfNoLapack skipIfNoSciPy skipIfRocm skipIfSlowGradcheckEnv
+  skipIfTorchDynamo skipIfTorchInductor skipIfWindows skipIfXpu
+  skipRocmIfTorchInductor slowTest slowTestIf subtest suppress_warnings swap
+  torch_to_numpy_dtype_dict unMarkDynamoStrictTest wrapDeterministicFlagAPITest
+  wrapSwapTensorsTest xfailIfS390X xfailIfTorchDynamo
+testing._internal.custom_op_db: custom_op_db
+testing._internal.data:
+testing._internal.hypothesis_utils:
+testing._internal.logging_tensor: LoggingTensor LoggingTensorMode
+  LoggingTensorReentrant capture_logs capture_logs_with_logging_tensor_mode
+  log_input
+testing._internal.logging_utils: LoggingTestCase make_logging_test
+testing._internal.opinfo:
+testing._internal.opinfo.core: SampleInput
+testing._internal.opinfo.utils: np_unary_ufunc_integer_promotion_wrapper prod_numpy
+  reference_reduction_numpy
+testing._internal.two_tensor: TwoTensor
+utils._import_utils: import_dill
+utils._mode_utils: no_dispatch
+utils._python_dispatch: TorchDispatchMode
+utils._pytree: LeafSpec TreeSpec tree_all tree_any tree_flatten tree_map
+  tree_map_only tree_unflatten
+utils.checkpoint: CheckpointPolicy _infer_device_type checkpoint
+  checkpoint_sequential create_selective_checkpoint_contexts
+utils.cpp_extension: load_inline
+utils.data: ChainDataset ConcatDataset DataLoader Dataset IterDataPipe
+  IterableDataset StackDataset Subset TensorDataset _utils dataloader
+utils.data._utils: MP_STATUS_CHECK_INTERVAL
+utils.data.datapipes.iter: IterableWrapper
+utils.data.dataset: random_split
+utils.data.sampler: BatchSampler RandomSampler SequentialSampler SubsetRandomSampler
+  WeightedRandomSampler
+utils.dlpack: to_dlpack
+utils.flop_counter: FlopCounterMode
+utils.hooks: RemovableHandle
+utils.serialization: config
+"""
+
+
+def heads():
+    """(module, names), a line or more for each."""
+    joined = HEADS.strip().replace("\n  ", " ")
+    for line in joined.splitlines():
+        module, _, names = line.partition(":")
+        yield module, names.split()
+
+
+def test_imported_by_test_files():
+    missing = []
+    for module, names in heads():
+        outer = module.startswith("functorch")
+        found = importlib.import_module(
+            shim_name(module if outer else f"torch.{module}")
+        )
+        missing += [f"{module}.{n}" for n in names if not hasattr(found, n)]
+    assert not missing

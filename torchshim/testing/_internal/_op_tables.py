@@ -1,0 +1,212 @@
+"""Element-wise operators and reductions, with NumPy's functions as references."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchshim.testing._internal import common_dtype as kinds
+from torchshim.testing._internal._op_samples import (
+    generate_elementwise_binary_broadcasting_tensors,
+    generate_elementwise_binary_tensors,
+    generate_elementwise_unary_tensors,
+    sample_inputs_reduction,
+)
+from torchshim.testing._internal.opinfo.core import (
+    BinaryUfuncInfo,
+    ReductionOpInfo,
+    UnaryUfuncInfo,
+)
+from torchshim.testing._internal.opinfo.utils import (
+    np_unary_ufunc_integer_promotion_wrapper as in_float,
+)
+from torchshim.testing._internal.opinfo.utils import (
+    prod_numpy,
+    reference_reduction_numpy,
+)
+
+_HALVES = kinds._named("float16", "bfloat16")
+_BOOL = kinds._named("bool")
+#: Letters: f floating, c complex, i integral, b bool.
+_DTYPES = {
+    "f": kinds.floating_types() + _HALVES,
+    "c": kinds.complex_types(),
+    "i": kinds.integral_types(),
+    "b": _BOOL,
+}
+
+
+def _dtypes(letters: str) -> tuple[Any, ...]:
+    return tuple(d for letter in letters for d in _DTYPES[letter])
+
+
+def _unary_samples(op: Any, device: Any, dtype: Any, grad: bool) -> Any:
+    given = {"device": device, "dtype": dtype, "requires_grad": grad}
+    return generate_elementwise_unary_tensors(op, **given)
+
+
+def _binary_samples(op: Any, device: Any, dtype: Any, grad: bool) -> Any:
+    given = {"device": device, "dtype": dtype, "requires_grad": grad}
+    yield from generate_elementwise_binary_tensors(op, **given)
+    yield from generate_elementwise_binary_broadcasting_tensors(op, **given)
+
+
+def _unary(name: str, ref: Any, letters: str, **known: Any) -> UnaryUfuncInfo:
+    return UnaryUfuncInfo(
+        name,
+        ref=ref,
+        dtypes=_dtypes(letters),
+        sample_inputs_func=_unary_samples,
+        **known,
+    )
+
+
+def _floating(name: str, ref: Any, letters: str = "fcib", **known: Any) -> Any:
+    return _unary(name, in_float(ref), letters, promotes_int_to_float=True, **known)
+
+
+def _plain(name: str, ref: Any, letters: str, **known: Any) -> Any:
+    return _unary(name, ref, letters, supports_autograd=False, **known)
+
+
+_QUESTION: dict[str, Any] = {"supports_out": False, "supports_inplace": False}
+
+unary_ufuncs: list[UnaryUfuncInfo] = [
+    _unary("abs", np.abs, "fci", supports_complex_to_float=True),
+    _floating("acos", np.arccos, domain=(-1, 1)),
+    _floating("acosh", np.arccosh, domain=(1, None)),
+    _floating("asin", np.arcsin, domain=(-1, 1)),
+    _floating("asinh", np.arcsinh),
+    _floating("atan", np.arctan),
+    _floating("atanh", np.arctanh, domain=(-1, 1)),
+    _plain("bitwise_not", np.bitwise_not, "ib"),
+    _unary("ceil", np.ceil, "fi"),
+    _floating("cos", np.cos),
+    _floating("cosh", np.cosh),
+    _floating("deg2rad", np.radians, "fib"),
+    _floating("exp", np.exp),
+    _floating("exp2", np.exp2),
+    _floating("expm1", np.expm1),
+    _unary("floor", np.floor, "fi"),
+    _unary("frac", lambda x: np.modf(x)[0], "f"),
+    _plain("isfinite", np.isfinite, "fcib", **_QUESTION),
+    _plain("isinf", np.isinf, "fcib", **_QUESTION),
+    _plain("isnan", np.isnan, "fcib", **_QUESTION),
+    _plain("isneginf", np.isneginf, "fib", supports_inplace=False),
+    _plain("isposinf", np.isposinf, "fib", supports_inplace=False),
+    _floating("log", np.log, domain=(0, None)),
+    _floating("log10", np.log10, domain=(0, None)),
+    _floating("log1p", np.log1p, domain=(-1, None)),
+    _floating("log2", np.log2, domain=(0, None)),
+    _plain("logical_not", np.logical_not, "fcib"),
+    _unary("neg", np.negative, "fci"),
+    _unary("positive", np.positive, "fci", **_QUESTION),
+    _floating("rad2deg", np.degrees, "fib"),
+    _floating("reciprocal", np.reciprocal),
+    _unary("round", np.round, "fi"),
+    _floating("rsqrt", lambda x: 1 / np.sqrt(x), domain=(0, None)),
+    _unary("sgn", lambda x: np.sign(x) if x.dtype.kind != "c" else None, "fib"),
+    _floating("sigmoid", lambda x: 1 / (1 + np.exp(-x)), "fib"),
+    _unary("sign", np.sign, "fib"),
+    _plain("signbit", np.signbit, "fib", supports_inplace=False),
+    _floating("sin", np.sin),
+    _floating("sinc", np.sinc),
+    _floating("sinh", np.sinh),
+    _floating("sqrt", np.sqrt, domain=(0, None)),
+    _unary("square", np.square, "fci"),
+    _floating("tan", np.tan),
+    _floating("tanh", np.tanh),
+    _unary("trunc", np.trunc, "fi"),
+]
+
+
+def _binary(name: str, ref: Any, letters: str, **known: Any) -> BinaryUfuncInfo:
+    return BinaryUfuncInfo(
+        name,
+        ref=ref,
+        dtypes=_dtypes(letters),
+        sample_inputs_func=_binary_samples,
+        **known,
+    )
+
+
+_NO_ZERO: dict[str, Any] = {"rhs_make_tensor_kwargs": {"exclude_zero": True}}
+_TENSORS: dict[str, Any] = {"supports_rhs_python_scalar": False}
+
+
+def _comparison(name: str, ref: Any, letters: str) -> BinaryUfuncInfo:
+    known = {"always_returns_bool": True, "supports_autograd": False}
+    return _binary(name, ref, letters, **known)
+
+
+binary_ufuncs: list[BinaryUfuncInfo] = [
+    _binary("add", np.add, "fcib", supports_two_python_scalars=True),
+    _binary("atan2", np.arctan2, "fi", promotes_int_to_float=True, **_TENSORS),
+    _binary("bitwise_and", np.bitwise_and, "ib", supports_autograd=False),
+    _binary("bitwise_or", np.bitwise_or, "ib", supports_autograd=False),
+    _binary("bitwise_xor", np.bitwise_xor, "ib", supports_autograd=False),
+    _binary("copysign", np.copysign, "fib", promotes_int_to_float=True),
+    _binary("div", np.true_divide, "fcib", promotes_int_to_float=True, **_NO_ZERO),
+    _comparison("eq", np.equal, "fcib"),
+    _binary("floor_divide", np.floor_divide, "fi", supports_autograd=False, **_NO_ZERO),
+    _binary("fmax", np.fmax, "fib", **_TENSORS),
+    _binary("fmin", np.fmin, "fib", **_TENSORS),
+    _binary("fmod", np.fmod, "fi", **_NO_ZERO),
+    _binary("gcd", np.gcd, "i", supports_autograd=False, **_TENSORS),
+    _comparison("ge", np.greater_equal, "fib"),
+    _comparison("gt", np.greater, "fib"),
+    _binary("heaviside", np.heaviside, "f", supports_autograd=False, **_TENSORS),
+    _binary("hypot", np.hypot, "f", **_TENSORS),
+    _binary("lcm", np.lcm, "i", supports_autograd=False, **_TENSORS),
+    _comparison("le", np.less_equal, "fib"),
+    _binary("logaddexp", np.logaddexp, "f", **_TENSORS),
+    _binary("logaddexp2", np.logaddexp2, "f", **_TENSORS),
+    _comparison("logical_and", np.logical_and, "fcib"),
+    _comparison("logical_or", np.logical_or, "fcib"),
+    _comparison("logical_xor", np.logical_xor, "fcib"),
+    _comparison("lt", np.less, "fib"),
+    _binary("maximum", np.maximum, "fib", **_TENSORS),
+    _binary("minimum", np.minimum, "fib", **_TENSORS),
+    _binary("mul", np.multiply, "fcib", supports_two_python_scalars=True),
+    _comparison("ne", np.not_equal, "fcib"),
+    _binary("nextafter", np.nextafter, "f", supports_autograd=False, **_TENSORS),
+    _binary("remainder", np.remainder, "fi", **_NO_ZERO),
+    _binary("sub", np.subtract, "fci", supports_two_python_scalars=True),
+]
+
+
+def _reduction(name: str, ref: Any, letters: str, **known: Any) -> ReductionOpInfo:
+    return ReductionOpInfo(
+        name,
+        ref=reference_reduction_numpy(ref),
+        dtypes=_dtypes(letters),
+        sample_inputs_func=sample_inputs_reduction,
+        **known,
+    )
+
+
+_WHOLE: dict[str, Any] = {"promotes_int_to_int64": True}
+_LOGICAL: dict[str, Any] = {"supports_autograd": False, "result_dtype": _BOOL[0]}
+_PLACE: dict[str, Any] = {
+    "supports_multiple_dims": False,
+    "supports_autograd": False,
+    "result_dtype": kinds._named("int64")[0],
+}
+
+reduction_ops: list[ReductionOpInfo] = [
+    _reduction("all", np.all, "fcib", identity=True, **_LOGICAL),
+    _reduction("amax", np.amax, "fib"),
+    _reduction("amin", np.amin, "fib"),
+    _reduction("any", np.any, "fcib", identity=False, **_LOGICAL),
+    _reduction("argmax", np.argmax, "fi", **_PLACE),
+    _reduction("argmin", np.argmin, "fi", **_PLACE),
+    _reduction("mean", np.mean, "fc"),
+    _reduction("nansum", np.nansum, "fib", identity=0, nan_policy="omit", **_WHOLE),
+    _reduction(
+        "prod", prod_numpy, "fcib", identity=1, supports_multiple_dims=False, **_WHOLE
+    ),
+    _reduction("std", np.std, "f", complex_to_real=True),
+    _reduction("sum", np.sum, "fcib", identity=0, **_WHOLE),
+    _reduction("var", np.var, "f", complex_to_real=True),
+]
