@@ -46,6 +46,7 @@ list(reversed(torch.arange(3)))
 torch.arange(3).__reversed__()
 torch.ones(2).requires_grad_(1)
 torch.ones(2,dtype=torch.int64).requires_grad_()
+torch.tensor([3+4j]).abs_()
 x=torch.ones(2,dtype=torch.int64);x.requires_grad=True;x
 x=torch.ones(2,requires_grad=True)*2;x.requires_grad=False;x
 x=torch.ones(2,requires_grad=True)*2;x.requires_grad_(False)

@@ -103,6 +103,9 @@ def written_call(
     if any(k not in named and k not in own for k in keywords):
         return None
     kwargs = {k: named[k] if k in named else own.pop(k) for k in keywords}
+    # Functions of ours hand `out=` on, given or not.
+    if out is None:
+        kwargs.pop("out", None)
     given: list[Any] = []
     defaults: list[Any] = []
     for p in op.params:

@@ -11,7 +11,7 @@ from torchshim._core.dependence import dependence, several_operands
 from torchshim._core.device import get_default_device
 from torchshim._core.meta import Meta, elementwise_strides, meta_of
 from torchshim._core.op import Op
-from torchshim._core.promotion import check_result
+from torchshim._core.promotion import COMPLEX_TO_FLOAT, check_result
 
 _INFERENCE_SAVED = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created "
@@ -38,7 +38,12 @@ class Inference:
         if op is not None and op.typecheck is not None:
             op.typecheck(*call.arguments(metas, call.placeholders()))
         if call.write and op is not None and op.promote is not None:
-            check_result(call.promoted(metas), metas[0].dtype)
+            given = metas[0].dtype
+            if op.promote == COMPLEX_TO_FLOAT and given.is_complex:
+                raise RuntimeError(
+                    f"In-place {op.public} is not supported for complex tensors."
+                )
+            check_result(call.promoted(metas), given)
         avals = call.infer(tuple((seen_by(call, m), m.dtype) for m in metas))
         batches = [m.batch for m in metas if m.batch]
         batch: list[Any] = [()] * len(avals)
