@@ -152,7 +152,7 @@ def public(
         called = name or function.__name__
         for each in (called, *aliases):
             for space in namespaces:
-                shown = _shown(function, space, overridden)
+                shown = _shown(function, each, space, overridden)
                 shown.__module__ = _home(namespaces[0])
                 _derived.namespaces.setdefault(space, {})[each] = shown
             if method:
@@ -170,19 +170,21 @@ def public(
 _wrapped: dict[Any, Any] = {}
 
 
-def _shown(function: Callable[..., Any], space: str, overridden: str) -> Any:
+def _shown(function: Callable[..., Any], name: str, space: str, overridden: str) -> Any:
     """What users call: one object in all namespaces, which classes may override."""
     if overridden == NEVER or space == "func":
         return function
-    if function not in _wrapped:
+    if (function, name) not in _wrapped:
         python = function.__name__ in IN_PYTHON
         where = "torch.functional" if python else "torch"
         if space != "torch":
             where = f"torch.{space}"
-        _wrapped[function] = overridable(
+        made = overridable(
             function, where, python=python, arguments=overridden == BY_ARGUMENTS
         )
-    return _wrapped[function]
+        made.__name__ = made.__qualname__ = name
+        _wrapped[function, name] = made
+    return _wrapped[function, name]
 
 
 def namespace(name: str) -> dict[str, Callable[..., Any]]:

@@ -213,6 +213,11 @@ def number_of(function: str, name: str, position: int, value: Any) -> Any:
     return value.item()
 
 
+def unfit(function: str) -> TypeError:
+    """The error for arguments that fit none; `_refusal` says which signatures fit."""
+    return TypeError(f"{function}() received an invalid combination of arguments")
+
+
 def combination(
     function: str, args: Sequence[Any], kwargs: dict[str, Any], signatures: str
 ) -> TypeError:

@@ -28,12 +28,13 @@ from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._core.shared import frozen
+from torchshim._ops._formats import suggested_format
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
-    combination,
     is_number,
     kind_of,
+    unfit,
     warn_once,
     wrong,
 )
@@ -44,12 +45,6 @@ from torchshim._functions.random_fill import overwrite
 from torchshim._ops import creation as ops
 from torchshim._ops.conversion import cast
 from torchshim._tensor import Tensor, from_array, host_value
-
-_TO = """
-    (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
-    (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
-    (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
-"""  # noqa: E501
 
 
 def settled(tensor: TensorBase) -> Any:
@@ -99,8 +94,8 @@ def converted(
     if where is not None and where is not meta.device:
         where = resolve(where)
     dtype = meta.dtype if dtype is None else dtype
-    reordered = wanted not in (None, preserve_format) and not has_format(
-        meta.shape, meta.strides, wanted
+    reordered = wanted not in (None, preserve_format) and wanted is not (
+        suggested_format(meta.shape, meta.strides)
     )
     if where is not None and where != meta.device:
         tensor = converted(self, None, dtype, False, None)
@@ -182,7 +177,7 @@ def to(self: Tensor, *args: Any, **named: Any) -> Tensor:
                 dtype = None if rest[0] is None else as_dtype(rest[0])
                 del rest[0]
         else:
-            raise combination("to", args, named, _TO)
+            raise unfit("to")
     other = given.pop("other", given.pop("tensor", None))
     if isinstance(other, TensorBase):
         where, dtype = other._meta.device, other._meta.dtype
@@ -190,12 +185,12 @@ def to(self: Tensor, *args: Any, **named: Any) -> Tensor:
         value = given.pop("device")
         where = None if value is None else as_device(value)
         if value is not None and where is None:
-            raise combination("to", args, named, _TO)
+            raise unfit("to")
     if "dtype" in given:
         value = given.pop("dtype")
         dtype = None if value is None else as_dtype(value)
         if value is not None and dtype is None:
-            raise combination("to", args, named, _TO)
+            raise unfit("to")
     flags = dict(zip(("non_blocking", "copy"), rest, strict=False))
     wanted = given.pop("memory_format", None)
     for name in ("non_blocking", "copy"):
@@ -203,7 +198,7 @@ def to(self: Tensor, *args: Any, **named: Any) -> Tensor:
             flags[name] = given.pop(name)
     wrong_flag = any(not isinstance(v, (bool, np.bool_)) for v in flags.values())
     if given or len(rest) > 2 or wrong_flag:
-        raise combination("to", args, named, _TO)
+        raise unfit("to")
     return converted(self, where, dtype, bool(flags.get("copy")), wanted)
 
 

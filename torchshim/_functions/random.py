@@ -30,13 +30,13 @@ from torchshim._functions._arguments import (
     check_gradient,
     check_options,
     check_size,
-    combination,
     device_of,
     dtype_of,
     missing,
     number_of,
     size_of,
     tensor_argument,
+    unfit,
     wrong,
 )
 from torchshim._functions.creation import into, out_dtype, place
@@ -170,8 +170,7 @@ def _of_size(
     shape = size_of(function, given, size)
     check_options(function, layout, pin_memory, requires_grad)
     if generator is not None and not isinstance(generator, Generator):
-        named = {"generator": generator}
-        raise combination(function, given, named, _both("tuple of ints size"))
+        raise unfit(function)
     chosen = out_dtype(function, out, dtype, dtypes.get_default_dtype())
     device = device_of(function, device)
     result = _drawn(
@@ -241,25 +240,6 @@ def _check_bounds(low: int, high: int) -> None:
         )
 
 
-def _both(*forms: str) -> str:
-    """Signatures as PyTorch lists them: with a generator and without."""
-    rest = (
-        "Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, "
-        "torch.device device = None, bool pin_memory = False, "
-        "bool requires_grad = False)"
-    )
-    return "\n".join(
-        f"({form}, *, {generator}{rest}"
-        for form in forms
-        for generator in ("torch.Generator generator, ", "")
-    )
-
-
-_RANDINT = _both(
-    "int high, tuple of ints size", "int low, int high, tuple of ints size"
-)
-
-
 @public
 def randint(
     *args: Any,
@@ -292,7 +272,7 @@ def randint(
     if not bad and high is None and len(args) == 2 and len(given) == 2:
         raise TypeError(wrong("randint", "high", 1, "int", given.get("high")))
     if bad or low is None or high is None or not isinstance(size, (tuple, list)):
-        raise combination("randint", args, named, _RANDINT)
+        raise unfit("randint")
     shape = size_of("randint", (size,))
     check_options("randint", layout, pin_memory, requires_grad)
     chosen = out_dtype("randint", out, dtype, dtypes.int64)
@@ -486,7 +466,7 @@ def normal(
         rest = generator, out, dtype, layout, device, requires_grad, pin_memory
         return _of_size("normal", draw, (size,), None, *rest)
     if not any(tensors):
-        raise combination("normal", (mean, std), {}, _NORMAL)
+        raise unfit("normal")
     place_of = mean if tensors[0] else std
     where = place_of._meta.device
     engine = engine_of(generator, "normal", where)
@@ -504,14 +484,6 @@ def normal(
     ):
         result = fns._draw_normal_of(mean, std, result)
     return result if out is None else into("normal", out, result)
-
-
-_NORMAL = """
-    (Tensor mean, Tensor std, *, torch.Generator generator = None, Tensor out = None)
-    (Tensor mean, float std = 1, *, torch.Generator generator = None, Tensor out = None)
-    (float mean, Tensor std, *, torch.Generator generator = None, Tensor out = None)
-    (float mean, float std, tuple of ints size, *, torch.Generator generator = None, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False)
-"""  # noqa: E501
 
 
 @public(method=True)

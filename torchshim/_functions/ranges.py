@@ -18,36 +18,17 @@ from torchshim._functions._arguments import (
     as_index,
     check_gradient,
     check_options,
-    combination,
     device_of,
     is_number,
     missing,
     number_of,
+    unfit,
     warn,
     wrong,
 )
 from torchshim._functions.creation import at_once, finish, into, out_dtype, place
 from torchshim._ops import creation as ops
 from torchshim._tensor import Tensor, from_array
-
-_OPTIONS = (
-    "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, "
-    "bool pin_memory = False, bool requires_grad = False)"
-)
-_ARANGE = f"""
-    (Number end, *, Tensor out = None, {_OPTIONS}
-    (Number start, Number end, *, {_OPTIONS}
-    (Number start, Number end, Number step = 1, *, Tensor out = None, {_OPTIONS}
-"""
-_KINDS = ("Tensor start, Tensor end", "Number start, Tensor end")
-_KINDS += ("Tensor start, Number end", "Number start, Number end")
-_LINSPACE = "\n".join(
-    f"({k}, int steps, *, Tensor out = None, {_OPTIONS}" for k in _KINDS
-)
-_LOGSPACE = "\n".join(
-    f"({k}, int steps, float base = 10.0, *, Tensor out = None, {_OPTIONS}"
-    for k in _KINDS
-)
 
 
 def _default_dtype(*numbers: Any) -> dtypes.dtype:
@@ -90,7 +71,7 @@ def arange(
     clash = [n for n in named if n not in names or n in given]
     given.update(named)
     if clash or len(args) > 3 or "end" not in given or not {*given} <= {*names}:
-        raise combination("arange", args, named, _ARANGE)
+        raise unfit("arange")
     for position, name in enumerate(names):
         value = given.get(name, 0)
         if not is_number(value):
@@ -190,17 +171,14 @@ def range_(
     return result if out is None else into("range", out, result)
 
 
-def _ends(
-    function: str, start: Any, end: Any, steps: Any, signatures: str
-) -> tuple[Any, Any, int]:
+def _ends(function: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
     count = as_index(steps)
     wrong_kind = count is None or isinstance(steps, bool)
     for value in (start, end):
         if not is_number(value) and not isinstance(value, Tensor):
             wrong_kind = True
     if wrong_kind:
-        args = [v for v in (start, end, steps) if v is not None]
-        raise combination(function, args, {}, signatures)
+        raise unfit(function)
     for value, name in ((start, "start"), (end, "end")):
         if isinstance(value, Tensor) and value.dim():
             raise RuntimeError(
@@ -236,7 +214,7 @@ def linspace(
     >>> torch.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    start, end, count = _ends("linspace", start, end, steps, _LINSPACE)
+    start, end, count = _ends("linspace", start, end, steps)
     check_options("linspace", layout, pin_memory, requires_grad)
     chosen = out_dtype("linspace", out, dtype, _default_dtype(start, end))
     device = device_of("linspace", device)
@@ -272,7 +250,7 @@ def logspace(
     >>> torch.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
-    start, end, count = _ends("logspace", start, end, steps, _LOGSPACE)
+    start, end, count = _ends("logspace", start, end, steps)
     base = number_of("logspace", "base", 4, base)
     check_options("logspace", layout, pin_memory, requires_grad)
     chosen = out_dtype("logspace", out, dtype, _default_dtype(start, end))

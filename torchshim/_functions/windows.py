@@ -15,18 +15,14 @@ from torchshim._derived import public
 from torchshim._functions._arguments import (
     as_index,
     check_options,
-    combination,
     device_of,
     dtype_of,
+    unfit,
     wrong,
 )
 from torchshim._functions.creation import place
 from torchshim._tensor import Tensor, from_array
 
-_OPTIONS = (
-    "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, "
-    "bool pin_memory = False, bool requires_grad = False)"
-)
 _CPP = {
     dtypes.bool_: "bool",
     dtypes.uint8: "unsigned char",
@@ -85,7 +81,7 @@ def _window(
         at = 1 if given else 0
         raise TypeError(wrong(name, "window_length", at, "int", *values.values()))
     if clash or len(given) > len(names) or length is None or not fits:
-        raise combination(name, given, named, _signatures(extras))
+        raise unfit(name)
     if length < 0:
         raise RuntimeError(
             f"{name} requires non-negative window_length, got window_length={length}"
@@ -113,14 +109,6 @@ def _window(
 
     periodic = values.get("periodic", True)
     return length, max(length if periodic else length - 1, 1), numbers, finish
-
-
-def _signatures(extras: tuple[str, ...]) -> str:
-    shown = [f"(int window_length, *, {_OPTIONS}"]
-    for i in range(len(extras) + 1):
-        more = "".join(f", float {e}" for e in extras[:i])
-        shown.append(f"(int window_length, bool periodic{more}, *, {_OPTIONS}")
-    return "\n".join(shown)
 
 
 @public

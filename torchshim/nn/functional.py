@@ -134,12 +134,19 @@ from torchshim._functions.nn_sampling import (
     grid_sample,
 )
 from torchshim._overrides import overridable_all as _overridable_all
+from torchshim.overrides import handle_torch_function as handle_torch_function
+from torchshim.overrides import has_torch_function as has_torch_function
+from torchshim.overrides import has_torch_function_unary as has_torch_function_unary
+from torchshim.overrides import (
+    has_torch_function_variadic as has_torch_function_variadic,
+)
 
 assert _functions.__all__
 
 # The operators that need no Python function before them, and the in-place forms.
 _operators: dict[str, _Any] = {
     **_namespace("nn.functional"),
+    "native_channel_shuffle": _namespace("torch")["native_channel_shuffle"],
     **{
         f"{name}_": getattr(_fns, f"{name}_")
         for name in (
