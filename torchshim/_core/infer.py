@@ -41,7 +41,8 @@ class Inference:
             given = metas[0].dtype
             if op.promote == COMPLEX_TO_FLOAT and given.is_complex:
                 raise RuntimeError(
-                    f"In-place {op.public} is not supported for complex tensors."
+                    f"In-place {op.public.rstrip('_')} is not supported for "
+                    "complex tensors."
                 )
             check_result(call.promoted(metas), given)
         avals = call.infer(tuple((seen_by(call, m), m.dtype) for m in metas))
