@@ -28,7 +28,6 @@ from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._core.shared import frozen
-from torchshim._ops._formats import suggested_format
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
@@ -43,6 +42,7 @@ from torchshim._functions.creation import check_fits, place
 from torchshim._functions.legacy import TENSOR_TYPES
 from torchshim._functions.random_fill import overwrite
 from torchshim._ops import creation as ops
+from torchshim._ops._formats import suggested_format
 from torchshim._ops.conversion import cast
 from torchshim._tensor import Tensor, from_array, host_value
 

@@ -63,7 +63,8 @@ def cat(tensors: Any, dim: int = 0, *, out: Any = None, **named: Any) -> Tensor:
         shapes = {(*t.shape[:dim], *t.shape[dim + 1 :]) for t in tensors}
         ndims = {t.ndim for t in tensors}
         if dim.__class__ is int and ndims != {0} and len(ndims) == len(shapes) == 1:
-            if 0 <= dim < tensors[0].ndim:
+            plain = all(t.is_contiguous() for t in tensors)
+            if plain and 0 <= dim < tensors[0].ndim:
                 array = np.concatenate([host_value(t) for t in tensors], dim)
                 return from_array(array, device=tensors[0].device)
     return fns.cat(tensors, dim, out=out, **named)

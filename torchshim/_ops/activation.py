@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import DEFAULT
 from torchshim._ops.matmul import scalar_name
@@ -286,7 +287,7 @@ def _prelu_check(input: Any, weight: Any) -> None:
     saves=("input", "weight"),
     namespaces=("torch", "nn.functional"),
     out=False,
-    layout=lambda shape, operands: None,
+    layout=lambda shape, operands: elementwise_strides(shape, operands[:1]),
     typecheck=_prelu_check,
 )
 def prelu(input: Array, weight: Array) -> Array:

@@ -134,7 +134,7 @@ def adaptive_avg_pool2d(input: Array, output_size: Any) -> Array:
     return _adaptive_avg(2, input, output_size)
 
 
-@_pool(_avg_node(3))
+@_pool(_avg_node(3), layout=None)
 def adaptive_avg_pool3d(input: Array, output_size: Any) -> Array:
     """Means of as many windows as asked for in each dimension."""
     return _adaptive_avg(3, input, output_size)
@@ -180,7 +180,7 @@ def adaptive_max_pool2d(input: Array, output_size: Any) -> tuple[Array, Array]:
     return _adaptive_max(2, input, output_size)
 
 
-@_pool("AdaptiveMaxPool3DBackward0")
+@_pool("AdaptiveMaxPool3DBackward0", layout=None)
 def adaptive_max_pool3d(input: Array, output_size: Any) -> tuple[Array, Array]:
     """The largest elements of as many windows as asked for, and where they stand."""
     return _adaptive_max(3, input, output_size)

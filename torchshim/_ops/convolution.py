@@ -22,6 +22,7 @@ from jax import lax
 from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.op import Array, op
 from torchshim._core.precision import precision
+from torchshim._ops._formats import convolution_layout
 from torchshim._ops.matmul import rounded
 
 _HALF = (jnp.float16, jnp.bfloat16)
@@ -337,6 +338,7 @@ def _convolution(n: int) -> Any:
         namespaces=("torch", "nn.functional"),
         method=False,
         out=False,
+        layout=convolution_layout,
     )
 
 

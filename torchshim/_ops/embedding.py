@@ -370,7 +370,9 @@ def attention(
     dropout_mask: Array | None,
 ) -> Array:
     """`softmax(query @ key.T * scale + mask) @ value`."""
-    _check_attention(query, key, value, attn_mask, is_causal)
+    # What PyTorch's fused kernel computes takes both masks.
+    fused = query.ndim == 4 and not dropout_p
+    _check_attention(query, key, value, attn_mask, is_causal and not fused)
     if enable_gqa and query.ndim >= 3 and key.ndim >= 3:
         heads, given = query.shape[-3], key.shape[-3]
         if given != heads and given and heads % given == 0:
@@ -404,7 +406,7 @@ def attention(
         length, size = scores.shape[-2:]
         allowed = jnp.tril(jnp.ones((length, size), bool))
         scores = jnp.where(allowed, scores, -jnp.inf)
-    elif attn_mask is not None:
+    if attn_mask is not None:
         broadcast_shapes(scores.shape, attn_mask.shape)
         if attn_mask.dtype == jnp.bool_:
             scores = jnp.where(attn_mask, scores, -jnp.inf)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import DEFAULT
+from torchshim._ops._formats import channels_layout
 from torchshim._ops.activation import floating_only
 from torchshim._ops.matmul import (
     PRECISION,
@@ -100,7 +101,7 @@ def _private(grad_fn: str, **options: Any) -> Any:
     return op(grad_fn=grad_fn, **options)
 
 
-@_private("NativeBatchNormBackward0", saves=("input", "weight"))
+@_private("NativeBatchNormBackward0", saves=("input", "weight"), layout=channels_layout)
 def batch_norm_train(
     input: Array, weight: Array | None, bias: Array | None, eps: float
 ) -> Array:
@@ -114,6 +115,7 @@ def batch_norm_train(
     "NativeBatchNormBackward0",
     saves=("input", "weight", "running_mean", "running_var"),
     differentiable=("input", "weight", "bias"),
+    layout=channels_layout,
 )
 def batch_norm_eval(
     input: Array,
@@ -291,6 +293,7 @@ def rms_norm(
     namespaces=(),
     method=False,
     out=False,
+    layout=channels_layout,
 )
 def group_norm(
     input: Array,

@@ -18,6 +18,7 @@ from jax import lax
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
+from torchshim._ops._formats import channels_layout
 from torchshim._ops.matmul import scalar_name
 
 Ints = tuple[int, ...]
@@ -275,8 +276,8 @@ def _max_pool(
 _PLAIN = {"namespaces": (), "method": False, "out": False, "saves": ("input",)}
 
 
-def _pool(node: str | Callable[..., str]) -> Any:
-    return op(grad_fn=node, **_PLAIN)
+def _pool(node: str | Callable[..., str], layout: Any = channels_layout) -> Any:
+    return op(grad_fn=node, layout=layout, **_PLAIN)
 
 
 def _pair(found: tuple[Array, Any]) -> tuple[Array, Array]:
@@ -429,8 +430,9 @@ def _avg_pool(
     return (x / jnp.asarray(divisor, x.dtype)).astype(input.dtype)
 
 
-def _average(node: str, *spaces: str, out: bool = False) -> Any:
-    return op(grad_fn=node, **{**_PLAIN, "namespaces": spaces, "out": out})
+def _average(node: str, *spaces: str, out: bool = False, layout: Any = None) -> Any:
+    options = {**_PLAIN, "namespaces": spaces, "out": out, "layout": layout}
+    return op(grad_fn=node, **options)
 
 
 @_average("SqueezeBackward1", "torch", "nn.functional")
@@ -448,7 +450,7 @@ def avg_pool1d(
     )
 
 
-@_average("AvgPool2DBackward0", "nn.functional", out=True)
+@_average("AvgPool2DBackward0", "nn.functional", out=True, layout=channels_layout)
 def avg_pool2d(
     input: Array,
     kernel_size: int | Ints,
@@ -506,6 +508,7 @@ def _unpool_checks(input: Array, indices: Array, size: Ints) -> list[Check]:
     ),
     checks=_unpool_checks,
     differentiable=("input",),
+    layout=channels_layout,
     **{**_PLAIN, "saves": ("indices",)},
 )
 def max_unpool(input: Array, indices: Array, size: Ints) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from torchshim._core.op import Array, Scalar, op
+from torchshim._ops._formats import channels_layout
 from torchshim._ops.matmul import PRECISION, scalar_name
 
 Ints = tuple[int, ...]
@@ -20,6 +21,7 @@ _PLAIN: dict[str, Any] = {
     "method": False,
     "out": False,
     "saves": (),
+    "layout": channels_layout,
 }
 
 # -- padding --------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from jax import lax
 from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import Array, Arrays, Shape, op
 from torchshim._core.promotion import NO_OPMATH
+from torchshim._ops._formats import joining_layout
 from torchshim._ops.view_geometry import (
     Ints,
     diagonal_length,
@@ -76,7 +77,7 @@ def joined(tensors: Arrays, dim: int) -> Array:
 
 @op(
     promote=NO_OPMATH,
-    layout=contiguous_layout,
+    layout=joining_layout,
     grad_fn="CatBackward0",
     saves=(),
     typecheck=_need_for_cat,

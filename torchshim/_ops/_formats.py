@@ -1,0 +1,68 @@
+"""Memory formats of results: images laid out with their channels last stay so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torchshim._core.layout import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    format_strides,
+    memory_format,
+)
+
+__all__ = ["channels_layout", "convolution_layout", "joining_layout"]
+__all__ += ["suggested_format"]
+
+Pair = tuple[tuple[int, ...], tuple[int, ...]]
+_FORMATS = {4: channels_last, 5: channels_last_3d}
+
+
+def suggested_format(shape: tuple[int, ...], strides: tuple[int, ...]) -> memory_format:
+    """The format that a tensor is in, whether or not there are gaps between elements.
+
+    >>> suggested_format((2, 3, 4, 5), (60, 1, 15, 3))
+    torch.channels_last
+    """
+    found = _FORMATS.get(len(shape))
+    if found is None or strides[1] == 0:
+        return contiguous_format
+    least = 0
+    for d in (1, *range(len(shape) - 1, 1, -1), 0):
+        if shape[d] == 0 or strides[d] < least:
+            return contiguous_format
+        # Sizes of one leave undecided what the order is: it is row-major then.
+        if d == 0 and least == strides[1]:
+            return contiguous_format
+        least = strides[d] * max(shape[d], 1)
+    return found
+
+
+def _laid_out(shape: tuple[int, ...], wanted: memory_format) -> tuple[int, ...] | None:
+    if _FORMATS.get(len(shape)) is not wanted:
+        return None
+    return format_strides(shape, wanted)
+
+
+def channels_layout(
+    shape: tuple[int, ...], operands: Sequence[Pair]
+) -> tuple[int, ...] | None:
+    """The format of the first operand."""
+    return _laid_out(shape, suggested_format(*operands[0]))
+
+
+def convolution_layout(
+    shape: tuple[int, ...], operands: Sequence[Pair]
+) -> tuple[int, ...] | None:
+    """The format of the input or else of the weight."""
+    formats = [suggested_format(*pair) for pair in operands[:2]]
+    return _laid_out(shape, formats[formats[0] is contiguous_format])
+
+
+def joining_layout(
+    shape: tuple[int, ...], operands: Sequence[Pair]
+) -> tuple[int, ...] | None:
+    """The format that all operands are in."""
+    formats = {suggested_format(*pair) for pair in operands if 0 not in pair[0]}
+    return _laid_out(shape, formats.pop()) if len(formats) == 1 else None
