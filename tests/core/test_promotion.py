@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import torchshim
 from tests.core import recorded
 from torchshim._core import dtypes, promotion
 from torchshim._core.promotion import DIMENSIONED, SCALAR, ZERO_DIM, Operand
@@ -257,3 +258,12 @@ def test_examples() -> None:
     result = doctest.testmod(promotion)
     assert result.attempted > 10
     assert result.failed == 0
+
+
+def test_dtypes_without_arrays_are_refused():
+    x = torchshim.ones(2, dtype=torchshim.half)
+    assert torchshim.result_type(x, 1j) is torchshim.complex32
+    assert (x == 1j).tolist() == [False, False]
+    for wrong in (lambda: x + 1j, lambda: torchshim.where(x > 0, x, 1j)):
+        with pytest.raises(NotImplementedError, match=r"torch\.complex32"):
+            wrong()

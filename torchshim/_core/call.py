@@ -268,7 +268,7 @@ class Call(Inferring):
                 cast.append(number(arg, np_dtype))
             else:
                 cast.append(arg)
-        return cast, result.np
+        return cast, dtypes.array_dtype(result)
 
     def promoted(self, metas: Sequence[Any]) -> DType:
         """The dtype that operands of these metas promote to."""
