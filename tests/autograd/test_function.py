@@ -472,3 +472,27 @@ def hooks_see_all_outputs(torch):
     y[0].grad_fn.register_hook(lambda a, g: seen.append((len(a), len(g))))
     y[0].sum().backward()
     yield seen, x.grad
+
+
+@case
+def dirty_views(torch):
+    """The base of a view that a function changed, and its other views, know of it."""
+
+    class Triple(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(3)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 3
+
+    x = leaf(torch, 1.0, 2.0)
+    base = x * 1
+    view, other = base[:1], base.view(2, 1)
+    changed = Triple.apply(view)
+    yield changed is view, type(view.grad_fn).__name__, type(base.grad_fn).__name__
+    yield base, other, base._version
+    (base * other.view(2)).sum().backward()
+    yield x.grad

@@ -179,3 +179,22 @@ def expanded_are_written_to(torch):
     y = x * 2
     wide = y.expand(3)
     yield wide.zero_(), y, type(wide.grad_fn).__name__
+
+
+@case
+def of_memory_that_numpy_writes(torch):
+    x = torch.arange(4.0).reshape(2, 2)
+    array = x.detach().numpy()
+    x.requires_grad_()
+    flat = x.reshape(-1)
+    diagonal = x.diagonal()
+    yield flat.requires_grad, diagonal.requires_grad
+    array[...] = 5.0
+    yield flat.exp(), diagonal * 2
+    (flat.sum() + (diagonal * 3).sum()).backward()
+    yield x.grad
+    y = torch.ones(2, requires_grad=True) * 2
+    array = y.detach().numpy()
+    z = y[:1].tanh_()
+    array[0] = 0.5
+    yield z * 2, y * 2

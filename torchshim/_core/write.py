@@ -146,7 +146,11 @@ class Writing(Foreign):
         if storage is None:
             storage = self.storage_of(base)
         elif storage.shared is not None:
-            view._slot = -1  # NumPy may write at any time
+            # NumPy may write at any time; the history is the view's own.
+            if view._meta.requires_grad and not view._meta.leaf:
+                view._hist = self.recording, view._slot
+                view._hist_version = storage.version
+            view._slot = -1
         storage.add(view)
         if base._own_version is not None:
             view._own_version = base._own_version

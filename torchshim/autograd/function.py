@@ -264,6 +264,10 @@ def _record(
     several = len(outputs) > 1
     for k, out in enumerate(raws):
         if id(out) in dirty and id(out) in inputs:
+            if out._base is not None:
+                # Its base and the other views get the history, too.
+                rec.write(out, rec.result(state, k))
+                continue
             increment(out)
         view = out._base is not None or id(out) in aliases
         _adopt(rec, out, state, k, view, several)
