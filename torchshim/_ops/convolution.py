@@ -195,8 +195,10 @@ def _check(
         raise RuntimeError("weight should have at least three dimensions")
     if min(stride) <= 0:
         raise RuntimeError("non-positive stride is not supported")
-    if min(dilation) <= 0:
+    if min(dilation) < 0:
         raise RuntimeError("dilation should be greater than zero")
+    if min(dilation) == 0:
+        raise RuntimeError("non-positive dilation is not supported")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     sizes = list(weight.shape)

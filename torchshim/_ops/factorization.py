@@ -306,19 +306,21 @@ def _reflected(vectors: Array, tau: Array, other: Array, transpose: bool) -> Arr
     return lax.scan(reflect, start, (columns, factors), reverse=not transpose)[0]
 
 
-def _check_reflections(name: str, input: Array, tau: Array) -> None:
-    if input.ndim < 2:
-        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+def _check_batch(name: str, which: str, batch: tuple[int, ...], input: Array) -> None:
+    if batch != input.shape[:-2]:
+        raise RuntimeError(
+            f"{name}: Expected batch dimensions of {which} to be equal to "
+            f"input.shape[:-2], but got {list(batch)}"
+        )
+
+
+def _check_tau(name: str, input: Array, tau: Array) -> None:
     if tau.ndim != input.ndim - 1:
         raise RuntimeError(
-            f"{name}: Expected tau to have one dimension less than input, but got tau "
-            f"with dimension {tau.ndim} and input with dimension {input.ndim}"
+            f"{name}: Expected tau to have one dimension less than input, but got "
+            f"tau.ndim equal to {tau.ndim} and input.ndim is equal to {input.ndim}"
         )
-    if tau.dtype != input.dtype:
-        raise RuntimeError(
-            f"{name}: tau dtype {scalar_name(tau)} does not match input dtype "
-            f"{scalar_name(input)}"
-        )
+    _check_batch(name, "tau", tau.shape[:-1], input)
 
 
 def _householder(input: Array, tau: Array) -> Array:
@@ -333,7 +335,12 @@ def _householder(input: Array, tau: Array) -> Array:
         raise RuntimeError(
             f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
         )
-    _check_reflections(name, input, tau)
+    _check_tau(name, input, tau)
+    if tau.dtype != input.dtype:
+        raise RuntimeError(
+            f"{name}: tau dtype {scalar_name(tau)} does not match input dtype "
+            f"{scalar_name(input)}"
+        )
     refuse_kernel(input, "orgqr_cpu")
     eye = jnp.eye(*input.shape[-2:], dtype=input.dtype)
     return _reflected(input, tau, jnp.broadcast_to(eye, input.shape), False)
@@ -380,11 +387,31 @@ def ormqr(
             f"{name}: other.shape[{side}] must be greater than or equal to "
             "tau.shape[-1]"
         )
+    if input2.shape[-1] != min(input3.shape[side], input.shape[-1]):
+        raise RuntimeError(
+            f"{name}: tau.shape[-1] must be equal to min(other.shape[{side}], "
+            "input.shape[-1])"
+        )
     if input3.shape[side] != input.shape[-2]:
         raise RuntimeError(
             f"{name}: other.shape[{side}] must be equal to input.shape[-2]"
         )
-    _check_reflections(name, input, input2)
+    _check_tau(name, input, input2)
+    if input3.ndim != input.ndim:
+        raise RuntimeError(
+            f"{name}: Expected other to have the same number of dimensions as input, "
+            f"but got other.ndim equal to {input3.ndim} and input.ndim is equal to "
+            f"{input.ndim}"
+        )
+    _check_batch(name, "other", input3.shape[:-2], input)
+    for which, each in (("tau", input2), ("other", input3)):
+        if each.dtype != input.dtype:
+            raise RuntimeError(
+                f"{name}: Expected input and {which} to have the same dtype, but input "
+                f"has dtype{scalar_name(input)} and {which} has dtype "
+                f"{scalar_name(each)}"
+            )
+    refuse_kernel(input, "ormqr_cpu")
     if left:
         return _reflected(input, input2, input3, transpose)
     return adjoint(_reflected(input, input2, adjoint(input3), not transpose))

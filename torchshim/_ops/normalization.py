@@ -8,10 +8,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from torchshim._core.dtypes import get_default_dtype
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import DEFAULT
 from torchshim._ops._formats import channels_layout
 from torchshim._ops.activation import floating_only
+from torchshim._ops.arithmetic import _check_difference as check_difference
 from torchshim._ops.matmul import (
     PRECISION,
     broadcast_shapes,
@@ -281,8 +283,8 @@ def rms_norm(
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     if eps is None:
         eps = float(jnp.finfo(x.dtype).eps)
-    squares = (x * jnp.conj(x)).real if jnp.iscomplexobj(x) else x * x
-    out = x * jax.lax.rsqrt(squares.mean(axes, keepdims=True) + eps)
+    # The squares of complex numbers, not of their sizes, as PyTorch has it.
+    out = x * jax.lax.rsqrt((x * x).mean(axes, keepdims=True) + eps)
     out = _scaled(out, weight, None, tuple(normalized_shape))
     return out.astype(input.dtype)
 
@@ -334,7 +336,7 @@ def group_norm(
 
 
 @op(
-    promote=DEFAULT,
+    layout="preserve",
     grad_fn="DivBackward0",
     saves=("input",),
     namespaces=("nn.functional",),
@@ -356,14 +358,25 @@ def local_response_norm(
         )
     if not input.size:
         return input
+    if input.dtype != jnp.int64 and not jnp.issubdtype(input.dtype, jnp.floating):
+        pool = "avg_pool2d" if input.ndim == 3 else "avg_pool3d"
+        raise NotImplementedError(
+            f"\"{pool}\" not implemented for '{scalar_name(input)}'"
+        )
+    x = _wide(input)
     pads = [(0, 0)] * input.ndim
     pads[1] = (size // 2, (size - 1) // 2)
-    padded = jnp.pad(input * input, pads)
+    padded = jnp.pad(x * x, pads)
     channels = input.shape[1]
     total = sum(
         jax.lax.slice_in_dim(padded, i, i + channels, axis=1) for i in range(size)
     )
-    return input / (total / size * alpha + k) ** beta
+    if jnp.issubdtype(x.dtype, jnp.inexact):
+        out = x / (total / size * alpha + k) ** beta
+        return out.astype(input.dtype)
+    # Of integers PyTorch takes the mean in integers.
+    kind = get_default_dtype().np
+    return x / ((total // size).astype(kind) * alpha + k) ** beta
 
 
 # Distances ---------------------------------------------------------------------------
@@ -399,27 +412,26 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) ->
 
 
 @op(
-    promote=DEFAULT,
     grad_fn="NormBackward1",
     saves=("x1", "x2"),
     namespaces=("torch", "nn.functional"),
     method=False,
     out=False,
     layout=lambda shape, operands: None,
+    typecheck=lambda x1, x2, *rest: check_difference(x1, x2, 1),
 )
 def pairwise_distance(
     x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False
 ) -> Array:
     """The norm of the difference of vectors along the last dimension."""
     broadcast_shapes(x1.shape, x2.shape)
-    if not jnp.issubdtype(x1.dtype, jnp.inexact):
-        raise RuntimeError(
-            "norm(): input dtype should be either floating point or complex. Got "
-            f"{scalar_name(x1)} instead."
-        )
-    z = x1 - x2 + eps
+    z = x1 - x2
+    if not jnp.issubdtype(z.dtype, jnp.inexact):
+        z = z.astype(get_default_dtype().np)
+    z = z + jnp.asarray(eps, z.dtype)
+    kind, z = z.real.dtype, _wide(z)
     out = p_norm(z, p, (z.ndim - 1,)) if z.ndim else jnp.abs(z)
-    return out if keepdim or not z.ndim else out.squeeze(-1)
+    return (out if keepdim or not z.ndim else out.squeeze(-1)).astype(kind)
 
 
 _MODES = {

@@ -311,8 +311,10 @@ def upsample_smooth(
     """
     _check_sizes(input, sizes)
     _check_kernel(input, _name(kind, len(sizes)))
-    x = input.astype(jnp.float32) if input.dtype in (*_HALF, jnp.uint8) else input
-    for i, (out, scale) in enumerate(zip(sizes, scales, strict=True)):
+    pixels = input.dtype == jnp.uint8
+    x = input.astype(jnp.float32) if pixels or input.dtype in _HALF else input
+    steps = list(enumerate(zip(sizes, scales, strict=True)))
+    for i, (out, scale) in reversed(steps) if pixels else steps:
         axis, size = i + 2, input.shape[i + 2]
         if antialias:
             matrix = _smooth_weights(size, out, scale, align_corners, kind)
@@ -322,6 +324,9 @@ def upsample_smooth(
             matrix = _cubic_weights(size, out, scale, align_corners)
         else:
             matrix = _linear_weights(size, out, scale, align_corners)
+        unit = 1
+        if pixels:
+            matrix, unit = _fixed_point(matrix)
         x = jnp.moveaxis(
             jnp.tensordot(
                 x, jnp.asarray(matrix, x.dtype), ((axis,), (1,)), precision=PRECISION
@@ -329,9 +334,21 @@ def upsample_smooth(
             -1,
             axis,
         )
-    if input.dtype == jnp.uint8:
-        x = jnp.clip(jnp.round(x), 0, 255)
+        if pixels:
+            x = jnp.clip(jnp.floor((x + unit // 2) / unit), 0, 255)
     return x.astype(input.dtype)
+
+
+def _fixed_point(weights: np.ndarray) -> tuple[np.ndarray, int]:
+    """Weights as PyTorch has them for bytes: of 16 bits, and what stands for 1.
+
+    Sums of their products with bytes are whole numbers that float32 holds exactly.
+    """
+    largest, unit = weights.max(initial=0.0), 1
+    while unit < 1 << 22 and int(0.5 + largest * 2 * unit) < 1 << 15:
+        unit *= 2
+    scaled = weights * unit
+    return np.trunc(scaled + np.copysign(0.5, scaled)), unit
 
 
 # -- shuffled pixels ------------------------------------------------------------------

@@ -74,6 +74,8 @@ def reflections() -> Iterator[Sample]:
     yield sample(floats(3, 4), floats(3)).raises()
     yield sample(floats(3, 2), floats(3)).raises()
     yield sample(floats(3, 2), doubles(2)).raises()
+    yield sample(floats(2, 3, 2), floats(3, 2)).raises()
+    yield sample(floats(2, 3, 2), floats(2)).raises()
 
 
 @samples("ormqr")
@@ -84,6 +86,12 @@ def ormqr() -> Iterator[Sample]:
     c = complexes(3, 2, dtype="complex128")
     yield sample(c, c[0], c + 1, True, True)
     yield sample(f32(a), f32(tau), floats(3, 2)).raises()
+    yield sample(f32(a), f32(tau[:2]), floats(4, 2)).raises()
+    yield sample(f32(a), f32(tau), floats(1, 4, 2)).raises()
+    yield sample(floats(2, 4, 3), floats(3, 3), floats(2, 4, 2)).raises()
+    yield sample(floats(2, 4, 3), floats(2, 3), floats(3, 4, 2)).raises()
+    yield sample(f32(a), f32(tau), doubles(4, 2)).raises()
+    yield sample(ints(4, 3), ints(3), ints(4, 2)).raises()
 
 
 @samples("geqrf")
