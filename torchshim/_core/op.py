@@ -228,7 +228,7 @@ def op(
       another; None for an edge that leads nowhere.
     - `out`: whether there is `out=` (default: for functions of tensors with one result);
       "exact": of the result's own dtype alone; "apart": of memory of its own;
-      "exact, apart": both.
+      "exact, apart": both; "same": as "exact", as PyTorch's element-wise loops say it.
     - `layout`: "preserve" gives element-wise memory order (the default with promote);
       a function of the operands' (shape, strides) gives strides.
     - `operands`: the parameters that take part in promotion (default: all tensors and

@@ -74,6 +74,21 @@ Tensor.real = property(real, _set_real)  # type: ignore[attr-defined]
 Tensor.imag = property(imag, _set_imag)  # type: ignore[attr-defined]
 
 
+@public(namespaces=(), method="absolute_")
+@public(method=True)
+def abs_(input: Tensor) -> Tensor:
+    """`abs` in place. RuntimeError for complex numbers, whose moduli are real.
+
+    >>> import torchshim as torch
+    >>> torch.tensor([-1, 2]).abs_()
+    tensor([1, 2])
+    """
+    _tensor("abs_", "input", 1, input)
+    if input._meta.dtype.is_complex:
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return fns.abs_(input)
+
+
 @public(method=True)
 def conj(input: Tensor) -> Tensor:
     """The conjugates; `input` itself where it is real.

@@ -522,6 +522,7 @@ def _check_negation(input: Any) -> None:
     inplace=True,
     aliases=("negative",),
     typecheck=_check_negation,
+    out="same",
 )
 def neg(input: Array) -> Array:
     """`-input`."""

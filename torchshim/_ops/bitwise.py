@@ -37,7 +37,7 @@ def logical_not(input: Array) -> Array:
     return input == 0
 
 
-@op(**_bits)
+@op(**_bits, out="same")
 def bitwise_not(input: Array) -> Array:
     """Every bit turned over; the negation of bools."""
     refuse("bitwise_not_cpu", input, FLOAT + COMPLEX)

@@ -114,6 +114,7 @@ def _check_source(
     checks=_add_checks,
     layout=contiguous_layout,
     inplace=True,
+    out="exact",
 )
 def index_add(
     input: Array, dim: int, index: Array, source: Array, *, alpha: Scalar = 1
@@ -146,6 +147,7 @@ def _copy_checks(input: Array, dim: int, index: Array, source: Array) -> list[Ch
     checks=_copy_checks,
     layout=contiguous_layout,
     inplace=True,
+    out="exact",
 )
 def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
     """The slices at the indices along a dimension replaced by those of `source`."""

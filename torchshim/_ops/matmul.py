@@ -249,6 +249,7 @@ def broadcast_shapes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
 @op(
     grad_fn="MmBackward0",
     saves={"input": ("mat2",), "mat2": ("input",)},
+    out="exact",
 )
 def mm(input: Array, mat2: Array) -> Array:
     """The product of two matrices."""
@@ -260,7 +261,7 @@ def mm(input: Array, mat2: Array) -> Array:
     return rounded(product(input, mat2), input)
 
 
-@op(grad_fn="BmmBackward0", saves={"input": ("mat2",), "mat2": ("input",)})
+@op(grad_fn="BmmBackward0", saves={"input": ("mat2",), "mat2": ("input",)}, out="exact")
 def bmm(input: Array, mat2: Array) -> Array:
     """The products of two batches of matrices, pair by pair."""
     _check_batches(input, mat2)
@@ -342,6 +343,9 @@ def _addmm_saves(first: str, second: str) -> dict[str, tuple[str, ...]]:
     return {"input": (), first: (second,), second: (first,)}
 
 
+_ADDS: dict[str, Any] = {"inplace": True, "out": "exact"}
+
+
 def _check_addend(input: Array, other: Array, name: str) -> None:
     if input.dtype != other.dtype:
         raise RuntimeError(
@@ -356,7 +360,7 @@ def _sum(input: Array, out: Array, beta: Any, alpha: Any) -> Array:
     return rounded(total, input)
 
 
-@op(grad_fn="AddmmBackward0", saves=_addmm_saves("mat1", "mat2"), inplace=True)
+@op(grad_fn="AddmmBackward0", saves=_addmm_saves("mat1", "mat2"), **_ADDS)
 def addmm(
     input: Array, mat1: Array, mat2: Array, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Array:
@@ -382,7 +386,7 @@ def check_same(mat1: Array, mat2: Array) -> None:
     _refuse_bool(mat1, "addmm_impl_cpu_")
 
 
-@op(grad_fn="AddmvBackward0", saves=_addmm_saves("mat", "vec"), inplace=True)
+@op(grad_fn="AddmvBackward0", saves=_addmm_saves("mat", "vec"), **_ADDS)
 def addmv(
     input: Array, mat: Array, vec: Array, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Array:
@@ -403,7 +407,7 @@ def addmv(
     return _sum(jnp.broadcast_to(input, out.shape), out, beta, alpha)
 
 
-@op(grad_fn="BaddbmmBackward0", saves=_addmm_saves("batch1", "batch2"), inplace=True)
+@op(grad_fn="BaddbmmBackward0", saves=_addmm_saves("batch1", "batch2"), **_ADDS)
 def baddbmm(
     input: Array,
     batch1: Array,

@@ -260,6 +260,7 @@ def _check_renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> None:
     saves=("input",),
     inplace=True,
     typecheck=_check_renorm,
+    out="exact",
 )
 def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
     """Slices along a dimension whose `p`-norm exceeds `maxnorm` scaled down to it."""

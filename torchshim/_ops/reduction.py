@@ -417,13 +417,13 @@ def _position(
     return squeezed(index, (axis,), keepdim and bool(input.ndim))
 
 
-@op(differentiable=False, saves=())
+@op(differentiable=False, saves=(), out="exact")
 def argmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
     """The position of the largest element: the first, of equal ones."""
     return _position("argmax", input, dim, keepdim, True)
 
 
-@op(differentiable=False, saves=())
+@op(differentiable=False, saves=(), out="exact")
 def argmin(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
     """The position of the smallest element: the first, of equal ones."""
     return _position("argmin", input, dim, keepdim, False)
@@ -478,6 +478,7 @@ def _softmax_input(
     grad_fn="SoftmaxBackward0",
     saves=("result",),
     namespaces=("torch", "special"),
+    out="exact",
 )
 def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     """Exponentials along a dimension, divided by their sum."""
@@ -490,6 +491,7 @@ def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     grad_fn="LogSoftmaxBackward0",
     saves=("result",),
     namespaces=("torch", "special"),
+    out="exact",
 )
 def log_softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     """The logarithm of `softmax`, without loss of small values."""

@@ -118,6 +118,7 @@ def _sign(x: Array) -> Array:
     saves=(),
     inplace=True,
     typecheck=_check_sign,
+    out="same",
 )
 def sign(input: Array) -> Array:
     """-1, 0 or 1."""
@@ -129,6 +130,7 @@ def sign(input: Array) -> Array:
     grad_fn="SgnBackward0",
     saves=("input", "result"),
     inplace=True,
+    out="same",
 )
 def sgn(input: Array) -> Array:
     """The sign; complex numbers are divided by their modulus."""
@@ -238,6 +240,7 @@ def _rounded(name: str, input: Array, rounded: Any) -> Array:
     saves=(),
     inplace=True,
     typecheck=_real_only("floor"),
+    out="same",
 )
 def floor(input: Array) -> Array:
     """The largest integer not above."""
@@ -250,6 +253,7 @@ def floor(input: Array) -> Array:
     saves=(),
     inplace=True,
     typecheck=_real_only("ceil"),
+    out="same",
 )
 def ceil(input: Array) -> Array:
     """The smallest integer not below."""
@@ -263,6 +267,7 @@ def ceil(input: Array) -> Array:
     inplace=True,
     aliases=("fix",),
     typecheck=_real_only("trunc"),
+    out="same",
 )
 def trunc(input: Array) -> Array:
     """The integer part: rounded towards zero."""
@@ -274,6 +279,7 @@ def trunc(input: Array) -> Array:
     grad_fn=lambda input, decimals: f"RoundBackward{1 if decimals else 0}",
     saves=(),
     inplace=True,
+    out="same",
 )
 def round(input: Array, *, decimals: int = 0) -> Array:
     """The nearest integer, ties to even; or so many decimals."""
@@ -303,7 +309,7 @@ def special_round(input: Array, *, decimals: int = 0) -> Array:
     return round(input, decimals=decimals)
 
 
-@op(promote=DEFAULT, grad_fn="FracBackward0", saves=(), inplace=True)
+@op(promote=DEFAULT, grad_fn="FracBackward0", saves=(), inplace=True, out="same")
 def frac(input: Array) -> Array:
     """What `trunc` leaves."""
     refuse("frac_cpu", input, BOOL + INT + COMPLEX)

@@ -145,6 +145,7 @@ def scattered(input: Array, dim: int, index: Array, src: Any) -> Array:
     inplace=True,
     method=False,
     namespaces=(),
+    out="exact",
 )
 def scatter_set(input: Array, dim: int, index: Array, src: Array) -> Array:
     """The input with elements of `src` where the indices say along a dimension."""
@@ -161,6 +162,7 @@ def scatter_set(input: Array, dim: int, index: Array, src: Array) -> Array:
     inplace=True,
     method=False,
     namespaces=(),
+    out="exact",
 )
 def scatter_value(input: Array, dim: int, index: Array, value: Scalar) -> Array:
     """The input with one number where the indices say along a dimension."""
@@ -192,6 +194,7 @@ def _old_reduce(
     inplace=True,
     method=False,
     namespaces=(),
+    out="exact",
 )
 def scatter_combine(
     input: Array, dim: int, index: Array, src: Array, reduce: str
@@ -209,6 +212,7 @@ def scatter_combine(
     inplace=True,
     method=False,
     namespaces=(),
+    out="exact",
 )
 def scatter_combine_value(
     input: Array, dim: int, index: Array, value: Scalar, reduce: str
@@ -236,6 +240,7 @@ def _refuse_gradient(primals: Any, tangents: Any) -> Any:
     checks=_range_checks,
     layout=contiguous_layout,
     inplace=True,
+    out="exact",
 )
 def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
     """The input with elements of `src` added where the indices say."""
@@ -374,6 +379,7 @@ def _extremum_jvp(
     checks=_range_checks,
     layout=contiguous_layout,
     inplace=True,
+    out="exact",
 )
 def scatter_reduce(
     input: Array,
@@ -415,6 +421,7 @@ def _check_index_reduce(reduce: str) -> None:
     inplace=True,
     method=False,
     namespaces=(),
+    out="exact",
 )
 def index_reduce_values(
     input: Array,

@@ -80,7 +80,7 @@ def argsort(
     return _sorted(input, dim, descending)[1]
 
 
-@op(grad_fn="SortBackward0", saves=("result",), curved=False)
+@op(grad_fn="SortBackward0", saves=("result",), curved=False, out="exact")
 def msort(input: Array) -> Array:
     """The elements in order along the first dimension."""
     return _sorted(input, 0, False)[0]
@@ -270,7 +270,7 @@ def bucketize(
     return _searched(boundaries, input, right, out_int32)
 
 
-@op(differentiable=False, saves=(), method=False)
+@op(differentiable=False, saves=(), method=False, out="exact")
 def isin(
     elements: Operand,
     test_elements: Operand,

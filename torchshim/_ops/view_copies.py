@@ -43,6 +43,7 @@ def _declare(view: str, public: bool) -> None:
         method=False,
         namespaces=("torch",) if public else (),
         typecheck=check,
+        out="exact" if of.results == "tensor" else False,
     )
     REGISTRY[f"{view}_copy"].module = __name__
 
@@ -69,13 +70,20 @@ for _view in ("split_pieces", "split_sizes", "unbind_rows", "view"):
     saves=(),
     method=False,
     namespaces=(),
+    out="exact",
 )
 def piece_copy(input: Array, starts: Indices, plan: Any, node: Any) -> Array:
     """Integers and slices in one step, as a copy; `node` names what it is of."""
     return views.slice_piece(input, starts, plan)
 
 
-@op(grad_fn="AsStridedBackward0_copy", saves=(), method=False, namespaces=())
+@op(
+    grad_fn="AsStridedBackward0_copy",
+    saves=(),
+    method=False,
+    namespaces=(),
+    out="exact",
+)
 def strided_copy(
     input: Array, size: Any, stride: Any, storage_offset: int, source: Any
 ) -> Array:

@@ -1,0 +1,34 @@
+"""Numbers where functions take tensors, as in `torch.sub(1, x)`."""
+
+from __future__ import annotations
+
+from tests.oracle import attempt, case, evaluate
+
+
+@case.lines(r"""
+torch.sub(1, x), torch.add(1, x, alpha=2), torch.mul(2, x), torch.div(1, x)
+torch.div(1, x, rounding_mode="floor"), torch.multiply(2, x, out=torch.zeros(0))
+torch.add(2.5, 1.5), torch.sub(3, 2), torch.mul(True, False), torch.div(3, 2)
+torch.mul(2.5, x.half()), torch.mul(2.5, x.half()[0]), torch.mul(2.5, torch.tensor(3))
+torch.mul(1j, x), torch.mul(1j, x.double()), torch.add(300, x.to(torch.uint8))
+torch.sub(input=1, other=x), torch.subtract(2, x), torch.true_divide(1, x)
+torch.sub(True, x > 1)
+torch.sub("a", x)
+torch.sub(None, x)
+torch.exp(2)
+torch.Tensor.mul(2, x)
+(x * -1).abs_(), (x * -1).absolute_(), torch.abs_(x * -1)
+torch.tensor([3 + 4j]).abs_()
+torch.tensor([3 + 4j]).absolute_()
+""")
+def numbers(torch, line):
+    return evaluate(torch, line, x=torch.tensor([1.5, 2.0]))
+
+
+@case
+def gradients(torch):
+    x = torch.tensor([1.5, 2.0], requires_grad=True)
+    for function in (torch.sub, torch.div, torch.mul):
+        made = function(3, x)
+        yield made.grad_fn.name(), torch.autograd.grad(made.sum(), x)
+    return attempt(torch.igamma, torch.ones(2).int(), x)
