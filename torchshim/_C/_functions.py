@@ -15,7 +15,7 @@ class _Error(Function):
     def forward(ctx: Any, text: str, *values: Any) -> Any:
         ctx.text = text
         passed = tuple(None if v is None else v.detach() for v in values)
-        return passed if len(passed) > 1 else passed[0]
+        return passed[0] if len(passed) == 1 else passed
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -27,7 +27,7 @@ class _Undefined(Function):
     def forward(ctx: Any, *values: Any) -> Any:
         ctx.count = len(values)
         passed = tuple(v.detach().clone() for v in values)
-        return passed if len(passed) > 1 else passed[0]
+        return passed[0] if len(passed) == 1 else passed
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

@@ -39,6 +39,10 @@ RESIZED = (
 )
 
 
+# What PyTorch makes of `cat`.
+_JOINING = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stack"})
+
+
 def write_into(
     op: Any, result: Tensor, out: Tensor, args: Any, exact: bool = False
 ) -> Tensor:
@@ -69,6 +73,11 @@ def write_into(
             f"{made.dtype.scalar_name}"
         )
     if not castable(made.dtype, have.dtype):
+        if op is not None and op.name in _JOINING:
+            raise TypeError(
+                "torch.cat(): input types can't be cast to the desired output type "
+                f"{have.dtype.scalar_name}"
+            )
         raise RuntimeError(
             f"result type {made.dtype.scalar_name} can't be cast to the desired output "
             f"type {have.dtype.scalar_name}"

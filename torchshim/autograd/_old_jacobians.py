@@ -62,7 +62,8 @@ def _get_numerical_jacobian(
         for place in itertools.product(*(range(n) for n in x.shape)):
             ways = [_differences(fn, inputs, x, place, step) for step in steps]
             for row, parts in zip(rows, zip(*ways, strict=True), strict=True):
-                row.append(parts[0] + 1j * parts[1] if len(parts) > 1 else parts[0])
+                real, *imaginary = parts
+                row.append(real + 1j * imaginary[0] if imaginary else real)
         found.append(
             tuple(
                 fns.stack(row)

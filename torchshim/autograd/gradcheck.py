@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._core import dtypes
 from torchshim._derived import fns
 from torchshim._functions.backward import grad as _grad
 from torchshim._functions.backward import zeros_of
+from torchshim._functions.creation import empty
 from torchshim._tensor import Tensor, from_array
 from torchshim.autograd._gradcheck_forward import GradcheckError, check_forward
 from torchshim.autograd._old_jacobians import (
@@ -470,9 +472,8 @@ def gradgradcheck(
             )
     given = _as_tuple(inputs)
     if grad_outputs is None:
-        draw = np.random.RandomState(0)
         vectors = tuple(
-            _vector(o, draw, gen_non_contig_grad_outputs)
+            _vector(o, gen_non_contig_grad_outputs)
             for o in _differentiable(func(*given))
         )
     else:
@@ -519,15 +520,18 @@ def gradgradcheck(
     )
 
 
-def _vector(output: Any, draw: Any, scattered: bool) -> Any:
+def _vector(output: Any, scattered: bool) -> Any:
+    """Random numbers between -1 and 1, from PyTorch's generator in its order."""
+    dtype = output.dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
+        dtype = dtypes.float64
     shape = tuple(output.shape)
-    dtype = output.dtype.np
-    value = draw.uniform(-1, 1, shape)
-    if output.dtype.is_complex:
-        value = value + 1j * draw.uniform(-1, 1, shape)
-    array = np.asarray(value, dtype)
-    if scattered and array.ndim:
-        wide = np.repeat(array, 2, axis=-1)
-        wide_tensor: Any = from_array(wide)
-        return wide_tensor[..., ::2].detach().requires_grad_()
-    return from_array(array).requires_grad_()
+    spread = scattered and output.numel() > 1
+    if spread:
+        shape = (*shape[:-1], 2 * shape[-1])
+    vector = empty(shape, dtype=dtype, device=output.device)
+    parts = fns.view_as_real(vector) if dtype.is_complex else vector
+    parts.uniform_(-1, 1)
+    if spread:
+        vector = vector[..., 1::2]
+    return vector.detach().requires_grad_()

@@ -63,7 +63,7 @@ def copy_func(f: Any) -> Any:
         f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__
     )
     made = functools.update_wrapper(made, f)
-    made.__kwdefaults__ = f.__kwdefaults__
+    made.__kwdefaults__ = f.__kwdefaults__  # type: ignore[attr-defined]
     return made
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torchshim as torch
+from torchshim.nn.modules.lazy import LazyModuleMixin
 from torchshim.testing import make_tensor
 from torchshim.testing._internal._databases import decorators_for
 from torchshim.testing._internal._module_table import ROWS, Row
@@ -104,7 +105,7 @@ class ModuleInfo:
         self.train_and_eval_differ = train_and_eval_differ
         self.module_error_inputs_func = module_error_inputs_func
         self.gradcheck_fast_mode = gradcheck_fast_mode
-        self.is_lazy = issubclass(module_cls, torch.nn.modules.lazy.LazyModuleMixin)
+        self.is_lazy = issubclass(module_cls, LazyModuleMixin)
 
     @property
     def name(self) -> str:

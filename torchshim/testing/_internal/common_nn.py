@@ -125,7 +125,7 @@ class NNTestCase(TestCase):
     ) -> tuple[Any, ...]:
         def forward(*given: Any) -> Any:
             with freeze_rng_state():
-                return self._forward(module, given if len(given) > 1 else given[0])
+                return self._forward(module, given[0] if len(given) == 1 else given)
 
         given = (input,) if isinstance(input, torch.Tensor) else tuple(input)
         found: list[Any] = []
