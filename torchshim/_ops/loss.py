@@ -16,6 +16,11 @@ from torchshim._ops.matmul import broadcast_shapes, scalar_name
 _HALF = (jnp.float16, jnp.bfloat16)
 
 
+def _check_labels(target: Array) -> None:
+    if target.dtype != jnp.int64:
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target)}")
+
+
 def _wide(x: Array) -> Array:
     return x.astype(jnp.float32) if x.dtype in _HALF else x
 
@@ -485,6 +490,7 @@ def multi_margin_loss(
             f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
         )
     floating_only(input, "multi_margin_loss_cpu")
+    _check_labels(target)
     x = _wide(input).reshape(samples, classes)
     at = target.reshape(samples).astype(jnp.int64)
     right = jnp.arange(classes) == at[:, None]
@@ -530,6 +536,7 @@ def multilabel_margin_loss(input: Array, target: Array, reduction: str) -> Array
             f"{list(input.shape)}"
         )
     floating_only(input, "multilabel_margin_loss_forward_out_frame")
+    _check_labels(target)
     classes = input.shape[-1] if input.ndim else 1
     x = _wide(input).reshape(-1, classes)
     labels = target.reshape(-1, classes)
