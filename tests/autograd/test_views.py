@@ -198,3 +198,13 @@ def of_memory_that_numpy_writes(torch):
     z = y[:1].tanh_()
     array[0] = 0.5
     yield z * 2, y * 2
+
+
+@case
+def of_a_base_that_no_longer_requires_grad(torch):
+    x = torch.ones(4, requires_grad=True)
+    view = x.view(2, 2)
+    x.requires_grad_(False)
+    x[1:].zero_()
+    yield view, view.requires_grad, type(view.grad_fn).__name__
+    yield view * 2, x.requires_grad

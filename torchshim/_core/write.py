@@ -437,11 +437,15 @@ class Writing(Foreign):
         """Puts a new base value into a storage; every tensor on it becomes stale."""
         slot = self.slot_of(new)
         overwritten = storage.slot
+        counted = writer._own_version is None
         for alias in storage.tensors():
             meta = alias._meta
-            if meta.requires_grad and not meta.leaf and alias._base is None:
-                # History stays; only the data changed.
-                self.keep_history(alias)
+            base = alias._base
+            if meta.requires_grad and not meta.leaf:
+                if base is None or not base._meta.requires_grad:
+                    # History stays; only the data changed.
+                    self.keep_history(alias)
+                    alias._hist_version = storage.version + counted
             alias._slot = -1
         # Marked in the path, so that backward knows whose values were overwritten.
         kind = WRITTEN if storage.count_write(writer) else HIDDEN
@@ -468,6 +472,7 @@ class Writing(Foreign):
                 continue
             if alias is writer or alias._view_note is None:
                 alias._unaware = alias is not writer and meta.leaf
+                alias._hist = None
                 alias._inherits = False
                 alias._meta = meta.replace(requires_grad=True, leaf=False)
                 alias._node = None
