@@ -59,6 +59,7 @@ def _is_ours(module: ModuleType | None) -> bool:
 # Private modules that PyTorch has under the same name; what is in them, too.
 _WELL_KNOWN = (
     "_C._autograd",
+    "_C._functions",
     "_C._functorch",
     "_C",
     "_dynamo",
