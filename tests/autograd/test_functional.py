@@ -88,5 +88,10 @@ def checks(torch):
     yield attempt(check, wrong(torch, 2, 1e-9), point(1.0))
     yield torch.autograd.gradgradcheck(lambda x: x * x * x, x)
     yield torch.autograd.gradgradcheck(lambda x, y: x * y * y, (x, y))
+    # The directions come from the generator.
+    yield torch.rand(1)
+    cubed = lambda x: x * x * x  # noqa: E731
+    yield torch.autograd.gradgradcheck(cubed, x, gen_non_contig_grad_outputs=True)
+    yield torch.rand(1)
     c = torch.tensor([1 + 2j, 3.0], dtype=torch.complex128, requires_grad=True)
     yield check(lambda x: x * x, c)

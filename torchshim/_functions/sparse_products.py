@@ -241,7 +241,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 
 
 @public(namespaces=("sparse",), name="mm")
-@handles("sparse.sparse_mm")
+@handles("sparse.mm", "sparse.sparse_mm")
 def sparse_mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Tensor:
     """The product of matrices of which one, at least, is sparse.
 
@@ -279,7 +279,7 @@ def sparse_mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Tensor:
 
 
 @public(namespaces=("sparse",), name="addmm")
-@handles("sparse.sparse_addmm")
+@handles("sparse.addmm", "sparse.sparse_addmm")
 def sparse_addmm(
     mat: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
 ) -> Tensor:

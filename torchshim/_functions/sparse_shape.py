@@ -429,7 +429,7 @@ def any_(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(namespaces=("sparse",), name="sum")
-@handles("sparse.sparse_sum")
+@handles("sparse.sum", "sparse.sparse_sum")
 def sparse_sum(input: Any, dim: Any = None, dtype: Any = None) -> Tensor:
     """The sum of the values, or of the elements along dimensions.
 
