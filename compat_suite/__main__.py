@@ -28,6 +28,11 @@ def main(arguments: list[str] | None = None) -> int:
         commands.add_parser("optimizers", help="compare PyTorch's optimizer database"),
         "optimizers",
     )
+    features = commands.add_parser("features", help="run the tests of features")
+    features.set_defaults(run=_features)
+    features.add_argument(
+        "--keep", action="store_true", help="keep the results for the report"
+    )
     _report_parser(commands.add_parser("report", help="make a page of the results"))
     _names_parser(commands.add_parser("names", help="list the public names"))
     _fuzz_parser(commands.add_parser("fuzz", help="compare random programs"))
@@ -67,6 +72,9 @@ def _scripts_parser(run: argparse.ArgumentParser) -> None:
     mode.add_argument(
         "--record", action="store_true", help="write what PyTorch prints to expected/"
     )
+    mode.add_argument(
+        "--keep", action="store_true", help="keep what is printed for the report"
+    )
 
 
 def _scripts(options: argparse.Namespace) -> int:
@@ -77,6 +85,10 @@ def _scripts(options: argparse.Namespace) -> int:
         _need_torch()
     if options.record:
         return run_scripts(chosen, record)
+    if options.keep:
+        from compat_suite import outputs
+
+        return run_scripts(chosen, outputs.keep)
     check = partial(
         Script.check, live=options.live, rtol=options.rtol, atol=options.atol
     )
@@ -94,6 +106,28 @@ def _ops_parser(run: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--gradgrad", action="store_true", help="compare second gradients, too"
     )
+    run.set_defaults(run=_ops)
+    mode = run.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--recorded",
+        action="store_true",
+        help="compare with recorded results (so it is where there is no torch)",
+    )
+    mode.add_argument(
+        "--record", action="store_true", help="write what PyTorch gives for samples"
+    )
+
+
+def _ops(options: argparse.Namespace) -> int:
+    if options.record:
+        _need_torch()
+        from compat_suite.recorded import recording
+
+        print(f"{recording.record(options.match) / 1e6:.1f} MB")
+        return 0
+    if options.recorded or not has_torch():
+        options.package = "recorded"
+    return _database(options)
 
 
 def _database_parser(run: argparse.ArgumentParser, package: str) -> None:
@@ -124,11 +158,15 @@ def _database_parser(run: argparse.ArgumentParser, package: str) -> None:
         metavar="N",
         help="end a check that takes longer (per entry and dtype)",
     )
-    run.add_argument("--json", type=Path, metavar="FILE", help="keep the results")
+    run.add_argument("--json", type=Path, metavar="FILE", help="write the results")
+    run.add_argument(
+        "--keep", action="store_true", help="keep the results for the report"
+    )
 
 
 def _database(options: argparse.Namespace) -> int:
-    _need_torch()
+    if options.package != "recorded":
+        _need_torch()
     from compat_suite.operators import run
 
     chosen = {
@@ -136,7 +174,7 @@ def _database(options: argparse.Namespace) -> int:
         "samples": options.samples,
         "seed": options.seed,
     }
-    if options.package == "operators":
+    if options.package in ("operators", "recorded"):
         chosen["grad"] = options.grad or options.gradgrad
         chosen["gradgrad"] = options.gradgrad
     return run.run(
@@ -145,7 +183,8 @@ def _database(options: argparse.Namespace) -> int:
         chosen,
         jobs=options.jobs,
         seconds=options.seconds,
-        kept=options.json,
+        written=options.json,
+        keep=options.keep and options.package != "recorded",
     )
 
 
@@ -202,6 +241,16 @@ def _fuzz(options: argparse.Namespace) -> int:
     return fuzz_core.report(options.seed, options.programs, options)
 
 
+def _features(options: argparse.Namespace) -> int:
+    from compat_suite.features import running
+
+    run = running.run()
+    if options.keep:
+        run.write(running.RECORDED)
+    print(running.table(run))
+    return 1 if any("failed" in found.values() for found in run.tests.values()) else 0
+
+
 def _report_parser(run: argparse.ArgumentParser) -> None:
     run.set_defaults(run=_report)
     run.add_argument("--out", type=Path, required=True, metavar="FILE")
@@ -209,19 +258,16 @@ def _report_parser(run: argparse.ArgumentParser) -> None:
         "--results",
         type=Path,
         metavar="FILE",
-        help="what `ops --json` kept (by default the run in the repository)",
+        help="what `ops --json` wrote (by default the results in the repository)",
     )
 
 
 def _report(options: argparse.Namespace) -> int:
-    from compat_suite.operators.results import RECORDED, Results
-    from compat_suite.public.coverage import coverage
-    from compat_suite.report.build import page
+    from compat_suite.report.build import kept, page
 
-    kept = options.results or RECORDED
-    if not kept.exists():
-        raise UsageError(f"there is no {kept}: make it with `ops --json`")
-    options.out.write_text(page(Results.read(kept), coverage()), encoding="utf-8")
+    if options.results and not options.results.exists():
+        raise UsageError(f"there is no {options.results}: make it with `ops --json`")
+    options.out.write_text(page(kept(options.results)), encoding="utf-8")
     return 0
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 
-_NUMBER = re.compile(
+#: A number as programs print it.
+NUMBER = re.compile(
     r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?(?!\w)|\bnan\b|[-+]?\binf\b"
 )
 
@@ -21,13 +22,13 @@ def text_close(expected: str, actual: str, rtol: float, atol: float) -> bool:
         return True
     if rtol == atol == 0 or _frame(expected) != _frame(actual):
         return False
-    pairs = zip(_NUMBER.findall(expected), _NUMBER.findall(actual), strict=True)
+    pairs = zip(NUMBER.findall(expected), NUMBER.findall(actual), strict=True)
     return all(_number_close(left, right, rtol, atol) for left, right in pairs)
 
 
 def _frame(text: str) -> str:
     """The text with its numbers replaced and runs of spaces made one."""
-    return re.sub(r"(?<=\[) +| +(?= )", "", _NUMBER.sub("#", text))
+    return re.sub(r"(?<=\[) +| +(?= )", "", NUMBER.sub("#", text))
 
 
 def _number_close(left: str, right: str, rtol: float, atol: float) -> bool:

@@ -35,6 +35,11 @@ def entries(match: str = "") -> list[ModuleInfo]:
     return [e for e in module_db if re.search(match, name_of(e))]
 
 
+def torch_version() -> str:
+    """The version of PyTorch that is compared with."""
+    return torch.__version__
+
+
 def left_out() -> dict[str, str]:
     """The entries that need not agree, each with its reason: none."""
     return {}

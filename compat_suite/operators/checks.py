@@ -88,7 +88,7 @@ class Check(judging.Check):
         process: tuple[Call, Call] | None = None,
     ) -> Iterator[Case]:
         """A call of both functions in one form."""
-        if process is None and not isinstance(form, Gradients):
+        if process is None and isinstance(form, Plain | OnCopy):
             process = processing(sample)
 
         def again() -> Any:
@@ -170,10 +170,11 @@ class Check(judging.Check):
         outs = tuple((tuple(t.shape), dtype_name(t)) for t in tensors(plain))
         for resized in (False, True):
             form = Into(outs, isinstance(plain, torch.Tensor), resized)
-            op, own = self.entry.op, self.function
-            yield from self.case(
-                "out=", sample, dtype, op, own, form, (_result, _result)
-            )
+            functions = self.entry.op, self.function
+            process = processing(sample)
+            if process is not None:
+                process = _of_result(process[0]), _of_result(process[1])
+            yield from self.case("out=", sample, dtype, *functions, form, process)
 
     # Gradients ----------------------------------------------------------------------
 
@@ -183,10 +184,7 @@ class Check(judging.Check):
         if self.options.gradgrad and self.entry.supports_gradgrad:
             forms["gradgrad"] = Gradients(True, self.options.seed)
         for kind, form in forms.items():
-            cases = list(self.case(kind, sample, dtype, theirs, ours, form))
-            if not cases:
-                return
-            yield from cases
+            yield from self.case(kind, sample, dtype, theirs, ours, form)
 
     # Errors -------------------------------------------------------------------------
 
@@ -226,7 +224,17 @@ def processing(sample: Any) -> tuple[Call, Call] | None:
     own = sample.output_process_fn_grad
     if "SampleInput.__init__" in own.__qualname__:
         return None
-    return own, translation.rebound(own)
+    try:
+        return own, translation.rebound(own)
+    except Missing as error:
+        return own, _raising(error)
+
+
+def _raising(error: Exception) -> Call:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        raise error
+
+    return call
 
 
 def processed(sample: Any, theirs: Call, ours: Call) -> tuple[Call, Call]:
@@ -241,5 +249,5 @@ def processed(sample: Any, theirs: Call, ours: Call) -> tuple[Call, Call]:
     return chain(theirs, process[0]), chain(ours, process[1])
 
 
-def _result(shown: Any) -> Any:
-    return shown["result"]
+def _of_result(process: Call) -> Call:
+    return lambda shown: process(shown["result"])

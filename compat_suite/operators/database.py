@@ -10,7 +10,6 @@ import functools
 import re
 import warnings
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,21 +22,10 @@ from torch.testing._internal.opinfo.core import (
 )
 
 import torchshim
+from compat_suite.operators.results import left_out, namespace_of
 
-#: `name: reason` on each line, for the entries that are left out.
-LEFT_OUT = Path(__file__).with_name("left_out.txt")
 #: Reference inputs with more elements than this add time and no cases.
 LARGEST = 2000
-NAMESPACES = (
-    "nn.functional",
-    "linalg",
-    "fft",
-    "special",
-    "masked",
-    "signal",
-    "sparse",
-    "ops.aten",
-)
 #: Their values are whatever stood in memory.
 UNINITIALIZED = frozenset(
     (
@@ -58,25 +46,9 @@ def name_of(entry: OpInfo) -> str:
     return entry.full_name
 
 
-def namespace_of(name: str) -> str:
-    """The part of the table an entry is counted in."""
-    name = name.removeprefix("torch.")
-    for namespace in NAMESPACES:
-        if name.startswith(namespace + "."):
-            return namespace
-    return "Tensor" if name.startswith("__") else "torch"
-
-
 def entries(match: str = "") -> list[OpInfo]:
     """The entries whose names match a regular expression."""
     return [e for e in op_db if re.search(match, name_of(e))]
-
-
-def left_out() -> dict[str, str]:
-    """The entries that need not agree, each with its reason."""
-    lines = LEFT_OUT.read_text().splitlines()
-    pairs = (x.partition(": ") for x in lines if x and not x.startswith("#"))
-    return {name: reason for name, _, reason in pairs}
 
 
 @functools.cache
@@ -98,11 +70,20 @@ def grad_dtypes(entry: OpInfo) -> set[str]:
     return {str(d).removeprefix("torch.") for d in found}
 
 
-def samples(entry: OpInfo, dtype: str, grad: bool, count: int) -> list[Any]:
-    """Up to `count` sample inputs, spread over those of the database."""
-    return spread(
-        _quietly(lambda: entry.sample_inputs("cpu", getattr(torch, dtype), grad)), count
-    )
+def samples(
+    entry: OpInfo, dtype: str, grad: bool, count: int, largest: int | None = None
+) -> list[Any]:
+    """Up to `count` sample inputs, spread over those of the database.
+
+    Without those of more than `largest` elements, if there are others.
+    """
+    kind = getattr(torch, dtype)
+    found = _quietly(lambda: entry.sample_inputs("cpu", kind, grad))
+    if largest is not None:
+        found = [s for s in found if _size(s) <= largest] or sorted(found, key=_size)[
+            :1
+        ]
+    return spread(found, count)
 
 
 def hard_samples(entry: OpInfo, dtype: str, count: int) -> list[Any]:
@@ -123,6 +104,7 @@ def refused(entry: OpInfo, count: int) -> list[Any]:
 
 
 def _quietly(make: Callable[[], Iterable[Any]]) -> list[Any]:
+    torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return list(make())
@@ -149,3 +131,11 @@ def _size(sample: Any) -> int:
 
     sample.transform(count)
     return size
+
+
+def torch_version() -> str:
+    """The version of PyTorch that is compared with."""
+    return torch.__version__
+
+
+__all__ = ["left_out", "namespace_of"]

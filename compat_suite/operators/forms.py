@@ -7,7 +7,7 @@ applied in PyTorch and in torchshim. This needs no torch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,10 @@ Call = Callable[..., Any]
 class Plain:
     """The function as it is."""
 
+    def told(self) -> dict[str, Any]:
+        """The form as JSON, for `form`."""
+        return {}
+
     def __call__(self, library: Any, function: Call) -> Call:
         """The function."""
         return function
@@ -27,6 +31,10 @@ class Plain:
 
 class OnCopy:
     """A function that changes its first argument, made to change a copy."""
+
+    def told(self) -> dict[str, Any]:
+        """The form as JSON, for `form`."""
+        return {"copy": {}}
 
     def __call__(self, library: Any, function: Call) -> Call:
         """A function that gives the result and the copy."""
@@ -46,6 +54,10 @@ class Into:
     outs: tuple[tuple[tuple[int, ...], str], ...]  # shapes and dtypes
     single: bool
     resized: bool
+
+    def told(self) -> dict[str, Any]:
+        """The form as JSON, for `form`."""
+        return {"out": asdict(self)}
 
     def __call__(self, library: Any, function: Call) -> Call:
         """A function that gives the result, and whether it is what was given."""
@@ -73,6 +85,10 @@ class Gradients:
     second: bool
     seed: int
 
+    def told(self) -> dict[str, Any]:
+        """The form as JSON, for `form`."""
+        return {"gradients": asdict(self)}
+
     def __call__(self, library: Any, function: Call) -> Call:
         """A function that gives gradients; None where there is nothing to give."""
 
@@ -86,6 +102,21 @@ class Gradients:
             return requires | (shown or {})
 
         return call
+
+
+_FORMS: dict[str, Callable[..., Any]] = {
+    "copy": OnCopy,
+    "out": Into,
+    "gradients": Gradients,
+}
+
+
+def form(told: dict[str, Any] | None) -> Any:
+    """The form that a file tells of."""
+    if not told:
+        return Plain()
+    ((name, fields),) = told.items()
+    return _FORMS[name](**fields)
 
 
 def gradients(

@@ -11,8 +11,20 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-#: The last run over the whole database that was kept in the repository.
-RECORDED = Path(__file__).with_name("recorded.json.gz")
+#: The packages with a database.
+PACKAGES = ("operators", "modules", "optimizers")
+#: `name: reason` on each line, for the entries of operators that are left out.
+LEFT_OUT = Path(__file__).with_name("left_out.txt")
+NAMESPACES = (
+    "nn.functional",
+    "linalg",
+    "fft",
+    "special",
+    "masked",
+    "signal",
+    "sparse",
+    "ops.aten",
+)
 #: The kinds of checks of operators, in the order they are shown.
 KINDS = (
     "forward",
@@ -24,6 +36,27 @@ KINDS = (
     "errors",
 )
 VARIANTS = ("method", "in-place", "out=")
+
+
+def kept(package: str) -> Path:
+    """Where the results of a package's database are kept in the repository."""
+    return Path(__file__).parents[1] / package / "recorded.json.gz"
+
+
+def namespace_of(name: str) -> str:
+    """The part of the table an operator is counted in."""
+    name = name.removeprefix("torch.")
+    for namespace in NAMESPACES:
+        if name.startswith(namespace + "."):
+            return namespace
+    return "Tensor" if name.startswith("__") else "torch"
+
+
+def left_out() -> dict[str, str]:
+    """The operators that need not agree, each with its reason."""
+    lines = LEFT_OUT.read_text().splitlines()
+    pairs = (x.partition(": ") for x in lines if x and not x.startswith("#"))
+    return {name: reason for name, _, reason in pairs}
 
 
 @dataclass
@@ -87,6 +120,11 @@ class Results:
             path.write_bytes(gzip.compress(text.encode(), mtime=0))
         else:
             path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+
+    def onto(self, older: Results) -> Results:
+        """These results, and the older ones of other entries."""
+        made = {e.name: e for e in older.entries} | {e.name: e for e in self.entries}
+        return Results(self.versions, self.options, list(made.values()))
 
     @classmethod
     def read(cls, path: Path) -> Results:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import torch
 
 from compat_suite.operators.pool import Pool, Progress
-from compat_suite.operators.results import Entry, Results, grouped, table
+from compat_suite.operators.results import Entry, Results, grouped, kept, table
 
 
 def run(
@@ -20,32 +19,38 @@ def run(
     *,
     jobs: int,
     seconds: float,
-    kept: Path | None,
+    written: Path | None,
+    keep: bool,
 ) -> int:
     """Checks the entries of `compat_suite.<package>` that are chosen by `match`.
 
-    1 when one of them does not agree.
+    1 when one of them does not agree. `keep` puts the results in the place of those
+    that the repository has of the same entries.
     """
     database = importlib.import_module(f"compat_suite.{package}.database")
     names = [database.name_of(e) for e in database.entries(match)]
     results = Results(
-        {"torch": torch.__version__, "jax": jax.__version__}, {**options}, []
+        {"torch": database.torch_version(), "jax": jax.__version__}, {**options}, []
     )
     progress = Progress(len(names))
     left_out = database.left_out()
 
     def done(entry: Entry) -> None:
-        entry.reason = left_out.get(entry.name, "")
+        entry.reason = left_out.get(entry.name, entry.reason)
         progress(entry)
         results.entries.append(entry)
-        if kept is not None and len(results.entries) % 20 == 0:
-            results.write(kept)
+        if written is not None and len(results.entries) % 20 == 0:
+            results.write(written)
 
     command = ("-m", "compat_suite.operators.worker", package)
     pool = Pool(options, jobs, seconds, done, command)
     results.entries = pool.run(names, database.namespace_of)
-    if kept is not None:
-        results.write(kept)
+    if written is not None:
+        results.write(written)
+    if keep:
+        place = kept(package)
+        older = Results.read(place) if place.exists() else results
+        results.onto(older).write(place)
     judged = [e for e in results.entries if not e.reason]
     print(grouped(judged))
     print()

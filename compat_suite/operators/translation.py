@@ -6,7 +6,6 @@ A function is found under its public name. Those that the database writes itself
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import io
@@ -17,7 +16,13 @@ from typing import Any
 import torch
 
 import torchshim
-from compat_suite.operators.values import SEED, Missing, attribute, to_numpy
+from compat_suite.operators.values import (
+    SEED,
+    Missing,
+    attribute,
+    function_named,
+    to_numpy,
+)
 
 
 def seeded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -57,14 +62,7 @@ def function(found: Callable[..., Any], name: str) -> Callable[..., Any]:
         return attribute(f"ops.{found}")
     if _is_of_database(found):
         return rebound(found)
-    if name.startswith("__"):
-        name = f"Tensor.{name}"
-    for path in (name, f"Tensor.{name}"):
-        with contextlib.suppress(Missing):
-            result = attribute(path)
-            if callable(result):
-                return result
-    return attribute(name)
+    return function_named(name)
 
 
 def method(found: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,6 +106,15 @@ class Translator:
         return translate(value)
 
 
+#: Where the functions of PyTorch's private modules are public, and their prefixes.
+_PLACES = {
+    "torch._C._nn": "nn.functional",
+    "torch._C._linalg": "linalg linalg_",
+    "torch._C._special": "special special_",
+    "torch._C._fft": "fft fft_",
+}
+
+
 def translate(value: Any) -> Any:
     """torchshim's object for one of PyTorch's that is not a tensor."""
     if isinstance(value, torch.dtype | torch.memory_format | torch.layout):
@@ -120,7 +127,8 @@ def translate(value: Any) -> Any:
         return made
     if isinstance(value, torch.nn.Module):
         return module(value)
-    if dataclasses.is_dataclass(value) and type(value).__module__.startswith("torch."):
+    home = type(value).__module__
+    if dataclasses.is_dataclass(value) and home.startswith("torch.nn."):
         names = [f.name for f in dataclasses.fields(value)]
         fields = {n: translate(getattr(value, n)) for n in names}
         return attribute(f"nn.{type(value).__name__}")(**fields)
@@ -133,8 +141,8 @@ def translate(value: Any) -> Any:
     kinds = types.FunctionType | types.BuiltinFunctionType | type
     origin = str(getattr(value, "__module__", None))
     if isinstance(value, kinds) and origin.startswith("torch"):
-        place = {"torch._C._nn": "nn.functional"}.get(origin, origin)
-        return attribute(f"{place}.{value.__name__}")
+        place, _, prefix = _PLACES.get(origin, origin).partition(" ")
+        return attribute(f"{place}.{value.__name__.removeprefix(prefix)}")
     return value
 
 
@@ -148,6 +156,14 @@ def module(value: torch.nn.Module) -> Any:
 
 def tensor(value: torch.Tensor) -> Any:
     """A torchshim tensor with the same values, strides and `requires_grad`."""
+    if value.layout is torch.sparse_coo:
+        return torchshim.sparse_coo_tensor(
+            tensor(value.detach()._indices()),
+            tensor(value.detach()._values()),
+            tuple(value.shape),
+            requires_grad=value.requires_grad,
+            is_coalesced=value.is_coalesced(),
+        )
     if value.layout is not torch.strided:
         raise Missing(f"tensors of layout {value.layout}")
     dtype = attribute(str(value.dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,6 +47,18 @@ def attribute(path: str) -> Any:
     return found
 
 
+def function_named(name: str) -> Any:
+    """torchshim's function for the name of an entry."""
+    if name.startswith("__"):
+        name = f"Tensor.{name}"
+    for path in (name, f"Tensor.{name}"):
+        with contextlib.suppress(Missing):
+            result = attribute(path)
+            if callable(result):
+                return result
+    return attribute(name)
+
+
 def is_tensor(value: Any) -> bool:
     """Whether a value is a tensor of one of the libraries, or of a file."""
     real = sys.modules.get("torch", torchshim)
@@ -77,8 +90,10 @@ def dtype_name(tensor: Any) -> str:
 def short(value: Any) -> str:
     """A value as a sample's text shows it."""
     if is_tensor(value):
-        strides = "" if value.is_contiguous() else f" strides {list(value.stride())}"
-        return f"{dtype_name(value)}{list(value.shape)}{strides}"
+        text = f"{dtype_name(value)}{list(value.shape)}"
+        if str(value.layout) != "torch.strided":
+            return f"{text} {value.layout}"
+        return text if value.is_contiguous() else f"{text} strides {value.stride()}"
     if type(value) in (list, tuple):
         return f"[{', '.join(map(short, value))}]"
     return repr(value)

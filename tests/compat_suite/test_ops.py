@@ -46,7 +46,7 @@ def test_processes_that_crash_or_hang_cost_their_entry_alone(tmp_path: Path) -> 
     worker = tmp_path / "worker.py"
     worker.write_text(WORKER)
     seen: list[Entry] = []
-    pool = Pool({}, 2, 1.5, seen.append, (str(worker),))
+    pool = Pool({}, 2, 3.0, seen.append, (str(worker),))
     names = ["a", "crash", "b", "hang", "full", "c"]
     found = pool.run(names, lambda name: "torch")
     assert [e.name for e in found] == names and len(seen) == len(names)
@@ -54,7 +54,7 @@ def test_processes_that_crash_or_hang_cost_their_entry_alone(tmp_path: Path) -> 
     assert not any(by_name[n].failures for n in ("a", "b", "c", "full"))
     (crash,), (hang,) = by_name["crash"].failures, by_name["hang"].failures
     assert crash.cause == "crash: exit status 3" and crash.details == "last words"
-    assert hang.cause == "no end after 1.5 s"
+    assert hang.cause == "no end after 3 s"
     assert (crash.kind, crash.dtype) == ("grad", "float32")
 
 
@@ -99,6 +99,16 @@ def test_the_commands_need_what_they_say(tmp_path: Path) -> None:
         main(["report"])
     with pytest.raises(SystemExit):
         main(["report", "--out", "x", "--results", str(tmp_path / "missing.json")])
+
+
+def test_results_of_some_entries_replace_older_ones() -> None:
+    older = Results({"torch": "2.13.0"}, {"samples": 2}, entries())
+    newer = Results(
+        {"torch": "2.13.0"}, {"samples": 3}, [Entry("linalg.svd", "linalg")]
+    )
+    both = newer.onto(older)
+    assert [e.name for e in both.entries] == ["add", "linalg.svd", "to_sparse"]
+    assert not both.entries[1].failures and both.options == {"samples": 3}
 
 
 @pytest.mark.live

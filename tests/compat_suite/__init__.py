@@ -1,0 +1,1 @@
+"""`compat_suite`: what it compares, and its report."""
