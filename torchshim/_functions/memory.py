@@ -249,13 +249,13 @@ def swap_contents(a: Tensor, b: Tensor) -> None:
     local.rec.flush()
     first, second = (local.rec.storage_of(tensor) for tensor in (a, b))
     stands_for = {id(a): b, id(b): a}
-    for tensor, name in ((a, "t1"), (b, "t2")):
-        views = [t for t in tensor._storage.tensors() if t._base is tensor]
+    for tensor, storage, name in ((a, first, "t1"), (b, second, "t2")):
+        views = [t for t in storage.tensors() if t._base is tensor]
         if views:
             raise RuntimeError(
-                f"Expected use_count of {name} to be 1 or 2 with an AccumulateGrad node "
-                f"but got {1 + len(views)} make sure you are not holding references to "
-                "the tensor in other places."
+                f"Expected use_count of {name} to be 1 or 2 with an AccumulateGrad "
+                f"node but got {1 + len(views)} make sure you are not holding "
+                "references to the tensor in other places."
             )
     for storage in {first, second}:
         storage.aliases[:] = [
