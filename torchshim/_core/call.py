@@ -294,7 +294,10 @@ class Call(Inferring):
 
     def differentiable(self, i: int) -> bool:
         """Whether gradients flow to operand `i` at all."""
-        flows = self.op.differentiable
+        flows: Any = self.op.differentiable
+        if callable(flows):
+            arrays = [None] * self.n_arrays
+            flows = flows(*self.arguments(arrays, self.placeholders()))
         return flows if isinstance(flows, bool) else self.owners[i] in flows
 
     def linearize(

@@ -136,7 +136,7 @@ class Op:
     method: bool | str
     aliases: tuple[str, ...]
     namespaces: tuple[str, ...]
-    differentiable: bool | Sequence[str]
+    differentiable: bool | Sequence[str] | Callable[..., Sequence[str]]
     edges: tuple[str | None, ...] | None
     view: View | None
     layout: str | Callable[..., Any] | None
@@ -199,7 +199,7 @@ def op(
     method: bool | str = True,
     aliases: Sequence[str] = (),
     namespaces: Sequence[str] = ("torch",),
-    differentiable: bool | Sequence[str] = True,
+    differentiable: bool | Sequence[str] | Callable[..., Sequence[str]] = True,
     edges: Sequence[str | None] | None = None,
     view: View | None = None,
     layout: str | Callable[..., Any] | None = None,
@@ -223,10 +223,11 @@ def op(
     - `grad_fn`: PyTorch's node name, or a function of the arguments giving it.
     - `saves`: what PyTorch saves for backward: names of parameters or "result"; a dict
       from a differentiated parameter to those it needs. Default: everything.
-    - `differentiable`: False, or the names of the parameters gradients flow to.
+    - `differentiable`: False, or the names of the parameters gradients flow to, or a
+      function of the arguments (None for tensors) that gives these names.
     - `edges`: those names in the order of the edges of PyTorch's node, where that is
       another; None for an edge that leads nowhere.
-    - `out`: whether there is `out=` (default: for functions of tensors with one result);
+    - `out`: whether there is `out=` (default: for functions of tensors of one result);
       "exact": of the result's own dtype alone; "apart": of memory of its own;
       "exact, apart": both; "same": as "exact", as PyTorch's element-wise loops say it.
     - `layout`: "preserve" gives element-wise memory order (the default with promote);

@@ -496,6 +496,13 @@ def _quantile_checks(input: Array, q: Array, *_: Any) -> list[Check]:
     return [Check(bad.any(), RuntimeError, text)]
 
 
+def _quantile_flows(
+    input: Array, q: Array, dim: Any, keepdim: Any, interpolation: str
+) -> tuple[str, ...]:
+    # The others take elements by whole numbers, which have no derivative.
+    return ("input", "q") if interpolation == "linear" else ("input",)
+
+
 def _check_q(input: Array, q: Array) -> None:
     if q.ndim > 1:
         raise RuntimeError("quantile() q must be a scalar or 1D tensor")
@@ -506,6 +513,14 @@ def _check_q(input: Array, q: Array) -> None:
 def _check_q_number(q: float) -> None:
     if not 0 <= q <= 1:
         raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
+
+
+_QUANTILE: dict[str, Any] = {"overload": True, "grad_fn": "SqueezeBackward4"}
+_QUANTILES = {
+    **_QUANTILE,
+    "differentiable": _quantile_flows,
+    "checks": _quantile_checks,
+}
 
 
 @op(
@@ -536,6 +551,7 @@ def quantile_scalar(
     overload=True,
     grad_fn="SqueezeBackward4",
     saves=("input", "q"),
+    differentiable=_quantile_flows,
     checks=_quantile_checks,
     curved=False,
 )
@@ -553,13 +569,7 @@ def quantile_tensor(
     return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
-@op(
-    name="nanquantile.scalar",
-    public="nanquantile",
-    overload=True,
-    grad_fn="SqueezeBackward4",
-    saves=("input",),
-)
+@op(name="nanquantile.scalar", public="nanquantile", **_QUANTILE)
 def nanquantile_scalar(
     input: Array,
     q: float,
@@ -574,14 +584,7 @@ def nanquantile_scalar(
     return _quantile(input, q, dim, keepdim, interpolation, True)
 
 
-@op(
-    name="nanquantile.tensor",
-    public="nanquantile",
-    overload=True,
-    grad_fn="SqueezeBackward4",
-    saves=("input", "q"),
-    checks=_quantile_checks,
-)
+@op(name="nanquantile.tensor", public="nanquantile", **_QUANTILES)
 def nanquantile_tensor(
     input: Array,
     q: Array,
