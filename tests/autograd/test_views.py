@@ -183,7 +183,7 @@ def expanded_are_written_to(torch):
 
 @case
 def of_memory_that_numpy_writes(torch):
-    x = torch.arange(4.0).reshape(2, 2)
+    x = torch.arange(4.0).reshape(2, 2).clone()
     array = x.detach().numpy()
     x.requires_grad_()
     flat = x.reshape(-1)

@@ -146,11 +146,9 @@ class Writing(Foreign):
         if storage is None:
             storage = self.storage_of(base)
         elif storage.shared is not None:
-            # NumPy may write at any time; the history is the view's own.
-            if view._meta.requires_grad and not view._meta.leaf:
-                view._hist = self.recording, view._slot
-                view._hist_version = storage.version
-            view._slot = -1
+            base_of = base if base._base is None else base._base
+            if base_of._meta.requires_grad or not view._meta.requires_grad:
+                view._slot = -1  # derived again: NumPy may write at any time
         storage.add(view)
         if base._own_version is not None:
             view._own_version = base._own_version
