@@ -75,6 +75,7 @@ LAYERS = [
     ["utils"],
     ["_utils"],
     ["_subclasses"],
+    ["testing._internal"],
     ["multiprocessing"],
     ["_alias"],
     ["__init__", "__main__"],
@@ -94,10 +95,14 @@ def modules() -> dict[str, Path]:
 @functools.cache
 def layer(module: str) -> tuple[int, int]:
     """(layer, place within it)."""
-    for i, names in enumerate(LAYERS):
-        for j, name in enumerate(names):
-            if module == name or module.startswith(name + "."):
-                return i, j if name.startswith("_core.") else 0
+    found = [
+        (len(name), i, j if name.startswith("_core.") else 0)
+        for i, names in enumerate(LAYERS)
+        for j, name in enumerate(names)
+        if module == name or module.startswith(name + ".")
+    ]
+    if found:
+        return max(found)[1:]  # the innermost package named
     if module == "_core":
         return 0, 0
     raise AssertionError(f"{module} belongs to no layer: add it to LAYERS")

@@ -162,7 +162,7 @@ def _two(first: Callable[..., Refused], second: Callable[..., Refused]) -> Any:
 
 
 def _sparse_adam(device: Any, dtype: Any) -> Refused:
-    sparse = torch.zeros(3, layout=torch.sparse_coo, device=device, dtype=dtype)
+    sparse = torch.zeros(3, device=device, dtype=dtype).to_sparse()
     text = "SparseAdam requires dense parameter tensors"
     number = torch.rand(2, 3, device=device, dtype=torch.complex64)
     return [

@@ -1,0 +1,39 @@
+"""The databases for test files: what they say is so."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import torchshim as torch
+from torchshim.testing._internal.common_methods_invocations import op_db
+from torchshim.testing._internal.common_modules import module_db
+from torchshim.testing._internal.common_optimizers import OptimizerErrorEnum, optim_db
+
+
+@pytest.mark.parametrize("info", optim_db, ids=lambda info: info.name)
+def test_what_optimizers_refuse(info):
+    for refused in info.optim_error_inputs_func("cpu", torch.float32):
+        given = refused.optimizer_error_input
+        with (
+            warnings.catch_warnings(),
+            pytest.raises(refused.error_type, match=refused.error_regex),
+        ):
+            warnings.simplefilter("error")
+            params = [torch.randn(2, 2)] if given.params is None else given.params
+            optimizer = info.optim_cls(params, **given.kwargs)
+            if refused.error_on is OptimizerErrorEnum.STEP_ERROR:
+                optimizer.step()
+
+
+def test_modules_are_made():
+    for info in module_db:
+        for given in info.module_inputs_func(info, "meta", torch.float32, False, True):
+            made = given.constructor_input
+            info.module_cls(*made.args, **made.kwargs)
+
+
+def test_operators_are_named():
+    assert all(callable(op.op) and op.dtypes for op in op_db)
+    assert len({op.formatted_name for op in op_db}) == len(op_db)
