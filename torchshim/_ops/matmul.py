@@ -188,7 +188,8 @@ def matmul(input: Array, other: Array) -> Array:
             _check_vectors(input, other)
             _refuse_bool(input, "dot")
         else:
-            _check_mv(input.reshape(-1, input.shape[-1]), other)
+            rows = math.prod(input.shape[:-1])
+            _check_mv(jnp.empty((rows, input.shape[-1]), input.dtype), other)
         return rounded(product(input, other), input)
     if other.ndim == 2:
         check_matrices(input, other, math.prod(input.shape[:-1]))
