@@ -59,7 +59,7 @@ class Pack:
 
     def row(self, dtype: str, array: np.ndarray, layout: list[Any]) -> int:
         """The number of a tensor: dtype, elements in memory, and how they lie there."""
-        memory = np.ascontiguousarray(array).ravel()
+        memory = array.flatten()  # a copy: tensors may be written to later
         kind, raw = memory.dtype.str, memory.tobytes()
         start = self._places.get((kind, raw))
         if start is None:
