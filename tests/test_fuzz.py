@@ -33,9 +33,7 @@ def test_recorded_programs(part, operation_by_operation):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for seed, dtype, lines, expected in programs:
-            text = fuzz_core.check(
-                torchshim, dtype, lines, expected, seed % 3 == 0
-            )
+            text = fuzz_core.check(torchshim, dtype, lines, expected, seed % 3 == 0)
             script = "\n".join(lines)
             if seed in KNOWN:
                 assert text is not None, f"seed {seed} agrees: take it out of KNOWN"

@@ -113,6 +113,7 @@ class Check(judging.Check):
                 process,
                 self.entry.name not in database.UNINITIALIZED,
                 again,
+                kind == "gradgrad",
             )
 
     def variants(self, sample: Any, dtype: str) -> Iterator[Case]:

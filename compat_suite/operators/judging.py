@@ -75,9 +75,10 @@ class Judge:
             return None
         if not isinstance(actual, Exception):
             error = attempt(read, actual)
-            if isinstance(error, Exception) and case.again is not None:
+            again = case.again
+            if isinstance(error, Exception) and again is not None:
                 # What failed may have been another call of the same program.
-                actual = attempt(lambda: read(case.again()))
+                actual = attempt(lambda: read(again()))
         if isinstance(expected, Exception) or isinstance(actual, Exception):
             if same_exception(expected, actual):
                 return None

@@ -64,6 +64,7 @@ class _Check(judging.Check):
             process,
             self.entry.get("values", True),
             lambda: self.call(told),
+            told["kind"] == "gradgrad",
         )
 
     def call(self, told: dict[str, Any]) -> Any:

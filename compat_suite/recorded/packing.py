@@ -35,7 +35,7 @@ _OPERATORS = re.compile(
     r"masked|sparse|signal\.windows|functional|_VF|_C\._\w+)\.)?\w+)(\.__get__)?"
 )
 _REFUSED = re.compile(
-    r"load|save|from_file|compile|hub|jit|import|set_default|"
+    r"load|save|from_file|compile|\bhub\b|jit|import|set_default|"
     r"__(class|init\w*|new|reduce\w*|getattribute|subclasshook|setattr|dict)__"
 )
 

@@ -163,6 +163,8 @@ class _Trace(TorchFunctionMode):
 
 
 def _name(function: Any) -> str:
+    if isinstance(function, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        return f"torch.ops.{function}"
     name = resolve_name(function)
     if name is None:
         name = f"{function.__module__}.{function.__name__}"
