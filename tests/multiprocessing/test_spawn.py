@@ -37,9 +37,9 @@ def test_start_processes():
     queue = mp.get_context("fork").Queue()
     x = torchshim.arange(3.0)
     context = mp.start_processes(double, (queue, x), 2, join=False, start_method="fork")
-    found = dict(queue.get() for _ in range(2))
-    while not context.join():
+    while not context.join():  # raises what ended a process
         pass
+    found = dict(queue.get(timeout=60) for _ in range(2))
     assert {i: t.tolist() for i, t in found.items()} == {0: [0, 2, 4], 1: [0, 2, 4]}
     error = attempt(mp.start_processes, fails, (), 2, start_method="fork")
     assert type(error) is mp.ProcessRaisedException and error.error_index == 1

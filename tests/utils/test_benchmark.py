@@ -183,7 +183,7 @@ def fuzzing(torch):
     )
 
 
-@case
+@case(warnings=False)  # whether invariants are checked: only until somebody said so
 def fuzzing_sparse(torch):
     benchmark = package(torch)
     parameter = benchmark.FuzzedParameter

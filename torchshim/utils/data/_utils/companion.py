@@ -107,12 +107,19 @@ def packed(state: State, outputs: Sequence[int]) -> bytes:
 
 
 class RemoteProgram:
-    """Stands in for `Program` in a worker: runs in the companion."""
+    """Stands in for `Program` in a worker: runs in the companion.
+
+    What crosses over between processes cannot be donated, and is small.
+    """
 
     entry: Any = None
 
     def __init__(
-        self, state: State, outputs: tuple[int, ...], donated: tuple[int, ...]
+        self,
+        state: State,
+        outputs: tuple[int, ...],
+        donated: tuple[int, ...],
+        rare: bool = False,
     ) -> None:
         self.lowered = Lowered(state, outputs)
         self.outputs = outputs
