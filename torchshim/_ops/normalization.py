@@ -376,7 +376,8 @@ def local_response_norm(
         return out.astype(input.dtype)
     # Of integers PyTorch takes the mean in integers.
     kind = get_default_dtype().np
-    return x / ((total // size).astype(kind) * alpha + k) ** beta
+    mean = jnp.asarray(total // size, kind)
+    return x / (mean * alpha + k) ** beta
 
 
 # Distances ---------------------------------------------------------------------------
