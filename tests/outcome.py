@@ -33,6 +33,9 @@ INLINE = 64
 LARGEST = 1 << 16
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
+# JAX's own: where both engines are in one process, and where another process is writing
+# the entry of its cache that this one reads.
+_OF_JAX = ("os.fork() was called", "Error reading persistent compilation cache")
 _TRIGGERED = re.compile(r"\s*\(Triggered internally at [^)]*\)")
 
 
@@ -108,8 +111,7 @@ def observe(function: Callable[[Any], Any], torch: Any, options: Options) -> Out
     shown = [
         [w.category.__name__, _TRIGGERED.sub("", tidy(str(w.message)))]
         for w in caught
-        # JAX's, where both engines are in one process.
-        if not str(w.message).startswith("os.fork() was called")
+        if not str(w.message).startswith(_OF_JAX)
     ]
     if options.warnings and shown:
         # PyTorch's "once" warnings come at every call here (see `reset`), and how
