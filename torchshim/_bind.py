@@ -41,8 +41,8 @@ from torchshim._core.op import (
 )
 from torchshim._core.storage import (
     TensorBase,
+    check_apart,
     check_overlap,
-    placement,
     plain_classes,
     tensor_class,
 )
@@ -423,36 +423,6 @@ def check_outs(name: str, out: Any, count: int, place: int) -> None:
             )
     if len(out) != count:
         raise TypeError(f"expected tuple of {count} elements but got {len(out)}")
-
-
-def check_apart(out: Any, args: Sequence[Any]) -> None:
-    """Raises where what is written to shares its elements, also with an operand."""
-    if not isinstance(out, TensorBase):
-        return
-    shape, strides, start = placement(out)
-    if any(n > 1 and not s for n, s in zip(shape, strides, strict=True)):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor "
-            "refers to a single memory location. Please clone() the tensor before "
-            "performing the operation."
-        )
-    for each in args:
-        if isinstance(each, (tuple, list)):
-            check_apart(out, each)
-        elif each is out or (
-            isinstance(each, TensorBase)
-            and each._storage is not None
-            and each._storage is out._storage
-        ):
-            sizes, steps, first = placement(each)
-            end = start + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-            last = first + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True))
-            if start <= last and first <= end:
-                raise RuntimeError(
-                    "unsupported operation: some elements of the input tensor and the "
-                    "written-to tensor refer to a single memory location. Please "
-                    "clone() the tensor before performing the operation."
-                )
 
 
 def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:

@@ -148,7 +148,7 @@ class Op:
     curved: bool
     typecheck: Callable[..., Any] | None
     level: str | None
-    overlaps: bool | str
+    overlaps: bool | tuple[str, str]
     results: str
     writes: bool
     module: str
@@ -211,7 +211,7 @@ def op(
     curved: bool = True,
     typecheck: Callable[..., Any] | None = None,
     level: str | None = None,
-    overlaps: bool | str = False,
+    overlaps: bool | tuple[str, str] = False,
 ) -> Any:
     """Declares an operator; the decorated function is returned unchanged.
 
@@ -244,7 +244,8 @@ def op(
     - `level`: the function itself handles the dimension of the `vmap` whose number is
       the parameter `level`: that of this operand, or of its "result".
     - `overlaps`: whether the in-place form takes expanded tensors, several of whose
-      elements are one in memory; a name: with a warning, under this name.
+      elements are one in memory; a name and an example of a write by index: with
+      a warning that tells them.
     """
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:

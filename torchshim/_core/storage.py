@@ -188,6 +188,44 @@ def placement(tensor: TensorBase) -> Placement:
     return at
 
 
+SHARED_WITHIN = (
+    "unsupported operation: more than one element of the written-to tensor refers to a "
+    "single memory location. Please clone() the tensor before performing the operation."
+)
+SHARED_WITH_OPERAND = (
+    "unsupported operation: some elements of the input tensor and the written-to "
+    "tensor refer to a single memory location. Please clone() the tensor before "
+    "performing the operation."
+)
+
+
+def repeats(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether several elements of an expanded tensor are one in memory."""
+    return any(n > 1 and not step for n, step in zip(shape, strides, strict=True))
+
+
+def check_apart(out: Any, args: Sequence[Any]) -> None:
+    """Raises where what is written to shares its elements, also with an operand."""
+    if not isinstance(out, TensorBase):
+        return
+    shape, strides, start = placement(out)
+    if repeats(shape, strides):
+        raise RuntimeError(SHARED_WITHIN)
+    for each in args:
+        if isinstance(each, (tuple, list)):
+            check_apart(out, each)
+        elif each is out or (
+            isinstance(each, TensorBase)
+            and each._storage is not None
+            and each._storage is out._storage
+        ):
+            sizes, steps, first = placement(each)
+            end = start + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+            last = first + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True))
+            if start <= last and first <= end:
+                raise RuntimeError(SHARED_WITH_OPERAND)
+
+
 def check_overlap(target: TensorBase, operands: Sequence[Any]) -> None:
     """Raises if an operand shares some, but not all, elements with what is written to.
 
@@ -212,11 +250,7 @@ def check_overlap(target: TensorBase, operands: Sequence[Any]) -> None:
         if same and mine[1] == theirs[1]:
             continue
         if mine[2] < ends[1] and theirs[2] < ends[0]:
-            raise RuntimeError(
-                "unsupported operation: some elements of the input tensor and the "
-                "written-to tensor refer to a single memory location. Please clone() "
-                "the tensor before performing the operation."
-            )
+            raise RuntimeError(SHARED_WITH_OPERAND)
 
 
 def _dense(at: Placement) -> bool:

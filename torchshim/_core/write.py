@@ -19,10 +19,12 @@ from torchshim._core.op import (
 from torchshim._core.state import HIDDEN, MARK, MOVED, WRITTEN, State
 from torchshim._core.storage import (
     REPLACED,
+    SHARED_WITHIN,
     SLOT_BITS,
     Storage,
     TensorBase,
     hidden_writes,
+    repeats,
 )
 from torchshim._core.trie import recorders
 
@@ -99,8 +101,7 @@ def _own_node(tensor: Any) -> tuple[str, int]:
 
 _EXPANDED = (
     "Use of {} on expanded tensors is deprecated. Please clone() the tensor before "
-    "performing this operation. This also applies to advanced indexing e.g. "
-    "tensor[mask] = scalar"
+    "performing this operation. This also applies to advanced indexing e.g. {}"
 )
 _new = object.__new__
 
@@ -218,21 +219,11 @@ class Writing(Foreign):
                     "a leaf Variable that requires grad is being used in an in-place "
                     "operation."
                 )
-        if any(
-            s > 1 and st == 0 for s, st in zip(meta.shape, meta.strides, strict=True)
-        ):
-            if op is not None and op.overlaps:
-                if isinstance(op.overlaps, str):
-                    text = _EXPANDED.format(op.overlaps)
-                    if op.overlaps == "index_put_":
-                        text = text.replace("mask] = scalar", "indices] = tensor")
-                    warnings.warn(text, UserWarning, 5)
-                return
-            raise RuntimeError(
-                "unsupported operation: more than one element of the written-to tensor "
-                "refers to a single memory location. Please clone() the tensor before "
-                "performing the operation."
-            )
+        if repeats(meta.shape, meta.strides):
+            if op is None or not op.overlaps:
+                raise RuntimeError(SHARED_WITHIN)
+            if isinstance(op.overlaps, tuple):
+                warnings.warn(_EXPANDED.format(*op.overlaps), UserWarning, 5)
 
     def write(self, tensor: TensorBase, new: TensorBase) -> None:
         """Replaces a tensor's value by `new` (same shape and dtype), in place.

@@ -204,7 +204,7 @@ def _index_fill_node(input: Any, dim: int, index: Any, value: Any) -> str:
     layout=dense_layout,
     inplace=True,
     out=False,
-    overlaps="index_fill_",
+    overlaps=("index_fill_", "tensor[mask] = scalar"),
 )
 def index_fill(input: Array, dim: int, index: Array, value: Operand) -> Array:
     """The slices at the indices along a dimension set to one value."""

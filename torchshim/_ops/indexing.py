@@ -181,7 +181,7 @@ def _put_jvp(taken: tuple[bool, ...], primals: Any, tangents: Any) -> Any:
     checks=_index_checks,
     layout=dense_layout,
     inplace=True,
-    overlaps="index_put_",
+    overlaps=("index_put_", "tensor[indices] = tensor"),
     method=False,
     namespaces=(),
 )
@@ -256,7 +256,7 @@ def _mask_checks(
     checks=_mask_checks,
     layout=dense_layout,
     inplace=True,
-    overlaps="index_put_",
+    overlaps=("index_put_", "tensor[indices] = tensor"),
     method=False,
     namespaces=(),
 )
@@ -335,7 +335,7 @@ def _fill_node(input: Any, mask: Any, value: Any) -> str:
     layout=contiguous_layout,
     inplace=True,
     out=False,
-    overlaps="masked_fill_",
+    overlaps=("masked_fill_", "tensor[mask] = scalar"),
 )
 def masked_fill(input: Array, mask: Array, value: Operand) -> Array:
     """The input with `value` wherever the mask is True."""
