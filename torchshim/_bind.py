@@ -318,7 +318,7 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
             rec.enter_outdated(args[0])
     rec.make_room(args)
     if op.writes:
-        rec.check_writable(args[0], op)
+        rec.check_writable(args[0], op, args)
         if op.layout == "preserve":
             check_overlap(args[0], args[1:])
     watched = None

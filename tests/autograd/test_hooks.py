@@ -208,3 +208,49 @@ def with_create_graph(torch):
     x.register_hook(lambda g: g * g)
     (g,) = torch.autograd.grad(x**2, x, create_graph=True)
     yield g.item(), g.requires_grad
+
+
+@case
+def none_beside_a_gradient(torch):
+    x = leaf(torch, 1.0, 2.0, 3.0)
+    p, q, r = x.unbind()
+    seen = []
+    for name, tensor in (("r", r), ("p", p), ("q", q), ("r again", r)):
+        tensor.register_hook(lambda g, name=name: seen.append((name, g)))
+        tensor.retain_grad()
+    p.grad_fn.register_prehook(lambda gs: seen.append(gs))
+    (p * r).backward(retain_graph=True)
+    yield seen, p.grad, q.grad, r.grad, x.grad
+    seen.clear()
+    yield torch.autograd.grad(r * 1, [q, r], retain_graph=True, allow_unused=True), seen
+    q.register_hook(lambda g: torch.ones(()))
+    yield attempt((p * r).backward)
+
+
+@case
+def before_and_after_capture(torch):
+    x = leaf(torch, 1.0, 2.0)
+    y = x * 2
+    y.register_hook(lambda g: g * 10)
+    z = (y * 3).sum()
+    for inputs in ([y, x], [x], [y], [y, y]):
+        yield torch.autograd.grad(z, inputs, retain_graph=True)
+
+
+@case
+def of_a_root_that_leads_nowhere(torch):
+    x, w = leaf(torch, 1.0, 2.0), leaf(torch, 3.0, 4.0)
+    y = x * 2
+    seen = []
+    x.register_hook(lambda g: seen.append(("x", g)))
+    y.register_hook(lambda g: seen.append(("y", g)))
+    y.grad_fn.register_prehook(lambda g: seen.append("node"))
+    y.retain_grad()
+    ones = torch.ones(2)
+    for roots in ([x], [y], [x, y]):
+        given = [ones] * len(roots)
+        yield torch.autograd.grad(roots, [w], given, True, allow_unused=True), seen
+        yield y.grad
+        seen.clear()
+    y.backward(ones, inputs=[w])
+    yield seen, y.grad, w.grad

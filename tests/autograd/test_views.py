@@ -208,3 +208,27 @@ def of_a_base_that_no_longer_requires_grad(torch):
     x[1:].zero_()
     yield view, view.requires_grad, type(view.grad_fn).__name__
     yield view * 2, x.requires_grad
+
+
+@case
+def written_by_assignment(torch):
+    """The nodes of `x[index] = value`, by the shapes of both."""
+    for index in (..., slice(None), None, True, (...,), 0, slice(0, 3)):
+        for shape in ((), (1,), (3,)):
+            for size in ((), (1,), (3,)):
+                value = torch.full(size, 2.0, requires_grad=True)
+                x = torch.zeros(shape) + 1
+                if attempt(x.__setitem__, index, value) is None:
+                    node, edge = x.grad_fn, x.grad_fn.next_functions[1][0]
+                    yield node.name(), type(node).__name__, edge.name()
+
+
+@case
+def copied_onto_themselves(torch):
+    wide = torch.tensor(0.5).expand(2)
+    yield wide.copy_(wide), wide._version, attempt(wide.add_, wide)
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    y.copy_(y)
+    y.sum().backward()
+    yield y.grad_fn.name(), y._version, x.grad

@@ -165,14 +165,27 @@ class Walk(Leaves, SavedValues):
         self.needed = {p for p, reached in reaches.items() if reached}
 
     def is_target(self, place: Place) -> bool:
-        if place in self.targets:
-            return True
-        tensor = place[0].entered.get(place[1])
-        return (
-            tensor is not None
-            and place[1] not in place[0].hists
-            and id(tensor) in self.captured
+        """Whether a place, or another result of the node there, is asked for."""
+        recording, slot = place
+        tensor = recording.entered.get(slot)
+        if tensor is not None and slot not in recording.hists:
+            return id(tensor) in self.captured
+        event = self.event(place)
+        return any(
+            (recording, s) in self.targets for s in range(event.slot, event.n_slots)
         )
+
+    def touch(self, root: Place, grad: Any) -> None:
+        """Runs the hooks of a single root: PyTorch's engine does so in any case."""
+        recording, slot = origin(*root)
+        leaf = recording.entered.get(slot)
+        if leaf is not None and leaf._hooks is not None:
+            self.pure = False
+            leaf._hooks.run(grad)
+        elif leaf is None:
+            event = self.event((recording, slot))
+            self.grads[recording, slot] = grad
+            self.take_all(recording, event, False)
 
     # -- running ---------------------------------------------------------------------
 
@@ -190,22 +203,48 @@ class Walk(Leaves, SavedValues):
     def take(self, place: Place) -> Any:
         """The whole gradient of one value, after its hooks."""
         grad = self.grads.pop(place, None)
-        if grad is None:
-            return None
         hooks = place[0].hooked.get(place[1])
         if hooks is not None:
             self.catch_up()
             grad = hooks.run(grad)
-        for i in self.targets.get(place, ()):
-            before = self.results.get(i)
-            self.results[i] = grad if before is None else add[0](before, grad)
         return grad
+
+    def take_all(self, recording: Recording, event: State, further: bool) -> list[Any]:
+        """What arrived for the results of an event, captured and after the hooks.
+
+        As PyTorch's engine: where the walk goes `further`, what is asked for is the
+        gradient before the hooks; hooks of a result without a gradient get None where
+        another result has one, all in the order of their registration.
+        """
+        slots = range(event.slot, event.n_slots)
+        if further and self.targets:
+            self.capture(
+                recording, slots, [self.grads.get((recording, s)) for s in slots]
+            )
+        order: Sequence[int] = slots
+        if len(slots) > 1 and recording.hooked:
+            hooked = [s for s in recording.hooked if s in slots]
+            order = [*hooked, *(s for s in slots if s not in hooked)]
+        taken = {slot: self.take((recording, slot)) for slot in order}
+        grads = [taken[slot] for slot in slots]
+        if not further and self.targets:
+            self.capture(recording, slots, grads)
+        return grads
+
+    def capture(
+        self, recording: Recording, slots: Sequence[int], grads: Sequence[Any]
+    ) -> None:
+        for slot, grad in zip(slots, grads, strict=True):
+            if grad is not None:
+                for i in self.targets.get((recording, slot), ()):
+                    before = self.results.get(i)
+                    self.results[i] = grad if before is None else add[0](before, grad)
 
     def pass_through(self, recording: Recording, event: State) -> None:
         place = recording, event.slot
-        grad = self.take(place)
-        if grad is None:
+        if place not in self.grads:
             return
+        grad = self.take(place)
         edges = self.edges(recording, event)
         if edges:
             self.push(edges[0], grad)
@@ -225,14 +264,12 @@ class Walk(Leaves, SavedValues):
 
     def differentiate(self, recording: Recording, event: State) -> None:
         self.rec.make_room()
-        grads = [
-            self.take((recording, slot)) for slot in range(event.slot, event.n_slots)
-        ]
-        if all(g is None for g in grads):
-            return
         wrt = event.wrt
         if self.needed is not None:
             wrt = tuple(i for i in wrt if (recording, event.operands[i]) in self.needed)
+        grads = self.take_all(recording, event, self.needed is not None and bool(wrt))
+        if not wrt or all(g is None for g in grads):
+            return
         hooks = recording.node_hooks.get(event.depth)
         shown: list[Any] = grads
         if hooks is not None:
@@ -247,8 +284,6 @@ class Walk(Leaves, SavedValues):
             grads = shown if custom is None else custom.gathered(shown)
             if all(g is None for g in grads):
                 return
-        if not wrt:
-            return
         if watcher:
             self.pure = False
             outs = watcher[0](self.backward, recording, event, grads, wrt)
@@ -468,6 +503,9 @@ def _run(
                 for place in target_places(rec, target):
                     walk.targets.setdefault(place, []).append(i)
         walk.restrict(places)
+        assert walk.needed is not None
+        if len(places) == 1 and places[0] not in walk.needed:
+            walk.touch(places[0], cotangents[0])
     outer = rec.trace
     try:
         rec.trace = []

@@ -14,6 +14,8 @@ from torchshim._core.engine import Place, origin
 from torchshim._core.naming import check_replacement
 from torchshim._core.record import Recorder, local
 
+REPLACED_NONE = "can't replace a None gradient with a non-None value"
+
 # Tensors whose gradient is retained: a write moves that on, so each backward looks.
 retaining: dict[int, weakref.ref[Any]] = {}
 
@@ -72,10 +74,12 @@ class TensorHooks:
             for hook in list(self.backward.values()):
                 result = hook(grad)
                 if result is not None:
+                    if grad is None:
+                        raise RuntimeError(REPLACED_NONE)
                     check_replacement(hook, grad, result)
                     grad = result
         tensor = None if self.retained is None else self.retained()
-        if tensor is not None:
+        if tensor is not None and grad is not None:
             before = tensor._grad
             if before is not None:
                 tensor._grad = before + grad

@@ -48,6 +48,15 @@ _OF_GRADIENTS = {
 }
 
 
+# Nodes that PyTorch writes by hand: their names tell the namespace.
+_BY_HAND = frozenset({"AccumulateGrad", "CopyBackwards", "CopySlices", "UndefinedGrad"})
+
+
+def qualified(name: str) -> str:
+    """What `Node.name()` says of a node of this class."""
+    return f"torch::autograd::{name}" if name in _BY_HAND else name
+
+
 def name_of_gradient(call: Any) -> str:
     """PyTorch's name of the node of a gradient; most of them end in a product."""
     inner = getattr(call, "inner", None)
@@ -120,7 +129,7 @@ def modified_text(
     """PyTorch's error for a saved tensor that was written to."""
     made_by = ""
     if name is not None:
-        name = re.sub(r"Backward0?(?=\d*$)", "", name)
+        name = re.sub(r"Backward0?(?=\d*$)", "", qualified(name))
         made_by = f", which is output {number} of {name},"
     return (
         "one of the variables needed for gradient computation has been modified by an "

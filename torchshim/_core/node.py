@@ -6,7 +6,7 @@ import weakref
 from typing import Any, NamedTuple
 
 from torchshim._core.engine import origin
-from torchshim._core.naming import flows_of, grad_name
+from torchshim._core.naming import flows_of, grad_name, qualified
 from torchshim._core.record import local
 from torchshim._core.state import INPUT, Recording, State
 
@@ -28,7 +28,7 @@ class Node:
         return range(self._event.slot, self._event.n_slots)
 
     def name(self) -> str:
-        return type(self).__name__
+        return qualified(type(self).__name__)
 
     def _sequence_nr(self) -> int:
         return (self._recording.seq << 32) + self._event.depth
@@ -46,7 +46,7 @@ class Node:
         return tuple(found)
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {hex(id(self))}>"
+        return f"<{type(self).__name__} object at {hex(id(self))}>"
 
 
 class AccumulateGrad(Node):
@@ -79,12 +79,6 @@ class AccumulateGrad(Node):
 
     def _sequence_nr(self) -> int:
         return 2**64 - 1
-
-    def name(self) -> str:
-        return "torch::autograd::AccumulateGrad"
-
-    def __repr__(self) -> str:
-        return f"<AccumulateGrad object at {hex(id(self))}>"
 
 
 def edge_of(recording: Recording, slot: int) -> tuple[Any, int]:

@@ -200,7 +200,9 @@ class Writing(Foreign):
             view._meta = meta.replace(requires_grad=value)
             view._slot = -1
 
-    def check_writable(self, tensor: TensorBase, op: Op | None = None) -> None:
+    def check_writable(
+        self, tensor: TensorBase, op: Op | None = None, args: Sequence[Any] = ()
+    ) -> None:
         """Raises where PyTorch forbids an in-place operator on this tensor."""
         meta = tensor._meta
         if meta.inference and not self.inference:
@@ -220,7 +222,8 @@ class Writing(Foreign):
                     "operation."
                 )
         if repeats(meta.shape, meta.strides):
-            if op is None or not op.overlaps:
+            onto_itself = op is not None and op.name == "copy_" and args[1] is tensor
+            if op is None or not (op.overlaps or onto_itself):
                 raise RuntimeError(SHARED_WITHIN)
             if isinstance(op.overlaps, tuple):
                 warnings.warn(_EXPANDED.format(*op.overlaps), UserWarning, 5)

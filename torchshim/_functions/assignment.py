@@ -100,7 +100,7 @@ def write_basic(
         if value._meta.device is not meta.device and value._meta.shape:
             value = value.to(meta.device)  # type: ignore[attr-defined]
         shape = target_shape(meta.shape, plan)
-        if value._meta.shape != shape:
+        if value._meta.shape and value._meta.shape != shape:
             value = broadcast_value(value, shape)
     fns.put_piece_(self, value, starts, plan)
 
@@ -137,7 +137,8 @@ def stripped(value: Any) -> Tensor:
 
 def broadcast_value(value: Any, shape: tuple[int, ...]) -> Tensor:
     """A value that broadcasts to the shape; PyTorch's error where it does not."""
-    return fns.expand(stripped(value), *shape)
+    value = stripped(value)
+    return value if value._meta.shape == shape else fns.expand(value, *shape)
 
 
 def check_value(self: Tensor, value: Any) -> Any:

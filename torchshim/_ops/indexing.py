@@ -403,7 +403,8 @@ def _piece_node(input: Any, value: Any, starts: Any, plan: Any) -> str:
     if index_node(plan) != "AliasBackward0":
         return "CopySlices"
     # A single value for the whole is `fill_` in PyTorch.
-    return "CopyBackwards" if getattr(value, "shape", ()) else "FillBackward3"
+    filled = input.shape and not getattr(value, "shape", ())
+    return "FillBackward3" if filled else "CopyBackwards"
 
 
 @op(
