@@ -41,8 +41,7 @@ from torchshim._core.op import (
 )
 from torchshim._core.storage import (
     TensorBase,
-    check_apart,
-    check_overlap,
+    check_memory,
     plain_classes,
     tensor_class,
 )
@@ -319,8 +318,7 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
     rec.make_room(args)
     if op.writes:
         rec.check_writable(args[0], op, args)
-        if op.layout == "preserve":
-            check_overlap(args[0], args[1:])
+        check_memory(op, args[0], args)
     watched = None
     if op.checks is not None and rec.trace is None and not rec.levels:
         watched = error_expected()
@@ -427,11 +425,10 @@ def check_outs(name: str, out: Any, count: int, place: int) -> None:
 
 def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """`out=`: the result replaces the value of a tensor the caller gives."""
-    if op.out in ("apart", "exact, apart"):
-        for each in out if isinstance(out, (tuple, list)) else (out,):
-            check_apart(each, args)
     if op.results != "tensor":
         check_outs(op.parsed, out, len(op.named_result or out), len(op.params))
+        for each in out:
+            check_memory(op, each, args)
         made = record_call(rec, op, args)
         pairs = zip(made, out, strict=True)
         written = [out_writer[0](op, m, o, args) for m, o in pairs]
@@ -442,6 +439,7 @@ def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
         raise TypeError(
             f"{op.parsed}(): argument 'out' must be Tensor, not {type_name(out)}"
         )
+    check_memory(op, out, args)
     return out_writer[0](op, record_call(rec, op, args), out, args)
 
 

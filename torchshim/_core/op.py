@@ -95,6 +95,7 @@ class Op:
 
     __slots__ = (
         "aliases",
+        "apart",
         "checks",
         "curved",
         "differentiable",
@@ -122,6 +123,7 @@ class Op:
         "saves",
         "typecheck",
         "view",
+        "whole",
         "writes",
     )
 
@@ -149,6 +151,8 @@ class Op:
     typecheck: Callable[..., Any] | None
     level: str | None
     overlaps: bool | tuple[str, str]
+    apart: tuple[str, ...]
+    whole: tuple[str, ...]
     results: str
     writes: bool
     module: str
@@ -212,6 +216,8 @@ def op(
     typecheck: Callable[..., Any] | None = None,
     level: str | None = None,
     overlaps: bool | tuple[str, str] = False,
+    apart: Sequence[str] = (),
+    whole: Sequence[str] = (),
 ) -> Any:
     """Declares an operator; the decorated function is returned unchanged.
 
@@ -228,8 +234,8 @@ def op(
     - `edges`: those names in the order of the edges of PyTorch's node, where that is
       another; None for an edge that leads nowhere.
     - `out`: whether there is `out=` (default: for functions of tensors of one result);
-      "exact": of the result's own dtype alone; "apart": of memory of its own;
-      "exact, apart": both; "same": as "exact", as PyTorch's element-wise loops say it.
+      "exact": of the result's own dtype alone; "same": so, too, as PyTorch's
+      element-wise loops say it.
     - `layout`: "preserve" gives element-wise memory order (the default with promote);
       a function of the operands' (shape, strides) gives strides.
     - `operands`: the parameters that take part in promotion (default: all tensors and
@@ -246,6 +252,9 @@ def op(
     - `overlaps`: whether the in-place form takes expanded tensors, several of whose
       elements are one in memory; a name and an example of a write by index: with
       a warning that tells them.
+    - `apart`: the parameters whose memory must not be written to, by `out=` or the
+      in-place form; `whole`: those whose memory may be if it is exactly what is written
+      (default: all of element-wise operators, which `layout` tells).
     """
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -271,6 +280,8 @@ def op(
         from_tensors = any(
             r in (ARRAY, OPERAND, ARRAYS, OPT_ARRAY, OPT_OPERAND) for r in roles
         )
+        order = layout or ("preserve" if promote else None)
+        element_wise = tuple(p.name for p in params) if order == "preserve" else ()
         REGISTRY[key] = Op(
             fn,
             name=key,
@@ -291,7 +302,7 @@ def op(
             differentiable=differentiable,
             edges=None if edges is None else tuple(edges),
             view=view,
-            layout=layout or ("preserve" if promote else None),
+            layout=order,
             named_result=named_result,
             checks=checks,
             overload=overload,
@@ -301,6 +312,8 @@ def op(
             typecheck=typecheck,
             level=level,
             overlaps=overlaps,
+            apart=tuple(apart),
+            whole=tuple(whole) or element_wise,
             results=results,
             writes=False,
             module=fn.__module__,

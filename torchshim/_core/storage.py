@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.meta import Meta
+from torchshim._core.op import Op
 
 # Locks are taken in this order: accumulate_lock (gradients are added to leaves, which
 # threads may share), a recorder's lock (its flush, or a look into it from another
@@ -204,53 +205,56 @@ def repeats(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return any(n > 1 and not step for n, step in zip(shape, strides, strict=True))
 
 
+def check_memory(op: Op, target: Any, args: Sequence[Any]) -> None:
+    """Raises where an operator may not write to `target`, for what it has been given.
+
+    As its declaration says: `apart` and `whole`.
+    """
+    for param, value in zip(op.params, args, strict=True):
+        if param.name in op.apart:
+            _check_common(target, (value,))
+        elif param.name in op.whole and _common(target, value) == "part":
+            raise RuntimeError(SHARED_WITH_OPERAND)
+
+
 def check_apart(out: Any, args: Sequence[Any]) -> None:
     """Raises where what is written to shares its elements, also with an operand."""
-    if not isinstance(out, TensorBase):
-        return
-    shape, strides, start = placement(out)
-    if repeats(shape, strides):
-        raise RuntimeError(SHARED_WITHIN)
+    if isinstance(out, TensorBase):
+        shape, strides, _ = placement(out)
+        if repeats(shape, strides):
+            raise RuntimeError(SHARED_WITHIN)
+        _check_common(out, args)
+
+
+def _check_common(target: TensorBase, args: Sequence[Any]) -> None:
     for each in args:
         if isinstance(each, (tuple, list)):
-            check_apart(out, each)
-        elif each is out or (
-            isinstance(each, TensorBase)
-            and each._storage is not None
-            and each._storage is out._storage
-        ):
-            sizes, steps, first = placement(each)
-            end = start + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-            last = first + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True))
-            if start <= last and first <= end:
-                raise RuntimeError(SHARED_WITH_OPERAND)
-
-
-def check_overlap(target: TensorBase, operands: Sequence[Any]) -> None:
-    """Raises if an operand shares some, but not all, elements with what is written to.
-
-    As PyTorch's `assert_no_partial_overlap` (aten/src/ATen/MemoryOverlap.cpp), which
-    judges dense tensors only.
-    """
-    storage = target._storage
-    if storage is None:
-        return
-    for other in operands:
-        if (
-            not isinstance(other, TensorBase)
-            or other._storage is not storage
-            or other is target
-        ):
-            continue
-        mine, theirs = placement(target), placement(other)
-        if mine == theirs or not (_dense(mine) and _dense(theirs)):
-            continue
-        ends = mine[2] + math.prod(mine[0]), theirs[2] + math.prod(theirs[0])
-        same = mine[2] == theirs[2] and ends[0] == ends[1]
-        if same and mine[1] == theirs[1]:
-            continue
-        if mine[2] < ends[1] and theirs[2] < ends[0]:
+            _check_common(target, each)
+        elif _common(target, each):
             raise RuntimeError(SHARED_WITH_OPERAND)
+
+
+def _common(target: TensorBase, other: Any) -> str:
+    """What of a tensor's memory is another's: "whole", "part", or "".
+
+    As PyTorch's `get_overlap_status` (aten/src/ATen/MemoryOverlap.cpp), which knows it
+    of dense tensors only.
+    """
+    if other is target:
+        return "whole"
+    storage = target._storage
+    if storage is None or getattr(other, "_storage", None) is not storage:
+        return ""
+    mine, theirs = placement(target), placement(other)
+    if mine == theirs:
+        return "whole"
+    if not (_dense(mine) and _dense(theirs)):
+        return ""
+    start, first = mine[2], theirs[2]
+    end, last = start + math.prod(mine[0]), first + math.prod(theirs[0])
+    if (start, end, mine[1]) == (first, last, theirs[1]):
+        return "whole"
+    return "part" if start < last and first < end else ""
 
 
 def _dense(at: Placement) -> bool:

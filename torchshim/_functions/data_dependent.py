@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from torchshim._bind import check_apart
 from torchshim._core import dtypes
 from torchshim._core.record import local
-from torchshim._core.storage import TensorBase
+from torchshim._core.storage import TensorBase, check_apart
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import wrong
 from torchshim._ops.view_geometry import wrap_dim

@@ -61,7 +61,7 @@ def write_into(
                     "automatic differentiation, but one of the arguments requires grad."
                 )
     made, have = result._meta, out._meta
-    exact = exact or (op is not None and op.out in ("exact", "exact, apart"))
+    exact = exact or (op is not None and op.out == "exact")
     if exact and made.dtype is not have.dtype:
         raise RuntimeError(
             f"Expected out tensor to have dtype {made.dtype.cpp_name}, but got "

@@ -41,7 +41,8 @@ def _select_checks(input: Array, dim: int, index: Array) -> list[Check]:
     saves=("index",),
     differentiable=("input",),
     checks=_select_checks,
-    out="exact, apart",
+    out="exact",
+    apart=("input", "index"),
 )
 def index_select(input: Array, dim: int, index: Array) -> Array:
     """Slices along a dimension, chosen by an integer vector."""
@@ -115,6 +116,8 @@ def _check_source(
     layout=contiguous_layout,
     inplace=True,
     out="exact",
+    apart=("index", "source"),
+    whole=("input",),
 )
 def index_add(
     input: Array, dim: int, index: Array, source: Array, *, alpha: Scalar = 1
@@ -148,6 +151,8 @@ def _copy_checks(input: Array, dim: int, index: Array, source: Array) -> list[Ch
     layout=contiguous_layout,
     inplace=True,
     out="exact",
+    apart=("index", "source"),
+    whole=("input",),
 )
 def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
     """The slices at the indices along a dimension replaced by those of `source`."""
@@ -252,7 +257,8 @@ def _check_long(index: Any, name: str) -> None:
     saves=("index",),
     differentiable=("input",),
     checks=_flat_checks,
-    out="exact, apart",
+    out="exact",
+    apart=("input", "index"),
 )
 def take(input: Array, index: Array) -> Array:
     """Elements at places counted over the whole tensor."""
@@ -273,6 +279,7 @@ def take(input: Array, index: Array) -> Array:
     layout=dense_layout,
     inplace=True,
     out=False,
+    apart=("index", "source"),
 )
 def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
     """Elements written at places counted over the whole tensor."""

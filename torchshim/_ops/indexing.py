@@ -182,6 +182,7 @@ def _put_jvp(taken: tuple[bool, ...], primals: Any, tangents: Any) -> Any:
     layout=dense_layout,
     inplace=True,
     overlaps=("index_put_", "tensor[indices] = tensor"),
+    apart=("indices", "values"),
     method=False,
     namespaces=(),
 )
@@ -257,6 +258,7 @@ def _mask_checks(
     layout=dense_layout,
     inplace=True,
     overlaps=("index_put_", "tensor[indices] = tensor"),
+    apart=("values",),
     method=False,
     namespaces=(),
 )

@@ -313,6 +313,7 @@ def inner(input: Array, other: Array) -> Array:
     saves={"input": ("vec2",), "vec2": ("input",)},
     layout=lambda shape, operands: None,
     aliases=("ger",),
+    whole=("input", "vec2"),
 )
 def outer(input: Array, vec2: Array) -> Array:
     """Every product of an element of one vector and an element of the other."""
@@ -329,6 +330,7 @@ def outer(input: Array, vec2: Array) -> Array:
     grad_fn="UnsafeViewBackward0",
     saves=_BOTH_SAVED,
     layout=lambda shape, operands: None,
+    whole=("input", "other"),
 )
 def kron(input: Array, other: Array) -> Array:
     """The Kronecker product."""
@@ -344,7 +346,7 @@ def _addmm_saves(first: str, second: str) -> dict[str, tuple[str, ...]]:
     return {"input": (), first: (second,), second: (first,)}
 
 
-_ADDS: dict[str, Any] = {"inplace": True, "out": "exact"}
+_ADDS: dict[str, Any] = {"inplace": True, "out": "exact", "whole": ("input",)}
 
 
 def _check_addend(input: Array, other: Array, name: str) -> None:
@@ -436,7 +438,12 @@ def baddbmm(
     return _sum(addend, product(batch1, batch2, batch=1), beta, alpha)
 
 
-@op(grad_fn="AddbmmBackward0", saves=_addmm_saves("batch1", "batch2"), inplace=True)
+@op(
+    grad_fn="AddbmmBackward0",
+    saves=_addmm_saves("batch1", "batch2"),
+    inplace=True,
+    whole=("input",),
+)
 def addbmm(
     input: Array,
     batch1: Array,
@@ -474,6 +481,7 @@ def addbmm(
     saves=_addmm_saves("vec1", "vec2"),
     inplace=True,
     layout=lambda shape, operands: None,
+    whole=("input", "vec1", "vec2"),
 )
 def addr(
     input: Array, vec1: Array, vec2: Array, *, beta: Scalar = 1, alpha: Scalar = 1

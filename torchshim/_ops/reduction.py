@@ -286,6 +286,7 @@ def min_whole(input: Array) -> Array:
     named_result=("values", "indices"),
     out=True,
     curved=False,
+    apart=("input",),
 )
 def max_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The largest elements along a dimension, and their positions."""
@@ -301,6 +302,7 @@ def max_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array
     named_result=("values", "indices"),
     out=True,
     curved=False,
+    apart=("input",),
 )
 def min_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The smallest elements along a dimension, and their positions."""
@@ -371,6 +373,7 @@ def amin(input: Array, dim: Dims = (), keepdim: bool = False) -> Array:
     named_result=("min", "max"),
     out="exact",
     curved=False,
+    apart=("input",),
 )
 def aminmax(
     input: Array, *, dim: int | None = None, keepdim: bool = False

@@ -31,7 +31,13 @@ def _asked(input, dim, dtype) -> None:  # type: ignore[no-untyped-def]
     check_differentiable(input, dtype)
 
 
-@op(grad_fn="CumsumBackward0", saves=(), inplace=True, typecheck=_asked)
+@op(
+    grad_fn="CumsumBackward0",
+    saves=(),
+    inplace=True,
+    typecheck=_asked,
+    whole=("input",),
+)
 def cumsum(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
     """The sum of each element and those before it along a dimension."""
     x, axis = one_axis(accumulated(input, dtype), dim)
@@ -47,6 +53,7 @@ def cumsum(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
     saves=("input", "result"),
     inplace=True,
     typecheck=_asked,
+    whole=("input",),
 )
 def cumprod(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
     """The product of each element and those before it along a dimension."""
@@ -58,7 +65,11 @@ def cumprod(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
     return out.astype(x.dtype).reshape(input.shape)
 
 
-@op(grad_fn="LogcumsumexpBackward0", saves=("input", "result"))
+@op(
+    grad_fn="LogcumsumexpBackward0",
+    saves=("input", "result"),
+    whole=("input",),
+)
 def logcumsumexp(input: Array, dim: int) -> Array:
     """The logarithm of the running sum of exponentials, without overflow."""
     x, axis = one_axis(input, dim)

@@ -73,7 +73,9 @@ def _check_gather(input: Array, dim: int, index: Array) -> int:
     saves=("index",),
     differentiable=("input",),
     checks=_range_checks,
-    out="exact, apart",
+    out="exact",
+    apart=("input",),
+    whole=("index",),
 )
 def gather(input: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Array:
     """For every index the element there along a dimension."""
@@ -146,6 +148,8 @@ def scattered(input: Array, dim: int, index: Array, src: Any) -> Array:
     method=False,
     namespaces=(),
     out="exact",
+    apart=("index", "src"),
+    whole=("input",),
 )
 def scatter_set(input: Array, dim: int, index: Array, src: Array) -> Array:
     """The input with elements of `src` where the indices say along a dimension."""
@@ -163,6 +167,8 @@ def scatter_set(input: Array, dim: int, index: Array, src: Array) -> Array:
     method=False,
     namespaces=(),
     out="exact",
+    apart=("index",),
+    whole=("input",),
 )
 def scatter_value(input: Array, dim: int, index: Array, value: Scalar) -> Array:
     """The input with one number where the indices say along a dimension."""
@@ -241,6 +247,8 @@ def _refuse_gradient(primals: Any, tangents: Any) -> Any:
     layout=contiguous_layout,
     inplace=True,
     out="exact",
+    apart=("index", "src"),
+    whole=("input",),
 )
 def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
     """The input with elements of `src` added where the indices say."""
@@ -380,6 +388,8 @@ def _extremum_jvp(
     layout=contiguous_layout,
     inplace=True,
     out="exact",
+    apart=("index", "src"),
+    whole=("input",),
 )
 def scatter_reduce(
     input: Array,
@@ -422,6 +432,8 @@ def _check_index_reduce(reduce: str) -> None:
     method=False,
     namespaces=(),
     out="exact",
+    apart=("index", "source"),
+    whole=("input",),
 )
 def index_reduce_values(
     input: Array,

@@ -83,7 +83,7 @@ def joined(tensors: Arrays, dim: int) -> Array:
     typecheck=_need_for_cat,
     aliases=("concat", "concatenate"),
     method=False,
-    out="apart",
+    apart=("tensors",),
 )
 def cat(tensors: Arrays, dim: int = 0) -> Array:
     """The tensors one after the other along a dimension."""
@@ -97,6 +97,7 @@ def cat(tensors: Arrays, dim: int = 0) -> Array:
     saves=(),
     typecheck=_need("stack"),
     method=False,
+    apart=("tensors",),
 )
 def stack(tensors: Arrays, dim: int = 0) -> Array:
     """The tensors one after the other along a new dimension."""

@@ -56,6 +56,7 @@ def _sort_node(input: object, dim: object, descending: object, stable: object) -
     named_result=("values", "indices"),
     out=True,
     curved=False,
+    whole=("input",),
 )
 def sort(
     input: Array,
@@ -92,6 +93,7 @@ def msort(input: Array) -> Array:
     named_result=("values", "indices"),
     out=True,
     curved=False,
+    whole=("input",),
 )
 def topk(
     input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True

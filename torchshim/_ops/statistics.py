@@ -315,6 +315,15 @@ def _median_along(
     return _chosen(x, index, axis, keepdim and bool(input.ndim))
 
 
+# Of operators that give elements along a dimension, and where they stand.
+_ELEMENTS: dict[str, Any] = {
+    "saves": ("result",),
+    "named_result": ("values", "indices"),
+    "out": True,
+    "curved": False,
+}
+
+
 @op(
     name="median.whole",
     public="median",
@@ -334,10 +343,7 @@ def median_whole(input: Array) -> Array:
     public="median",
     overload=True,
     grad_fn="MedianBackward1",
-    saves=("result",),
-    named_result=("values", "indices"),
-    out=True,
-    curved=False,
+    **_ELEMENTS,
 )
 def median_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The medians along a dimension, and their positions."""
@@ -363,23 +369,14 @@ def nanmedian_whole(input: Array) -> Array:
     public="nanmedian",
     overload=True,
     grad_fn="NanmedianBackward1",
-    saves=("result",),
-    named_result=("values", "indices"),
-    out=True,
-    curved=False,
+    **_ELEMENTS,
 )
 def nanmedian_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The medians along a dimension, NaNs left out, and their positions."""
     return _median_along(input, dim, keepdim, True)
 
 
-@op(
-    grad_fn="KthvalueBackward0",
-    saves=("result",),
-    named_result=("values", "indices"),
-    out="apart",
-    curved=False,
-)
+@op(grad_fn="KthvalueBackward0", apart=("input",), **_ELEMENTS)
 def kthvalue(
     input: Array, k: int, dim: int = -1, keepdim: bool = False
 ) -> tuple[Array, Array]:
@@ -395,13 +392,7 @@ def kthvalue(
     return _chosen(x, index, axis, keepdim and bool(input.ndim))
 
 
-@op(
-    grad_fn="ModeBackward0",
-    saves=("result",),
-    named_result=("values", "indices"),
-    out=True,
-    curved=False,
-)
+@op(grad_fn="ModeBackward0", apart=("input",), **_ELEMENTS)
 def mode(input: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
     """The most frequent elements along a dimension, the smallest of equals; and where
     they stand last."""
