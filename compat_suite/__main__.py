@@ -150,7 +150,9 @@ def _database_parser(run: argparse.ArgumentParser, package: str) -> None:
     run.add_argument(
         "--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes"
     )
-    run.add_argument("--seed", type=int, default=0, metavar="S", help="of cotangents")
+    run.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="of samples and cotangents"
+    )
     run.add_argument(
         "--seconds",
         type=float,

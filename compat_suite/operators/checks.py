@@ -68,11 +68,13 @@ class Check(judging.Check):
 
     def samples(self, dtype: str, grad: bool) -> list[Any]:
         """The sample inputs that are used."""
-        return database.samples(self.entry, dtype, grad, self.options.samples)
+        options = self.options
+        return database.samples(self.entry, dtype, grad, options.samples, options.seed)
 
     def hard_samples(self, dtype: str) -> list[Any]:
         """More inputs, for the forward form alone."""
-        return database.hard_samples(self.entry, dtype, self.options.samples)
+        options = self.options
+        return database.hard_samples(self.entry, dtype, options.samples, options.seed)
 
     def forward(self, sample: Any, dtype: str) -> Iterator[Case]:
         yield from self.case("forward", sample, dtype, self.entry.op, self.function)
@@ -96,12 +98,12 @@ class Check(judging.Check):
             torchshim.manual_seed(SEED)
             return form(torchshim, ours)(*args, **kwargs)
 
-        def of_torch(made: Any) -> Any:
+        def of_torch(form: Any, made: Any) -> Any:
             args, kwargs = made
             torch.manual_seed(SEED)
             return attempt(form(torch, theirs), *args, **kwargs)
 
-        expected = of_torch(arguments(sample))
+        expected = of_torch(form, arguments(sample))
         if expected is not None:
             yield Case(
                 kind,
@@ -109,7 +111,7 @@ class Check(judging.Check):
                 described(sample),
                 expected,
                 attempt(again),
-                lambda: of_torch(widened(arguments(sample))),
+                lambda: of_torch(form.wider(), widened(arguments(sample))),
                 process,
                 self.entry.name not in database.UNINITIALIZED,
                 again,

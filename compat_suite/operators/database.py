@@ -7,11 +7,13 @@ inputs and inputs that it refuses (`torch.testing._internal.opinfo.core.OpInfo`)
 from __future__ import annotations
 
 import functools
+import random
 import re
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import (
@@ -58,10 +60,17 @@ def by_name() -> dict[str, OpInfo]:
 
 
 def dtypes(entry: OpInfo) -> list[str]:
-    """The dtypes an entry has on the CPU and torchshim has at all, float32 first."""
+    """The dtypes an entry has on the CPU and torchshim has arrays of, float32 first."""
     names = (str(d).removeprefix("torch.") for d in entry.supported_dtypes("cpu"))
-    shared = (n for n in names if hasattr(torchshim, n))
-    return sorted(shared, key=lambda n: (n != "float32", n))
+    return sorted(filter(_has_arrays, names), key=lambda n: (n != "float32", n))
+
+
+def _has_arrays(dtype: str) -> bool:
+    try:
+        torchshim.empty(0, dtype=getattr(torchshim, dtype))
+    except NotImplementedError:  # complex32 is no more than a name
+        return False
+    return True
 
 
 def grad_dtypes(entry: OpInfo) -> set[str]:
@@ -71,14 +80,19 @@ def grad_dtypes(entry: OpInfo) -> set[str]:
 
 
 def samples(
-    entry: OpInfo, dtype: str, grad: bool, count: int, largest: int | None = None
+    entry: OpInfo,
+    dtype: str,
+    grad: bool,
+    count: int,
+    seed: int = 0,
+    largest: int | None = None,
 ) -> list[Any]:
     """Up to `count` sample inputs, spread over those of the database.
 
     Without those of more than `largest` elements, if there are others.
     """
     kind = getattr(torch, dtype)
-    found = _quietly(lambda: entry.sample_inputs("cpu", kind, grad))
+    found = _quietly(lambda: entry.sample_inputs("cpu", kind, grad), seed)
     if largest is not None:
         found = [s for s in found if _size(s) <= largest] or sorted(found, key=_size)[
             :1
@@ -86,12 +100,13 @@ def samples(
     return spread(found, count)
 
 
-def hard_samples(entry: OpInfo, dtype: str, count: int) -> list[Any]:
+def hard_samples(entry: OpInfo, dtype: str, count: int, seed: int) -> list[Any]:
     """Up to `count` reference inputs: extreme values, NaN, other strides, empty."""
     kinds = (UnaryUfuncInfo, BinaryUfuncInfo, ReductionOpInfo)
     if entry.reference_inputs_func is None or not isinstance(entry, kinds):
         return []
-    found = _quietly(lambda: entry.reference_inputs("cpu", getattr(torch, dtype)))
+    kind = getattr(torch, dtype)
+    found = _quietly(lambda: entry.reference_inputs("cpu", kind), seed)
     return spread([s for s in found if _size(s) <= LARGEST], count)
 
 
@@ -103,8 +118,10 @@ def refused(entry: OpInfo, count: int) -> list[Any]:
     return spread([e.sample_input for e in found], count)
 
 
-def _quietly(make: Callable[[], Iterable[Any]]) -> list[Any]:
-    torch.manual_seed(0)
+def _quietly(make: Callable[[], Iterable[Any]], seed: int = 0) -> list[Any]:
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return list(make())

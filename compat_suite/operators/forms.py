@@ -7,7 +7,7 @@ applied in PyTorch and in torchshim. This needs no torch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,25 @@ import numpy as np
 from compat_suite.operators.values import distinct, dtype_name, tensors
 
 Call = Callable[..., Any]
+#: The dtypes that results are judged by.
+WIDER = {
+    "float16": "float32",
+    "bfloat16": "float32",
+    "float32": "float64",
+    "complex32": "complex64",
+    "complex64": "complex128",
+}
 
 
-class Plain:
+class Form:
+    """What the forms have in common."""
+
+    def wider(self) -> Any:
+        """The form for arguments in higher precision."""
+        return self
+
+
+class Plain(Form):
     """The function as it is."""
 
     def told(self) -> dict[str, Any]:
@@ -29,7 +45,7 @@ class Plain:
         return function
 
 
-class OnCopy:
+class OnCopy(Form):
     """A function that changes its first argument, made to change a copy."""
 
     def told(self) -> dict[str, Any]:
@@ -48,7 +64,7 @@ class OnCopy:
 
 
 @dataclass(frozen=True)
-class Into:
+class Into(Form):
     """`out=` of tensors like `outs`, or of size 0; results must be those tensors."""
 
     outs: tuple[tuple[tuple[int, ...], str], ...]  # shapes and dtypes
@@ -58,6 +74,11 @@ class Into:
     def told(self) -> dict[str, Any]:
         """The form as JSON, for `form`."""
         return {"out": asdict(self)}
+
+    def wider(self) -> Into:
+        """The form for arguments in higher precision."""
+        outs = tuple((shape, WIDER.get(name, name)) for shape, name in self.outs)
+        return replace(self, outs=outs)
 
     def __call__(self, library: Any, function: Call) -> Call:
         """A function that gives the result, and whether it is what was given."""
@@ -79,7 +100,7 @@ class Into:
 
 
 @dataclass(frozen=True)
-class Gradients:
+class Gradients(Form):
     """First or second gradients of all arguments that require them."""
 
     second: bool

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 import torchshim
+from compat_suite.operators.forms import WIDER
 from compat_suite.operators.values import (
     SEED,
     Missing,
@@ -183,13 +184,7 @@ def tensor(value: torch.Tensor) -> Any:
 
 # Precision --------------------------------------------------------------------------
 
-_WIDER = {
-    torch.float16: torch.float32,
-    torch.bfloat16: torch.float32,
-    torch.float32: torch.float64,
-    torch.complex32: torch.complex64,
-    torch.complex64: torch.complex128,
-}
+_WIDER = {getattr(torch, k): getattr(torch, v) for k, v in WIDER.items()}
 
 
 def widened(value: Any) -> Any:

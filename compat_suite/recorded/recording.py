@@ -58,7 +58,7 @@ class Recorder(checks.Check):
 
     def samples(self, dtype: str, grad: bool) -> list[Any]:
         count = 2 if dtype == database.dtypes(self.entry)[0] else 1
-        return database.samples(self.entry, dtype, grad, count, LARGEST)
+        return database.samples(self.entry, dtype, grad, count, largest=LARGEST)
 
     def hard_samples(self, dtype: str) -> list[Any]:
         return []
@@ -129,7 +129,7 @@ class Recorder(checks.Check):
         def wide() -> Any:
             made = widened(checks.arguments(sample))
             torch.manual_seed(SEED)
-            return attempt(form(torch, theirs), *made[0], **made[1])
+            return attempt(form.wider()(torch, theirs), *made[0], **made[1])
 
         failed = isinstance(expected, Exception)
         told["expected"] = telling.result(expected, None if failed else wide())
