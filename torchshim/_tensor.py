@@ -271,7 +271,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def _scalar(self, warn: bool = False) -> Any:
         """The value of a tensor with one element, for Python's conversions."""
         if warn and self._meta.requires_grad and local.rec.grad:
-            warn_once(TO_SCALAR, 4)
+            warn_once(TO_SCALAR)
         if self._meta.shape.numel() != 1:
             raise ValueError(
                 "only one element tensors can be converted to Python scalars"
@@ -457,6 +457,8 @@ def set_requires_grad(tensor: TensorBase, value: bool) -> None:
         return
     changed = meta.replace(requires_grad=value, leaf=True)
     if tensor._storage is not None:
+        if base is None and not value:
+            rec.let_views_in(tensor)
         tensor._slot = -1
     elif tensor._slot >= 0 or tensor._raw >= 0:
         # The same value in another role: what it was used for so far stays untracked.

@@ -226,3 +226,14 @@ def one_graph_for_all_threads(torch):
         w.add_(w, alpha=0.5)
     in_thread(lambda: (w * w).sum().backward())
     yield x.grad
+
+
+@case
+def a_history_within_another_threads_recording(torch):
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    with torch.no_grad():
+        y.unsqueeze(0).mul_(3)
+    z = y.sigmoid()
+    in_thread(lambda: z.sum().backward(retain_graph=True))
+    yield x.grad

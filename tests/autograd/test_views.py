@@ -232,3 +232,32 @@ def copied_onto_themselves(torch):
     y.copy_(y)
     y.sum().backward()
     yield y.grad_fn.name(), y._version, x.grad
+
+
+@case
+def results_written_through_views(torch):
+    """The node of an in-place operator saves its result, which is in the base."""
+    for index in (..., slice(0, None), 0):
+        for held in (False, True):
+            for read in (False, True):
+                x = torch.ones(2, requires_grad=True)
+                y = x * 3
+                view = y[index]
+                view.tanh_()
+                if not held:
+                    del view
+                if read:
+                    y.tolist()
+                with torch.no_grad():
+                    y.sub_(1)
+                yield attempt(y.sum().backward), x.grad
+
+
+@case
+def of_numpy_memory_whose_base_leaves(torch):
+    x = torch.ones(2, 3, requires_grad=True)
+    array = x.detach().numpy()
+    wide = x.expand(2, 2, 3)
+    x.requires_grad_(False)
+    array[0] = 7
+    yield wide, wide.requires_grad, attempt(wide.sum().backward), x.grad

@@ -113,13 +113,16 @@ class Foreign(Entering):
                 twin.original = weakref.ref(recording)
             before = twin.saved, twin.savers, twin.versions
             twin.entered.update(recording.entered)
-            twin.hists.update(recording.hists)
+            for at, (within, place) in recording.hists.items():
+                # A history that goes on in the recording itself does so in its twin.
+                twin.hists[at] = (twin if within is recording else within), place
             twin.packed.update(recording.packed)
             twin.python.update(recording.python)
             # One graph: hooks on either, and what a backward through it frees, are
             # those of both.
             twin.hooked = recording.hooked
             twin.node_hooks = recording.node_hooks
+            twin.pieces = recording.pieces
             twin.freed = recording.freed
             owner._close(twin, state, values, saved)
             twin.producers = None

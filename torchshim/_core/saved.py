@@ -147,7 +147,9 @@ class SavedValues:
         """The node of the tensor that was saved, as it is by now."""
         source = self.event((recording, slot))
         if event.slot <= slot < event.n_slots:
-            return grad_name(source)
+            view = recording.pieces.get(slot)
+            alive = view is not None and view() is not None
+            return "AsStridedBackward0" if alive else grad_name(source)
         meta = source.metas[slot - source.slot]
         if source.view and meta.requires_grad and not meta.leaf:
             return "AsStridedBackward0"

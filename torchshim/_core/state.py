@@ -151,6 +151,7 @@ class Recording:
         "nodes",
         "original",
         "packed",
+        "pieces",
         "producers",
         "python",
         "saved",
@@ -181,6 +182,8 @@ class Recording:
         self.python: dict[int, Any] = {}
         # Depth -> what saved-tensor hooks made of the values that its backward needs.
         self.packed: dict[int, dict[Any, Any]] = {}
+        # Slot of what was written through a view -> weak reference to the view.
+        self.pieces: dict[int, Any] = {}
         # Depth -> (pre-hooks, hooks) of the node.
         self.node_hooks: dict[int, tuple[Any, Any]] = {}
         self.nodes: weakref.WeakValueDictionary[Any, Any] = (

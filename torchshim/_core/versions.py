@@ -136,8 +136,11 @@ class Overwritten:
                 self._next[self.root(old)] = self.root(new)
             if event.write is not None:
                 new = event.operands[1] if event.kind == MARK else event.slot
-                old = self.root(event.write)
-                self._next[old] = self.root(new)
+                old, whole = self.root(event.write), self.root(new)
+                if event.kind == MARK and old in self._next:
+                    # Written through a view: the piece is in the memory of the whole.
+                    self._root[self._next[old]] = whole
+                self._next[old] = whole
                 if event.kind == MARK and event.key[1] == HIDDEN:
                     self._hidden.add(old)
 

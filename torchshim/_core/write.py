@@ -186,6 +186,19 @@ class Writing(Foreign):
             view._meta = view._meta.replace(requires_grad=False)
             view._slot = -1
 
+    def let_views_in(self, base: TensorBase) -> None:
+        """Notes the histories of views that are derived only when they are used."""
+        storage = base._storage
+        assert storage is not None
+        for view in storage.tensors():
+            meta = view._meta
+            own = meta.requires_grad and not meta.leaf and not view._inherits
+            if view._base is base and own and view._slot < 0 and view._hist is None:
+                self.slot_of(view)
+                self.keep_history(view)
+                view._hist_version = storage.version
+                view._slot = -1
+
     @staticmethod
     def bequeath(base: TensorBase, value: bool) -> None:
         """Views without history of their own say of themselves what their base does."""
@@ -253,6 +266,7 @@ class Writing(Foreign):
             steps = tensor._path[len(base._path) :]
             if steps:
                 self.slot_of(base)
+                self.recording.pieces[new._slot] = weakref.ref(tensor)
                 written = whole = self._write_back(base, steps, new)
             if base._path:
                 # A detached alias of a view: the history is its own.
