@@ -429,9 +429,7 @@ def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
         check_outs(op.parsed, out, len(op.named_result or out), len(op.params))
         for each in out:
             check_memory(op, each, args)
-        made = record_call(rec, op, args)
-        pairs = zip(made, out, strict=True)
-        written = [out_writer[0](op, m, o, args) for m, o in pairs]
+        written = out_writer[0](op, record_call(rec, op, args), tuple(out), args)
         if op.named_result:
             return result_type(op, "_out")(*written)
         return as_results(op, written)
@@ -440,7 +438,7 @@ def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
             f"{op.parsed}(): argument 'out' must be Tensor, not {type_name(out)}"
         )
     check_memory(op, out, args)
-    return out_writer[0](op, record_call(rec, op, args), out, args)
+    return out_writer[0](op, (record_call(rec, op, args),), (out,), args)[0]
 
 
 # `_tensor` puts the function here that resizes, casts and copies into `out`.

@@ -96,6 +96,7 @@ class Op:
     __slots__ = (
         "aliases",
         "apart",
+        "castable",
         "checks",
         "curved",
         "differentiable",
@@ -134,7 +135,8 @@ class Op:
     grad_fn: str | Callable[..., str] | None
     saves: Sequence[str] | Mapping[str, Sequence[str]]
     inplace: bool
-    out: bool | str
+    out: bool | str | tuple[str, ...]
+    castable: str | tuple[str, ...]
     method: bool | str
     aliases: tuple[str, ...]
     namespaces: tuple[str, ...]
@@ -199,7 +201,8 @@ def op(
     grad_fn: str | Callable[..., str] | None = None,
     saves: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     inplace: bool = False,
-    out: bool | str | None = None,
+    out: bool | str | tuple[str, ...] | None = None,
+    castable: str | tuple[str, ...] = (),
     method: bool | str = True,
     aliases: Sequence[str] = (),
     namespaces: Sequence[str] = ("torch",),
@@ -234,8 +237,11 @@ def op(
     - `edges`: those names in the order of the edges of PyTorch's node, where that is
       another; None for an edge that leads nowhere.
     - `out`: whether there is `out=` (default: for functions of tensors of one result);
-      "exact": of the result's own dtype alone; "same": so, too, as PyTorch's
-      element-wise loops say it.
+      a text: of the result's own dtype alone, and what is said of another, with
+      `have`, `want` and parameters; one for each of several results. "exact" and "same"
+      are the texts of most functions, and of PyTorch's element-wise loops.
+    - `castable`: what is said of an `out=` of a dtype that the result can't be cast to,
+      where that is not what PyTorch says usually.
     - `layout`: "preserve" gives element-wise memory order (the default with promote);
       a function of the operands' (shape, strides) gives strides.
     - `operands`: the parameters that take part in promotion (default: all tensors and
@@ -296,6 +302,7 @@ def op(
             out=(view is None and from_tensors and results == "tensor")
             if out is None
             else out,
+            castable=castable,
             method=method if roles[:1] in ([ARRAY], [OPERAND]) else False,
             aliases=tuple(aliases),
             namespaces=tuple(namespaces),

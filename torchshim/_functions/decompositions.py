@@ -24,7 +24,7 @@ def _written(results: Any, out: Any, *args: Any) -> Any:
     check_outs(kind.__name__, out, len(results), len(args) + 1)
     named = structseq(f"{kind.__name__}_out", kind.__match_args__)
     pairs = zip(results, out, strict=True)
-    return named(*(write_into(None, r, o, args, exact=True) for r, o in pairs))
+    return named(*(write_into(None, r, o, args, text="exact") for r, o in pairs))
 
 
 # LU -----------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from torchshim._core import dtypes
 from torchshim._core.promotion import scalar_dtype
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
+from torchshim._functions._arguments import tensor_argument
+from torchshim._functions.memory import write_into
 from torchshim._tensor import Tensor
 
 
@@ -271,7 +273,18 @@ def float_power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
     tensor([4., 9.], dtype=torch.float64)
     """
     base, power, _ = _power_operands(input, exponent)
-    return fns.pow(base, power, out=out)
+    result = fns.pow(base, power)
+    if out is None:
+        return result
+    tensor_argument("float_power", "out", 0, out)
+    return write_into(
+        None,
+        result,
+        out,
+        (input, exponent),
+        "the output given to float_power has dtype {have.scalar_name} but the "
+        "operation's result requires dtype {want.scalar_name}",
+    )
 
 
 def _float_power_(self: Tensor, exponent: Any) -> Tensor:

@@ -43,13 +43,51 @@ RESIZED = (
 _JOINING = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stack"})
 
 
+# What is said of an `out=` of another dtype; others stand with their operators.
+_OTHER_DTYPE = {
+    "exact": "Expected out tensor to have dtype {want.cpp_name}, but got "
+    "{have.cpp_name} instead",
+    "same": "Found dtype {have.scalar_name} but expected {want.scalar_name}",
+}
+_CASTABLE = (
+    "result type {want.scalar_name} can't be cast to the desired output type "
+    "{have.scalar_name}"
+)
+
+
 def write_into(
-    op: Any, result: Tensor, out: Tensor, args: Any, exact: bool = False
+    op: Any, result: Tensor, out: Tensor, args: Any, text: str | bool = True
 ) -> Tensor:
     """Ends a call with `out=`: `out` takes the result over, resized.
 
-    It is cast, too, unless the function (`exact`, or its declaration) forbids it.
+    It is cast, too, unless a `text` (as of operators' `out`) says what is wrong then.
     """
+    _check_out(op, result, out, args, text, ())
+    return _take_over(result, out)
+
+
+def write_all(op: Any, results: Any, outs: Any, args: Any) -> list[Tensor]:
+    """Ends a call of an operator with `out=`, after the dtypes have been checked."""
+    pairs = list(zip(results, outs, strict=True))
+    for i, (result, out) in enumerate(pairs):
+        _check_out(op, result, out, args, _of(op.out, i), _of(op.castable, i))
+    return [_take_over(result, out) for result, out in pairs]
+
+
+def _truths(op: Any) -> set[Any]:
+    """The dtypes that `out=` of `all` and `any` may have for one another."""
+    if op is not None and op.name in ("all", "any"):
+        return {dtypes.bool_, dtypes.uint8}
+    return set()
+
+
+def _of(texts: Any, i: int) -> Any:
+    return texts[min(i, len(texts) - 1)] if texts and type(texts) is tuple else texts
+
+
+def _check_out(
+    op: Any, result: Tensor, out: Tensor, args: Any, text: Any, castable_text: Any
+) -> None:
     rec = local.rec
     if rec.grad:
         flat = [a for v in args for a in (v if isinstance(v, tuple) else (v,))]
@@ -60,28 +98,22 @@ def write_into(
                     f"{name}(): functions with out=... arguments don't support "
                     "automatic differentiation, but one of the arguments requires grad."
                 )
-    made, have = result._meta, out._meta
-    exact = exact or (op is not None and op.out == "exact")
-    if exact and made.dtype is not have.dtype:
-        raise RuntimeError(
-            f"Expected out tensor to have dtype {made.dtype.cpp_name}, but got "
-            f"{have.dtype.cpp_name} instead"
-        )
-    if op is not None and op.out == "same" and made.dtype is not have.dtype:
-        raise RuntimeError(
-            f"Found dtype {have.dtype.scalar_name} but expected "
-            f"{made.dtype.scalar_name}"
-        )
-    if not castable(made.dtype, have.dtype):
+    want, have = result._meta.dtype, out._meta.dtype
+    if isinstance(text, str) and want is not have and not {want, have} <= _truths(op):
+        named = {p.name: a for p, a in zip(op.params, args, strict=True)} if op else {}
+        text = _OTHER_DTYPE.get(text, text)
+        raise RuntimeError(text.format(want=want, have=have, **named))
+    if not castable(want, have):
         if op is not None and op.name in _JOINING:
             raise TypeError(
                 "torch.cat(): input types can't be cast to the desired output type "
-                f"{have.dtype.scalar_name}"
+                f"{have.scalar_name}"
             )
-        raise RuntimeError(
-            f"result type {made.dtype.scalar_name} can't be cast to the desired output "
-            f"type {have.dtype.scalar_name}"
-        )
+        raise RuntimeError((castable_text or _CASTABLE).format(want=want, have=have))
+
+
+def _take_over(result: Tensor, out: Tensor) -> Tensor:
+    made, have = result._meta, out._meta
     if made.shape != have.shape:
         if have.shape.numel():
             warn(RESIZED.format(list(have.shape), list(made.shape)))
@@ -91,7 +123,7 @@ def write_into(
     return out
 
 
-_bind.out_writer.append(write_into)
+_bind.out_writer.append(write_all)
 
 
 def _alone(self: Tensor) -> bool:

@@ -24,6 +24,9 @@ def _inverse_deviation(x: Any, dims: tuple[int, ...], eps: float, keep: bool) ->
     return fns.rsqrt(x.var(dims, correction=0, keepdim=keep) + eps)
 
 
+_OTHER_TYPE = "expected scalar type {want.scalar_name} but found {have.scalar_name}"
+
+
 @public
 def native_layer_norm(
     input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float
@@ -69,7 +72,8 @@ def native_batch_norm(
         return result, *means
     check_outs("native_batch_norm", out, 3, 8)
     pairs = zip((result, *means), out, strict=True)
-    return tuple(write_into(None, r, o, (input, weight, bias)) for r, o in pairs)
+    given = (input, weight, bias)
+    return tuple(write_into(None, r, o, given, _OTHER_TYPE) for r, o in pairs)
 
 
 @public

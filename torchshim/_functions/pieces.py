@@ -430,7 +430,7 @@ def slice_scatter(
     target = made[(slice(None),) * at + (slice(start, end, step),)]
     _fill_slice(target, src)
     return (
-        made if out is None else write_into(None, made, out, (input, src), exact=True)
+        made if out is None else write_into(None, made, out, (input, src), text="exact")
     )
 
 

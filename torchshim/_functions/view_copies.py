@@ -132,6 +132,12 @@ def _into(results: Sequence[Tensor], out: Sequence[Tensor] | None) -> Any:
     if out is None:
         return tuple(results)
     for result, target in zip(results, out, strict=True):
+        want, have = result._meta.dtype, target._meta.dtype
+        if want is not have:
+            raise RuntimeError(
+                f"Expected out tensor to have dtype {want.cpp_name}, but got "
+                f"{have.cpp_name} instead"
+            )
         if target._meta.shape != result._meta.shape:
             target.resize_(result._meta.shape)  # type: ignore[attr-defined]
         fns.copy_(target, result)

@@ -22,6 +22,14 @@ LinAlgError.__module__ = "torch._C"
 _CODES = 2**32
 
 
+def castable_text(function: str, result: str = "result") -> str:
+    """What is said of an `out=` that a function's result can't be cast to."""
+    return (
+        f"{function}: Expected {result} to be safely castable from "
+        f"{{want.scalar_name}} dtype, but got {result} with dtype {{have.scalar_name}}"
+    )
+
+
 def _located(text: str) -> str:
     number, _, text = text.partition("|")
     element, code = divmod(int(number), _CODES)

@@ -103,6 +103,7 @@ def celu(input: Array, alpha: float = 1.0) -> Array:
     saves=("input",),
     namespaces=("nn.functional",),
     method=False,
+    out="same",
 )
 def gelu(input: Array, *, approximate: str = "none") -> Array:
     """Each element times the normal distribution function of it."""
@@ -140,6 +141,7 @@ def mish(input: Array) -> Array:
     saves=("input",),
     namespaces=("nn.functional",),
     method=False,
+    out="same",
 )
 def softplus(input: Array, beta: float = 1, threshold: float = 20) -> Array:
     """`log(1 + exp(beta * x)) / beta`; the element itself above a threshold."""
@@ -156,6 +158,7 @@ def softplus(input: Array, beta: float = 1, threshold: float = 20) -> Array:
     layout=lambda shape, operands: None,
     namespaces=("nn.functional",),
     method=False,
+    out=("expected scalar type {want.scalar_name} but found {have.scalar_name}"),
 )
 def logsigmoid(input: Array) -> Array:
     """The logarithm of the sigmoid of each element."""
@@ -200,6 +203,7 @@ def hardswish(input: Array) -> Array:
     grad_fn="HardshrinkBackward0",
     saves=("input",),
     namespaces=("torch", "nn.functional"),
+    out="same",
 )
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """Each element, those within `lambd` of 0 made 0."""
@@ -214,6 +218,7 @@ def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     saves=("input",),
     namespaces=("nn.functional",),
     method=False,
+    out="same",
 )
 def softshrink(input: Array, lambd: float = 0.5) -> Array:
     """Each element moved towards 0 by `lambd`."""

@@ -14,6 +14,7 @@ from torchshim._core.op import Array, op
 from torchshim._ops._linalg import (
     adjoint,
     batched,
+    castable_text,
     check_floating,
     check_square,
     diagonal,
@@ -116,6 +117,7 @@ def linalg_cholesky(input: Array, *, upper: bool = False) -> Array:
     grad_fn="CholeskyBackward0",
     saves=("result",),
     checks=_positive("cholesky"),
+    castable=castable_text("cholesky"),
 )
 def _cholesky(input: Array, upper: bool) -> Array:
     """The triangular factor of a positive definite matrix."""
@@ -170,7 +172,11 @@ def _cholesky_solution(B: Array, given: Array, upper: bool) -> Array:
     return lax.custom_linear_solve(product, B, solution, transposed)
 
 
-@op(grad_fn="CholeskySolveBackward0", saves=("input2", "result"))
+@op(
+    grad_fn="CholeskySolveBackward0",
+    saves=("input2", "result"),
+    castable=castable_text("cholesky_solve"),
+)
 def cholesky_solve(input: Array, input2: Array, upper: bool = False) -> Array:
     """The solution for a matrix that is given by its Cholesky factor."""
     for each, name in ((input, "b"), (input2, "u")):
@@ -194,7 +200,11 @@ def cholesky_solve(input: Array, input2: Array, upper: bool = False) -> Array:
     return _cholesky_solution(B, factor, upper)
 
 
-@op(grad_fn="CholeskyInverseBackward0", saves=("input", "result"))
+@op(
+    grad_fn="CholeskyInverseBackward0",
+    saves=("input", "result"),
+    castable=castable_text("cholesky_inverse"),
+)
 def cholesky_inverse(input: Array, upper: bool = False) -> Array:
     """The inverse of a matrix that is given by its Cholesky factor."""
     check_square(input, "cholesky_inverse")

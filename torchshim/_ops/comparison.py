@@ -181,6 +181,7 @@ def _check_infinity(name: str) -> Any:
     promote=ALWAYS_BOOL,
     differentiable=False,
     typecheck=_check_infinity("isposinf"),
+    out="isposinf does not support non-boolean outputs.",
 )
 def isposinf(input: Array) -> Array:
     """Whether an element is positive infinity."""
@@ -191,6 +192,7 @@ def isposinf(input: Array) -> Array:
     promote=ALWAYS_BOOL,
     differentiable=False,
     typecheck=_check_infinity("isneginf"),
+    out="isneginf does not support non-boolean outputs.",
 )
 def isneginf(input: Array) -> Array:
     """Whether an element is negative infinity."""
@@ -447,6 +449,7 @@ def _check_condition(condition: Any, input: Any, other: Any) -> None:
     saves=("condition",),
     method=False,
     typecheck=_check_condition,
+    out=("Expected out type to be {want.scalar_name} but got {have.scalar_name}"),
 )
 def where(condition: Array, input: Operand, other: Operand) -> Array:
     """`input` where the condition holds, else `other`, broadcast."""

@@ -98,6 +98,7 @@ def conj_values(input: Array) -> Array:
     grad_fn="ConjPhysicalBackward0",
     saves=(),
     inplace=True,
+    out="same",
 )
 def conj_physical(input: Array) -> Array:
     """The conjugates of complex numbers, in memory of their own."""

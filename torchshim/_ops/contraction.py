@@ -1,4 +1,4 @@
-"""General contractions: `einsum`, `tensordot`, chains and powers of matrices."""
+"""General products: `einsum`, `tensordot`, chains and powers, all pairs of elements."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from jax import lax
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Arrays, op
 from torchshim._core.precision import precision
+from torchshim._core.promotion import DEFAULT
 from torchshim._ops._common import BOOL, is_integral, refuse
 from torchshim._ops.linalg import check_square, inverse_checks
 from torchshim._ops.matmul import _HALF, matmul, rounded, scalar_name
@@ -227,3 +228,38 @@ def matrix_power(input: Array, n: int) -> Array:
             assert out is not None
             return out
         square = jnp.matmul(square, square, precision=precision.matmul)
+
+
+# All pairs of elements ---------------------------------------------------------------
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="MulBackward0",
+    saves={"input": ("vec2",), "vec2": ("input",)},
+    layout=lambda shape, operands: None,
+    aliases=("ger",),
+    whole=("input", "vec2"),
+)
+def outer(input: Array, vec2: Array) -> Array:
+    """Every product of an element of one vector and an element of the other."""
+    for name, x in (("self", input), ("vec2", vec2)):
+        if x.ndim != 1:
+            raise RuntimeError(
+                f"outer: Expected 1-D argument {name}, but got {x.ndim}-D"
+            )
+    return input[:, None] * vec2
+
+
+@op(
+    promote=DEFAULT,
+    grad_fn="UnsafeViewBackward0",
+    saves={"input": ("other",), "other": ("input",)},
+    layout=lambda shape, operands: None,
+    whole=("input", "other"),
+)
+def kron(input: Array, other: Array) -> Array:
+    """The Kronecker product."""
+    if input.dtype == jnp.bool_:
+        return jnp.kron(input.astype(jnp.uint8), other.astype(jnp.uint8)).astype(bool)
+    return jnp.kron(input, other)

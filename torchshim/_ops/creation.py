@@ -188,12 +188,18 @@ def _check_parts(function: str, one: Array, two: Array) -> None:
         raise NotImplementedError(f"{function}(): complex32 tensors are not supported")
 
 
+_OUT_OF_PARTS = (
+    "Expected object of scalar type {want.scalar_name} but got scalar "
+    "type {have.scalar_name} for argument 'out'"
+)
+
+
 @op(
     grad_fn="ComplexBackward0",
     saves=(),
     method=False,
     layout="preserve",
-    out="exact",
+    out=_OUT_OF_PARTS,
 )
 def complex(real: Array, imag: Array) -> Array:
     """Complex numbers from their real and imaginary parts."""
@@ -206,6 +212,7 @@ def complex(real: Array, imag: Array) -> Array:
     saves={"abs": ("result", "angle"), "angle": ("result", "abs", "angle")},
     method=False,
     layout="preserve",
+    out=_OUT_OF_PARTS,
 )
 def polar(abs: Array, angle: Array) -> Array:
     """Complex numbers from their magnitude and angle."""

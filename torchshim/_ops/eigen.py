@@ -18,6 +18,7 @@ from torchshim._core.op import Array
 from torchshim._ops._common import scalar_name
 from torchshim._ops._linalg import (
     adjoint,
+    castable_text,
     check_floating,
     check_matrix,
     check_square,
@@ -196,6 +197,9 @@ def _finite(A: Array) -> Array:
     named_result=("eigenvalues", "eigenvectors"),
     checks=_eig_checks,
     out=True,
+    castable=tuple(
+        castable_text("torch.linalg.eig", n) for n in ("eigenvalues", "eigenvectors")
+    ),
 )
 def eig(input: Array) -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors; complex."""
@@ -206,7 +210,12 @@ def eig(input: Array) -> tuple[Array, Array]:
     return _eig(_finite(input))
 
 
-@linalg_op("LinalgEigBackward0", checks=_eig_checks, out=True)
+@linalg_op(
+    "LinalgEigBackward0",
+    checks=_eig_checks,
+    out=True,
+    castable=castable_text("torch.linalg.eigvals", "eigenvalues"),
+)
 def eigvals(input: Array) -> Array:
     """Eigenvalues; complex."""
     _check_eig(input, "linalg.eigvals")

@@ -14,6 +14,7 @@ from torchshim._ops._common import scalar_name
 from torchshim._ops._linalg import (
     adjoint,
     batched,
+    castable_text,
     check_fits,
     check_floating,
     check_matrix,
@@ -347,7 +348,10 @@ def _householder(input: Array, tau: Array) -> Array:
 
 
 @linalg_op(
-    "LinalgHouseholderProductBackward0", saves=("input", "tau", "result"), out=True
+    "LinalgHouseholderProductBackward0",
+    saves=("input", "tau", "result"),
+    out=True,
+    castable=castable_text("torch.linalg.householder_product"),
 )
 def householder_product(input: Array, tau: Array) -> Array:
     """The first columns of a product of Householder reflections."""
@@ -363,7 +367,15 @@ def orgqr(input: Array, input2: Array) -> Array:
     return _householder(input, input2)
 
 
-@op(grad_fn="OrmqrBackward0", saves=("input", "input2", "input3", "result"))
+@op(
+    grad_fn="OrmqrBackward0",
+    saves=("input", "input2", "input3", "result"),
+    out=(
+        "torch.ormqr: Expected input and result to have the same dtype, "
+        "but input has dtype{want.scalar_name} and result has dtype "
+        "{have.scalar_name}"
+    ),
+)
 def ormqr(
     input: Array,
     input2: Array,
@@ -425,7 +437,16 @@ def _geqrf(A: Array) -> tuple[Array, Array]:
     return jnp.swapaxes(raw, -1, -2), tau
 
 
-@op(grad_fn="GeqrfBackward0", saves=(), named_result=("a", "tau"), out=True)
+@op(
+    grad_fn="GeqrfBackward0",
+    saves=(),
+    named_result=("a", "tau"),
+    out=True,
+    castable=(
+        castable_text("torch.geqrf", "a"),
+        castable_text("torch.geqrf", "tau"),
+    ),
+)
 def geqrf(input: Array) -> tuple[Array, Array]:
     """The reflections whose product is Q, with R above them."""
     if input.ndim < 2:

@@ -11,7 +11,11 @@ from torchshim._ops._common import is_complex, is_integral
 from torchshim._ops._reducing import Dims, axes_of, squeezed
 
 
-@op(differentiable=False, saves=())
+@op(
+    differentiable=False,
+    saves=(),
+    out="Expected result to be of dtype uint64, but got {have.scalar_name}",
+)
 def hash_tensor(
     input: Array, dim: Dims = None, *, keepdim: bool = False, mode: int = 0
 ) -> Array:

@@ -62,7 +62,15 @@ def _finite(
     ]
 
 
-@op(differentiable=False, saves=(), checks=_finite)
+@op(
+    differentiable=False,
+    saves=(),
+    checks=_finite,
+    out=(
+        "torch.histogram: input tensor and hist tensor should have the "
+        "same dtype, but got input {want.cpp_name} and hist {have.cpp_name}"
+    ),
+)
 def histc(input: Array, bins: int = 100, min: float = 0, max: float = 0) -> Array:
     """How many elements fall into each of `bins` equal parts of a range."""
     _check_bins(bins)

@@ -41,8 +41,8 @@ def _select_checks(input: Array, dim: int, index: Array) -> list[Check]:
     saves=("index",),
     differentiable=("input",),
     checks=_select_checks,
-    out="exact",
     apart=("input", "index"),
+    out="index_select(): self and result must have the same scalar type",
 )
 def index_select(input: Array, dim: int, index: Array) -> Array:
     """Slices along a dimension, chosen by an integer vector."""
@@ -257,8 +257,11 @@ def _check_long(index: Any, name: str) -> None:
     saves=("index",),
     differentiable=("input",),
     checks=_flat_checks,
-    out="exact",
     apart=("input", "index"),
+    out=(
+        "take(): self and out expected to have the same dtype, but got "
+        "self.dtype = {want.scalar_name} and out.dtype = {have.scalar_name}"
+    ),
 )
 def take(input: Array, index: Array) -> Array:
     """Elements at places counted over the whole tensor."""

@@ -175,7 +175,7 @@ def _matmul_node(input: Any, other: Any) -> str:
     return "CloneBackward0" if a == 2 else "UnsafeViewBackward0"
 
 
-@op(grad_fn=_matmul_node, saves=_BOTH_SAVED)
+@op(grad_fn=_matmul_node, saves=_BOTH_SAVED, out="exact")
 def matmul(input: Array, other: Array) -> Array:
     """The matrix product, with vectors and broadcast batches."""
     if input.ndim == 0 or other.ndim == 0:
@@ -269,14 +269,30 @@ def bmm(input: Array, mat2: Array) -> Array:
     return rounded(product(input, mat2, batch=1), input)
 
 
-@op(grad_fn="MvBackward0", saves={"input": ("vec",), "vec": ("input",)})
+@op(
+    grad_fn="MvBackward0",
+    saves={"input": ("vec",), "vec": ("input",)},
+    out=(
+        "addmv input tensors must have the same dtype, but got "
+        "{have.scalar_name}, {want.scalar_name}, and {want.scalar_name}"
+    ),
+)
 def mv(input: Array, vec: Array) -> Array:
     """The product of a matrix and a vector."""
     _check_mv(input, vec)
     return rounded(product(input, vec), input)
 
 
-@op(grad_fn="DotBackward0", saves={"input": ("tensor",), "tensor": ("input",)})
+_OUT_OF_DOT = (
+    "result dtype {have.scalar_name} does not match input dtype {want.scalar_name}"
+)
+
+
+@op(
+    grad_fn="DotBackward0",
+    saves={"input": ("tensor",), "tensor": ("input",)},
+    out=_OUT_OF_DOT,
+)
 def dot(input: Array, tensor: Array) -> Array:
     """The sum of the products of two vectors' elements."""
     _check_vectors(input, tensor)
@@ -284,7 +300,7 @@ def dot(input: Array, tensor: Array) -> Array:
     return rounded(product(input, tensor), input)
 
 
-@op(grad_fn="VdotBackward0", saves=_BOTH_SAVED)
+@op(grad_fn="VdotBackward0", saves=_BOTH_SAVED, out=_OUT_OF_DOT)
 def vdot(input: Array, other: Array) -> Array:
     """`dot` with the first vector conjugated."""
     _check_vectors(input, other)
@@ -292,7 +308,15 @@ def vdot(input: Array, other: Array) -> Array:
     return rounded(product(jnp.conj(input), other), input)
 
 
-@op(grad_fn="ViewBackward0", saves=_BOTH_SAVED)
+@op(
+    grad_fn="ViewBackward0",
+    saves=_BOTH_SAVED,
+    out=(
+        "tensordot: Expected the output tensor to have dtype "
+        "{want.scalar_name}, but got an output tensor with dtype "
+        "{have.scalar_name}"
+    ),
+)
 def inner(input: Array, other: Array) -> Array:
     """Products summed over the last dimension of both."""
     if input.dtype != other.dtype:
@@ -305,38 +329,6 @@ def inner(input: Array, other: Array) -> Array:
             f"shapes {list(input.shape)} and {list(other.shape)}"
         )
     return rounded(product(input, other, b_dim=other.ndim - 1), input)
-
-
-@op(
-    promote=DEFAULT,
-    grad_fn="MulBackward0",
-    saves={"input": ("vec2",), "vec2": ("input",)},
-    layout=lambda shape, operands: None,
-    aliases=("ger",),
-    whole=("input", "vec2"),
-)
-def outer(input: Array, vec2: Array) -> Array:
-    """Every product of an element of one vector and an element of the other."""
-    for name, x in (("self", input), ("vec2", vec2)):
-        if x.ndim != 1:
-            raise RuntimeError(
-                f"outer: Expected 1-D argument {name}, but got {x.ndim}-D"
-            )
-    return input[:, None] * vec2
-
-
-@op(
-    promote=DEFAULT,
-    grad_fn="UnsafeViewBackward0",
-    saves=_BOTH_SAVED,
-    layout=lambda shape, operands: None,
-    whole=("input", "other"),
-)
-def kron(input: Array, other: Array) -> Array:
-    """The Kronecker product."""
-    if input.dtype == jnp.bool_:
-        return jnp.kron(input.astype(jnp.uint8), other.astype(jnp.uint8)).astype(bool)
-    return jnp.kron(input, other)
 
 
 # A product and a sum -----------------------------------------------------------------
@@ -443,6 +435,10 @@ def baddbmm(
     saves=_addmm_saves("batch1", "batch2"),
     inplace=True,
     whole=("input",),
+    out=(
+        "self and mat2 must have the same dtype, but got "
+        "{have.scalar_name} and {want.scalar_name}"
+    ),
 )
 def addbmm(
     input: Array,
@@ -517,6 +513,7 @@ def _linear_node(input: Any, weight: Any, bias: Any = None) -> str:
     edges=("bias", "input", "weight"),  # as of `addmm`
     namespaces=("nn.functional",),
     method=False,
+    out="exact",
 )
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """`input @ weight.T + bias`."""

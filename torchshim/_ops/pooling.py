@@ -450,7 +450,7 @@ def avg_pool1d(
     )
 
 
-@_average("AvgPool2DBackward0", "nn.functional", out=True, layout=channels_layout)
+@_average("AvgPool2DBackward0", "nn.functional", out="exact", layout=channels_layout)
 def avg_pool2d(
     input: Array,
     kernel_size: int | Ints,
@@ -465,7 +465,7 @@ def avg_pool2d(
     return _avg_pool(2, input, *args, divisor_override)
 
 
-@_average("AvgPool3DBackward0", "nn.functional", out=True)
+@_average("AvgPool3DBackward0", "nn.functional", out="exact")
 def avg_pool3d(
     input: Array,
     kernel_size: int | Ints,

@@ -77,7 +77,14 @@ def sum(
     return jnp.sum(w, axis=axes, keepdims=keepdim, dtype=w.dtype).astype(x.dtype)
 
 
-@op(grad_fn=_numbered("Mean"), saves=())
+@op(
+    grad_fn=_numbered("Mean"),
+    saves=(),
+    castable=(
+        "mean.dtype_out(): input types can't be cast to the desired output "
+        "type {have.scalar_name}"
+    ),
+)
 def mean(
     input: Array,
     dim: Dims = ALL,
@@ -185,6 +192,10 @@ def trace(input: Array) -> Array:
     saves=("input", "result"),
     layout=dense,
     namespaces=("torch", "special"),
+    castable=(
+        "logsumexp(): Expected floating point type for result tensor, but "
+        "got: {have.scalar_name}"
+    ),
 )
 def logsumexp(input: Array, dim: Dims, keepdim: bool = False) -> Array:
     """The logarithm of the sum of exponentials, without overflow."""
@@ -251,6 +262,13 @@ def _first_extreme(x: Array, axis: int, largest: bool) -> Array:
     return first(hit | isnan(x), axis)
 
 
+_UNCASTABLE = (
+    "Expected canCast( typeMetaToScalarType(self.dtype()), "
+    "typeMetaToScalarType(out.dtype())) to be true, but got false.  (Could this error "
+    "message be improved?  If so, please report an enhancement request to PyTorch.)"
+)
+
+
 @op(
     name="max.whole",
     public="max",
@@ -258,6 +276,7 @@ def _first_extreme(x: Array, axis: int, largest: bool) -> Array:
     grad_fn="MaxBackward1",
     saves=("input", "result"),
     curved=False,
+    castable=_UNCASTABLE,
 )
 def max_whole(input: Array) -> Array:
     """The largest element."""
@@ -271,6 +290,7 @@ def max_whole(input: Array) -> Array:
     grad_fn="MinBackward1",
     saves=("input", "result"),
     curved=False,
+    castable=_UNCASTABLE,
 )
 def min_whole(input: Array) -> Array:
     """The smallest element."""
@@ -284,9 +304,9 @@ def min_whole(input: Array) -> Array:
     grad_fn="MaxBackward0",
     saves=("result",),
     named_result=("values", "indices"),
-    out=True,
     curved=False,
     apart=("input",),
+    out="exact",
 )
 def max_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The largest elements along a dimension, and their positions."""
@@ -300,9 +320,9 @@ def max_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array
     grad_fn="MinBackward0",
     saves=("result",),
     named_result=("values", "indices"),
-    out=True,
     curved=False,
     apart=("input",),
+    out="exact",
 )
 def min_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The smallest elements along a dimension, and their positions."""
@@ -355,13 +375,30 @@ def _extreme(input: Array, axes: tuple[int, ...], largest: bool) -> Array:
     return with_slope(input, axes, lambda x: reduce(x, axis=axes, keepdims=True), slope)
 
 
-@op(grad_fn="AmaxBackward0", saves=("input", "result"), curved=False)
+_OUT_OF_EXTREMES = (
+    "Expected the dtype for input and out to match, but got "
+    "{want.scalar_name} for input's dtype and {have.scalar_name} for "
+    "out's dtype."
+)
+
+
+@op(
+    grad_fn="AmaxBackward0",
+    saves=("input", "result"),
+    curved=False,
+    out=_OUT_OF_EXTREMES,
+)
 def amax(input: Array, dim: Dims = (), keepdim: bool = False) -> Array:
     """The largest element, over some dimensions or all."""
     return _extremes("amax", input, dim, keepdim)
 
 
-@op(grad_fn="AminBackward0", saves=("input", "result"), curved=False)
+@op(
+    grad_fn="AminBackward0",
+    saves=("input", "result"),
+    curved=False,
+    out=_OUT_OF_EXTREMES,
+)
 def amin(input: Array, dim: Dims = (), keepdim: bool = False) -> Array:
     """The smallest element, over some dimensions or all."""
     return _extremes("amin", input, dim, keepdim)
@@ -444,13 +481,21 @@ def _truth(input: Array, dim: Dims, keepdim: bool, every: bool) -> Array:
     return out.astype(jnp.uint8) if input.dtype == jnp.uint8 else out
 
 
-@op(differentiable=False, saves=())
+@op(
+    differentiable=False,
+    saves=(),
+    out="all only supports bool tensor for result, got: {have.scalar_name}",
+)
 def all(input: Array, dim: Dims = None, keepdim: bool = False) -> Array:
     """Whether every element is true (not zero)."""
     return _truth(input, dim, keepdim, True)
 
 
-@op(differentiable=False, saves=())
+@op(
+    differentiable=False,
+    saves=(),
+    out="any only supports bool tensor for result, got: {have.scalar_name}",
+)
 def any(input: Array, dim: Dims = None, keepdim: bool = False) -> Array:
     """Whether some element is true (not zero)."""
     return _truth(input, dim, keepdim, False)

@@ -40,6 +40,7 @@ from torchshim._ops._common import (
     saves=("input",),
     inplace=True,
     aliases=("absolute",),
+    out="same",
 )
 def abs(input: Array) -> Array:
     """The absolute value; the modulus of complex numbers."""
@@ -195,7 +196,12 @@ def _check_signbit(input: Any) -> None:
         raise NotImplementedError("signbit is not implemented for complex tensors.")
 
 
-@op(differentiable=False, layout="preserve", typecheck=_check_signbit)
+@op(
+    differentiable=False,
+    layout="preserve",
+    typecheck=_check_signbit,
+    out="signbit does not support non-boolean outputs.",
+)
 def signbit(input: Array) -> Array:
     """Whether the sign bit is set: true of -0.0 as well."""
     if is_integral(input):
@@ -209,6 +215,7 @@ def signbit(input: Array) -> Array:
     saves=(),
     inplace=True,
     typecheck=lambda input, values: _check_heaviside(input, values),
+    out="heaviside is not yet implemented for tensors with different dtypes.",
 )
 @without_derivative("aten::heaviside")
 def heaviside(input: Array, values: Array) -> Array:
@@ -334,6 +341,10 @@ def _check_nan_to_num(input: Any, *_: Any) -> None:
     inplace=True,
     typecheck=_check_nan_to_num,
     curved=False,
+    out=(
+        "nan_to_num: dtype of out: {have.scalar_name} should be same as "
+        "input: {want.scalar_name}"
+    ),
 )
 def nan_to_num(
     input: Array,
@@ -391,6 +402,7 @@ def _nextafter_jvp(primals: Any, tangents: Any) -> Any:
     grad_fn="LdexpBackward0",
     saves={"input": ("other",), "other": ("result",)},
     inplace=True,
+    castable="ldexp can't be cast to the desired output type {have.scalar_name}",
 )
 def ldexp(input: Array, other: Array) -> Array:
     """`input * 2 ** other`."""
@@ -402,7 +414,11 @@ def ldexp(input: Array, other: Array) -> Array:
     saves=("input",),
     named_result=("mantissa", "exponent"),
     layout="preserve",
-    out=True,
+    out=(
+        "torch.frexp() expects mantissa to have dtype {want.cpp_name} but got "
+        "{have.cpp_name}",
+        "torch.frexp() expects exponent to have int dtype but got {have.cpp_name}",
+    ),
 )
 def frexp(input: Array) -> tuple[Array, Array]:
     """Mantissas in [0.5, 1) and exponents: `mantissa * 2 ** exponent` is the input."""

@@ -31,6 +31,10 @@ def _asked(input, dim, dtype) -> None:  # type: ignore[no-untyped-def]
     check_differentiable(input, dtype)
 
 
+# What is said of `out=` of another dtype.
+_OTHER_TYPE = "expected scalar_type {want.scalar_name} but found {have.scalar_name}"
+
+
 @op(
     grad_fn="CumsumBackward0",
     saves=(),
@@ -69,6 +73,7 @@ def cumprod(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
     grad_fn="LogcumsumexpBackward0",
     saves=("input", "result"),
     whole=("input",),
+    out=_OTHER_TYPE,
 )
 def logcumsumexp(input: Array, dim: int) -> Array:
     """The logarithm of the running sum of exponentials, without overflow."""
@@ -100,8 +105,8 @@ def _running(name: str, input: Array, dim: int, largest: bool) -> tuple[Array, A
     grad_fn="CummaxBackward0",
     saves=("input", "result"),
     named_result=("values", "indices"),
-    out=True,
     curved=False,
+    out=_OTHER_TYPE,
 )
 def cummax(input: Array, dim: int) -> tuple[Array, Array]:
     """The largest element so far along a dimension, and its position."""
@@ -112,8 +117,8 @@ def cummax(input: Array, dim: int) -> tuple[Array, Array]:
     grad_fn="CumminBackward0",
     saves=("input", "result"),
     named_result=("values", "indices"),
-    out=True,
     curved=False,
+    out=_OTHER_TYPE,
 )
 def cummin(input: Array, dim: int) -> tuple[Array, Array]:
     """The smallest element so far along a dimension, and its position."""
@@ -127,7 +132,11 @@ def _diff_node(input: object, n: int = 1, *rest: object) -> str:
     return "SubBackward0" if n else "CopyBackwards"
 
 
-@op(grad_fn=_diff_node, saves=())
+@op(
+    grad_fn=_diff_node,
+    saves=(),
+    out=_OTHER_TYPE,
+)
 def diff(
     input: Array,
     n: int = 1,

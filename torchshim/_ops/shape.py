@@ -359,6 +359,7 @@ def _triangle(input: Array, diagonal: int, lower: bool, name: str) -> Array:
     saves=(),
     inplace=True,
     overlaps=True,
+    out="exact",
 )
 def tril(input: Array, diagonal: int = 0) -> Array:
     """The lower triangle; zeros elsewhere."""
@@ -371,6 +372,7 @@ def tril(input: Array, diagonal: int = 0) -> Array:
     saves=(),
     inplace=True,
     overlaps=True,
+    out="exact",
 )
 def triu(input: Array, diagonal: int = 0) -> Array:
     """The upper triangle; zeros elsewhere."""
@@ -424,7 +426,11 @@ def _diag_node(input: Any, diagonal: int = 0) -> str:
     return "DiagEmbedBackward0" if vector else "DiagonalBackward0_copy"
 
 
-@op(grad_fn=_diag_node, saves=())
+@op(
+    grad_fn=_diag_node,
+    saves=(),
+    out="exact",
+)
 def diag(input: Array, diagonal: int = 0) -> Array:
     """The diagonal of a matrix, or the matrix with a vector as its diagonal."""
     if input.ndim == 1:

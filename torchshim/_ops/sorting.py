@@ -54,9 +54,9 @@ def _sort_node(input: object, dim: object, descending: object, stable: object) -
     grad_fn=_sort_node,
     saves=("result",),
     named_result=("values", "indices"),
-    out=True,
     curved=False,
     whole=("input",),
+    out="exact",
 )
 def sort(
     input: Array,
@@ -91,9 +91,9 @@ def msort(input: Array) -> Array:
     grad_fn="TopkBackward0",
     saves=("result",),
     named_result=("values", "indices"),
-    out=True,
     curved=False,
     whole=("input",),
+    out="exact",
 )
 def topk(
     input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
@@ -242,7 +242,20 @@ def _searched(edges: Array, values: Any, right: bool, out_int32: bool) -> Array:
     return found.astype(jnp.int32) if out_int32 else found
 
 
-@op(differentiable=False, saves=(), method=False, checks=_sorter_in_range)
+_OUT_OF_SEARCH = (
+    "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) "
+    "or Long(int64) depending on whether out_int32 flag is True, but we got output "
+    "tensor's dtype {have.scalar_name} and out_int32 flag is {out_int32}"
+)
+
+
+@op(
+    differentiable=False,
+    saves=(),
+    method=False,
+    checks=_sorter_in_range,
+    out=_OUT_OF_SEARCH,
+)
 def searchsorted(
     sorted_sequence: Array,
     input: Operand,
@@ -260,7 +273,7 @@ def searchsorted(
     return _searched(edges, input, right or side == "right", out_int32)
 
 
-@op(differentiable=False, saves=(), method=False)
+@op(differentiable=False, saves=(), method=False, out=_OUT_OF_SEARCH)
 def bucketize(
     input: Operand, boundaries: Array, *, out_int32: bool = False, right: bool = False
 ) -> Array:

@@ -370,6 +370,10 @@ def _multigamma(input: Array, p: int) -> Array:
     grad_fn="MvlgammaBackward0",
     saves=("input",),
     inplace=True,
+    castable=(
+        "mvlgamma: result type {want.scalar_name} can't be cast to the "
+        "desired output type {want.scalar_name}"
+    ),
 )
 def mvlgamma(input: Array, p: int) -> Array:
     """The logarithm of the multivariate gamma function of dimension p."""

@@ -324,15 +324,15 @@ _ELEMENTS: dict[str, Any] = {
 }
 
 
-@op(
-    name="median.whole",
-    public="median",
-    overload=True,
-    grad_fn="MedianBackward0",
-    saves=("input", "result"),
-    out=False,
-    curved=False,
-)
+_WHOLE: dict[str, Any] = {
+    "overload": True,
+    "saves": ("input", "result"),
+    "out": False,
+    "curved": False,
+}
+
+
+@op(name="median.whole", public="median", grad_fn="MedianBackward0", **_WHOLE)
 def median_whole(input: Array) -> Array:
     """The median of all elements: the lower, of two."""
     return _median(input, False)
@@ -350,15 +350,7 @@ def median_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Ar
     return _median_along(input, dim, keepdim, False)
 
 
-@op(
-    name="nanmedian.whole",
-    public="nanmedian",
-    overload=True,
-    grad_fn="NanmedianBackward0",
-    saves=("input", "result"),
-    out=False,
-    curved=False,
-)
+@op(name="nanmedian.whole", public="nanmedian", grad_fn="NanmedianBackward0", **_WHOLE)
 def nanmedian_whole(input: Array) -> Array:
     """The median of all elements, NaNs left out: the lower, of two."""
     return _median(input, True)
@@ -376,7 +368,11 @@ def nanmedian_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array,
     return _median_along(input, dim, keepdim, True)
 
 
-@op(grad_fn="KthvalueBackward0", apart=("input",), **_ELEMENTS)
+_SAME_VALUES = "output values must be of same type as input"
+_OF_KTHVALUE = {"out": (_SAME_VALUES, "output indices must be of scalar type Long")}
+
+
+@op(grad_fn="KthvalueBackward0", apart=("input",), **_ELEMENTS | _OF_KTHVALUE)
 def kthvalue(
     input: Array, k: int, dim: int = -1, keepdim: bool = False
 ) -> tuple[Array, Array]:
@@ -392,7 +388,14 @@ def kthvalue(
     return _chosen(x, index, axis, keepdim and bool(input.ndim))
 
 
-@op(grad_fn="ModeBackward0", apart=("input",), **_ELEMENTS)
+_OF_MODE = tuple(
+    "expected scalar type '{want.scalar_name}' but got '{have.scalar_name}' "
+    f"for {name} output"
+    for name in ("values", "indices")
+)
+
+
+@op(grad_fn="ModeBackward0", apart=("input",), **_ELEMENTS | {"out": _OF_MODE})
 def mode(input: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
     """The most frequent elements along a dimension, the smallest of equals; and where
     they stand last."""
@@ -506,7 +509,11 @@ def _check_q_number(q: float) -> None:
         raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
 
 
-_QUANTILE: dict[str, Any] = {"overload": True, "grad_fn": "SqueezeBackward4"}
+_QUANTILE: dict[str, Any] = {
+    "overload": True,
+    "grad_fn": "SqueezeBackward4",
+    "out": "quantile() out tensor must be same dtype as the input tensor",
+}
 _QUANTILES = {
     **_QUANTILE,
     "differentiable": _quantile_flows,
@@ -517,10 +524,9 @@ _QUANTILES = {
 @op(
     name="quantile.scalar",
     public="quantile",
-    overload=True,
-    grad_fn="SqueezeBackward4",
     saves=("input",),
     curved=False,
+    **_QUANTILE,
 )
 def quantile_scalar(
     input: Array,
@@ -539,8 +545,7 @@ def quantile_scalar(
 @op(
     name="quantile.tensor",
     public="quantile",
-    overload=True,
-    grad_fn="SqueezeBackward4",
+    **_QUANTILE,
     saves=("input", "q"),
     differentiable=_quantile_flows,
     checks=_quantile_checks,

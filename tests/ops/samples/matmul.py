@@ -72,12 +72,6 @@ def vectors() -> Iterator[Sample]:
     yield sample(floats(3), floats(2)).raises()
 
 
-@samples("outer", "kron")
-def every_pair() -> Iterator[Sample]:
-    yield sample(floats(3), floats(2)).twice()
-    yield sample(floats(3), ints(2))
-
-
 @samples("addmm")
 def sum_with_matrices() -> Iterator[Sample]:
     yield sample(floats(2, 4), floats(2, 3), floats(3, 4)).twice()
