@@ -249,7 +249,7 @@ def slow(
 
     `func`: what was called, for classes and modes that override it.
     """
-    if out is None and not op.writes and not rec.intercepted:
+    if out is None and not op.writes and not rec.intercepted and not record.watchers:
         # Known for plain tensors only: nobody overrides their operators.
         state = rec.entrance(op, args)
         if state is not None:
@@ -319,6 +319,7 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
     if op.writes:
         rec.check_writable(args[0], op, args)
         check_memory(op, args[0], args)
+    depth = rec.state.depth
     watched = None
     if op.checks is not None and rec.trace is None and not rec.levels:
         watched = error_expected()
@@ -333,6 +334,8 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
         result = write(rec, state, args[0])
     else:
         result = results_of(rec, op, state, args)
+    for watch in record.watchers:
+        watch(rec, depth)
     if watched:
         rec.flush()
         rec.raise_failed_checks()

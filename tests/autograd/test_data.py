@@ -163,3 +163,22 @@ def answers_of_accumulation_hooks(torch):
         x, w = leaf(torch, 1.0, 2.0), leaf(torch, 3.0, 4.0)
         x.register_post_accumulate_grad_hook(lambda leaf, answer=answer: answer)
         yield attempt((x * w * 2).sum().backward), x.grad
+
+
+@case
+def versions_of_what_was_assigned(torch):
+    x = torch.zeros(1, 2)
+    x.add_(1)
+    x.data = torch.ones(2, 3)
+    yield x._version, x.add_(1)._version, x[0]._version, x.data._version
+    x = torch.zeros(3)
+    x.set_(torch.ones(2))
+    yield x._version, x.mul_(2)._version
+    for given in (lambda p: p.data, lambda p: torch.zeros(2).add_(1)):
+        p = leaf(torch, 1.0, 2.0)
+        p.data = given(p)
+        z = p * p
+        yield p._version
+        with torch.no_grad():
+            p.add_(1)
+        yield p._version, attempt(z.sum().backward)

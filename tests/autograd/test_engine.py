@@ -237,3 +237,13 @@ def a_history_within_another_threads_recording(torch):
     z = y.sigmoid()
     in_thread(lambda: z.sum().backward(retain_graph=True))
     yield x.grad
+
+
+@case
+def detached_from_another_threads_graph(torch):
+    x = torch.ones(2, requires_grad=True)
+    y = in_thread(lambda: x + x)
+    z = y * 2
+    y.detach_()
+    z.sum().backward()
+    yield y, y.requires_grad, x.grad

@@ -197,3 +197,34 @@ def variable(torch):
     from_tensor = torch.autograd.Variable(torch.tensor([1.0]), requires_grad=True)
     yield from_tensor, isinstance(from_tensor, torch.autograd.Variable)
     yield isinstance(3, torch.autograd.Variable)
+
+
+@case(warnings=False)
+def anomaly_tells_of_the_forward(torch):
+    """Where it was switched on by then: the whole stack, and what led there."""
+
+    def told(forward_seen):
+        import warnings
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            x = leaf(torch, 0.0)
+            with torch.autograd.set_detect_anomaly(forward_seen):
+                y = (x / 0 * 0).sum()
+            with torch.autograd.set_detect_anomaly(True):
+                error = attempt(y.backward)
+        lines = [line for w in caught for line in str(w.message).splitlines()]
+        known = ("No forward pass", "Error detected", "Previous", "y = ", "in told")
+        return error, [
+            [k for k in known if k in line]
+            for line in lines
+            if any(k in line for k in known)
+        ]
+
+    yield told(False)
+    yield told(True)
+    with torch.autograd.set_detect_anomaly(True):
+        y = leaf(torch, 1.0) * 2
+    trace = y.grad_fn.metadata["traceback_"]
+    yield type(trace).__name__, "y = leaf(torch, 1.0) * 2" in trace[-1]
+    yield (leaf(torch, 1.0) * 2).grad_fn.metadata

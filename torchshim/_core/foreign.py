@@ -122,7 +122,7 @@ class Foreign(Entering):
             # those of both.
             twin.hooked = recording.hooked
             twin.node_hooks = recording.node_hooks
-            twin.pieces = recording.pieces
+            twin.pieces, twin.traces = recording.pieces, recording.traces
             twin.freed = recording.freed
             owner._close(twin, state, values, saved)
             twin.producers = None

@@ -23,6 +23,8 @@ class Node:
         self._recording = recording
         self._event = event
         self.metadata: dict[Any, Any] = {}
+        if event.depth in recording.traces:
+            self.metadata["traceback_"] = recording.traces[event.depth]
 
     def slots(self) -> range:
         return range(self._event.slot, self._event.n_slots)

@@ -41,6 +41,8 @@ WALK_BOUND = 8000
 
 # A part of the mode in keys: of operators that a file with handlers of errors calls.
 WATCHED = 1 << 31
+# Called after each operator in anomaly mode, with the recorder and the depth before.
+watchers: list[Any] = []
 
 _making = threading.Lock()
 _idle: list[Recorder] = []
@@ -107,7 +109,8 @@ class Recorder(Transforming):
         if self.tracking != 1:
             self.bits |= self.tracking << 32
         self.mode = self.bits
-        if self.intercepted or any(level.kind in FORWARD for level in self.levels):
+        forward = any(level.kind in FORWARD for level in self.levels)
+        if forward or self.intercepted or watchers:
             self.mode = None
 
     def make_room(self, operands: Sequence[Any] = ()) -> None:

@@ -138,7 +138,9 @@ class SavedValues:
         source = self.event((recording, slot))
         meta = source.metas[slot - source.slot]
         name = self.name_now(recording, event, slot)
-        version = count + self.version_at(recording, slot)
+        tensor = recording.entered.get(slot)
+        ahead = 0 if tensor is None else tensor._ahead
+        version = count + self.version_at(recording, slot) + ahead
         raise RuntimeError(
             modified_text(meta, name, slot - source.slot, version, version - count)
         )

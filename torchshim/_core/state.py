@@ -151,6 +151,7 @@ class Recording:
         "nodes",
         "original",
         "packed",
+        "parents",
         "pieces",
         "producers",
         "python",
@@ -160,6 +161,7 @@ class Recording:
         "seq",
         "state",
         "tensors",
+        "traces",
         "twin",
         "versions",
     )
@@ -195,6 +197,10 @@ class Recording:
         # reference back.
         self.twin: Recording | None = None
         self.original: Any = None
+        # Anomaly mode: depth -> the stack that an event was recorded from.
+        self.traces: dict[int, Any] = {}
+        # Depth -> (recording, event) whose gradient it is part of.
+        self.parents: dict[int, tuple[Recording, State]] = {}
         # Set on closing.
         self.state: State | None = None
         self.saved: dict[int, Any] = {}

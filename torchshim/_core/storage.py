@@ -79,6 +79,8 @@ class TensorBase:
     _former: Storage | None = None
     # Changes where `.data` is assigned to.
     _replaced: int = 0
+    # What its version was ahead of that of the memory then assigned.
+    _ahead: int = 0
     # Why there is no value: the error that its program met (`undo`).
     _lost: str | None = None
 

@@ -153,6 +153,8 @@ class Writing(Foreign):
         storage.add(view)
         if base._own_version is not None:
             view._own_version = base._own_version
+        if base._ahead:
+            view._ahead = base._ahead
         assert op.view is not None
         if op.view.detached:
             view._path = base._path

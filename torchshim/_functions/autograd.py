@@ -220,7 +220,7 @@ def _version(self: Tensor) -> int:
     """How often the memory of this tensor was written to."""
     if self.is_inference():  # type: ignore[attr-defined]
         raise RuntimeError("Inference tensors do not track version counter.")
-    return version_of(self)
+    return version_of(self) + self._ahead
 
 
 def _is_leaf(self: Tensor) -> bool:
@@ -347,8 +347,9 @@ def detach_(self: Tensor) -> Tensor:
         changed = meta.replace(requires_grad=False, leaf=True)
         if self._storage is None:
             if self._slot >= 0:
-                slot = rec.identity(rec.slot_of(self), changed)
-                self._slot = slot
+                self._slot = rec.identity(rec.slot_of(self), changed)
+                # It may have been in another thread's recording so far.
+                rec.live.append(weakref.ref(self))
         else:
             self._slot = -1
         self._meta = changed

@@ -228,7 +228,7 @@ def alias_of(self: Tensor, cls: Any = Tensor) -> Any:
 def _data(self: Tensor) -> Tensor:
     """The same memory without history; its changes are not counted."""
     made = alias_of(self)
-    made._own_version = [0]
+    made._own_version, made._ahead = [0], 0
     return made
 
 
@@ -264,13 +264,14 @@ def _onto(self: Tensor, value: TensorBase) -> None:
     rec, meta = local.rec, self._meta
     if meta.requires_grad and not meta.leaf:
         rec.keep_history(self)
-    versions, old = self._version, self._slot
+    version, own, old = self._version, self._own_version, self._slot
     _leave(self)
     self._slot = -1
     self._array = None
     self._meta = value._meta.replace(requires_grad=meta.requires_grad, leaf=meta.leaf)
     rec.link(self, value, _DETACH, ())
-    self._versions = versions
+    self._own_version = own  # not that of a `.data` given
+    self._ahead += version - self._version
     rec.replaced(self, old, value)
 
 
@@ -351,6 +352,7 @@ def set_(
         with _no_grad():
             source = source.as_strided(shape, steps, as_index(storage_offset) or 0)
     _onto(self, source)
+    self._ahead += 1
     return self
 
 

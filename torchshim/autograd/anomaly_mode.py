@@ -5,17 +5,22 @@ https://docs.pytorch.org/docs/2.13/autograd.html#anomaly-detection
 
 from __future__ import annotations
 
-import linecache
+import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core import engine
+from torchshim._core import engine, record
+from torchshim._core.handlers import is_own
 from torchshim._core.naming import grad_name
-from torchshim._core.record import local
+from torchshim._core.record import local, refresh_modes
 from torchshim._derived import fns
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
+
+
+_PACKAGE = __name__.partition(".")[0]
 
 
 class _State:
@@ -54,6 +59,28 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     """
     _State.enabled, _State.check_nan = enabled, check_nan
     engine.watcher[:] = [_watch] if enabled else []
+    record.watchers[:] = [_note] if enabled else []
+    refresh_modes()
+
+
+def _stack() -> list[str]:
+    """The program's stack, as `traceback.format_stack` has it."""
+    frames: list[Any] = []
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") != "runpy":
+        runs_it = frame.f_globals.get("__package__") == _PACKAGE  # python -m torchshim
+        if not (runs_it or is_own(frame)):
+            frames.append(frame)
+        frame = frame.f_back
+    lines = ((each, each.f_lineno) for each in reversed(frames))
+    return traceback.StackSummary.extract(lines).format()
+
+
+def _note(rec: Any, depth: int) -> None:
+    """Keeps the stack for the events recorded since."""
+    made = range(depth + 1, rec.state.depth + 1)
+    if made:
+        rec.recording.traces.update(dict.fromkeys(made, _stack()))
 
 
 def _watch(
@@ -61,12 +88,18 @@ def _watch(
 ) -> Sequence[Any]:
     """Runs one event's backward; warns of the forward line where it fails."""
     name = grad_name(event) or "Backward"
+    rec = local.rec
+    running, depth = rec.recording, rec.state.depth
     try:
         outs = backward(recording, event, grads, wrt)
+        if rec.grad and rec.recording is running:
+            _note(rec, depth)
+            made = range(depth + 1, rec.state.depth + 1)
+            running.parents.update(dict.fromkeys(made, (recording, event)))
         if _State.check_nan:
             _check(name, event, wrt, outs)
     except Exception:
-        _tell(name, event)
+        _tell(name, recording, event)
         raise
     return outs
 
@@ -83,16 +116,25 @@ def _check(name: str, event: Any, wrt: Sequence[int], outs: Sequence[Any]) -> No
             )
 
 
-def _tell(name: str, event: Any) -> None:
-    file, number = event.line or ("<unknown>", 0)
-    source = linecache.getline(file, number).strip()
-    shown = f'  File "{file}", line {number}, in <module>\n    {source}\n'
-    warnings.warn(
-        f"Error detected in {name}. Traceback of forward call that caused the error:\n"
-        f"{shown}",
-        UserWarning,
-        stacklevel=2,
-    )
+def _tell(name: str, recording: Any, event: Any) -> None:
+    """Warns of where an event was recorded, and of what it is the gradient of."""
+    what = f"Error detected in {name}."
+    kind = "forward call that caused the error"
+    while True:
+        trace = recording.traces.get(event.depth)
+        text = (
+            " No forward pass information available. Enable detect anomaly during "
+            "forward pass for more information."
+            if trace is None
+            else f" Traceback of {kind}:\n{''.join(trace)}"
+        )
+        warnings.warn(what + text, UserWarning, stacklevel=2)
+        parent = recording.parents.get(event.depth)
+        if parent is None:
+            return
+        recording, event = parent
+        what = f"\n\nPrevious calculation was induced by {grad_name(event)}."
+        kind = "forward call that induced the previous calculation"
 
 
 class detect_anomaly:

@@ -16,7 +16,7 @@ from typing import Any
 from torchshim._core.call import PythonCall, intern_call
 from torchshim._core.hooks import version_of
 from torchshim._core.node import Node
-from torchshim._core.record import local
+from torchshim._core.record import local, watchers
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
 from torchshim._functions.backward import warn_once
@@ -258,6 +258,8 @@ def _record(
     )
     plain = [_untracked(rec, out) for out in raws]
     state = rec.python(call, list(before), plain)
+    for watch in watchers:
+        watch(rec, state.depth - 1)
     recording = rec.recording
     recording.python[state.depth] = ctx
     ctx._where, ctx._at = weakref.ref(recording), state
@@ -319,7 +321,6 @@ def _check_dirty(
             warn_once(
                 "ctx.mark_dirty() received a tensor that was not an input. Only input "
                 "Tensors that have been mutated should be passed to ctx.mark_dirty().",
-                5,
             )
             continue
         if id(tensor) not in returned:
