@@ -292,3 +292,15 @@ def sign_of_zero_among_the_arguments(torch):
         yield filled, 1 / filled
         kept = torch.nn.functional.threshold(torch.tensor([-1.0, 2.0]), 0.5, zero)
         yield kept, 1 / kept
+
+
+@case
+def products_with_truth_values(torch):
+    """XLA makes selections of them, which lose NaN * 0 and -1 * 0."""
+    x = torch.tensor([-1.0, 2.0, float("nan"), float("inf"), -3.0])
+    keep = torch.tensor([False, True, False, False, True])
+    yield repr(x * keep), repr(keep.float() * x), repr((x < 0).to(x.dtype) * x)
+    yield repr(x * keep.double()), repr(x.mul_(keep))
+    y = torch.tensor([-1.0, float("nan")], requires_grad=True)
+    (y * (y > 0)).sum().backward()
+    yield repr(y.grad)

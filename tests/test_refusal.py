@@ -231,3 +231,51 @@ def test_calls_that_no_frame_shows():
         list(map(torch.softmax, [x], ["a"]))
     with pytest.raises(RuntimeError, match="shape '\\[4\\]' is invalid"):
         torch.reshape(*(x, (4,)))
+
+
+@case
+def deprecated_forms(torch):
+    """The forms of `add` and its kind in which a factor stands among the tensors."""
+    a, b, c, m = (
+        torch.ones(3),
+        torch.full((3,), 2.0),
+        torch.full((3,), 3.0),
+        torch.eye(3),
+    )
+    yield a.clone().add_(0.5, b), a.add(2, b), torch.add(a, 2, b)
+    yield torch.add(a, 2, b, out=torch.empty(3)), a.sub(2, b), torch.sub(a, 0.5, b)
+    yield a.clone().addcmul_(2, b, c), a.addcmul(2, b, c), torch.addcmul(a, 2, b, c)
+    yield a.clone().addcdiv_(-0.1, b, c), torch.addcdiv(a, 0.1, b, c)
+    yield torch.addmm(2, m, 3, m, m), m.addmm(2, m, m), m.clone().addmm_(2, 3, m, m)
+    yield a.addmv(2, m, b), torch.addr(2, m, 3, a, b), m.addr(2, a, b)
+    yield m.addbmm(2, m[None], m[None]), torch.baddbmm(2, m[None], 3, m[None], m[None])
+    w = torch.ones(3, requires_grad=True)
+    w.add(2, w * w).sum().backward()
+    yield w.grad, a.add_(torch.tensor(0.5), b)
+    yield attempt(a.add, 0.5, b, c), attempt(a.add, b, b, b)
+    yield attempt(lambda: torch.addcmul(a, b, c, 2)), attempt(a.add, 1, b, alpha=2)
+
+
+@case
+def warnings_name_the_line_of_the_program(torch):
+    import warnings
+
+    F, x = torch.nn.functional, torch.ones(3, 4)
+    lines = (
+        lambda: F.softmax(x),
+        lambda: F.log_softmax(x),
+        lambda: F.mse_loss(x, x[0]),
+        lambda: F.l1_loss(x, x[0]),
+        lambda: F.dropout2d(x),
+        lambda: F.kl_div(x, x),
+        lambda: F.grid_sample(torch.ones(1, 1, 2, 2), torch.zeros(1, 2, 2, 2)),
+        lambda: F.gumbel_softmax(x, eps=1e-3),
+        lambda: torch.var(torch.ones(1)),
+        lambda: x.resize(4, 3),
+    )
+    for line in lines:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            line()
+        for each in caught:
+            yield each.filename == __file__, each.lineno == line.__code__.co_firstlineno

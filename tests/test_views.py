@@ -348,3 +348,31 @@ def test_chains_of_views_alias_as_numpys(chain, through_view):
         x.add_(1)
     assert v.tolist() == a.tolist()
     assert x.tolist() == array.tolist()
+
+
+@case
+def shape_of_an_alias_changes_in_place(torch):
+    """`grad.data.transpose_(0, 1)` turns the alias; what it is an alias of stays."""
+    x = torch.arange(6.0).reshape(2, 3)
+    y = x.detach()
+    z = y.transpose_(0, 1)
+    y[0, 1] = 9
+    yield x.clone(), y.clone(), z is y, y.stride()
+    x.mul_(2)
+    yield y, x.shape
+    a = torch.ones(3)
+    b = a.data
+    a.unsqueeze_(0)
+    b += 1
+    a[0, 0] = 7
+    yield a, b
+    p = torch.nn.Parameter(torch.ones(2, 3))
+    (p**2).sum().backward()
+    turned = p.grad.data.transpose_(0, 1).contiguous()
+    yield turned, p.grad
+    u = torch.ones(3, 4, requires_grad=True)
+    t = u * 2
+    s = t.detach()
+    t.t_()
+    (t * torch.arange(3.0)).sum().backward()
+    yield u.grad, s.shape

@@ -66,6 +66,15 @@ def takes_other_names(op: Op) -> bool:
     return any(p.name in ("dim", "keepdim") or is_star(op, p) for p in op.params)
 
 
+def takes_more(op: Op) -> bool:
+    """Whether more positional arguments may arrive than there are parameters.
+
+    In the deprecated forms of `add` and its kind a factor stands among the tensors:
+    `x.add_(-0.1, x.grad)`.
+    """
+    return any(p.keyword_only and p.name in ("alpha", "value") for p in op.params)
+
+
 def sizes(value: Any) -> tuple[Any, ...]:
     """One sequence given for a variadic shape, as a tuple."""
     if isinstance(value, (tuple, list)):

@@ -21,6 +21,7 @@ from torchshim._arguments import (
     normalise,
     numpy_scalar,
     sizes,
+    takes_more,
     takes_other_names,
     type_name,
 )
@@ -46,11 +47,18 @@ from torchshim._core.storage import (
     tensor_class,
 )
 from torchshim._overrides import ORDINARY, dispatch, overriding
-from torchshim._refusal import call_form, refuse_operator, space_of, usual
+from torchshim._refusal import (
+    call_form,
+    deprecated_form,
+    refuse_operator,
+    space_of,
+    usual,
+)
 
 _ordinary = ORDINARY.issuperset
 # The functions that are methods; `Derived` adds them.
 methods: set[Any] = set()
+_NONE_OF = (("extra", "()"), ("named", "{}"))
 
 
 def hot_source(
@@ -65,6 +73,7 @@ def hot_source(
     signature: list[str] = []
     star = False
     named = operator is None and takes_other_names(op)
+    more = named or (operator is None and takes_more(op))
     for p in op.params:
         text = p.name
         if is_star(op, p):
@@ -74,12 +83,12 @@ def hot_source(
         # The code is shared between operators: `generate` gives the true defaults.
         text += "=None"
         if p.keyword_only and not star:
-            signature.append("*extra" if named else "*")
+            signature.append("*extra" if more else "*")
             star = True
         signature.append(text)
     has_out = op.out and operator is None
     if not star and (named or has_out):
-        signature.append("*extra" if named else "*")
+        signature.append("*extra" if more else "*")
     if has_out:
         signature.append("out=None")
     if named:
@@ -116,11 +125,12 @@ def hot_source(
             parts.append(n)
     args = ", ".join(p.name for p in op.params)
     lines = [f"def {function}({', '.join(signature)}):"]
-    if named:
-        extra = "extra" if "*extra" in signature else "()"
+    if more:
+        unusual = [n for n in ("extra", "named") if f"*{n}" in " ".join(signature)]
+        extra, other = (n if n in unusual else e for n, e in _NONE_OF)
         lines.append(
-            f"    if {'extra or ' * (extra == 'extra')}named: return _again(_op, "
-            f"{extra}, named, ({args},), {'out' if has_out else 'None'}, _func)"
+            f"    if {' or '.join(unusual)}: return _again(_op, {extra}, {other}, "
+            f"({args},), {'out' if has_out else 'None'}, _func)"
         )
     for p in op.params:
         if is_star(op, p):
@@ -213,6 +223,10 @@ def again(
 
     `extra`: more positional arguments than there are parameters.
     """
+    if extra and not named:
+        meant = deprecated_form(op, called(op, func), args, extra)
+        if meant is not None:
+            return slow(record.local.rec, op, meant, out, func)
     given = dict(zip((p.name for p in op.params), args, strict=True))
     wrong = bool(extra)
     for name, value in named.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -29,11 +30,28 @@ warn_always = [False]
 _warned: set[str] = set()
 
 
-def warn_once(text: str, stacklevel: int = 2) -> None:
-    """Warns the first time only, unless all warnings are wanted each time."""
-    if text not in _warned or warn_always[0]:
-        _warned.add(text)
-        warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
+_OURS = (__name__.partition(".")[0], "jax")
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """A warning at the line of the user's program that led here."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _OURS:
+            break
+        frame = frame.f_back
+        level += 1
+    warnings.warn(text, category, stacklevel=level)
+
+
+def warn_once(text: str, *, key: str | None = None) -> None:
+    """Warns the first time only, unless all warnings are wanted each time.
+
+    `key`: what stands for texts that differ.
+    """
+    if (key or text) not in _warned or warn_always[0]:
+        _warned.add(key or text)
+        warn(text)
 
 
 class Unsupported(NotImplementedError):

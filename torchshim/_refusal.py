@@ -17,6 +17,7 @@ from torchshim._arguments import MISSING, is_star
 from torchshim._core.meta import Size
 from torchshim._core.op import OPERAND, OPT_OPERAND, Op
 from torchshim._core.storage import TensorBase
+from torchshim._errors import warn_once
 
 
 def space_of(op: Op, name: str, is_method: bool) -> str:
@@ -71,6 +72,40 @@ def refuse_operator(
             args, found = call_form(op, values, out)
         written = (*args, *extra), {**(found or {}), **named}
     refuse(*called, *written)
+
+
+def deprecated_form(
+    op: Op, called: tuple[str, str], values: tuple[Any, ...], extra: tuple[Any, ...]
+) -> tuple[Any, ...] | None:
+    """The arguments that a call in a deprecated form means, with PyTorch's warning.
+
+    `extra`: its positional arguments beyond the parameters; None: it is no such form.
+    """
+    if any(
+        p.keyword_only and v is not p.default
+        for p, v in zip(op.params, values, strict=True)
+    ):
+        return None
+    given = [v for p, v in zip(op.params, values, strict=True) if not p.keyword_only]
+    given += extra
+    of_tensor = called[0] == "Tensor"
+    known = _parser.signatures(*called)
+    for form in known:
+        if form.hidden and form.refusal(given[of_tensor:], {}) is None:
+            break
+    else:
+        return None
+    names = [p.name for p in form.params]
+    meant = dict(zip(["input"] * of_tensor + names, given, strict=False))
+    if MISSING in meant.values():
+        return None
+    others = "".join(f"\n\t{each.name}{each}" for each in known if not each.hidden)
+    warn_once(
+        f"This overload of {form.name} is deprecated:\n\t{form.name}{form}\nConsider "
+        f"using one of the following signatures instead:{others}",
+        key="deprecated overload",
+    )
+    return tuple(meant.get(p.name, p.default) for p in op.params)
 
 
 def _sizes(values: tuple[Any, ...]) -> Any:

@@ -194,6 +194,22 @@ def sparse_adam(torch):
     yield attempt(optimizer.step)
 
 
+@case(warnings=False).over(False, True)
+def sparse_adam_of_embeddings(torch, maximize):
+    table = torch.nn.Embedding(6, 3, sparse=True)
+    bag = torch.nn.EmbeddingBag(5, 3, mode="sum", sparse=True)
+    params = [*table.parameters(), *bag.parameters()]
+    optimizer = torch.optim.SparseAdam(params, lr=0.1, maximize=maximize)
+    for i in range(4):
+        optimizer.zero_grad()
+        rows = table(torch.tensor([i, (i * 2) % 6, i]))
+        loss = (rows**2).sum() + bag(torch.tensor([[i, 4]])).exp().sum()
+        loss.backward()
+        optimizer.step()
+        yield loss, [p.detach().clone() for p in params]
+    yield dict(optimizer.state[table.weight])
+
+
 @case
 def another_state_for_a_while(torch):
     swap = torch.optim.swap_in_optimizer_params_and_state

@@ -258,9 +258,9 @@ class Call(Inferring):
             if takes_part is not None and param.name not in takes_part:
                 cast.append(arg)
             elif entry is HOLE:
-                cast.append(arg if arg.dtype == np_dtype else arg.astype(np_dtype))
+                cast.append(converted(arg, np_dtype))
             elif isinstance(entry, tuple) and HOLE in entry:
-                cast.append([a if a is None else a.astype(np_dtype) for a in arg])
+                cast.append([a if a is None else converted(a, np_dtype) for a in arg])
             elif (
                 param.role in (OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
                 and arg is not None
@@ -327,6 +327,20 @@ def _fill(entry: tuple[Any, ...], arrays: Any, scalars: Any) -> Any:
         else e
         for e in entry
     )
+
+
+def converted(array: Any, np_dtype: Any) -> Any:
+    """An array in another dtype.
+
+    XLA makes a selection of the product with a truth value in a floating type, which
+    has no NaN in the place of NaN * 0 and no -0. in that of -1. * 0; by way of an
+    integer type it does not.
+    """
+    if array.dtype == np_dtype:
+        return array
+    if array.dtype == np.bool_ and jnp.issubdtype(np_dtype, jnp.inexact):
+        array = array.astype(np.uint8)
+    return array.astype(np_dtype)
 
 
 def number(value: Any, np_dtype: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,8 +10,8 @@ from torchshim._core.device import get_default_device
 from torchshim._core.node import AccumulateGrad, GradientEdge
 from torchshim._core.record import local
 from torchshim._derived import fns
+from torchshim._errors import warn, warn_once
 from torchshim._errors import warn_always as warn_always
-from torchshim._errors import warn_once
 from torchshim._tensor import Tensor
 
 REFERENCE_CYCLE = (
@@ -55,10 +54,9 @@ def backward(
     """
     _refuse_in_transform()
     if grad_variables is not None:
-        warnings.warn(
+        warn(
             "`grad_variables` is deprecated. Use `grad_tensors` instead.",
             FutureWarning,
-            stacklevel=2,
         )
         if grad_tensors is not None:
             raise RuntimeError(
@@ -110,12 +108,11 @@ def grad(
     if not wanted:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if not only_inputs:
-        warnings.warn(
+        warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). "
             "To accumulate gradient for other parts of the graph, please use "
             "torch.autograd.backward.",
             FutureWarning,
-            stacklevel=2,
         )
     given = _given(grad_outputs, len(roots))
     cotangents = make_grads(roots, given, is_grads_batched)
@@ -325,7 +322,7 @@ def _run(
     if wanted:
         targets = [_target(target, accumulate) for target in wanted]
     if accumulate and create:
-        warn_once(REFERENCE_CYCLE, 4)
+        warn_once(REFERENCE_CYCLE)
     if hooks.retaining:
         hooks.move_retained()
     if not starts:

@@ -10,7 +10,6 @@ https://numpy.org/doc/stable/user/basics.indexing.html, with PyTorch's deviation
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +22,7 @@ from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
-from torchshim._functions.backward import warn_once
+from torchshim._errors import warn, warn_once
 from torchshim._ops.view_geometry import KEEP, NEW, PICK
 from torchshim._overrides import dispatch, mode_enabled, modes, overriding
 from torchshim._tensor import Tensor, from_array, host_value
@@ -225,7 +224,7 @@ def as_items(index: Any) -> tuple[Any, ...]:
             or item is Ellipsis
             or (is_sequence(item) and not isinstance(item, np.generic))
         ):
-            warnings.warn(_SEQUENCE, UserWarning, stacklevel=4)
+            warn(_SEQUENCE)
             return tuple(index)
     return (index,)
 
@@ -343,7 +342,7 @@ def convert(item: Any) -> Any:
                 return bool(value)
             return value
         if dtype is dtypes.uint8:
-            warn_once(_BYTE_MASK, 5)
+            warn_once(_BYTE_MASK)
         elif dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_):
             raise index_dtype()
         return item

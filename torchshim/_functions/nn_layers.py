@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -293,9 +294,23 @@ def embedding_renorm_(
 
 
 _DENSE_GRADIENTS = (
-    "{}(): sparse=True changes nothing in torchshim: the gradient of the weight is "
-    "dense, so that optimizers update all of its rows"
+    "{}(): with sparse=True, too, the gradient of the weight is dense in torchshim, so "
+    "that optimizers other than SparseAdam update all of its rows"
 )
+# The tables that were looked up with `sparse=True`, by identity.
+_tables: dict[int, weakref.ref[Tensor]] = {}
+
+
+def has_row_gradients(weight: Tensor) -> bool:
+    """Whether a table's gradient would be sparse in PyTorch."""
+    return id(weight) in _tables
+
+
+def _note_rows(weight: Tensor, function: str) -> None:
+    warn_once(_DENSE_GRADIENTS.format(function))
+    key = id(weight)
+    if key not in _tables:
+        _tables[key] = weakref.ref(weight, lambda _: _tables.pop(key, None))
 
 
 def embedding(
@@ -329,7 +344,7 @@ def embedding(
     if max_norm is not None:
         _shortened(weight, input, max_norm, norm_type)
     if sparse:
-        warn_once(_DENSE_GRADIENTS.format("embedding"))
+        _note_rows(weight, "embedding")
     return fns.embedding(weight, input, padding_idx, scale_grad_by_freq)
 
 
@@ -400,7 +415,7 @@ def embedding_bag(
         if sparse:
             raise ValueError("max mode does not support sparse weights")
     if sparse:
-        warn_once(_DENSE_GRADIENTS.format("embedding_bag"))
+        _note_rows(weight, "embedding_bag")
     if max_norm is not None:
         _shortened(weight, input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":

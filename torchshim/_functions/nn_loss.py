@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from torchshim._autocast import autocast_whole
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
+from torchshim._errors import warn
 from torchshim._functions.creation import ones_like
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
@@ -22,10 +22,9 @@ def _legacy(size_average: bool | None, reduce: bool | None) -> str:
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
     chosen = ("mean" if size_average else "sum") if reduce else "none"
-    warnings.warn(
+    warn(
         "size_average and reduce args will be deprecated, please use "
         f"reduction='{chosen}' instead.",
-        stacklevel=3,
     )
     return chosen
 
@@ -45,11 +44,10 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
 
 
 def _warn_sizes(input: Tensor, target: Tensor) -> None:
-    warnings.warn(
+    warn(
         f"Using a target size ({target.shape}) that is different to the input size "
         f"({input.shape}). This will likely lead to incorrect results due to "
         "broadcasting. Please ensure they have the same size.",
-        stacklevel=3,
     )
 
 
@@ -373,12 +371,11 @@ def kl_div(
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
     elif reduction == "mean":
-        warnings.warn(
+        warn(
             "reduction: 'mean' divides the total loss by both the batch size and the "
             "support size.'batchmean' divides only by the batch size, and aligns with "
             "the KL div math definition.'mean' will be changed to behave the same as "
             "'batchmean' in the next major release.",
-            stacklevel=3,
         )
     elif reduction != "batchmean" and reduction not in _REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from torchshim._derived import fns, public
+from torchshim._errors import warn
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
@@ -426,9 +426,8 @@ def upsample_bilinear(
 
 
 def _deprecated(old: str, new: str) -> None:
-    warnings.warn(
+    warn(
         f"`nn.functional.{old}` is deprecated. Use `nn.functional.{new}` instead.",
-        stacklevel=3,
     )
 
 

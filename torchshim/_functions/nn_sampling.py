@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from torchshim._derived import fns, public
+from torchshim._errors import warn
 from torchshim._functions.random import rand
 from torchshim._tensor import Tensor
 
@@ -16,11 +16,10 @@ GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 def _corners(align_corners: bool | None) -> bool:
     if align_corners is not None:
         return bool(align_corners)
-    warnings.warn(
+    warn(
         "Default grid_sample and affine_grid behavior has changed to "
         "align_corners=False since 1.3.0. Please specify align_corners=True if the old "
         "behavior is desired. See the documentation of grid_sample for details.",
-        stacklevel=3,
     )
     return False
 
@@ -107,11 +106,10 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
             f"{size}. Got {theta.shape}."
         )
     if corners and min(size[2:]) == 1:
-        warnings.warn(
+        warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids "
             "when align_corners=True. This is not an intended use case of affine_grid. "
             "See the documentation of affine_grid for details.",
-            stacklevel=2,
         )
     elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import string
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from torchshim._bind import type_name
 from torchshim._derived import fns, public
+from torchshim._errors import warn
 from torchshim._functions.memory import write_into
 from torchshim._tensor import Tensor
 
@@ -289,11 +289,10 @@ def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
     >>> torch.chain_matmul(torch.ones(1, 2), torch.ones(2, 1))
     tensor([[2.]])
     """
-    warnings.warn(
+    warn(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch "
         "release. Use torch.linalg.multi_dot instead, which accepts a list of two or "
         "more tensors rather than multiple parameters.",
-        stacklevel=2,
     )
     return _chained(matrices, out)
 

@@ -21,12 +21,7 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
         )
     op, storage = REGISTRY[name], self._storage
     if storage is not None:
-        views = [t for t in storage.tensors() if t is not self]
-        if not self._path and views:
-            raise NotImplementedError(
-                f"{name}_(): a tensor that has views cannot change its own shape"
-            )
-        if any(t._base is self for t in views):
+        if any(t._base is self for t in storage.tensors()):
             raise NotImplementedError(
                 f"{name}_(): a tensor that has views cannot change its own shape"
             )

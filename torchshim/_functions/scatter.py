@@ -39,7 +39,7 @@ def _scatter(
         name = "scatter_set" if is_tensor else "scatter_value"
         return getattr(fns, name + form)(input, dim, index, src, **out)
     if is_tensor:
-        warn_once(_OLD_REDUCE, 4)
+        warn_once(_OLD_REDUCE)
     name = "scatter_combine" if is_tensor else "scatter_combine_value"
     return getattr(fns, name + form)(input, dim, index, src, reduce, **out)
 
@@ -195,7 +195,7 @@ def index_reduce(
     >>> x.index_reduce(0, i, torch.tensor([3.0, 4.0]), "prod")
     tensor([ 1., 24.])
     """
-    warn_once(_BETA, 3)
+    warn_once(_BETA)
     return fns.index_reduce_values(
         input, dim, index, source, reduce, include_self=include_self, out=out
     )
@@ -212,7 +212,7 @@ def index_reduce_(
     include_self: bool = True,
 ) -> Tensor:
     """`index_reduce` in place."""
-    warn_once(_BETA, 3)
+    warn_once(_BETA)
     return fns.index_reduce_values_(
         self, dim, index, source, reduce, include_self=include_self
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import dtypes
 from torchshim._core.storage import TensorBase, placement
 from torchshim._derived import fns, public
+from torchshim._errors import warn, warn_once
 from torchshim._functions._arguments import kind_of, size_of
-from torchshim._functions.backward import warn_once
 from torchshim._ops.view_geometry import (
     memory_size,
     wrap_dim,
@@ -114,6 +116,33 @@ def numpy_t(self: Tensor) -> Tensor:
         else:
             warn_once(_T_DEPRECATED)
     return fns.permute(self, *range(ndim - 1, -1, -1))
+
+
+def _resized(self: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    size, count = self.size(), self.numel()
+    wanted = functools.reduce(operator.mul, sizes, 1)
+    if wanted != count:
+        raise RuntimeError(
+            f"requested resize to {'x'.join(map(str, sizes))} ({wanted} elements in "
+            f"total), but the given tensor has a size of {'x'.join(map(str, size))} "
+            f"({count} elements). autograd's resize can only change the shape of a "
+            "given tensor, while preserving the number of elements. "
+        )
+    return self.contiguous().view(*sizes)
+
+
+@public(namespaces=(), method=True)
+def resize(self: Tensor, *sizes: int) -> Tensor:
+    """Deprecated: `reshape`."""
+    warn("non-inplace resize is deprecated")
+    return _resized(self, sizes)
+
+
+@public(namespaces=(), method=True)
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """Deprecated: `reshape_as`."""
+    warn("non-inplace resize_as is deprecated")
+    return _resized(self, tuple(tensor.size()))
 
 
 def matrix_t(self: Tensor) -> Tensor:
@@ -424,7 +453,6 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         warn_once(
             "torch.meshgrid: in an upcoming release, it will be required to pass the "
             "indexing argument.",
-            3,
         )
         indexing = "ij"
     if not vectors:

@@ -13,7 +13,7 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._derived import NEVER, public
-from torchshim._functions._arguments import warn
+from torchshim._functions._arguments import warn_once
 from torchshim._functions.creation import _no_grad
 from torchshim._functions.storage import (
     UntypedStorage,
@@ -45,7 +45,7 @@ def warn_of_removal(stacklevel: int = 2) -> None:
     if always_warn[0]:
         warnings.warn(DEPRECATED, UserWarning, stacklevel=stacklevel + 2)
     else:
-        warn(DEPRECATED)
+        warn_once(DEPRECATED)
 
 
 _FORMS = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import jax
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 from torchshim._core import dtypes
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import ALWAYS_BOOL, NO_OPMATH
+from torchshim._errors import warn
 from torchshim._ops._common import (
     COMPLEX,
     category,
@@ -434,7 +434,7 @@ _BYTES = (
 
 def _check_condition(condition: Any, input: Any, other: Any) -> None:
     if condition.dtype is dtypes.uint8:
-        warnings.warn(_BYTES, UserWarning, stacklevel=2)
+        warn(_BYTES, UserWarning)
     elif condition.dtype is not dtypes.bool_:
         raise RuntimeError(
             "where expected condition to be a boolean tensor, but got a tensor with "

@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from torchshim._core.call import converted
 from torchshim._core.layout import channels_last, channels_last_3d, format_strides
 from torchshim._core.op import Array, Operand, op
 from torchshim._ops._common import is_tensor
@@ -33,7 +34,7 @@ def cast(x: Any, np_dtype: Any) -> Array:
             low = _to_int(jnp.where(high, x - 2.0**63, x), np.int64)
             return low.astype(np.uint64) + (high.astype(np.uint64) << np.uint64(63))
         x = _to_int(x, wide)
-    return x.astype(target)
+    return converted(x, target)
 
 
 def _to_int(x: Array, wide: Any) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,6 +11,7 @@ from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import INT_TO_FLOAT
+from torchshim._errors import warn
 from torchshim._ops._reducing import dense, is_complex, not_implemented, wide
 
 # -- histograms ------------------------------------------------------------------------
@@ -250,11 +250,10 @@ def _check_cov(
                 f"{number}"
             )
     if fweights is None and aweights is None and number - correction <= 0:
-        warnings.warn(
+        warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less "
             "than the number of observations.",
             UserWarning,
-            stacklevel=2,
         )
 
 

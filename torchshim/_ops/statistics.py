@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import jax
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
+from torchshim._errors import warn
 from torchshim._ops._reducing import (
     Dims,
     axes_of,
@@ -84,11 +84,10 @@ def _warn(name: str, input: Any, dim: Dims, lost: float) -> None:
     number = math.prod(input.shape[a] for a in axes)
     inexact = input.dtype.is_floating_point or input.dtype.is_complex
     if inexact and number - lost <= 0:
-        warnings.warn(
+        warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly "
             "less than the reduction factor (input numel divided by output numel).",
             UserWarning,
-            stacklevel=2,
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchshim._core import engine
+from torchshim._errors import warn
 from torchshim._tensor import Tensor
 
 __all__ = ["Variable", "VariableMeta"]
@@ -54,6 +55,11 @@ class Variable(metaclass=VariableMeta):
     def __new__(
         cls, data: Any, requires_grad: bool = False, volatile: Any = None
     ) -> Any:
+        if volatile:
+            warn(
+                "volatile was removed and now has no effect. Use `with "
+                "torch.no_grad():` instead."
+            )
         tensor = data.detach()
         if requires_grad:
             tensor.requires_grad_()

@@ -1,9 +1,12 @@
-"""SparseAdam, for gradients that torchshim does not have."""
+"""SparseAdam, for the tables of embeddings."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from torchshim._derived import fns
+from torchshim._functions.creation import zeros_like
+from torchshim._functions.nn_layers import has_row_gradients
 from torchshim._tensor import Tensor
 from torchshim.optim.optimizer import Optimizer, ParamsT, evaluate, grad_mode
 
@@ -11,18 +14,20 @@ __all__ = ["SparseAdam"]
 
 
 class SparseAdam(Optimizer):
-    """Adam for the rows that a sparse gradient names.
+    """Adam for the rows of an embedding that a step looked up.
 
-    Gradients are dense here, those of ``Embedding(sparse=True)`` too; `step` refuses
-    them as PyTorch does. Follows ``torch.optim.SparseAdam``.
+    Gradients are dense here, those of ``Embedding(sparse=True)`` too: the rows that
+    are updated are those of its gradient that are not zero. Other dense gradients are
+    refused as PyTorch does. Follows ``torch.optim.SparseAdam``.
 
     >>> import torchshim as torch
-    >>> p = torch.nn.Parameter(torch.ones(2))
-    >>> p.grad = torch.ones(2)
-    >>> torch.optim.SparseAdam([p]).step()
-    Traceback (most recent call last):
-    RuntimeError: SparseAdam does not support dense gradients, please consider Adam \
-instead
+    >>> table = torch.nn.Parameter(torch.ones(3, 2))
+    >>> optimizer = torch.optim.SparseAdam([table], lr=0.5)
+    >>> row = torch.nn.functional.embedding(torch.tensor([1]), table, sparse=True)
+    >>> row.sum().backward()
+    >>> optimizer.step()
+    >>> table.tolist()
+    [[1.0, 1.0], [0.5, 0.5], [1.0, 1.0]]
     """
 
     def __init__(
@@ -63,19 +68,41 @@ instead
             )
 
     def step(self, closure: Any = None) -> Any:
-        """Raises for every gradient there is; see the class."""
+        """One step; gradients that name no rows are refused."""
         with grad_mode(False):
             loss = evaluate(closure)
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                if p.grad.layout is not p.layout:
-                    raise NotImplementedError(
-                        "SparseAdam: steps with sparse gradients are not supported"
-                    )
-                raise RuntimeError(
-                    "SparseAdam does not support dense gradients, please consider Adam "
-                    "instead"
-                )
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        self._update(p, group)
         return loss
+
+    def _update(self, p: Any, group: dict[str, Any]) -> None:
+        grad = p.grad
+        if grad.layout is not p.layout:
+            raise NotImplementedError(
+                "SparseAdam: steps with sparse gradients are not supported"
+            )
+        if not has_row_gradients(p):
+            raise RuntimeError(
+                "SparseAdam does not support dense gradients, please consider Adam "
+                "instead"
+            )
+        state = self.state[p]
+        if not state:
+            state["step"] = 0
+            state["exp_avg"] = zeros_like(p)
+            state["exp_avg_sq"] = zeros_like(p)
+        state["step"] += 1
+        (beta1, beta2), lr, step = group["betas"], group["lr"], state["step"]
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        rows = (grad != 0).flatten(1).any(1).view(-1, *[1] * (p.dim() - 1))
+        if group["maximize"]:
+            grad = -grad
+        new_mean = mean + (grad - mean) * (1 - beta1)
+        new_square = square + (grad * grad - square) * (1 - beta2)
+        size = lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
+        update = new_mean / (new_square.sqrt() + group["eps"]) * size
+        mean.copy_(fns.where(rows, new_mean, mean))
+        square.copy_(fns.where(rows, new_square, square))
+        p.sub_(fns.where(rows, update, 0.0))

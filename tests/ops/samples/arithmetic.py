@@ -57,6 +57,7 @@ def mul() -> Iterator[Sample]:
     yield sample(floats(2).astype("float16"), floats(1).astype("float16"))
     yield sample(floats(2, 3, 2).transpose(2, 0, 1), floats(2, 2, 3))
     yield sample(f32([INF, NAN, 0]), f32([0, 1, INF]))
+    yield sample(f32([INF, NAN, -2]), np.array([False, False, True]))
 
 
 @samples("addcmul")
