@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "torchshim"
 CORE = (
     "dtypes device precision promotion mt19937 host_math host_dtypes host_random "
     "host_integers host_rejection random meta layout op checks call batching "
-    "forward state no_data storage versions undo naming outline lower program flush "
+    "forward state no_data storage versions undo naming integers stacks outline lower program flush "
     "dependence infer handlers trie enter foreign write levels record shared jumps "
     "leaves saved engine hooks node"
 ).split()

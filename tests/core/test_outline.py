@@ -141,6 +141,120 @@ def test_what_looks_two_turns_back_is_no_loop(monkeypatch):
     np.testing.assert_allclose(made, expected, rtol=2e-5)
 
 
+def steps_of(x, w, h, out):
+    """A recurrence over the rows of `x` that `out` gets the states of."""
+    for t in range(x.shape[1]):
+        h = torch.tanh(x[:, t] + h @ w) * 2**t
+        out[:, t] = h
+    return h
+
+
+def test_turns_may_differ_in_integers(found, monkeypatch):
+    def run():
+        torch.manual_seed(0)
+        x = torch.randn(3, 20, 4, requires_grad=True)
+        w = (torch.randn(4, 4) / 4).requires_grad_()
+        out = torch.zeros(3, 20, 4)
+        h = steps_of(x.sin(), w, torch.zeros(3, 4), out)
+        (out[:, 3:].cos().sum() + h.sum()).backward()
+        return [out.tolist(), h.tolist(), x.grad.tolist(), w.grad.tolist()]
+
+    made, expected = both(monkeypatch, run)
+    loops = [p for p in found[-1][1] if isinstance(p, outline.Loop)]
+    assert len(loops[0].places) == 20
+    assert sum(loop.length for loop in loops) > 0.8 * found[-1][0]
+    for a, b in zip(made, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+def test_turns_may_differ_in_integers_of_mapped_and_forward_calls(found, monkeypatch):
+    def last(x, w):
+        h = torch.zeros(4)
+        for t in range(16):
+            h = torch.tanh(x.sin()[t] + h @ w)
+        return h
+
+    def run():
+        torch.manual_seed(0)
+        x, w = torch.randn(3, 16, 4), torch.randn(4, 4) / 4
+        mapped = torch.vmap(last, (0, None))(x, w)
+        forward = torch.func.jvp(lambda w: last(x[0], w), (w,), (w,))
+        return [mapped.tolist(), *(part.tolist() for part in forward)]
+
+    made, expected = both(monkeypatch, run)
+    assert all(
+        any(isinstance(p, outline.Loop) for p in places)
+        for events, places in found
+        if events >= 32
+    )
+    for a, b in zip(made, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+def test_integers_that_have_to_be_static_stay_static(found, monkeypatch):
+    """`roll` takes numbers that are no runtime scalars: calls where they are alike."""
+
+    def run():
+        torch.manual_seed(0)
+        x, w = torch.randn(6, 6), torch.randn(6, 6) / 6
+        for t in range(12):
+            x = torch.roll(x @ w, t % 2, 0).sin()
+        return x.tolist()
+
+    made, expected = both(monkeypatch, run)
+    np.testing.assert_allclose(made, expected, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("take", "join"),
+    [
+        (lambda x: x.unbind(1), lambda rows: torch.stack(rows, 1)),
+        (lambda x: [p.squeeze(1) for p in x.split(1, 1)], lambda rows: torch.cat(rows)),
+        (
+            lambda x: [p.squeeze(1) for p in x.chunk(12, 1)],
+            lambda rows: torch.stack(rows[::-1], -1),
+        ),
+        (lambda x: [x[:, -t] for t in range(12)], lambda rows: torch.cat(rows[2:], 1)),
+        (lambda x: x.unbind(1), lambda rows: torch.stack([rows[0], *rows])),
+    ],
+    ids=["stack", "cat", "reversed", "some", "twice"],
+)
+def test_loops_over_pieces_of_a_tensor(monkeypatch, take, join):
+    def run():
+        torch.manual_seed(0)
+        x = torch.randn(3, 12, 4, requires_grad=True)
+        w = (torch.randn(4, 4) / 4).requires_grad_()
+        h, rows = torch.zeros(3, 4), []
+        for piece in take(x.exp()):
+            h = torch.tanh(piece + h @ w)
+            rows.append(h)
+        out = join(rows)
+        (out * torch.arange(out.numel()).view(out.shape).cos()).sum().backward()
+        return [out.tolist(), rows[3].tolist(), x.grad.tolist(), w.grad.tolist()]
+
+    made, expected = both(monkeypatch, run)
+    for a, b in zip(made, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+def test_integers_of_one_line_are_learnt_together():
+    """`table[i] += …` with other integers each time: the static program, one that has
+    learnt from the first place that differs, and one from the first place at all."""
+    local.rec.flush()
+    before = len(torch.explain().programs)
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        rows = rng.integers(0, 5, 40)
+        rows[0] = rows[0] if _ > 1 else 2
+        table = torch.zeros(5, 2)
+        for k, row in enumerate(rows.tolist()):
+            table[row] += 0.5 * k
+        expected = np.zeros((5, 2))
+        np.add.at(expected, rows, 0.5 * np.arange(40)[:, None])
+        np.testing.assert_allclose(table.numpy(), expected)
+    assert len(torch.explain().programs) - before == 3
+
+
 def test_short_recordings_are_left_alone(found):
     x = torch.tensor([[1.0, 2.0]])
     for _ in range(6):

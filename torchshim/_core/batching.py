@@ -60,6 +60,14 @@ class BatchedCall(Inferring):
     def __repr__(self) -> str:
         return f"vmap[{self.inner!r}]"
 
+    def around(self, inner: Any) -> BatchedCall:
+        """Another call, mapped in the same way."""
+        mapped, sizes, given = self.mapped, self.sizes, self.given
+        return intern_call(
+            ("vmap", inner, mapped, sizes, given),
+            lambda: BatchedCall(inner, mapped, sizes, given),
+        )
+
     def __getattr__(self, name: str) -> Any:
         """What a mapped call is but for its arrays: all that the call itself is."""
         return getattr(self.inner, name)

@@ -480,6 +480,13 @@ class VjpCall(Inferring):
     def __repr__(self) -> str:
         return f"vjp[{self.inner!r}]"
 
+    def around(self, inner: Any) -> VjpCall:
+        """The same gradient of another call."""
+        wrt, cts, absent = self.wrt, self.cts, self.absent
+        return intern_call(
+            ("vjp", inner, wrt, cts, absent), lambda: VjpCall(inner, wrt, cts, absent)
+        )
+
     def levels_of(self, i: int) -> Levels:
         if i < len(self.kept):
             return self.inner.levels_of(self.kept[i])

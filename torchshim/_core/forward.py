@@ -42,6 +42,10 @@ class JvpCall(Inferring):
     def __repr__(self) -> str:
         return f"jvp[{self.inner!r}]"
 
+    def around(self, inner: Any) -> JvpCall:
+        """The same derivative of another call."""
+        return jvp_call(inner, self.along, self.n_primals)
+
     @property
     def template(self) -> Any:
         return self.inner.template

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 try:
     from jax.experimental.xla_metadata import set_xla_metadata
@@ -18,6 +19,7 @@ except ImportError:  # experimental: without it, programs only compile more slow
 
 from torchshim._core import checks, outline
 from torchshim._core.call import ScalarHole, VjpCall
+from torchshim._core.stacks import Turn, Values, on_stack, stacked
 from torchshim._core.state import CALL, IDENTITY, INPUT, State
 
 
@@ -86,8 +88,8 @@ class Lowered:
                 place = places.get(k)
                 if place is None:
                     event = calls[k]
-                    values = runtime_scalars(event, scalars)
-                    evaluation.step(event, operands[k], values)
+                    values = runtime_scalars(event, event.call, scalars)
+                    evaluation.step(event, event.call, operands[k], values)
                     k += 1
                 else:
                     if isinstance(place, outline.Loop):
@@ -134,23 +136,31 @@ class Evaluation:
         # Pull-backs of calls whose gradient is in the same program.
         self.pulls: dict[int, tuple[tuple[int, ...], Any]] = {}
 
-    def step(self, event: State, slots: Sequence[int], values: Sequence[Any]) -> None:
+    def step(
+        self, event: State, call: Any, slots: Sequence[int], values: Sequence[Any]
+    ) -> None:
+        """Computes an event as `call`: its own, or that of all repetitions."""
+        made = range(event.slot, event.n_slots)
+        found = on_stack(event, call, self.env, slots)
+        if found is not None:
+            self.env.update(zip(made, found, strict=True))
+            return
+        outs: Sequence[Any]
         operands = [self.env[s] for s in slots]
-        call = event.call
         if has_checks(event):
             self.found += [(check, event) for check in call.check(operands, values)]
         if event.of is not None and event.of in self.pulls:
             assert isinstance(call, VjpCall)
             wrt, pull = self.pulls[event.of]
             grads = dict(zip(wrt, pull(call.cotangents(operands)), strict=True))
-            outs: Sequence[Any] = [grads[i] for i in call.wrt]
+            outs = [grads[i] for i in call.wrt]
         elif event.depth in self.wanted:
             wrt = self.wanted[event.depth]
             outs, pull = call.linearize(operands, values, wrt)
             self.pulls[event.depth] = wrt, pull
         else:
             outs = call.apply(operands, values)
-        self.env.update(zip(range(event.slot, event.n_slots), outs, strict=True))
+        self.env.update(zip(made, outs, strict=True))
 
 
 def call_outline(
@@ -161,46 +171,16 @@ def call_outline(
     if shared.function is None:
         shared.function = jax.jit(partial(evaluate_outline, shared))
     arguments = [env[s] for s in place.arguments]
-    values = [runtime_scalars(event, scalars) for event in place.events]
+    values = [
+        runtime_scalars(event, call, scalars)
+        for event, call in zip(place.events, shared.calls, strict=True)
+    ]
     with not_inlined():
         results, reports = shared.function(arguments, values)
     for (k, r), result in zip(shared.results, results, strict=True):
         env[place.events[k].slot + r] = result
     for (check, k), (bad, value) in zip(shared.checks, reports, strict=True):
         found.append((replace(check, bad=bad, value=value), place.events[k]))
-
-
-class Values(dict[int, Any]):
-    """Slot -> value; what a loop made is taken out of its stack when it is used."""
-
-    def __getitem__(self, slot: int) -> Any:
-        value = super().__getitem__(slot)
-        return value.stack[value.n] if isinstance(value, Turn) else value
-
-
-@dataclass(slots=True)
-class Turn:
-    """A result of the n-th turn of a loop."""
-
-    stack: Any
-    n: int
-
-
-def stacked(env: Values, slots: Sequence[int]) -> Any:
-    """The values of slots as one array; the stack of another loop, if they are one."""
-    values = [env.get(slot) for slot in slots]
-    first, second = values[:2]
-    if isinstance(first, Turn) and isinstance(second, Turn):
-        step = second.n - first.n
-        turns = range(first.n, first.n + step * len(slots), step) if step else ()
-        if abs(step) == 1 and all(
-            isinstance(v, Turn) and v.stack is first.stack and v.n == n
-            for v, n in zip(values, turns, strict=True)
-        ):
-            low, high = min(turns), max(turns) + 1
-            part = first.stack[low:high]
-            return part if step > 0 else part[::-1]
-    return jnp.stack([env[slot] for slot in slots])
 
 
 def run_loop(loop: outline.Loop, env: Values, scalars: Any, found: list[Found]) -> None:
@@ -211,8 +191,11 @@ def run_loop(loop: outline.Loop, env: Values, scalars: Any, found: list[Found]) 
     handed = {a: role for a, role in enumerate(roles) if isinstance(role, int)}
     own = [a for a, role in enumerate(roles) if role == "each"]
     each = [stacked(env, [p.arguments[a] for p in places]) for a in own]
-    turns = [[runtime_scalars(e, scalars) for e in p.events] for p in places]
-    values = jax.tree.map(lambda *v: jnp.stack(v), *turns)
+    values = [
+        [in_turns(holes, scalars) for holes in zip(*turns, strict=True)]
+        for call, *events in zip(shared.calls, *(p.events for p in places), strict=True)
+        for turns in [[filled(event, call) for event in events]]
+    ]
 
     def turn(carried: Any, given: Any) -> tuple[Any, Any]:
         mine = [*same.items()]
@@ -220,15 +203,23 @@ def run_loop(loop: outline.Loop, env: Values, scalars: Any, found: list[Found]) 
         mine += zip(own, given[0], strict=True)
         arguments = [value for _, value in sorted(mine, key=lambda item: item[0])]
         results, reports = evaluate_outline(shared, arguments, given[1])
-        return [results[n] for n in handed.values()], (results, reports)
+        kept = [results[n] for n in loop.kept]
+        return [results[n] for n in handed.values()], (kept, reports)
 
-    start = [env[first.arguments[a]] for a in handed]
-    _, (results, reports) = jax.lax.scan(
-        turn, start, (each, values), length=len(places)
-    )
+    last: Sequence[Any] = [env[first.arguments[a]] for a in handed]
+    if loop.rows:
+        kept, reports = jax.vmap(lambda given: turn((), given)[1])((each, values))
+    else:
+        last, (kept, reports) = jax.lax.scan(
+            turn, last, (each, values), length=len(places)
+        )
+    for n, value in zip(handed.values(), last, strict=True):
+        k, r = shared.results[n]
+        env[places[-1].events[k].slot + r] = value
     for n, place in enumerate(places):
-        for (k, r), result in zip(shared.results, results, strict=True):
-            env[place.events[k].slot + r] = Turn(result, n)
+        for number, stack in zip(loop.kept, kept, strict=True):
+            k, r = shared.results[number]
+            env[place.events[k].slot + r] = Turn(stack, n)
         for (check, k), (bad, value) in zip(shared.checks, reports, strict=True):
             found.append((replace(check, bad=bad[n], value=value[n]), place.events[k]))
 
@@ -240,8 +231,10 @@ def evaluate_outline(
     env = Values(zip(shared.arguments, arguments, strict=True))
     found: list[Found] = []
     evaluation = Evaluation(env, wanted_pulls(shared.events), found)
-    for event, slots, given in zip(shared.events, shared.operands, values, strict=True):
-        evaluation.step(event, slots, given)
+    for event, call, slots, given in zip(
+        shared.events, shared.calls, shared.operands, values, strict=True
+    ):
+        evaluation.step(event, call, slots, given)
     number = {event.depth: k for k, event in enumerate(shared.events)}
     shared.checks = [
         (replace(check, bad=None, value=None), number[event.depth])
@@ -258,15 +251,49 @@ def not_inlined() -> Any:
     return set_xla_metadata(inlineable="false")
 
 
-def runtime_scalars(event: State, vector: Any) -> list[Any]:
-    """The runtime scalars of an event, out of the program's host vector."""
-    values: list[Any] = []
+@dataclass(frozen=True, slots=True)
+class HostScalar:
+    """Where a runtime scalar stands in the program's host vector."""
+
+    at: int
+    integer: bool
+
+    def read(self, vector: Any) -> Any:
+        value = vector[self.at]
+        return value.astype("int64") if self.integer else value
+
+
+def filled(event: State, call: Any) -> list[HostScalar | int]:
+    """What fills the holes of `call`, which is the event's, or that of repetitions."""
+    found: list[HostScalar | int] = []
     at = event.scalar
-    for entry in event.call.template:
-        entries = entry if isinstance(entry, tuple) else (entry,)
-        for hole in entries:
-            if isinstance(hole, ScalarHole):
-                value = vector[at]
-                values.append(value.astype("int64") if hole.integer else value)
+    for entry, own in zip(call.template, event.call.template, strict=True):
+        pairs = zip(entry, own, strict=True) if isinstance(entry, tuple) else None
+        for hole, mine in pairs or [(entry, own)]:
+            if isinstance(mine, ScalarHole):
+                found.append(HostScalar(at, mine.integer))
                 at += 1
-    return values
+            elif isinstance(hole, ScalarHole):
+                found.append(mine.value)
+    return found
+
+
+def runtime_scalars(event: State, call: Any, vector: Any) -> list[Any]:
+    """The runtime scalars of an event, out of the program's host vector."""
+    return [
+        value.read(vector) if isinstance(value, HostScalar) else np.int64(value)
+        for value in filled(event, call)
+    ]
+
+
+def in_turns(values: Sequence[HostScalar | int], vector: Any) -> Any:
+    """One runtime scalar for each turn of a loop, as an array."""
+    known = np.array([isinstance(value, int) for value in values])
+    constants = np.array([v if isinstance(v, int) else 0 for v in values])
+    if known.all():
+        return constants
+    places = [0 if isinstance(v, int) else v.at for v in values]
+    found = vector[np.array(places)]
+    if known.any() or any(not isinstance(v, int) and v.integer for v in values):
+        found = found.astype("int64")
+    return jnp.where(known, constants, found) if known.any() else found

@@ -113,6 +113,7 @@ class Op:
         "name",
         "named_result",
         "namespaces",
+        "on_stack",
         "operands",
         "out",
         "overlaps",
@@ -155,6 +156,7 @@ class Op:
     overlaps: bool | tuple[str, str]
     apart: tuple[str, ...]
     whole: tuple[str, ...]
+    on_stack: Callable[..., Any] | None
     results: str
     writes: bool
     module: str
@@ -221,6 +223,7 @@ def op(
     overlaps: bool | tuple[str, str] = False,
     apart: Sequence[str] = (),
     whole: Sequence[str] = (),
+    on_stack: Callable[..., Any] | None = None,
 ) -> Any:
     """Declares an operator; the decorated function is returned unchanged.
 
@@ -261,6 +264,9 @@ def op(
     - `apart`: the parameters whose memory must not be written to, by `out=` or the
       in-place form; `whole`: those whose memory may be if it is exactly what is written
       (default: all of element-wise operators, which `layout` tells).
+    - `on_stack`: for an operator that joins tensors, or takes one apart: the same as a
+      linear function of the stack of its operands, or to the stack of its results,
+      where these are all alike, see `_core.stacks`.
     """
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -321,6 +327,7 @@ def op(
             overlaps=overlaps,
             apart=tuple(apart),
             whole=tuple(whole) or element_wise,
+            on_stack=on_stack,
             results=results,
             writes=False,
             module=fn.__module__,
@@ -373,6 +380,7 @@ def _make_write_op(view: Op) -> Op:
         "saves": (),
         "differentiable": ("base", "new"),
         "view": None,
+        "on_stack": None,
         "layout": None,
         "results": "tensor",
         "checks": None,

@@ -3,7 +3,8 @@
 XLA inlines functions before it optimizes, and its time grows faster than the program:
 an unrolled recurrence of a hundred steps takes it a minute. What a loop of the script
 recorded again and again (a step of a recurrence, a block of a network, their
-gradients) becomes one function that stays a function: an *outline*.
+gradients) becomes one function that stays a function: an *outline*. Repetitions that
+differ in static integers (the place of a time step) take these as arguments.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from torchshim._core.batching import seen_by
+from torchshim._core.integers import integers, opened, with_holes
+from torchshim._core.stacks import LEAST
 from torchshim._core.state import State
 
 # Shorter runs compile quickly as they are; fewer repeats are not worth a function.
@@ -23,8 +27,6 @@ _LONG_CHAIN = 512
 # Events that have to be alike for two places to be taken for the same.
 _WINDOW = 6
 
-# From so many repetitions on, one after the other, they become a loop.
-_LEAST_TURNS = 8
 
 # An operand: (True, event, result) in an outline, or (False, number of an argument).
 Reference = tuple[Any, ...]
@@ -35,6 +37,8 @@ class Outline:
     """Events that stand for all their repetitions."""
 
     events: list[State]
+    # Their calls, with what differs between repetitions as runtime scalars.
+    calls: list[Any]
     operands: list[tuple[int, ...]]
     # Slots among those operands that come from outside, in the order of arguments.
     arguments: tuple[int, ...]
@@ -68,6 +72,10 @@ class Loop:
     # Arguments: number of the result that is handed on from turn to turn; "same" for
     # all turns; or "each" turn's own.
     roles: list[int | str]
+    # Pieces of one tensor, all taken at once.
+    rows: bool
+    # Numbers of the results of which more than the last turn's is used after the loop.
+    kept: list[int]
 
     @property
     def length(self) -> int:
@@ -86,44 +94,104 @@ def find(
     """
     if len(events) < _LEAST_EVENTS:
         return {}
-    tokens = _tokens(events)
-    groups: dict[Any, list[tuple[int, int, tuple[int, ...]]]] = {}
+    last_use = _last_uses(operands, outputs)
+    places: dict[int, Place | Loop] = {}
+    taken: set[int] = set()
+    # First what is alike but for integers; of the rest, what is alike in them, too:
+    # not all of them can be runtime scalars.
+    for calls in [opened(e.call) for e in events], [e.call for e in events]:
+        tokens = _tokens(calls, events, taken)
+        for group in _groups(tokens, events, operands):
+            found = _placed(group, events, operands, last_use)
+            places.update(found)
+            for first, place in found.items():
+                taken.update(range(first, first + place.length))
+    return places
+
+
+# Repetitions of one function: (first event, end, slots of the arguments).
+Group = list[tuple[int, int, tuple[int, ...]]]
+
+
+def _groups(
+    tokens: Sequence[int],
+    events: Sequence[State],
+    operands: Sequence[tuple[int, ...]],
+) -> list[Group]:
+    groups: dict[Any, Group] = {}
     for start, period, count in _runs(tokens):
         light = not any(_heavy(e.call) for e in events[start : start + period])
-        if light and period * count < _LONG_CHAIN:
+        rows = period == 1 and count >= LEAST and _picks(events[start].call)
+        least = _LONG_CHAIN if light else _LEAST_EVENTS
+        if period * count < least and not rows:
             continue
         for i in range(start, start + period * count, period):
             shape, arguments = _canonical(tokens, events, operands, i, i + period)
             groups.setdefault(shape, []).append((i, i + period, arguments))
-    groups = {k: g for k, g in groups.items() if len(g) >= _LEAST_REPEATS}
-    last_use = _last_uses(operands, outputs)
+    return [group for group in groups.values() if len(group) >= _LEAST_REPEATS]
+
+
+def _placed(
+    group: Group,
+    events: Sequence[State],
+    operands: Sequence[tuple[int, ...]],
+    last_use: dict[int, int],
+) -> dict[int, Place | Loop]:
+    """Loops of repetitions right after one another, and the others each alone."""
+    calls = _common_calls(group, events)
+    if calls is None:
+        return {}
     places: dict[int, Place | Loop] = {}
-    for group in groups.values():
-        first, end, arguments = group[0]
-        outline = Outline(
-            list(events[first:end]),
-            list(operands[first:end]),
-            arguments,
-            _used_outside(events, last_use, group),
-        )
-        length, turns = end - first, [group[0]]
-        for place in [*group[1:], (-1, -1, ())]:
-            if place[0] != turns[-1][1]:
-                made = [Place(outline, list(events[a:b]), c) for a, b, c in turns]
-                loop = _loop(outline, made) if len(made) >= _LEAST_TURNS else None
-                if loop is not None:
-                    places[turns[0][0]] = loop
-                else:
-                    at = turns[0][0]
-                    places.update((at + length * n, p) for n, p in enumerate(made))
-                turns = []
-            turns.append(place)
+    first, end, arguments = group[0]
+    outline = Outline(
+        list(events[first:end]),
+        calls,
+        list(operands[first:end]),
+        arguments,
+        _used_outside(events, last_use, group),
+    )
+    length, turns = end - first, [group[0]]
+    for place in [*group[1:], (-1, -1, ())]:
+        if place[0] != turns[-1][1]:
+            made = [Place(outline, list(events[a:b]), c) for a, b, c in turns]
+            loop = _loop(outline, made, last_use, turns[-1][1])
+            if loop is not None:
+                places[turns[0][0]] = loop
+            else:
+                at = turns[0][0]
+                places.update((at + length * n, p) for n, p in enumerate(made))
+            turns = []
+        turns.append(place)
     return places
 
 
-def _loop(outline: Outline, places: list[Place]) -> Loop | None:
-    """The repetitions as a loop, if each needs of the others only what the one before
-    it hands on."""
+def _common_calls(group: Group, events: Sequence[State]) -> list[Any] | None:
+    """One call for each event of all repetitions; None where integers are static."""
+    calls: list[Any] = []
+    first, end, _ = group[0]
+    for k in range(end - first):
+        event = events[first + k]
+        turns = [integers(events[place[0] + k].call) for place in group]
+        mask = [len(set(each)) > 1 for each in zip(*turns, strict=True)]
+        call = with_holes(event.call, mask)
+        if call is not event.call:
+            given = tuple((seen_by(call, m), m.dtype) for m in event.given)
+            try:
+                if call.infer(given) != event.call.infer(given):
+                    return None
+            except Exception:
+                return None  # the operator needs this integer to be static
+        calls.append(call)
+    return calls
+
+
+def _loop(
+    outline: Outline, places: list[Place], last_use: dict[int, int], end: int
+) -> Loop | None:
+    """The repetitions as a loop, if there are enough, and each needs of the others
+    only what the one before it hands on."""
+    if len(places) < LEAST:
+        return None
     first = places[0]
     results = [
         {p.events[k].slot + r: n for n, (k, r) in enumerate(outline.results)}
@@ -159,21 +227,33 @@ def _loop(outline: Outline, places: list[Place]) -> Loop | None:
         ):
             return None
         roles.append(number)
-    return Loop(outline, places, roles)
+    kept = [
+        n
+        for n, (k, r) in enumerate(outline.results)
+        if n not in roles
+        or any(last_use.get(p.events[k].slot + r, -1) >= end for p in places[:-1])
+    ]
+    picks = len(outline.events) == 1 and _picks(outline.events[0].call)
+    rows = picks and set(roles) == {"same"}
+    return Loop(outline, places, roles, rows, kept)
 
 
-def _tokens(events: Sequence[State]) -> list[int]:
+def _tokens(
+    calls: Sequence[Any], events: Sequence[State], taken: set[int]
+) -> list[int]:
     """A number for each event; equal ones compute the same of their operands."""
     numbers: dict[Any, int] = {}
     return [
-        numbers.setdefault(
+        -1 - k
+        if k in taken
+        else numbers.setdefault(
             (
-                id(event.call),
+                id(call),
                 tuple((tuple(m.shape), m.dtype, m.batch) for m in event.given),
             ),
             len(numbers),
         )
-        for event in events
+        for k, (call, event) in enumerate(zip(calls, events, strict=True))
     ]
 
 
@@ -201,7 +281,7 @@ def _runs(tokens: Sequence[int]) -> list[tuple[int, int, int]]:
         while stop < n and tokens[stop] == tokens[stop - period]:
             stop += 1
         count = (stop - start) // period
-        if count >= _LEAST_REPEATS and count * period >= _LEAST_EVENTS:
+        if count >= _LEAST_REPEATS:
             found.append((start, period, count))
             free = start + count * period
         i = max(j, i + 1)
@@ -214,6 +294,11 @@ def _heavy(call: Any) -> bool:
         call = call.inner
     op = call.op
     return op is not None and op.layout != "preserve" and op.view is None
+
+
+def _picks(call: Any) -> bool:
+    """Whether a call takes a piece of a tensor, at the place that integers tell."""
+    return call.op is not None and call.op.view is not None and bool(integers(call))
 
 
 def _canonical(
@@ -253,7 +338,7 @@ def _last_uses(
 def _used_outside(
     events: Sequence[State],
     last_use: dict[int, int],
-    group: Sequence[tuple[int, int, tuple[int, ...]]],
+    group: Group,
 ) -> list[tuple[int, int]]:
     found: set[tuple[int, int]] = set()
     for start, stop, _ in group:

@@ -91,6 +91,7 @@ class Recorder(Transforming):
         self.flushes = 0
         self.shadow: State | None = None
         self.diverged: tuple[State, Any] | None = None
+        self.varied: dict[Any, tuple[bool, ...]] = {}
         self.reports: list[tuple[Any, list[Any]]] = []
         # Entries of a backward walk in progress, for its jump edge.
         self.trace: list[Any] | None = None

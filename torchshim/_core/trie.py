@@ -44,6 +44,8 @@ from torchshim._core.storage import (
 
 # States kept in one recorder's trie before the oldest branches are dropped.
 STATE_BOUND = 50_000
+# Lines kept whose integers were seen to vary.
+VARIED_BOUND = 4_096
 # All recorders, by number.
 recorders: list[Any] = []
 _new = object.__new__
@@ -63,6 +65,8 @@ class Trie(Inference):
     volatile: list[TensorBase]
     shadow: State | None
     diverged: tuple[State, State] | None
+    # Line and operator -> which integers there were seen to vary.
+    varied: dict[Any, tuple[bool, ...]]
     recording: Recording
     forward: bool
 
@@ -210,6 +214,9 @@ class Trie(Inference):
         elif mask is None and self._chooses_of_input(op, operands, numbers):
             # Which part of its data a program takes is what varies first of all.
             mask = (True,) * len(numbers)
+        if mask is None and self.varied:
+            # What varies in one turn of a loop does so in the others.
+            mask = self.varied.get(self._line(op, numbers))
         if mask is not None:
             learnt_key = self._blank(key, numbers, mask)
             dynamic = {n[2] for n, m in zip(numbers, mask, strict=True) if m}
@@ -231,8 +238,27 @@ class Trie(Inference):
                 if state.learnt is None:
                     state.learnt = {}
                 state.learnt[place] = mask
+                if known is not None:
+                    self._note_varied(op, numbers, mask)
                 return found
         return self._step(key, op, template, operands, floats, (place, ints))
+
+    @staticmethod
+    def _line(op: Op, numbers: Sequence[tuple[int, int | None, int]]) -> Any:
+        """The line of the script that integers of an operator stand in."""
+        return caller(), op, tuple((part, inner) for part, inner, _ in numbers)
+
+    def _note_varied(
+        self,
+        op: Op,
+        numbers: Sequence[tuple[int, int | None, int]],
+        mask: tuple[bool, ...],
+    ) -> None:
+        if len(self.varied) >= VARIED_BOUND:
+            self.varied.clear()
+        line = self._line(op, numbers)
+        before = self.varied.get(line, mask)
+        self.varied[line] = tuple(a or b for a, b in zip(before, mask, strict=True))
 
     def _chooses_of_input(
         self,

@@ -75,6 +75,11 @@ def joined(tensors: Arrays, dim: int) -> Array:
     return lax.concatenate([t for _, t in kept], axis)
 
 
+def _cat_stack(stack: Array, dim: int) -> Array:
+    axis = wrap_dim(dim, stack.ndim - 1)
+    return lax.collapse(jnp.moveaxis(stack, 0, axis), axis, axis + 2)
+
+
 @op(
     promote=NO_OPMATH,
     layout=joining_layout,
@@ -84,6 +89,7 @@ def joined(tensors: Arrays, dim: int) -> Array:
     aliases=("concat", "concatenate"),
     method=False,
     apart=("tensors",),
+    on_stack=_cat_stack,
 )
 def cat(tensors: Arrays, dim: int = 0) -> Array:
     """The tensors one after the other along a dimension."""
@@ -98,6 +104,7 @@ def cat(tensors: Arrays, dim: int = 0) -> Array:
     typecheck=_need("stack"),
     method=False,
     apart=("tensors",),
+    on_stack=lambda stack, dim: jnp.moveaxis(stack, 0, wrap_dim(dim, stack.ndim)),
 )
 def stack(tensors: Arrays, dim: int = 0) -> Array:
     """The tensors one after the other along a new dimension."""

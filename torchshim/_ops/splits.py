@@ -49,6 +49,13 @@ def even_sizes(n: int, size: int) -> Ints:
 _SPLIT = View(_pieces, _write_piece)
 
 
+def _stack_of_pieces(input: Array, sizes: Any, dim: int) -> Array:
+    axis = wrap_dim(dim, input.ndim)
+    shape = input.shape
+    rows = input.reshape(*shape[:axis], len(sizes), sizes[0], *shape[axis + 1 :])
+    return jnp.moveaxis(rows, axis, 0)
+
+
 @op(
     name="split_pieces",
     view=_SPLIT,
@@ -56,6 +63,7 @@ _SPLIT = View(_pieces, _write_piece)
     saves=(),
     method=False,
     namespaces=(),
+    on_stack=_stack_of_pieces,
 )
 def split_pieces(input: Array, sizes: Any, dim: int) -> tuple[Array, ...]:
     """Pieces of one size along a dimension."""
@@ -69,6 +77,7 @@ def split_pieces(input: Array, sizes: Any, dim: int) -> tuple[Array, ...]:
     saves=(),
     method=False,
     namespaces=(),
+    on_stack=_stack_of_pieces,
 )
 def split_sizes(input: Array, sizes: Any, dim: int) -> tuple[Array, ...]:
     """Pieces of given sizes along a dimension."""
@@ -82,6 +91,7 @@ def split_sizes(input: Array, sizes: Any, dim: int) -> tuple[Array, ...]:
     saves=(),
     method=False,
     namespaces=(),
+    on_stack=_stack_of_pieces,
 )
 def unsafe_pieces(input: Array, sizes: Any, dim: int) -> tuple[Array, ...]:
     """`split_pieces` for `unsafe_split`, under its node's name."""
@@ -95,6 +105,7 @@ def unsafe_pieces(input: Array, sizes: Any, dim: int) -> tuple[Array, ...]:
     saves=(),
     method=False,
     namespaces=(),
+    on_stack=_stack_of_pieces,
 )
 def unsafe_sizes(input: Array, sizes: Any, dim: int) -> tuple[Array, ...]:
     """`split_sizes` for `unsafe_split_with_sizes`, under its node's name."""
@@ -120,6 +131,7 @@ def _write_row(base: Array, new: Array, dim: int, part: int) -> Array:
     saves=(),
     method=False,
     namespaces=(),
+    on_stack=lambda input, dim: jnp.moveaxis(input, wrap_dim(dim, input.ndim), 0),
 )
 def unbind_rows(input: Array, dim: int) -> tuple[Array, ...]:
     """All slices along a dimension."""

@@ -1,0 +1,92 @@
+"""The static integers of a call that may as well be runtime scalars.
+
+A loop of a script records `x[:, 0]`, `x[:, 1]`, …: calls that differ in an integer. As
+turns of one loop of the program they are one call, with the integer filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core.call import INT_HOLE, Call, Number, PythonCall, intern_call
+from torchshim._core.op import (
+    INDEX,
+    INDICES,
+    OPERAND,
+    OPT_OPERAND,
+    OPT_SCALAR,
+    SCALAR,
+)
+
+_ROLES = (INDEX, INDICES, OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
+_BOUND = 2**53
+
+
+def integers(call: Any) -> list[int | None]:
+    """The integers of a call; None for those that are runtime scalars already."""
+    root = _root(call)
+    return [_value(root, part, inner) for part, inner in _positions(root)]
+
+
+def with_holes(call: Any, mask: Sequence[bool]) -> Any:
+    """The call with the masked ones of its integers as runtime scalars."""
+    if not any(mask):
+        return call
+    if not isinstance(call, Call):
+        return call.around(with_holes(call.inner, mask))
+    template = list(call.template)
+    for (part, inner), masked in zip(_positions(call), mask, strict=True):
+        if not masked:
+            continue
+        if inner is None:
+            template[part] = INT_HOLE
+        else:
+            piece = list(template[part])
+            piece[inner] = INT_HOLE
+            template[part] = tuple(piece)
+    op, holed, default, write = call.op, tuple(template), call.default_dtype, call.write
+    return intern_call((op, holed, default), lambda: Call(op, holed, default, write))
+
+
+def opened(call: Any) -> Any:
+    """The call with all its integers as runtime scalars."""
+    return with_holes(call, [value is not None for value in integers(call)])
+
+
+def _root(call: Any) -> Any:
+    while hasattr(call, "inner"):
+        call = call.inner
+    return call
+
+
+def _positions(call: Any) -> list[tuple[int, int | None]]:
+    """(entry of the template, position in it if that is a tuple) of the integers."""
+    # The texts of checks may name integers.
+    if isinstance(call, PythonCall) or call.op.checks is not None:
+        return []
+    found: list[tuple[int, int | None]] = []
+    for part, (param, entry) in enumerate(
+        zip(call.op.params, call.template, strict=True)
+    ):
+        if param.role not in _ROLES:
+            continue
+        if isinstance(entry, tuple):
+            found += [(part, i) for i, e in enumerate(entry) if _is_integer(e)]
+        elif _is_integer(entry):
+            found.append((part, None))
+    return found
+
+
+def _is_integer(entry: Any) -> bool:
+    if isinstance(entry, Number):
+        value = entry.value
+        return value.__class__ is int and -_BOUND < value < _BOUND
+    return entry is INT_HOLE
+
+
+def _value(call: Call, part: int, inner: int | None) -> int | None:
+    entry = call.template[part]
+    if inner is not None:
+        entry = entry[inner]
+    return entry.value if isinstance(entry, Number) else None
