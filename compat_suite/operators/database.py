@@ -60,11 +60,17 @@ def by_name() -> dict[str, OpInfo]:
 
 
 def dtypes(entry: OpInfo) -> list[str]:
-    """The dtypes an entry has on the CPU and torchshim has arrays of, float32 first."""
+    """The dtypes an entry has on the CPU and torchshim has arrays of, float32 first.
+
+    Without those that are left out for this entry.
+    """
     names = (str(d).removeprefix("torch.") for d in entry.supported_dtypes("cpu"))
-    return sorted(filter(_has_arrays, names), key=lambda n: (n != "float32", n))
+    out = left_out()
+    kept = (n for n in names if _has_arrays(n) and f"{name_of(entry)} {n}" not in out)
+    return sorted(kept, key=lambda n: (n != "float32", n))
 
 
+@functools.cache
 def _has_arrays(dtype: str) -> bool:
     try:
         torchshim.empty(0, dtype=getattr(torchshim, dtype))

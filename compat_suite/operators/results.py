@@ -53,7 +53,7 @@ def namespace_of(name: str) -> str:
 
 
 def left_out() -> dict[str, str]:
-    """The operators that need not agree, each with its reason."""
+    """What need not agree, operators or `NAME DTYPE`, each with its reason."""
     lines = LEFT_OUT.read_text().splitlines()
     pairs = (x.partition(": ") for x in lines if x and not x.startswith("#"))
     return {name: reason for name, _, reason in pairs}

@@ -83,16 +83,17 @@ def _is_of_database(found: Any) -> bool:
 
 
 class Translator:
-    """Arguments of one call: a tensor that is passed twice stays one tensor."""
+    """Arguments of one call: what is one tensor, or lies in one memory, does here."""
 
     def __init__(self) -> None:
         self._made: dict[int, Any] = {}
+        self._memories: dict[Any, Any] = {}
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             made = self._made.get(id(value))
             if made is None:
-                made = self._made[id(value)] = tensor(value)
+                made = self._made[id(value)] = self._tensor(value)
             return made
         if isinstance(value, torch.Size):
             return torchshim.Size(value)
@@ -105,6 +106,37 @@ class Translator:
         if isinstance(value, slice):
             return slice(*map(self, (value.start, value.stop, value.step)))
         return translate(value)
+
+    def _tensor(self, value: torch.Tensor) -> Any:
+        if not can_share(value):
+            return tensor(value)
+        place = value.untyped_storage().data_ptr(), value.dtype
+        memory = self._memories.get(place)
+        if memory is None:
+            if is_whole(value):
+                made = self._memories[place] = tensor(value)
+                return made
+            memory = self._memories[place] = tensor(flat_memory(value))
+        at = tuple(value.shape), value.stride(), value.storage_offset()
+        return memory.as_strided(*at)
+
+
+def can_share(value: torch.Tensor) -> bool:
+    """Whether a tensor is one that may lie in the memory of another argument."""
+    bits = value.requires_grad or value.is_conj() or value.is_neg()
+    return value.layout is torch.strided and value.numel() > 0 and not bits
+
+
+def is_whole(value: torch.Tensor) -> bool:
+    """Whether a tensor is its memory, in order."""
+    size = value.numel() * value.element_size()
+    return value.is_contiguous() and value.untyped_storage().nbytes() == size
+
+
+def flat_memory(value: torch.Tensor) -> torch.Tensor:
+    """The memory that a tensor lies in."""
+    size = value.untyped_storage().nbytes() // value.element_size()
+    return value.as_strided((size,), (1,), 0)
 
 
 #: Where the functions of PyTorch's private modules are public, and their prefixes.
@@ -171,11 +203,10 @@ def tensor(value: torch.Tensor) -> Any:
     if value.ndim > 64:  # more than NumPy's arrays can have
         return torchshim.zeros(tuple(value.shape), dtype=dtype)
     plain = value.detach().resolve_conj().resolve_neg()
-    size = plain.untyped_storage().nbytes() // plain.element_size()
-    if plain.is_contiguous() and size == plain.numel():
+    if is_whole(plain):
         made = torchshim.tensor(to_numpy(plain), dtype=dtype)
     else:
-        memory = to_numpy(plain.as_strided((size,), (1,), 0))
+        memory = to_numpy(flat_memory(plain))
         made = torchshim.tensor(memory, dtype=dtype).as_strided(
             tuple(plain.shape), plain.stride(), plain.storage_offset()
         )

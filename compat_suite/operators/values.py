@@ -75,7 +75,7 @@ def to_numpy(value: Any) -> np.ndarray:
     plain = value.detach().resolve_conj().resolve_neg()
     if str(plain.layout) != "torch.strided":
         plain = plain.to_dense()
-    if str(plain.dtype) == "torch.bfloat16":
+    if "bfloat16" in str(plain.dtype) or "float8" in str(plain.dtype):
         plain = plain.float()
     elif str(plain.dtype) == "torch.complex32":
         plain = plain.cfloat()

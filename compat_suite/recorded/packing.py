@@ -127,17 +127,25 @@ class Pack:
         error = told.get("error", 0.0)
         return Known(f"torch.{dtype}", memory.reshape(shape), error)
 
-    def tensor(self, number: int, requires_grad: bool) -> torchshim.Tensor:
-        """A tensor to call an operator with."""
-        dtype, memory, (shape, *strided) = self.memory(number)
-        kind = _constant(dtype)
+    def tensor(
+        self, number: int, requires_grad: bool, memory: Any = None
+    ) -> torchshim.Tensor:
+        """A tensor to call an operator with; in the memory of another, if given."""
+        _, _, (shape, *strided) = self.memory(number)
         if strided:
             strides, offset = strided
-            plain = torchshim.tensor(memory, dtype=kind)
+            plain = self.flat(number) if memory is None else memory
             made = plain.as_strided(tuple(shape), tuple(strides), offset)
+            if memory is not None:
+                return made
         else:
-            made = torchshim.tensor(memory.reshape(shape), dtype=kind)
+            made = self.flat(number).reshape(shape)
         return made.detach().requires_grad_(requires_grad)
+
+    def flat(self, number: int) -> torchshim.Tensor:
+        """The memory that a tensor lies in."""
+        dtype, memory, _ = self.memory(number)
+        return torchshim.tensor(memory, dtype=_constant(dtype))
 
 
 def _planes(array: np.ndarray) -> np.ndarray:
@@ -157,6 +165,7 @@ class Reading:
         self._pack = pack
         self._expected = expected
         self._made: dict[int, Any] = {}
+        self._memories: dict[int, Any] = {}
 
     def __call__(self, told: Any, given: list[Any] | None = None) -> Any:
         """A value; `given` are the tensors that a program refers to."""
@@ -182,8 +191,18 @@ class Reading:
         which = told["is"]
         if which not in self._made:
             grad = told.get("grad", False)
-            self._made[which] = self._pack.tensor(told["row"], grad)
+            memory = self._memory(told) if "memory" in told else None
+            self._made[which] = self._pack.tensor(told["row"], grad, memory)
         return self._made[which]
+
+    def _memory(self, told: dict[str, Any]) -> Any:
+        first = told["memory"]
+        if first not in self._memories:
+            whole = self._made.get(first)
+            self._memories[first] = (
+                self._pack.flat(told["row"]) if whole is None else whole
+            )
+        return self._memories[first]
 
 
 def _named(names: tuple[str, ...]) -> Callable[..., tuple[Any, ...]]:

@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 
 from compat_suite.closeness import TOLERANCES
 from compat_suite.operators.comparison import SLACK, error_of
+from compat_suite.operators.translation import can_share, flat_memory, is_whole
 from compat_suite.operators.values import distinct, dtype_name, tensors, to_numpy
 from compat_suite.recorded.packing import Pack, Untold
 
@@ -79,12 +80,15 @@ class Telling:
             raise Untold(f"tensors of layout {value.layout}")
         plain = value.detach().resolve_conj().resolve_neg()
         layout: list[Any] = [list(plain.shape)]
-        size = plain.untyped_storage().nbytes() // plain.element_size()
-        if not plain.is_contiguous() or size != plain.numel():
+        if not is_whole(plain):
             layout += [list(plain.stride()), plain.storage_offset()]
-            plain = plain.as_strided((size,), (1,), 0)
+            plain = flat_memory(plain)
         row = self._pack.row(dtype_name(value), to_numpy(plain), layout)
         told = {"$": "tensor", "row": row, "is": which}
+        if len(layout) > 1 and can_share(value):
+            place = value.untyped_storage().data_ptr()
+            shares = (t.untyped_storage().data_ptr() == place for t in self._seen)
+            told["memory"] = list(shares).index(True)
         return told | ({"grad": True} if value.requires_grad else {})
 
     def result(self, value: Any, wide: Any) -> Any:

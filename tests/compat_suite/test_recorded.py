@@ -80,6 +80,16 @@ def test_a_tensor_that_is_named_twice_is_one() -> None:
         reading({"$": "constant", "v": ["load"]})
 
 
+def test_tensors_in_one_memory_share_it() -> None:
+    pack = Pack()
+    memory = np.arange(3, dtype=np.float32)
+    rows = [pack.row("float32", memory, [[2], [1], offset]) for offset in (0, 1)]
+    told = [{"$": "tensor", "row": r, "is": i, "memory": 0} for i, r in enumerate(rows)]
+    first, second = Reading(_written(pack))(told)
+    first.add_(10)
+    assert first.tolist() == [10, 11] and second.tolist() == [11, 2]
+
+
 def _written(pack: Pack) -> Pack:
     arrays = {k: np.concatenate(v) for k, v in pack._parts.items()}
     return Pack(arrays, pack.tensors)
