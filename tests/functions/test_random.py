@@ -139,6 +139,49 @@ def draws_in_a_recording(torch):
     yield x.grad
 
 
+@case(exact=True)
+def pending_parameters(torch):
+    """What is known only when the recording runs changes no bit of the numbers."""
+    torch.manual_seed(7)
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        base = torch.arange(40, dtype=dtype).reshape(4, 10) / 64
+        chance = base + 0.125
+        yield torch.bernoulli(chance), torch.zeros(4, 10).bernoulli_(chance)
+        yield torch.zeros(2, 10, dtype=torch.int64).bernoulli_(chance[0])
+        yield torch.bernoulli(chance.t()), torch.bernoulli(chance.t()).stride()
+        mean, std = base * 3, base.abs() + 1
+        yield torch.normal(mean, std), torch.normal(mean[:, :1], std[0])
+        yield (
+            torch.normal(mean, 0.3),
+            torch.normal(0.7, std),
+            torch.normal(mean[0], std),
+        )
+        yield torch.normal(mean.float(), std), torch.normal(mean, std.float())
+        weights = base + 0.5
+        yield torch.multinomial(weights, 1)
+        if dtype != torch.bfloat16:  # whose scores are often equal
+            yield torch.multinomial(weights[1], 3)
+        yield torch.multinomial(weights, 5, replacement=True)
+        yield torch.multinomial(weights[0], 2, True), torch.rand(2)
+    mean = torch.ones(2, 3, dtype=torch.complex64) * 2
+    yield torch.normal(mean, torch.ones(3) * 2)
+
+
+@case
+def wrong_pending_parameters(torch):
+    x = torch.ones(3)
+    yield attempt(lambda: torch.bernoulli(x * 2).tolist())
+    yield attempt(lambda: torch.zeros(3).bernoulli_(x - 3).tolist())
+    yield attempt(lambda: torch.normal(x, x - 2).tolist())
+    yield attempt(lambda: torch.normal(0.0, x - 2).tolist())
+    yield attempt(lambda: torch.normal(x * 2, torch.ones(3, dtype=torch.cfloat)))
+    yield attempt(lambda: torch.multinomial(x - 2, 1).tolist())
+    yield attempt(lambda: torch.multinomial(x - 1, 1).tolist())
+    yield attempt(lambda: torch.multinomial(x / 0, 2, True).tolist())
+    yield attempt(lambda: torch.multinomial(x - 1, 2, True).tolist())
+    yield attempt(lambda: torch.multinomial(x - 2, 2, True).tolist())
+
+
 @case
 def normal_parameters(torch):
     """Parameters that require grad stay in the graph, with gradients of zero."""

@@ -51,9 +51,29 @@ def random_integers(
     dtype = as_dtype(dtype)
     if low is None:
         return _random_plain(generator, size, dtype)
-    digits = digits_of(dtype)
     if high is None and low == _INT64_MIN:
         return _random_all_bits(generator, size, dtype)
+    low, last = bounds(dtype, low, high)
+    span = last - low + 1
+    # PyTorch takes 64 bits from 2**28 on, to keep the skew of the remainder small.
+    draws = generator.draw64(size) if span >= 2**28 else generator.draw32(size)
+    if span < 2**64:
+        draws = draws % np.uint64(span)
+    return cast((draws + np.uint64(low % 2**64)).view(np.int64), dtype)
+
+
+def bounds(dtype: np.dtype, low: int | None, high: int | None) -> tuple[int, int]:
+    """The least and the largest number that `random_integers` draws.
+
+    >>> bounds(np.dtype("uint8"), None, None), bounds(np.dtype("int64"), 2, 5)
+    ((0, 255), (2, 4))
+    """
+    if low is None:
+        return 0, _plain_span(dtype) - 1
+    digits = digits_of(dtype)
+    if high is None and low == _INT64_MIN:
+        _check_all_bits(dtype)
+        return _INT64_MIN, _INT64_MAX
     if high is None:
         last = 2**digits if digits else 1 if dtype.kind == "b" else np.iinfo(dtype).max
         if digits:
@@ -79,23 +99,21 @@ def random_integers(
                 )
         last = high - 1
     _check_range(low, last, dtype)
-    span = last - low + 1
-    # PyTorch takes 64 bits from 2**28 on, to keep the skew of the remainder small.
-    draws = generator.draw64(size) if span >= 2**28 else generator.draw32(size)
-    if span < 2**64:
-        draws = draws % np.uint64(span)
-    return cast((draws + np.uint64(low % 2**64)).view(np.int64), dtype)
+    return low, last
+
+
+def _plain_span(dtype: np.dtype) -> int:
+    check_kernel(dtype, "random_kernel_cpu")
+    digits = digits_of(dtype)
+    if digits:
+        return 2**digits + 1
+    return 2 if dtype.kind == "b" else int(np.iinfo(dtype).max) + 1
 
 
 def _random_plain(generator: MT19937, size: int, dtype: np.dtype) -> np.ndarray:
     if size == 0:
         return np.empty(0, dtype)
-    check_kernel(dtype, "random_kernel_cpu")
-    digits = digits_of(dtype)
-    if digits:
-        span = 2**digits + 1
-    else:
-        span = 2 if dtype.kind == "b" else int(np.iinfo(dtype).max) + 1
+    span = _plain_span(dtype)
     wide = dtype in (np.dtype(np.int64), np.dtype(np.float64))
     draws = generator.draw64(size) if wide else generator.draw32(size)
     return cast((draws % np.uint64(span)).view(np.int64), dtype)
@@ -104,11 +122,15 @@ def _random_plain(generator: MT19937, size: int, dtype: np.dtype) -> np.ndarray:
 def _random_all_bits(generator: MT19937, size: int, dtype: np.dtype) -> np.ndarray:
     if size == 0:
         return np.empty(0, dtype)
+    _check_all_bits(dtype)
+    return cast(generator.draw64(size).view(np.int64), dtype)
+
+
+def _check_all_bits(dtype: np.dtype) -> None:
     kernel = "random_full_64_bits_range_kernel_cpu"
     check_kernel(dtype, kernel, ("bool", "float16"))
     if dtype.name not in ("int64", "float64", "float32", "bfloat16"):
         raise RuntimeError(f"{kernel} handles only int64, double, float and bfloat16")
-    return cast(generator.draw64(size).view(np.int64), dtype)
 
 
 def _through(value: int, dtype: np.dtype) -> int:

@@ -69,6 +69,24 @@ _STATE = np.dtype(
 )
 
 
+def checked_seed(seed: Any) -> int:
+    """A seed in 0 … 2**64 - 1, out of any integer of 64 bits, signed or unsigned.
+
+    RuntimeError for what is no integer, ValueError beyond 64 bits.
+
+    >>> checked_seed(-1)
+    18446744073709551615
+    """
+    if isinstance(seed, (bool, np.bool_)) or not hasattr(seed, "__index__"):
+        raise RuntimeError(
+            f"manual_seed expected a long, but got {type(seed).__name__}"
+        )
+    seed = operator.index(seed)
+    if not -(2**63) <= seed < 2**64:
+        raise ValueError("Overflow when unpacking long long")
+    return seed % 2**64
+
+
 class MT19937:
     """A 32-bit Mersenne Twister that yields what `torch.Generator("cpu")` yields.
 
@@ -110,13 +128,7 @@ class MT19937:
         >>> MT19937().manual_seed(-1).initial_seed()
         18446744073709551615
         """
-        if isinstance(seed, (bool, np.bool_)) or not hasattr(seed, "__index__"):
-            kind = type(seed).__name__
-            raise RuntimeError(f"manual_seed expected a long, but got {kind}")
-        seed = operator.index(seed)
-        if not -(2**63) <= seed < 2**64:
-            raise ValueError("Overflow when unpacking long long")
-        self._seed = seed % 2**64
+        self._seed = seed = checked_seed(seed)
         with _seeder_lock:
             _seeder.seed(seed % 2**32)
             engine: Any = _seeder.get_state(legacy=False)

@@ -12,12 +12,17 @@ import numpy as np
 from torchshim._core.device import as_device, device, resolve
 from torchshim._core.dtypes import type_name
 from torchshim._core.mt19937 import MT19937
+from torchshim._core.threefry import Threefry
+
+#: What numbers come from. Everything that draws asks which of them it was given.
+Engine = MT19937 | Threefry
 
 _cpu = device("cpu")
 
 
 class Generator:
-    """A stream of random numbers: on the CPU, PyTorch's own, bit for bit.
+    """A stream of random numbers: on the CPU, PyTorch's own, bit for bit; on
+    accelerators JAX's counter-based generator's, made by the programs that use them.
 
     Raises RuntimeError for devices without a generator.
 
@@ -41,7 +46,7 @@ class Generator:
         if wanted.type == "meta":
             raise RuntimeError("META device type not an accelerator.")
         self._device = resolve(wanted)
-        self.engine = MT19937()
+        self.engine: Any = _engine_for(self._device)
 
     @property
     def device(self) -> device:
@@ -96,12 +101,17 @@ class Generator:
         return f"<torch._C.Generator object at {hex(id(self))}>"
 
 
+def _engine_for(where: device) -> Engine:
+    """The one place that decides which devices have PyTorch's own numbers."""
+    return MT19937() if where.type == "cpu" else Threefry()
+
+
 default_generator = Generator()
 # Every process draws other numbers until it chooses a seed.
 default_generator.seed()
 
 
-def engine_of(generator: Any, function: str, where: device) -> MT19937:
+def engine_of(generator: Any, function: str, where: device) -> Engine:
     """The engine to draw from for tensors on `where`, with PyTorch's checks.
 
     >>> engine_of(None, "rand", device("cpu")) is default_generator.engine
@@ -128,8 +138,7 @@ _by_device: dict[device, Generator] = {}
 
 
 def _of_device(where: device) -> Generator:
-    # An accelerator's numbers are drawn on the host too, each device from its own
-    # stream with the seed that `manual_seed` set.
+    # Each device has a stream of its own, with the seed that `manual_seed` set.
     found = _by_device.get(where)
     if found is None:
         found = _by_device[where] = Generator(where)
@@ -142,14 +151,14 @@ def of_device(where: device) -> Generator:
     return _of_device(where)
 
 
-def snapshot() -> dict[device, MT19937]:
+def snapshot() -> dict[device, Engine]:
     """Where the default generators are in their streams."""
     found = {where: g.engine.clone() for where, g in _by_device.items()}
     found[_cpu] = default_generator.engine.clone()
     return found
 
 
-def restore(states: dict[device, MT19937]) -> None:
+def restore(states: dict[device, Engine]) -> None:
     """Puts the default generators back to where a snapshot was taken."""
     for where, engine in states.items():
         chosen = default_generator if where == _cpu else _of_device(where)

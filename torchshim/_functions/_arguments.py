@@ -5,8 +5,6 @@ The texts of errors are those of PyTorch's argument parser.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,33 +21,12 @@ from torchshim._core.dtypes import as_dtype
 from torchshim._core.layout import layout as Layout
 from torchshim._core.layout import strided
 from torchshim._core.storage import TensorBase
-from torchshim._functions.backward import warn_always
+from torchshim._errors import warn as warn
+from torchshim._errors import warn_once as warn_once
 
 NO_INTEGER_GRADIENT = (
     "Only Tensors of floating point and complex dtype can require gradients"
 )
-
-
-def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """A warning at the line of the user's program that led here."""
-    level, frame = 2, sys._getframe(1)
-    package = __name__.partition(".")[0]
-    while frame.f_back is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] != package:
-            break
-        frame = frame.f_back
-        level += 1
-    warnings.warn(text, category, stacklevel=level)
-
-
-_said: set[str] = set()
-
-
-def warn_once(text: str) -> None:
-    """Warns the first time only, as PyTorch's own once-a-program warnings."""
-    if text not in _said or warn_always[0]:
-        _said.add(text)
-        warn(text)
 
 
 def kind_of(value: Any) -> str:
@@ -229,3 +206,11 @@ def combination(
         f"{function}() received an invalid combination of arguments - got "
         f"({', '.join(got)}), but expected one of:\n{listed}"
     )
+
+
+def is_known(tensor: TensorBase) -> bool:
+    """Whether a tensor's value can be read without running what is recorded."""
+    storage = tensor._storage
+    if storage is None:
+        return tensor._array is not None
+    return storage.array is not None or storage.shared is not None

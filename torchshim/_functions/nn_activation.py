@@ -10,8 +10,11 @@ import numpy as np
 from torchshim._core import dtypes, host_random
 from torchshim._core.random import engine_of
 from torchshim._core.record import local
+from torchshim._core.threefry import Threefry
 from torchshim._derived import fns, public
+from torchshim._errors import warn
 from torchshim._functions.creation import empty_like, place, zeros_like
+from torchshim._functions.draws import Draw, drawn
 from torchshim._tensor import Tensor, from_array
 
 
@@ -184,11 +187,15 @@ def _noise(
             raise RuntimeError(
                 "vmap: we do not yet support aten::rrelu. Please file an issue"
             )
-        low = np.asarray(input.detach()._host()).astype(np.float64) <= 0
         engine = engine_of(generator, "rrelu", input.device)
-        drawn = host_random.unit64(engine, int(low.sum()))
+        if isinstance(engine, Threefry):
+            draw = Draw("uniform", (lower, upper))
+            slopes = drawn(draw, shape, input.dtype, input.device, engine)
+            return fns.mul(slopes, fns.le(input.detach(), 0))
+        low = np.asarray(input.detach()._host()).astype(np.float64) <= 0
         # A number is drawn for each element that is not positive.
-        noise[low] = drawn * (upper - lower) + lower
+        numbers = host_random.unit64(engine, int(low.sum()))
+        noise[low] = numbers * (upper - lower) + lower
     else:
         noise[...] = (lower + upper) / 2
     return from_array(place(noise.astype(kind), input.device), device=input.device)
@@ -263,10 +270,11 @@ for _name in ("selu", "celu"):
 
 
 def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
+    # One more: the frame of the wrapper that lets classes override the function.
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to "
         "include dim=X as an argument.",
-        stacklevel=stacklevel,
+        stacklevel=stacklevel + 1,
     )
     return 0 if ndim in (0, 1, 3) else 1
 
@@ -328,7 +336,7 @@ def gumbel_softmax(
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.gumbel_softmax.html
     """
     if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+        warn("`eps` parameter is deprecated and has no effect.")
     gumbels = -empty_like(logits).exponential_().log()
     y_soft = fns.softmax((logits + gumbels) / tau, dim)
     if not hard:

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from torchshim._core import dtypes, host_random
+from torchshim._core import dtypes
 from torchshim._core.random import engine_of
 from torchshim._derived import fns
 from torchshim._functions._arguments import warn
-from torchshim._functions.creation import place, zeros, zeros_like
+from torchshim._functions.creation import zeros, zeros_like
+from torchshim._functions.draws import Draw, drawn
 from torchshim._functions.nn_activation import softmax
 from torchshim._functions.nn_dropout import dropout
 from torchshim._functions.nn_pooling import pad
-from torchshim._functions.random_examples import examples
-from torchshim._tensor import Tensor, from_array
+from torchshim._tensor import Tensor
 
 # The kernels that users allow: `torch.backends.cuda`, `nn.attention.sdpa_kernel`.
 sdp_switches = {
@@ -76,14 +76,10 @@ def scaled_dot_product_attention(
     mask = None
     if dropout_p > 0:
         batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
-        each = examples()
-        shape = (*(n for _, n in each), *batch, query.size(-2), key.size(-2))
+        shape = (*batch, query.size(-2), key.size(-2))
         engine = engine_of(None, "dropout", query.device)
-        flat = host_random.bernoulli(
-            engine, math.prod(shape), "bool", 1 - float(dropout_p)
-        )
-        array = place(flat.reshape(shape), query.device)
-        mask = from_array(array, device=query.device, batch=each)
+        draw = Draw("bernoulli", (1 - float(dropout_p),))
+        mask = drawn(draw, shape, dtypes.bool_, query.device, engine)
     return fns.attention(
         query,
         key,

@@ -1,19 +1,18 @@
-"""Dropout of `nn.functional`, which draws on the host."""
+"""Dropout of `nn.functional`, which draws a mask."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
-
-import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.random import engine_of
+from torchshim._core.threefry import Threefry
 from torchshim._derived import fns, public
+from torchshim._errors import warn
 from torchshim._functions.creation import filled, place, zeros_like
-from torchshim._functions.random import _in_memory_order
+from torchshim._functions.draws import Draw, drawn, in_memory_order
 from torchshim._functions.random_examples import examples
 from torchshim._tensor import Tensor, from_array
 
@@ -26,24 +25,24 @@ def _mask(input: Tensor, shape: Any, kept: float) -> Tensor:
     On the CPU the generator's bits are drawn on the host and compared in the program,
     see docs/random.md; on accelerators the program draws, too.
     """
-    meta, shape, batch = input._meta, tuple(shape), examples()
+    meta, shape = input._meta, tuple(shape)
     engine = engine_of(None, "dropout", meta.device)
+    if isinstance(engine, Threefry):
+        draw = Draw("bernoulli", (kept,))
+        return drawn(draw, shape, dtypes.bool_, meta.device, engine)
+    batch = examples()
     full = (*(size for _, size in batch), *shape)
     if meta.device.type == "meta":
-        drawn = filled("dropout", full, 0, dtypes.uint64, meta.device)
-        return fns._bits_below(drawn, kept)
-    if meta.device.type != "cpu" and not batch:
-        key = engine.draw32(2).astype(np.uint32)
-        drawn = from_array(place(key, meta.device), device=meta.device)
-        return fns._counter_mask(drawn, shape, kept)
+        zeros = filled("dropout", full, 0, dtypes.uint64, meta.device)
+        return fns._bits_below(zeros, kept)
     bits = engine.draw64(math.prod(full))
     if batch or shape != tuple(meta.shape):
         bits = bits.reshape(full)
     else:
         strides = elementwise_strides(shape, [(shape, meta.strides)])
-        bits = _in_memory_order(bits, shape, strides)
-    drawn = from_array(place(bits, meta.device), device=meta.device, batch=batch)
-    return fns._bits_below(drawn, kept)
+        bits = in_memory_order(bits, shape, strides)
+    held = from_array(place(bits, meta.device), device=meta.device, batch=batch)
+    return fns._bits_below(held, kept)
 
 
 def dropped(
@@ -162,7 +161,7 @@ def dropout2d(
     _check_probability(p)
     ndim = input.dim()
     if ndim not in (3, 4):
-        warnings.warn(
+        warn(
             f"dropout2d: Received a {ndim}-D input to dropout2d, which is deprecated "
             "and "
             "will result in an error in a future release. To retain the behavior and "
@@ -170,10 +169,9 @@ def dropout2d(
             "exists to provide channel-wise dropout on inputs with 2 spatial "
             "dimensions, a channel dimension, and an optional batch dimension (i.e. 3D "
             "or 4D inputs).",
-            stacklevel=2,
         )
     if ndim == 3:
-        warnings.warn(
+        warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that "
             "channel-wise "
             "1D dropout behavior is desired - input is interpreted as shape (N, C, L), "
@@ -182,7 +180,6 @@ def dropout2d(
             "H, "
             "W). To maintain the 1D channel-wise dropout behavior, please switch to "
             "using dropout1d instead.",
-            stacklevel=2,
         )
     return dropped(input, p, training, inplace, True, False)
 
@@ -197,7 +194,7 @@ def dropout3d(
     _check_probability(p)
     ndim = input.dim()
     if ndim not in (4, 5):
-        warnings.warn(
+        warn(
             f"dropout3d: Received a {ndim}-D input to dropout3d, which is deprecated "
             "and "
             "will result in an error in a future release. To retain the behavior and "
@@ -205,7 +202,6 @@ def dropout3d(
             "exists to provide channel-wise dropout on inputs with 3 spatial "
             "dimensions, a channel dimension, and an optional batch dimension (i.e. 4D "
             "or 5D inputs).",
-            stacklevel=2,
         )
     return _by_channel(input, ndim == 4, p, training, inplace)
 

@@ -1,30 +1,25 @@
 """Random numbers: `rand`, `randn`, `randint`, `randperm`, `normal_`, `manual_seed`, …
 
 https://docs.pytorch.org/docs/2.13/torch.html#random-sampling. On the CPU these are
-PyTorch's own numbers, bit for bit: drawn on the host when asked for, they enter a
-recording as inputs, so that a draw never makes a new program.
+PyTorch's own numbers, bit for bit; see `draws` for who draws them.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from torchshim._core import dtypes, host_integers, host_random
+from torchshim._core import dtypes
 from torchshim._core.layout import format_strides, preserve_format
-from torchshim._core.meta import elementwise_strides, is_contiguous
-from torchshim._core.no_data import NoData
+from torchshim._core.meta import elementwise_strides
 from torchshim._core.random import (
     Generator,
     default_generator,
     engine_of,
     seed_all,
 )
-from torchshim._core.record import local
-from torchshim._derived import NEVER, fns, public
+from torchshim._derived import NEVER, public
 from torchshim._functions._arguments import (
     as_index,
     check_gradient,
@@ -39,9 +34,9 @@ from torchshim._functions._arguments import (
     unfit,
     wrong,
 )
-from torchshim._functions.creation import into, out_dtype, place
-from torchshim._functions.random_examples import examples, whole
-from torchshim._ops.matmul import broadcast_shapes
+from torchshim._functions.creation import finish, into, out_dtype
+from torchshim._functions.draws import NORMAL, UNIFORM, Draw, drawn
+from torchshim._functions.random_parameters import normal_of
 from torchshim._tensor import Tensor, from_array
 
 Generator.wrap = staticmethod(from_array)
@@ -91,8 +86,6 @@ def set_rng_state(new_state: Tensor) -> None:
 
 # New tensors --------------------------------------------------------------------------
 
-Draw = Callable[[Any, int, np.dtype], np.ndarray]
-
 
 def _drawn(
     function: str,
@@ -104,54 +97,11 @@ def _drawn(
     requires_grad: bool,
     strides: tuple[int, ...] | None = None,
 ) -> Tensor:
-    """A new tensor of numbers drawn in the order of its memory."""
     check_size(function, shape)
     check_gradient(dtype, requires_grad)
-    kind = dtypes.array_dtype(dtype)
     engine = engine_of(generator, function, device)
-    batch = examples()
-    if batch:
-        sizes = [size for _, size in batch]
-        count = math.prod(shape)
-        if function == "randperm":
-            rows = [draw(engine, count, kind) for _ in range(math.prod(sizes))]
-            flat = np.concatenate([rows[0][:0], *rows])
-        else:
-            flat = draw(engine, math.prod(sizes) * count, kind)
-        made = place(flat.reshape(*sizes, *shape), device)
-        return from_array(made, requires_grad, device=device, batch=batch)
-    if device.type == "meta":
-        made = NoData(shape, kind)
-        return from_array(made, requires_grad, device=device, strides=strides)
-    if draw is _normal and not (strides is None or is_contiguous(shape, strides)):
-        draw = _normal_scattered
-    flat = draw(engine, math.prod(shape), kind)
-    array = _in_memory_order(flat, shape, strides)
-    made = place(array, device)
-    return from_array(made, requires_grad, device=device, strides=strides)
-
-
-def _in_memory_order(
-    flat: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...] | None
-) -> np.ndarray:
-    """Values in the order of falling strides, as an array in logical order."""
-    if strides is None or len(shape) < 2:
-        return flat.reshape(shape)
-    order = sorted(range(len(shape)), key=lambda d: -strides[d])
-    outer = flat.reshape([shape[d] for d in order])
-    return np.ascontiguousarray(outer.transpose(np.argsort(order)))
-
-
-def _uniform(engine: Any, count: int, kind: np.dtype) -> np.ndarray:
-    return host_random.uniform(engine, count, kind)
-
-
-def _normal(engine: Any, count: int, kind: np.dtype) -> np.ndarray:
-    return host_random.normal(engine, count, kind)
-
-
-def _normal_scattered(engine: Any, count: int, kind: np.dtype) -> np.ndarray:
-    return host_random.normal(engine, count, kind, contiguous=False)
+    made = drawn(draw, shape, dtype, device, engine, strides)
+    return finish(made, requires_grad)
 
 
 def _of_size(
@@ -199,7 +149,7 @@ def rand(
     tensor([0.4963, 0.7682])
     """
     rest = generator, out, dtype, layout, device, requires_grad, pin_memory
-    return _of_size("rand", _uniform, args, size, *rest)
+    return _of_size("rand", UNIFORM, args, size, *rest)
 
 
 @public
@@ -222,14 +172,7 @@ def randn(
     tensor([ 1.5410, -0.2934])
     """
     rest = generator, out, dtype, layout, device, requires_grad, pin_memory
-    return _of_size("randn", _normal, args, size, *rest)
-
-
-def _integers(low: int, high: int) -> Draw:
-    def draw(engine: Any, count: int, kind: np.dtype) -> np.ndarray:
-        return host_integers.random_integers(engine, count, kind, low, high)
-
-    return draw
+    return _of_size("randn", NORMAL, args, size, *rest)
 
 
 def _check_bounds(low: int, high: int) -> None:
@@ -279,7 +222,7 @@ def randint(
     device = device_of("randint", device)
     check_size("randint", shape)
     _check_bounds(low, high)
-    draw = _integers(low, high)
+    draw = Draw("integers", (low, high))
     flag = bool(requires_grad)
     result = _drawn("randint", shape, draw, chosen, device, generator, flag)
     return result if out is None else into("randint", out, result)
@@ -315,9 +258,7 @@ def randperm(
     device = device_of("randperm", device)
     _check_order(count, chosen)
 
-    def draw(engine: Any, size: int, kind: np.dtype) -> np.ndarray:
-        return host_integers.randperm(engine, size, kind)
-
+    draw = Draw("permutation")
     flag = bool(requires_grad)
     result = _drawn("randperm", (count,), draw, chosen, device, generator, flag)
     return result if out is None else into("randperm", out, result)
@@ -384,7 +325,7 @@ def rand_like(
 ) -> Tensor:
     """Uniform numbers in [0, 1), as many as `input` has elements."""
     rest = dtype, layout, device, pin_memory, requires_grad, memory_format, generator
-    return _like("rand_like", input, _uniform, *rest)
+    return _like("rand_like", input, UNIFORM, *rest)
 
 
 @public
@@ -401,7 +342,7 @@ def randn_like(
 ) -> Tensor:
     """Normal numbers, as many as `input` has elements."""
     rest = dtype, layout, device, pin_memory, requires_grad, memory_format, generator
-    return _like("randn_like", input, _normal, *rest)
+    return _like("randn_like", input, NORMAL, *rest)
 
 
 @public
@@ -428,7 +369,7 @@ def randint_like(
         raise TypeError(wrong("randint_like", "high", 3, "int", high))
     _check_bounds(least, limit)
     rest = dtype, layout, device, pin_memory, requires_grad, memory_format, generator
-    return _like("randint_like", input, _integers(least, limit), *rest)
+    return _like("randint_like", input, Draw("integers", (least, limit)), *rest)
 
 
 @public
@@ -452,125 +393,13 @@ def normal(
     >>> torch.normal(0.0, 1.0, (2,))
     tensor([ 1.5410, -0.2934])
     """
-    tensors = [isinstance(v, Tensor) for v in (mean, std)]
     if size is not None:
         number_of("normal", "mean", 1, mean)
         scale = float(number_of("normal", "std", 2, std))
-        middle = float(mean)
-
-        def draw(engine: Any, count: int, kind: np.dtype) -> np.ndarray:
-            return host_random.normal(engine, count, kind, middle, scale)
-
         if not isinstance(size, (tuple, list)):
             raise TypeError(wrong("normal", "size", 3, "tuple of ints", size))
+        draw = Draw("normal", (float(mean), scale))
         rest = generator, out, dtype, layout, device, requires_grad, pin_memory
         return _of_size("normal", draw, (size,), None, *rest)
-    if not any(tensors):
-        raise unfit("normal")
-    place_of = mean if tensors[0] else std
-    where = place_of._meta.device
-    engine = engine_of(generator, "normal", where)
-    batch = examples()
-    if all(tensors):
-        broadcast_shapes(mean._meta.shape, std._meta.shape)
-    values = [
-        whole(v, batch)._host() if t else float(v)
-        for v, t in zip((mean, std), tensors, strict=True)
-    ]
-    array = host_random.normal_tensors(engine, *values)
-    result = from_array(place(array, where), device=where, batch=batch)
-    if local.rec.grad and any(
-        isinstance(v, Tensor) and v._meta.requires_grad for v in (mean, std)
-    ):
-        result = fns._draw_normal_of(mean, std, result)
+    result = normal_of(mean, std, generator)
     return result if out is None else into("normal", out, result)
-
-
-@public(method=True)
-def bernoulli(
-    input: Any, p: Any = None, *, generator: Any = None, out: Any = None
-) -> Tensor:
-    """Ones with the probabilities in `input` (or all with `p`), zeros otherwise.
-
-    >>> import torchshim as torch
-    >>> torch.bernoulli(torch.tensor([0.0, 1.0]))
-    tensor([0., 1.])
-    """
-    tensor_argument("bernoulli", "input", 1, input)
-    meta = input._meta
-    shape = tuple(meta.shape)
-    strides = elementwise_strides(shape, [(shape, meta.strides)])
-    engine = engine_of(generator, "bernoulli", meta.device)
-    batch = examples()
-    sizes = tuple(size for _, size in batch)
-    kind = dtypes.array_dtype(meta.dtype)
-    if batch:
-        full = (*sizes, *shape)
-        chance = whole(input, batch)._host().reshape(-1) if p is None else float(p)
-        flat = host_random.bernoulli(engine, math.prod(full), kind, chance)
-        made = place(flat.reshape(full), meta.device)
-        result = from_array(made, device=meta.device, batch=batch)
-    else:
-        given = _flat(whole(input, ())._host(), strides) if p is None else float(p)
-        flat = host_random.bernoulli(engine, math.prod(shape), kind, given)
-        made = place(_in_memory_order(flat, shape, strides), meta.device)
-        result = from_array(made, device=meta.device, strides=strides)
-    if local.rec.grad and meta.requires_grad:
-        # A node that passes zeros on, as PyTorch's graph has it.
-        result = fns._draw_bernoulli0(fns.clone(input), result)
-    return result if out is None else into("bernoulli", out, result)
-
-
-def _flat(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
-    """The elements of an array in the order of falling strides."""
-    order = sorted(range(array.ndim), key=lambda d: -strides[d])
-    return np.ascontiguousarray(array.transpose(order)).reshape(-1)
-
-
-@public(method=True)
-def multinomial(
-    input: Any,
-    num_samples: Any,
-    replacement: bool = False,
-    *,
-    generator: Any = None,
-    out: Any = None,
-) -> Tensor:
-    """Indices drawn with the weights in each row of `input`.
-
-    >>> import torchshim as torch
-    >>> torch.multinomial(torch.tensor([0.0, 1.0]), 1)
-    tensor([1])
-    """
-    tensor_argument("multinomial", "input", 1, input)
-    count = as_index(num_samples)
-    if count is None:
-        raise TypeError(wrong("multinomial", "num_samples", 2, "int", num_samples))
-    meta = input._meta
-    if not 0 < len(meta.shape) <= 2:
-        raise RuntimeError("prob_dist must be 1 or 2 dim")
-    if not meta.dtype.is_floating_point:
-        raise RuntimeError(
-            "multinomial only supports floating-point dtypes for input, got: "
-            f"{meta.dtype.scalar_name}"
-        )
-    if count <= 0:
-        raise RuntimeError("cannot sample n_sample <= 0 samples")
-    if out is not None and out.dtype is not dtypes.int64:
-        raise RuntimeError(
-            f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}"
-        )
-    if not replacement and count > meta.shape[-1]:
-        raise RuntimeError(
-            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
-        )
-    engine = engine_of(generator, "multinomial", meta.device)
-    batch = examples()
-    weights = whole(input, batch)._host()
-    rows = weights.reshape(-1, weights.shape[-1]) if batch else weights
-    chosen = host_integers.multinomial(engine, rows, count, bool(replacement))
-    chosen = np.ascontiguousarray(chosen, np.int64)
-    if batch:
-        chosen = chosen.reshape(*weights.shape[:-1], count)
-    result = from_array(place(chosen, meta.device), device=meta.device, batch=batch)
-    return result if out is None else into("multinomial", out, result)

@@ -45,10 +45,15 @@ def check_target(target: Tensor, batch: Batch) -> None:
         raise RuntimeError(_IN_PLACE)
 
 
+def check_parameters(*tensors: Tensor) -> None:
+    """Raises where the same numbers are wanted for parameters of each example."""
+    batch = set(examples())
+    if any(set(tensor._meta.batch) - batch for tensor in tensors):
+        raise RuntimeError(_SAME)
+
+
 def whole(tensor: Tensor, batch: Batch) -> Tensor:
     """A parameter with a dimension for each level of the batch before its own."""
-    if set(tensor._meta.batch) - set(batch):
-        raise RuntimeError(_SAME)
     levels = {level.number: level for level in local.rec.levels}
     found: Any = tensor
     for number, _ in reversed(batch):

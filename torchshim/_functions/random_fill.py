@@ -5,63 +5,44 @@ https://docs.pytorch.org/docs/2.13/torch.html#in-place-random-sampling
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from torchshim._core import dtypes, host_integers, host_random
-from torchshim._core.layout import is_dense
-from torchshim._core.no_data import NoData
 from torchshim._core.random import engine_of
 from torchshim._core.record import local
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import missing, number_of
-from torchshim._functions.creation import place
-from torchshim._functions.random import _flat, _in_memory_order
-from torchshim._functions.random_examples import check_target, examples
-from torchshim._tensor import Tensor, from_array
+from torchshim._functions.draws import Draw, drawn
+from torchshim._functions.random_examples import (
+    check_parameters,
+    check_target,
+    examples,
+)
+from torchshim._functions.random_parameters import below, by_host
+from torchshim._tensor import Tensor
 
 
 def fill_drawn(
-    function: str,
-    self: Tensor,
-    draw: Callable[..., np.ndarray],
-    op: Any,
-    generator: Any,
+    function: str, self: Tensor, draw: Draw | Tensor, op: Any, generator: Any
 ) -> Tensor:
     """Replaces a tensor's values by drawn ones, in the order of its memory.
 
-    `draw(engine, count, dtype, contiguous)` gives the values.
+    A tensor in the place of the distribution has the chances of ones.
     """
-    rec = local.rec
-    rec.check_writable(self)
+    local.rec.check_writable(self)
     meta = self._meta
     shape, strides = tuple(meta.shape), meta.strides
     engine = engine_of(generator, function, meta.device)
-    kind = dtypes.array_dtype(meta.dtype)
     batch = examples()
     if batch:
         check_target(self, batch)
-        full = (*(size for _, size in batch), *shape)
-        flat = draw(engine, math.prod(full), kind, True)
-        array = place(flat.reshape(full), meta.device)
-        op(self, from_array(array, device=meta.device, batch=batch))
-        return self
-    array: Any
-    if meta.device.type == "meta":
-        array = NoData(shape, kind)
+    if isinstance(draw, Tensor):
+        made = below(draw, shape, meta, engine, strides)
     else:
-        contiguous = meta.contiguous
-        flat = draw(engine, math.prod(shape), kind, contiguous)
-        dense = None if contiguous else strides
-        if dense is not None and not is_dense(shape, strides):
-            dense = tuple(strides)
-        array = place(_in_memory_order(flat, shape, dense), meta.device)
-    if not overwrite(self, array):
-        values = from_array(array, device=meta.device, strides=strides)
-        op(self, values)
+        made = drawn(draw, shape, meta.dtype, meta.device, engine, strides)
+    if made._array is None or not overwrite(self, made._array):
+        op(self, made)
     return self
 
 
@@ -92,9 +73,7 @@ def uniform_(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> T
     high = float(number_of("uniform_", "to", 2, given.pop("to", 1)))
     _no_more("uniform_", args, 2, given)
 
-    def draw(engine: Any, count: int, kind: Any, contiguous: bool) -> np.ndarray:
-        return host_random.uniform(engine, count, kind, low, high)
-
+    draw = Draw("uniform", (low, high))
     return fill_drawn("uniform_", self, draw, fns._draw_uniform_, generator)
 
 
@@ -118,11 +97,7 @@ def normal_(
     middle = float(number_of("normal_", "mean", 1, mean))
     scale = float(number_of("normal_", "std", 2, std))
 
-    def draw(engine: Any, count: int, kind: Any, contiguous: bool) -> np.ndarray:
-        return host_random.normal(
-            engine, count, kind, middle, scale, contiguous=contiguous
-        )
-
+    draw = Draw("normal", (middle, scale))
     return fill_drawn("normal_", self, draw, fns._draw_normal_, generator)
 
 
@@ -137,32 +112,34 @@ def random_(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Te
     if low is None and high is not None:
         low, op = 0, fns._draw_random1_
 
-    def draw(engine: Any, count: int, kind: Any, contiguous: bool) -> np.ndarray:
-        return host_integers.random_integers(engine, count, kind, low, high)
-
+    draw = Draw("integers", (low, high))
     return fill_drawn("random_", self, draw, op, generator)
 
 
 @public(namespaces=(), method=True)
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Ones with probability `p`, a number or a tensor, zeros otherwise."""
-    op = fns._draw_bernoulli2_
-    if isinstance(p, Tensor):
-        op = fns._draw_bernoulli1_
+    if not isinstance(p, Tensor):
+        draw = Draw("bernoulli", (float(number_of("bernoulli_", "p", 1, p)),))
+        return fill_drawn("bernoulli_", self, draw, fns._draw_bernoulli2_, generator)
+    engine = engine_of(generator, "bernoulli_", self._meta.device)
+    check_parameters(p)
+    given: Draw | Tensor = p
+    if by_host(engine, p) and not examples():
         shape = tuple(self._meta.shape)
-        chance: Any = _flat(np.broadcast_to(p._host(), shape), self._meta.strides)
-    else:
-        chance = float(number_of("bernoulli_", "p", 1, p))
+        chances = _flat(np.broadcast_to(p._host(), shape), self._meta.strides)
+        given = Draw("bernoulli", (chances,))
+    return fill_drawn("bernoulli_", self, given, fns._draw_bernoulli1_, generator)
 
-    def draw(engine: Any, count: int, kind: Any, contiguous: bool) -> np.ndarray:
-        return host_random.bernoulli(engine, count, kind, chance)
 
-    return fill_drawn("bernoulli_", self, draw, op, generator)
+def _flat(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+    """The elements of an array in the order of falling strides."""
+    order = sorted(range(array.ndim), key=lambda d: -strides[d])
+    return np.ascontiguousarray(array.transpose(order)).reshape(-1)
 
 
 def _one_parameter(name: str, parameters: tuple[tuple[str, Any], ...]) -> None:
     """Declares `Tensor.<name>_` with numbers as parameters (None: required)."""
-    function = getattr(host_random, name)
 
     def method(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Tensor:
         given = dict(zip((n for n, _ in parameters), args, strict=False)) | named
@@ -174,10 +151,8 @@ def _one_parameter(name: str, parameters: tuple[tuple[str, Any], ...]) -> None:
             values.append(float(number_of(f"{name}_", key, at, value)))
         _no_more(f"{name}_", args, len(parameters), given)
 
-        def draw(engine: Any, count: int, kind: Any, contiguous: bool) -> np.ndarray:
-            return function(engine, count, kind, *values)
-
         op = getattr(fns, f"_draw_{name}_")
+        draw = Draw(name, tuple(values))
         return fill_drawn(f"{name}_", self, draw, op, generator)
 
     method.__name__ = method.__qualname__ = f"{name}_"

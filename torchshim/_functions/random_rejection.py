@@ -1,28 +1,31 @@
-"""Random numbers whose parameters are tensors: `poisson`, `binomial`, gamma numbers.
+"""Random numbers drawn by rejection: `poisson`, `binomial`, gamma numbers.
 
-https://docs.pytorch.org/docs/2.13/torch.html#random-sampling. They are drawn on the
-host, from the parameters' values: that is a read.
+https://docs.pytorch.org/docs/2.13/torch.html#random-sampling. On the CPU they are drawn
+on the host, from the parameters' values: that is a read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from torchshim._core import host_rejection
+from torchshim._core import dtypes, host_rejection
+from torchshim._core.mt19937 import MT19937
 from torchshim._core.random import engine_of
 from torchshim._core.record import local
+from torchshim._core.threefry import Threefry
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import tensor_argument
 from torchshim._functions.creation import into, place
+from torchshim._functions.draws import counter, entered
+from torchshim._functions.random_examples import check_parameters, examples, whole
 from torchshim._tensor import Tensor, from_array
 
 
 def _drawn(
     function: str,
-    draw: Callable[..., np.ndarray],
+    distribution: str,
     op: Any,
     generator: Any,
     *inputs: Tensor,
@@ -30,12 +33,28 @@ def _drawn(
     """A new tensor drawn from the values of others; `op` is its node in a graph."""
     device = inputs[0]._meta.device
     engine = engine_of(generator, function, device)
-    array = draw(engine, *(np.ascontiguousarray(x._host()) for x in inputs))
-    array = array.reshape(tuple(inputs[0]._meta.shape))
-    result = from_array(place(array, device), device=device)
+    if isinstance(engine, Threefry):
+        result = _in_program(distribution, engine, device, inputs)
+    else:
+        draw = getattr(host_rejection, distribution)
+        array = draw(engine, *(np.ascontiguousarray(x._host()) for x in inputs))
+        array = array.reshape(tuple(inputs[0]._meta.shape))
+        result = from_array(place(array, device), device=device)
     if local.rec.grad and any(x._meta.requires_grad for x in inputs):
         return op(*inputs, result)
     return result
+
+
+def _in_program(
+    distribution: str, engine: Threefry, device: Any, inputs: tuple[Tensor, ...]
+) -> Tensor:
+    draw = getattr(host_rejection, distribution)
+    draw(MT19937(), *(np.zeros(1, dtypes.array_dtype(x.dtype)) for x in inputs))
+    check_parameters(*inputs)
+    batch = examples()
+    given = [whole(x, batch) for x in inputs]
+    made = getattr(fns, f"_counter_{distribution}")(*counter(engine, device), *given)
+    return entered(made, batch)
 
 
 @public
@@ -52,7 +71,7 @@ def poisson(input: Any, generator: Any = None, *, out: Any = None) -> Tensor:
     def node(rate: Tensor, values: Tensor) -> Tensor:
         return fns._draw_poisson(fns.clone(rate), values)
 
-    made = _drawn("poisson", host_rejection.poisson, node, generator, input)
+    made = _drawn("poisson", "poisson", node, generator, input)
     return made if out is None else into("poisson", out, made)
 
 
@@ -83,9 +102,7 @@ def binomial(
         )
     if count._meta.shape != prob._meta.shape:
         count, prob = fns.expand_as(count, prob), prob
-    made = _drawn(
-        "binomial", host_rejection.binomial, fns._draw_binomial, generator, count, prob
-    )
+    made = _drawn("binomial", "binomial", fns._draw_binomial, generator, count, prob)
     return made if out is None else into("binomial", out, made)
 
 
@@ -93,19 +110,19 @@ def binomial(
 def _standard_gamma(input: Any, generator: Any = None) -> Tensor:
     """Gamma numbers with the shape parameters in `input`; differentiable."""
     tensor_argument("_standard_gamma", "input", 1, input)
-    draw, node = host_rejection.standard_gamma, fns._draw_standard_gamma
-    return _drawn("_standard_gamma", draw, node, generator, input)
+    node = fns._draw_standard_gamma
+    return _drawn("_standard_gamma", "standard_gamma", node, generator, input)
 
 
 @public
 def _sample_dirichlet(input: Any, generator: Any = None) -> Tensor:
     """Dirichlet samples with the concentrations in `input`."""
     tensor_argument("_sample_dirichlet", "input", 1, input)
-    draw, node = host_rejection.dirichlet, fns._draw_sample_dirichlet
-    return _drawn("_sample_dirichlet", draw, node, generator, input)
+    node = fns._draw_sample_dirichlet
+    return _drawn("_sample_dirichlet", "dirichlet", node, generator, input)
 
 
 def reparametrized_dirichlet(concentration: Tensor) -> Tensor:
     """Dirichlet samples that gradients flow through, for `Dirichlet.rsample`."""
-    draw, node = host_rejection.dirichlet, fns._draw_dirichlet
-    return _drawn("_sample_dirichlet", draw, node, None, concentration)
+    node = fns._draw_dirichlet
+    return _drawn("_sample_dirichlet", "dirichlet", node, None, concentration)

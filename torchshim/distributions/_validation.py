@@ -15,19 +15,12 @@ from typing import Any
 import numpy as np
 
 from torchshim._derived import fns
+from torchshim._functions._arguments import is_known
 from torchshim._tensor import Tensor
 
 
 class Unknown(Exception):
     """A value that is asked for on the host is still pending."""
-
-
-def is_known(tensor: Tensor) -> bool:
-    """Whether a tensor's value can be read without running what is recorded."""
-    storage = tensor._storage
-    if storage is None:
-        return tensor._array is not None
-    return storage.array is not None or storage.shared is not None
 
 
 def host_of(value: Any) -> Any:
