@@ -15,6 +15,10 @@ import pytest
 
 import torchshim
 from tests.oracle import attempt, case
+from torchshim._functions import memory
+from torchshim._functions.ahead import send_ahead, sent_ahead
+from torchshim.utils.data import _iterators, _workers
+from torchshim.utils.data._utils.pin_memory import pin_memory
 
 
 def text_of(error: Any) -> Any:
@@ -306,3 +310,37 @@ def test_other_ways_to_start(method):
         data, batch_size=2, num_workers=1, multiprocessing_context=method
     )
     assert [batch.tolist() for (batch,) in loader] == [[0.0, 1.0], [2.0, 3.0]]
+
+
+def test_batches_are_sent_to_the_device_ahead(monkeypatch):
+    """The next batch is on its way while the one before is computed with."""
+    sent: list[Any] = []
+    monkeypatch.setattr(_iterators, "_has_accelerator", lambda: True)
+    monkeypatch.setattr(memory, "current_accelerator", lambda: torchshim.device("cpu"))
+    data = torchshim.utils.data.TensorDataset(torchshim.arange(12.0))
+    loader = torchshim.utils.data.DataLoader(data, 2, num_workers=2, pin_memory=True)
+
+    def pin(batch):
+        sent.append(batch[0].tolist())
+        return pin_memory(batch)
+
+    monkeypatch.setattr(_workers, "pinned", pin)
+    ahead, given = 0, []
+    for (batch,) in loader:
+        time.sleep(0.1)  # the step
+        given.append(batch.tolist())
+        ahead += sent[-1] != given[-1]
+        assert sent_ahead(batch, torchshim.device("cpu")) is not None
+        assert sent_ahead(batch, torchshim.device("cpu")) is None
+    assert given == sent == [[i, i + 1] for i in range(0, 12, 2)]
+    assert ahead >= 3
+
+
+def test_a_copy_is_taken_only_if_it_is_the_value():
+    cpu, x = torchshim.device("cpu"), torchshim.arange(3.0)
+    send_ahead(x, cpu)
+    x.add_(1)
+    assert sent_ahead(x, cpu) is None
+    send_ahead(x, torchshim.device("meta"))
+    assert sent_ahead(x, cpu) is None
+    assert x.tolist() == [1, 2, 3]

@@ -57,6 +57,8 @@ class TensorBase:
     _hist_version: int = -1
     _grad: Any = None
     _hooks: Any = None
+    # A copy that is on its way to another device.
+    _sent: Any = None
     _node: Any = None
     _versions: int = 0
     _view_note: str | None = None

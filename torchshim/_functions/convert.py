@@ -38,6 +38,7 @@ from torchshim._functions._arguments import (
     wrong,
 )
 from torchshim._functions._values import cast_host
+from torchshim._functions.ahead import sent_ahead
 from torchshim._functions.creation import check_fits, place
 from torchshim._functions.legacy import TENSOR_TYPES
 from torchshim._functions.random_fill import overwrite
@@ -77,7 +78,9 @@ def moved(tensor: TensorBase, where: device) -> Tensor:
     if where.type == "meta":
         array: Any = NoData(shape, dtypes.array_dtype(meta.dtype))
     else:
-        array = place(np.array(host_value(tensor), order="C"), where)
+        array = sent_ahead(tensor, where)
+        if array is None:
+            array = place(np.array(host_value(tensor), order="C"), where)
     strides = elementwise_strides(shape, [(shape, meta.strides)])
     return from_array(array, device=where, strides=strides)
 

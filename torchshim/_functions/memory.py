@@ -21,6 +21,7 @@ from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import as_index, kind_of, size_of, warn, wrong
+from torchshim._functions.ahead import send_ahead
 from torchshim._functions.creation import _no_grad, place
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
@@ -406,9 +407,18 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
 
 @public(namespaces=(), method=True)
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """Page-locked memory: needless here, an error without an accelerator."""
-    if current_accelerator() is None:
+    """Begins the copy to the accelerator, which is what page-locked memory is for.
+
+    The tensor stays on the CPU, and its memory as it is; `to` takes the copy. A
+    RuntimeError without an accelerator.
+    """
+    accelerator = current_accelerator()
+    if accelerator is None:
         raise RuntimeError("Cannot access accelerator device when none is available.")
+    if self._meta.device.type != "cpu":
+        name = f"{self._meta.dtype.tensor_name}".replace("torch.", "torch.cuda.")
+        raise RuntimeError(f"cannot pin '{name}' only dense CPU tensors can be pinned")
+    send_ahead(self, accelerator)
     return self
 
 

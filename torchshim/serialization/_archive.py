@@ -122,6 +122,10 @@ def _umask() -> int:
     return mask
 
 
+#: The newest version of the format that PyTorch 2.13 reads.
+_NEWEST = 10
+
+
 class Reader:
     """Reads records; never more memory than the file is long."""
 
@@ -145,7 +149,13 @@ class Reader:
             raise RuntimeError(
                 "the records of this archive claim to be larger than the file"
             )
-        prefix = infos[0].filename.partition("/")[0] + "/"
+        folder, slash, _ = infos[0].filename.partition("/")
+        if not slash:
+            raise RuntimeError(
+                "[enforce fail at inline_container.cc:180] . file in archive is not in "
+                f"a subdirectory: {folder}"
+            )
+        prefix = folder + slash
         self._infos = {
             info.filename[len(prefix) :]: info
             for info in infos
@@ -156,6 +166,20 @@ class Reader:
                 'Expected hasRecord("version") to be true, but got false.  (Could this '
                 "error message be improved?  If so, please report an enhancement "
                 "request to PyTorch.)"
+            )
+        self._check_version()
+
+    def _check_version(self) -> None:
+        named = "version" if "version" in self._infos else ".data/version"
+        digits = self.read(named)[:20].strip()
+        version = int(digits) if digits.isdigit() else 0
+        if version > _NEWEST:
+            raise RuntimeError(
+                "[enforce fail at inline_container.cc:230] . Attempted to read a "
+                f"PyTorch file with version {version}, but the maximum supported "
+                f"version for reading is {_NEWEST}. The version of your PyTorch "
+                "installation may be too old, please upgrade PyTorch to latest version "
+                "to mitigate this issue."
             )
 
     def __contains__(self, name: str) -> bool:

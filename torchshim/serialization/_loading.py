@@ -357,7 +357,7 @@ class _Legacy:
 
     def load(self, unpickler: Any, options: dict[str, Any]) -> Any:
         file = self.file
-        head = _weights_only.load(file)
+        head = unpickler(file, **options).load()
         if head != MAGIC_NUMBER:
             raise RuntimeError("Invalid magic number; corrupt file?")
         version = _weights_only.load(file)

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Iterator
 from multiprocessing import connection
 from pickle import PicklingError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torchshim.utils.data import _utils
 from torchshim.utils.data._iterators import _BaseDataLoaderIter, _DatasetKind
@@ -43,6 +43,13 @@ _UNPICKLABLE = (
     "multiprocessing.set_start_method('fork')."
 )
 _MISSING = object()
+pinned = _utils.pin_memory.pin_memory
+
+
+class _Opened(NamedTuple):
+    """A batch that is on its way to the device."""
+
+    data: Any
 
 
 def _context(chosen: Any) -> Any:
@@ -207,17 +214,21 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 self._rcvd_idx += 1
                 return self._process_data(answer, worker_id)
             index, answer = self._receive()
-            self._tasks_outstanding -= 1
-            if isinstance(answer, StreamEnd):
-                self._workers_status[answer.worker_id] = False
-                if not self._persistent_workers:
-                    self._index_queues[answer.worker_id].put(None)
-                self._try_put_index()
-            elif index == self._rcvd_idx or not self._in_order:
+            if not self._in_order and not isinstance(answer, StreamEnd):
+                self._tasks_outstanding -= 1
                 self._rcvd_idx += index == self._rcvd_idx
                 return self._process_data(answer, self._task_info.pop(index)[0])
-            else:
-                self._task_info[index][1] = answer
+            self._put_aside(index, answer)
+
+    def _put_aside(self, index: Any, answer: Any) -> None:
+        self._tasks_outstanding -= 1
+        if not isinstance(answer, StreamEnd):
+            self._task_info[index][1] = answer
+            return
+        self._workers_status[answer.worker_id] = False
+        if not self._persistent_workers:
+            self._index_queues[answer.worker_id].put(None)
+        self._try_put_index()
 
     def _pass_over_ended(self) -> None:
         """Goes on to a batch that is there, or that a worker may still make."""
@@ -234,8 +245,26 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._try_put_index()
         if isinstance(answer, ExceptionWrapper):
             answer.reraise()
-        data = answer.open()
-        return _utils.pin_memory.pin_memory(data) if self._pin_memory else data
+        if not self._pin_memory:
+            return answer.open()
+        data = answer.data if isinstance(answer, _Opened) else pinned(answer.open())
+        self._look_ahead()
+        return data
+
+    def _look_ahead(self) -> None:
+        """Sends the next batch to the device if a worker has made it already.
+
+        So it is copied while the batch that is given now is computed with. Errors, and
+        workers that end, are left for when their turn comes.
+        """
+        if not self._in_order:
+            return
+        for pipe in connection.wait([p for p in self._results if not p.closed], 0):
+            with contextlib.suppress(EOFError, OSError):
+                self._put_aside(*pipe.recv())  # type: ignore[union-attr]
+        info = self._task_info.get(self._rcvd_idx)
+        if info is not None and isinstance(info[1], transport.Message):
+            info[1] = _Opened(pinned(info[1].open()))
 
     # -- waiting -------------------------------------------------------------------
 

@@ -44,7 +44,12 @@ class DataLoader(Generic[_T_co]):
     A batch is what `collate_fn` makes of `batch_size` samples, in the order of
     `sampler`, or shuffled; ``batch_size=None`` gives the samples one by one. The
     order for a seed is PyTorch's. With `num_workers` above 0, that many processes
-    make the batches, `prefetch_factor` each ahead of time; see `_workers`. Follows
+    make the batches, `prefetch_factor` each ahead of time; see `_workers`.
+
+    With ``pin_memory=True`` and an accelerator, a batch begins its way to it when a
+    worker has made it, while the batch before is computed with, and
+    ``batch.to(device)`` takes what has come. The batch stays one of tensors on the
+    CPU. Without an accelerator nothing is pinned, with PyTorch's warning. Follows
     ``torch.utils.data.DataLoader``.
 
     >>> import torchshim as torch
