@@ -427,3 +427,40 @@ def test_the_package_itself_under_its_alias() -> None:
         assert tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 0)
         """,
     )
+
+
+def test_classes_and_functions_say_torch() -> None:
+    """In what is printed and pickled, as long as the alias stands."""
+    run(
+        PACKAGE.parent,
+        f"""
+        import sys
+        sys.path[1:1] = {[p for p in sys.path if p]!r}
+        import inspect, pickle, torchshim
+        own = torchshim.nn.Linear.__module__
+        torchshim.install()
+        assert torchshim.nn.Linear.__module__ == own
+        import torch, torch.distributions
+        shown = {{
+            torch.nn.Linear: "torch.nn.modules.linear",
+            torch.optim.lr_scheduler.ReduceLROnPlateau: "torch.optim.lr_scheduler",
+            torch.autograd.function.FunctionCtx: "torch.autograd.function",
+            torch.distributions.Normal: "torch.distributions.normal",
+            torch.Size: "torch",
+            torch.dtype: "torch",
+            torch.save: "torch.serialization",
+            torch.autograd.grad: "torch.autograd",
+            torch.nn.functional.relu: "torch.nn.functional",
+        }}
+        for value, module in shown.items():
+            assert value.__module__ == module, (value, module)
+            assert pickle.loads(pickle.dumps(value)) is value
+            assert inspect.getmodule(value) is sys.modules[module]
+        assert str(torch.nn.Linear) == "<class 'torch.nn.modules.linear.Linear'>"
+        assert inspect.getsource(torch.nn.Linear).startswith("class Linear(Module)")
+        assert inspect.getsource(torch.autograd.grad).startswith("def grad")
+        torchshim.uninstall()
+        assert torchshim.nn.Linear.__module__ == own == "torchshim.nn.modules.linear"
+        assert all("torchshim" in value.__module__ for value in shown)
+        """,
+    )

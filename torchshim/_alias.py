@@ -9,6 +9,9 @@ live there. `install(only=..., block=...)` therefore leaves `sys.modules` alone 
 replaces `builtins.__import__` (and `importlib.import_module`) by functions that look
 at who is importing: the chosen packages get torchshim's modules, everybody else what
 they would get without torchshim.
+
+Without limits, the classes and functions of public modules also say that they are
+`torch.…`: in what programs print, and in what they pickle.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing import spawn
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from torchshim._version import torch_version
@@ -45,6 +48,14 @@ def shim_name(name: str) -> str:
     if name.startswith("functorch"):
         return f"{SHIM}.{name}"
     return SHIM + name.removeprefix("torch")
+
+
+def _torch_name(name: str) -> str:
+    """PyTorch's name for a module of torchshim's: the inverse of `shim_name`."""
+    inner = name.removeprefix(SHIM)
+    if inner.startswith(".functorch"):
+        return inner[1:]
+    return f"torch{inner}"
 
 
 def _is_torch(name: str) -> bool:
@@ -118,6 +129,59 @@ class _AliasLoader(importlib.abc.Loader):
         alias = module.__spec__
         assert alias is not None
         module.__spec__ = alias.loader_state
+        if alias.name == "torch":
+            for each in list(sys.modules.values()):
+                if _is_ours(each):
+                    _shown.change(each)
+
+
+class _Names:
+    """The modules that classes and functions say they are of."""
+
+    def __init__(self) -> None:
+        # id -> the object, and its own module.
+        self._own: dict[int, tuple[Any, str]] = {}
+
+    def change(self, module: ModuleType) -> None:
+        """Has what a public module gives say that it is PyTorch's.
+
+        What is defined in a private one is of the public module that lists it, the
+        innermost of several.
+        """
+        shown = _torch_name(module.__name__)
+        if _is_private(shown):
+            return
+        # Where `inspect` and `pickle` look.
+        sys.modules.setdefault(shown, module)
+        listed = getattr(module, "__all__", ())
+        for name, value in list(vars(module).items()):
+            if not isinstance(value, (type, FunctionType)):
+                continue
+            _, own = self._own.get(id(value), (value, value.__module__))
+            elsewhere = own.startswith(f"{SHIM}.") and _is_private(_torch_name(own))
+            first = id(value) not in self._own or len(shown) > len(value.__module__)
+            if own == module.__name__ or (
+                elsewhere and first and name in listed and name == value.__name__
+            ):
+                self._own[id(value)] = value, own
+                value.__module__ = shown
+
+    def restore(self) -> None:
+        for value, own in self._own.values():
+            value.__module__ = own
+        self._own.clear()
+
+
+_shown = _Names()
+
+
+class _SourceLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module of torchshim's while the alias stands."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        if "torch" in sys.modules:
+            _shown.change(module)
 
 
 class _Distribution(importlib.metadata.Distribution):
@@ -141,6 +205,12 @@ class _Finder(importlib.abc.MetaPathFinder):
         path: Sequence[str] | None,
         target: ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
+        if fullname.startswith(f"{SHIM}."):
+            own = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+            if own is not None and type(own.loader) is _SourceLoader.__base__:
+                assert own.origin is not None
+                own.loader = _SourceLoader(fullname, own.origin)
+            return own
         if not _is_torch(fullname):
             return None
         if _is_private(fullname):
@@ -382,6 +452,7 @@ def uninstall() -> None:
     elif _installed is not None:
         if _installed in sys.meta_path:
             sys.meta_path.remove(_installed)
+        _shown.restore()
         for name in [n for n in sys.modules if _is_torch(n)]:
             if _is_ours(sys.modules[name]):
                 del sys.modules[name]

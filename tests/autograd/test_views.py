@@ -261,3 +261,16 @@ def of_numpy_memory_whose_base_leaves(torch):
     x.requires_grad_(False)
     array[0] = 7
     yield wide, wide.requires_grad, attempt(wide.sum().backward), x.grad
+
+
+@case
+def of_numpy_memory_written_before_a_view_is(torch):
+    x = torch.ones(2, 2)
+    array = x.numpy()
+    array[...] = 5.0
+    first, _ = x.split(1)
+    first[:, ::2].zero_()
+    yield x, array.tolist()
+    array[...] = 6.0
+    x[:1][:, 1:].add_(1)
+    yield x, array.tolist()

@@ -34,6 +34,7 @@ class Size(tuple[int, ...]):
     """
 
     __slots__ = ()
+    __module__ = "torchshim"
 
     def __new__(cls, sizes: Iterable[Any] = (), /) -> Size:
         items = tuple(sizes)

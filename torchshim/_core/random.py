@@ -30,7 +30,7 @@ class Generator:
     3
     """
 
-    __module__ = "torch"
+    __module__ = "torch._C"
     __slots__ = ("__dict__", "__weakref__", "_device", "engine")
 
     # Makes the tensor that `get_state` returns; the facade puts it here.

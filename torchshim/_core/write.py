@@ -278,6 +278,8 @@ class Writing(Foreign):
             self._rebase(base, tensor, written)
         else:
             if tensor._path:
+                if storage.shared is not None and storage.slot < 0:
+                    storage.shared.refresh(storage)  # NumPy may have written meanwhile
                 raw = self._raw_tensor(storage)
                 whole = self._write_back(raw, tensor._path, new)
             self._store(storage, tensor, whole)
