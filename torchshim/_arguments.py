@@ -126,6 +126,12 @@ def normalise(op: Op, position: int, param: Param, value: Any) -> Any:
             if not value._meta.shape:
                 return value.item()  # type: ignore[attr-defined]
         elif isinstance(value, (bool, int, float, complex)):
+            if isinstance(value, int) and not -(2**63) <= value < 2**64:
+                raise OverflowError(
+                    "int too big to convert"
+                    if value > 0
+                    else "can't convert negative int to unsigned"
+                )
             return value
         elif value is None and (role in (OPT_OPERAND, OPT_SCALAR)):
             return value

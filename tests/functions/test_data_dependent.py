@@ -43,6 +43,7 @@ def nonzero_as_tuple(torch):
         "s.nonzero(as_tuple=True)",
         "torch.tensor(0.).nonzero(as_tuple=True)",
         "torch.nonzero(torch.tensor([nan, 0]), as_tuple=True)",
+        "torch.nonzero(s, out=torch.tensor(0), as_tuple=True)",
         "torch.nonzero(3)",
         "torch.nonzero(x, out=torch.empty(0))",
         "torch.nonzero(x, out=torch.empty(0, dtype=torch.int64))",

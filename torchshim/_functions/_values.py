@@ -194,16 +194,21 @@ def _fitted(array: np.ndarray, dtype: dtypes.dtype) -> np.ndarray:
     target = dtypes.array_dtype(dtype)
     if dtype.name == "uint64" and array.dtype.kind in "Oiu":
         return _unsigned(array.reshape(-1).tolist()).reshape(array.shape)
+    if dtype.name == "uint64" and array.dtype.kind == "f" and array.size:
+        raise TypeError("an integer is required")
     kind = array.dtype.kind
     if array.dtype == object:
         flat = array.reshape(-1)
+        if dtype.category != dtypes.INTEGER:
+            return cast_host(array.astype(np.float64), target)
         if any(not -(2**63) <= v < 2**63 for v in flat):
             raise ValueError("Overflow when unpacking long long")
         array = array.astype(np.int64)
         kind = "i"
-    if kind == "u" and array.size and int(array.max()) >= 2**63:
+    integral = dtype.category == dtypes.INTEGER
+    if kind == "u" and integral and array.size and int(array.max()) >= 2**63:
         raise ValueError("Overflow when unpacking long long")
-    if array.size and dtype.category == dtypes.INTEGER:
+    if array.size and integral:
         if kind == "c":
             raise TypeError("must be real number, not complex")
         limits = np.iinfo(target)
@@ -218,6 +223,10 @@ def _fitted(array: np.ndarray, dtype: dtypes.dtype) -> np.ndarray:
     return cast_host(array, target)
 
 
+def _large(array: np.ndarray) -> bool:
+    return bool(array.size) and float(np.abs(array).max()) >= 2**63
+
+
 def values_of(data: Any, dtype: dtypes.dtype | None) -> tuple[np.ndarray, dtypes.dtype]:
     """What nested sequences of numbers hold: a new array, and its dtype."""
     if _plain(data):
@@ -225,6 +234,13 @@ def values_of(data: Any, dtype: dtypes.dtype | None) -> tuple[np.ndarray, dtypes
             array = np.array(data)
         except ValueError:
             array = None  # ragged: the search below says where
+        if array is not None and array.dtype == float and _large(array):
+            # NumPy makes floats of large integers.
+            numbers = np.array(data, object)
+            floats = any(isinstance(v, float) for v in numbers.reshape(-1))
+            wanted = dtype or (dtypes.float32 if floats else dtypes.int64)
+            if wanted.category == dtypes.INTEGER:
+                return _fitted(numbers if not floats else array, wanted), wanted
         if array is not None and array.dtype != object:
             if dtype is None:
                 dtype = _of_kind(array)

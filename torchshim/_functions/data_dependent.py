@@ -87,6 +87,10 @@ def nonzero(
     if not isinstance(as_tuple, bool):
         refuse("torch", "nonzero", (input,), {"as_tuple": as_tuple})
     if as_tuple:
+        if out is not None:
+            raise RuntimeError(
+                "nonzero does not support the out kwarg when as_tuple is True"
+            )
         values = np.atleast_1d(host_value(input))
         return tuple(_made(i.astype(np.int64), input) for i in np.nonzero(values != 0))
     found = _nonzero(input)

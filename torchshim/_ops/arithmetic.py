@@ -399,16 +399,28 @@ def reciprocal(input: Array) -> Array:
 # Powers -------------------------------------------------------------------------------
 
 
+def _by_squaring(base: Array, exponent: Array) -> Array:
+    """`base ** exponent` of integers; `jnp.power` looks at 6 bits of the exponent."""
+
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        result, square, rest = state
+        result = jnp.where((rest & 1) == 1, result * square, result)
+        return result, square * square, rest >> 1
+
+    state = jnp.ones_like(base), base, exponent
+    return jax.lax.while_loop(lambda state: (state[2] > 0).any(), step, state)[0]
+
+
 def _integer_power(base: Array, exponent: Array) -> Array:
     """Wraps around as C does; negative exponents leave 1 / base rounded to zero."""
     base, exponent = _both(base, exponent)
     if kind(base) == "u":
-        return jnp.power(base, exponent)
+        return _by_squaring(base, exponent)
     odd = (exponent & 1) == 1
     inverse = jnp.where(
         base == 1, 1, jnp.where(base == -1, jnp.where(odd, -1, 1), 0)
     ).astype(base.dtype)
-    positive = jnp.power(base, jnp.maximum(exponent, 0))
+    positive = _by_squaring(base, jnp.maximum(exponent, 0))
     return jnp.where(exponent < 0, inverse, positive)
 
 

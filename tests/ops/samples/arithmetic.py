@@ -170,6 +170,8 @@ def powers() -> Iterator[Sample]:
     yield sample(2, 3).raises()
     yield sample(ints(3), 2)
     yield sample(ints(3), 2.0)
+    yield sample(ints(3), 70)
+    yield sample(ints(3), 2**64).raises()
     yield sample(ints(3), np.int64([-1, -2, -3]))
     yield sample(np.int64([1, -1, -1, 2, 0]), np.int64([-3, -3, -2, -1, 0]))
     yield sample(ints(3, dtype="int8"), 5)
