@@ -32,7 +32,11 @@ def _vector(index: Array, name: str) -> None:
 
 
 def _select_checks(input: Array, dim: int, index: Array) -> list[Check]:
-    n = input.shape[wrap_dim(dim, input.ndim)] if input.ndim else 1
+    axis = wrap_dim(dim, input.ndim) if input.ndim else 0
+    n = input.shape[axis] if input.ndim else 1
+    if axis == 1:  # which PyTorch has a kernel of its own for
+        text = f"INDICES element is out of DATA bounds, id={{value}} axis_dim={n}"
+        return outside(index, 0, n, text, RuntimeError)
     return outside(index, 0, n, "index out of range in self")
 
 

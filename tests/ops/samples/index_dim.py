@@ -20,6 +20,7 @@ def index_select() -> Iterator[Sample]:
     yield sample(floats(3), 0, I([], np.int64))
     yield sample(floats(3), 0, I([3])).raises()
     yield sample(floats(3), 0, I([-1])).raises()
+    yield sample(floats(3, 4), 1, I([4])).raises()
     yield sample(floats(3), 0, I([[0]])).raises()
     yield sample(floats(3), 0, f32([0])).raises()
     yield sample(floats(), 0, I([0, 0])).raises()
