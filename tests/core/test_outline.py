@@ -274,3 +274,14 @@ def test_the_wish_not_to_be_inlined_reaches_xla():
 
     text = jax.jit(twice).lower(np.ones((2, 2), np.float32)).compile().as_text()
     assert re.search(r" call\(", text)
+
+
+def test_recordings_that_begin_a_level(found):
+    """What starts a transform is no operator and has no integers."""
+    z = torch.arange(6.0).reshape(3, 2)
+    gradients = torch.func.vmap(torch.func.grad(lambda v: (v * v.sin()).sum()))(z)
+    total = torch.zeros(2)
+    for turn in range(12):
+        total = (total + gradients[turn % 3]) * 0.5 + z[turn % 3]
+    assert total.isfinite().all()
+    assert found[-1][0] > 40

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core.call import INT_HOLE, Call, Number, PythonCall, intern_call
+from torchshim._core.call import INT_HOLE, Call, Number, intern_call
 from torchshim._core.op import (
     INDEX,
     INDICES,
@@ -63,7 +63,7 @@ def _root(call: Any) -> Any:
 def _positions(call: Any) -> list[tuple[int, int | None]]:
     """(entry of the template, position in it if that is a tuple) of the integers."""
     # The texts of checks may name integers.
-    if isinstance(call, PythonCall) or call.op.checks is not None:
+    if not isinstance(call, Call) or call.op.checks is not None:
         return []
     found: list[tuple[int, int | None]] = []
     for part, (param, entry) in enumerate(
