@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "torchshim"
 # Lowest first. A module may import from earlier layers and from its own; within
 # `_core` the order of the files is part of the design.
 CORE = (
-    "dtypes device precision promotion mt19937 threefry host_math host_dtypes "
+    "threads dtypes device precision promotion mt19937 threefry host_math host_dtypes "
     "host_random host_integers host_rejection random meta layout op checks call "
     "batching forward state no_data storage versions undo naming integers stacks "
     "outline lower program flush dependence infer handlers trie enter foreign write "

@@ -19,6 +19,7 @@ from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Op
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
+from torchshim._core.threads import keep
 from torchshim._derived import fns
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -296,7 +297,7 @@ class Settings(threading.local):
         self.casts: dict[int, tuple[Any, Any]] = {}
 
 
-settings = Settings()
+settings = keep(Settings())
 _known: dict[frozenset[tuple[str, DType]], Autocast] = {}
 
 # The dtype of each device type that can be autocast, where the script names none.

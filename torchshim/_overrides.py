@@ -25,6 +25,7 @@ from torchshim._core.handlers import caller
 from torchshim._core.layout import layout, memory_format
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, plain_classes
+from torchshim._core.threads import keep
 from torchshim._errors import Unsupported
 from torchshim._refusal import refuse
 
@@ -41,7 +42,7 @@ class _Overriding(threading.local):
         self.skipping = False
 
 
-state = _Overriding()
+state = keep(_Overriding())
 
 # Modes in force in any thread: while there are none, `overridable` need not ask.
 modes: list[Any] = []

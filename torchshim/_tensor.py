@@ -457,8 +457,7 @@ def set_requires_grad(tensor: TensorBase, value: bool) -> None:
         return
     changed = meta.replace(requires_grad=value, leaf=True)
     if tensor._storage is not None:
-        if base is None and not value:
-            rec.let_views_in(tensor)
+        rec.let_views_in(tensor, value)
         tensor._slot = -1
     elif tensor._slot >= 0 or tensor._raw >= 0:
         # The same value in another role: what it was used for so far stays untracked.

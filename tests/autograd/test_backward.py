@@ -302,3 +302,21 @@ def power_of_tensor(torch):
     yield z
     z.backward()
     yield x.grad, y.grad
+
+
+@case
+def create_graph_after_a_leaf_was_updated(torch):
+    """What is differentiated by its result does not mind, nor do its gradients."""
+    for update in ("no_grad", "data", "assigned"):
+        x = leaf(torch, 1.0, 2.0)
+        y = x.exp()
+        y.tolist()
+        if update == "no_grad":
+            with torch.no_grad():
+                x.sub_(0.5)
+        elif update == "data":
+            x.data.mul_(0.5)
+        else:
+            x.data = torch.ones(2)
+        (g,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)
+        yield g, torch.autograd.grad(g.sum(), x)

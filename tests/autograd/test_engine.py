@@ -247,3 +247,26 @@ def detached_from_another_threads_graph(torch):
     y.detach_()
     z.sum().backward()
     yield y, y.requires_grad, x.grad
+
+
+@case
+def backward_within_backward_far_down(torch):
+    class Deep(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with torch.enable_grad():
+                ctx.x = x.detach().requires_grad_() - 1
+            return ctx.x.detach()
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(torch.is_grad_enabled())
+            if ctx.x > 0:
+                with torch.enable_grad():
+                    Deep.apply(ctx.x).sum().backward()
+            return grad
+
+    seen = []
+    x = torch.tensor(60.0, requires_grad=True)
+    Deep.apply(x).sum().backward()
+    yield x.grad, len(seen), set(seen)

@@ -274,3 +274,17 @@ def of_numpy_memory_written_before_a_view_is(torch):
     array[...] = 6.0
     x[:1][:, 1:].add_(1)
     yield x, array.tolist()
+
+
+@case
+def written_to_before_their_base_requires_grad(torch):
+    for writer in (None, "view", "base"):
+        for how in ("index", "no_grad", "unbind"):
+            base = torch.ones(1)
+            with torch.set_grad_enabled(how != "no_grad"):
+                view = base.unbind()[0] if how == "unbind" else base[...]
+            if writer:
+                (view if writer == "view" else base).add_(1)
+            base.requires_grad_()
+            yield view.requires_grad, attempt(lambda v=view: (v.is_leaf, v * 2))
+            yield attempt(lambda v=view: (v * 2).sum().backward()), base.grad

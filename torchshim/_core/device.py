@@ -19,6 +19,7 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.dtypes import Builtin, read_only, set_default_dtype, type_name
+from torchshim._core.threads import keep
 
 # PyTorch's device types by number, and in the order its error text lists them.
 _NUMBERS = {
@@ -333,7 +334,7 @@ class _Defaults(threading.local):
         self.displaced: device | None = None
 
 
-_defaults = _Defaults()
+_defaults = keep(_Defaults())
 _cpu = _parse("cpu")
 _meta = _parse("meta")
 

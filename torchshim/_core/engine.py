@@ -28,6 +28,7 @@ from torchshim._core.record import Recorder, local
 from torchshim._core.saved import SavedValues
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import TensorBase
+from torchshim._core.threads import in_fresh_thread
 from torchshim._core.trie import vjp_call
 from torchshim._core.versions import Overwritten
 
@@ -45,6 +46,8 @@ class Walking(threading.local):
 
 
 walking = Walking()
+# How many walks are within one another in one thread, at most.
+NESTED = 16
 
 
 SECOND_BACKWARD = (
@@ -410,6 +413,9 @@ class Walk(Leaves, SavedValues):
             event = self.event((recording, slot))
             meta = event.metas[slot - event.slot]
             tensor = recording.entered.get(slot)
+            known = recording.versions.get(slot)
+            if known is not None and (known.written() or known.outdated()):
+                tensor = None  # it holds something else by now
             if tensor is None or not meta.requires_grad or not self.create:
                 piece = object.__new__(TensorBase)
                 piece._slot = -1
@@ -443,6 +449,9 @@ def run_backward(
     With `accumulate` gradients go to the leaves' `.grad` (all of them, or only those
     among the targets); otherwise nothing is written.
     """
+    if len(walking.stack) >= NESTED:
+        given = roots, cotangents, retain, create, targets, accumulate, outside
+        return in_fresh_thread(lambda: run_backward(*given))
     rec = local.rec
     grad_mode = rec.grad
     try:

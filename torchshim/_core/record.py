@@ -29,6 +29,7 @@ from torchshim._core.storage import (
     next_sequence,
     value_lock,
 )
+from torchshim._core.threads import keep
 from torchshim._core.trie import recorders
 from torchshim._core.undo import Undo
 from torchshim._core.versions import versions_of
@@ -295,7 +296,7 @@ class Local(threading.local):
         self._lease = _Lease(rec)
 
 
-local = Local()
+local = keep(Local())
 
 
 def refresh_modes() -> None:

@@ -188,10 +188,15 @@ class Writing(Foreign):
             view._meta = view._meta.replace(requires_grad=False)
             view._slot = -1
 
-    def let_views_in(self, base: TensorBase) -> None:
-        """Notes the histories of views that are derived only when they are used."""
+    def let_views_in(self, base: TensorBase, value: bool) -> None:
+        """Notes the histories of views that would be derived only when they are used.
+
+        Then their base may stop to require grad.
+        """
         storage = base._storage
         assert storage is not None
+        if value or base._base is not None:
+            return
         for view in storage.tensors():
             meta = view._meta
             own = meta.requires_grad and not meta.leaf and not view._inherits
@@ -204,12 +209,20 @@ class Writing(Foreign):
     @staticmethod
     def bequeath(base: TensorBase, value: bool) -> None:
         """Views without history of their own say of themselves what their base does."""
-        assert base._storage is not None
-        for view in base._storage.tensors():
+        storage = base._storage
+        assert storage is not None
+        for view in storage.tensors():
             meta = view._meta
             if view._base is not base or not (
                 view._inherits or (meta.requires_grad < value and differentiable(meta))
             ):
+                continue
+            if value and view._versions != storage.version and not view._view_note:
+                # PyTorch makes the node of a view anew when its memory was written to.
+                view._unaware = True
+                view._hist = view._node = None
+                view._meta = meta.replace(requires_grad=True, leaf=False)
+                view._slot = -1
                 continue
             view._inherits = value
             view._meta = meta.replace(requires_grad=value)

@@ -12,6 +12,7 @@ import numpy as np
 from torchshim._core.handlers import caller
 from torchshim._core.record import Recorder, local
 from torchshim._core.storage import TensorBase
+from torchshim._core.threads import keep
 from torchshim._derived import fns
 from torchshim._functions.nodes import SavedTensor
 from torchshim._tensor import Tensor
@@ -40,7 +41,7 @@ class _Stack(threading.local):
         self.observers: list[Observer] = []
 
 
-_stack = _Stack()
+_stack = keep(_Stack())
 
 
 def current() -> Pair | None:
