@@ -1,5 +1,6 @@
 """Data sets, samplers and the loader (``torch.utils.data``)."""
 
+from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from torchshim.utils.data.dataloader import (
@@ -8,6 +9,20 @@ from torchshim.utils.data.dataloader import (
     default_collate,
     default_convert,
     get_worker_info,
+)
+from torchshim.utils.data.datapipes._decorator import (
+    argument_validation,
+    functional_datapipe,
+    guaranteed_datapipes_determinism,
+    non_deterministic,
+    runtime_validation,
+    runtime_validation_disabled,
+)
+from torchshim.utils.data.datapipes.datapipe import (
+    DataChunk,
+    DFIterDataPipe,
+    IterDataPipe,
+    MapDataPipe,
 )
 from torchshim.utils.data.dataset import (
     ChainDataset,
@@ -33,10 +48,14 @@ __all__ = [
     "BatchSampler",
     "ChainDataset",
     "ConcatDataset",
+    "DFIterDataPipe",
+    "DataChunk",
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "IterDataPipe",
     "IterableDataset",
+    "MapDataPipe",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -46,16 +65,20 @@ __all__ = [
     "TensorDataset",
     "WeightedRandomSampler",
     "_DatasetKind",
+    "argument_validation",
     "default_collate",
     "default_convert",
+    "functional_datapipe",
     "get_worker_info",
+    "guaranteed_datapipes_determinism",
+    "non_deterministic",
     "random_split",
+    "runtime_validation",
+    "runtime_validation_disabled",
 ]
 
 
 def __getattr__(name: str) -> _Any:
-    if name == "IterDataPipe":
-        from torchshim.utils.data.datapipes.iter import IterDataPipe
-
-        return IterDataPipe
+    if name in ("graph", "graph_settings"):
+        return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import jax
 
-from torchshim.utils.data import _utils
+from torchshim.utils.data import _pipes, _utils
 from torchshim.utils.data._utils.fetch import Pace
 from torchshim.utils.data.sampler import draw_seed
 
@@ -43,6 +43,8 @@ class _BaseDataLoaderIter:
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         self._dataset = loader.dataset
+        self._shared_seed = _pipes.shared_seed(loader)
+        _pipes.seed(self._dataset, self._shared_seed)
         self._dataset_kind = loader._dataset_kind
         self._IterableDataset_len_called = loader._IterableDataset_len_called
         self._auto_collation = loader._auto_collation
@@ -86,6 +88,8 @@ class _BaseDataLoaderIter:
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
         self._IterableDataset_len_called = loader._IterableDataset_len_called
+        self._shared_seed = _pipes.shared_seed(loader)
+        _pipes.seed(self._dataset, self._shared_seed)
 
     def _next_index(self) -> Any:
         return next(self._sampler_iter)
@@ -135,6 +139,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
             raise AssertionError(
                 "_SingleProcessDataLoaderIter requires num_workers == 0"
             )
+        _pipes.shard(self._dataset, 1, 0)
         self._dataset_fetcher = _DatasetKind.create_fetcher(
             self._dataset_kind,
             self._dataset,

@@ -20,7 +20,7 @@ from multiprocessing import connection
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from torchshim.utils.data import _utils
+from torchshim.utils.data import _pipes, _utils
 from torchshim.utils.data._iterators import _BaseDataLoaderIter, _DatasetKind
 from torchshim.utils.data._utils import transport
 from torchshim.utils.data._utils.worker import (
@@ -111,6 +111,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         except BaseException:
             self._shutdown_workers()
             raise
+        # PyTorch draws once more here, and does not use it.
+        _pipes.shared_seed(loader)
         self._begin(loader)
 
     def _start_worker(self, context: Any, worker_id: int, forked: bool) -> None:
@@ -125,6 +127,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             collate_fn=self._collate_fn,
             drop_last=self._drop_last,
             base_seed=self._base_seed,
+            shared_seed=self._shared_seed,
             init_fn=self._worker_init_fn,
             worker_id=worker_id,
             num_workers=self._num_workers,
@@ -151,7 +154,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
         super()._reset(loader, first_iter)
         for queue in self._index_queues:
-            queue.put(Resume())
+            queue.put(Resume(self._shared_seed))
         waiting = self._num_workers
         while waiting:  # what comes before the answers belongs to the last pass
             what, message = self._receive()

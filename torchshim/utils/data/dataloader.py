@@ -17,6 +17,7 @@ from torchshim.utils.data._iterators import (
 from torchshim.utils.data._utils.collate import default_collate, default_convert
 from torchshim.utils.data._utils.worker import get_worker_info
 from torchshim.utils.data._workers import _MultiProcessingDataLoaderIter
+from torchshim.utils.data.datapipes.datapipe import IterDataPipe
 from torchshim.utils.data.dataset import Dataset, IterableDataset
 from torchshim.utils.data.sampler import (
     BatchSampler,
@@ -108,6 +109,8 @@ class DataLoader(Generic[_T_co]):
 
         if isinstance(dataset, IterableDataset):
             self._dataset_kind = _DatasetKind.Iterable
+            if isinstance(dataset, IterDataPipe):
+                shuffle = _apply_shuffle(dataset, shuffle)
             _check_stream_options(shuffle, sampler, batch_sampler)
         else:
             self._dataset_kind = _DatasetKind.Map
@@ -285,6 +288,13 @@ def _check_worker_options(
     if persistent_workers and num_workers == 0:
         raise ValueError("persistent_workers option needs num_workers > 0")
     return prefetch_factor
+
+
+def _apply_shuffle(pipe: Any, shuffle: bool | None) -> None:
+    from torchshim.utils.data.graph_settings import apply_shuffle_settings
+
+    # A step that this adds is not read from, as in PyTorch, which warns of that.
+    apply_shuffle_settings(pipe, shuffle)
 
 
 def _check_stream_options(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:

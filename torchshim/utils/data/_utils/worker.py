@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from torchshim._functions.random import manual_seed
+from torchshim.utils.data import _pipes
 from torchshim.utils.data._utils import transport
 
 # Seconds after which a process looks whether the others still live.
@@ -57,6 +58,8 @@ class StreamEnd:
 @dataclass(frozen=True)
 class Resume:
     """Asks a worker that stays to begin again; it answers with the same."""
+
+    shared_seed: int | None
 
 
 class KeyErrorMessage(str):
@@ -112,6 +115,7 @@ class Work:
     collate_fn: Any
     drop_last: bool
     base_seed: int
+    shared_seed: int | None
     init_fn: Any
     worker_id: int
     num_workers: int
@@ -162,6 +166,8 @@ class _Worker:
         self.fetcher: Any = None
         self.failure: ExceptionWrapper | None = None
         try:
+            _pipes.seed(work.dataset, work.shared_seed)
+            _pipes.shard(work.dataset, work.num_workers, work.worker_id)
             if work.init_fn is not None:
                 work.init_fn(work.worker_id)
             self.fetcher = self._fetcher()
@@ -192,6 +198,7 @@ class _Worker:
             if isinstance(request, Resume):
                 self.ended = False
                 self.results.send((request, None))
+                _pipes.seed(self.work.dataset, request.shared_seed)
                 self.fetcher = self._fetcher()
             elif not self.ended and not self.done.is_set():
                 index, what = request
