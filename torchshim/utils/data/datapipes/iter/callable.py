@@ -51,7 +51,7 @@ class MapperIterDataPipe(IterDataPipe[Any]):
         if isinstance(output_col, (list, tuple)):
             if len(output_col) > 1:
                 raise ValueError("`output_col` must be a single-element list or tuple")
-            output_col = list(output_col)[0]
+            output_col = output_col[0]  # type: ignore[index]
         self.output_col = output_col
         validate_input_col(fn, input_col)
 
