@@ -18,6 +18,14 @@ from torchshim._core.call import (
 )
 
 
+UNSUPPORTED = (
+    "Trying to use forward AD with {} that does not support it because it has not been "
+    "implemented yet.\nPlease file an issue to PyTorch at https://github.com/pytorch/"
+    "pytorch/issues/new?template=feature-request.yml so that we can prioritize its "
+    "implementation or submit a PR adding the implementation to derivatives.yaml"
+)
+
+
 class JvpCall(Inferring):
     """`jax.jvp` of a call: a call itself, so that it can be differentiated again.
 
@@ -73,9 +81,14 @@ class JvpCall(Inferring):
                 full[i] = value
             return self.inner.apply(full, scalars)
 
-        outs, moved = jax.jvp(
-            restricted, tuple(primals[i] for i in self.along), tuple(tangents)
-        )
+        try:
+            outs, moved = jax.jvp(
+                restricted, tuple(primals[i] for i in self.along), tuple(tangents)
+            )
+        except NotImplementedError as error:
+            if not str(error).startswith("the derivative for "):
+                raise
+            raise NotImplementedError(UNSUPPORTED.format(self.inner.op.parsed)) from None
         return tuple(
             tangent
             if tangent.dtype != jax.dtypes.float0

@@ -200,7 +200,8 @@ class Writing(Foreign):
         for view in storage.tensors():
             meta = view._meta
             own = meta.requires_grad and not meta.leaf and not view._inherits
-            if view._base is base and own and view._slot < 0 and view._hist is None:
+            known = view._hist is not None and view._hist_version == storage.version
+            if view._base is base and own and view._slot < 0 and not known:
                 self.slot_of(view)
                 self.keep_history(view)
                 view._hist_version = storage.version
