@@ -18,6 +18,7 @@ from torchshim._core import dtypes
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
+from torchshim._functions.creation import check_fits
 from torchshim._functions.indexing import (
     SKIP,
     ZERO_DIM,
@@ -84,6 +85,8 @@ def write_basic(
     if kind is not float and kind is not Tensor and kind is not int:
         value = check_value(self, value)
     meta = self._meta
+    if kind is not Tensor and meta.dtype.category == dtypes.INTEGER:
+        check_number(value, meta.dtype)
     piece = any(entry != KEEP for entry in plan)
     if piece:
         noted = self._view_note is not None or self._unaware
@@ -153,6 +156,12 @@ def check_value(self: Tensor, value: Any) -> Any:
     raise TypeError(f"can't assign a {said} to a {name}")
 
 
+def check_number(value: Any, dtype: dtypes.dtype) -> None:
+    """Raises where a number is none of an integer dtype."""
+    if dtype.category == dtypes.INTEGER and not isinstance(value, TensorBase):
+        check_fits(value, dtype)
+
+
 def write_any(self: Tensor, index: Any, value: Any) -> None:
     """Assignment through an index with tensors, masks, lists or bools."""
     value = check_value(self, value)
@@ -168,6 +177,7 @@ def write_any(self: Tensor, index: Any, value: Any) -> None:
                 f"value cannot be converted to type {self._meta.dtype.cpp_name} "
                 "without overflow"
             )
+        check_number(value, self._meta.dtype)
         value = number_tensor(view, value)
     else:
         value = stripped(value)

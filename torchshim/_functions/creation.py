@@ -118,7 +118,7 @@ def check_fits(value: Any, dtype: dtypes.dtype) -> None:
     if bad:
         name = {"bool": "bool", "int64": "int64_t"}.get(dtype.name, dtype.cpp_name)
         if dtype.category == dtypes.INTEGER:
-            name = f"{dtype.name}_t"
+            name = "int" if dtype is dtypes.int32 else f"{dtype.name}_t"
         raise RuntimeError(f"value cannot be converted to type {name} without overflow")
 
 

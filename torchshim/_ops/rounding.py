@@ -451,17 +451,30 @@ def _frexp_jvp(primals: Any, tangents: Any) -> Any:
 # Divisors of integers -----------------------------------------------------------------
 
 
+def _divisor(a: Array, b: Array) -> Array:
+    """By Euclid's algorithm; `jnp.gcd` does not end at the least of all integers."""
+
+    def step(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        a, b = state
+        zero = a == 0
+        rest = jax.lax.rem(b, jnp.where(zero, 1, a))
+        return jnp.where(zero, a, rest), jnp.where(zero, b, a)
+
+    state = jnp.broadcast_arrays(jnp.abs(a), jnp.abs(b))
+    return jax.lax.while_loop(lambda state: (state[0] != 0).any(), step, tuple(state))[1]
+
+
 @op(promote=DEFAULT, differentiable=False, inplace=True)
 def gcd(input: Array, other: Array) -> Array:
     """The greatest common divisor."""
     refuse("gcd_cpu", input, BOOL + FLOAT + COMPLEX)
-    return jnp.gcd(input, other)
+    return _divisor(input, other)
 
 
 @op(promote=DEFAULT, differentiable=False, inplace=True)
 def lcm(input: Array, other: Array) -> Array:
     """The least common multiple."""
     refuse("lcm_cpu", input, BOOL + FLOAT + COMPLEX)
-    divisor = jnp.gcd(input, other)
+    divisor = _divisor(input, other)
     safe = jnp.where(divisor == 0, 1, divisor)
     return jnp.where(divisor == 0, 0, jnp.abs(input // safe * other))
