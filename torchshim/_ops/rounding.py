@@ -460,8 +460,11 @@ def _divisor(a: Array, b: Array) -> Array:
         rest = jax.lax.rem(b, jnp.where(zero, 1, a))
         return jnp.where(zero, a, rest), jnp.where(zero, b, a)
 
-    state = jnp.broadcast_arrays(jnp.abs(a), jnp.abs(b))
-    return jax.lax.while_loop(lambda state: (state[0] != 0).any(), step, tuple(state))[1]
+    def goes_on(state: tuple[Array, Array]) -> Array:
+        return (state[0] != 0).any()
+
+    start = tuple(jnp.broadcast_arrays(jnp.abs(a), jnp.abs(b)))
+    return jax.lax.while_loop(goes_on, step, start)[1]
 
 
 @op(promote=DEFAULT, differentiable=False, inplace=True)

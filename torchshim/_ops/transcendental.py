@@ -121,10 +121,22 @@ def _logaddexp(a: Array, b: Array, base: float) -> Array:
     return jnp.where(same, a, high + jnp.log1p(jnp.exp(gap * scale)) / scale)
 
 
+def _complex_logaddexp(a: Array, b: Array) -> Array:
+    """Imaginary parts are near that of the larger operand, also beyond pi."""
+    first = a.real < b.real
+    low, high = jnp.where(first, a, b), jnp.where(first, b, a)
+    infinite = (low.real == high.real) & ~jnp.isfinite(low.real)
+    gap = jnp.where(infinite, 0, low - high)
+    both = jnp.where(low.real < 0, low, jnp.log(jnp.exp(low) + jnp.exp(high)))
+    found = jnp.where(infinite, both, high + jnp.log1p(jnp.exp(gap)))
+    nan = np.asarray(complex(np.nan, np.nan), a.dtype)
+    return jnp.where(jnp.isnan(a) | jnp.isnan(b), nan, found)
+
+
 def _log_sum(base: float) -> Any:
     @jax.custom_jvp
     def value(a: Array, b: Array) -> Array:
-        return _logaddexp(a, b, base)
+        return _complex_logaddexp(a, b) if is_complex(a) else _logaddexp(a, b, base)
 
     def jvp(primals: Any, tangents: Any) -> Any:
         # JAX's is finite at equal infinities; PyTorch's is NaN there.
@@ -145,8 +157,6 @@ _logaddexp_e, _logaddexp_2 = _log_sum(float(np.e)), _log_sum(2.0)
 def logaddexp(input: Array, other: Array) -> Array:
     """`log(exp(input) + exp(other))` without overflow."""
     refuse("logaddexp_cpu", input, BOOL + INT)
-    if is_complex(input):
-        return jnp.logaddexp(input, other)
     return _logaddexp_e(input, other)
 
 
