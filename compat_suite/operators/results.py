@@ -52,11 +52,21 @@ def namespace_of(name: str) -> str:
     return "Tensor" if name.startswith("__") else "torch"
 
 
-def left_out() -> dict[str, str]:
-    """What need not agree, operators or `NAME DTYPE`, each with its reason."""
+def _reasons() -> dict[str, str]:
     lines = LEFT_OUT.read_text().splitlines()
     pairs = (x.partition(": ") for x in lines if x and not x.startswith("#"))
     return {name: reason for name, _, reason in pairs}
+
+
+def left_out() -> dict[str, str]:
+    """What need not agree, operators or `NAME DTYPE`, each with its reason."""
+    return {n: r for n, r in _reasons().items() if not n.startswith("~")}
+
+
+def differing() -> dict[str, str]:
+    """Operators that are compared and known to differ somewhere, with the reason."""
+    found = _reasons().items()
+    return {n.removeprefix("~"): r for n, r in found if n.startswith("~")}
 
 
 @dataclass
@@ -198,7 +208,8 @@ def by_cause(entries: Iterable[Entry]) -> dict[str, list[tuple[str, Failure]]]:
 
 
 def grouped(entries: Iterable[Entry], examples: int = 3) -> str:
-    """The failures grouped by cause, as text."""
+    """The failures grouped by cause, as text, with the reasons that are known."""
+    known = differing()
     missing: list[str] = []
     lines: list[str] = []
     for cause, found in by_cause(entries).items():
@@ -219,4 +230,6 @@ def grouped(entries: Iterable[Entry], examples: int = 3) -> str:
                     f"    {name} {failure.kind} {failure.dtype} {failure.sample[:300]}"
                     f"\n      {details}"
                 )
+                if name in known:
+                    lines.append(f"      known: {known[name]}")
     return "\n".join([*missing, *lines])

@@ -79,15 +79,16 @@ def page(kept: Kept) -> str:
 def _database(package: str, found: Results) -> dict[str, Any]:
     seen = list(dict.fromkeys(kind for entry in found.entries for kind in entry.made))
     ordered = KINDS if package == "operators" else seen
+    known = results.differing() if package == "operators" else {}
     return {
         "versions": found.versions,
         "options": found.options,
         "kinds": ordered,
-        "entries": [_entry(entry, ordered) for entry in found.entries],
+        "entries": [_entry(e, ordered, known.get(e.name, "")) for e in found.entries],
     }
 
 
-def _entry(entry: Entry, kinds: Any) -> dict[str, Any]:
+def _entry(entry: Entry, kinds: Any, known: str) -> dict[str, Any]:
     shown = [
         {
             "kind": f.kind,
@@ -102,6 +103,7 @@ def _entry(entry: Entry, kinds: Any) -> dict[str, Any]:
         "name": entry.name,
         "namespace": entry.namespace,
         "reason": entry.reason,
+        "known": known if entry.failures else "",
         "states": {kind: entry.state(kind) for kind in kinds},
         "dtypes": entry.dtypes(),
         "failures": shown,

@@ -70,7 +70,8 @@ function nameItem(each) {
 function showKnown() {
   const known = [];
   for (const { entries } of Object.values(data.databases))
-    known.push(...entries.filter((e) => e.reason).map((e) => [e.name, e.reason]));
+    for (const { name, reason, known: differs } of entries)
+      if (reason || differs) known.push([name, reason || differs]);
   for (const { name, lacking } of data.features)
     known.push(...lacking.map((text) => [name, text]));
   known.push(...data.names.filter((n) => n.reason).map((n) => [n.name, n.reason]));

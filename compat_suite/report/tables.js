@@ -58,7 +58,8 @@ function summary({ entries, kinds }) {
 function nameCell(entry) {
   const cell = element("td", undefined, "name");
   const notes = [];
-  if (entry.reason) notes.push(element("p", entry.reason, "left"));
+  const reason = entry.reason || entry.known;
+  if (reason) notes.push(element("p", reason, "left"));
   for (const failure of entry.failures) {
     const note = element("div", undefined, "failure");
     note.append(element("strong", `${title(failure.kind)} ${failure.dtype}: `));

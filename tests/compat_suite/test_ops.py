@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from compat_suite.__main__ import main
+from compat_suite.operators import results
 from compat_suite.operators.pool import Pool
 from compat_suite.operators.results import Entry, Failure, Results, grouped, table
 from compat_suite.public import coverage, listing
+from compat_suite.report.build import Kept, page
 
 WORKER = """
 import json, os, sys, time
@@ -71,6 +73,20 @@ def test_failures_are_grouped_by_cause_missing_names_first() -> None:
     missing, rest = text.split("\n", 1)
     assert missing == "missing: torch.linalg.svd  (1: linalg.svd)"
     assert "result: shape\n  1 entries (forward 1): linalg.svd" in rest
+
+
+def test_reasons_stand_in_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "left_out.txt"
+    file.write_text("# why\nf: g\nf int8: h\n~linalg.svd: signs\n")
+    monkeypatch.setattr(results, "LEFT_OUT", file)
+    assert results.left_out() == {"f": "g", "f int8": "h"}
+    assert results.differing() == {"linalg.svd": "signs"}
+    assert "      known: signs" in grouped(entries())
+    found = Results({}, {}, entries())
+    shown = page(Kept({"operators": found}))
+    assert '"known":"signs"' in shown and shown.count('"known":""') == 2
 
 
 @pytest.mark.parametrize("name", ["run.json", "run.json.gz"])
