@@ -320,3 +320,13 @@ def create_graph_after_a_leaf_was_updated(torch):
             x.data = torch.ones(2)
         (g,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)
         yield g, torch.autograd.grad(g.sum(), x)
+
+
+@case
+def one_object_for_what_is_asked_twice(torch):
+    """Also where the walk is remembered."""
+    for _ in range(3):
+        x = leaf(torch, 1.0, 2.0)
+        y = x * 2
+        a, b, c = torch.autograd.grad(y.sum(), [x, x, y])
+        yield a is b, a is c, a.tolist()

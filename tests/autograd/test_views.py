@@ -288,3 +288,22 @@ def written_to_before_their_base_requires_grad(torch):
             base.requires_grad_()
             yield view.requires_grad, attempt(lambda v=view: (v.is_leaf, v * 2))
             yield attempt(lambda v=view: (v * 2).sum().backward()), base.grad
+
+
+@case
+def of_a_base_that_is_detached(torch):
+    for written in (False, True):
+        x = torch.ones(3, requires_grad=True)
+        y = x * 2
+        view = y[...]
+        if written:
+            view.mul_(3)
+        y.detach_()
+        yield view.requires_grad, view.is_leaf, y.requires_grad
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    a, b = y[0:1], y[...]
+    a.exp_()
+    b[1:].tanh_()
+    total = y.sum() + a.sum()
+    yield attempt(total.backward), x.grad

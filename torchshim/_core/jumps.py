@@ -44,6 +44,8 @@ class Jump:
     copied: list[tuple[int, int, int, int]]
     freed: list[tuple[int, frozenset[int]]]
     results: list[tuple[int, Meta] | None]
+    # The first result that is the same object, for each.
+    same: list[int]
 
 
 def has_hooks(leaf: Any) -> bool:
@@ -131,6 +133,7 @@ def remember(
         ],
         freed=[(n, frozenset(depths)) for n, depths in freed.items()],
         results=[None if r is None else (rec.slot_of(r), r._meta) for r in results],
+        same=[next(k for k, r in enumerate(results) if r is each) for each in results],
     )
     variants.append(jump)
 
@@ -225,7 +228,8 @@ def _follow(rec: Recorder, jump: Jump) -> list[Any] | None:
         owners[number].freed |= depths
         if number:
             release(owners[number])
-    return [None if r is None else rec.at(*r) for r in jump.results]
+    found = [None if r is None else rec.at(*r) for r in jump.results]
+    return [found[k] for k in jump.same]
 
 
 def release(recording: Recording) -> None:

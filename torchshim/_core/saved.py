@@ -149,9 +149,11 @@ class SavedValues:
         """The node of the tensor that was saved, as it is by now."""
         source = self.event((recording, slot))
         if event.slot <= slot < event.n_slots:
-            view = recording.pieces.get(slot)
-            alive = view is not None and view() is not None
-            return "AsStridedBackward0" if alive else grad_name(source)
+            piece = recording.pieces.get(slot)
+            view = None if piece is None else piece()
+            # Where the view was used since, PyTorch made it another node.
+            kept = view is not None and view._slot < 0
+            return "AsStridedBackward0" if kept else grad_name(source)
         meta = source.metas[slot - source.slot]
         if source.view and meta.requires_grad and not meta.leaf:
             return "AsStridedBackward0"

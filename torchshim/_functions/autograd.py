@@ -351,6 +351,7 @@ def detach_(self: Tensor) -> Tensor:
                 # It may have been in another thread's recording so far.
                 rec.live.append(weakref.ref(self))
         else:
+            rec.let_views_in(self, False)
             self._slot = -1
         self._meta = changed
         self._hist = self._node = self._hooks = None
