@@ -105,6 +105,7 @@ x = torch.arange(4.0); x[[0, 1]] = x[[1, 0]]; x
 x = torch.zeros(3, dtype=torch.bool); x[x] = True; x
 torch.zeros(1).expand(3).index_put_((i,), e[0])
 torch.take(a, i, out=b[0])
+torch.index_select(a, 1, i[:1], out=torch.zeros(1).expand(3))
 torch.masked_select(a, a > 1, out=b.view(4))
 """)
 def memory(torch, line):

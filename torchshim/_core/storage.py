@@ -214,6 +214,8 @@ def check_memory(op: Op, target: Any, args: Sequence[Any]) -> None:
 
     As its declaration says: `apart` and `whole`.
     """
+    if op.apart and not op.writes:
+        check_apart(target, ())
     for param, value in zip(op.params, args, strict=True):
         if param.name in op.apart:
             _check_common(target, (value,))
