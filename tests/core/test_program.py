@@ -36,12 +36,13 @@ def test_options_are_known():
 
 
 def test_large_programs_begin_in_haste(small_bounds):
-    x = torch.linspace(0, 1, 500)
+    # Of a rank that no other test has: shapes that vary are another matter.
+    x = torch.linspace(0, 1, 500).view(500, *[1] * 7).clone()
     x.tolist()  # an input, however it was made
     found = []
     for run in range(HASTY_RUNS + 3):
         before = torch.explain()
-        found.append(many(x, 16)[:5].tolist())
+        found.append(many(x, 16)[:5].view(-1).tolist())
         new = torch.explain(before).programs
         if run == 0:
             [first] = new
@@ -63,6 +64,25 @@ def test_what_updates_its_inputs_is_compiled_once(small_bounds):
         x += many(x, 16) * 1e-9
         x[0].item()
         assert run < 2 or not torch.explain(before).programs
+
+
+def test_steps_on_shapes_that_vary_are_compiled_in_haste(small_bounds, monkeypatch):
+    monkeypatch.setattr(program, "RARE_RUNS", 3)
+    w = torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([w], 1e-3, momentum=0.9)
+    reasons = []
+    for size in [3, 4, 5, 6, 7, 7, 7, 7, 7]:
+        before = torch.explain()
+        x = torch.ones(size, *[1] * 8)  # of a rank of its own, as above
+        x.tolist()
+        optimizer.zero_grad()
+        many(x * w, 6).sum().backward()
+        optimizer.step()
+        assert torch.isfinite(w).item()
+        reasons.append([p.reason for p in torch.explain(before).programs][-1:])
+    assert last()._hasty == 0
+    assert reasons[4] and not reasons[5] and not reasons[6]
+    assert reasons[7:] == [["run 4 times: compiled again, with care"], []]
 
 
 def test_shapes_that_vary_are_compiled_in_haste(small_bounds):

@@ -12,3 +12,24 @@ def joined_into_other_kinds(torch):
         yield attempt(lambda join=join: join((one, one), out=out))
     yield attempt(lambda: torch.cat((one.cfloat(), one), out=torch.ones(2)))
     yield torch.cat((one, one), out=torch.ones(2, dtype=torch.double))
+
+
+def test_what_a_memory_gives_is_no_new_program_each_time():
+    """Zeros among what is sampled are known, too, though they are pending."""
+    import random
+
+    import torchshim as torch
+
+    random.seed(0)
+    memory = [torch.tensor([[float(i), 1.0]]) for i in range(20)]
+    w = torch.ones(2, 2, requires_grad=True)
+    for turn in range(6):
+        chosen = [None, *(random.choice(memory) for _ in range(12)), None]
+        random.shuffle(chosen)
+        rows = torch.cat([torch.zeros(1, 2) if c is None else c for c in chosen])
+        total = (rows @ w).sum()
+        expected = 2 * sum(float(c.sum()) for c in chosen if c is not None)
+        assert total.item() == expected
+        if not turn:
+            before = len(torch.explain().programs)
+    assert len(torch.explain().programs) == before

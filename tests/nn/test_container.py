@@ -376,3 +376,22 @@ def copies_and_pickles(torch):
     for new in (copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
         print(new)
         yield new["params"]["p"], len(new["more"]), new.load_state_dict(m.state_dict())
+
+
+def test_copied_layers_train_in_memory_of_their_own():
+    """Every step is the first one's program, as all of its state can be donated."""
+    import torchshim as torch
+
+    layer = torch.nn.Linear(3, 3)
+    model = torch.nn.Sequential(layer, copy.deepcopy(layer))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    compiled = []
+    for _ in range(3):
+        before = torch.explain()
+        optimizer.zero_grad()
+        model(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+        model[1].bias.sum().item()
+        compiled.append(len(torch.explain(before).programs))
+    assert compiled[1:] == [0, 0]
+    assert model[0].weight.data_ptr() != model[1].weight.data_ptr()

@@ -351,11 +351,11 @@ def _compile(
 
 
 # Variants of one event after which the next are taken for ones that pass.
-_VARIANTS = 4
+_VARIANTS = 3
 
 
 def varies(parent: State, made: State) -> bool:
-    """Whether recordings differ at one place again and again, mostly in a shape.
+    """Whether recordings differ at one line again and again, mostly in a shape.
 
     As those of a loop whose data grow: each of their programs runs once, or rarely.
     """
@@ -365,6 +365,7 @@ def varies(parent: State, made: State) -> bool:
             s
             for s in parent.next.values()
             if s.kind == INPUT
+            and s.line == made.line
             and s.metas[0].dtype is meta.dtype
             and len(s.metas[0].shape) == len(meta.shape)
             and s.metas[0].shape != meta.shape
@@ -373,7 +374,9 @@ def varies(parent: State, made: State) -> bool:
         alike = [
             s
             for s in parent.next.values()
-            if getattr(s.call, "op", None) is op and s.operands == made.operands
+            if getattr(s.call, "op", None) is op
+            and s.line == made.line
+            and s.operands == made.operands
         ]
     else:
         return False

@@ -62,15 +62,21 @@ def note(entry: Compiled) -> None:
 watchers: list[Callable[[Program, int, Any], None]] = []
 
 
-# XLA takes seconds for a program of so many operators; and a tenth of one for so few
-# that nothing is to be gained.
+# XLA takes seconds for a program of so many operators (an outline's count once); and a
+# tenth of one for so few that nothing is to be gained.
 LARGE = 300
-SMALL = 40
-# Runs after which a program that was compiled in haste is compiled with care.
+SMALL = 12
+# Runs after which a program that was compiled in haste is compiled with care; and a
+# rare one, of many that would be: a hundred runs make good for the time that takes.
 HASTY_RUNS = 2
-# What halves XLA's work several times over: its LLVM passes, and the newer of its two
-# code generators. The code takes two to four times as long.
-_HASTE = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+RARE_RUNS = 20
+# What halves XLA's work several times over: its LLVM passes, the newer of its two code
+# generators, threads. The code takes two to eight times as long.
+_HASTE = {
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
 
 
 @functools.cache
@@ -92,9 +98,9 @@ class Program:
     """An executable. Called with the host vector of scalars and all of a recording's
     inputs; puts the outputs and the checks' report (None without checks) in a list.
 
-    One that updates nothing may well run only once, the more so where `rare` says so.
-    It is compiled in haste if it is large, or rare and not small, and with care at its
-    third run.
+    One that updates nothing may well run only once, and so may any that `rare` says it
+    of. It is compiled in haste if it is large, or rare and not small, and with care
+    when it has run so often that it was not.
     """
 
     __slots__ = (
@@ -102,6 +108,7 @@ class Program:
         "_hasty",
         "_jit",
         "_jitted",
+        "_runs",
         "entry",
         "inputs",
         "known",
@@ -149,8 +156,8 @@ class Program:
         # Runs that are left before it is compiled with care.
         self._hasty = 0
         large = self.lowered.size > (SMALL if rare else LARGE)
-        if large and not gifts and haste():
-            self._hasty = HASTY_RUNS
+        if large and (rare or not gifts) and haste():
+            self._hasty = self._runs = RARE_RUNS if rare else HASTY_RUNS
             self._jitted = self._jit(compiler_options=haste())
         else:
             self._jitted = self._jit()
@@ -186,7 +193,7 @@ class Program:
         self._hasty -= 1
         if self._hasty == 0:
             self._jitted = self._jit()
-            reason = f"run {HASTY_RUNS + 1} times: compiled again, with care"
+            reason = f"run {self._runs + 1} times: compiled again, with care"
             self.entry = dataclasses.replace(self.known, reason=reason, seconds=0.0)
             note(self.entry)
 

@@ -113,6 +113,13 @@ class State:
         events.reverse()
         return events
 
+    def maker(self, slot: int) -> State | None:
+        """The event of the path to this one that made a slot."""
+        state: State | None = self
+        while state is not None and not state.slot <= slot < state.n_slots:
+            state = state.parent
+        return state
+
     def mutated(self) -> list[tuple[int, int]]:
         """(slot of the old value, slot of the new one) for operators that mutate."""
         op = getattr(self.call, "op", None)

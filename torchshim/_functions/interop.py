@@ -13,6 +13,7 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.device import device
+from torchshim._core.no_data import NoData
 from torchshim._core.record import local
 from torchshim._core.shared import Shared
 from torchshim._core.storage import Storage
@@ -248,7 +249,7 @@ def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
     made._meta = self._meta
     made._array = None
     if storage is None:
-        made._array = rec.array_of(self)
+        made._array = _own(rec.array_of(self))
     else:
         twin = memo.get(id(storage))
         if twin is None:
@@ -264,11 +265,18 @@ def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
     return made
 
 
+def _own(array: Any) -> Any:
+    """A copy that nothing else holds: a program may take its memory (donation)."""
+    if isinstance(array, jax.Array) and next(iter(array.devices())).platform != "cpu":
+        return array.copy()
+    return array if isinstance(array, NoData) else np.array(array)
+
+
 def _storage_copy(storage: Storage) -> Storage:
     if storage.shared is not None:
         array = np.array(storage.shared.memory, order="C")
     else:
-        array = local.rec.base_array_of(storage)
+        array = _own(local.rec.base_array_of(storage))
     base = from_array(
         array, device=storage.meta.device, strides=tuple(storage.meta.strides)
     )

@@ -3,17 +3,20 @@
 Programs that sample from a memory (replay buffers, hand-made batches) join other
 tensors every time. Recorded, each pattern of tensors that are in the recording and
 tensors that enter it would be another path, and another program. Where all operands are
-small, known and without history, they are joined on the host, and the result enters as
-one input.
+small, known (or zeros and the like) and without history, they are joined on the host,
+and the result enters as one input.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
+import jax
 import numpy as np
 
+from torchshim._core.call import Call
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
@@ -32,9 +35,6 @@ def known(tensors: Any, limit: float = SMALL) -> bool:
     for t in tensors:
         if not isinstance(t, TensorBase):
             return False
-        storage = t._storage
-        if (t._array if storage is None else storage.array) is None:
-            return False
         meta = t._meta
         if (
             meta.requires_grad
@@ -46,7 +46,40 @@ def known(tensors: Any, limit: float = SMALL) -> bool:
             return False
         total += math.prod(meta.shape)
     rec = local.rec
-    return total <= limit and not rec.inference and not rec.recording.duals
+    if total > limit or rec.inference or rec.recording.duals:
+        return False
+    return all(_has_value(t) or _constant(t) is not None for t in tensors)
+
+
+def _has_value(tensor: TensorBase) -> bool:
+    storage = tensor._storage
+    return (tensor._array if storage is None else storage.array) is not None
+
+
+def _constant(tensor: TensorBase) -> Call | None:
+    """The call that made a pending tensor, if it depends on nothing: zeros, say."""
+    if tensor._storage is not None or tensor._slot < 0:
+        return None
+    event = local.rec.state.maker(tensor._slot)
+    call = None if event is None else event.call
+    if isinstance(call, Call) and not call.n_arrays and not call.n_scalars:
+        return call
+    return None
+
+
+@functools.lru_cache(256)
+def _computed(call: Call) -> np.ndarray:
+    with jax.enable_x64(True):
+        return np.asarray(call.apply((), ())[0])
+
+
+def known_value(tensor: TensorBase) -> np.ndarray:
+    """The value of a tensor for which `known` holds; not to be written to."""
+    if _has_value(tensor):
+        return host_value(tensor)
+    call = _constant(tensor)
+    assert call is not None
+    return _computed(call)
 
 
 @public(aliases=("concat", "concatenate"))
@@ -65,7 +98,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Any = None, **named: Any) -> Tensor:
         if dim.__class__ is int and ndims != {0} and len(ndims) == len(shapes) == 1:
             plain = all(t.is_contiguous() for t in tensors)
             if plain and 0 <= dim < tensors[0].ndim:
-                array = np.concatenate([host_value(t) for t in tensors], dim)
+                array = np.concatenate([known_value(t) for t in tensors], dim)
                 return from_array(array, device=tensors[0].device)
     return fns.cat(tensors, dim, out=out, **named)
 
@@ -83,6 +116,6 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None, **named: Any) -> Tenso
     if out is None and not named and known(tensors):
         if len({t.shape for t in tensors}) == 1 and dim.__class__ is int:
             if 0 <= dim <= tensors[0].ndim:
-                array = np.stack([host_value(t) for t in tensors], dim)
+                array = np.stack([known_value(t) for t in tensors], dim)
                 return from_array(array, device=tensors[0].device)
     return fns.stack(tensors, dim, out=out, **named)

@@ -9,9 +9,9 @@ from torchshim._core import dtypes
 from torchshim._derived import fns, public
 from torchshim._functions.construct import tensor
 from torchshim._functions.creation import zeros_like
-from torchshim._functions.joining import known
+from torchshim._functions.joining import known, known_value
 from torchshim._functions.nn_loss import chosen_reduction
-from torchshim._tensor import Tensor, host_value
+from torchshim._tensor import Tensor
 
 _CODES = ("none", "mean", "sum")
 
@@ -23,7 +23,7 @@ def _lengths(name: str, given: Any) -> tuple[Tensor, Any]:
         return tensor(given, dtype=dtypes.int64), given
     if given._meta.dtype.category > dtypes.INTEGER:
         raise RuntimeError(f"{name} must be integral")
-    values = host_value(given).reshape(-1) if known([given]) else None
+    values = known_value(given).reshape(-1) if known([given]) else None
     return given.to(dtypes.int64).reshape(-1), values
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import number_of, tensor_argument
 from torchshim._functions.creation import place
-from torchshim._functions.joining import known
+from torchshim._functions.joining import known, known_value
 from torchshim._tensor import Tensor, from_array, host_value
 
 UNSORTED = (
@@ -164,7 +164,7 @@ def pad_sequence(
         t.dim() and t.shape[1:] == given[0].shape[1:] for t in given
     ):
         # A batch that a data set gives: no program for each choice of lengths.
-        arrays = [host_value(t) for t in given]
+        arrays = [known_value(t) for t in given]
         length = max(len(a) for a in arrays)
         shape = (length, len(arrays), *arrays[0].shape[1:])
         if batch_first:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from typing import Any
 
+import numpy as np
+
 import torchshim
+from torchshim._functions.joining import known, known_value
 from torchshim._functions.rebuilding import set_user_state, user_state
 from torchshim._overrides import ORDINARY, disabled_torch_function_impl
-from torchshim._tensor import Tensor
+from torchshim._tensor import Tensor, from_array
 
 __all__ = [
     "Buffer",
@@ -68,7 +72,12 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         copied = memo.get(id(self))
         if copied is None:
-            values = self.data.clone(memory_format=torchshim.preserve_format)
+            values = self.data
+            if known([values], math.inf) and values.is_contiguous():
+                # Memory of its own, which a step may take (donation).
+                values = from_array(np.array(known_value(values)))
+            else:
+                values = values.clone(memory_format=torchshim.preserve_format)
             copied = memo[id(self)] = type(self)(values, self.requires_grad)
         return copied
 
