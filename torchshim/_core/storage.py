@@ -216,7 +216,7 @@ def check_memory(op: Op, target: Any, args: Sequence[Any]) -> None:
     """
     if op.apart and not op.writes:
         check_apart(target, ())
-    for param, value in zip(op.params, args, strict=True):
+    for param, value in zip(op.params, args, strict=False):
         if param.name in op.apart:
             _check_common(target, (value,))
         elif param.name in op.whole and _common(target, value) == "part":

@@ -101,7 +101,7 @@ def _check_out(
                 )
     want, have = result._meta.dtype, out._meta.dtype
     if isinstance(text, str) and want is not have and not {want, have} <= _truths(op):
-        named = {p.name: a for p, a in zip(op.params, args, strict=True)} if op else {}
+        named = {p.name: a for p, a in zip(op.params, args, strict=False)} if op else {}
         text = _OTHER_DTYPE.get(text, text)
         raise RuntimeError(text.format(want=want, have=have, **named))
     if not castable(want, have):
