@@ -91,7 +91,8 @@ _LAZY = (
     *("_C", "functional", "library", "ops", "overrides", "profiler"),
     *("_functorch", "_prims_common", "_subclasses", "_utils", "fx"),
     *("__config__", "__future__", "_dynamo", "accelerator", "backends", "compiler"),
-    *("cpu", "distributions", "export", "futures", "hub", "jit", "mps", "mtia"),
+    *("cpu", "distributed", "distributions", "export", "futures", "hub", "jit"),
+    *("mps", "mtia", "onnx"),
     *(
         "masked",
         "nested",

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from torchshim._core import dtypes
+from torchshim._derived import fns
 from torchshim._functions.rebuilding import _rebuild_tensor, _rebuild_tensor_v2
 from torchshim.nn.parameter import _rebuild_parameter
 from torchshim.utils.data._utils.worker import ExceptionWrapper as _Carried
@@ -15,10 +16,12 @@ from torchshim.utils.data._utils.worker import KeyErrorMessage
 __all__ = [
     "ExceptionWrapper",
     "KeyErrorMessage",
+    "_flatten_dense_tensors",
     "_import_dotted_name",
     "_rebuild_parameter",
     "_rebuild_tensor",
     "_rebuild_tensor_v2",
+    "_unflatten_dense_tensors",
 ]
 
 
@@ -46,3 +49,14 @@ def _import_dotted_name(name: str) -> Any:
     for part in rest:
         found = getattr(found, part)
     return found
+
+
+def _flatten_dense_tensors(tensors: Any) -> Any:
+    """The elements of several tensors, one after the other."""
+    return fns.cat([fns.view(t.contiguous(), (-1,)) for t in tensors])
+
+
+def _unflatten_dense_tensors(flat: Any, tensors: Any) -> tuple[Any, ...]:
+    """Pieces of a vector, of the shapes that `tensors` have."""
+    pieces = flat.split([t.numel() for t in tensors])
+    return tuple(p.view(t.shape) for p, t in zip(pieces, tensors, strict=True))

@@ -32,9 +32,9 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None:
-            num_replicas = _process_group().get_world_size()
+            num_replicas = torchshim.distributed.get_world_size()
         if rank is None:
-            rank = _process_group().get_rank()
+            rank = torchshim.distributed.get_rank()
         assert num_replicas is not None and rank is not None
         if not 0 <= rank < num_replicas:
             raise ValueError(
@@ -85,10 +85,3 @@ class DistributedSampler(Sampler[int]):
     def set_epoch(self, epoch: int) -> None:
         """Give each epoch a shuffle of its own: call it before each pass."""
         self.epoch = epoch
-
-
-def _process_group() -> Any:
-    distributed = getattr(torchshim, "distributed", None)
-    if distributed is None or not distributed.is_available():
-        raise RuntimeError("Requires distributed package to be available")
-    return distributed

@@ -1,0 +1,118 @@
+"""A module whose gradients PyTorch averages over processes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from torchshim.distributed._group import ProcessGroup, chosen
+from torchshim.nn.modules.module import Module
+from torchshim.nn.parameter import UninitializedParameter
+
+__all__ = ["DistributedDataParallel"]
+
+
+class DistributedDataParallel(Module):
+    """A module in a group of one process: its gradients are the group's.
+
+    `bucket_cap_mb` and the other arguments about how gradients travel have no effect,
+    as none do. Follows ``torch.nn.parallel.DistributedDataParallel``.
+    """
+
+    module: Module
+
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Sequence[Any] | None = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool = True,
+        init_sync: bool = True,
+        process_group: ProcessGroup | None = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        delay_all_reduce_named_params: Any = None,
+        param_to_hook_all_reduce: Any = None,
+        mixed_precision: Any = None,
+        device_mesh: Any = None,
+        skip_all_reduce_unused_params: bool = False,
+        bucket_cap_mb_list: Any = None,
+    ) -> None:
+        super().__init__()
+        for name, value in (
+            ("mixed_precision", mixed_precision),
+            ("device_mesh", device_mesh),
+        ):
+            if value is not None:
+                raise NotImplementedError(
+                    f"DistributedDataParallel: {name} is not supported"
+                )
+        self.process_group = chosen(process_group)
+        params = [p for _, p in module.named_parameters()]
+        if not any(p.requires_grad for p in params):
+            raise RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any "
+                "parameter that requires a gradient."
+            )
+        if any(isinstance(p, UninitializedParameter) for p in params):
+            raise RuntimeError(
+                "Modules with uninitialized parameters can't be used with "
+                "`DistributedDataParallel`. Run a dummy forward pass to correctly "
+                "initialize the modules"
+            )
+        devices = {p.device for p in params}
+        self.device_type = next(iter(devices)).type
+        if device_ids and self.device_type == "cpu":
+            raise ValueError(
+                "DistributedDataParallel device_ids and output_device arguments only "
+                "work with single-device/multiple-device GPU modules or CPU modules, "
+                f"but got device_ids {list(device_ids)}, output_device "
+                f"{output_device}, and module parameters {devices}."
+            )
+        if device_ids and len(device_ids) > 1:
+            raise ValueError("device_ids can only be None or contain a single element.")
+        self.device_ids = list(device_ids) if device_ids else None
+        self.output_device = output_device
+        self.dim = dim
+        self.module = module
+        self.device = params[0].device
+        self.broadcast_buffers = broadcast_buffers
+        self.find_unused_parameters = find_unused_parameters
+        self.require_backward_grad_sync = True
+        self.gradient_as_bucket_view = gradient_as_bucket_view
+        self.static_graph = static_graph
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What the module gives."""
+        return self.module(*inputs, **kwargs)
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Gradients of the backward passes within stay this process's own."""
+        before = self.require_backward_grad_sync
+        self.require_backward_grad_sync = False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    @contextlib.contextmanager
+    def join(
+        self,
+        divide_by_initial_world_size: bool = True,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> Iterator[None]:
+        """Members may have inputs of different number."""
+        yield
+
+    def register_comm_hook(self, state: object, hook: Any) -> None:
+        """Refused: no gradients travel."""
+        raise NotImplementedError(
+            "DistributedDataParallel: communication hooks are not supported"
+        )
