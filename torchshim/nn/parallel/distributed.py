@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from torchshim.distributed._group import ProcessGroup, chosen
 from torchshim.nn.modules.module import Module
 from torchshim.nn.parameter import UninitializedParameter
 
@@ -30,7 +29,7 @@ class DistributedDataParallel(Module):
         dim: int = 0,
         broadcast_buffers: bool = True,
         init_sync: bool = True,
-        process_group: ProcessGroup | None = None,
+        process_group: Any = None,
         bucket_cap_mb: float | None = None,
         find_unused_parameters: bool = False,
         check_reduction: bool = False,
@@ -43,6 +42,8 @@ class DistributedDataParallel(Module):
         skip_all_reduce_unused_params: bool = False,
         bucket_cap_mb_list: Any = None,
     ) -> None:
+        from torchshim.distributed import _group  # most programs do without
+
         super().__init__()
         for name, value in (
             ("mixed_precision", mixed_precision),
@@ -52,7 +53,7 @@ class DistributedDataParallel(Module):
                 raise NotImplementedError(
                     f"DistributedDataParallel: {name} is not supported"
                 )
-        self.process_group = chosen(process_group)
+        self.process_group = _group.chosen(process_group)
         params = [p for _, p in module.named_parameters()]
         if not any(p.requires_grad for p in params):
             raise RuntimeError(
