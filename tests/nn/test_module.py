@@ -435,6 +435,7 @@ def pickles(torch):
     repr(nn.UninitializedParameter())
     nn.UninitializedParameter().shape
     nn.UninitializedParameter().share_memory_()
+    nn.LazyBatchNorm1d().share_memory()
     nn.UninitializedParameter(requires_grad=False).requires_grad
     nn.UninitializedParameter(dtype=torch.float64).dtype
     repr(nn.UninitializedBuffer())

@@ -303,7 +303,7 @@ def test_scripts_without_a_guard_compute_in_workers(tmp_path):
     assert found.stderr == ""
 
 
-@pytest.mark.parametrize("method", ["spawn"])
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_other_ways_to_start(method):
     data = torchshim.utils.data.TensorDataset(torchshim.arange(4.0))
     loader = torchshim.utils.data.DataLoader(

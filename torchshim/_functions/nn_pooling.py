@@ -240,15 +240,20 @@ def pad(
     if not isinstance(pad, (tuple, list)):
         refuse("nn", "pad", (input, pad, mode, value), {})
     pad = tuple(pad)
+    n = input.dim()
+    if mode not in ("constant", "reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) > 2 * n and mode != "constant":
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input "
+            f"dimension but got padding length {len(pad)} and input of dimension {n}"
+        )
     if mode == "constant":
         return fns.constant_pad_nd(input, pad, 0 if value is None else value)
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
-    n = input.dim()
-    if mode not in ("reflect", "replicate", "circular"):
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if (len(pad), n) not in ((2, 2), (2, 3), (4, 3), (4, 4), (6, 4), (6, 5)):
         raise NotImplementedError(
             f"Padding size {len(pad)} is not supported for {n}D input tensor.\n"

@@ -11,7 +11,7 @@ from torchshim.__future__ import get_overwrite_module_params_on_conversion
 from torchshim._tensor import Tensor
 from torchshim.nn.modules._base import ModuleBase
 from torchshim.nn.modules._parse_to import parse_to
-from torchshim.nn.parameter import Parameter
+from torchshim.nn.parameter import Parameter, is_lazy
 
 
 def _same_kind(tensor: Tensor, applied: Tensor) -> bool:
@@ -212,7 +212,11 @@ class Conversion(ModuleBase):
 
         PyTorch moves the tensors to memory that other processes see; arrays of
         JAX cannot live there, so each process keeps values of its own.
+        RuntimeError for parameters that are not initialized.
         """
+        for tensor in (*self.parameters(), *self.buffers()):  # type: ignore[attr-defined]
+            if is_lazy(tensor):
+                tensor.share_memory_()
         warnings.warn(
             "Module.share_memory() has no effect: tensors on JAX cannot live in "
             "memory shared between processes, each process keeps its own copy",

@@ -94,6 +94,13 @@ class _Unpickler(pickle.Unpickler):
     def persistent_load(self, place: tuple[str, str]) -> Any:
         return getattr(sys.modules[place[0]], place[1])
 
+    def find_class(self, module: str, name: str) -> Any:
+        """A class by its name; in scripts torchshim's say that they are torch's."""
+        head, dot, rest = module.partition(".")
+        if head == "torch":
+            module = f"torchshim{dot}{rest}"
+        return super().find_class(module, name)
+
 
 def packed(state: State, outputs: Sequence[int]) -> bytes:
     """A recording up to a state, as bytes."""

@@ -141,6 +141,9 @@ def run(work: Work, indices: Any, results: Any, done: Any) -> None:
         from torchshim.utils.data._utils.forked import leave_runtime
 
         leave_runtime()
+    else:
+        # With a fork server that is the parent; it ends with the loader's process.
+        work.parent = os.getppid()
     try:
         _Worker(work, indices, results, done).loop()
     except (KeyboardInterrupt, BrokenPipeError):
