@@ -162,8 +162,8 @@ def hot_source(
     if op.writes:
         first = op.params[0].name
         lines += [
-            f"    if {first}._storage is not None or state.meta.requires_grad "
-            f"is not {first}._meta.requires_grad:",
+            f"    if {first}._storage is not None or {first}._raw >= 0 or "
+            f"state.meta.requires_grad is not {first}._meta.requires_grad:",
             f"        return _write(rec, state, {first})",
             "    rec.state = state",
             f"    rec.live.append(_ref({first}))",

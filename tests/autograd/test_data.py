@@ -182,3 +182,18 @@ def versions_of_what_was_assigned(torch):
         with torch.no_grad():
             p.add_(1)
         yield p._version, attempt(z.sum().backward)
+
+
+@case
+def in_place_after_an_untracked_write(torch):
+    """The same when the recording is found again."""
+    for _ in range(3):
+        x = leaf(torch, 1.0, -4.0)
+        y = x + 2
+        with torch.no_grad():
+            y.add_(x)
+        z = y * 2
+        y.relu_()
+        yield y.tolist(), y.grad_fn.name()
+        (y.sum() + z.sum()).backward()
+        yield x.grad

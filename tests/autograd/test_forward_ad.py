@@ -251,3 +251,42 @@ def powers_of_negative_numbers(torch):
             yield fw.unpack_dual(f(fw.make_dual(x, v)))
         yield torch.func.jvp(torch.func.grad(lambda x, f=f: f(x).sum()), (x,), (v,))
         yield torch.func.hessian(lambda x, f=f: f(x).sum())(x)
+
+
+@case
+def custom_functions_in_place(torch):
+    """The function's `jvp` has to change the tangent in place, too."""
+
+    def run(jvp):
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.mark_dirty(x)
+                return x.mul_(2)
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 2
+
+            @staticmethod
+            def jvp(ctx, tangent):
+                return jvp(tangent)
+
+        with torch.autograd.forward_ad.dual_level():
+            tangent = torch.ones(2)
+            dual = torch.autograd.forward_ad.make_dual(torch.ones(2), tangent)
+            out = Double.apply(dual)
+            unpacked = torch.autograd.forward_ad.unpack_dual(out)
+            return out is dual, unpacked.tangent is tangent, unpacked.tangent
+
+    yield attempt(run, lambda t: t.mul_(2))
+    yield attempt(run, lambda t: t)
+    yield attempt(run, lambda t: t * 2)
+    yield attempt(run, lambda t: t.mul_(2).clone())
+
+
+@case
+def operators_without_forward_mode(torch):
+    with torch.autograd.forward_ad.dual_level():
+        x = torch.autograd.forward_ad.make_dual(torch.ones(3), torch.ones(3))
+        yield attempt(torch.igamma, x, x), attempt(torch.igammac, x, x)

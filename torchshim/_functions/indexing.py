@@ -484,6 +484,8 @@ def check_known(view: Tensor, indices: Sequence[Any]) -> None:
         array, n = item._array, _size(view._meta.shape, dim)
         bad = (array < -n) | (array >= n)
         if bad.any():
+            if not n:
+                raise IndexError("index is out of bounds for dimension with size 0")
             raise out_of_bounds(int(array[bad].reshape(-1)[0]), dim, n)
 
 

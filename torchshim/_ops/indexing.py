@@ -41,6 +41,8 @@ def outside(
 
 
 def bounds_text(dim: int, size: int) -> str:
+    if not size:
+        return "index is out of bounds for dimension with size 0"
     return f"index {{value}} is out of bounds for dimension {dim} with size {size}"
 
 

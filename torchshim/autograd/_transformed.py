@@ -114,28 +114,48 @@ def fitted(grad: Any, event: Any, operand: Any, outside: tuple[int, ...]) -> Any
     return grad
 
 
+_NOT_IN_PLACE = (
+    "An inplace custom Function is not modifying the forward mode gradients inplace. "
+    "If the forward is modifying an input inplace, then the jvp function must modify "
+    "the corresponding gradient inplace."
+)
+
+
+def tangents_of(rec: Any, args: Sequence[Any]) -> list[dict[int, Any]]:
+    """The tangents of each argument by level, before a forward may change it."""
+    duals = rec.recording.duals
+    return [
+        duals.get(rec.slot_of(arg), {}) if isinstance(arg, Tensor) else {}
+        for arg in args
+    ]
+
+
 def push_tangents(
-    rec: Any, ctx: Any, args: Sequence[Any], outputs: Sequence[Any]
+    rec: Any,
+    ctx: Any,
+    args: Sequence[Any],
+    outputs: Sequence[Any],
+    held: Sequence[dict[int, Any]],
 ) -> None:
     """Gives the outputs tangents, by the function's `jvp`."""
-    numbers = {
-        n
-        for arg in args
-        if isinstance(arg, Tensor)
-        for n in rec.recording.duals.get(rec.slot_of(arg), ())
-    }
+    numbers = {n for each in held for n in each}
     for level in [each for each in rec.levels if each.number in numbers]:
-        _push(rec, ctx, args, outputs, level)
+        _push(rec, ctx, args, outputs, level, held)
 
 
 def _push(
-    rec: Any, ctx: Any, args: Sequence[Any], outputs: Sequence[Any], level: Level
+    rec: Any,
+    ctx: Any,
+    args: Sequence[Any],
+    outputs: Sequence[Any],
+    level: Level,
+    held: Sequence[dict[int, Any]],
 ) -> None:
     tangents: list[Any] = []
-    for arg in args:
+    for arg, known in zip(args, held, strict=True):
         tangent: Any = None
         if isinstance(arg, Tensor):
-            tangent = rec.tangent_of(arg, level.number)
+            tangent = known.get(level.number)
             if tangent is None and ctx.materialize_grads:
                 tangent = zeros_of(arg)
         tangents.append(tangent)
@@ -146,11 +166,22 @@ def _push(
             for each in ctx.saved_for_forward or ()
         ),
     )
+    dirty = {id(each) for each in ctx.dirty_tensors or ()}
+    written = {
+        id(arg): (tangent, tangent._version)
+        for arg, tangent in zip(args, tangents, strict=True)
+        if id(arg) in dirty and tangent is not None
+    }
     try:
         found = ctx.apply_jvp(*tangents)
     finally:
         ctx.to_save = saved
     moved = found if isinstance(found, tuple) else (found,)
     for out, tangent in zip(outputs, moved, strict=True):
+        before, version = written.get(id(out), (tangent, None))
+        if tangent is not before or (
+            tangent is not None and tangent._version == version
+        ):
+            raise RuntimeError(_NOT_IN_PLACE)
         if isinstance(out, Tensor) and tangent is not None:
             rec.set_tangent(rec.slot_of(out), level.number, tangent)

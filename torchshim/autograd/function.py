@@ -29,6 +29,7 @@ from torchshim.autograd._transformed import (
     NEEDS_SETUP_CONTEXT,
     forward_of,
     push_tangents,
+    tangents_of,
 )
 from torchshim.autograd.grad_mode import no_grad
 
@@ -178,6 +179,7 @@ def _apply(cls: Any, separate: bool, args: Any, kwargs: dict[str, Any]) -> Any:
             meta = tensor._meta
             twin = meta.requires_grad and not meta.leaf
             before.append(rec.at(slot, meta) if twin else tensor)
+    held = tangents_of(rec, args) if rec.forward and rec.recording.duals else ()
     # The tangents of the outputs are what the user's `jvp` says.
     grad, forward, rec.grad, rec.forward = rec.grad, rec.forward, False, False
     rec.set_mode()
@@ -197,8 +199,8 @@ def _apply(cls: Any, separate: bool, args: Any, kwargs: dict[str, Any]) -> Any:
     else:
         given = {id(t) for _, t in tensors} - {id(t) for t in ctx.dirty_tensors or ()}
         outputs = tuple(o.detach() if id(o) in given else o for o in outputs)
-    if forward and rec.recording.duals:
-        push_tangents(rec, ctx, args, outputs)
+    if held:
+        push_tangents(rec, ctx, args, outputs, held)
     _save(ctx, outputs)
     return outputs[0] if single else tuple(outputs)
 
