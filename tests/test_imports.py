@@ -23,3 +23,29 @@ def test_onnx_can_be_imported_and_refuses():
     assert torch.onnx.is_in_onnx_export() is False
     with pytest.raises(NotImplementedError, match="cannot be exported to ONNX"):
         torch.onnx.export(torch.nn.Linear(1, 1), (torch.ones(1),), "x.onnx")
+
+
+@case
+def private_names(torch):
+    """Names that programs import although they are private."""
+    import sys
+    from importlib import import_module
+
+    def name(module, attribute):
+        path = f"{torch.__name__}.{module}"
+        return getattr(sys.modules.get(path) or import_module(path), attribute)
+
+    yield name("distributions.utils", "_standard_normal")((2,), torch.float64, "cpu")
+    factor = torch.tensor([[2.0, 0.0], [1.0, 1.0]])
+    vector = torch.tensor([1.0, 3.0])
+    yield name("distributions.multivariate_normal", "_batch_mahalanobis")(
+        factor, vector
+    )
+    yield name("distributions.multivariate_normal", "_batch_mv")(factor, vector)
+    yield name("nn._reduction", "get_enum")("mean")
+    yield (
+        isinstance(vector, name("_tensor", "Tensor")),
+        name("types", "_dtype").__name__,
+    )
+    yield name("types", "_int") is int
+    yield name("nn._reduction", "legacy_get_enum")(None, False, emit_warning=False)

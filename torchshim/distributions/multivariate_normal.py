@@ -20,6 +20,9 @@ from torchshim.distributions.utils import lazy_property, standard_normal
 
 __all__ = ["MultivariateNormal"]
 
+# PyTorch's names, which programs with mixtures of their own import.
+_batch_mahalanobis, _batch_mv = mahalanobis, batch_mv
+
 
 class MultivariateNormal(Distribution):
     """Normal vectors, by their covariance, its inverse or its Cholesky factor.

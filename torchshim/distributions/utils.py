@@ -65,6 +65,11 @@ def standard_normal(shape: Sequence[int], like: Tensor) -> Tensor:
     return torchshim.empty(shape, dtype=like.dtype, device=like.device).normal_()
 
 
+def _standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
+    """As `standard_normal`; PyTorch's name, which subclasses of `Normal` import."""
+    return torchshim.empty(shape, dtype=dtype, device=device).normal_()
+
+
 def standard_uniform(shape: Sequence[int], like: Tensor) -> Tensor:
     """New numbers in [0, 1) with the dtype and device of a tensor."""
     return torchshim.rand(shape, dtype=like.dtype, device=like.device)

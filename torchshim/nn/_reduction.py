@@ -26,3 +26,28 @@ def legacy_get_string(
             stacklevel=2,
         )
     return reduction
+
+
+def get_enum(reduction: str) -> int:
+    """The number that PyTorch's kernels have for a reduction.
+
+    >>> get_enum("sum")
+    2
+    """
+    if reduction == "elementwise_mean":
+        warnings.warn(
+            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' "
+            "instead.",
+            stacklevel=2,
+        )
+        return 1
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return ("none", "mean", "sum").index(reduction)
+
+
+def legacy_get_enum(
+    size_average: bool | None, reduce: bool | None, emit_warning: bool = True
+) -> int:
+    """As `legacy_get_string`, as PyTorch's kernels number it."""
+    return get_enum(legacy_get_string(size_average, reduce, emit_warning))
