@@ -220,6 +220,8 @@ class Walk(Leaves, SavedValues):
         another result has one, all in the order of their registration.
         """
         slots = range(event.slot, event.n_slots)
+        if len(slots) == 1 and not self.targets:
+            return [self.take((recording, event.slot))]
         if further and self.targets:
             self.capture(
                 recording, slots, [self.grads.get((recording, s)) for s in slots]
