@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.nn.test_functional import failures
-from tests.oracle import case
+from tests.oracle import attempt, case
 
 PRODUCTS = """
 torch.mm(C(2,3),C(2,3))
@@ -477,3 +477,15 @@ F.tanh(C(2))
 @case
 def layers(torch):
     return failures(LAYERS, torch)
+
+
+@case
+def the_old_name_of_the_mean(torch):
+    F, nn = torch.nn.functional, torch.nn
+    x, target = torch.arange(6.0).view(2, 3), torch.tensor([0, 2])
+    yield nn.CrossEntropyLoss(reduction="elementwise_mean")(x, target)
+    yield F.mse_loss(x, x + 1, reduction="elementwise_mean")
+    yield F.nll_loss(x, target, reduction="elementwise_mean")
+    yield F.binary_cross_entropy(x / 6, x / 6, reduction="elementwise_mean")
+    yield F.smooth_l1_loss(x, x + 2, reduction="elementwise_mean")
+    yield attempt(F.l1_loss, x, x, reduction="average")

@@ -32,6 +32,12 @@ def _legacy(size_average: bool | None, reduce: bool | None) -> str:
 def chosen_reduction(size_average: Any, reduce: Any, reduction: str) -> str:
     if size_average is not None or reduce is not None:
         return _legacy(size_average, reduce)
+    if reduction == "elementwise_mean":
+        warn(
+            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' "
+            "instead."
+        )
+        return "mean"
     if reduction not in _REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
