@@ -40,6 +40,8 @@ SAME_NODES |= {f"FillBackward{i}": "FillBackward" for i in range(3)}
 KNOWN = (
     "to a single memory location. Please clone() the tensor before performing",
     "has been modified inplace. This view is the output",
+    # Raised too, but PyTorch has written some of the elements by then.
+    "is out of bounds for dimension",
 )
 
 
