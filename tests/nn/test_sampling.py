@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
+import torchshim
 from tests.oracle import attempt, case
 
 MODES = list(
@@ -297,3 +300,17 @@ def points_between_two_pixels(torch):
         )
         (moved * image.cos()).sum().backward()
         yield theta.grad
+
+
+def test_wrong_lengths_are_told_without_a_read():
+    def lose(frames, labels):
+        x = torchshim.zeros(5, 2, 4).log_softmax(-1)
+        return F.ctc_loss(
+            x, torchshim.ones(2, 3, dtype=torchshim.int64), frames, labels
+        )
+
+    F = torchshim.nn.functional
+    with pytest.raises(RuntimeError, match="at most 5, but got value 6"):
+        lose((6, 5), (3, 3))
+    with pytest.raises(RuntimeError, match="size at least 9 at dimension 1"):
+        lose(torchshim.tensor([5, 5]), torchshim.tensor([3, 9]))

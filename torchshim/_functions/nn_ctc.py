@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from torchshim._autocast import autocast_whole
 from torchshim._core import dtypes
 from torchshim._derived import fns, public
+from torchshim._functions._arguments import unfit
 from torchshim._functions.construct import tensor
 from torchshim._functions.creation import zeros_like
 from torchshim._functions.joining import known, known_value
 from torchshim._functions.nn_loss import chosen_reduction
+from torchshim._ops.ctc import length_checks
 from torchshim._tensor import Tensor
 
 _CODES = ("none", "mean", "sum")
@@ -19,12 +23,25 @@ _CODES = ("none", "mean", "sum")
 def _lengths(name: str, given: Any) -> tuple[Tensor, Any]:
     """Lengths as a tensor, and as numbers where these are at hand."""
     if not isinstance(given, Tensor):
-        given = tuple(int(n) for n in given)
+        if not all(isinstance(n, int) for n in given):
+            raise unfit("ctc_loss")
         return tensor(given, dtype=dtypes.int64), given
     if given._meta.dtype.category > dtypes.INTEGER:
         raise RuntimeError(f"{name} must be integral")
     values = known_value(given).reshape(-1) if known([given]) else None
     return given.to(dtypes.int64).reshape(-1), values
+
+
+def _check_now(
+    batch: Any, targets: Any, lengths: Any, counts: Any, options: tuple[Any, ...]
+) -> None:
+    """Raises for lengths that do not fit, where nobody has to be waited for."""
+    given = np.asarray(lengths), np.asarray(counts)
+    if any(x.shape != (batch.shape[1],) for x in given):
+        return  # which the operator refuses
+    for check in length_checks(batch, targets, *given, *options):
+        if check.bad:
+            raise check.error(check.text.replace("{value}", str(check.value)))
 
 
 def _loss(
@@ -36,7 +53,7 @@ def _loss(
     reduction: str,
     zero_infinity: bool,
 ) -> Tensor:
-    lengths, _ = _lengths("input_lengths", input_lengths)
+    lengths, known_lengths = _lengths("input_lengths", input_lengths)
     counts, known_counts = _lengths("target_lengths", target_lengths)
     longest = None
     if known_counts is not None and len(known_counts):
@@ -46,9 +63,10 @@ def _loss(
     batch = log_probs.unsqueeze(1) if single else log_probs
     if single and targets.dim() == 1:
         targets = targets.unsqueeze(0)
-    loss = fns.ctc_nll(
-        batch, targets, lengths, counts, int(blank), longest, bool(zero_infinity)
-    )
+    options = int(blank), longest, bool(zero_infinity)
+    if known_lengths is not None and known_counts is not None:
+        _check_now(batch, targets, known_lengths, known_counts, options)
+    loss = fns.ctc_nll(batch, targets, lengths, counts, *options)
     if zero_infinity:
         loss = fns.where(loss == float("inf"), zeros_like(loss), loss)
     if reduction == "mean":

@@ -91,7 +91,7 @@ def _loss_jvp(blank: int, zero_infinity: bool, primals: Any, tangents: Any) -> A
     return out, jnp.sum(slope * tangents[0], axis=(0, 2))
 
 
-def _checks(
+def length_checks(
     log_probs: Array,
     targets: Array,
     input_lengths: Array,
@@ -100,6 +100,8 @@ def _checks(
     longest: int | None,
     zero_infinity: bool,
 ) -> list[Check]:
+    """That the lengths fit: of operands whose values are arrays of either kind."""
+
     def check(bad: Any, text: str, value: Any) -> Check:
         return Check(bad, RuntimeError, f"Expected {text} {_WHERE}", value)
 
@@ -149,7 +151,7 @@ def _checks(
     method=False,
     out=False,
     differentiable=("log_probs",),
-    checks=_checks,
+    checks=length_checks,
 )
 def ctc_nll(
     log_probs: Array,
