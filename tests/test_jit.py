@@ -125,7 +125,7 @@ def test_one_word_that_nothing_is_compiled():
     torchshim.set_warn_always(False)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        torchshim._functions._arguments._said.clear()
+        torchshim._errors._warned.clear()
         torchshim.jit.script(add)
         torchshim.jit.script(add)
     said = [w for w in caught if "nothing is compiled" in str(w.message)]

@@ -85,10 +85,10 @@ def test_share_memory_says_that_it_does_nothing():
     import pytest
 
     import torchshim as torch
-    from torchshim._functions import _arguments
+    from torchshim import _errors
 
     x = torch.ones(2)
-    _arguments._said.clear()
+    _errors._warned.clear()
     with pytest.warns(UserWarning, match="no effect"):
         assert x.share_memory_() is x
 

@@ -177,10 +177,11 @@ def embeddings_have_dense_gradients(torch):
 
 def test_warnings(monkeypatch):
     import torchshim as torch
-    from torchshim._functions import _arguments, sparse_construct
+    from torchshim import _errors
+    from torchshim._functions import sparse_construct
 
-    monkeypatch.setattr(_arguments, "_said", set())
-    monkeypatch.setattr(_arguments, "warn_always", [False])
+    monkeypatch.setattr(_errors, "_warned", set())
+    monkeypatch.setattr(_errors, "warn_always", [False])
     monkeypatch.setattr(sparse_construct, "invariants", [None])
     with pytest.warns(UserWarning, match="invariant checks are implicitly disabled"):
         torch.sparse_coo_tensor([[0]], [1.0])
