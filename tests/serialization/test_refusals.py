@@ -91,6 +91,7 @@ def damaged_archives(torch):
     yield loaded(torch, changed(data, {"data.pkl": None}))
     yield loaded(torch, changed(data, {"byteorder": b"middle"}))
     yield loaded(torch, changed(data, {"version": None}))
+    yield loaded(torch, changed(data, {"version": b"99"}))
     yield loaded(torch, changed(data, {"constants.pkl": b""}))
     swapped = np.arange(6, dtype=">f4").tobytes()
     yield loaded(torch, changed(data, {"byteorder": b"big", "data/0": swapped}))
