@@ -88,7 +88,9 @@ class JvpCall(Inferring):
         except NotImplementedError as error:
             if not str(error).startswith("the derivative for "):
                 raise
-            raise NotImplementedError(UNSUPPORTED.format(self.inner.op.parsed)) from None
+            raise NotImplementedError(
+                UNSUPPORTED.format(self.inner.op.parsed)
+            ) from None
         return tuple(
             tangent
             if tangent.dtype != jax.dtypes.float0
