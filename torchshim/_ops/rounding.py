@@ -463,8 +463,8 @@ def _divisor(a: Array, b: Array) -> Array:
     def goes_on(state: tuple[Array, Array]) -> Array:
         return (state[0] != 0).any()
 
-    start = tuple(jnp.broadcast_arrays(jnp.abs(a), jnp.abs(b)))
-    return jax.lax.while_loop(goes_on, step, start)[1]
+    a, b = jnp.broadcast_arrays(jnp.abs(a), jnp.abs(b))
+    return jax.lax.while_loop(goes_on, step, (a, b))[1]
 
 
 @op(promote=DEFAULT, differentiable=False, inplace=True)

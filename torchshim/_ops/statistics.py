@@ -368,7 +368,9 @@ def nanmedian_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array,
 
 
 _SAME_VALUES = "output values must be of same type as input"
-_OF_KTHVALUE = {"out": (_SAME_VALUES, "output indices must be of scalar type Long")}
+_OF_KTHVALUE: dict[str, Any] = {
+    "out": (_SAME_VALUES, "output indices must be of scalar type Long")
+}
 
 
 @op(grad_fn="KthvalueBackward0", apart=("input",), **_ELEMENTS | _OF_KTHVALUE)
@@ -387,14 +389,16 @@ def kthvalue(
     return _chosen(x, index, axis, keepdim and bool(input.ndim))
 
 
-_OF_MODE = tuple(
-    "expected scalar type '{want.scalar_name}' but got '{have.scalar_name}' "
-    f"for {name} output"
-    for name in ("values", "indices")
-)
+_OF_MODE: dict[str, Any] = {
+    "out": tuple(
+        "expected scalar type '{want.scalar_name}' but got '{have.scalar_name}' "
+        f"for {name} output"
+        for name in ("values", "indices")
+    )
+}
 
 
-@op(grad_fn="ModeBackward0", apart=("input",), **_ELEMENTS | {"out": _OF_MODE})
+@op(grad_fn="ModeBackward0", apart=("input",), **_ELEMENTS | _OF_MODE)
 def mode(input: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
     """The most frequent elements along a dimension, the smallest of equals; and where
     they stand last."""
