@@ -17,7 +17,6 @@ from torchshim._core.call import (
     linearize,
 )
 
-
 UNSUPPORTED = (
     "Trying to use forward AD with {} that does not support it because it has not been "
     "implemented yet.\nPlease file an issue to PyTorch at https://github.com/pytorch/"
