@@ -227,6 +227,7 @@ def written_by_assignment(torch):
 def copied_onto_themselves(torch):
     wide = torch.tensor(0.5).expand(2)
     yield wide.copy_(wide), wide._version, attempt(wide.add_, wide)
+    yield wide.detach().copy_(wide), wide._version, attempt(wide[:1].copy_, wide[1:])
     x = torch.ones(3, requires_grad=True)
     y = x * 2
     y.copy_(y)

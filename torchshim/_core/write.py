@@ -24,6 +24,7 @@ from torchshim._core.storage import (
     Storage,
     TensorBase,
     hidden_writes,
+    placement,
     repeats,
 )
 from torchshim._core.trie import recorders
@@ -251,7 +252,13 @@ class Writing(Foreign):
                     "operation."
                 )
         if repeats(meta.shape, meta.strides):
-            onto_itself = op is not None and op.name == "copy_" and args[1] is tensor
+            onto_itself = (
+                op is not None
+                and op.name == "copy_"
+                and isinstance(other := args[1], TensorBase)
+                and (other is tensor or other._storage is tensor._storage is not None)
+                and placement(other) == placement(tensor)
+            )
             if op is None or not (op.overlaps or onto_itself):
                 raise RuntimeError(SHARED_WITHIN)
             if isinstance(op.overlaps, tuple):
