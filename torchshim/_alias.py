@@ -186,6 +186,25 @@ class _SourceLoader(importlib.machinery.SourceFileLoader):
             _shown.change(module)
 
 
+# Libraries that read a tensor's memory at its address (`data_ptr()` tells tensors apart
+# here, there is nothing to read at it), and what reads it for them.
+_READERS = {"safetensors.torch": "torchshim.serialization._safetensors"}
+
+
+class _ReadingLoader(importlib.abc.Loader):
+    """Loads a module of `_READERS`, and replaces functions of it."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self.loader.exec_module(module)
+        importlib.import_module(_READERS[module.__name__]).adapt(module)
+
+
 class _Distribution(importlib.metadata.Distribution):
     """What `importlib.metadata.version("torch")` reads."""
 
@@ -213,6 +232,11 @@ class _Finder(importlib.abc.MetaPathFinder):
                 assert own.origin is not None
                 own.loader = _SourceLoader(fullname, own.origin)
             return own
+        if fullname in _READERS:
+            other = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+            if other is not None:
+                other.loader = _ReadingLoader(other.loader)
+            return other
         if not _is_torch(fullname):
             return None
         if _is_private(fullname):

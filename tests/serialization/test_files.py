@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -149,7 +153,8 @@ def test_saving_leaves_a_training_step_alone():
 
 
 def test_safetensors(tmp_path):
-    numpy = pytest.importorskip("safetensors.numpy")
+    import safetensors.numpy as numpy
+
     path = str(tmp_path / "model.safetensors")
     numpy.save_file({"a": np.arange(6.0).reshape(2, 3), "b": np.array([True])}, path)
     loaded = torchshim.load(path)
@@ -157,6 +162,58 @@ def test_safetensors(tmp_path):
     assert loaded["a"].dtype is torchshim.float64 and loaded["b"].tolist() == [True]
     with pytest.raises(RuntimeError, match="dict map_location"):
         torchshim.load(path, {"cpu": "cpu"})
+
+
+SAFETENSORS = """
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file, save_model, load_model
+
+layer = torch.nn.Linear(3, 4)
+tensors = {
+    **layer.state_dict(),
+    "half": torch.arange(6.0).view(2, 3).half(),
+    "brain": torch.ones(2, dtype=torch.bfloat16),
+    "none": torch.zeros(0, 3),
+    "one": torch.tensor(2.5),
+    "part": torch.arange(6)[2:4],
+}
+save_file(tensors, "x.safetensors", metadata={"a": "b"})
+found = load_file("x.safetensors")
+print(all(torch.equal(tensors[k], v) for k, v in found.items()), len(found))
+print([v.dtype for v in found.values()])
+with safe_open("x.safetensors", framework="pt") as file:
+    print(file.metadata(), file.get_slice("half")[:1])
+save_model(layer, "m.safetensors")
+print(load_model(torch.nn.Linear(3, 4), "m.safetensors"))
+for wrong in {"a": layer.weight.T}, {"a": tensors["one"], "b": tensors["one"]}:
+    try:
+        save_file(wrong, "y.safetensors")
+    except (RuntimeError, ValueError) as error:
+        print(type(error).__name__)
+"""
+
+
+def test_safetensors_through_its_library(tmp_path):
+    """It reads memory at `data_ptr()`, where there is none."""
+    run = subprocess.run(
+        [sys.executable, "-m", "torchshim", "-c", SAFETENSORS],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(torchshim.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.stderr == "" and run.returncode == 0
+    assert run.stdout.splitlines() == [
+        "True 7",
+        "[torch.int64, torch.float32, torch.float32, torch.float32, torch.float32, "
+        "torch.bfloat16, torch.float16]",
+        "{'a': 'b'} tensor([[0., 1., 2.]], dtype=torch.float16)",
+        "(set(), [])",
+        "ValueError",
+        "RuntimeError",
+    ]
 
 
 def test_names_come_from_modules_that_offer_them():

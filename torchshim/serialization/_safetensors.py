@@ -10,6 +10,7 @@ import torchshim
 from torchshim._core.device import device
 from torchshim._core.dtypes import array_dtype
 from torchshim._functions.storage import held_by
+from torchshim._tensor import host_value
 
 _DTYPES = {
     "BOOL": "bool",
@@ -22,6 +23,23 @@ _DTYPES = {
     "F8_E5M2": "float8_e5m2",
     "F8_E8M0": "float8_e8m0fnu",
 }
+
+
+def adapt(module: Any) -> None:
+    """Makes `safetensors.torch` read values, not memory (in all its versions)."""
+
+    def _to_ndarray(tensor: Any) -> tuple[np.ndarray, Any]:
+        array = np.ascontiguousarray(host_value(tensor.detach()))
+        return array.reshape(-1).view(np.uint8), tensor
+
+    def _tobytes(tensor: Any, name: str) -> bytes:
+        if not tensor.is_contiguous():
+            raise ValueError(f"the tensor `{name}` is not contiguous")
+        return _to_ndarray(tensor)[0].tobytes()
+
+    for function in (_to_ndarray, _tobytes):
+        if hasattr(module, function.__name__):
+            setattr(module, function.__name__, function)
 
 
 def load_safetensors(path: str, map_location: Any) -> dict[str, Any]:
