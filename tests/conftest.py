@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "leaving out all tests that do not compare with it; or (auto) the recorded "
         "results and, where torch is installed, live ones too",
     )
+
+
+def pytest_configure() -> None:
+    # A shell's background jobs ignore Ctrl-C, and what they start inherits that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -36,7 +36,7 @@ def _check_now(
     batch: Any, targets: Any, lengths: Any, counts: Any, options: tuple[Any, ...]
 ) -> None:
     """Raises for lengths that do not fit, where nobody has to be waited for."""
-    given = np.asarray(lengths), np.asarray(counts)
+    given: list[Any] = [np.asarray(lengths), np.asarray(counts)]
     if any(x.shape != (batch.shape[1],) for x in given):
         return  # which the operator refuses
     for check in length_checks(batch, targets, *given, *options):
