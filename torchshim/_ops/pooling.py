@@ -430,7 +430,9 @@ def _avg_pool(
     return (x / jnp.asarray(divisor, x.dtype)).astype(input.dtype)
 
 
-def _average(node: str, *spaces: str, out: bool | str = False, layout: Any = None) -> Any:
+def _average(
+    node: str, *spaces: str, out: bool | str = False, layout: Any = None
+) -> Any:
     options = {**_PLAIN, "namespaces": spaces, "out": out, "layout": layout}
     return op(grad_fn=node, **options)
 
