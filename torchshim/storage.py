@@ -30,6 +30,11 @@ def _warn_typed_storage_removal(stacklevel: int = 2) -> None:
     _typed.warn_of_removal(stacklevel)
 
 
+def _reset_warn_typed_storage_removal() -> None:
+    """Has the warning about typed storages given once more."""
+    _typed.has_warned[0] = False
+
+
 class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
     """A name for what the old classes of storages have in common."""
 

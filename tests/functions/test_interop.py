@@ -44,7 +44,7 @@ np.array(torch.ones(2),copy=False)
 np.sin(torch.ones(2))
 torch.ones(2)+np.ones(2)
 np.ones(2)+torch.ones(2)
-torch.ones(2).storage()
+[torch.storage._reset_warn_typed_storage_removal(), torch.ones(2).storage()]
 copy.deepcopy(torch.ones(2,requires_grad=True)*2)
 x=torch.ones(2);x.grad=torch.ones(2);copy.deepcopy(x).grad
 x=torch.ones(2);y=[x,x.view(2,1)];z=copy.deepcopy(y);z[0].add_(1);z[1]

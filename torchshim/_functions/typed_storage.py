@@ -13,7 +13,7 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._derived import NEVER, public
-from torchshim._functions._arguments import warn_once
+from torchshim._errors import warn
 from torchshim._functions.creation import _no_grad
 from torchshim._functions.storage import (
     UntypedStorage,
@@ -36,16 +36,19 @@ DEPRECATED = (
 )
 
 
-# Whether the warning is given every time.
+# Whether the warning is given every time; whether it was given (`torch.set_warn_always`
+# does not matter here).
 always_warn = [False]
+has_warned = [False]
 
 
 def warn_of_removal(stacklevel: int = 2) -> None:
     """Warns that typed storages will go."""
     if always_warn[0]:
         warnings.warn(DEPRECATED, UserWarning, stacklevel=stacklevel + 2)
-    else:
-        warn_once(DEPRECATED)
+    elif not has_warned[0]:
+        warn(DEPRECATED)
+    has_warned[0] = True
 
 
 _FORMS = (
