@@ -62,11 +62,7 @@ class BatchedCall(Inferring):
 
     def around(self, inner: Any) -> BatchedCall:
         """Another call, mapped in the same way."""
-        mapped, sizes, given = self.mapped, self.sizes, self.given
-        return intern_call(
-            ("vmap", inner, mapped, sizes, given),
-            lambda: BatchedCall(inner, mapped, sizes, given),
-        )
+        return _interned(inner, self.mapped, self.sizes, self.given)
 
     def __getattr__(self, name: str) -> Any:
         """What a mapped call is but for its arrays: all that the call itself is."""
@@ -150,6 +146,15 @@ class BatchedCall(Inferring):
         return linearize(self.apply, arrays, scalars, wrt)
 
 
+def _interned(
+    inner: Any, mapped: Levels, sizes: tuple[int, ...], given: tuple[Levels, ...]
+) -> BatchedCall:
+    return intern_call(
+        ("vmap", inner, mapped, sizes, given),
+        lambda: BatchedCall(inner, mapped, sizes, given),
+    )
+
+
 def merged(*groups: Sequence[int]) -> Levels:
     """All levels of the groups, by rising number."""
     return tuple(sorted({level for group in groups for level in group}))
@@ -170,10 +175,7 @@ def batched(call: Any, metas: Sequence[Meta]) -> Any:
     mapped = tuple(sorted(sizes))
     given = tuple(tuple(level for level, _ in meta.batch) for meta in metas)
     extents = tuple(sizes[level] for level in mapped)
-    return intern_call(
-        ("vmap", call, mapped, extents, given),
-        lambda: BatchedCall(call, mapped, extents, given),
-    )
+    return _interned(call, mapped, extents, given)
 
 
 def alone(call: Any) -> Any:
@@ -194,10 +196,7 @@ def without(call: Any, outside: Levels) -> Any:
         size for n, size in zip(call.mapped, call.sizes, strict=True) if n in mapped
     )
     given = tuple(tuple(n for n in levels if n not in outside) for levels in call.given)
-    return intern_call(
-        ("vmap", call.inner, mapped, sizes, given),
-        lambda: BatchedCall(call.inner, mapped, sizes, given),
-    )
+    return _interned(call.inner, mapped, sizes, given)
 
 
 def seen_by(call: Any, meta: Meta) -> tuple[int, ...]:

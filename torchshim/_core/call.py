@@ -482,10 +482,7 @@ class VjpCall(Inferring):
 
     def around(self, inner: Any) -> VjpCall:
         """The same gradient of another call."""
-        wrt, cts, absent = self.wrt, self.cts, self.absent
-        return intern_call(
-            ("vjp", inner, wrt, cts, absent), lambda: VjpCall(inner, wrt, cts, absent)
-        )
+        return interned_vjp(inner, self.wrt, self.cts, self.absent)
 
     def levels_of(self, i: int) -> Levels:
         if i < len(self.kept):
@@ -574,3 +571,15 @@ def intern_call(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
             _CALLS.clear()  # equal calls made later are only not identical
         call = _CALLS[key] = make()
     return call
+
+
+def interned_vjp(
+    inner: Any,
+    wrt: tuple[int, ...],
+    cts: tuple[bool, ...],
+    absent: tuple[Any, ...],
+) -> VjpCall:
+    """The one gradient call with these attributes."""
+    return intern_call(
+        ("vjp", inner, wrt, cts, absent), lambda: VjpCall(inner, wrt, cts, absent)
+    )

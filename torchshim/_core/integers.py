@@ -35,18 +35,25 @@ def with_holes(call: Any, mask: Sequence[bool]) -> Any:
         return call
     if not isinstance(call, Call):
         return call.around(with_holes(call.inner, mask))
-    template = list(call.template)
-    for (part, inner), masked in zip(_positions(call), mask, strict=True):
-        if not masked:
-            continue
-        if inner is None:
-            template[part] = INT_HOLE
-        else:
-            piece = list(template[part])
-            piece[inner] = INT_HOLE
-            template[part] = tuple(piece)
+    places = [at for at, m in zip(_positions(call), mask, strict=True) if m]
+    template = punched(call.template, places)
     op, holed, default, write = call.op, tuple(template), call.default_dtype, call.write
     return intern_call((op, holed, default), lambda: Call(op, holed, default, write))
+
+
+def punched(
+    entries: Sequence[Any], places: Sequence[tuple[int, int | None]]
+) -> list[Any]:
+    """A template (or a key) with `INT_HOLE` at (entry, position in it if a tuple)."""
+    found = list(entries)
+    for part, inner in places:
+        if inner is None:
+            found[part] = INT_HOLE
+        else:
+            piece = list(found[part])
+            piece[inner] = INT_HOLE
+            found[part] = tuple(piece)
+    return found
 
 
 def opened(call: Any) -> Any:

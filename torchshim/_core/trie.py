@@ -14,16 +14,17 @@ from torchshim._core.batching import alone, batched, seen_by
 from torchshim._core.call import (
     FLOAT_HOLE,
     HOLE,
-    INT_HOLE,
     Call,
     Number,
     PythonCall,
     VjpCall,
     intern_call,
+    interned_vjp,
 )
 from torchshim._core.forward import jvp_call
 from torchshim._core.handlers import caller
 from torchshim._core.infer import Inference
+from torchshim._core.integers import punched
 from torchshim._core.meta import Meta
 from torchshim._core.op import (
     ARRAY,
@@ -226,7 +227,10 @@ class Trie(Inference):
                 found = self._step(
                     learnt_key,
                     op,
-                    self._with_holes(template, numbers, mask),
+                    punched(
+                        template,
+                        [n[:2] for n, m in zip(numbers, mask, strict=True) if m],
+                    ),
                     operands,
                     values_now,
                     (place, ints),
@@ -286,34 +290,12 @@ class Trie(Inference):
         mask: Sequence[bool],
     ) -> tuple[Any, ...]:
         """The key with the masked integers taken out."""
-        blank = list(key)
-        for (part, inner, _), dynamic in zip(numbers, mask, strict=True):
-            if dynamic:
-                at = part + 2
-                if inner is None:
-                    blank[at] = INT_HOLE
-                else:
-                    piece = list(blank[at])
-                    piece[inner] = INT_HOLE
-                    blank[at] = tuple(piece)
-        return tuple(blank)
-
-    @staticmethod
-    def _with_holes(
-        template: Sequence[Any],
-        numbers: Sequence[tuple[int, int | None, int]],
-        mask: Sequence[bool],
-    ) -> list[Any]:
-        holed = list(template)
-        for (part, inner, _), dynamic in zip(numbers, mask, strict=True):
-            if dynamic:
-                if inner is None:
-                    holed[part] = INT_HOLE
-                else:
-                    piece = list(holed[part])
-                    piece[inner] = INT_HOLE
-                    holed[part] = tuple(piece)
-        return holed
+        places = [
+            (part + 2, inner)
+            for (part, inner, _), dynamic in zip(numbers, mask, strict=True)
+            if dynamic
+        ]
+        return tuple(punched(key, places))
 
     def event(
         self,
@@ -564,6 +546,4 @@ def vjp_call(
         None if i in needs else (tuple(seen_by(inner, m)), m.dtype)
         for i, m in enumerate(metas)
     )
-    return intern_call(
-        ("vjp", inner, wrt, cts, absent), lambda: VjpCall(inner, wrt, cts, absent)
-    )
+    return interned_vjp(inner, wrt, cts, absent)

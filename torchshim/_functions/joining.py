@@ -30,11 +30,14 @@ def known(tensors: Any, limit: float = SMALL) -> bool:
     """Whether all operands have small values at hand, alike and without history."""
     if tensors.__class__ not in (list, tuple) or not tensors:
         return False
+    if not all(isinstance(t, TensorBase) for t in tensors):
+        return False
+    there = [_has_value(t) for t in tensors]
+    if len(tensors) > 1 and not any(there):
+        return False  # as usual: they are all of this recording
     first = tensors[0]
     total = 0
     for t in tensors:
-        if not isinstance(t, TensorBase):
-            return False
         meta = t._meta
         if (
             meta.requires_grad
@@ -48,7 +51,9 @@ def known(tensors: Any, limit: float = SMALL) -> bool:
     rec = local.rec
     if total > limit or rec.inference or rec.recording.duals:
         return False
-    return all(_has_value(t) or _constant(t) is not None for t in tensors)
+    return all(
+        has or _constant(t) is not None for has, t in zip(there, tensors, strict=True)
+    )
 
 
 def _has_value(tensor: TensorBase) -> bool:

@@ -19,9 +19,16 @@ from torchshim._core.checks import Check
 from torchshim._core.op import Array, Operand, Scalar, op
 
 _LAST_53 = 2**53 - 1
+# What all have in common: nobody calls them, and gradients do not flow.
+_NUMBERS: Any = {
+    "namespaces": (),
+    "method": False,
+    "differentiable": False,
+    "saves": (),
+}
 
 
-@op(name="_bits_below", namespaces=(), method=False, differentiable=False, saves=())
+@op(name="_bits_below", **_NUMBERS)
 def bits_below(bits: Array, chance: Scalar) -> Array:
     """Which numbers in [0, 1), made of the last 53 of 64 bits, lie below `chance`.
 
@@ -44,10 +51,7 @@ def _chances(uniform: Array, chance: Array, dtype: Any) -> list[Check]:
 
 @op(
     name="_draw_below",
-    namespaces=(),
-    method=False,
-    differentiable=False,
-    saves=(),
+    **_NUMBERS,
     layout="preserve",
     out=False,
     checks=_chances,
@@ -64,10 +68,7 @@ def _deviations(values: Array, std: Array, zero: Any) -> list[Check]:
 
 @op(
     name="_draw_scaled",
-    namespaces=(),
-    method=False,
-    differentiable=False,
-    saves=(),
+    **_NUMBERS,
     layout="preserve",
     out=False,
     checks=_deviations,
@@ -102,10 +103,7 @@ def _apart(x: Array, zero: Any) -> Array:
 
 @op(
     name="_draw_shifted",
-    namespaces=(),
-    method=False,
-    differentiable=False,
-    saves=(),
+    **_NUMBERS,
     layout="preserve",
     out=False,
 )
@@ -131,10 +129,7 @@ def _no_weight(weights: Array) -> Check:
 
 @op(
     name="_draw_race",
-    namespaces=(),
-    method=False,
-    differentiable=False,
-    saves=(),
+    **_NUMBERS,
     out=False,
     checks=_weights,
 )
@@ -161,10 +156,7 @@ def _totals(weights: Array, uniform: Array, exact: bool) -> list[Check]:
 
 @op(
     name="_draw_chosen",
-    namespaces=(),
-    method=False,
-    differentiable=False,
-    saves=(),
+    **_NUMBERS,
     out=False,
     checks=_totals,
 )
@@ -279,7 +271,7 @@ _MADE: dict[str, Callable[..., Array]] = {
 }
 
 
-@op(name="_counter_draw", namespaces=(), method=False, differentiable=False, saves=())
+@op(name="_counter_draw", **_NUMBERS)
 def counter_draw(
     seed: Array,
     number: Scalar,
