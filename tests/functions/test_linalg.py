@@ -29,6 +29,57 @@ def _grads(torch, function, x):
     return x.grad
 
 
+def _losses(torch):
+    """Of vectors: a loss that depends on their phases, and one that does not."""
+    weights = _matrix(torch, 3, 3, complex=True)
+
+    def depends(vectors):
+        return sum((v * weights[: v.size(-2), : v.size(-1)]).sum() for v in vectors)
+
+    def defined(vectors):
+        return sum((v.abs() * v.real.detach()).sum() for v in vectors)
+
+    return lambda vectors: depends(vectors).real, defined
+
+
+@case.over(complex=[False, True])
+def phases_of_vectors(torch, complex):
+    A = _matrix(torch, 3, 3, complex=complex).requires_grad_()
+    factor = torch.ones((), requires_grad=True)
+
+    def attempted(loss, vectors):
+        A.grad = factor.grad = None
+        error = attempt(lambda: (loss(vectors()) * factor).backward())
+        return error, A.grad is None, factor.grad is None
+
+    for vectors in (
+        lambda: torch.linalg.eig(A)[1:],
+        lambda: torch.linalg.eigh(A + A.mH)[1:],
+        lambda: torch.linalg.svd(A)[:1],
+        lambda: torch.svd(A.expand(2, 3, 3))[2:],
+        lambda: torch.linalg.svd(A[:, :2], full_matrices=False)[::2],
+    ):
+        for loss in _losses(torch):
+            yield attempted(loss, vectors)
+
+
+@case
+def phases_in_transforms(torch):
+    A = _matrix(torch, 3, 3, complex=True)
+
+    def loss(A):
+        return (torch.linalg.eigh(A + A.mH)[1] * A).sum().real
+
+    def defined(A):
+        return (torch.linalg.svd(A)[0].abs() * A.abs()).sum()
+
+    yield torch.func.grad(loss)(A).isfinite().all()
+    x = A.clone().requires_grad_()
+    (grad,) = torch.autograd.grad(defined(x), x, create_graph=True)
+    grad.abs().sum().backward()
+    yield x.grad
+
+
 @case.over(complex=[False, True])
 def eigenvectors(torch, complex):
     A = _matrix(torch, 2, 3, 3, complex=complex)

@@ -6,6 +6,7 @@ call, and a call itself. `PythonCall` stands for a function with a backward in P
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -89,6 +90,10 @@ class Inferring:
     starts = 0
     # Levels of `vmap` whose dimensions the call's own function handles.
     levels: frozenset[int] = frozenset()
+    # Whether there are data-dependent checks (`_core.checks`) to make.
+    checked = False
+    # Operands whose gradient may be the one that arrives, see `Op.passes`.
+    passing: tuple[int, ...] = ()
 
     def levels_of(self, i: int) -> Levels:
         """The levels of operand `i` that the call handles itself."""
@@ -118,12 +123,14 @@ class Call(Inferring):
     """
 
     __slots__ = (
+        "checked",
         "default_dtype",
         "levels",
         "n_arrays",
         "n_scalars",
         "op",
         "owners",
+        "passing",
         "template",
         "write",
     )
@@ -132,6 +139,7 @@ class Call(Inferring):
         self, op: Op, template: tuple[Any, ...], default_dtype: DType, write: bool
     ) -> None:
         self.op = op
+        self.checked = op.checks is not None
         self.template = template
         self.default_dtype = default_dtype
         self.write = write
@@ -152,6 +160,11 @@ class Call(Inferring):
         if op.level is not None:
             at = next(i for i, p in enumerate(op.params) if p.name == "level")
             self.levels = frozenset((template[at],))
+        passes: Any = op.passes
+        if callable(passes):
+            unknown = [math.nan] * self.n_scalars
+            passes = passes(*self.arguments([None] * self.n_arrays, unknown))
+        self.passing = tuple(i for i, p in enumerate(self.owners) if p in passes)
         self._inferred = {}
 
     def __repr__(self) -> str:
@@ -445,6 +458,7 @@ class VjpCall(Inferring):
 
     __slots__ = (
         "absent",
+        "checked",
         "cts",
         "grad_name",
         "inner",
@@ -464,8 +478,10 @@ class VjpCall(Inferring):
         wrt: tuple[int, ...],
         cts: tuple[bool, ...],
         absent: tuple[Any, ...],
+        checked: bool,
     ) -> None:
         self.inner = inner
+        self.checked = checked
         self.wrt = wrt
         self.cts = cts
         # The aval of each operand whose value is not passed, None for the others.
@@ -482,7 +498,7 @@ class VjpCall(Inferring):
 
     def around(self, inner: Any) -> VjpCall:
         """The same gradient of another call."""
-        return interned_vjp(inner, self.wrt, self.cts, self.absent)
+        return interned_vjp(inner, self.wrt, self.cts, self.absent, self.checked)
 
     def levels_of(self, i: int) -> Levels:
         if i < len(self.kept):
@@ -509,6 +525,11 @@ class VjpCall(Inferring):
         return pull(self.cotangents(arrays))
 
     linearize = Call.linearize
+
+    def check(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> list[Any]:
+        """The data-dependent checks of the gradient."""
+        results = self.inner.apply(self._primals(arrays), scalars)
+        return self.inner.op.gradient_checks(results, self.cotangents(arrays))
 
     def saved(self, wrt: Sequence[int]) -> tuple[str, ...]:
         return ("operands",)
@@ -578,8 +599,8 @@ def interned_vjp(
     wrt: tuple[int, ...],
     cts: tuple[bool, ...],
     absent: tuple[Any, ...],
+    checked: bool,
 ) -> VjpCall:
     """The one gradient call with these attributes."""
-    return intern_call(
-        ("vjp", inner, wrt, cts, absent), lambda: VjpCall(inner, wrt, cts, absent)
-    )
+    fields = inner, wrt, cts, absent, checked
+    return intern_call(("vjp", *fields), lambda: VjpCall(*fields))

@@ -16,9 +16,11 @@ from typing import Any
 
 from torchshim._core import jumps
 from torchshim._core.batching import without
-from torchshim._core.call import Levels, PythonCall
+from torchshim._core.call import Levels, PythonCall, VjpCall
+from torchshim._core.handlers import error_expected
 from torchshim._core.jumps import has_hooks
 from torchshim._core.leaves import Leaves, Place, add, origin
+from torchshim._core.meta import Meta
 from torchshim._core.naming import (
     WRAPPED,
     flows_of,
@@ -102,6 +104,8 @@ class Walk(Leaves, SavedValues):
     given: set[int] = field(default_factory=set)
     writes: Overwritten | None = None
     captured: dict[int, list[int]] = field(default_factory=dict)
+    # Calls of which gradients were differentiated.
+    derivatives: set[Any] = field(default_factory=set)
     frozen: State | None = None
     # What arrived at the event whose saved values hooks give back at the moment.
     cotangents: Sequence[Any] = ()
@@ -315,7 +319,25 @@ class Walk(Leaves, SavedValues):
         if isinstance(event.call, PythonCall):
             self.catch_up()
             return recording.python[event.depth].run(self, event, grads, wrt)
+        if event.call.passing:
+            return self.passed(recording, event, grads, wrt)
         return self.vjp(recording, event, grads, wrt)
+
+    def passed(
+        self, recording: Recording, event: State, grads: list[Any], wrt: Any
+    ) -> Sequence[Any]:
+        """As `vjp`; some of the gradients are the very one that arrived."""
+        (grad,) = grads
+        found = dict.fromkeys(
+            [i for i in wrt if i in event.call.passing and alike(event.given[i], grad)],
+            grad,
+        )
+        rest = tuple([i for i in wrt if i not in found])
+        if not rest and event.call.saved(event.wrt):
+            self.vjp(recording, event, grads, wrt)  # checks what is saved and frees it
+        elif rest:
+            found |= zip(rest, self.vjp(recording, event, grads, rest), strict=True)
+        return [found[i] for i in wrt]
 
     @staticmethod
     def post_hooks(
@@ -348,7 +370,12 @@ class Walk(Leaves, SavedValues):
             raise RuntimeError(SECOND_BACKWARD)
         outdated = self.check_versions(recording, event, call)
         cts = tuple(g is not None for g in grads)
-        derived = vjp_call(call, wrt, cts, event.given, needs)
+        checked = op is not None and op.gradient_checks is not None
+        if checked:
+            checked = self.is_whole_gradient(call)
+        elif call.__class__ is VjpCall:
+            self.derivatives.add(call.inner)
+        derived = vjp_call(call, wrt, cts, event.given, needs, checked)
         unpacked = self.unpack(recording, event, grads)
         operands = [
             unpacked[i] if i in unpacked else self.operand(recording, event.operands[i])
@@ -373,7 +400,22 @@ class Walk(Leaves, SavedValues):
             self.copied.append((state.scalar, recording, event.scalar, len(scalars)))
         if not self.retain and saves:
             self.freed.append((recording, event.depth))
-        return self.rec.results(state)
+        results = self.rec.results(state)
+        if checked:
+            self.pure = False
+            if error_expected():
+                self.catch_up()
+                self.rec.flush()
+                self.rec.raise_failed_checks()
+        return results
+
+    def is_whole_gradient(self, call: Any) -> bool:
+        """Whether what arrived for a call's results is all that depends on them.
+
+        Under `torch.func`'s transforms PyTorch checks no gradients. After a gradient
+        of the call was differentiated itself, part of the whole flows past the results.
+        """
+        return not self.rec.levels and call not in self.derivatives
 
     def unpack(
         self, recording: Recording, event: State, grads: Sequence[Any]
@@ -435,6 +477,16 @@ class Walk(Leaves, SavedValues):
                 recording.tensors[slot] = tensor
         self.taken[id(tensor)] = tensor, recording, slot
         return tensor
+
+
+def alike(meta: Meta, grad: Any) -> bool:
+    """Whether a gradient has the shape and the dtype of a value, and is where it is."""
+    other = grad._meta
+    return (
+        meta.shape == other.shape
+        and meta.dtype is other.dtype
+        and meta.device is other.device
+    )
 
 
 def run_backward(

@@ -38,10 +38,16 @@ def reachable(events: Sequence[State], outputs: Sequence[int]) -> list[State]:
 
 
 def has_checks(event: State) -> bool:
-    op = getattr(event.call, "op", None)
-    if op is None or op.checks is None:
+    if event.call is None or not event.call.checked:
         return False
     return not event.metas or event.metas[0].device.type != "meta"
+
+
+def called(call: Any) -> str:
+    """What errors of checks call a call."""
+    if call.op is not None:
+        return call.op.public
+    return f"the gradient of {call.inner.op.public}"
 
 
 class Lowered:
@@ -98,7 +104,7 @@ class Lowered:
                         call_outline(place, env, scalars, found)
                     k += place.length
             self.sites[:] = [
-                checks.CheckSite(c.error, c.text, e.call.op.public, e.line)
+                checks.CheckSite(c.error, c.text, called(e.call), e.line)
                 for c, e in found
             ]
             report = checks.pack([c for c, _ in found]) if found else None

@@ -104,6 +104,7 @@ class Op:
         "edges",
         "fn",
         "grad_fn",
+        "gradient_checks",
         "inplace",
         "layout",
         "level",
@@ -119,6 +120,7 @@ class Op:
         "overlaps",
         "overload",
         "params",
+        "passes",
         "promote",
         "public",
         "results",
@@ -147,8 +149,10 @@ class Op:
     layout: str | Callable[..., Any] | None
     named_result: tuple[str, ...] | None
     checks: Callable[..., Any] | None
+    gradient_checks: Callable[..., Any] | None
     overload: bool
     operands: tuple[str, ...] | None
+    passes: Sequence[str] | Callable[..., Sequence[str]]
     mutates: tuple[str, ...]
     curved: bool
     typecheck: Callable[..., Any] | None
@@ -214,8 +218,10 @@ def op(
     layout: str | Callable[..., Any] | None = None,
     named_result: tuple[str, ...] | None = None,
     checks: Callable[..., Any] | None = None,
+    gradient_checks: Callable[..., Any] | None = None,
     overload: bool = False,
     operands: Sequence[str] | None = None,
+    passes: Sequence[str] | Callable[..., Sequence[str]] = (),
     mutates: Sequence[str] = (),
     curved: bool = True,
     typecheck: Callable[..., Any] | None = None,
@@ -249,11 +255,16 @@ def op(
       a function of the operands' (shape, strides) gives strides.
     - `operands`: the parameters that take part in promotion (default: all tensors and
       operands); the others keep their dtype.
+    - `passes`: the parameters whose gradient is the very one that arrives, where it has
+      their shape and dtype; or a function of the arguments (None for tensors, NaN for
+      runtime scalars) that gives them. In PyTorch that is one tensor, too.
     - `curved`: False for operators that are piecewise linear: their gradient does not
       depend on the operands, so that second derivatives do not flow to them.
     - `mutates`: the parameters whose tensors the results replace, see
       `Recorder.mutate`.
-    - `checks(*args)`: data-dependent checks, see `_core.checks`.
+    - `checks(*args)`: data-dependent checks, see `_core.checks`;
+      `gradient_checks(results, cotangents)`: those of its gradient, where a cotangent
+      may be None.
     - `typecheck(*metas or values)`: raises what PyTorch raises at the call, where the
       operator's own function cannot.
     - `level`: the function itself handles the dimension of the `vmap` whose number is
@@ -318,8 +329,10 @@ def op(
             layout=order,
             named_result=named_result,
             checks=checks,
+            gradient_checks=gradient_checks,
             overload=overload,
             operands=None if operands is None else tuple(operands),
+            passes=passes,
             mutates=tuple(mutates),
             curved=curved,
             typecheck=typecheck,
@@ -379,11 +392,13 @@ def _make_write_op(view: Op) -> Op:
         "grad_fn": "CopySlices",
         "saves": (),
         "differentiable": ("base", "new"),
+        "passes": (),
         "view": None,
         "on_stack": None,
         "layout": None,
         "results": "tensor",
         "checks": None,
+        "gradient_checks": None,
         "typecheck": None,
         "curved": False,
         "level": None if view.level is None else "new",

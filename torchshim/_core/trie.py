@@ -540,10 +540,11 @@ def vjp_call(
     cts: tuple[bool, ...],
     metas: Sequence[Meta],
     needs: tuple[int, ...],
+    checked: bool,
 ) -> VjpCall:
     """The interned gradient call of `inner` for operands of these metas."""
     absent = tuple(
         None if i in needs else (tuple(seen_by(inner, m)), m.dtype)
         for i, m in enumerate(metas)
     )
-    return interned_vjp(inner, wrt, cts, absent)
+    return interned_vjp(inner, wrt, cts, absent, checked)

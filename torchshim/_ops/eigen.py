@@ -44,6 +44,52 @@ def _bad(A: Array) -> Array:
     return (~jnp.isfinite(A)).any((-2, -1)).astype(jnp.int32)
 
 
+def _depends(product: Array, text: str) -> list[Check]:
+    """The check that a loss is the same for other phases of complex vectors.
+
+    `product`: of the vectors with their gradient.
+    """
+    phases = diagonal(product).imag
+    return [Check(~(jnp.abs(phases) <= 1e-2).all(), RuntimeError, text)]
+
+
+def _eigenvector_checks(name: str) -> Any:
+    text = (
+        f"{name}: The eigenvectors in the complex case are specified up to "
+        "multiplication by e^{i phi}. The specified loss function depends on this "
+        "quantity, so it is ill-defined."
+    )
+
+    def checks(results: Any, cotangents: Any) -> list[Check]:
+        vectors, grad = results[1], cotangents[1]
+        if grad is None or not jnp.iscomplexobj(vectors):
+            return []
+        return _depends(adjoint(vectors) @ grad, text)
+
+    return checks
+
+
+def _singular_vector_checks(results: Any, cotangents: Any) -> list[Check]:
+    u, _, vh = results
+    grad_u, _, grad_vh = cotangents
+    if not jnp.iscomplexobj(u):
+        return []
+    if grad_u is None and grad_vh is None:
+        return []
+    k = min(u.shape[-1], vh.shape[-2])
+    product: Any = 0
+    if grad_u is not None:
+        product += adjoint(u[..., :k]) @ grad_u[..., :k]
+    if grad_vh is not None:
+        product += vh[..., :k, :] @ adjoint(grad_vh[..., :k, :])
+    text = (
+        "svd_backward: The singular vectors in the complex case are specified up to "
+        "multiplication by e^{i phi}. The specified loss function depends on this "
+        "phase term, making it ill-defined."
+    )
+    return _depends(product, text)
+
+
 # Eigenvalues of symmetric matrices ----------------------------------------------------
 
 
@@ -98,6 +144,7 @@ def _eigh_checks(vectors: bool) -> Any:
     "LinalgEighBackward0",
     named_result=("eigenvalues", "eigenvectors"),
     checks=_eigh_checks(True),
+    gradient_checks=_eigenvector_checks("linalg_eigh_backward"),
 )
 def eigh(input: Array, UPLO: str = "L") -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors of a symmetric matrix."""
@@ -196,6 +243,7 @@ def _finite(A: Array) -> Array:
     "LinalgEigBackward0",
     named_result=("eigenvalues", "eigenvectors"),
     checks=_eig_checks,
+    gradient_checks=_eigenvector_checks("linalg_eig_backward"),
     out=True,
     castable=tuple(
         castable_text("torch.linalg.eig", n) for n in ("eigenvalues", "eigenvectors")
@@ -303,7 +351,12 @@ def _check_driver(driver: str | None) -> None:
         )
 
 
-@linalg_op("LinalgSvdBackward0", named_result=("U", "S", "Vh"), checks=svd_checks)
+@linalg_op(
+    "LinalgSvdBackward0",
+    named_result=("U", "S", "Vh"),
+    checks=svd_checks,
+    gradient_checks=_singular_vector_checks,
+)
 def svd(
     A: Array, full_matrices: bool = True, *, driver: str | None = None
 ) -> tuple[Array, Array, Array]:
