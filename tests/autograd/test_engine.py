@@ -76,6 +76,86 @@ def backward_within_functions(torch):
 
 
 @case
+def one_gradient_is_one_tensor(torch):
+    x, w = leaf(torch, 1.0, 2.0, 3.0), leaf(torch, 0.5, 1.5, 2.5)
+    square = torch.ones(3, 3, requires_grad=True)
+    ways = {
+        "add": lambda: x + w,
+        "alpha": lambda: x.add(w, alpha=2),
+        "broadcast": lambda: x + torch.ones(2, 3),
+        "promoted": lambda: x + torch.ones(3, dtype=torch.float64),
+        "sub": lambda: x - w,
+        "rsub": lambda: torch.rsub(w, x),
+        "addcmul": lambda: torch.addcmul(x, w, w),
+        "addcdiv": lambda: torch.addcdiv(x, w, w, value=2),
+        "addmv": lambda: torch.addmv(x, square, w),
+        "beta": lambda: torch.addmv(x, square, w, beta=2),
+        "clone": x.clone,
+        "copy": lambda: torch.zeros(3).copy_(x),
+        "in place": lambda: x.clone().sub_(w),
+        "all": lambda: x[...],
+        "slice": lambda: x[:],
+        "unsqueeze": lambda: x[None],
+        "squeeze": x.squeeze,
+        "expand": lambda: x.expand(3),
+        "expanded": lambda: x.expand(2, 3),
+        "mul": lambda: x * 1,
+    }
+    for name, way in ways.items():
+        for create in (True, False):
+            y = way()
+            asked = [y, x, w] if name in ("add", "sub", "alpha", "rsub") else [y, x]
+            found = torch.autograd.grad((y * y).sum(), asked, create_graph=create)
+            same = [[a is b for a in found] for b in found]
+            yield name, same, [g.sum() for g in found]
+    g = torch.ones(3)
+    yield torch.autograd.grad(x + w, [x, w], g)[0] is g
+
+
+@case
+def grad_is_nobody_elses(torch):
+    """A gradient that others hold, too, becomes a `.grad` of its own."""
+    kept = []
+    x, w = leaf(torch, 1.0, 2.0), leaf(torch, 3.0, 4.0)
+    y = x + w
+    y.register_hook(kept.append)
+    x.register_hook(kept.append)
+    given = torch.ones(2)
+    y.backward(given)
+    yield [[a is b for a in (x.grad, w.grad, given, *kept)] for b in (x.grad, w.grad)]
+    (x * 2 + w).sum().backward()
+    x.grad.mul_(3)
+    yield kept, x.grad, w.grad, given
+    shared = torch.full((2,), 5.0)
+    a, b = leaf(torch, 1.0, 2.0), leaf(torch, 3.0, 4.0)
+    a.register_hook(lambda g: shared)
+    b.register_hook(lambda g: shared)
+    for _ in range(2):
+        (a * b).sum().backward()
+        yield a.grad is shared, a.grad is b.grad, a.grad, b.grad, shared
+
+    class Sum(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x + y
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, grad
+
+    c, d = leaf(torch, 1.0, 2.0), leaf(torch, 3.0, 4.0)
+    for _ in range(2):
+        Sum.apply(c, d).sum().backward()
+        yield c.grad is d.grad, c.grad, d.grad
+    z = c + 1
+    z.retain_grad()
+    c.grad = None
+    z.sum().backward()
+    z.grad.zero_()
+    yield z.grad is c.grad, c.grad
+
+
+@case
 def threads_share_leaves(torch):
     w = leaf(torch, 1.0, 2.0)
     failed = []

@@ -319,6 +319,8 @@ class Entering(Trie):
                 requires_grad=piece._meta.requires_grad, leaf=piece._meta.leaf
             )
         tensor._slot = slot
+        if shared is not None:
+            self.volatile.append(tensor)  # the views on the way forgot it
         if tensor._hooks is not None and source is not None:
             tensor._hooks.derived(self, tensor)
         return slot

@@ -129,9 +129,11 @@ class Leaves:
         """Whether all that can reach a leaf has reached it."""
         if self.leaf_places is None:
             self.find_leaves()
-        assert self.leaf_places is not None
-        arrived = {place for other, place, _ in self.leaf_grads if other is leaf}
-        return self.leaf_places.get(id(leaf), set()) <= arrived
+        assert self.leaf_places is not None and self.leaf_edges is not None
+        edges, places = self.leaf_edges, self.leaf_places.get(id(leaf), set())
+        return all(self.arrived.get(p) == edges[p] for p in places) and (
+            self.grads.keys().isdisjoint(places)
+        )
 
     def keep_whole(self) -> None:
         """Forgets gradients of leaves that are not complete."""
@@ -167,8 +169,6 @@ class Leaves:
         for leaf, place, grad in self.leaf_grads:
             before = merged.get(id(leaf))
             total = grad if before is None else add[0](before[2], grad)
-            if id(total) in self.given and self.accumulate:
-                total = self.rec.renamed(total)
             merged[id(leaf)] = leaf, place, total
         # Hooks may raise: nothing is to be delivered twice.
         self.leaf_grads = []
@@ -192,6 +192,8 @@ class Leaves:
                 grad = node.before(grad)
             with accumulate_lock:
                 self.before.append(jumps.grad_status(self.rec, leaf))
+                if leaf._grad is None and not self.create:
+                    grad = self.own(grad)
                 leaf._accumulate(grad, self.create)
             delivered.append((leaf, place, grad))
             if leaf._hooks is not None:
@@ -199,3 +201,10 @@ class Leaves:
             if node is not None:
                 node.after(grad)
         self.leaf_grads = delivered
+
+    def own(self, grad: Any) -> Any:
+        """The gradient as a tensor that nobody else holds: `.grad` is added to."""
+        if id(grad) in self.given or not self.pure:
+            grad = self.rec.renamed(grad)
+        self.given.add(id(grad))
+        return grad

@@ -87,6 +87,7 @@ def _scaled(other: Array, alpha: Any) -> Any:
     promote=DEFAULT,
     grad_fn="AddBackward0",
     saves=(),
+    passes=lambda input, other, alpha: ("input", "other") if alpha == 1 else ("input",),
     inplace=True,
     typecheck=_check_alpha,
 )
@@ -99,6 +100,7 @@ def add(input: Array, other: Operand, *, alpha: Scalar = 1) -> Array:
     promote=DEFAULT,
     grad_fn="SubBackward0",
     saves=(),
+    passes=("input",),
     inplace=True,
     aliases=("subtract",),
     typecheck=_check_difference,
@@ -112,6 +114,7 @@ def sub(input: Array, other: Operand, *, alpha: Scalar = 1) -> Array:
     promote=DEFAULT,
     grad_fn=by_second("Rsub", 0, 1),
     saves=(),
+    passes=("other",),
     method=False,
     out=False,
     layout=lambda shape, operands: elementwise_strides(shape, operands[::-1]),
@@ -141,6 +144,7 @@ def mul(input: Array, other: Operand) -> Array:
     promote=DEFAULT,
     grad_fn="AddcmulBackward0",
     saves={"tensor1": ("tensor2",), "tensor2": ("tensor1",)},
+    passes=("input",),
     inplace=True,
 )
 def addcmul(
@@ -168,6 +172,7 @@ def _check_addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any) -> None:
     promote=DEFAULT,
     grad_fn="AddcdivBackward0",
     saves={"tensor1": ("tensor2",), "tensor2": ("tensor1", "tensor2")},
+    passes=("input",),
     inplace=True,
     typecheck=_check_addcdiv,
 )

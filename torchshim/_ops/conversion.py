@@ -50,23 +50,29 @@ def _channels_last(shape: Any, operands: Any) -> tuple[int, ...]:
     return format_strides(tuple(shape), wanted)
 
 
-@op(namespaces=(), method=False, grad_fn="CloneBackward0", saves=(), layout="preserve")
+_CLONE: dict[str, Any] = {
+    "namespaces": (),
+    "method": False,
+    "grad_fn": "CloneBackward0",
+    "saves": (),
+    "passes": ("input",),
+}
+
+
+@op(**_CLONE, layout="preserve")
 def clone(input: Array) -> Array:
     """A copy in the same memory order."""
     return input
 
 
-@op(namespaces=(), method=False, grad_fn="CloneBackward0", saves=())
+@op(**_CLONE)
 def clone_contiguous(input: Array) -> Array:
     """A copy in row-major order."""
     return input
 
 
 @op(
-    namespaces=(),
-    method=False,
-    grad_fn="CloneBackward0",
-    saves=(),
+    **_CLONE,
     layout=_channels_last,
 )
 def clone_channels_last(input: Array) -> Array:
@@ -163,6 +169,7 @@ def zero(input: Array) -> Array:
     method=False,
     grad_fn="CopyBackwards",
     saves=(),
+    passes=("other",),
     inplace=True,
     layout="preserve",
 )

@@ -338,7 +338,16 @@ def _addmm_saves(first: str, second: str) -> dict[str, tuple[str, ...]]:
     return {"input": (), first: (second,), second: (first,)}
 
 
-_ADDS: dict[str, Any] = {"inplace": True, "out": "exact", "whole": ("input",)}
+def _addend(input: Any, first: Any, second: Any, beta: Any, alpha: Any) -> Any:
+    return ("input",) if beta == 1 else ()
+
+
+_ADDS: dict[str, Any] = {
+    "inplace": True,
+    "out": "exact",
+    "whole": ("input",),
+    "passes": _addend,
+}
 
 
 def _check_addend(input: Array, other: Array, name: str) -> None:
@@ -433,6 +442,7 @@ def baddbmm(
 @op(
     grad_fn="AddbmmBackward0",
     saves=_addmm_saves("batch1", "batch2"),
+    passes=_addend,
     inplace=True,
     whole=("input",),
     out=(
@@ -475,6 +485,7 @@ def addbmm(
     promote=DEFAULT,
     grad_fn="AddrBackward0",
     saves=_addmm_saves("vec1", "vec2"),
+    passes=_addend,
     inplace=True,
     layout=lambda shape, operands: None,
     whole=("input", "vec1", "vec2"),

@@ -66,6 +66,7 @@ _EXPAND = View(geometry.expanded, _write_expanded)
     view=_EXPAND,
     grad_fn="ExpandBackward0",
     saves=(),
+    passes=("input",),
     namespaces=(),
     typecheck=_check_expand,
 )
@@ -78,6 +79,7 @@ def expand(input: Array, size: Shape) -> Array:
     view=_EXPAND,
     grad_fn="ExpandBackward0",
     saves=(),
+    passes=("input",),
     typecheck=_check_expand,
 )
 def broadcast_to(input: Array, size: Shape) -> Array:

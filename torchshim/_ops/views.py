@@ -50,6 +50,7 @@ def detach(input: Array) -> Array:
     view=View(_same, lambda base, new: new),
     grad_fn="AliasBackward0",
     saves=(),
+    passes=("input",),
     method=False,
     namespaces=(),
 )
@@ -156,6 +157,7 @@ def _squeeze_node(input: Any, dim: Any = ...) -> str:
     view=View(_squeezed, _write_reshaped),
     grad_fn=_squeeze_node,
     saves=(),
+    passes=("input",),
 )
 def squeeze(input: Array, dim: int | tuple[int, ...] = ...) -> Array:  # type: ignore[assignment]
     """Dimensions of size 1 taken out; `...` stands for all of them."""
@@ -334,10 +336,15 @@ def _index_node(input: Any, starts: Any, plan: Any) -> str:
     return geometry.index_node(plan)
 
 
+def _index_passes(input: Any, starts: Any, plan: Any) -> tuple[str, ...]:
+    return ("input",) if geometry.index_node(plan) == "AliasBackward0" else ()
+
+
 @op(
     view=View(geometry.indexed, write_piece),
     grad_fn=_index_node,
     saves=(),
+    passes=_index_passes,
     method=False,
     namespaces=(),
 )
