@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import linecache
 import random
 import re
 import sys
@@ -196,6 +197,10 @@ def unstick() -> None:
         rec.shadow = rec.diverged = None
 
 
+def is_with(file: str, line: int) -> bool:
+    return linecache.getline(file, line).lstrip().startswith("with ")
+
+
 def interrupt(
     line: str, scope: dict[str, Any], log: list[Any], rng: random.Random
 ) -> None:
@@ -204,9 +209,12 @@ def interrupt(
 
     def trace(frame: Any, event: str, arg: Any) -> Any:
         nonlocal left
-        if "torchshim" not in frame.f_code.co_filename:
+        file = frame.f_code.co_filename
+        if "torchshim" not in file:
             return trace
-        if event == "line":
+        # A trace sees `with` again where its block ends: an error from there would
+        # keep `__exit__` from being called, as no interrupt can.
+        if event == "line" and not is_with(file, frame.f_lineno):
             left -= 1
             if left == 0:
                 raise KeyboardInterrupt

@@ -440,10 +440,26 @@ def check_outs(name: str, out: Any, count: int, place: int) -> None:
         raise TypeError(f"expected tuple of {count} elements but got {len(out)}")
 
 
+def refuse_tracked(rec: Any, name: str, given: Sequence[Any]) -> None:
+    """Raises where `out=` is given and autograd would have to follow."""
+    if not rec.grad:
+        return
+    for each in given:
+        if isinstance(each, (tuple, list)):
+            refuse_tracked(rec, name, each)
+        elif isinstance(each, TensorBase) and each._meta.requires_grad:
+            raise RuntimeError(
+                f"{name}(): functions with out=... arguments don't support automatic "
+                "differentiation, but one of the arguments requires grad."
+            )
+
+
 def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """`out=`: the result replaces the value of a tensor the caller gives."""
     if op.results != "tensor":
         check_outs(op.parsed, out, len(op.named_result or out), len(op.params))
+        if op.differentiable is not False:
+            refuse_tracked(rec, op.parsed, (args, out))
         for each in out:
             check_memory(op, each, args)
         written = out_writer[0](op, record_call(rec, op, args), tuple(out), args)
@@ -454,6 +470,8 @@ def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
         raise TypeError(
             f"{op.parsed}(): argument 'out' must be Tensor, not {type_name(out)}"
         )
+    if op.differentiable is not False:
+        refuse_tracked(rec, op.parsed, (args, out))
     check_memory(op, out, args)
     return out_writer[0](op, (record_call(rec, op, args),), (out,), args)[0]
 

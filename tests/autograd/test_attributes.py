@@ -281,3 +281,21 @@ def gradients_that_require_grad(torch):
                 sum(g.sum() for g in grads), wrt, create_graph=True
             )
             yield [(grad.tolist(), grad.requires_grad) for grad in grads]
+
+
+@case
+def out_where_gradients_flow(torch):
+    """What autograd refuses comes before what is wrong otherwise."""
+    g, plain = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3)
+    yield attempt(torch.mul, g, g[:1], out=g)
+    yield attempt(torch.mul, g, torch.ones(7), out=torch.ones(2))
+    yield attempt(torch.mul, plain, torch.ones(7), out=g)
+    yield attempt(torch.max, torch.ones(3), 0, out=(g, torch.ones(2).long()))
+    yield attempt(torch.cat, [g, torch.ones(1)], out=torch.ones(2))
+    yield attempt(torch.masked_select, g, plain, out=torch.ones(2))
+    yield attempt(torch.sort, g, out=(torch.ones(2), torch.ones(2)))
+    # Nothing flows through these.
+    yield torch.eq(g, g, out=torch.zeros(2, 3) > 1)
+    yield torch.argmax(g, 1, out=torch.zeros(2).long())
+    with torch.no_grad():
+        yield torch.mul(g, 2, out=plain)

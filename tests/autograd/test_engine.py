@@ -350,3 +350,18 @@ def backward_within_backward_far_down(torch):
     x = torch.tensor(60.0, requires_grad=True)
     Deep.apply(x).sum().backward()
     yield x.grad, len(seen), set(seen)
+
+
+@case
+def an_error_leaves_unfinished_leaves(torch):
+    """Only leaves that all their gradients have reached get one."""
+
+    def fail(grad):
+        raise RuntimeError("fail")
+
+    for early in (False, True):
+        x, w = leaf(torch, 1.0, 2.0), leaf(torch, 3.0, 4.0)
+        y = (x * w).exp()
+        y.register_hook(fail)
+        z = (y * w if early else y + w) * x
+        yield attempt(z.sum().backward), x.grad, w.grad

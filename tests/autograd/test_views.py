@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from tests.oracle import attempt, case
 
 
@@ -308,3 +310,28 @@ def of_a_base_that_is_detached(torch):
     b[1:].tanh_()
     total = y.sum() + a.sum()
     yield attempt(total.backward), x.grad
+
+
+@case
+def used_before_numpy_writes(torch):
+    """A view with history shows what NumPy wrote since it was last used."""
+
+    def elsewhere(work):
+        found = []
+        thread = threading.Thread(target=lambda: found.append(work()))
+        thread.start()
+        thread.join()
+        return found[0]
+
+    x = torch.ones(2, 2, 3).requires_grad_()
+    array = x.detach().numpy()
+    whole = x.view_as(x)
+    here, there = whole[0], elsewhere(lambda: whole[:, 0])
+    for value in (2.0, 3.0):
+        yield here.mean(), there.mean(), elsewhere(whole.mean)
+        array[...] = value
+        yield here.mean(), there.mean(), elsewhere(whole.mean)
+        array[0] = value + 0.5
+        yield here, there, whole.sum(), x.sum()
+    (here * there[0]).sum().backward()
+    yield x.grad

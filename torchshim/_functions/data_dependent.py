@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._bind import refuse_tracked
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, check_apart
 from torchshim._derived import fns, public
@@ -141,6 +142,8 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     """
     _check_tensor("masked_select", "input", 1, input)
     _check_tensor("masked_select", "mask", 2, mask)
+    if out is not None:
+        refuse_tracked(local.rec, "masked_select", (input, out))
     if mask.dtype is not dtypes.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     if out is not None:
@@ -149,11 +152,6 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
                 "masked_select(): self and result must have the same scalar type"
             )
         check_apart(out, (input, mask))
-        if local.rec.grad and (input.requires_grad or out.requires_grad):
-            raise RuntimeError(
-                "masked_select(): functions with out=... arguments don't support "
-                "automatic differentiation, but one of the arguments requires grad."
-            )
     refuse_examples("masked_select", mask)
     shape = _broadcast(tuple(mask.shape), tuple(input.shape))
     index = np.flatnonzero(np.broadcast_to(host_value(mask), shape))

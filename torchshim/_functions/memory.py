@@ -63,6 +63,8 @@ def write_into(
 
     It is cast, too, unless a `text` (as of operators' `out`) says what is wrong then.
     """
+    name = op.parsed if op is not None else "this function"
+    _bind.refuse_tracked(local.rec, name, (args, out))
     _check_out(op, result, out, args, text, ())
     return _take_over(result, out)
 
@@ -89,16 +91,6 @@ def _of(texts: Any, i: int) -> Any:
 def _check_out(
     op: Any, result: Tensor, out: Tensor, args: Any, text: Any, castable_text: Any
 ) -> None:
-    rec = local.rec
-    if rec.grad:
-        flat = [a for v in args for a in (v if isinstance(v, tuple) else (v,))]
-        for each in (*flat, out):
-            if isinstance(each, TensorBase) and each._meta.requires_grad:
-                name = op.parsed if op is not None else "this function"
-                raise RuntimeError(
-                    f"{name}(): functions with out=... arguments don't support "
-                    "automatic differentiation, but one of the arguments requires grad."
-                )
     want, have = result._meta.dtype, out._meta.dtype
     if isinstance(text, str) and want is not have and not {want, have} <= _truths(op):
         named = {p.name: a for p, a in zip(op.params, args, strict=False)} if op else {}
