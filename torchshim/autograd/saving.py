@@ -37,7 +37,7 @@ class _Stack(threading.local):
         self.pairs: list[Pair] = []
         # The message that `disable_saved_tensors_hooks` was given.
         self.disabled: str | None = None
-        # What looks at every operator while hooks are in force, the innermost last.
+        # What looks at every operator, the innermost last.
         self.observers: list[Observer] = []
 
 
@@ -58,14 +58,21 @@ def push(
     if _stack.disabled is not None:
         raise RuntimeError(_stack.disabled)
     _stack.pairs.append(Pair(pack, unpack, pack_operand))
-    local.rec.__class__ = SavingRecorder
+    _follow()
 
 
 def pop() -> None:
     """Takes the innermost pair away."""
     _stack.pairs.pop()
-    if not _stack.pairs:
-        rec = local.rec
+    _follow()
+
+
+def _follow() -> None:
+    """Sends operators past the hot path while hooks or observers are in force."""
+    rec = local.rec
+    if _stack.pairs or _stack.observers:
+        rec.__class__ = SavingRecorder
+    else:
         rec.__class__ = Recorder
         rec.made = None  # type: ignore[attr-defined]
         rec.set_mode()
@@ -162,7 +169,8 @@ class SavingRecorder(Recorder):
     @property
     def mode(self) -> Any:  # type: ignore[override]
         # A key part that no key has: hot paths miss.
-        return object() if self.grad and not self.inference else self.bits
+        seen = self.grad and not self.inference
+        return object() if seen or _stack.observers else self.bits
 
     @mode.setter
     def mode(self, value: Any) -> None:
@@ -240,12 +248,14 @@ class Ran(NamedTuple):
 
 @contextlib.contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """Within it `observer` sees every operator, as long as hooks are in force."""
+    """Within it `observer` sees every operator."""
     _stack.observers.append(observer)
+    _follow()
     try:
         yield
     finally:
         _stack.observers.remove(observer)
+        _follow()
 
 
 @contextlib.contextmanager

@@ -1,8 +1,11 @@
-"""Event files for TensorBoard (``torch.utils.tensorboard``); needs that package."""
+"""Event files for TensorBoard (``torch.utils.tensorboard``); needs that package.
 
-from tensorboard.summary.writer.record_writer import (  # type: ignore[import-not-found]
-    RecordWriter,
-)
+Videos need moviepy, pictures pillow, figures matplotlib, ONNX files onnx.
+"""
+
+# pyright: reportMissingImports=false, reportMissingModuleSource=false
+
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 from torchshim.utils.tensorboard.writer import FileWriter, SummaryWriter
 
