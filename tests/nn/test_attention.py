@@ -285,3 +285,67 @@ def block_masks(torch):
     yield shown(given), given.mask_mod.__name__
     yield attempt(flex.BlockMask.from_kv_blocks, indices[0], indices[0, 0, 0])
     yield attempt(flex.BlockMask.from_kv_blocks, indices[0], indices, indices)
+
+
+@case
+def public_names(torch):
+    for name in ("", ".bias", ".flex_attention", ".varlen"):
+        yield sorted(attention(torch, name).__all__)
+
+
+def first_sentence(found: Any) -> Any:
+    """An error's type and what its text says before the list of PyTorch's backends."""
+    return type(found).__name__, str(found).partition(". ")[0]
+
+
+@case
+def packed_sequences(torch):
+    varlen = attention(torch, ".varlen")
+    q, one = torch.ones(6, 2, 4), torch.ones(6, 1, 4)
+    ends = torch.tensor([0, 2, 6], dtype=torch.int32)
+    rest = ends, ends, 4, 4
+    yield varlen.AuxRequest(), varlen.AuxRequest._fields
+    yield attempt(varlen.varlen_attn, q, one, one, *rest)
+    yield attempt(varlen.varlen_attn, one, q, q, *rest, enable_gqa=True)
+    yield attempt(varlen.varlen_attn_out, q, one, q, q, *rest, enable_gqa=True)
+    yield attempt(varlen.varlen_attn, q, q, q, *rest, window_size=(1,))
+    refused = []
+    for call, given in (
+        (varlen.varlen_attn, (q, q, q)),
+        (varlen.varlen_attn_out, (q, q, q, q)),
+    ):
+        try:
+            call(*given, *rest)
+        except NotImplementedError as error:
+            refused.append(first_sentence(error))
+    yield refused
+
+
+@case
+def implementations(torch):
+    space = attention(torch)
+    registry = attention(torch, "._registry")
+    name = "_implementations" if "shim" in torch.__name__ else "_FLASH_ATTENTION_IMPLS"
+    seen = []
+
+    class Handle:
+        def remove(self):
+            seen.append("removed")
+
+    def register():
+        seen.append("registered")
+        return Handle()
+
+    space.register_flash_attention_impl("mine", register_fn=register)
+    try:
+        yield space.list_flash_attention_impls(), space.current_flash_attention_impl()
+        yield attempt(space.activate_flash_attention_impl, "other")
+        yield attempt(space.activate_flash_attention_impl, "FA3")
+        space.activate_flash_attention_impl("mine")
+        yield space.current_flash_attention_impl(), list(seen)
+        space.activate_flash_attention_impl("mine")
+        yield list(seen)
+        space.restore_flash_attention_impl()
+        yield space.current_flash_attention_impl(), list(seen)
+    finally:
+        getattr(registry, name).pop("mine")

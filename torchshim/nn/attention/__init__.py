@@ -12,8 +12,24 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchshim._functions.nn_attention import sdp_switches
+from torchshim.nn.attention._registry import (
+    activate_flash_attention_impl,
+    current_flash_attention_impl,
+    list_flash_attention_impls,
+    register_flash_attention_impl,
+    restore_flash_attention_impl,
+)
 
-__all__ = ["WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "sdpa_kernel"]
+__all__ = [
+    "WARN_FOR_UNFUSED_KERNELS",
+    "SDPBackend",
+    "activate_flash_attention_impl",
+    "current_flash_attention_impl",
+    "list_flash_attention_impls",
+    "register_flash_attention_impl",
+    "restore_flash_attention_impl",
+    "sdpa_kernel",
+]
 
 #: Whether PyTorch says why it does not use a fused kernel. Nothing is said here.
 WARN_FOR_UNFUSED_KERNELS = False
