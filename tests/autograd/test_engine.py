@@ -365,3 +365,60 @@ def an_error_leaves_unfinished_leaves(torch):
         y.register_hook(fail)
         z = (y * w if early else y + w) * x
         yield attempt(z.sum().backward), x.grad, w.grad
+
+
+@case
+def writes_of_other_threads(torch):
+    """A saved value that another thread overwrote is refused like any other."""
+
+    def elsewhere(work):
+        found = []
+        thread = threading.Thread(target=lambda: found.append(attempt(work)))
+        thread.start()
+        thread.join()
+        return found[0]
+
+    def untracked(tensor):
+        with torch.no_grad():
+            tensor.sub_(0.5)
+
+    for read in (False, True):
+
+        def made(work, read=read):
+            z = work()
+            return z, z.sum().item() if read else None
+
+        def refused(z, x):
+            return attempt(lambda: z.sum().backward()), x.grad
+
+        x = leaf(torch, 1.0, 2.0)
+        y = x * 2
+        z, _ = made(lambda y=y: y * y)
+        elsewhere(lambda y=y: y.add_(1))
+        yield refused(z, x), y._version
+        z, _ = made(lambda x=x: (x * 2).exp())
+        elsewhere(lambda z=z: z.mul_(2))
+        yield refused(z, x)
+        w = leaf(torch, 3.0, 4.0)
+        z, _ = made(lambda x=x, w=w: x * w)
+        elsewhere(lambda w=w: untracked(w))
+        yield refused(z, x), w
+        # What the other thread made, written to in this one.
+        z = elsewhere(lambda x=x, w=w: x * w)
+        untracked(w)
+        yield elsewhere(lambda z=z: z.sum().backward()), x.grad
+        y = elsewhere(lambda x=x: x * 3)
+        y.add_(1)
+        z, _ = made(lambda y=y: y * y)
+        y[0].add_(1)
+        yield refused(z, x)
+        view = elsewhere(lambda x=x: x[None])
+        z = view.logsumexp(0)
+        x.detach().mul_(3)
+        yield refused(z, x)
+        # Written before it was saved: nothing is wrong.
+        x = leaf(torch, 1.0, 2.0)
+        y = x * 3
+        elsewhere(lambda y=y: y[0].add_(1))
+        z, _ = made(lambda y=y: y * y)
+        yield refused(z, x)

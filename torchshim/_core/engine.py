@@ -32,7 +32,7 @@ from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import TensorBase
 from torchshim._core.threads import in_fresh_thread
 from torchshim._core.trie import vjp_call
-from torchshim._core.versions import Overwritten
+from torchshim._core.versions import Overwritten, written_elsewhere
 
 # What `_tensor` provides: engine code never names an operator twice.
 ones_like: list[Callable[[Any], Any]] = []
@@ -529,7 +529,7 @@ def _run(
     accumulate: bool,
     outside: Levels,
 ) -> list[Any]:
-    plain = not watcher and not rec.recording.duals
+    plain = not (watcher or rec.recording.duals or written_elsewhere(rec.recording))
     places: list[Place] = []
     for root in roots:
         if isinstance(root, TensorBase):

@@ -16,6 +16,7 @@ from torchshim._core.storage import (
     TensorBase,
     plain_classes,
     tensor_class,
+    writes_of,
 )
 from torchshim._core.trie import Trie, frozen_call
 from torchshim._core.undo import lost
@@ -226,7 +227,14 @@ class Entering(Trie):
         if raw >> SLOT_BITS == self.id:
             return raw
         meta = tensor._meta.replace(requires_grad=False, leaf=True)
-        return self._input((INPUT, meta), meta, self._foreign_array(tensor))
+        slot = self._input((INPUT, meta), meta, self._foreign_array(tensor))
+        self.note_memory(slot, tensor)
+        return slot
+
+    def note_memory(self, slot: int, holder: Storage | TensorBase) -> None:
+        """Notes which memory a value is in, whose writes no event will tell of."""
+        note = weakref.ref(holder), writes_of(holder)
+        self.recording.elsewhere.setdefault(slot, note)
 
     def _role(self, tensor: TensorBase, storage: Storage | None, slot: int) -> int:
         """Gives a raw value the autograd role of the tensor that shows it."""
@@ -260,7 +268,9 @@ class Entering(Trie):
                 self.trace.append(storage)
         elif slot >> SLOT_BITS != self.id:
             array = self._foreign_array(storage)
-            return self._input((INPUT, storage.meta), storage.meta, array)
+            slot = self._input((INPUT, storage.meta), storage.meta, array)
+            self.note_memory(slot, storage)
+            return slot
         self.storages[id(storage)] = storage
         return slot
 

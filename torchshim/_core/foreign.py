@@ -68,8 +68,26 @@ class Foreign(Entering):
         Its owner may be recording at this moment, so that recording is only read.
         """
         if tensor._array is not None and tensor._storage is None:
+            self.tell_owner(tensor, tensor._slot)
             return self._enter(tensor)
-        return self.slot_of(self._foreign_piece(tensor))
+        slot = self.slot_of(self._foreign_piece(tensor))
+        self.note_memory(slot, tensor._storage or tensor)
+        return slot
+
+    def tell_owner(self, holder: Storage | TensorBase, old: int) -> None:
+        """Tells the thread whose value another thread is about to overwrite."""
+        if old < 0:
+            return
+        owner = recorders[old >> SLOT_BITS]
+        with owner.lock:
+            if old in self._pending(holder):
+                owner.note_memory(old, holder)
+
+    @staticmethod
+    def _pending(holder: Storage | TensorBase) -> tuple[int, ...]:
+        if isinstance(holder, Storage):
+            return (holder.slot,)
+        return holder._slot, holder._raw
 
     def _foreign_piece(self, tensor: TensorBase) -> TensorBase:
         owner = recorders[tensor._slot >> SLOT_BITS]
@@ -116,6 +134,7 @@ class Foreign(Entering):
             for at, (within, place) in recording.hists.items():
                 # A history that goes on in the recording itself does so in its twin.
                 twin.hists[at] = (twin if within is recording else within), place
+            twin.elsewhere = recording.elsewhere
             twin.packed.update(recording.packed)
             twin.python.update(recording.python)
             # One graph: hooks on either, and what a backward through it frees, are

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._core.leaves import origin
 from torchshim._core.naming import grad_name, modified_text, saved_operands
 from torchshim._core.record import Recorder
 from torchshim._core.state import IDENTITY, INPUT, MARK, Recording, State
 from torchshim._core.storage import REPLACED, hidden_of, hidden_writes, writes_of
-from torchshim._core.versions import Overwritten
+from torchshim._core.versions import Overwritten, showing
 
 RESULT_REPLACED = (
-    "the gradient of {} uses its result, which was overwritten through .data; "
-    "torchshim keeps the operands instead"
+    "the gradient of {} uses its result; that or an operand was overwritten through "
+    ".data, and torchshim keeps the operands only"
 )
 INNER_REPLACED = (
     "create_graph where a value that is no leaf was overwritten through .data"
@@ -65,6 +66,10 @@ class SavedValues:
             if recording.state is None:
                 count = self.overwritten().count(slot)
                 hidden = self.overwritten().is_hidden(slot)
+                if recording.elsewhere:
+                    written = self.overwritten().elsewhere(recording, slot)
+                    if written[1] is not None:
+                        count = written[0] + writes_of(written[1]) - written[2]
             elif slot in recording.versions:
                 saved = recording.versions[slot]
                 count = saved.written()
@@ -74,7 +79,7 @@ class SavedValues:
                 self.raise_modified(recording, event, slot, count)
             if hidden:
                 outdated.append(slot)
-                if event.slot <= slot < event.n_slots:
+                if not set(slots).isdisjoint(range(event.slot, event.n_slots)):
                     raise NotImplementedError(RESULT_REPLACED.format(call.op.public))
         return outdated
 
@@ -158,6 +163,10 @@ class SavedValues:
         if source.view and meta.requires_grad and not meta.leaf:
             return "AsStridedBackward0"
         if recording.state is None:
+            if slot in recording.hists and self.event(origin(recording, slot)).view:
+                return "AsStridedBackward0"
+            for tensor in showing(self.overwritten().elsewhere(recording, slot)[1]):
+                return None if tensor.grad_fn is None else tensor.grad_fn.name()
             for last in reversed(self.overwritten().chain(slot)):
                 made_by = self.event((recording, last))
                 if made_by.metas[last - made_by.slot].requires_grad:
@@ -181,6 +190,10 @@ class SavedValues:
             saved = recording.versions.get(slot)
             if saved is not None and saved.holder is not None:
                 return saved.version
+        if recording.elsewhere:
+            writes, memory, version = self.overwritten().elsewhere(recording, slot)
+            if memory is not None:
+                return version - writes
         first, writes = self.overwritten().origin(slot)
         holder = recording.entered.get(first)
         if holder is None:

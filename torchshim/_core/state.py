@@ -149,6 +149,7 @@ class Recording:
         "bases",
         "counted",
         "duals",
+        "elsewhere",
         "entered",
         "freed",
         "hidden",
@@ -177,6 +178,9 @@ class Recording:
         self.seq = seq
         # Slot -> tensor, for values that came in from outside (inputs, leaves).
         self.entered: dict[int, Any] = {}
+        # Slot -> (weak reference to the memory, its version): values that came from
+        # another thread, or that another thread overwrote; no event tells of it.
+        self.elsewhere: dict[int, tuple[Any, int]] = {}
         # Slot -> storage, for base values that came in.
         self.bases: dict[int, Any] = {}
         # Slot -> (recording, slot): where the history of an entered value goes on.

@@ -36,15 +36,28 @@ class SavedVersion(NamedTuple):
 
     def tensors(self) -> list[Any]:
         """The tensors that show the whole of the memory."""
-        holder = None if self.holder is None else self.holder()
-        if isinstance(holder, Storage):
-            return [t for t in holder.tensors() if not t._path]
-        return [] if holder is None or holder._path else [holder]
+        return showing(None if self.holder is None else self.holder())
 
     def outdated(self) -> bool:
         """Whether the memory holds something else by now, which nobody counted."""
         holder = None if self.holder is None else self.holder()
         return holder is not None and hidden_of(holder) != self.hidden
+
+
+def showing(holder: Any) -> list[Any]:
+    """The tensors that show the whole of a memory, from one that it is known by."""
+    if isinstance(holder, Storage):
+        return [t for t in holder.tensors() if not t._path]
+    return [] if holder is None or holder._path else [holder]
+
+
+def written_elsewhere(recording: Recording) -> bool:
+    """Whether something was overwritten of which no event tells."""
+    for ref, version in recording.elsewhere.values():
+        holder = ref()
+        if holder is not None and writes_of(holder) != version:
+            return True
+    return False
 
 
 def versions_of(
@@ -68,6 +81,18 @@ def versions_of(
     found: dict[int, SavedVersion] = {}
     for slot in (*saved, *results):
         tensor = recording.entered.get(slot)
+        if recording.elsewhere:
+            writes, holder, version = written.elsewhere(recording, slot)
+            if holder is not None:
+                now = writes_of(holder) - version
+                found[slot] = SavedVersion(
+                    weakref.ref(holder),
+                    version - writes,
+                    now + writes,
+                    hidden_of(holder),
+                    None if tensor is None else weakref.ref(tensor),
+                )
+                continue
         # On memory that numpy shares a tensor doesn't keep its slot.
         holder = holders.get(written.root(written.last(slot)), tensor)
         if holder is None:
@@ -162,6 +187,20 @@ class Overwritten:
     def count(self, slot: int) -> int:
         """How many counted writes this value's memory has seen since it was made."""
         return sum(at not in self._hidden for at in self.chain(slot)[:-1])
+
+    def elsewhere(self, recording: Recording, slot: int) -> tuple[int, Any, int]:
+        """What other threads know of a value's memory: `Recording.elsewhere`.
+
+        The writes in this path, then the memory and its version after them.
+        """
+        noted = {self.root(s): note for s, note in recording.elsewhere.items()}
+        writes = 0
+        for at in self.chain(slot):
+            if at in noted:
+                ref, version = noted[at]
+                return writes, ref(), version
+            writes += at not in self._hidden
+        return 0, None, 0
 
     def origin(self, slot: int) -> tuple[int, int]:
         """The first value of this value's memory, and the counted writes since."""

@@ -277,7 +277,9 @@ class Writing(Foreign):
         if tensor._storage is None:
             slot = self.slot_of(new)
             old = tensor._slot if tensor._raw < 0 else tensor._raw
-            if self.owns(old) and self.state.write != old:
+            if not self.owns(old):
+                self.tell_owner(tensor, old)
+            elif self.state.write != old:
                 self._overwritten(old, slot)
             self.place(tensor, slot, new._meta)
             return
@@ -478,6 +480,8 @@ class Writing(Foreign):
                     self.keep_history(alias)
                     alias._hist_version = storage.version + counted
             alias._slot = -1
+        if not self.owns(overwritten):
+            self.tell_owner(storage, overwritten)
         # Marked in the path, so that backward knows whose values were overwritten.
         kind = WRITTEN if storage.count_write(writer) else HIDDEN
         if self.owns(overwritten):

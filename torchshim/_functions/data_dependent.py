@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from torchshim._core import dtypes
 from torchshim._bind import refuse_tracked
+from torchshim._core import dtypes
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, check_apart
 from torchshim._derived import fns, public
