@@ -354,7 +354,9 @@ def pickled(body: bytes) -> bytes:
     ],
 )
 def test_harmful_pickles(body):
-    refused(pickled(body), RuntimeError, pickle.UnpicklingError, TypeError)
+    kinds = (RuntimeError, pickle.UnpicklingError, TypeError)
+    others = (EOFError, LookupError, AssertionError, struct.error)
+    refused(pickled(body), *kinds, *others)
 
 
 def test_states_cannot_change_what_a_tensor_is():
@@ -394,5 +396,5 @@ def test_any_cut_or_changed_byte_is_an_error_or_a_value():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the protocol's number changed
                 torchshim.load(io.BytesIO(file))
-        except (*kinds, KeyError, AttributeError, NotImplementedError):
+        except (*kinds, LookupError, AttributeError, AssertionError, struct.error):
             pass

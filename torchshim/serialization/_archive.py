@@ -10,6 +10,7 @@ import stat
 import struct
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -122,6 +123,8 @@ def _umask() -> int:
     return mask
 
 
+# Compressed records may take this many times the size of the file, and as many bytes.
+_MOST_INFLATED, _SMALL = 64, 1 << 20
 #: The newest version of the format that PyTorch 2.13 reads.
 _NEWEST = 10
 
@@ -145,9 +148,16 @@ class Reader:
         infos = self._zip.infolist()
         if not infos:
             raise corrupt("reading zip archive: archive does not contain any files")
-        if sum(info.file_size for info in infos) > size:
+        plain = [info for info in infos if info.compress_type == zipfile.ZIP_STORED]
+        if sum(info.file_size for info in plain) > size:
             raise RuntimeError(
                 "the records of this archive claim to be larger than the file"
+            )
+        if sum(info.file_size for info in infos) > size * _MOST_INFLATED + _SMALL:
+            raise RuntimeError(
+                "the records of this archive claim to be more than "
+                f"{_MOST_INFLATED} times larger than the file: if you trust it, unpack "
+                "it and pack it again without compression"
             )
         folder, slash, _ = infos[0].filename.partition("/")
         if not slash:
@@ -167,6 +177,8 @@ class Reader:
                 "error message be improved?  If so, please report an enhancement "
                 "request to PyTorch.)"
             )
+        if ".data/serialization_id" in self._infos:
+            self._info(".data/serialization_id")
         self._check_version()
 
     def _check_version(self) -> None:
@@ -189,11 +201,10 @@ class Reader:
         info = self._infos.get(name)
         if info is None:
             raise corrupt(f"locating file {name}: file not found")
-        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
-            raise RuntimeError(
-                f"the record {name} is compressed or encrypted, which checkpoints are "
-                "not: unpack the archive and pack it again without compression"
-            )
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise corrupt(f"retrieving file meta-data for {name}: unsupported method")
+        if info.flag_bits & 1:
+            raise RuntimeError(f"the record {name} is encrypted")
         return info
 
     def size(self, name: str) -> int:
@@ -203,11 +214,22 @@ class Reader:
     def read(self, name: str) -> bytes:
         """A record; as in PyTorch, its checksum may be missing."""
         offset, size = self.offset(name), self.size(name)
+        info = self._info(name)
         self._file.seek(offset)
-        data = self._file.read(size)
+        data = self._file.read(info.compress_size if self.compressed(name) else size)
+        if self.compressed(name):
+            inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+            try:
+                data = inflate.decompress(data, size) if size else b""
+            except zlib.error:
+                raise corrupt(f"reading file {name}: decompression failed") from None
         if len(data) != size:
             raise corrupt(f"reading file {name}: file read failed")
         return data
+
+    def compressed(self, name: str) -> bool:
+        """Whether a record has to be unpacked."""
+        return self._info(name).compress_type == zipfile.ZIP_DEFLATED
 
     def offset(self, name: str) -> int:
         """Where the data of a record begin in the file."""
@@ -221,6 +243,11 @@ class Reader:
 
     def mapped(self, name: str, path: str, shared: bool) -> np.ndarray:
         """The bytes of a record as part of the file, read when they are used."""
+        if self.compressed(name):
+            raise RuntimeError(
+                f"the record {name} is compressed and cannot be mapped: load it with "
+                "mmap=False"
+            )
         offset, size = self.offset(name), self.size(name)
         if not size:
             return np.zeros(0, np.uint8)

@@ -165,7 +165,10 @@ def _load_file(
         _refuse_tar(file, weights_only)
         source = _Legacy(file, restorer(map_location))
     if not weights_only:
-        return source.load(_full_unpickler(pickle_module), options)
+        try:
+            return source.load(_full_unpickler(pickle_module), options)
+        except EOFError:
+            raise EOFError("Ran out of input") from None
     try:
         return source.load(_weights_only.Unpickler, options)
     except pickle.UnpicklingError as error:
@@ -255,9 +258,7 @@ def _decoded(value: Any) -> str:
 def _storage_id(saved: Any, places: int) -> tuple[Any, ...]:
     """What a file says of a storage; UnpicklingError where it says something else."""
     if not isinstance(saved, tuple):
-        raise pickle.UnpicklingError(
-            f"saved_id must be a tuple, got {type(saved).__name__}"
-        )
+        raise AssertionError(f"saved_id must be a tuple, got {type(saved).__name__}")
     if not saved or _decoded(saved[0]) != "storage":
         raise pickle.UnpicklingError(
             "Unknown typename for persistent_load, expected 'storage' but got "

@@ -26,6 +26,7 @@ from torchshim.nn.parameter import Parameter
 from torchshim.serialization import _options
 from torchshim.serialization._names import (
     _STORAGE_DTYPES,
+    QSCHEMES,
     REBUILD,
     UNTYPED,
     StorageType,
@@ -36,6 +37,7 @@ from torchshim.serialization._names import (
 
 # Never allowed, whatever a program allows.
 _BLOCKED = ("sys", "os", "posix", "nt")
+_PIECE = 1 << 20
 _SETTABLE = (dict, OrderedDict, Counter)
 
 
@@ -81,6 +83,7 @@ def allowed() -> dict[str, Any]:
         **{repr(d): d for d in DTYPES if not d.name.startswith("bits")},
         **{f"torch.{name}": kind for name, kind in TENSOR_TYPES.items()},
         **{f"torch.{name}": storage_type(name) for name in _STORAGE_DTYPES},
+        **{f"torch.{name}": name for name in QSCHEMES},
         "torch.storage.TypedStorage": torchshim.storage.TypedStorage,
         "torch.storage.UntypedStorage": storage_type(UNTYPED),
     }
@@ -133,31 +136,33 @@ class Unpickler:
         self._users = allowed_by_user()
 
     def load(self) -> Any:
-        """The object; UnpicklingError for whatever is not allowed or broken."""
+        """The object; UnpicklingError for whatever is not allowed.
+
+        What is no pickle, or ends too early, raises what Python does where it is read:
+        EOFError, KeyError, IndexError, struct.error, UnicodeDecodeError.
+        """
         self.memo: dict[int, Any] = {}
         self.stack: list[Any] = []
         self.marks: list[list[Any]] = []
-        try:
-            while True:
-                code = self._file.read(1)
-                if not code:
-                    raise EOFError
-                if code == pickle.STOP:
-                    return self.stack.pop()
-                step = _STEPS.get(code)
-                if step is None:
-                    raise UnpicklingError(f"Unsupported operand {code[0]}")
-                step(self)
-        except (IndexError, struct.error, UnicodeDecodeError) as error:
-            raise UnpicklingError(f"pickle data is not valid: {error}") from None
+        while True:
+            code = self._file.read(1)
+            if not code:
+                raise EOFError
+            if code == pickle.STOP:
+                return self.stack.pop()
+            step = _STEPS.get(code)
+            if step is None:
+                raise UnpicklingError(f"Unsupported operand {code[0]}")
+            step(self)
 
     # -- reading -----------------------------------------------------------------------
 
     def read(self, count: int) -> bytes:
-        data = self._file.read(count)
-        if len(data) != count:
-            raise UnpicklingError("pickle data was truncated")
-        return data
+        if count > _PIECE:  # no more memory than there is to fill it
+            here = self._file.tell()
+            count = min(count, self._file.seek(0, io.SEEK_END) - here)
+            self._file.seek(here)
+        return self._file.read(count)
 
     def number(self, form: str) -> Any:
         return struct.unpack(form, self.read(struct.calcsize(form)))[0]
@@ -300,8 +305,8 @@ class Unpickler:
     def set_items(self) -> None:
         items = self.popped()
         target = self._dict("SETITEMS")
-        for key, value in zip(items[::2], items[1::2], strict=True):
-            target[key] = value
+        for i in range(0, len(items), 2):
+            target[items[i]] = items[i + 1]
 
     def _dict(self, instruction: str) -> Any:
         target = self.stack[-1]
@@ -321,9 +326,8 @@ class Unpickler:
         self.stack.append(tuple(items))
 
     def last(self, count: int) -> None:
-        if len(self.stack) < count:
-            raise UnpicklingError("pickle data is not valid: too few items")
-        self.stack[-count:] = [tuple(self.stack[-count:])]
+        items = [self.stack[at] for at in range(-count, 0)]
+        self.stack[-count:] = [tuple(items)]
 
     # -- values ------------------------------------------------------------------------
 
@@ -350,8 +354,6 @@ class Unpickler:
         self.stack.append(str(data, "utf-8", "surrogatepass"))
 
     def recall(self, index: int) -> None:
-        if index not in self.memo:
-            raise UnpicklingError(f"Memo value not found at index {index}")
         self.stack.append(self.memo[index])
 
     def keep(self, index: int) -> None:
@@ -435,7 +437,7 @@ _STEPS: dict[bytes, Callable[[Any], None]] = {
     pickle.EMPTY_DICT: _pushes(dict),
     pickle.EMPTY_SET: _pushes(set),
     pickle.BININT: _reads("<i"),
-    pickle.BININT1: _reads("<B"),
+    pickle.BININT1: lambda r: r.stack.append(r.read(1)[0]),
     pickle.BININT2: _reads("<H"),
     pickle.BINFLOAT: _reads(">d"),
     pickle.LONG1: lambda r: r.stack.append(pickle.decode_long(r.read(r.read(1)[0]))),
