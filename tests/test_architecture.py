@@ -79,7 +79,7 @@ LAYERS = [
     ["_subclasses"],
     ["testing._internal"],
     ["multiprocessing"],
-    ["_alias"],
+    ["_alias", "_kept_programs"],
     ["__init__", "__main__"],
 ]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
-from torchshim import _alias
+from torchshim import _alias, _kept_programs
 from torchshim._version import __version__, torch_release
 
 USAGE = """\
@@ -28,6 +28,9 @@ Run a Python program in which `import torch` means torchshim.
   -c code       Python code, as by `python -c`
   -h, --help    show this text
   --version     show the version
+
+Compiled programs are kept in TORCHSHIM_CACHE_DIR (by default a directory in the
+user's cache; nowhere if it is empty), so that the next run starts faster.
 """
 
 
@@ -68,6 +71,7 @@ def _run(find: Any, what: str, arguments: list[str]) -> None:
         _alias.install()
     except ImportError as error:
         _fail(f"{sys.executable}: {error}", 1)
+    _kept_programs.keep_programs()
     main_module = ModuleType("__main__")
     sys.modules["__main__"] = main_module
     try:
