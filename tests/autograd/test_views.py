@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import numpy
+
 from tests.oracle import attempt, case
 
 
@@ -335,3 +337,17 @@ def used_before_numpy_writes(torch):
         yield here, there, whole.sum(), x.sum()
     (here * there[0]).sum().backward()
     yield x.grad
+    # They keep their places in the graph.
+    for view in (here, there):
+        yield torch.autograd.grad((view * 2).sum() + view[0].sum(), view)
+    y = here * 3
+    array[...] = 4.0
+    yield torch.autograd.grad((y + here).sum(), [here, x])
+    # Of memory that requires no grad itself.
+    plain = numpy.ones(3, "float32")
+    z = torch.from_numpy(plain)
+    z[:2].mul_(x[0, 0, :2])
+    view = z[1:]
+    for value in (5.0, 7.0):
+        plain[...] = value
+        yield view * view, view * view[0]

@@ -147,10 +147,6 @@ class Writing(Foreign):
         storage = base._storage
         if storage is None:
             storage = self.storage_of(base)
-        elif storage.shared is not None:
-            base_of = base if base._base is None else base._base
-            if base_of._meta.requires_grad or not view._meta.requires_grad:
-                view._slot = -1  # derived again: NumPy may write at any time
         storage.add(view)
         if base._own_version is not None:
             view._own_version = base._own_version
@@ -158,6 +154,8 @@ class Writing(Foreign):
             view._ahead = base._ahead
         assert op.view is not None
         if op.view.detached:
+            if storage.shared is not None:
+                view._slot = -1
             view._path = base._path
             if base._view_note is not None and base._versions != storage.version:
                 base._slot = -1  # let in for its data alone
@@ -176,6 +174,10 @@ class Writing(Foreign):
             view._view_note = "multi"
         elif base._view_note is not None:
             view._view_note = base._view_note
+        if storage.shared is not None:
+            # Derived again when it is used: NumPy may write at any time.
+            self.volatile.append(view)
+            self._forget_volatile()
 
     @staticmethod
     def _inherit(view: TensorBase) -> None:
@@ -352,6 +354,16 @@ class Writing(Foreign):
                 tensor._hist = piece._hist
         if self.owns(tensor._slot):
             tensor._hist = self.recording, tensor._slot
+
+    def _forget_volatile(self) -> None:
+        """Views with history keep their place in the graph; their data is new."""
+        for tensor in self.volatile:
+            meta, storage = tensor._meta, tensor._storage
+            own = meta.requires_grad and not meta.leaf and tensor._base is not None
+            if own and tensor._hist is None and storage is not None:
+                self.keep_history(tensor)
+                tensor._hist_version = storage.version
+        Foreign._forget_volatile(self)
 
     def place(self, tensor: TensorBase, slot: int, meta: Meta) -> None:
         """Gives a tensor that has its memory to itself a new value, in place."""
