@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 
 @case.lines(r"""
@@ -110,3 +110,41 @@ def gaps_between_elements(torch):
     yield t, t.stride(), t.sum(), t._is_view()
     t[1, 1] = 5
     yield t.t(), t[1], t.untyped_storage().nbytes()
+
+
+NUMBERS = (
+    *(2**63, 2**64, -(2**63) - 1, 2**70, 2**1100, 2**31, 300, -1, -129, True),
+    *(1e30, 1e10, 2.5, float("nan"), float("inf"), -float("inf"), 1 + 2j, 0j),
+)
+
+
+@case.over(
+    *("int64", "int32", "uint8", "int8", "bool", "uint16", "uint64"),
+    *("float16", "bfloat16", "float32", "complex64"),
+)
+def numbers_that_may_not_fit(torch, name):
+    dtype = getattr(torch, name)
+    x = torch.zeros(1, dtype=dtype)
+    for number in NUMBERS:
+        yield number, attempt(torch.full, (1,), number, dtype=dtype)
+        yield attempt(torch.full_like, x, number), attempt(x.new_full, (1,), number)
+        yield attempt(torch.zeros(1, dtype=dtype).fill_, number)
+
+
+@case.over("int64", "uint8", "bool", "float16", "float32")
+def numbers_filled_in_by_masks(torch, name):
+    dtype, mask = getattr(torch, name), torch.tensor([True])
+
+    def filled(number):
+        return repr(torch.zeros(1, dtype=dtype).masked_fill_(mask, number))
+
+    for number in NUMBERS:
+        yield number, attempt(filled, number)
+
+
+@case
+def numbers_that_decide_the_dtype(torch):
+    for number in (2**63, 2**64, -(2**63) - 1, 2**62, 2.5, True, 1j):
+        yield attempt(torch.full, (1,), number), attempt(torch.full, (), number)
+        yield attempt(torch.scalar_tensor, number, dtype=torch.int32)
+        yield attempt(torch.nn.init.constant_, torch.zeros(1), number)

@@ -180,6 +180,45 @@ def _overflow(dtype: dtypes.dtype) -> str:
     return f"value cannot be converted to type {dtype.name} without overflow"
 
 
+def fitting(value: Any, dtype: dtypes.dtype) -> Any:
+    """The number that elements of a dtype are set to; raises where PyTorch refuses.
+
+    OverflowError for integers of more than 64 bits, RuntimeError for numbers that do
+    not fit the dtype.
+    """
+    if value.__class__ is int and not -(2**63) <= value < 2**64:
+        negative = "can't convert negative int to unsigned"
+        raise OverflowError("int too big to convert" if value > 0 else negative)
+    if not value:
+        return value.real
+    bad = False
+    if value.__class__ is complex and not dtype.is_complex:
+        if dtype is dtypes.bool_:
+            return True
+        bad = value.imag != 0
+        value = value.real
+    small = dtype in (dtypes.float16, dtypes.bfloat16)
+    if dtype.category == dtypes.INTEGER and not bad:
+        if isinstance(value, float) and not math.isfinite(value):
+            bad = True
+        else:
+            limits = np.iinfo(dtype.np)
+            # PyTorch lets negative numbers of the same width wrap around.
+            low = limits.min if limits.min else -limits.max
+            bad = not low <= value <= limits.max
+    elif dtype.is_floating_point and not bad and dtype.itemsize < 8 and not small:
+        size = abs(value)
+        bad = math.isfinite(size) and size > float(dtypes.finfo(dtype).max)
+    if bad:
+        name = {"bool": "bool", "int64": "int64_t"}.get(dtype.name, dtype.cpp_name)
+        if dtype.category == dtypes.INTEGER:
+            name = "int" if dtype is dtypes.int32 else f"{dtype.name}_t"
+        if small:
+            name = "double"  # which they are filled from: what is larger is infinite
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+    return value
+
+
 def _unsigned(values: list[int]) -> np.ndarray:
     """Integers as uint64; raises for those that are too large, or negative."""
     if any(v < 0 for v in values):

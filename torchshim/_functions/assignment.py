@@ -18,7 +18,7 @@ from torchshim._core import dtypes
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
-from torchshim._functions.creation import check_fits
+from torchshim._functions._values import fitting
 from torchshim._functions.indexing import (
     SKIP,
     ZERO_DIM,
@@ -159,7 +159,7 @@ def check_value(self: Tensor, value: Any) -> Any:
 def check_number(value: Any, dtype: dtypes.dtype) -> None:
     """Raises where a number is none of an integer dtype."""
     if dtype.category == dtypes.INTEGER and not isinstance(value, TensorBase):
-        check_fits(value, dtype)
+        fitting(value, dtype)
 
 
 def write_any(self: Tensor, index: Any, value: Any) -> None:

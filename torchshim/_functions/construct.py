@@ -25,7 +25,7 @@ from torchshim._functions._arguments import (
     warn,
     warn_once,
 )
-from torchshim._functions._values import cast_host, values_of
+from torchshim._functions._values import cast_host, fitting, values_of
 from torchshim._functions.creation import place
 from torchshim._tensor import Tensor, from_array
 
@@ -164,6 +164,7 @@ def scalar_tensor(
     check_options("scalar_tensor", layout, pin_memory, requires_grad)
     dtype = dtype_of("scalar_tensor", dtype) or dtypes.get_default_dtype()
     where = device_of("scalar_tensor", device)
+    value = fitting(value, dtype)
     return tensor_from(value, dtype, where, bool(requires_grad))
 
 

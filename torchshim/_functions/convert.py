@@ -37,9 +37,9 @@ from torchshim._functions._arguments import (
     warn_once,
     wrong,
 )
-from torchshim._functions._values import cast_host
+from torchshim._functions._values import cast_host, fitting
 from torchshim._functions.ahead import sent_ahead
-from torchshim._functions.creation import check_fits, place
+from torchshim._functions.creation import place
 from torchshim._functions.legacy import TENSOR_TYPES
 from torchshim._functions.random_fill import overwrite
 from torchshim._ops import creation as ops
@@ -368,9 +368,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     if isinstance(value, (np.number, np.bool_)):
         value = value.item()
     meta = input._meta
-    check_fits(value, meta.dtype)
-    if value.__class__ is complex and not meta.dtype.is_complex:
-        value = value.real
+    value = fitting(value, meta.dtype)
     if _fresh(input):
         local.rec.check_writable(input, _FILL)
         kind = dtypes.array_dtype(meta.dtype)

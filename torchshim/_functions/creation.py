@@ -40,6 +40,7 @@ from torchshim._functions._arguments import (
     tensor_argument,
     wrong,
 )
+from torchshim._functions._values import fitting
 from torchshim._ops import creation as ops
 from torchshim._tensor import Tensor, from_array, set_requires_grad
 
@@ -89,37 +90,11 @@ def filled(
     check_size(function, size)
     check_gradient(dtype, requires_grad)
     kind = dtypes.array_dtype(dtype)
-    if value:
-        check_fits(value, dtype)
+    value = fitting(value, dtype)
     if at_once(device):
         array = _constant(size, value, kind, device)
         return from_array(array, requires_grad, device=device)
     return finish(fns.full(size, value, dtype, device), requires_grad)
-
-
-def check_fits(value: Any, dtype: dtypes.dtype) -> None:
-    """Raises where PyTorch refuses to turn a number into an element."""
-    if value.__class__ is complex and not dtype.is_complex:
-        bad = bool(value.imag)
-        value = value.real
-    else:
-        bad = False
-    if dtype.category == dtypes.INTEGER and not bad:
-        if isinstance(value, float) and not math.isfinite(value):
-            bad = True
-        else:
-            limits = np.iinfo(dtype.np)
-            # PyTorch lets negative numbers of the same width wrap around.
-            low = limits.min if limits.min else -limits.max
-            bad = not low <= value <= limits.max
-    elif dtype.is_floating_point and not bad and dtype.itemsize < 8:
-        size = abs(value)
-        bad = math.isfinite(size) and size > float(dtypes.finfo(dtype).max)
-    if bad:
-        name = {"bool": "bool", "int64": "int64_t"}.get(dtype.name, dtype.cpp_name)
-        if dtype.category == dtypes.INTEGER:
-            name = "int" if dtype is dtypes.int32 else f"{dtype.name}_t"
-        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
 
 
 def into(function: str, out: Any, result: Tensor) -> Tensor:
@@ -289,7 +264,8 @@ def full(
 
 def _implied(value: Any) -> dtypes.dtype:
     """The dtype of a tensor made from a number alone."""
-    return scalar_dtype(value)
+    # A number that int64 cannot hold is refused by `fitting`.
+    return dtypes.int64 if value.__class__ is int else scalar_dtype(value)
 
 
 @public
@@ -378,13 +354,12 @@ def _made_like(
         strides = elementwise_strides(shape, [(shape, meta.strides)])
     else:
         strides = format_strides(shape, wanted)
+    value = fitting(value, dtype)
     if at_once(where):
-        check_fits(value, dtype)
         made = _constant(shape, value, dtypes.array_dtype(dtype), where)
         return from_array(made, bool(requires_grad), device=where, strides=strides)
     if wanted is contiguous_format or (meta.contiguous and wanted is preserve_format):
         return filled(function, shape, value, dtype, where, bool(requires_grad))
-    check_fits(value, dtype)
     if wanted is preserve_format:
         return finish(fns.full_like(input, value, dtype), bool(requires_grad))
     made = fns.full_like_channels_last(input, value, dtype)

@@ -32,7 +32,8 @@ def constant(value: Any, np_dtype: np.dtype[Any]) -> np.ndarray:
     if np_dtype.kind in "iu" and not isinstance(value, bool):
         wide = np.array(int(value) & (2**64 - 1), np.uint64)
         return wide.astype(np_dtype)
-    return np.array(value).astype(np_dtype)
+    with np.errstate(over="ignore"):  # what is too large for half types is infinite
+        return np.array(value).astype(np_dtype)
 
 
 @op(namespaces=(), method=False, differentiable=False, layout="preserve", out=False)

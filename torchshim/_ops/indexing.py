@@ -317,6 +317,8 @@ def broadcast_pair(a: Ints, b: Ints) -> Ints:
 def scalar_for(value: Any, dtype: Any, complex_text: str | None = None) -> Array:
     """A number as a 0-dim array of a tensor's dtype; refuses complex to real."""
     real = not jnp.issubdtype(dtype, jnp.complexfloating)
+    if isinstance(value, complex) and real and (not value.imag or dtype == np.bool_):
+        value = bool(value) if dtype == np.bool_ else value.real
     if real and (isinstance(value, complex) or jnp.iscomplexobj(value)):
         found = dtypes.from_array_dtype(dtype)
         name = "int64_t" if found is dtypes.int64 else found.cpp_name
@@ -325,7 +327,42 @@ def scalar_for(value: Any, dtype: Any, complex_text: str | None = None) -> Array
         )
     if isinstance(value, jax.Array):
         return value.astype(dtype)
+    if isinstance(value, int) and value >= 2**63:
+        value = np.uint64(value)
     return jnp.asarray(value).astype(dtype)
+
+
+def _no_element(dtype: Any) -> str:
+    """PyTorch's text for a number that a fill cannot turn into an element."""
+    kind = dtypes.from_array_dtype(dtype)
+    integral = kind.category == dtypes.INTEGER and kind is not dtypes.int32
+    name = f"{kind.name}_t" if integral else kind.cpp_name
+    return f"value cannot be converted to type {name} without overflow"
+
+
+def _masked_fill_checks(input: Array, mask: Array, value: Any) -> list[Check]:
+    """That integers and float16 can hold the value."""
+    kind = dtypes.from_array_dtype(input.dtype)
+    if kind.category != dtypes.INTEGER and kind is not dtypes.float16:
+        return []
+    plain = not isinstance(value, jax.Array)
+    number = jnp.asarray(np.asarray(value)) if plain else value
+    if jnp.iscomplexobj(number) or number.dtype == np.bool_:
+        return []
+    if kind.category == dtypes.INTEGER:
+        limits = np.iinfo(input.dtype)
+        low, high = limits.min if limits.min else -limits.max, limits.max
+        if jnp.issubdtype(number.dtype, jnp.floating):
+            # In floats the limits are those of the next numbers that do not fit.
+            bad = ~((number >= float(low)) & (number < float(high) + 1.0))
+        else:
+            info = np.iinfo(number.dtype)
+            bad = (number < max(low, info.min)) | (number > min(high, info.max))
+    else:
+        number = number.astype(np.float64)
+        most = float(dtypes.finfo(kind).max)
+        bad = jnp.isfinite(number) & (jnp.abs(number) > most)
+    return [Check(bad.reshape(()), RuntimeError, _no_element(input.dtype))]
 
 
 def _fill_node(input: Any, mask: Any, value: Any) -> str:
@@ -337,6 +374,7 @@ def _fill_node(input: Any, mask: Any, value: Any) -> str:
     saves=("mask",),
     differentiable=("input", "value"),
     layout=contiguous_layout,
+    checks=_masked_fill_checks,
     inplace=True,
     out=False,
     overlaps=("masked_fill_", "tensor[mask] = scalar"),
@@ -356,8 +394,8 @@ def masked_fill(input: Array, mask: Array, value: Operand) -> Array:
             f"with {value.ndim} dimension(s)."
         )
     shape = broadcast_pair(mask.shape, input.shape)
-    filled = jnp.broadcast_to(scalar_for(value, input.dtype), shape)
-    return jnp.where(mask, filled, input)
+    number = scalar_for(value, input.dtype, _no_element(input.dtype))
+    return jnp.where(mask, jnp.broadcast_to(number, shape), input)
 
 
 def _masked_scatter_checks(input: Array, mask: Array, source: Array) -> list[Check]:
