@@ -205,3 +205,14 @@ def test_what_is_not_supported_says_so():
         torch.autograd.profiler.profile(use_cpu=False)
     with pytest.raises(NotImplementedError, match=r"jax\.profiler"):
         torch.autograd.profiler.emit_nvtx().__enter__()
+
+
+@case
+def while_it_runs(torch):
+    for module in (torch.profiler, torch.autograd.profiler):
+        profile = module.profile()
+        yield attempt(profile.key_averages)
+        with profile:
+            torch.ones(2)
+            yield list(profile.key_averages()), type(profile.key_averages()).__name__
+        yield "aten::ones" in [each.key for each in profile.key_averages()]

@@ -489,3 +489,16 @@ def the_old_name_of_the_mean(torch):
     yield F.binary_cross_entropy(x / 6, x / 6, reduction="elementwise_mean")
     yield F.smooth_l1_loss(x, x + 2, reduction="elementwise_mean")
     yield attempt(F.l1_loss, x, x, reduction="average")
+
+
+@case(warnings=False)
+def kinds_of_arguments(torch):
+    F, x = torch.nn.functional, torch.ones(2, 3)
+    for given in ("a", 1, None, x):
+        yield attempt(F.kl_div, x, x, log_target=given)
+    for one, other in ((x.long(), x), (x, x.long()), (x, x.bool())):
+        yield attempt(F.kl_div, one, other)
+        yield attempt(F.kl_div, one, other, log_target=True)
+    for function in (F.softmax, F.log_softmax, F.softmin):
+        yield attempt(function, x, "a")
+        yield attempt(function, x, "a", dtype=torch.float64)

@@ -292,7 +292,9 @@ def softmax(
     """
     if dim is None:
         dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
-    return fns.softmax(input, dim) if dtype is None else fns.softmax(input, dim, dtype)
+    if dtype is None:
+        return input.softmax(dim)  # type: ignore[attr-defined]
+    return input.softmax(dim, dtype)  # type: ignore[attr-defined]
 
 
 def log_softmax(
@@ -305,8 +307,8 @@ def log_softmax(
     if dim is None:
         dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
     if dtype is None:
-        return fns.log_softmax(input, dim)
-    return fns.log_softmax(input, dim, dtype)
+        return input.log_softmax(dim)  # type: ignore[attr-defined]
+    return input.log_softmax(dim, dtype)  # type: ignore[attr-defined]
 
 
 def softmin(
@@ -319,8 +321,8 @@ def softmin(
     if dim is None:
         dim = _get_softmax_dim("softmin", input.dim(), _stacklevel)
     if dtype is None:
-        return fns.softmax(-input, dim)
-    return fns.softmax(-input, dim, dtype)
+        return (-input).softmax(dim)  # type: ignore[attr-defined]
+    return (-input).softmax(dim, dtype)  # type: ignore[attr-defined]
 
 
 def gumbel_softmax(

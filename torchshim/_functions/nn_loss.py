@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchshim._autocast import autocast_whole
+from torchshim._core.dtypes import INTEGER
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
 from torchshim._errors import warn
@@ -385,6 +386,13 @@ def kl_div(
         )
     elif reduction != "batchmean" and reduction not in _REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
+    if not isinstance(log_target, bool):
+        raise TypeError(
+            "kl_div(): argument 'log_target' must be bool, not "
+            f"{type(log_target).__name__}"
+        )
+    if any(each.dtype.category <= INTEGER for each in (input, target)):
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
         loss = target.exp() * (target - input)
     else:

@@ -329,7 +329,8 @@ def scalar_for(value: Any, dtype: Any, complex_text: str | None = None) -> Array
         return value.astype(dtype)
     if isinstance(value, int) and value >= 2**63:
         value = np.uint64(value)
-    return jnp.asarray(value).astype(dtype)
+    with np.errstate(over="ignore"):  # what is too large for half types is infinite
+        return jnp.asarray(value).astype(dtype)
 
 
 def _no_element(dtype: Any) -> str:
