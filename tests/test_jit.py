@@ -16,6 +16,10 @@ def add(x):
     return x + 1
 
 
+def declared(x):  # fmt: skip
+    pass
+
+
 @case(warnings=False, raises=(AssertionError, AttributeError)).lines(
     """
     torch.jit.is_scripting(), torch.jit.is_tracing()
@@ -41,6 +45,15 @@ def add(x):
     torch.jit.freeze(torch.jit.script(nn.Linear(1, 1)))
     torch.jit.load("/nowhere")
     torch.jit._unwrap_optional(None)
+    torch.jit._overload(declared) is declared
+    torch.jit._overload_method(declared) is declared
+    torch.jit._script_if_tracing(add)(torch.ones(1))
+    torch.fx.wrap("add"), torch.fx.wrap(add) is add
+    torch.fx.wrap(3)
+    isinstance(torch.ones(1), torch.fx.Proxy)
+    torch._C._jit_set_profiling_mode(True), torch._C._jit_set_profiling_executor(True)
+    torch._C._jit_set_autocast_mode(True), torch._C._jit_set_texpr_fuser_enabled(True)
+    torch._C._jit_override_can_fuse_on_cpu(True)
     torch.jit.Final is typing.Final
     torch.jit.Error.__name__, issubclass(torch.jit.TracerWarning, Warning)
     issubclass(torch.jit.RecursiveScriptModule, torch.jit.ScriptModule)
@@ -48,7 +61,7 @@ def add(x):
     """
 )
 def calls(torch, line):
-    return evaluate(torch, line, add=add, typing=typing)
+    return evaluate(torch, line, add=add, declared=declared, typing=typing)
 
 
 @case(warnings=False)

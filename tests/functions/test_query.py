@@ -10,10 +10,13 @@ import numpy as np
 from tests.oracle import case, evaluate
 
 
-@case.lines(r"""
+@case(raises=AssertionError).lines(r"""
 torch.typename(torch.ones(2))
 torch.typename(3)
 torch.numel(torch.ones(2,3))
+torch._assert(torch.ones(2).sum() > 1, "small")
+torch._assert(condition=1 > 2, message="small")
+torch._assert(torch.zeros(1), "none")
 torch.numel(3)
 torch.is_tensor(3)
 torch.is_storage(torch.ones(2).untyped_storage())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from torchshim import _overrides
@@ -126,6 +127,40 @@ def _get_tracing_state() -> None:
 
 def _log_api_usage_once(event: str) -> None:
     """Nothing is reported to anybody."""
+
+
+# Settings of TorchScript's optimizer: kept, and without effect, as XLA optimizes.
+_jit_settings = {"profiling mode": True, "profiling executor": True, "autocast": True}
+
+
+def _kept(name: str) -> Callable[[bool], bool]:
+    def setting(value: bool) -> bool:
+        """Keeps the setting; what it was before."""
+        before, _jit_settings[name] = _jit_settings[name], value
+        return before
+
+    return setting
+
+
+_jit_set_profiling_mode = _kept("profiling mode")
+_jit_set_profiling_executor = _kept("profiling executor")
+_jit_set_autocast_mode = _kept("autocast")
+
+
+def _jit_override_can_fuse_on_cpu(value: bool) -> None:
+    """Whether TorchScript fuses on the CPU: XLA does."""
+
+
+def _jit_override_can_fuse_on_gpu(value: bool) -> None:
+    """Whether TorchScript fuses on a GPU: XLA does."""
+
+
+def _jit_set_texpr_fuser_enabled(value: bool) -> None:
+    """Which fuser TorchScript has: XLA fuses."""
+
+
+def _debug_set_autodiff_subgraph_inlining(value: bool) -> None:
+    """How TorchScript differentiates: it does not."""
 
 
 def _get_default_device() -> str:

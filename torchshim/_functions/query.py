@@ -170,6 +170,17 @@ def _mismatch(*values: Any) -> TypeError:
     )
 
 
+@public
+def _assert(condition: Any, message: Any) -> None:
+    """AssertionError with the message where the condition is false.
+
+    >>> import torchshim as torch
+    >>> torch._assert(torch.tensor(True), "never seen")
+    """
+    if not condition:
+        raise AssertionError(message)
+
+
 @public(overridden=NEVER)
 def typename(obj: Any, /) -> str:
     """The name of a value's type: for tensors that of the legacy tensor type.

@@ -34,6 +34,9 @@ from torchshim.jit._decorators import (
     strict_fusion,
     unused,
 )
+from torchshim.jit._decorators import _overload as _overload
+from torchshim.jit._decorators import _overload_method as _overload_method
+from torchshim.jit._decorators import _script_if_tracing as _script_if_tracing
 from torchshim.jit._decorators import _unwrap_optional as _unwrap_optional
 from torchshim.jit._module import (
     RecursiveScriptModule,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
+import inspect
+import textwrap
 import typing
 from collections.abc import Callable, Iterator
 from types import NoneType
@@ -108,6 +111,29 @@ def interface(obj: Any) -> Any:
     return obj
 
 
+def _overload(func: Any) -> Any:
+    """Marks a declaration that the function of that name, further down, stands for.
+
+    The declaration. RuntimeError where its body is not `pass` or `...`.
+    """
+    try:
+        source = textwrap.dedent(inspect.getsource(func))
+    except OSError:
+        warn(f"Unable to retrieve source for @torch.jit._overload function: {func}.")
+        return func
+    body = ast.parse(source).body[0].body  # type: ignore[attr-defined]
+    if len(body) != 1 or ast.unparse(body[0]) not in ("pass", "..."):
+        first = "\n".join(source.split("\n")[:3])
+        raise RuntimeError(
+            "Only `pass` statement or `...` can be the body of overload declaration:\n"
+            f"{first} <- Expecting `pass` or `...` here!\n"
+        )
+    return func
+
+
+_overload_method = _overload
+
+
 def script_method(fn: Any) -> Any:
     """Marks a method as TorchScript: the method."""
     return fn
@@ -121,6 +147,9 @@ def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
         return fn(*args, **kwargs)
 
     return wrapper
+
+
+_script_if_tracing = script_if_tracing
 
 
 # Types -----------------------------------------------------------------------

@@ -420,6 +420,13 @@ def _renamed(function: Callable[..., Any]) -> Callable[..., Any]:
     return deprecated
 
 
+# PyTorch's own helpers, which programs call with all arguments.
+_no_grad_uniform_ = uniform_
+_no_grad_normal_ = normal_
+_no_grad_trunc_normal_ = trunc_normal_
+_no_grad_fill_ = constant_
+_no_grad_zero_ = zeros_
+
 uniform = _renamed(uniform_)
 normal = _renamed(normal_)
 constant = _renamed(constant_)
