@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim.optim._functional import Tensors, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_lr,
@@ -14,7 +15,7 @@ from torchshim.optim._rules import (
 )
 from torchshim.optim.optimizer import ParamsT
 
-__all__ = ["Adadelta"]
+__all__ = ["Adadelta", "adadelta"]
 
 
 class Adadelta(RuleOptimizer):
@@ -83,3 +84,42 @@ class Adadelta(RuleOptimizer):
             decay(group["weight_decay"]),
             bool(group["maximize"]),
         )
+
+
+def adadelta(
+    params: Tensors,
+    grads: Tensors,
+    square_avgs: Tensors,
+    acc_deltas: Tensors,
+    state_steps: Tensors,
+    capturable: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    rho: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
+    """One step of `Adadelta`, which changes parameters and states in place.
+
+    Follows ``torch.optim.adadelta.adadelta``.
+    """
+    states = {"square_avg": square_avgs, "acc_delta": acc_deltas}
+    step(
+        Adadelta,
+        params,
+        grads,
+        states,
+        state_steps,
+        foreach=foreach,
+        capturable=capturable,
+        differentiable=differentiable,
+        lr=lr,
+        rho=rho,
+        eps=eps,
+        weight_decay=weight_decay,
+        maximize=maximize,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim.optim._functional import Tensors, refuse_scaled, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_fused,
@@ -17,7 +18,7 @@ from torchshim.optim._rules import (
 )
 from torchshim.optim.optimizer import ParamsT
 
-__all__ = ["Adagrad"]
+__all__ = ["Adagrad", "adagrad"]
 
 
 class Adagrad(RuleOptimizer):
@@ -104,3 +105,45 @@ class Adagrad(RuleOptimizer):
             decay(group["weight_decay"]),
             bool(group["maximize"]),
         )
+
+
+def adagrad(
+    params: Tensors,
+    grads: Tensors,
+    state_sums: Tensors,
+    state_steps: Tensors,
+    fused: bool | None = None,
+    grad_scale: Any = None,
+    found_inf: Any = None,
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    weight_decay: float,
+    lr_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """One step of `Adagrad`, which changes parameters and states in place.
+
+    Follows ``torch.optim.adagrad.adagrad``.
+    """
+    refuse_scaled(grad_scale, found_inf)
+    states = {"sum": state_sums}
+    step(
+        Adagrad,
+        params,
+        grads,
+        states,
+        state_steps,
+        foreach=foreach,
+        differentiable=differentiable,
+        fused=fused,
+        lr=lr,
+        weight_decay=weight_decay,
+        lr_decay=lr_decay,
+        eps=eps,
+        maximize=maximize,
+    )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._tensor import Tensor
+from torchshim.optim._functional import Tensors, refuse_scaled, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_betas,
@@ -18,7 +19,7 @@ from torchshim.optim._rules import (
 )
 from torchshim.optim.optimizer import ParamsT
 
-__all__ = ["Adam"]
+__all__ = ["Adam", "adam"]
 
 
 class Adam(RuleOptimizer):
@@ -120,3 +121,57 @@ class Adam(RuleOptimizer):
             bool(group["decoupled_weight_decay"]),
             bool(group["maximize"]),
         )
+
+
+def adam(
+    params: Tensors,
+    grads: Tensors,
+    exp_avgs: Tensors,
+    exp_avg_sqs: Tensors,
+    max_exp_avg_sqs: Tensors,
+    state_steps: Tensors,
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    grad_scale: Any = None,
+    found_inf: Any = None,
+    has_complex: bool = False,
+    decoupled_weight_decay: bool = False,
+    *,
+    amsgrad: bool,
+    beta1: Any,
+    beta2: Any,
+    lr: Any,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """One step of `Adam`, which changes parameters and states in place.
+
+    Follows ``torch.optim.adam.adam``.
+    """
+    refuse_scaled(grad_scale, found_inf)
+    states = {
+        "exp_avg": exp_avgs,
+        "exp_avg_sq": exp_avg_sqs,
+        "max_exp_avg_sq": max_exp_avg_sqs,
+    }
+    step(
+        Adam,
+        params,
+        grads,
+        states,
+        state_steps,
+        foreach=foreach,
+        capturable=capturable,
+        differentiable=differentiable,
+        fused=fused,
+        amsgrad=amsgrad,
+        betas=(beta1, beta2),
+        lr=lr,
+        weight_decay=weight_decay,
+        eps=eps,
+        maximize=maximize,
+        decoupled_weight_decay=decoupled_weight_decay,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim.optim._functional import Tensors, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_betas,
@@ -15,7 +16,7 @@ from torchshim.optim._rules import (
 )
 from torchshim.optim.optimizer import ParamsT
 
-__all__ = ["Adamax"]
+__all__ = ["Adamax", "adamax"]
 
 
 class Adamax(RuleOptimizer):
@@ -83,3 +84,43 @@ class Adamax(RuleOptimizer):
             decay(group["weight_decay"]),
             bool(group["maximize"]),
         )
+
+
+def adamax(
+    params: Tensors,
+    grads: Tensors,
+    exp_avgs: Tensors,
+    exp_infs: Tensors,
+    state_steps: Tensors,
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    weight_decay: float,
+) -> None:
+    """One step of `Adamax`, which changes parameters and states in place.
+
+    Follows ``torch.optim.adamax.adamax``.
+    """
+    states = {"exp_avg": exp_avgs, "exp_inf": exp_infs}
+    step(
+        Adamax,
+        params,
+        grads,
+        states,
+        state_steps,
+        foreach=foreach,
+        capturable=capturable,
+        differentiable=differentiable,
+        eps=eps,
+        betas=(beta1, beta2),
+        lr=lr,
+        weight_decay=weight_decay,
+        maximize=maximize,
+    )

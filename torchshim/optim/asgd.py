@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._counter import assign, count_of
+from torchshim.optim._functional import Tensors, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_lr,
@@ -16,7 +17,7 @@ from torchshim.optim._rules import (
 )
 from torchshim.optim.optimizer import ParamsT
 
-__all__ = ["ASGD"]
+__all__ = ["ASGD", "asgd"]
 
 
 class ASGD(RuleOptimizer):
@@ -101,3 +102,45 @@ class ASGD(RuleOptimizer):
             decay(group["weight_decay"]),
             bool(group["maximize"]),
         )
+
+
+def asgd(
+    params: Tensors,
+    grads: Tensors,
+    axs: Tensors,
+    mus: Tensors,
+    etas: Tensors,
+    state_steps: Tensors,
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lambd: float,
+    lr: float,
+    t0: float,
+    alpha: float,
+    weight_decay: float,
+) -> None:
+    """One step of `ASGD`, which changes parameters and states in place.
+
+    Follows ``torch.optim.asgd.asgd``.
+    """
+    states = {"ax": axs, "mu": mus, "eta": etas}
+    step(
+        ASGD,
+        params,
+        grads,
+        states,
+        state_steps,
+        foreach=foreach,
+        capturable=capturable,
+        differentiable=differentiable,
+        lambd=lambd,
+        lr=lr,
+        t0=t0,
+        alpha=alpha,
+        weight_decay=weight_decay,
+        maximize=maximize,
+    )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._counter import assign, count_of
+from torchshim.optim._functional import Tensors, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_betas,
@@ -18,7 +19,7 @@ from torchshim.optim._rules import (
 )
 from torchshim.optim.optimizer import ParamsT
 
-__all__ = ["NAdam"]
+__all__ = ["NAdam", "nadam"]
 
 
 class NAdam(RuleOptimizer):
@@ -116,3 +117,48 @@ class NAdam(RuleOptimizer):
             bool(group["decoupled_weight_decay"]),
             bool(group["maximize"]),
         )
+
+
+def nadam(
+    params: Tensors,
+    grads: Tensors,
+    exp_avgs: Tensors,
+    exp_avg_sqs: Tensors,
+    mu_products: Tensors,
+    state_steps: Tensors,
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    weight_decay: float,
+    momentum_decay: float,
+    eps: float,
+) -> None:
+    """One step of `NAdam`, which changes parameters and states in place.
+
+    Follows ``torch.optim.nadam.nadam``.
+    """
+    states = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "mu_product": mu_products}
+    step(
+        NAdam,
+        params,
+        grads,
+        states,
+        state_steps,
+        foreach=foreach,
+        capturable=capturable,
+        differentiable=differentiable,
+        betas=(beta1, beta2),
+        lr=lr,
+        weight_decay=weight_decay,
+        momentum_decay=momentum_decay,
+        eps=eps,
+        maximize=maximize,
+        decoupled_weight_decay=decoupled_weight_decay,
+    )

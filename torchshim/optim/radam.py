@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim.optim._functional import Tensors, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_betas,
@@ -15,7 +16,7 @@ from torchshim.optim._rules import (
 )
 from torchshim.optim.optimizer import ParamsT
 
-__all__ = ["RAdam"]
+__all__ = ["RAdam", "radam"]
 
 
 class RAdam(RuleOptimizer):
@@ -87,3 +88,45 @@ class RAdam(RuleOptimizer):
             bool(group["decoupled_weight_decay"]),
             bool(group["maximize"]),
         )
+
+
+def radam(
+    params: Tensors,
+    grads: Tensors,
+    exp_avgs: Tensors,
+    exp_avg_sqs: Tensors,
+    state_steps: Tensors,
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    weight_decay: float,
+    eps: float,
+) -> None:
+    """One step of `RAdam`, which changes parameters and states in place.
+
+    Follows ``torch.optim.radam.radam``.
+    """
+    states = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs}
+    step(
+        RAdam,
+        params,
+        grads,
+        states,
+        state_steps,
+        foreach=foreach,
+        capturable=capturable,
+        differentiable=differentiable,
+        betas=(beta1, beta2),
+        lr=lr,
+        weight_decay=weight_decay,
+        eps=eps,
+        maximize=maximize,
+        decoupled_weight_decay=decoupled_weight_decay,
+    )

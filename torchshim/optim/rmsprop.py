@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim.optim._functional import Tensors, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_lr,
@@ -14,7 +15,7 @@ from torchshim.optim._rules import (
 )
 from torchshim.optim.optimizer import ParamsT
 
-__all__ = ["RMSprop"]
+__all__ = ["RMSprop", "rmsprop"]
 
 
 class RMSprop(RuleOptimizer):
@@ -93,3 +94,51 @@ class RMSprop(RuleOptimizer):
             float(group["momentum"]) if group["momentum"] > 0 else None,
             bool(group["maximize"]),
         )
+
+
+def rmsprop(
+    params: Tensors,
+    grads: Tensors,
+    square_avgs: Tensors,
+    grad_avgs: Tensors,
+    momentum_buffer_list: Tensors,
+    state_steps: Tensors,
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+    momentum: float,
+    centered: bool,
+) -> None:
+    """One step of `RMSprop`, which changes parameters and states in place.
+
+    Follows ``torch.optim.rmsprop.rmsprop``.
+    """
+    states = {
+        "square_avg": square_avgs,
+        "grad_avg": grad_avgs,
+        "momentum_buffer": momentum_buffer_list,
+    }
+    step(
+        RMSprop,
+        params,
+        grads,
+        states,
+        state_steps,
+        foreach=foreach,
+        capturable=capturable,
+        differentiable=differentiable,
+        lr=lr,
+        alpha=alpha,
+        eps=eps,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        centered=centered,
+        maximize=maximize,
+    )

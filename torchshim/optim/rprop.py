@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim.optim._functional import Tensors, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_lr,
@@ -14,7 +15,7 @@ from torchshim.optim._rules import (
 )
 from torchshim.optim.optimizer import ParamsT
 
-__all__ = ["Rprop"]
+__all__ = ["Rprop", "rprop"]
 
 
 class Rprop(RuleOptimizer):
@@ -83,3 +84,40 @@ class Rprop(RuleOptimizer):
             *(float(size) for size in group["step_sizes"]),
             bool(group["maximize"]),
         )
+
+
+def rprop(
+    params: Tensors,
+    grads: Tensors,
+    prevs: Tensors,
+    step_sizes: Tensors,
+    state_steps: Tensors,
+    foreach: bool | None = None,
+    capturable: bool = False,
+    maximize: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    step_size_min: float,
+    step_size_max: float,
+    etaminus: float,
+    etaplus: float,
+) -> None:
+    """One step of `Rprop`, which changes parameters and states in place.
+
+    Follows ``torch.optim.rprop.rprop``.
+    """
+    states = {"prev": prevs, "step_size": step_sizes}
+    step(
+        Rprop,
+        params,
+        grads,
+        states,
+        state_steps,
+        foreach=foreach,
+        capturable=capturable,
+        differentiable=differentiable,
+        etas=(etaminus, etaplus),
+        step_sizes=(step_size_min, step_size_max),
+        maximize=maximize,
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._tensor import Tensor
+from torchshim.optim._functional import Tensors, refuse_scaled, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_fused,
@@ -16,7 +18,7 @@ from torchshim.optim._rules import (
 )
 from torchshim.optim.optimizer import ParamsT
 
-__all__ = ["SGD"]
+__all__ = ["SGD", "sgd"]
 
 
 class SGD(RuleOptimizer):
@@ -103,3 +105,42 @@ class SGD(RuleOptimizer):
         if first:
             state["momentum_buffer"] = zeros_like(p)
         return first
+
+
+def sgd(
+    params: Tensors,
+    d_p_list: Tensors,
+    momentum_buffer_list: list[Tensor | None],
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    fused: bool | None = None,
+    grad_scale: Any = None,
+    found_inf: Any = None,
+    *,
+    weight_decay: float,
+    momentum: float,
+    lr: float,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
+    """One step of `SGD`, which changes parameters and states in place.
+
+    Follows ``torch.optim.sgd.sgd``.
+    """
+    refuse_scaled(grad_scale, found_inf)
+    states = {"momentum_buffer": momentum_buffer_list}
+    step(
+        SGD,
+        params,
+        d_p_list,
+        states,
+        foreach=foreach,
+        fused=fused,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        lr=lr,
+        dampening=dampening,
+        nesterov=nesterov,
+        maximize=maximize,
+    )
