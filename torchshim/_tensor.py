@@ -14,7 +14,8 @@ from torchshim._core.dtypes import type_name
 from torchshim._core.layout import contiguous_format, has_format, strided
 from torchshim._core.meta import Size, meta_of
 from torchshim._core.record import local
-from torchshim._core.storage import Storage, TensorBase, placement
+from torchshim._core.shared import seen
+from torchshim._core.storage import Storage, TensorBase, bits_of, placement
 from torchshim._errors import TO_SCALAR, warn_once
 from torchshim._overrides import (
     SUBCLASSES_DISABLED,
@@ -209,6 +210,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def is_set_to(self, tensor: Tensor) -> bool:
         """Whether both are the same view of the same memory."""
         mine, other = self._meta, tensor._meta
+        if bits_of(self) or bits_of(tensor):
+            return False  # PyTorch compares a copy
         return (
             self._storage is not None
             and self._storage is tensor._storage
@@ -252,12 +255,6 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def is_signed(self) -> bool:
         """Whether the dtype can hold negative values."""
         return self._meta.dtype.is_signed
-
-    def is_conj(self) -> bool:
-        """Whether conjugation is still to be done: never, it is done when asked."""
-        return False
-
-    is_neg = is_conj
 
     def _is_view(self) -> bool:
         return self._base is not None
@@ -546,7 +543,7 @@ def host_value(tensor: TensorBase) -> np.ndarray:
     storage = tensor._storage
     if storage is not None and storage.shared is not None:
         rec.raise_failed_checks()
-        window = storage.shared.window(tensor)
+        window = seen(tensor, storage.shared.window(tensor))
         window.flags.writeable = False
         return window
     if storage is None:
@@ -564,12 +561,13 @@ def host_value(tensor: TensorBase) -> np.ndarray:
     # A view may have another dtype than its base; its geometry counts in its own.
     flat = flat.view(dtypes.array_dtype(meta.dtype))
     size = flat.itemsize
-    return np.lib.stride_tricks.as_strided(
+    memory = np.lib.stride_tricks.as_strided(
         flat[placement(tensor)[2] - begin // size :],
         meta.shape,
         tuple(s * size for s in meta.strides),
         writeable=False,
     )
+    return seen(tensor, memory)
 
 
 def from_array(

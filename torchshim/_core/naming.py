@@ -127,16 +127,18 @@ def modified_text(
     meta: Any, name: str | None, number: int, version: int, expected: int
 ) -> str:
     """PyTorch's error for a saved tensor that was written to."""
-    made_by = ""
+    made_by, scalar = "", meta.dtype.scalar_name
+    kind = f"torch.{scalar}Tensor"
+    if meta.dtype.is_complex or scalar == "BFloat16":  # dtypes newer than such names
+        kind = f"{meta.device.type.upper()}{scalar}Type"
     if name is not None:
         name = re.sub(r"Backward0?(?=\d*$)", "", qualified(name))
         made_by = f", which is output {number} of {name},"
     return (
         "one of the variables needed for gradient computation has been modified by an "
-        f"inplace operation: [torch.{meta.dtype.scalar_name}Tensor "
-        f"{list(meta.shape)}]{made_by} is at version {version}; expected version "
-        f"{expected} instead. Hint: enable anomaly detection to find the operation "
-        "that failed to compute its gradient, with "
+        f"inplace operation: [{kind} {list(meta.shape)}]{made_by} is at version "
+        f"{version}; expected version {expected} instead. Hint: enable anomaly "
+        "detection to find the operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True, check_nan=False)."
     )
 

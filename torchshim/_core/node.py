@@ -171,7 +171,8 @@ def grad_fn(tensor: Any) -> Any:
         return cached[1]
     node = edge_of(recording, slot)[0]
     base = tensor._base
-    if base is not None and tensor._versions != tensor._storage.version:
+    written = base is not None and tensor._versions != tensor._storage.version
+    if written and tensor._path[-1][0].view.strided:
         # PyTorch makes the node of a view anew when its memory was written to.
         strided = node_class("AsStridedBackward0")
         node = strided(node._recording, node._event)

@@ -88,6 +88,13 @@ class View:
     detached: bool = False
     # The result has another dtype than the base, and `write` expects that.
     retyped: bool = False
+    # The result shows the elements conjugated ("conj") or negated ("neg").
+    bit: str | None = None
+
+    @property
+    def strided(self) -> bool:
+        """Whether strides say all of it, so that `as_strided` would do as well."""
+        return not self.retyped and self.bit is None
 
 
 class Op:

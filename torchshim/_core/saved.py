@@ -157,10 +157,13 @@ class SavedValues:
             piece = recording.pieces.get(slot)
             view = None if piece is None else piece()
             # Where the view was used since, PyTorch made it another node.
-            kept = view is not None and view._slot < 0
-            return "AsStridedBackward0" if kept else grad_name(source)
+            if view is not None and view._slot < 0:
+                if view._path[-1][0].view.strided:
+                    return "AsStridedBackward0"
+            return grad_name(source)
         meta = source.metas[slot - source.slot]
-        if source.view and meta.requires_grad and not meta.leaf:
+        remade = source.view and source.call.op.view.strided
+        if remade and meta.requires_grad and not meta.leaf:
             return "AsStridedBackward0"
         if recording.state is None:
             if slot in recording.hists and self.event(origin(recording, slot)).view:

@@ -17,7 +17,7 @@ import numpy as np
 
 from torchshim._core.device import put
 from torchshim._core.dtypes import array_dtype
-from torchshim._core.storage import TensorBase, placement
+from torchshim._core.storage import TensorBase, bits_of, placement
 
 _memcmp: Any = None
 try:
@@ -83,6 +83,14 @@ class Window:
         }
 
 
+def seen(tensor: TensorBase, memory: np.ndarray) -> np.ndarray:
+    """What a tensor shows of its elements in memory: conjugated or negated, if so."""
+    for bit in bits_of(tensor):
+        turn = np.conjugate if bit == "conj" else np.negative
+        memory = np.asarray(turn(memory))
+    return memory
+
+
 class Shared:
     """The NumPy side of a storage; `memory` has the shape of the storage's base."""
 
@@ -111,7 +119,7 @@ class Shared:
 
     def piece(self, tensor: Any) -> Any:
         """A private copy of the elements of a tensor on this storage."""
-        return frozen(np.array(self.window(tensor), order="C"), once=True)
+        return frozen(np.array(seen(tensor, self.window(tensor)), order="C"), once=True)
 
     def exclusive(self) -> bool:
         """Whether nobody else holds the memory, so that nobody can write to it."""

@@ -193,6 +193,26 @@ def placement(tensor: TensorBase) -> Placement:
     return at
 
 
+BITS = ("conj", "neg")
+
+
+def has_bit(tensor: TensorBase, bit: str) -> bool:
+    """Whether a tensor shows its memory conjugated ("conj") or negated ("neg").
+
+    A fact of its path: twice is not at all.
+    """
+    found = False
+    for op, _, _ in tensor._path:
+        if op.view.bit == bit:
+            found = not found
+    return found
+
+
+def bits_of(tensor: TensorBase) -> tuple[str, ...]:
+    """The bits that a tensor has."""
+    return tuple(bit for bit in BITS if has_bit(tensor, bit)) if tensor._path else ()
+
+
 SHARED_WITHIN = (
     "unsupported operation: more than one element of the written-to tensor refers to a "
     "single memory location. Please clone() the tensor before performing the operation."
@@ -216,10 +236,12 @@ def check_memory(op: Op, target: Any, args: Sequence[Any]) -> None:
     """
     if op.apart and not op.writes:
         check_apart(target, ())
+    # PyTorch's `copy_` alone reads and writes what is conjugated or negated.
+    as_is = op.name == "copy_"
     for param, value in zip(op.params, args, strict=False):
         if param.name in op.apart:
-            _check_common(target, (value,))
-        elif param.name in op.whole and _common(target, value) == "part":
+            _check_common(target, (value,), as_is)
+        elif param.name in op.whole and _common(target, value, as_is) == "part":
             raise RuntimeError(SHARED_WITH_OPERAND)
 
 
@@ -232,24 +254,26 @@ def check_apart(out: Any, args: Sequence[Any]) -> None:
         _check_common(out, args)
 
 
-def _check_common(target: TensorBase, args: Sequence[Any]) -> None:
+def _check_common(target: TensorBase, args: Sequence[Any], as_is: bool = False) -> None:
     for each in args:
         if isinstance(each, (tuple, list)):
-            _check_common(target, each)
-        elif _common(target, each):
+            _check_common(target, each, as_is)
+        elif _common(target, each, as_is):
             raise RuntimeError(SHARED_WITH_OPERAND)
 
 
-def _common(target: TensorBase, other: Any) -> str:
+def _common(target: TensorBase, other: Any, as_is: bool = False) -> str:
     """What of a tensor's memory is another's: "whole", "part", or "".
 
     As PyTorch's `get_overlap_status` (aten/src/ATen/MemoryOverlap.cpp), which knows it
-    of dense tensors only.
+    of dense tensors only. Unless `as_is`, operators get copies of tensors with bits.
     """
     if other is target:
-        return "whole"
+        return "whole" if as_is or not bits_of(target) else ""
     storage = target._storage
     if storage is None or getattr(other, "_storage", None) is not storage:
+        return ""
+    if not as_is and (bits_of(target) or bits_of(other)):
         return ""
     mine, theirs = placement(target), placement(other)
     if mine == theirs:

@@ -23,6 +23,7 @@ from torchshim._core.storage import (
     SLOT_BITS,
     Storage,
     TensorBase,
+    bits_of,
     hidden_writes,
     placement,
     repeats,
@@ -260,8 +261,11 @@ class Writing(Foreign):
                 and isinstance(other := args[1], TensorBase)
                 and (other is tensor or other._storage is tensor._storage is not None)
                 and placement(other) == placement(tensor)
+                and bits_of(other) == bits_of(tensor)
             )
-            if op is None or not (op.overlaps or onto_itself):
+            # PyTorch would write to a copy of a tensor with bits, and copy that back.
+            overlaps = op is not None and op.overlaps and not bits_of(tensor)
+            if op is None or not (overlaps or onto_itself):
                 raise RuntimeError(SHARED_WITHIN)
             if isinstance(op.overlaps, tuple):
                 warnings.warn(_EXPANDED.format(*op.overlaps), UserWarning, 5)

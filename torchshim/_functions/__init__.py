@@ -8,6 +8,7 @@ Importing a file makes its functions public.
 from torchshim._functions import (
     assignment,
     autograd,
+    complex,
     construct,
     convert,
     creation,
@@ -73,6 +74,7 @@ from torchshim._functions import (
 __all__ = [
     "assignment",
     "autograd",
+    "complex",
     "construct",
     "convert",
     "creation",

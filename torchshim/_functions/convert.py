@@ -27,7 +27,7 @@ from torchshim._core.meta import elementwise_strides
 from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
-from torchshim._core.shared import frozen
+from torchshim._core.shared import frozen, seen
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
@@ -60,7 +60,7 @@ def settled(tensor: TensorBase) -> Any:
     if storage is None:
         return tensor._array
     if storage.shared is not None:
-        return np.array(storage.shared.window(tensor), order="C")
+        return np.array(seen(tensor, storage.shared.window(tensor)), order="C")
     if tensor._path or storage.slot >= 0:
         return None
     return storage.array

@@ -27,53 +27,7 @@ def _dtype(value: Any) -> dtypes.dtype:
     return value._meta.dtype if isinstance(value, TensorBase) else scalar_dtype(value)
 
 
-# Parts of complex numbers -------------------------------------------------------------
-
-
-@public
-def real(input: Tensor) -> Tensor:
-    """The real parts, in the memory of `input`; `input` itself where it is real.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.real.html
-
-    >>> import torchshim as torch
-    >>> torch.real(torch.tensor([1 + 2j]))
-    tensor([1.])
-    """
-    _tensor("real", "input", 1, input)
-    if not input._meta.dtype.is_complex:
-        return input
-    return fns.view_as_real(input).select(-1, 0)
-
-
-@public
-def imag(input: Tensor) -> Tensor:
-    """The imaginary parts, in the memory of `input`. RuntimeError if it is real.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.imag.html
-
-    >>> import torchshim as torch
-    >>> torch.imag(torch.tensor([1 + 2j]))
-    tensor([2.])
-    """
-    _tensor("imag", "input", 1, input)
-    if not input._meta.dtype.is_complex:
-        raise RuntimeError(
-            "imag is not implemented for tensors with non-complex dtypes."
-        )
-    return fns.view_as_real(input).select(-1, 1)
-
-
-def _set_real(self: Tensor, value: Any) -> None:
-    real(self).copy_(value)  # type: ignore[attr-defined]
-
-
-def _set_imag(self: Tensor, value: Any) -> None:
-    imag(self).copy_(value)  # type: ignore[attr-defined]
-
-
-Tensor.real = property(real, _set_real)  # type: ignore[attr-defined]
-Tensor.imag = property(imag, _set_imag)  # type: ignore[attr-defined]
+# Signs -----------------------------------------------------------------------------
 
 
 @public(namespaces=(), method="absolute_")
@@ -89,65 +43,6 @@ def abs_(input: Tensor) -> Tensor:
     if input._meta.dtype.is_complex:
         raise RuntimeError("In-place abs is not supported for complex tensors.")
     return fns.abs_(input)
-
-
-@public(method=True)
-def conj(input: Tensor) -> Tensor:
-    """The conjugates; `input` itself where it is real.
-
-    PyTorch conjugates lazily, in the memory of `input`; here the result has its own.
-    https://docs.pytorch.org/docs/2.13/generated/torch.conj.html
-
-    >>> import torchshim as torch
-    >>> torch.conj(torch.tensor([1 + 2j]))
-    tensor([1.-2.j])
-    """
-    _tensor("conj", "input", 1, input)
-    return fns.conj_values(input) if input._meta.dtype.is_complex else input
-
-
-@public(method=True)
-def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
-    """The conjugates in memory of their own; `input` itself where it is real.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.conj_physical.html
-
-    >>> import torchshim as torch
-    >>> torch.conj_physical(torch.tensor([1 + 2j]))
-    tensor([1.-2.j])
-    """
-    _tensor("conj_physical", "input", 1, input)
-    if out is None and not input._meta.dtype.is_complex:
-        return input
-    return fns.conj_physical(input, out=out)
-
-
-@public(method=True)
-def resolve_conj(input: Tensor) -> Tensor:
-    """`input`: no tensor here is conjugated lazily.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.resolve_conj.html
-
-    >>> import torchshim as torch
-    >>> torch.resolve_conj(torch.tensor([1j]))
-    tensor([0.+1.j])
-    """
-    _tensor("resolve_conj", "input", 1, input)
-    return input
-
-
-@public(method=True)
-def resolve_neg(input: Tensor) -> Tensor:
-    """`input`: no tensor here is negated lazily.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.resolve_neg.html
-
-    >>> import torchshim as torch
-    >>> torch.resolve_neg(torch.tensor([1.0]))
-    tensor([1.])
-    """
-    _tensor("resolve_neg", "input", 1, input)
-    return input
 
 
 @public(method=True)

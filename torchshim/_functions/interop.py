@@ -16,10 +16,10 @@ from torchshim._core.device import device
 from torchshim._core.no_data import NoData
 from torchshim._core.record import local
 from torchshim._core.shared import Shared
-from torchshim._core.storage import Storage
+from torchshim._core.storage import Storage, bits_of, has_bit
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions.construct import sharing
-from torchshim._functions.creation import place
+from torchshim._functions.creation import _no_grad, place
 from torchshim._functions.rebuilding import user_state
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
@@ -90,13 +90,14 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
             )
         if meta.requires_grad and local.rec.grad:
             raise RuntimeError(NOT_WITH_GRAD)
-        if self.is_conj():
+        for bit in bits_of(self):
+            named = "conjugate" if bit == "conj" else "negative"
             raise RuntimeError(
-                "Can't call numpy() on Tensor that has conjugate bit set. Use "
-                "tensor.resolve_conj().numpy() instead."
+                f"Can't call numpy() on Tensor that has {named} bit set. Use "
+                f"tensor.resolve_{bit}().numpy() instead."
             )
     dtypes.as_numpy(meta.dtype)
-    if meta.device.type != "cpu" or meta.batch:
+    if meta.device.type != "cpu" or meta.batch or bits_of(self):
         return np.array(self._host())
     return shared_memory(self)
 
@@ -149,6 +150,9 @@ def __dlpack_device__(self: Tensor) -> tuple[DLDeviceType, int]:
     raise ValueError(f"Unknown device type {where.type} for Dlpack")
 
 
+_CONJUGATED = "Can't export tensors with the conjugate bit set"
+
+
 @public(namespaces=(), method=True)
 def __dlpack__(self: Tensor, **options: Any) -> Any:
     """A DLPack capsule on the tensor's memory."""
@@ -157,6 +161,8 @@ def __dlpack__(self: Tensor, **options: Any) -> Any:
         raise BufferError(
             "Can't export tensors that require gradient, use tensor.detach()"
         )
+    if has_bit(self, "conj"):
+        raise BufferError(_CONJUGATED)
     given = {k: v for k, v in options.items() if v is not None}
     if meta.device.type == "cpu" and meta.dtype.name in dtypes._NUMPY_NAMES:
         given.pop("stream", None)
@@ -175,6 +181,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Ten
     tensor([1., 1.], dtype=torch.float64)
     """
     if isinstance(ext_tensor, Tensor):
+        if has_bit(ext_tensor, "conj"):
+            raise BufferError(_CONJUGATED)
         made = fns.detach(ext_tensor)
     elif _on_cpu(ext_tensor):
         try:
@@ -250,6 +258,12 @@ def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
     made._array = None
     if storage is None:
         made._array = _own(rec.array_of(self))
+    elif bits_of(self):
+        # What it shows, in memory of its own.
+        with _no_grad():
+            copied = fns.clone(self)
+        made._array = _own(rec.array_of(copied))
+        made._meta = self._meta.replace(strides=copied._meta.strides, offset=0)
     else:
         twin = memo.get(id(storage))
         if twin is None:

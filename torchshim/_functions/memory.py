@@ -18,7 +18,7 @@ from torchshim._core.meta import meta_of
 from torchshim._core.op import REGISTRY
 from torchshim._core.promotion import castable
 from torchshim._core.record import local
-from torchshim._core.storage import TensorBase
+from torchshim._core.storage import BITS, TensorBase, bits_of, has_bit
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import as_index, kind_of, size_of, warn, wrong
 from torchshim._functions.ahead import send_ahead
@@ -29,6 +29,7 @@ from torchshim._tensor import Tensor, from_array
 
 _new = object.__new__
 _DETACH = REGISTRY["detach"]
+_SEEN = {op.view.bit: op for op in REGISTRY.values() if op.view and op.view.bit}
 
 RESIZED = (
     "An output with one or more elements was resized since it had shape {0}, which "
@@ -231,6 +232,13 @@ _OTHER_KIND = (
 )
 
 
+def set_bits(self: Tensor, bits: tuple[str, ...]) -> None:
+    """Has a tensor that is in no recording seen with just these bits."""
+    for bit in BITS:
+        if has_bit(self, bit) != (bit in bits):
+            self._path = (*self._path, (_SEEN[bit], (), 0))
+
+
 def _set_data(self: Tensor, value: Any) -> None:
     if not isinstance(value, TensorBase):
         raise TypeError(f"Variable data has to be a tensor, but got {kind_of(value)}")
@@ -344,7 +352,9 @@ def set_(
             steps = meta_of(shape, self._meta.dtype, self._meta.device).strides
         with _no_grad():
             source = source.as_strided(shape, steps, as_index(storage_offset) or 0)
+    bits = bits_of(self)
     _onto(self, source)
+    set_bits(self, bits)
     self._ahead += 1
     return self
 

@@ -23,9 +23,7 @@ def _function(name: str) -> None:
 for _name in (
     "detach_",
     "get_device",
-    "is_conj",
     "is_inference",
-    "is_neg",
     "resize_as_",
 ):
     _function(_name)

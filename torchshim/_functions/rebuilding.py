@@ -16,9 +16,9 @@ from torchshim._core.layout import is_dense
 from torchshim._core.meta import meta_of
 from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
-from torchshim._core.storage import TensorBase, placement
-from torchshim._derived import fns
+from torchshim._core.storage import BITS, TensorBase, bits_of, placement
 from torchshim._functions.creation import _no_grad
+from torchshim._functions.memory import alias_of, set_bits
 from torchshim._functions.storage import (
     UntypedStorage,
     held_by,
@@ -67,7 +67,9 @@ def tensor_args(
         # Alone on its memory, which holds its elements and nothing else.
         strides = meta_of(shape, meta.dtype, meta.device).strides
     grad = meta.requires_grad if requires_grad is None else requires_grad
-    return storage, offset, shape, strides, grad, OrderedDict()
+    args = storage, offset, shape, strides, grad, OrderedDict()
+    bits = bits_of(tensor)
+    return (*args, dict.fromkeys(bits, True)) if bits else args
 
 
 def reduced(tensor: Tensor, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -246,11 +248,10 @@ def _rebuild_tensor_v3(
 def _finished(
     made: Tensor, requires_grad: bool, backward_hooks: Any, metadata: Any
 ) -> Tensor:
-    # PyTorch's conjugated and negated tensors are marked views of what is stored.
-    if metadata and metadata.get("conj"):
-        made = fns.conj_physical(made)
-    if metadata and metadata.get("neg"):
-        made = fns.neg(made)
+    bits = tuple(bit for bit in BITS if metadata and metadata.get(bit))
+    if bits:
+        made = alias_of(made)
+        set_bits(made, bits)
     if requires_grad:
         made.requires_grad_()
     if backward_hooks:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import dtypes
-from torchshim._core.storage import TensorBase, placement
+from torchshim._core.storage import TensorBase, bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._errors import warn, warn_once
 from torchshim._functions._arguments import kind_of, size_of
@@ -26,6 +26,18 @@ _INT64 = 2**63
 # -- other dtypes, other shapes ----------------------------------------------------
 
 
+def check_retyped(tensor: Tensor) -> None:
+    """Raises for what cannot be read as another dtype: conjugated, negated views."""
+    for bit in bits_of(tensor):
+        which = "conjugate view tensors"
+        if bit == "neg":
+            which = "tensors with negative bit set"
+        raise RuntimeError(
+            f"torch.Tensor.view is not supported for {which} when converting to a "
+            "different dtype."
+        )
+
+
 @public(namespaces=(), method=True)
 def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     """The same memory in another shape, or read as another dtype.
@@ -40,6 +52,7 @@ def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     if dtype is None and size and size[0].__class__ is dtypes.dtype:
         (dtype,) = size
     if dtype is not None:
+        check_retyped(self)
         return fns.view_dtype(self, dtype, self._meta.dtype)
     return fns.view(self, *size)
 
@@ -237,7 +250,18 @@ def as_strided(
     tensor([[1, 2],
             [2, 3]])
     """
-    return fns.strided_view(*strided_arguments(input, size, stride, storage_offset))
+    source, *rest = strided_arguments(input, size, stride, storage_offset)
+    made = fns.strided_view(source, *rest)
+    if source is not input:  # what the memory holds
+        made = with_bits(made, bits_of(input))
+    return made
+
+
+def with_bits(tensor: Tensor, bits: tuple[str, ...]) -> Tensor:
+    """A tensor of memory as it is, seen conjugated or negated."""
+    for bit in bits:
+        tensor = fns._conj(tensor) if bit == "conj" else fns._neg_view(tensor)
+    return tensor
 
 
 def strided_arguments(
@@ -265,8 +289,9 @@ def strided_arguments(
     if start < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {start}")
     whole = input._meta if input._storage is None else input._storage.meta
-    item = whole.dtype.itemsize
+    item = input._meta.dtype.itemsize
     have = memory_size(whole.shape, whole.strides, whole.offset)
+    have = have * whole.dtype.itemsize // item
     need = memory_size(size, stride, start)
     if need > have:
         raise RuntimeError(
@@ -277,8 +302,13 @@ def strided_arguments(
     source = input
     if positions((shape, strides, offset), (size, stride, start)) is None:
         source = root_of(input)
+        if source._meta.dtype.is_complex and not input._meta.dtype.is_complex:
+            source = fns.view_as_real(source)
         shape, strides, offset = placement(source)
-        if positions((shape, strides, offset), (size, stride, start)) is None:
+        if (
+            source._meta.dtype is not input._meta.dtype
+            or positions((shape, strides, offset), (size, stride, start)) is None
+        ):
             raise NotImplementedError(
                 "as_strided(): memory that no tensor shows is not supported"
             )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import dtypes
-from torchshim._core.storage import placement
+from torchshim._core.storage import bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._functions import pieces
 from torchshim._functions.shape import strided_arguments
@@ -17,10 +17,16 @@ from torchshim._ops.view_geometry import KEEP, PICK, wrap_dim
 from torchshim._tensor import Tensor
 
 
+def _resolved(x: Tensor) -> Tensor:
+    """The tensor itself, or a copy of one that its view conjugates or negates."""
+    return fns.clone(x) if bits_of(x) else x
+
+
 @public
 def view_copy(input: Tensor, size: Any, *, out: Tensor | None = None) -> Tensor:
     """`Tensor.view` as a copy: another shape, or read as another dtype."""
     if isinstance(size, dtypes.dtype):
+        input = _resolved(input)
         return fns.clone(fns.view_dtype(input, size, input._meta.dtype))
     return fns.view_copy(input, size, out=out)
 
@@ -112,6 +118,7 @@ def as_strided_scatter(
     tensor([[1., 0.],
             [0., 1.]])
     """
+    input = _resolved(input)
     source, *rest = strided_arguments(input, size, stride, storage_offset)
     shape: Any = rest[0]
     if tuple(src._meta.shape) != tuple(shape):

@@ -79,17 +79,34 @@ def view_as_complex(input: Array) -> Array:
     return _joined(input)
 
 
+def _same(shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Geometry:
+    return shape, strides, offset
+
+
 @op(
-    name="conj_values",
-    namespaces=(),
-    method=False,
-    promote=NO_OPMATH,
+    name="_conj",
+    view=View(_same, lambda base, new: jnp.conj(new), bit="conj"),
     grad_fn="ConjBackward0",
     saves=(),
 )
-def conj_values(input: Array) -> Array:
-    """The conjugates of complex numbers."""
+def conj(input: Array) -> Array:
+    """Complex numbers conjugated, in the same memory."""
+    if not is_complex(input):
+        raise RuntimeError("_conj is only supported for complex tensors")
     return jnp.conj(input)
+
+
+@op(
+    name="_neg_view",
+    view=View(_same, lambda base, new: jnp.negative(new), bit="neg"),
+    grad_fn="NegViewBackward0",
+    saves=(),
+)
+def neg_view(input: Array) -> Array:
+    """Numbers negated, in the same memory."""
+    if input.dtype == jnp.bool_:
+        raise NotImplementedError("\"neg_cpu\" not implemented for 'Bool'")
+    return jnp.negative(input)
 
 
 @op(

@@ -227,7 +227,7 @@ def _tensor_parts(tensor: Tensor, requires_grad: bool | None = None) -> Any:
         return _rebuild_meta_tensor_no_storage, args
     args = tensor_args(tensor, _Memory(tensor, kind), requires_grad)
     if storage_type_of(kind) is UntypedStorage:
-        return _rebuild_tensor_v3, (*args, kind)
+        return _rebuild_tensor_v3, (*args[:6], kind, *args[6:])
     return _rebuild_tensor_v2, args
 
 

@@ -37,3 +37,16 @@ def view_as_complex() -> Iterator[Sample]:
 @samples("conj_physical")
 def conj_physical() -> Iterator[Sample]:
     yield sample(complexes(3)).twice()
+
+
+@samples("_conj")
+def conj() -> Iterator[Sample]:
+    yield sample(complexes(2, 3)).twice()
+    yield sample(complexes(3, dtype="complex128"))
+
+
+@samples("_neg_view")
+def neg_view() -> Iterator[Sample]:
+    yield sample(floats(2, 3)).twice()
+    yield sample(complexes(3))
+    yield sample(ints(3))
