@@ -579,10 +579,7 @@ def from_array(
     strides: tuple[int, ...] | None = None,
     batch: tuple[tuple[int, int], ...] = (),
 ) -> Tensor:
-    """A new leaf that holds an array, which nobody else may write to.
-
-    Its first dimensions are the levels of `batch` (`Meta.batch`).
-    """
+    """A new leaf on an array that nobody else writes to; `batch`: see `Meta.batch`."""
     tensor = _new(cls)
     tensor._slot = -1
     tensor._meta = meta_of(
@@ -595,4 +592,6 @@ def from_array(
         batch=batch,
     )
     tensor._array = array
+    if local.rec.levels:
+        tensor._levels = tuple(local.rec.levels)
     return tensor

@@ -162,3 +162,94 @@ def matrices(torch):
     yield f.jacrev(f.jacfwd(cubic))(v)
     yield torch.vmap(f.hessian(cubic))(x + 1)
     yield f.hessian(lambda a, b: (a * b * b).sum(), argnums=(0, 1))(v, v + 1)
+
+
+@case
+def captured_tensors_are_not_written_to(torch):
+    """What a differentiated function did not make itself, it may not change."""
+    func, c = torch.func, torch.ones(3)
+
+    def add(x):
+        c.add_(x)
+
+    def assign(x):
+        c[0] = 2.0
+
+    def untracked(x):
+        with torch.no_grad():
+            c[:2].mul_(2)
+
+    def nested(x):
+        func.grad(lambda y: (x.add_(1) * y).sum())(x.clone())
+
+    def view(x):
+        x[0].add_(1)
+
+    def mapped(x):
+        func.vmap(lambda y: c.add_(1) * y)(torch.ones(2, 3))
+
+    for work in (
+        add,
+        assign,
+        untracked,
+        nested,
+        mapped,
+        lambda x: c.copy_(x),
+        lambda x: c.zero_(),
+        lambda x: c.data.add_(1),
+        lambda x: x.add_(1),
+        view,
+    ):
+
+        def f(x, work=work):
+            work(x)
+            return (c * x).sum()
+
+        yield attempt(func.grad(f), torch.ones(3)), c
+        if work not in (nested, view):
+            yield attempt(func.jvp, f, (torch.ones(3),), (torch.ones(3),)), c
+    yield func.vmap(lambda y: c.add_(1) * y)(torch.ones(2, 3)), c
+
+
+@case
+def what_a_function_made_is_written_to(torch):
+    func, c = torch.func, torch.ones(3)
+
+    def tensors(x):
+        yield torch.zeros(3)
+        yield torch.tensor([1.0, 2.0, 3.0])
+        yield c + 1
+        yield c.clone()
+        yield x * 1
+        yield torch.zeros(2, 3)[0]
+        yield torch.tensor([1.0, 2.0, 3.0]).detach()
+        yield torch.nn.Parameter(torch.zeros(3)).detach().clone()
+        made = torch.arange(3.0)
+        made.max()
+        yield made
+        yield torch.empty(3).fill_(2)
+
+    for read in (False, True):
+
+        def f(x, read=read):
+            total = 0
+            for each in tensors(x):
+                if read:
+                    float(each.detach().sum())  # a value: ends the recording
+                each.mul_(2).add_(x)
+                each[0] = 1.0
+                total = total + (each * x).sum()
+            # A level within, which writes to what is its own.
+            inner = func.grad(lambda y: (y.clone().mul_(y) * x).sum())(x)
+            made = torch.zeros(3)
+
+            def g(y):
+                made_within = made.clone()
+                made_within += y
+                return (made_within * y).sum()
+
+            made += func.grad(g)(x)
+            return total + inner.sum() + made.sum()
+
+        yield func.grad(f)(torch.ones(3))
+        yield func.jvp(f, (torch.ones(3),), (torch.ones(3),))

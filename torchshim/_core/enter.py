@@ -326,7 +326,9 @@ class Entering(Trie):
             slot = self._role(tensor, storage, slot)
         elif state is not None and piece._meta is not meta:
             tensor._meta = meta.replace(
-                requires_grad=piece._meta.requires_grad, leaf=piece._meta.leaf
+                requires_grad=piece._meta.requires_grad,
+                leaf=piece._meta.leaf,
+                levels=piece._meta.levels,
             )
         tensor._slot = slot
         if shared is not None:

@@ -7,18 +7,28 @@ recorded within one is never mistaken for what belongs to another.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from torchshim._core.call import Inferring, Levels, Outputs, intern_call, linearize
+from torchshim._core.op import Op
+from torchshim._core.state import CALL, IDENTITY, INPUT, State
 from torchshim._core.storage import Storage, TensorBase, writes_of
-from torchshim._core.write import Writing
+from torchshim._core.write import WRITTEN_LEAF, WRITTEN_VIEW, Writing
 
 VMAP, GRAD, JVP = "vmap", "grad", "jvp"
 # `forward_ad.dual_level`: forward mode, but no transform of a function.
 DUAL = "dual"
 FORWARD = (JVP, DUAL)
+CAPTURED = (
+    "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to "
+    "call in-place operation (aten::{}) that would mutate a captured Tensor. This is "
+    "not supported; please rewrite the function being transformed to explicitly accept "
+    "the mutated Tensor(s) as inputs."
+)
+# What PyTorch calls writes that have other names here.
+_WRITES = {"copy": "copy_", "put_piece": "copy_", "update_mean": "add_.Tensor"}
 # Numbers of levels between those of one recording and of the next.
 _RANGE = 512
 
@@ -38,6 +48,9 @@ class Level:
     outer_tracking: int = 1
     # Levels of `vmap` around it.
     outside: Levels = ()
+    # Where it began: the recording's number, and how many events that had.
+    recording: int = 0
+    events: int = 0
     # Forward mode: what holds tangents of this level.
     cells: list[dict[int, Any]] = field(default_factory=list)
 
@@ -104,6 +117,8 @@ class Transforming(Writing):
             self.grad,
             self.tracking,
             tuple(n.number for n in self.levels if n.kind == VMAP),
+            self.recording.seq,
+            self.state.depth,
         )
         if kind == GRAD:
             around = self.tracking if self.grad else 0
@@ -140,6 +155,60 @@ class Transforming(Writing):
     def transforming(self) -> bool:
         """Whether a function is being transformed."""
         return any(level.kind != DUAL for level in self.levels)
+
+    # -- captured tensors --------------------------------------------------------------
+
+    def levels_around(self, event: State) -> tuple[Level, ...]:
+        """The levels in progress that an event of this recording is part of."""
+        seq = self.recording.seq
+        return tuple(
+            n for n in self.levels if n.recording != seq or n.events < event.depth
+        )
+
+    def made_in(self, tensor: TensorBase) -> tuple[Level, ...]:
+        """The levels in progress within which a tensor's memory was made."""
+        storage = tensor._storage
+        slot = tensor._slot if storage is None else storage.slot
+        if slot >= 0 and not self.owns(slot):
+            return tuple(self.levels)  # made by another thread: not known
+        known = [tensor, tensor._base]
+        found: list[Level] = []
+        while slot >= 0:
+            event = self.state.maker(slot)
+            if event is None or event.kind == INPUT:
+                known.append(self.recording.entered.get(slot))
+                break
+            if event.kind != IDENTITY:
+                found += self.levels_around(event)
+                break
+            slot = event.operands[0]
+        for each in known:
+            if each is not None:
+                found += each._levels
+        return tuple(found)
+
+    def check_captured(self, tensor: TensorBase, op: Op) -> None:
+        """Raises for a write to what a function being differentiated did not make."""
+        inside = {id(n) for n in self.made_in(tensor)}
+        if any(n.kind in (GRAD, JVP) and id(n) not in inside for n in self.levels):
+            name = _WRITES.get(op.name.rstrip("_"))
+            if name is None:
+                overload = (
+                    ".Tensor" if any(p.name == "other" for p in op.params) else ""
+                )
+                name = f"{op.name.rstrip('_')}_{overload}"
+            raise RuntimeError(CAPTURED.format(name))
+        base = tensor if tensor._base is None else tensor._base
+        if self.grad and any(n.kind == GRAD for n in self.levels):
+            if self.starts_level(base):
+                raise RuntimeError(WRITTEN_LEAF if base is tensor else WRITTEN_VIEW)
+
+    def note_levels(self, placed: Iterable[tuple[TensorBase, int]]) -> None:
+        """Notes within which levels the tensors were made that a flush hands out."""
+        for tensor, slot in placed:
+            event = self.state.maker(slot)
+            if event is not None and event.kind == CALL:
+                tensor._levels = self.levels_around(event)
 
     # -- reverse mode ------------------------------------------------------------------
 

@@ -171,6 +171,8 @@ class Recorder(Transforming):
                 tensor._hist = recording, slot
                 if tensor._base is not None and tensor._storage is not None:
                     tensor._hist_version = tensor._storage.version
+        if self.levels:
+            self.note_levels([*alive.tensors, *placed])
         # Another thread may have written to a shared tensor while the program ran.
         for tensor, slot in alive.tensors:
             if tensor._slot == slot:

@@ -79,6 +79,9 @@ class TensorBase:
     _tangent_version: int = -1
     # The storage that the tensor took its value back from: it is used again.
     _former: Storage | None = None
+    # The levels of function transforms within which it was made, where that is not
+    # told by its slot.
+    _levels: tuple[Any, ...] = ()
     # Changes where `.data` is assigned to.
     _replaced: int = 0
     # What its version was ahead of that of the memory then assigned.

@@ -41,6 +41,13 @@ _CLARIFY = (
     "{0} block (if you don't want the inplace to be tracked) or both outside (if you "
     "want the inplace to be tracked)."
 )
+WRITTEN_LEAF = (
+    "a leaf Variable that requires grad is being used in an in-place operation."
+)
+WRITTEN_VIEW = (
+    "a view of a leaf Variable that requires grad is being used in an in-place "
+    "operation."
+)
 _VIEW_NOTES = {
     "no_grad": _CLARIFY.format("no_grad"),
     "inference": _CLARIFY.format("inference_mode"),
@@ -118,6 +125,10 @@ class Writing(Foreign):
     lock: threading.RLock
     raws: list[TensorBase]
     unstored: list[Storage]
+    levels: list[Any]
+
+    def check_captured(self, tensor: TensorBase, op: Op) -> None:
+        raise NotImplementedError
 
     def storage_of(self, tensor: TensorBase) -> Storage:
         """The tensor's storage, made now if it had its memory to itself."""
@@ -153,6 +164,8 @@ class Writing(Foreign):
             view._own_version = base._own_version
         if base._ahead:
             view._ahead = base._ahead
+        if base._levels:
+            view._levels = base._levels
         assert op.view is not None
         if op.view.detached:
             if storage.shared is not None:
@@ -238,6 +251,8 @@ class Writing(Foreign):
     ) -> None:
         """Raises where PyTorch forbids an in-place operator on this tensor."""
         meta = tensor._meta
+        if self.levels and op is not None:
+            self.check_captured(tensor, op)
         if meta.inference and not self.inference:
             raise RuntimeError(_INFERENCE_WRITTEN)
         base = tensor._base
@@ -245,15 +260,9 @@ class Writing(Foreign):
             if tensor._view_note is not None:
                 raise RuntimeError(view_error(tensor))
             if base is not None and base._meta.leaf:
-                raise RuntimeError(
-                    "a view of a leaf Variable that requires grad is being used in "
-                    "an in-place operation."
-                )
+                raise RuntimeError(WRITTEN_VIEW)
             if meta.leaf or tensor._unaware:
-                raise RuntimeError(
-                    "a leaf Variable that requires grad is being used in an in-place "
-                    "operation."
-                )
+                raise RuntimeError(WRITTEN_LEAF)
         if repeats(meta.shape, meta.strides):
             onto_itself = (
                 op is not None
@@ -511,7 +520,10 @@ class Writing(Foreign):
         """Gives a base, and with it its views, the history of what was written."""
         grad = new._meta.requires_grad
         base._slot = new._slot
-        base._meta = base._meta.replace(requires_grad=grad, leaf=not grad)
+        levels = new._meta.levels
+        base._meta = base._meta.replace(
+            requires_grad=grad, leaf=not grad, levels=levels
+        )
         base._hist = None
         base._node = None
         self.live.append(weakref.ref(base))
@@ -525,7 +537,9 @@ class Writing(Foreign):
                 alias._unaware = alias is not writer and meta.leaf
                 alias._hist = None
                 alias._inherits = False
-                alias._meta = meta.replace(requires_grad=True, leaf=False)
+                alias._meta = meta.replace(
+                    requires_grad=True, leaf=False, levels=levels
+                )
                 alias._node = None
             elif meta.leaf:
                 alias._inherits = True

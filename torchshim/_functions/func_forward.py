@@ -101,6 +101,7 @@ def paired(tensor: Any, tangent: Any, level: Level) -> Tensor:
     if {n for n, _ in tensor._meta.batch} - {n for n, _ in tangent._meta.batch}:
         tangent = fns._vmap_as(tangent, tensor)
     dual = view_as(tensor, tensor)
+    dual._levels = tuple(rec.levels)
     rec.set_tangent(rec.slot_of(dual), level.number, tangent)
     return dual
 

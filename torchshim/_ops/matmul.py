@@ -338,16 +338,9 @@ def _addmm_saves(first: str, second: str) -> dict[str, tuple[str, ...]]:
     return {"input": (), first: (second,), second: (first,)}
 
 
-def _addend(input: Any, first: Any, second: Any, beta: Any, alpha: Any) -> Any:
-    return ("input",) if beta == 1 else ()
-
-
-_ADDS: dict[str, Any] = {
-    "inplace": True,
-    "out": "exact",
-    "whole": ("input",),
-    "passes": _addend,
-}
+# The gradient of what is added, as it arrives.
+_PASSES: Any = {"passes": lambda input, a, b, beta, alpha: ("input",) * (beta == 1)}
+_ADDS: Any = {"inplace": True, "out": "exact", "whole": ("input",), **_PASSES}
 
 
 def _check_addend(input: Array, other: Array, name: str) -> None:
@@ -442,7 +435,7 @@ def baddbmm(
 @op(
     grad_fn="AddbmmBackward0",
     saves=_addmm_saves("batch1", "batch2"),
-    passes=_addend,
+    **_PASSES,
     inplace=True,
     whole=("input",),
     out=(
@@ -485,7 +478,7 @@ def addbmm(
     promote=DEFAULT,
     grad_fn="AddrBackward0",
     saves=_addmm_saves("vec1", "vec2"),
-    passes=_addend,
+    **_PASSES,
     inplace=True,
     layout=lambda shape, operands: None,
     whole=("input", "vec1", "vec2"),
