@@ -271,14 +271,16 @@ class Call(Inferring):
             if takes_part is not None and param.name not in takes_part:
                 cast.append(arg)
             elif entry is HOLE:
-                cast.append(converted(arg, np_dtype))
+                cast.append(promotion.converted(arg, np_dtype))
             elif isinstance(entry, tuple) and HOLE in entry:
-                cast.append([a if a is None else converted(a, np_dtype) for a in arg])
+                cast.append(
+                    [a if a is None else promotion.converted(a, np_dtype) for a in arg]
+                )
             elif (
                 param.role in (OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
                 and arg is not None
             ):
-                cast.append(number(arg, np_dtype))
+                cast.append(promotion.number(arg, np_dtype))
             else:
                 cast.append(arg)
         return cast, dtypes.array_dtype(result)
@@ -340,37 +342,6 @@ def _fill(entry: tuple[Any, ...], arrays: Any, scalars: Any) -> Any:
         else e
         for e in entry
     )
-
-
-def converted(array: Any, np_dtype: Any) -> Any:
-    """An array in another dtype.
-
-    XLA makes a selection of the product with a truth value in a floating type, which
-    has no NaN in the place of NaN * 0 and no -0. in that of -1. * 0; by way of an
-    integer type it does not.
-    """
-    if array.dtype == np_dtype:
-        return array
-    if array.dtype == np.bool_ and jnp.issubdtype(np_dtype, jnp.inexact):
-        array = array.astype(np.uint8)
-    return array.astype(np_dtype)
-
-
-def number(value: Any, np_dtype: Any) -> Any:
-    """A Python number or runtime scalar as a 0-dim array of the given dtype."""
-    if isinstance(value, jax.Array):
-        return value.astype(np_dtype)
-    if (
-        isinstance(value, int)
-        and np.issubdtype(np_dtype, np.integer)
-        and not isinstance(value, bool)
-    ):
-        # As C converts: modulo 2**bits.
-        bits = np.dtype(np_dtype).itemsize * 8
-        value = int(value) & ((1 << bits) - 1)
-        if np.issubdtype(np_dtype, np.signedinteger) and value >> (bits - 1):
-            value -= 1 << bits
-    return np.asarray(value, dtype=np_dtype)
 
 
 def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -17,21 +17,17 @@ from typing import Any
 from torchshim._core import jumps
 from torchshim._core.batching import without
 from torchshim._core.call import Levels, PythonCall, VjpCall
+from torchshim._core.gradients import plan_of
 from torchshim._core.handlers import error_expected
 from torchshim._core.jumps import has_hooks
 from torchshim._core.leaves import Leaves, Place, add, origin
 from torchshim._core.meta import Meta
-from torchshim._core.naming import (
-    WRAPPED,
-    flows_of,
-    saved_operands,
-)
+from torchshim._core.naming import flows_of
 from torchshim._core.record import Recorder, local
 from torchshim._core.saved import SavedValues
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import TensorBase
 from torchshim._core.threads import in_fresh_thread
-from torchshim._core.trie import vjp_call
 from torchshim._core.versions import Overwritten, written_elsewhere
 
 # What `_tensor` provides: engine code never names an operator twice.
@@ -358,35 +354,28 @@ class Walk(Leaves, SavedValues):
         """Records the gradient of one event; returns it for the operands `wrt`."""
         # Within a `vmap` around the level that differentiates, for one example.
         call = without(event.call, self.outside)
-        needs = call.needs(wrt)
-        # A write through a view keeps the node of what was written.
-        op = call.op
-        copies = op is not None and op.grad_fn == "CopySlices"
-        saves = copies or bool(call.saved(event.wrt))
-        if op is not None and op.name.rstrip("_") not in WRAPPED:
-            # Numbers are not freed, but where they are made tensors.
-            saves = copies or bool(saved_operands(event, call, event.wrt))
-        if event.depth in recording.freed and saves:
+        plan = plan_of(event, call, wrt)
+        if plan.frees and event.depth in recording.freed:
             raise RuntimeError(SECOND_BACKWARD)
-        outdated = self.check_versions(recording, event, call)
-        cts = tuple(g is not None for g in grads)
-        checked = op is not None and op.gradient_checks is not None
+        outdated = self.check_versions(recording, plan)
+        cts = tuple([g is not None for g in grads])
+        checked = call.op is not None and call.op.gradient_checks is not None
         if checked:
             checked = self.is_whole_gradient(call)
         elif call.__class__ is VjpCall:
             self.derivatives.add(call.inner)
-        derived = vjp_call(call, wrt, cts, event.given, needs, checked)
+        derived = plan.vjp(cts, checked)
         unpacked = self.unpack(recording, event, grads)
         operands = [
             unpacked[i] if i in unpacked else self.operand(recording, event.operands[i])
-            for i in needs
+            for i in plan.needs
         ]
         if outdated:
             operands = [
                 self.present(recording, event.operands[i], operand)
                 if event.operands[i] in outdated and i not in unpacked
                 else operand
-                for i, operand in zip(needs, operands, strict=True)
+                for i, operand in zip(plan.needs, operands, strict=True)
             ]
         scalars = self.scalars_of(recording, event)
         same = recording is self.rec.recording and call is event.call
@@ -398,7 +387,7 @@ class Walk(Leaves, SavedValues):
         )
         if scalars:
             self.copied.append((state.scalar, recording, event.scalar, len(scalars)))
-        if not self.retain and saves:
+        if not self.retain and plan.frees:
             self.freed.append((recording, event.depth))
         results = self.rec.results(state)
         if checked:

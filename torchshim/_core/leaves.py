@@ -29,7 +29,7 @@ def origin(recording: Recording, slot: int) -> Place:
             continue
         if slot in recording.entered:
             return recording, slot
-        event = recording.events(recording.state or local.rec.state)[slot]
+        event = recording.event(slot, local.rec.state)
         if event.kind != IDENTITY:
             return recording, slot
         slot = event.operands[0]

@@ -89,15 +89,10 @@ def edge_of(recording: Recording, slot: int) -> tuple[Any, int]:
     leaf = recording.entered.get(slot)
     if leaf is not None:
         return accumulator(leaf), 0
-    event = producer(recording, slot)
+    event = recording.event(slot, local.rec.state)
     if event.kind == INPUT:
         return None, 0
     return node_of(recording, event), slot - event.slot
-
-
-def producer(recording: Recording, slot: int) -> State:
-    state = recording.state or local.rec.state
-    return recording.events(state)[slot]
 
 
 def node_of(recording: Recording, event: State) -> Node:

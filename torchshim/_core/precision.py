@@ -35,6 +35,8 @@ class Precision:
         self.chosen["cuda", "conv"] = self.chosen["cuda", "rnn"] = "tf32"
         self.legacy = "highest"
         self.legacy_cudnn = True
+        # A small number for what is in force; part of every operator's key.
+        self.key = self._key()
 
     def get(self, backend: str, kind: str) -> str:
         """The precision of a kind of operator, by itself or by what stands above it."""
@@ -53,6 +55,7 @@ class Precision:
                 f"backend '{backend}' does not support precision '{value}'"
             )
         self.chosen[backend, kind] = value
+        self.key = self._key()
 
     # The older way ------------------------------------------------------------
 
@@ -82,6 +85,7 @@ class Precision:
             "high": "tf32",
             "medium": "bf16",
         }[value]
+        self.key = self._key()
 
     def tf32_matmul(self) -> bool:
         """`backends.cuda.matmul.allow_tf32`."""
@@ -99,6 +103,7 @@ class Precision:
         """Sets `backends.cuda.matmul.allow_tf32`."""
         self.legacy = "high" if allowed else "highest"
         self.chosen["cuda", "matmul"] = "tf32" if allowed else "ieee"
+        self.key = self._key()
 
     def tf32_cudnn(self) -> bool:
         """`backends.cudnn.allow_tf32`."""
@@ -118,6 +123,7 @@ class Precision:
         self.legacy_cudnn = allowed
         for kind in ("conv", "rnn"):
             self.chosen["cuda", kind] = "tf32" if allowed else "none"
+        self.key = self._key()
 
     # What JAX is asked for ----------------------------------------------------
 
@@ -133,9 +139,7 @@ class Precision:
         """JAX's precision of convolutions."""
         return "high" if self.get("cuda", "conv") == "tf32" else "highest"
 
-    @property
-    def key(self) -> int:
-        """A small number for what is in force; 0 by default."""
+    def _key(self) -> int:
         return ("highest", "high", "default").index(self.matmul) << 1 | (
             self.convolution == "highest"
         )

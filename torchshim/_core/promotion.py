@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core import dtypes
@@ -384,3 +386,34 @@ def can_cast(*args: Any, **kwargs: Any) -> bool:
     (True, False)
     """
     return castable(*_dtype_arguments("can_cast", ("from_", "to"), args, kwargs))
+
+
+def converted(array: Any, np_dtype: Any) -> Any:
+    """An array in another dtype.
+
+    XLA makes a selection of the product with a truth value in a floating type, which
+    has no NaN in the place of NaN * 0 and no -0. in that of -1. * 0; by way of an
+    integer type it does not.
+    """
+    if array.dtype == np_dtype:
+        return array
+    if array.dtype == np.bool_ and jnp.issubdtype(np_dtype, jnp.inexact):
+        array = array.astype(np.uint8)
+    return array.astype(np_dtype)
+
+
+def number(value: Any, np_dtype: Any) -> Any:
+    """A Python number or runtime scalar as a 0-dim array of the given dtype."""
+    if isinstance(value, jax.Array):
+        return value.astype(np_dtype)
+    if (
+        isinstance(value, int)
+        and np.issubdtype(np_dtype, np.integer)
+        and not isinstance(value, bool)
+    ):
+        # As C converts: modulo 2**bits.
+        bits = np.dtype(np_dtype).itemsize * 8
+        value = int(value) & ((1 << bits) - 1)
+        if np.issubdtype(np_dtype, np.signedinteger) and value >> (bits - 1):
+            value -= 1 << bits
+    return np.asarray(value, dtype=np_dtype)

@@ -111,8 +111,9 @@ class Recorder(Transforming):
         if self.tracking != 1:
             self.bits |= self.tracking << 32
         self.mode = self.bits
-        forward = any(level.kind in FORWARD for level in self.levels)
-        if forward or self.intercepted or watchers:
+        if self.intercepted or watchers:
+            self.mode = None
+        elif self.levels and any(level.kind in FORWARD for level in self.levels):
             self.mode = None
 
     def make_room(self, operands: Sequence[Any] = ()) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._core.gradients import GradientPlan
 from torchshim._core.leaves import origin
-from torchshim._core.naming import grad_name, modified_text, saved_operands
+from torchshim._core.naming import grad_name, modified_text
 from torchshim._core.record import Recorder
 from torchshim._core.state import IDENTITY, INPUT, MARK, Recording, State
 from torchshim._core.storage import REPLACED, hidden_of, hidden_writes, writes_of
@@ -42,19 +43,14 @@ class SavedValues:
     def scalars_of(self, recording: Recording, event: State) -> list[float]:
         raise NotImplementedError
 
-    def check_versions(
-        self, recording: Recording, event: State, call: Any
-    ) -> Sequence[int]:
-        """Raises if a value that this gradient needs was overwritten in place.
+    def check_versions(self, recording: Recording, plan: GradientPlan) -> Sequence[int]:
+        """Raises if a value that a gradient needs was overwritten in place.
 
         Gives the values that were overwritten without any version counting it.
         """
-        if event.depth in recording.packed:
-            return ()  # hooks keep their own
-        slots = saved_operands(event, call, event.wrt)
-        if event.write is not None and call.owners[0] in call.saved(event.wrt):
-            # An in-place operator keeps a copy of what it overwrites.
-            slots.remove(event.write)
+        event, slots = plan.event, plan.saved
+        if not slots or event.depth in recording.packed:  # hooks keep their own
+            return ()
         if recording.state is None:
             # (A result is saved without its tensor.)
             operands = set(slots).difference(range(event.slot, event.n_slots))
@@ -80,7 +76,9 @@ class SavedValues:
             if hidden:
                 outdated.append(slot)
                 if not set(slots).isdisjoint(range(event.slot, event.n_slots)):
-                    raise NotImplementedError(RESULT_REPLACED.format(call.op.public))
+                    raise NotImplementedError(
+                        RESULT_REPLACED.format(plan.call.op.public)
+                    )
         return outdated
 
     def present(self, recording: Recording, slot: int, saved: Any) -> Any:

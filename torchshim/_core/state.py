@@ -229,6 +229,14 @@ class Recording:
             return running, slot
         return self, slot
 
+    def event(self, slot: int, running: State) -> State:
+        """The event that made a slot, where the recording may be the running one."""
+        if self.state is not None:
+            return self.events(self.state)[slot]
+        found = running.maker(slot)
+        assert found is not None
+        return found
+
     def events(self, state: State) -> dict[int, State]:
         """Slot -> the event that made it, for the path to `state`."""
         if self.producers is not None:

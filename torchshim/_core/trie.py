@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import dtypes
-from torchshim._core.batching import alone, batched, seen_by
+from torchshim._core.batching import alone, batched
 from torchshim._core.call import (
     FLOAT_HOLE,
     HOLE,
     Call,
     Number,
     PythonCall,
-    VjpCall,
     intern_call,
-    interned_vjp,
 )
 from torchshim._core.forward import jvp_call
 from torchshim._core.handlers import caller
@@ -532,19 +530,3 @@ def frozen_call(op: Op, args: Sequence[Any]) -> Call:
             template.append(arg)
     frozen, default = tuple(template), dtypes.get_default_dtype()
     return intern_call((op, frozen, default), lambda: Call(op, frozen, default, False))
-
-
-def vjp_call(
-    inner: Any,
-    wrt: tuple[int, ...],
-    cts: tuple[bool, ...],
-    metas: Sequence[Meta],
-    needs: tuple[int, ...],
-    checked: bool,
-) -> VjpCall:
-    """The interned gradient call of `inner` for operands of these metas."""
-    absent = tuple(
-        None if i in needs else (tuple(seen_by(inner, m)), m.dtype)
-        for i, m in enumerate(metas)
-    )
-    return interned_vjp(inner, wrt, cts, absent, checked)

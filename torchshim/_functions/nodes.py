@@ -10,6 +10,7 @@ import numpy as np
 
 from torchshim._core.call import HOLE, Call, Number, ScalarHole
 from torchshim._core.engine import SECOND_BACKWARD, Walk
+from torchshim._core.gradients import plan_of
 from torchshim._core.hooks import place_of
 from torchshim._core.naming import WRAPPED, check_replacement, flows_of
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
@@ -236,7 +237,7 @@ def saved_value(node: Node, name: str) -> Any:
                         value = value.detach().requires_grad_(wanted)
                     return value
                 walk = Walk(local.rec, True, False, {}, False)
-                walk.check_versions(recording, event, call)
+                walk.check_versions(recording, plan_of(event, call, event.wrt))
                 return value_at(recording, event, event.operands[at])
             at += 1
         elif param.name == name:
@@ -260,7 +261,7 @@ def value_at(recording: Any, event: Any, slot: int) -> Any:
     leaf = recording.entered.get(slot)
     if leaf is not None and slot not in recording.hists:
         return leaf
-    source = recording.events(recording.state or rec.state)[slot]
+    source = recording.event(slot, rec.state)
     meta = source.metas[slot - source.slot]
     if recording.state is None:
         return rec.at(slot, meta)

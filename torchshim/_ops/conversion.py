@@ -7,9 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from torchshim._core.call import converted
 from torchshim._core.layout import channels_last, channels_last_3d, format_strides
 from torchshim._core.op import Array, Operand, op
+from torchshim._core.promotion import converted
 from torchshim._ops._common import is_tensor
 
 

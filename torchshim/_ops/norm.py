@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Array, op
+from torchshim._core.promotion import COMPLEX_TO_FLOAT
 from torchshim._ops._reducing import (
     Dims,
     axes_of,
@@ -271,3 +274,58 @@ def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
     over = size > maxnorm
     factor = jnp.where(over, maxnorm / (jnp.where(over, size, 1) + 1e-7), 1)
     return (w * factor.astype(w.dtype)).astype(input.dtype)
+
+
+def _distance(p: float) -> Any:
+    """The p-norm of a difference; PyTorch's gradient is 0 wherever it has none."""
+
+    @jax.custom_jvp
+    def norm(d: Array) -> Array:
+        size = jnp.abs(d)
+        if p == 0:
+            return jnp.sum(size != 0).astype(size.dtype)
+        if p in (np.inf, -np.inf):
+            return jnp.max(size) if p > 0 else jnp.min(size)
+        if p == 1:
+            return jnp.sum(size)
+        if p == 2:
+            return jnp.sqrt(jnp.sum(size * size))
+        return jnp.sum(size**p) ** (1 / p)
+
+    def jvp(primals: Any, tangents: Any) -> Any:
+        (d,), (dd,) = primals, tangents
+        result = norm(d)
+        size = jnp.abs(d)
+        total = jnp.where(result == 0, 1, result)
+        if p == 2:
+            return result, jnp.sum(jnp.real(jnp.conj(d) * dd)) / total
+        safe = jnp.where(size == 0, 1, size)
+        along = jnp.real(jnp.conj(d / safe) * dd)  # 0 where d is
+        if p == 0:
+            slope = jnp.zeros_like(size)
+        elif p in (np.inf, -np.inf):
+            at = (size == result).astype(size.dtype)
+            slope = at / jnp.sum(at)
+        else:
+            slope = jnp.where(size == 0, 0, (safe / total) ** (p - 1))
+        return result, jnp.sum(slope * along)
+
+    norm.defjvp(jvp)
+    return norm
+
+
+@op(
+    promote=COMPLEX_TO_FLOAT,
+    grad_fn="DistBackward0",
+    saves=("input", "other", "result"),
+    out=False,
+    layout=lambda shape, operands: (),
+)
+def dist(input: Array, other: Array, p: float = 2) -> Array:
+    """The p-norm of `input - other`."""
+    if is_exact(input):
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{scalar_name(input)} instead."
+        )
+    return _distance(float(p))(input - other)

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from torchshim._core import dtypes, promotion
-from torchshim._core.call import number
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Operand, op
+from torchshim._core.promotion import number
 from torchshim._ops._reducing import (
     is_complex,
     not_implemented,

@@ -200,14 +200,3 @@ def neg() -> Iterator[Sample]:
     yield sample(ints(3, dtype="uint8"))
     yield sample(complexes(3))
     yield sample(bools(3)).raises()
-
-
-@samples("dist")
-def dist() -> Iterator[Sample]:
-    yield sample(doubles(2, 3), doubles(3)).twice()
-    yield sample(f32([1, 2]), f32([1, 2]))
-    for p in (1, 3.0, 0.5, 1.5, INF, -INF):
-        yield sample(f32([1, 2, 5, 0]), f32([1, 3, 7, 1]), p)
-    yield sample(floats(3), doubles(3), 3)
-    yield sample(complexes(3), complexes(3)[::-1].copy())
-    yield sample(ints(3), ints(3)).raises()

@@ -98,3 +98,14 @@ def renorms() -> Iterator[Sample]:
     yield sample(floats(3, 4), 2, 0, -1.0).raises()
     yield sample(floats(3), 2, 0, 1.0).raises()
     yield sample(floats(3, 4), 2, 4, 1.0).raises()
+
+
+@samples("dist")
+def dist() -> Iterator[Sample]:
+    yield sample(doubles(2, 3), doubles(3)).twice()
+    yield sample(f32([1, 2]), f32([1, 2]))
+    for p in (1, 3.0, 0.5, 1.5, INF, -INF):
+        yield sample(f32([1, 2, 5, 0]), f32([1, 3, 7, 1]), p)
+    yield sample(floats(3), doubles(3), 3)
+    yield sample(complexes(3), complexes(3)[::-1].copy())
+    yield sample(ints(3), ints(3)).raises()

@@ -1,0 +1,63 @@
+"""What the gradient of an event takes: found out once, and kept with the event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchshim._core.batching import seen_by
+from torchshim._core.call import VjpCall, interned_vjp
+from torchshim._core.naming import WRAPPED, saved_operands
+from torchshim._core.state import State
+
+
+class GradientPlan:
+    """What recording an event's gradient takes, for one choice of operands `wrt`."""
+
+    __slots__ = ("_calls", "call", "event", "frees", "needs", "saved", "wrt")
+
+    def __init__(self, event: State, call: Any, wrt: tuple[int, ...]) -> None:
+        self.event = event
+        self.call = call
+        self.wrt = wrt
+        self._calls: dict[Any, VjpCall] = {}
+        # Operands whose values the gradient is computed from.
+        self.needs = call.needs(wrt)
+        # Slots of the values that PyTorch saves, and looks at the versions of.
+        slots = saved_operands(event, call, event.wrt)
+        op = call.op
+        # A write through a view keeps the node of what was written.
+        copies = op is not None and op.grad_fn == "CopySlices"
+        # Whether a second backward finds them freed. (Numbers are not freed, but
+        # where they are made tensors.)
+        if op is not None and op.name.rstrip("_") not in WRAPPED:
+            self.frees = copies or bool(slots)
+        else:
+            self.frees = copies or bool(call.saved(event.wrt))
+        if event.write is not None and call.owners[0] in call.saved(event.wrt):
+            # An in-place operator keeps a copy of what it overwrites.
+            slots.remove(event.write)
+        self.saved = tuple(slots)
+
+    def vjp(self, cts: tuple[bool, ...], checked: bool) -> VjpCall:
+        """The gradient as a call, where these results have a cotangent."""
+        found = self._calls.get((cts, checked))
+        if found is None:
+            absent = tuple(
+                None if i in self.needs else (tuple(seen_by(self.call, m)), m.dtype)
+                for i, m in enumerate(self.event.given)
+            )
+            found = interned_vjp(self.call, self.wrt, cts, absent, checked)
+            self._calls[cts, checked] = found
+        return found
+
+
+def plan_of(event: State, call: Any, wrt: tuple[int, ...]) -> GradientPlan:
+    """The plan for the gradient of an event, whose call is seen as `call`."""
+    plans = event.plans
+    if plans is None:
+        plans = event.plans = {}
+    key = "gradient", call, wrt
+    found = plans.get(key)
+    if found is None:
+        found = plans[key] = GradientPlan(event, call, wrt)
+    return found
