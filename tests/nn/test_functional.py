@@ -332,6 +332,10 @@ torch.tensordot(R(2, 3), R(1, 4), ([1], [0]))
 torch.linalg.multi_dot([R(2, 3), R(3, 4), R(4, 2)])
 torch.linalg.multi_dot([R(3), R(3, 4), R(4)])
 torch.chain_matmul(R(2, 3), R(3, 4))
+torch.chain_matmul(R(2, 3))
+torch.chain_matmul(R(2, 3), out=torch.empty(0))
+torch.chain_matmul(R(2, 3), R(3))
+torch.chain_matmul()
 """
 
 

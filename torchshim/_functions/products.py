@@ -294,6 +294,14 @@ def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
         "release. Use torch.linalg.multi_dot instead, which accepts a list of two or "
         "more tensors rather than multiple parameters.",
     )
+    for each in matrices:
+        if each.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {each.ndim}, expected 2 instead.")
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    if len(matrices) == 1:
+        (only,) = matrices
+        return only.clone() if out is None else out.resize_(only.shape).copy_(only)
     return _chained(matrices, out)
 
 
