@@ -309,8 +309,7 @@ class Maker:
 
     def several_views(self) -> str:
         a = self.pick(lambda t: t.dim() >= 1 and t.shape[0] in (2, 3))
-        n = self.of(a).shape[0]
-        b, c = self.fresh(), self.fresh()
+        n, b, c = self.of(a).shape[0], self.fresh(), self.fresh()
         how = self.rng.choice(["unbind()", "split(1)", "chunk(2)", "split([1, -1])"])
         if how == "split([1, -1])":
             how = f"split([1, {n - 1}])"
@@ -367,7 +366,10 @@ class Maker:
         a = self.pick(lambda t: t.dim() >= 1)
         n = self.of(a).shape[0]
         b = self.number()
-        rows = self.tensors(lambda t: t.shape == self.of(a).shape[1:])
+        # (What a write has written already would be read by its own loop.)
+        rows = self.tensors(
+            lambda t: t.shape == self.of(a).shape[1:] and not t._is_view()
+        )
         if rows and self.rng.random() < 0.6:
             b = self.rng.choice(rows)
         index = self.rng.choice(
@@ -464,7 +466,6 @@ class Maker:
         return self.rng.choice(
             [
                 f"{a}.grad = None",
-                f"{a}.grad = None",
                 f"{a}.grad.zero_()",
                 f"{a}.grad.mul_(0.5)",
                 f"{g} = {a}.grad",
@@ -485,7 +486,6 @@ class Maker:
                 "read(kept)",
                 f"h = {a}.register_hook(bump)",
                 f"h = {a}.register_hook(boom)",
-                "h.remove()",
                 "h.remove()",
                 f"{a}.retain_grad()",
                 f"h = {a}.grad_fn.register_hook(lambda i, o: None)",

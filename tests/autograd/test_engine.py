@@ -256,16 +256,25 @@ def test_steps_leave_nothing_behind(read):
     assert len(gc.get_objects()) - objects < 200
 
 
-def test_a_long_chain():
-    """Ten times Python's recursion limit; with 100,000 it takes most of a minute."""
+@pytest.mark.parametrize("hooks", [False, True])
+def test_a_long_chain(hooks):
+    """Ten times Python's recursion limit; 100,000 take about ten seconds."""
     x = torchshim.ones(2, requires_grad=True)
-    y = x
-    for _ in range(10_000):
+    y, seen = x, []
+    for i in range(10_000):
         y = y * 1.0
-    y.sum().backward()
+        if hooks and i % 2_500 == 0:
+            y.register_hook(seen.append)
+    y.sum().backward(retain_graph=hooks)
     assert x.grad.tolist() == [1.0, 1.0]
+    assert [g.tolist() for g in seen] == [[1.0, 1.0]] * 4 * hooks
+    if hooks:
+        (g,) = torchshim.autograd.grad(y.sum(), x, create_graph=True)
+        assert g.tolist() == [1.0, 1.0]
+    ref = weakref.ref(y)
     del y
     gc.collect()
+    assert ref() is None
 
 
 def in_thread(work):
