@@ -351,3 +351,41 @@ def used_before_numpy_writes(torch):
     for value in (5.0, 7.0):
         plain[...] = value
         yield view * view, view * view[0]
+
+
+@case
+def after_their_base_left_the_graph(torch):
+    """A view that was written to gets its node when it is used: too late by then."""
+    for read in (False, True):
+        for used in ("not", "as an operand", "its node"):
+            x = torch.ones(3, requires_grad=True)
+            y = x * 2
+            v = y[...]
+            y.add_(1)
+            if used == "as an operand":
+                v * 1
+            elif used == "its node":
+                yield v.grad_fn is None
+            if read:
+                yield x.sum().item(), y.sum().item()
+            y.detach_()
+            if read:
+                yield y.sum().item()
+            (v * v).sum().backward()
+            yield used, v.requires_grad, v.is_leaf, x.grad
+            yield torch.autograd.grad((v * v).sum(), v)
+        x = torch.ones(3, requires_grad=True)
+        y = x * 2
+        v = y[1:]
+        if read:
+            yield y.sum().item()
+        y.detach_()
+        (v * v).sum().backward()
+        yield x.grad
+    v = x[1:]
+    with torch.no_grad():
+        x.add_(1)
+    x.grad = None
+    x.requires_grad_(False)
+    (v * v).sum().backward()
+    yield v.requires_grad, x.grad

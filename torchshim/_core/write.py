@@ -16,7 +16,7 @@ from torchshim._core.op import (
     Op,
     write_op,
 )
-from torchshim._core.state import HIDDEN, MARK, MOVED, WRITTEN, State
+from torchshim._core.state import HIDDEN, MARK, MOVED, WRITTEN, Recording, State
 from torchshim._core.storage import (
     REPLACED,
     SHARED_WITHIN,
@@ -27,6 +27,7 @@ from torchshim._core.storage import (
     hidden_writes,
     placement,
     repeats,
+    tensor_class,
 )
 from torchshim._core.trie import recorders
 
@@ -219,10 +220,30 @@ class Writing(Foreign):
             own = meta.requires_grad and not meta.leaf and not view._inherits
             known = view._hist is not None and view._hist_version == storage.version
             if view._base is base and own and view._slot < 0 and not known:
-                self.slot_of(view)
+                if view._versions == storage.version:
+                    self.slot_of(view)
+                else:
+                    # PyTorch makes its node anew when it is used.
+                    self._derive_from_nothing(view, base)
                 self.keep_history(view)
                 view._hist_version = storage.version
                 view._slot = -1
+
+    def _derive_from_nothing(self, view: TensorBase, base: TensorBase) -> None:
+        """Gives a view a history that ends where it was made."""
+        end, meta = _new(tensor_class[0]), base._meta.replace(leaf=True)
+        end._slot, end._meta, end._array = -1, meta, None
+        piece = self.at(self.identity(self.slot_of(base), meta, Recording), meta)
+        self.recording.entered[piece._slot] = end
+        grad, self.grad = self.grad, True
+        self.set_mode()
+        try:
+            for op, args, k in view._path[len(base._path) :]:
+                piece = self.result(self.call(op, [piece, *args]), k)
+        finally:
+            self.grad = grad
+            self.set_mode()
+        view._slot = piece._slot
 
     @staticmethod
     def bequeath(base: TensorBase, value: bool) -> None:
