@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import warnings
 from collections import OrderedDict
 from typing import Any
 
@@ -142,6 +144,17 @@ def backward_hooks_without_input_grads(torch):
     handle.remove()
     m.register_full_backward_hook(lambda mod, gi, go: (torch.ones(2),))
     yield attempt(m(torch.ones(2)).sum().backward)
+
+
+@case(warnings=False)
+def place_of_the_warning_without_input_grads(torch):
+    m = scale_class(torch)()
+    m.register_full_backward_hook(lambda mod, gi, go: None)
+    loss = m(torch.ones(2)).sum()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loss.backward()
+    return [os.path.basename(w.filename) for w in caught]
 
 
 @case

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torchshim
+from torchshim._errors import warn
 from torchshim._tensor import Tensor
 from torchshim.autograd import Function
 
@@ -90,12 +90,11 @@ class BackwardHook:
 
     def _run_without_input_grads(self, grads: Any) -> None:
         # No input requires grad, so no node of an input will ever fire.
-        warnings.warn(
+        warn(
             "Full backward hook is firing when gradients are computed with respect to "
             "module outputs since no inputs require gradients. See "
             "https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
-            "#torch.nn.Module.register_full_backward_hook for more details.",
-            stacklevel=5,
+            "#torch.nn.Module.register_full_backward_hook for more details."
         )
         grad_inputs = (None,) * self.n_inputs
         for hook in self.user_hooks:
