@@ -92,7 +92,7 @@ _LAZY = (
     *("_functorch", "_prims_common", "_subclasses", "_utils", "fx"),
     *("__config__", "__future__", "_dynamo", "accelerator", "backends", "compiler"),
     *("cpu", "distributed", "distributions", "export", "futures", "hub", "jit"),
-    *("mps", "mtia", "onnx"),
+    *("ao", "mps", "mtia", "onnx", "package", "quantization", "quasirandom"),
     *(
         "masked",
         "nested",

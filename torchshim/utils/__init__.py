@@ -12,6 +12,7 @@ from torchshim.utils import hooks as hooks
 # Submodules that are imported when they are first used.
 _LAZY = ("_import_utils", "_mode_utils", "_python_dispatch", "checkpoint")
 _LAZY += ("benchmark", "cpp_extension", "deterministic", "dlpack", "flop_counter")
+_LAZY += ("collect_env",)
 
 
 def set_module(obj: _Any, mod: str) -> None:

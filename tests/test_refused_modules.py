@@ -1,0 +1,47 @@
+"""Modules that can be imported and refuse to be used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+import torchshim
+from tests.oracle import case
+
+MODULES = {
+    "package": ("PackageExporter", "PackageImporter", "Importer"),
+    "ao.quantization": ("quantize_dynamic", "QuantStub", "QConfig", "prepare"),
+    "quantization": ("quantize_dynamic", "QuantStub", "default_qconfig"),
+    "fx": ("symbolic_trace", "Graph", "Tracer"),
+}
+
+
+@case
+def names(torch):
+    module = importlib.import_module(f"{torch.__name__}.ao.quantization")
+    yield sorted(module.__all__)
+    package = importlib.import_module(f"{torch.__name__}.package")
+    for name in ("PackagingError", "EmptyMatchError", "ObjNotFoundError"):
+        yield issubclass(getattr(package, name), Exception)
+    yield package.is_from_package(torch.nn.Linear)
+
+
+def refused(make: Any) -> str:
+    with pytest.raises(NotImplementedError) as error:
+        make(torchshim.nn.ReLU())
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_use_is_refused(name):
+    module = importlib.import_module(f"torchshim.{name}")
+    for each in MODULES[name]:
+        text = refused(getattr(module, each))
+        assert each in text and "is not supported: " in text
+
+
+def test_they_are_attributes_of_torch():
+    code = "import torchshim as t; t.package, t.ao.quantization, t.quantization"
+    exec(code, {})
