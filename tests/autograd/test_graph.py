@@ -150,3 +150,15 @@ def hooks_on_several_gradients(torch, mode):
     (d * c).backward()
     yield log
     yield attempt(register, [a], note, mode="some")
+
+
+@case
+def node_of_zeros(torch):
+    x = torch.ones(3, requires_grad=True)
+    for read in (False, True):
+        for y in (x * 2, (x * 2)[:2]):
+            if read:
+                yield y.tolist()
+            yield type(y.zero_().grad_fn).__name__
+    with torch.no_grad():
+        yield x.zero_(), x.grad_fn, x.is_leaf

@@ -394,6 +394,5 @@ def _fill_mismatch(value: Any) -> TypeError:
 @public(method=True, name="zero_")
 def zero_(input: Tensor) -> Tensor:
     """Sets all elements to zero."""
-    if _fresh(input):
-        return fill_(input, 0)
-    return fns.zero_(input)
+    tracked = local.rec.grad and input._meta.requires_grad
+    return fns.zero_(input) if tracked or not _fresh(input) else fill_(input, 0)
