@@ -72,7 +72,8 @@ def scatter_kwargs(
 def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
     """What the replicas gave, joined along `dim`.
 
-    AssertionError for tensors on the CPU. Follows ``torch.nn.parallel.scatter_gather.gather``.
+    AssertionError for tensors on the CPU. Follows
+    ``torch.nn.parallel.scatter_gather.gather``.
     """
     first = outputs[0]
     if isinstance(first, Tensor):
