@@ -97,3 +97,33 @@ def test_shapes_that_vary_are_compiled_in_haste(small_bounds):
         assert not hasty[0]
         assert hasty[-1] == haste
         assert hasty == sorted(hasty)
+
+
+def test_backward_is_cut_where_shapes_that_vary_end():
+    # The loss is about so many rows as the data say; what comes before is not.
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh())
+    optimizer = torch.optim.SGD(net.parameters(), 0.01)
+    x = torch.randn(16, 8)
+    sizes = []
+    for n in (*range(1, 8), 6):
+        h = net(x)
+        h.sum().item()
+        loss = h[:n].square().sum(1).exp().sum() / n
+        loss.item()
+        (expected,) = torch.autograd.grad(
+            (net(x)[:n].square().sum(1).exp().sum() / n), [net[0].bias]
+        )
+        expected = expected.tolist()
+        start = program.count()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        sizes.append([entry.events for entry in program.compiled_since(start)])
+        assert net[0].bias.grad.tolist() == pytest.approx(expected, rel=1e-5)
+    whole = sizes[2][0]
+    assert sizes[:3] == [sizes[0], [whole], [whole]]
+    # From here on the part before is one program, the part that varies a small one.
+    part, rest = sizes[3]
+    assert max(part, rest) < whole
+    assert sizes[4:] == [[part]] * 3 + [[]]

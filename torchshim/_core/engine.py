@@ -17,6 +17,7 @@ from typing import Any
 from torchshim._core import jumps
 from torchshim._core.batching import without
 from torchshim._core.call import Levels, PythonCall, VjpCall
+from torchshim._core.flush import keeps_varying
 from torchshim._core.gradients import plan_of
 from torchshim._core.handlers import error_expected
 from torchshim._core.jumps import has_hooks
@@ -193,11 +194,19 @@ class Walk(Leaves, SavedValues):
     # -- running ---------------------------------------------------------------------
 
     def run(self) -> None:
+        here, varying = self.rec.recording, False
         while self.heap:
             if self.ready:
                 self.finish_ready()
             _, _, recording, event = heapq.heappop(self.heap)
             self.queued.discard((recording.seq, event.depth))
+            if recording is not here:
+                here = recording
+                varying = varying or keeps_varying(self.rec)
+                if varying:
+                    # What was recorded before may be the same every time.
+                    self.pure = False
+                    self.rec.flush()
             if event.kind in (INPUT, IDENTITY):
                 self.pass_through(recording, event)
             else:
@@ -405,23 +414,6 @@ class Walk(Leaves, SavedValues):
         of the call was differentiated itself, part of the whole flows past the results.
         """
         return not self.rec.levels and call not in self.derivatives
-
-    def unpack(
-        self, recording: Recording, event: State, grads: Sequence[Any]
-    ) -> dict[Any, Any]:
-        """What saved-tensor hooks give back of the values of an event."""
-        packed = recording.packed.get(event.depth)
-        if packed is None:
-            return {}
-        self.catch_up()
-        self.cotangents = grads
-        found = {
-            i: each.for_backward(recording, event, i, self.create)
-            for i, each in packed.items()
-        }
-        if not self.retain:
-            recording.packed[event.depth] = dict.fromkeys(packed)
-        return found
 
     def scalars_of(self, recording: Recording, event: State) -> list[float]:
         if event.n_scalars == event.scalar:

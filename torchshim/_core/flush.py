@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from torchshim._core import program
+from torchshim._core.call import VjpCall
 from torchshim._core.lower import has_checks
 from torchshim._core.no_data import NoData, absent_of
 from torchshim._core.program import CACHE, Compiled, Program
@@ -339,8 +340,7 @@ def _compile(
         (p, (tuple(inputs[p].shape), np.dtype(inputs[p].dtype))) for p in donated
     ]
     usable = program.matched_donations(candidates, avals)
-    rare = rec.diverged is not None and varies(*rec.diverged)
-    compiled = Program(state, outputs, usable, rare)
+    compiled = Program(state, outputs, usable, keeps_varying(rec))
     entry = Compiled(
         line=rec.line(),
         events=compiled.lowered.n_events,
@@ -348,6 +348,19 @@ def _compile(
         reason=rec.why() or _other_ends(state, outputs, usable),
     )
     return compiled, entry
+
+
+def keeps_varying(rec: Any) -> bool:
+    """Whether the running recording is one of many that differ in a shape."""
+    state: State = rec.state
+    if state.plans is not None and "varying" in state.plans:
+        return True
+    if rec.diverged is None or not varies(*rec.diverged):
+        return False
+    if state.plans is None:
+        state.plans = {}
+    state.plans["varying"] = True  # so that it is run in the same parts again
+    return True
 
 
 # Variants of one event after which the next are taken for ones that pass.
@@ -370,17 +383,25 @@ def varies(parent: State, made: State) -> bool:
             and len(s.metas[0].shape) == len(meta.shape)
             and s.metas[0].shape != meta.shape
         ]
-    elif (op := getattr(made.call, "op", None)) is not None:
+    elif (op := _operator(made)) is not None:
         alike = [
             s
             for s in parent.next.values()
-            if getattr(s.call, "op", None) is op
+            if _operator(s) is op
             and s.line == made.line
             and s.operands == made.operands
         ]
     else:
         return False
     return len(alike) >= _VARIANTS
+
+
+def _operator(state: State) -> Any:
+    """The operator that was called, or whose gradient it is; None for other events."""
+    call = state.call
+    while isinstance(call, VjpCall):
+        call = call.inner
+    return getattr(call, "op", None)
 
 
 def _other_ends(

@@ -93,6 +93,7 @@ class Recorder(Transforming):
         self.shadow: State | None = None
         self.diverged: tuple[State, Any] | None = None
         self.varied: dict[Any, tuple[bool, ...]] = {}
+        self.last: dict[Any, tuple[int, tuple[Any, ...]]] = {}
         self.reports: list[tuple[Any, list[Any]]] = []
         # Entries of a backward walk in progress, for its jump edge.
         self.trace: list[Any] | None = None

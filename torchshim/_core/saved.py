@@ -32,16 +32,38 @@ class SavedValues:
     __slots__ = ()
 
     rec: Recorder
+    retain: bool
     create: bool
     frozen: State | None
     left: frozenset[int] | None
     writes: Overwritten | None
+    cotangents: Sequence[Any]
 
     def event(self, place: tuple[Recording, int]) -> State:
         raise NotImplementedError
 
     def scalars_of(self, recording: Recording, event: State) -> list[float]:
         raise NotImplementedError
+
+    def catch_up(self) -> None:
+        raise NotImplementedError
+
+    def unpack(
+        self, recording: Recording, event: State, grads: Sequence[Any]
+    ) -> dict[Any, Any]:
+        """What saved-tensor hooks give back of the values of an event."""
+        packed = recording.packed.get(event.depth)
+        if packed is None:
+            return {}
+        self.catch_up()
+        self.cotangents = grads
+        found = {
+            i: each.for_backward(recording, event, i, self.create)
+            for i, each in packed.items()
+        }
+        if not self.retain:
+            recording.packed[event.depth] = dict.fromkeys(packed)
+        return found
 
     def check_versions(self, recording: Recording, plan: GradientPlan) -> Sequence[int]:
         """Raises if a value that a gradient needs was overwritten in place.

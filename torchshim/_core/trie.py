@@ -31,6 +31,7 @@ from torchshim._core.op import (
     INDICES,
     OPT_ARRAY,
     OPT_ARRAYS,
+    SCALAR_ROLES,
     STATIC,
     Op,
 )
@@ -66,6 +67,9 @@ class Trie(Inference):
     diverged: tuple[State, State] | None
     # Line and operator -> which integers there were seen to vary.
     varied: dict[Any, tuple[bool, ...]]
+    # Line and operator -> the flush before which an operand was which number; none
+    # where it was several.
+    last: dict[Any, tuple[int, tuple[Any, ...]]]
     recording: Recording
     forward: bool
 
@@ -213,9 +217,8 @@ class Trie(Inference):
         elif mask is None and self._chooses_of_input(op, operands, numbers):
             # Which part of its data a program takes is what varies first of all.
             mask = (True,) * len(numbers)
-        if mask is None and self.varied:
-            # What varies in one turn of a loop does so in the others.
-            mask = self.varied.get(self._line(op, numbers))
+        if mask is None:
+            mask = self._mask_of_line(op, numbers, ints)
         if mask is not None:
             learnt_key = self._blank(key, numbers, mask)
             dynamic = {n[2] for n, m in zip(numbers, mask, strict=True) if m}
@@ -244,6 +247,34 @@ class Trie(Inference):
                     self._note_varied(op, numbers, mask)
                 return found
         return self._step(key, op, template, operands, floats, (place, ints))
+
+    def _mask_of_line(
+        self,
+        op: Op,
+        numbers: Sequence[tuple[int, int | None, int]],
+        ints: tuple[Any, ...],
+    ) -> tuple[bool, ...] | None:
+        """Which of the integers varied in the script's line, if any.
+
+        What varies in one turn of a loop does so in the others; and an operand that is
+        another number in each recording, whatever else differs in these.
+        """
+        line = self._line(op, numbers)
+        mask = self.varied.get(line)
+        if mask is not None:
+            return mask
+        if all(op.params[part].role in SCALAR_ROLES for part, _, _ in numbers):
+            if len(self.last) >= VARIED_BOUND:
+                self.last.clear()
+            flush, before = self.last.get(line, (self.flushes, ints))
+            self.last[line] = self.flushes, ints
+            if before != ints:
+                if flush == self.flushes or not before:
+                    self.last[line] = self.flushes, ()  # several calls stand there
+                else:
+                    mask = tuple(a != b for a, b in zip(ints, before, strict=True))
+                    self.varied[line] = mask
+        return mask
 
     @staticmethod
     def _line(op: Op, numbers: Sequence[tuple[int, int | None, int]]) -> Any:
