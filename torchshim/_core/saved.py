@@ -9,7 +9,7 @@ from torchshim._core.gradients import GradientPlan
 from torchshim._core.leaves import origin
 from torchshim._core.naming import grad_name, modified_text
 from torchshim._core.record import Recorder
-from torchshim._core.state import IDENTITY, INPUT, MARK, Recording, State
+from torchshim._core.state import DETACHED, IDENTITY, INPUT, MARK, Recording, State
 from torchshim._core.storage import REPLACED, hidden_of, hidden_writes, writes_of
 from torchshim._core.versions import Overwritten, showing
 
@@ -20,7 +20,7 @@ RESULT_REPLACED = (
 INNER_REPLACED = (
     "create_graph where a value that is no leaf was overwritten through .data"
 )
-DETACHED = (
+DETACHED_IN_PLACE = (
     "Trying to use a saved tensor that has been detached in-place, i.e. with "
     ".detach_().This is not supported, please use out-of-place `.detach()` instead"
 )
@@ -74,10 +74,12 @@ class SavedValues:
         if not slots or event.depth in recording.packed:  # hooks keep their own
             return ()
         if recording.state is None:
+            if not (self.frozen or self.rec.state).written and not recording.elsewhere:
+                return ()
             # (A result is saved without its tensor.)
             operands = set(slots).difference(range(event.slot, event.n_slots))
             if not self.detached().isdisjoint(operands):
-                raise RuntimeError(DETACHED)
+                raise RuntimeError(DETACHED_IN_PLACE)
         outdated: list[int] = []
         for slot in slots:
             count, hidden = 0, False
@@ -147,7 +149,7 @@ class SavedValues:
             self.left = frozenset(
                 event.key[2]
                 for event in state.path()
-                if event.kind == MARK and event.key[1] == "detached"
+                if event.kind == MARK and event.key[1] == DETACHED
             )
         return self.left
 

@@ -17,6 +17,8 @@ ROOT, INPUT, IDENTITY, CALL, MARK = range(5)
 # Kinds of marks for a value that took the place of another: by a write that version
 # counters count, by one that they do not, by an assignment to `.data`.
 WRITTEN, HIDDEN, MOVED = "write", "hidden", "moved"
+# The mark of a value whose tensor left the graph by `detach_()`.
+DETACHED = "detached"
 
 
 class State:
@@ -51,6 +53,7 @@ class State:
         "touched",
         "view",
         "write",
+        "written",
         "wrt",
     )
 
@@ -88,6 +91,8 @@ class State:
         self.n_inputs = (0 if parent is None else parent.n_inputs) + (kind == INPUT)
         # In-place events: the slot of the value that this event overwrites.
         self.write: int | None = None
+        # Whether anything on the path was overwritten, replaced or detached.
+        self.written = parent is not None and parent.written
         # Events whose result shares its memory with operand 0.
         self.alias = kind == IDENTITY
         # Whether results are views (hot path: link them to the base).

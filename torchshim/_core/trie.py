@@ -36,7 +36,15 @@ from torchshim._core.op import (
     Op,
 )
 from torchshim._core.program import CACHE
-from torchshim._core.state import CALL, IDENTITY, INPUT, MARK, Recording, State
+from torchshim._core.state import (
+    CALL,
+    DETACHED,
+    IDENTITY,
+    INPUT,
+    MARK,
+    Recording,
+    State,
+)
 from torchshim._core.storage import (
     TensorBase,
     tensor_class,
@@ -432,6 +440,7 @@ class Trie(Inference):
         state.view = state.alias = view
         if call.write:
             state.write = operands[0][0]
+        state.written |= state.write is not None or bool(state.mutated())
         return state
 
     def _add(
@@ -501,6 +510,7 @@ class Trie(Inference):
         found = self.state.next.get(key)
         if found is None:
             found = self._add(key, MARK, None)
+            found.written |= what[0] == DETACHED
         self.state = found
 
     def identity(self, source: int, meta: Meta, *note: Any) -> int:

@@ -491,6 +491,7 @@ class Writing(Foreign):
         if found is None:
             found = self._add(key, MARK, None, operands=(old, new))
             found.write = None if kind is MOVED else old
+            found.written = True
         self.state = found
 
     def _raw_tensor(self, storage: Storage) -> TensorBase:

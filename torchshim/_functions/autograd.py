@@ -11,6 +11,7 @@ from typing import Any
 from torchshim._core import engine, hooks, node
 from torchshim._core.hooks import hooks_of, retaining, version_of
 from torchshim._core.record import local
+from torchshim._core.state import DETACHED
 from torchshim._core.storage import TensorBase
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions import backward as passes
@@ -343,7 +344,7 @@ def detach_(self: Tensor) -> Tensor:
         if not meta.leaf:
             recording, slot = hooks.place_of(rec, self)
             if recording is rec.recording:
-                rec.mark("detached", slot)
+                rec.mark(DETACHED, slot)
         changed = meta.replace(requires_grad=False, leaf=True)
         if self._storage is None:
             if self._slot >= 0:
