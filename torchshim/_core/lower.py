@@ -38,7 +38,10 @@ def reachable(events: Sequence[State], outputs: Sequence[int]) -> list[State]:
 
 
 def has_checks(event: State) -> bool:
-    if event.call is None or not event.call.checked:
+    call = event.call
+    if call is None or not call.checked:
+        return False
+    if call.op is not None and not call.op.is_checked(event.given):
         return False
     return not event.metas or event.metas[0].device.type != "meta"
 

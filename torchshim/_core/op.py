@@ -105,6 +105,7 @@ class Op:
         "apart",
         "castable",
         "checks",
+        "checks_for",
         "curved",
         "differentiable",
         "doc",
@@ -156,6 +157,7 @@ class Op:
     layout: str | Callable[..., Any] | None
     named_result: tuple[str, ...] | None
     checks: Callable[..., Any] | None
+    checks_for: Callable[..., bool] | None
     gradient_checks: Callable[..., Any] | None
     overload: bool
     operands: tuple[str, ...] | None
@@ -192,6 +194,12 @@ class Op:
     def __reduce__(self) -> Any:
         return REGISTRY.__getitem__, (self.name,)
 
+    def is_checked(self, metas: Sequence[Any]) -> bool:
+        """Whether there are data-dependent checks for tensors of these metas."""
+        if self.checks is None:
+            return False
+        return self.checks_for is None or self.checks_for(metas)
+
     def saved(self, wrt: Sequence[str]) -> tuple[str, ...]:
         """Names of what PyTorch keeps for the gradients of the parameters `wrt`."""
         if isinstance(self.saves, Mapping):
@@ -225,6 +233,7 @@ def op(
     layout: str | Callable[..., Any] | None = None,
     named_result: tuple[str, ...] | None = None,
     checks: Callable[..., Any] | None = None,
+    checks_for: Callable[..., bool] | None = None,
     gradient_checks: Callable[..., Any] | None = None,
     overload: bool = False,
     operands: Sequence[str] | None = None,
@@ -269,7 +278,8 @@ def op(
       depend on the operands, so that second derivatives do not flow to them.
     - `mutates`: the parameters whose tensors the results replace, see
       `Recorder.mutate`.
-    - `checks(*args)`: data-dependent checks, see `_core.checks`;
+    - `checks(*args)`: data-dependent checks, see `_core.checks`; `checks_for(metas)`:
+      whether there are any for tensors of these metas (default: always);
       `gradient_checks(results, cotangents)`: those of its gradient, where a cotangent
       may be None.
     - `typecheck(*metas or values)`: raises what PyTorch raises at the call, where the
@@ -336,6 +346,7 @@ def op(
             layout=order,
             named_result=named_result,
             checks=checks,
+            checks_for=checks_for,
             gradient_checks=gradient_checks,
             overload=overload,
             operands=None if operands is None else tuple(operands),

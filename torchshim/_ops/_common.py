@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -90,6 +90,11 @@ def needs_tensor(name: str, second: str = "other", out: bool = True) -> Any:
 def wants_grad(value: Any) -> bool:
     """Whether an argument of `typecheck=` is a tensor whose gradient is recorded."""
     return isinstance(value, Meta) and value.requires_grad and local.rec.grad
+
+
+def no_floats(metas: Sequence[Meta]) -> bool:
+    """For `checks_for=`: where all tensors are integers or truth values."""
+    return all(m.dtype.category < dtypes.FLOATING for m in metas)
 
 
 def category(value: Any) -> int:

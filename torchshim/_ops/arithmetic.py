@@ -30,6 +30,7 @@ from torchshim._ops._common import (
     is_tensor,
     kind,
     needs_tensor,
+    no_floats,
     refuse,
     without_derivative,
 )
@@ -271,6 +272,7 @@ def _check_mode(input: Any, other: Any, rounding_mode: Any) -> None:
     aliases=("divide",),
     typecheck=_check_mode,
     checks=_zero_divisors,
+    checks_for=no_floats,
 )
 def div_mode(input: Array, other: Operand, *, rounding_mode: str) -> Array:
     """`input / other`, rounded down or towards zero."""
@@ -328,6 +330,7 @@ def _floor_quotient(a: Array, b: Array) -> Array:
     inplace=True,
     typecheck=_check_divisor,
     checks=_zero_divisors,
+    checks_for=no_floats,
 )
 @without_derivative("aten::floor_divide")
 def floor_divide(input: Operand, other: Operand) -> Array:
@@ -370,6 +373,7 @@ def _remainder_node(input: Any, other: Any) -> str:
     inplace=True,
     typecheck=_check_remainder,
     checks=_zero_divisors,
+    checks_for=no_floats,
 )
 def remainder(input: Operand, other: Operand) -> Array:
     """What `floor_divide` leaves: it has the sign of `other`."""
@@ -384,6 +388,7 @@ def remainder(input: Operand, other: Operand) -> Array:
     inplace=True,
     typecheck=_check_divisor,
     checks=_zero_divisors,
+    checks_for=no_floats,
 )
 def fmod(input: Array, other: Operand) -> Array:
     """What division rounded towards zero leaves: it has the sign of `input`."""

@@ -7,6 +7,7 @@ read, with PyTorch's text.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -341,11 +342,15 @@ def _no_element(dtype: Any) -> str:
     return f"value cannot be converted to type {name} without overflow"
 
 
+def _may_overflow(metas: Sequence[Any]) -> bool:
+    """Whether a number may be too large for the first tensor's elements."""
+    kind = metas[0].dtype
+    return kind.category == dtypes.INTEGER or kind is dtypes.float16
+
+
 def _masked_fill_checks(input: Array, mask: Array, value: Any) -> list[Check]:
     """That integers and float16 can hold the value."""
     kind = dtypes.from_array_dtype(input.dtype)
-    if kind.category != dtypes.INTEGER and kind is not dtypes.float16:
-        return []
     plain = not isinstance(value, jax.Array)
     number = jnp.asarray(np.asarray(value)) if plain else value
     if jnp.iscomplexobj(number) or number.dtype == np.bool_:
@@ -376,6 +381,7 @@ def _fill_node(input: Any, mask: Any, value: Any) -> str:
     differentiable=("input", "value"),
     layout=contiguous_layout,
     checks=_masked_fill_checks,
+    checks_for=_may_overflow,
     inplace=True,
     out=False,
     overlaps=("masked_fill_", "tensor[mask] = scalar"),
