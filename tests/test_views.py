@@ -198,6 +198,24 @@ def shapes_changed_in_place(torch):
 
 
 @case
+def a_base_of_another_shape(torch):
+    base = torch.arange(6.0).reshape(2, 3).clone()
+    flat, row = base.view(3, 2), base[0]
+    base.t_()
+    yield base.shape, base.stride(), flat._base is base, row._base is base
+    flat.add_(10)
+    yield base, row
+    base.mul_(2)
+    yield flat, row
+    later = base[1]
+    later.zero_()
+    yield base, flat, row, later._base is base
+    base.squeeze_().unsqueeze_(0)
+    row.fill_(7)
+    yield base, flat
+
+
+@case
 def memory(torch):
     x = torch.arange(10.0)
     part = x[2:5]

@@ -20,10 +20,12 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
             "a leaf Variable that requires grad is being used in an in-place operation."
         )
     op, storage = REGISTRY[name], self._storage
-    if storage is not None:
+    if storage is not None and meta.requires_grad:
+        # A write through a view would have to be seen in the other shape, too.
         if any(t._base is self for t in storage.tensors()):
             raise NotImplementedError(
-                f"{name}_(): a tensor that has views cannot change its own shape"
+                f"{name}_(): a tensor with history that has views cannot change its "
+                "own shape"
             )
     state = rec.call(op, (self, *args))
     new = rec.result(state)
