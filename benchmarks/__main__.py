@@ -20,6 +20,7 @@ NAMES = (
     "record",
     "step",
     "read_first",
+    "hooks",
     "compile",
     "startup",
     "memory",
