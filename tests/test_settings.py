@@ -147,7 +147,11 @@ def hub(torch):
         refused = attempt(
             torch.hub.download_url_to_file, url, target + "x", "0" * 9, False
         )
-        yield type(refused), str(refused)[:30], sorted(os.listdir(folder))
+        yield (
+            type(refused),
+            str(refused)[:30],
+            sorted(name for name in os.listdir(folder) if name != "__pycache__"),
+        )
     torch.hub.set_dir(before)
 
 

@@ -127,3 +127,19 @@ def test_backward_is_cut_where_shapes_that_vary_end():
     part, rest = sizes[3]
     assert max(part, rest) < whole
     assert sizes[4:] == [[part]] * 3 + [[]]
+
+
+def test_integers_of_one_line_are_learnt_where_their_values_decide_no_error():
+    def compiled(x, n):
+        start = program.count()
+        (x.sin() ** n if x.is_floating_point() else x**n).tolist()
+        return program.count() - start
+
+    # Shapes differ, too: no recording repeats another's events.
+    floats = [compiled(torch.ones(n, n + 1), n) for n in (2, 3, 4, 5, 5)]
+    assert floats == [1, 1, 1, 1, 0]
+    assert [compiled(torch.ones(6, 7), n) for n in (6, 7, 8)] == [1, 0, 0]
+    for n in (2, 3, 4):
+        compiled(torch.arange(n), n)
+    with pytest.raises(RuntimeError, match="negative integer powers"):
+        compiled(torch.arange(3), -1)

@@ -133,6 +133,7 @@ class Op:
         "public",
         "results",
         "saves",
+        "static_for",
         "typecheck",
         "view",
         "whole",
@@ -145,6 +146,7 @@ class Op:
     promote: str | None
     grad_fn: str | Callable[..., str] | None
     saves: Sequence[str] | Mapping[str, Sequence[str]]
+    static_for: Callable[..., bool] | None
     inplace: bool
     out: bool | str | tuple[str, ...]
     castable: str | tuple[str, ...]
@@ -241,6 +243,7 @@ def op(
     mutates: Sequence[str] = (),
     curved: bool = True,
     typecheck: Callable[..., Any] | None = None,
+    static_for: Callable[..., bool] | None = None,
     level: str | None = None,
     overlaps: bool | tuple[str, str] = False,
     apart: Sequence[str] = (),
@@ -284,6 +287,8 @@ def op(
       may be None.
     - `typecheck(*metas or values)`: raises what PyTorch raises at the call, where the
       operator's own function cannot.
+    - `static_for(metas)`: whether integers stay static for tensors of these metas,
+      since `typecheck` asks for their values (default: they may become runtime scalars).
     - `level`: the function itself handles the dimension of the `vmap` whose number is
       the parameter `level`: that of this operand, or of its "result".
     - `overlaps`: whether the in-place form takes expanded tensors, several of whose
@@ -354,6 +359,7 @@ def op(
             mutates=tuple(mutates),
             curved=curved,
             typecheck=typecheck,
+            static_for=static_for,
             level=level,
             overlaps=overlaps,
             apart=tuple(apart),

@@ -208,6 +208,8 @@ class Trie(Inference):
             found = state.next[key]
             self.advance(found, floats)
             return found
+        if op.static_for is not None and op.static_for([meta for _, meta in operands]):
+            return self._step(key, op, template, operands, floats, (place, ints))
         mask = state.learnt.get(place) if state.learnt else None
         known = state.places.get(place) if state.places else None
         if known is None and self.shadow is not None and self.shadow.places:

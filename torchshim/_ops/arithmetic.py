@@ -495,6 +495,7 @@ _POWER_SAVES = {
     saves=_POWER_SAVES,
     inplace=True,
     typecheck=_check_power,
+    static_for=no_floats,
 )
 def pow(input: Operand, exponent: Operand) -> Array:
     """`input ** exponent`, broadcast."""
