@@ -287,8 +287,8 @@ def op(
       may be None.
     - `typecheck(*metas or values)`: raises what PyTorch raises at the call, where the
       operator's own function cannot.
-    - `static_for(metas)`: whether integers stay static for tensors of these metas,
-      since `typecheck` asks for their values (default: they may become runtime scalars).
+    - `static_for(metas)`: whether integers stay static for tensors of these metas, as
+      `typecheck` asks for their values (default: they may become runtime scalars).
     - `level`: the function itself handles the dimension of the `vmap` whose number is
       the parameter `level`: that of this operand, or of its "result".
     - `overlaps`: whether the in-place form takes expanded tensors, several of whose
