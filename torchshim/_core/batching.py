@@ -41,7 +41,7 @@ class BatchedCall(Inferring):
     Operand i has the levels `given[i]`, those that `inner` handles itself included.
     """
 
-    __slots__ = ("checked", "given", "inner", "levels", "mapped", "sizes")
+    __slots__ = ("given", "inner", "levels", "mapped", "sizes")
 
     def __init__(
         self,
@@ -51,7 +51,6 @@ class BatchedCall(Inferring):
         given: tuple[Levels, ...],
     ) -> None:
         self.inner = inner
-        self.checked = inner.checked
         self.mapped = mapped
         self.sizes = sizes
         self.given = given

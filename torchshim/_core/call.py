@@ -90,7 +90,7 @@ class Inferring:
     starts = 0
     # Levels of `vmap` whose dimensions the call's own function handles.
     levels: frozenset[int] = frozenset()
-    # Whether there are data-dependent checks (`_core.checks`) to make.
+    # Of a gradient: whether there are data-dependent checks (`_core.checks`) to make.
     checked = False
     # Operands whose gradient may be the one that arrives, see `Op.passes`.
     passing: tuple[int, ...] = ()
@@ -123,7 +123,6 @@ class Call(Inferring):
     """
 
     __slots__ = (
-        "checked",
         "default_dtype",
         "levels",
         "n_arrays",
@@ -139,7 +138,6 @@ class Call(Inferring):
         self, op: Op, template: tuple[Any, ...], default_dtype: DType, write: bool
     ) -> None:
         self.op = op
-        self.checked = op.checks is not None
         self.template = template
         self.default_dtype = default_dtype
         self.write = write

@@ -197,13 +197,7 @@ def _plan(
             for depth, values in recording.packed.items()
         )
     key = frozenset(roots), frozenset(freed), packed
-    plans = state.plans
-    if plans is None or len(plans) > 64:
-        plans = state.plans = {}
-    found = plans.get(key)
-    if found is None:
-        found = plans[key] = savers_of(state, roots, freed, packed)
-    return found
+    return state.kept(key, lambda: savers_of(state, roots, freed, packed))
 
 
 class Run:
@@ -250,7 +244,7 @@ def _prepared(
 ) -> Run:
     """What gives the arrays of the slots; `saved` None: nothing is donated."""
     inputs: list[Any] = rec.inputs
-    table = _inputs_of(state)
+    table = state.kept("inputs", lambda: _inputs_of(state))
     unchanged = [slot for slot in slots if slot in table.inputs]
     values = {slot: inputs[table.inputs[slot]] for slot in unchanged}
     outputs = slots
@@ -284,23 +278,17 @@ class InputTable:
 
 
 def _inputs_of(state: State) -> InputTable:
-    plans = state.plans
-    if plans is None:
-        plans = state.plans = {}
-    table = plans.get("inputs")
-    if table is None:
-        slots: dict[int, int] = {}
-        absent: dict[int, NoData] = {}
-        checked = False
-        for event in state.path():
-            absent.update(absent_of(event))
-            if event.kind == INPUT:
-                slots[event.slot] = event.n_inputs - 1
-            elif event.kind == IDENTITY and event.operands[0] in slots:
-                slots[event.slot] = slots[event.operands[0]]
-            checked = checked or has_checks(event)
-        table = plans["inputs"] = InputTable(slots, absent, checked)
-    return table
+    slots: dict[int, int] = {}
+    absent: dict[int, NoData] = {}
+    checked = False
+    for event in state.path():
+        absent.update(absent_of(event))
+        if event.kind == INPUT:
+            slots[event.slot] = event.n_inputs - 1
+        elif event.kind == IDENTITY and event.operands[0] in slots:
+            slots[event.slot] = slots[event.operands[0]]
+        checked = checked or has_checks(event)
+    return InputTable(slots, absent, checked)
 
 
 def _donations(inputs: list[Any], held: set[int]) -> tuple[int, ...]:
@@ -357,10 +345,7 @@ def keeps_varying(rec: Any) -> bool:
         return True
     if rec.diverged is None or not varies(*rec.diverged):
         return False
-    if state.plans is None:
-        state.plans = {}
-    state.plans["varying"] = True  # so that it is run in the same parts again
-    return True
+    return state.kept("varying", lambda: True)  # it is run in the same parts again
 
 
 # Variants of one event after which the next are taken for ones that pass.

@@ -53,11 +53,4 @@ class GradientPlan:
 
 def plan_of(event: State, call: Any, wrt: tuple[int, ...]) -> GradientPlan:
     """The plan for the gradient of an event, whose call is seen as `call`."""
-    plans = event.plans
-    if plans is None:
-        plans = event.plans = {}
-    key = "gradient", call, wrt
-    found = plans.get(key)
-    if found is None:
-        found = plans[key] = GradientPlan(event, call, wrt)
-    return found
+    return event.kept(("gradient", call, wrt), lambda: GradientPlan(event, call, wrt))

@@ -39,9 +39,10 @@ def reachable(events: Sequence[State], outputs: Sequence[int]) -> list[State]:
 
 def has_checks(event: State) -> bool:
     call = event.call
-    if call is None or not call.checked:
+    if call is None:
         return False
-    if call.op is not None and not call.op.is_checked(event.given):
+    op = call.op
+    if not (call.checked if op is None else op.is_checked(event.given)):
         return False
     return not event.metas or event.metas[0].device.type != "meta"
 

@@ -8,6 +8,7 @@ known of an event (metas, programs of recordings that end there) is kept on its 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from torchshim._core.meta import Meta
@@ -107,6 +108,16 @@ class State:
         self.top: State = self if parent is None or parent.depth == 0 else parent.top
         self.size = 0
         self.touched = 0
+
+    def kept(self, key: Any, find: Callable[[], Any]) -> Any:
+        """What is known of this event, or of the path to it; found out once."""
+        plans = self.plans
+        if plans is None or len(plans) > 64:
+            plans = self.plans = {}
+        known = plans.get(key)
+        if known is None:
+            known = plans[key] = find()
+        return known
 
     def path(self) -> list[State]:
         """The events from the first to this one."""

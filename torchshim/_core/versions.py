@@ -119,13 +119,7 @@ def versions_of(
 
 def _history_of(state: State) -> tuple[Overwritten, list[int]]:
     """What the path alone tells, kept on its last state."""
-    plans = state.plans
-    if plans is None:
-        plans = state.plans = {}
-    found = plans.get("history")
-    if found is None:
-        found = plans["history"] = Overwritten(state), results_of(state)
-    return found
+    return state.kept("history", lambda: (Overwritten(state), results_of(state)))
 
 
 def results_of(state: State) -> list[int]:
