@@ -318,6 +318,27 @@ def one_graph_for_all_threads(torch):
 
 
 @case
+def taken_by_a_thread_that_ended(torch):
+    """What it looked at keeps its history, and no backward trips over it."""
+    for read in (False, True):
+        x = torch.tensor(2.0, requires_grad=True)
+        y = x * x
+        y.retain_grad()
+        y.detach().add_(1)
+        in_thread(lambda y=y, read=read: y.expand(2).tolist() if read else y.expand(2))
+        print((x.detach() + 1).item())
+        w = torch.ones(2, requires_grad=True)
+        (w * w).sum().backward()
+        y.backward()
+        yield w.grad, x.grad, y.grad
+        ref = weakref.ref(w)
+        in_thread(lambda w=w: (w * 2).sum() and None)
+        del w
+        gc.collect()
+        yield ref() is None
+
+
+@case
 def a_history_within_another_threads_recording(torch):
     x = torch.ones(2, requires_grad=True)
     y = x * 2

@@ -59,9 +59,11 @@ def find_alive(rec: Any) -> tuple[Alive, list[tuple[TensorBase, int]]]:
         if storage.array is None:
             alive.storages.append((storage, slot))
         for tensor in tensors:
-            # Stale tensors whose history lies in this recording.
+            # Tensors that are stale, or in another thread's recording by now, whose
+            # history lies in this one.
             hist = tensor._hist
-            if hist is not None and hist[0] is rec.recording and tensor._slot < 0:
+            here = first <= tensor._slot < last
+            if hist is not None and hist[0] is rec.recording and not here:
                 alive.histories.append((tensor, hist[1]))
     for tensor in rec.raws:
         if first <= (slot := tensor._raw) < last:

@@ -148,5 +148,11 @@ def move_retained() -> None:
         tensor = ref()
         if tensor is None or tensor._hooks is None:
             retaining.pop(key, None)
-        elif tensor._hooks.place is not None:
-            hooks_of(tensor)
+        elif tensor._hooks.place is not None and tensor._lost is None:
+            # (Only a write gives a tensor another node. Most have seen none: they are
+            # not to be looked for in other threads' recordings.)
+            version = version_of(tensor)
+            if tensor._hooks.version != version:
+                hooks = hooks_of(tensor)
+                if hooks is not None:
+                    hooks.version = version

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.flush import Alive, flush
+from torchshim._core.flush import Alive, find_alive, flush
 from torchshim._core.handlers import caller
 from torchshim._core.levels import FORWARD, Level, Transforming
 from torchshim._core.precision import precision
@@ -153,6 +153,24 @@ class Recorder(Transforming):
                         self.abandon(error)
                     raise
 
+    def let_go(self) -> None:
+        """Forgets a recording that nobody can ask for any more: its thread ended."""
+        with self.lock:
+            if self.state is self.root:
+                return
+            alive, placed = find_alive(self)
+            entered = self.recording.entered
+            if (
+                alive.tensors
+                or alive.storages
+                or alive.raws
+                or any(slot not in entered for _, slot in alive.histories)
+                or self.recording.nodes
+            ):
+                return  # other threads look into it
+            with value_lock:
+                self.commit(self.state, self.recording, alive, placed, {}, {}, False)
+
     def commit(
         self,
         state: State,
@@ -278,6 +296,7 @@ class _Lease:
     def __del__(self) -> None:
         idle: Any = _idle  # None while Python shuts down
         if idle is not None:
+            self.recorder.let_go()
             idle.append(self.recorder)
 
 
