@@ -8,6 +8,7 @@ jump edge: the next time it is a look-up and one assignment a leaf.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import threading
 from collections.abc import Callable, Sequence
@@ -19,12 +20,14 @@ from torchshim._core.batching import without
 from torchshim._core.call import Levels, PythonCall, VjpCall
 from torchshim._core.flush import keeps_varying
 from torchshim._core.gradients import plan_of
+from torchshim._core.graph import Place, origin
 from torchshim._core.handlers import error_expected
-from torchshim._core.jumps import has_hooks
-from torchshim._core.leaves import Leaves, Place, add, origin
+from torchshim._core.jumps import Capture, NotRepeatable, has_hooks
+from torchshim._core.leaves import add
 from torchshim._core.meta import Meta
 from torchshim._core.naming import flows_of
 from torchshim._core.record import Recorder, local
+from torchshim._core.replay import Replay
 from torchshim._core.saved import SavedValues
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import TensorBase
@@ -59,7 +62,7 @@ SECOND_BACKWARD = (
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
-class Walk(Leaves, SavedValues):
+class Walk(SavedValues, Replay):
     """One backward through the graph."""
 
     rec: Recorder
@@ -85,9 +88,9 @@ class Walk(Leaves, SavedValues):
     ready: list[Place] = field(default_factory=list)
     finishing: bool = False
     left: frozenset[int] | None = None
-    # What the leaves' grads held before.
-    before: list[Any] = field(default_factory=list)
+    # Whether no Python code was called; what becomes a jump edge, if anything does.
     pure: bool = True
+    capture: Capture | None = None
     # What is to be called when the walk is over.
     at_end: list[Callable[[], Any]] = field(default_factory=list)
     # Closed recording -> how it was come by: itself, the other one, the slot there.
@@ -107,15 +110,7 @@ class Walk(Leaves, SavedValues):
     # What arrived at the event whose saved values hooks give back at the moment.
     cotangents: Sequence[Any] = ()
 
-    # -- the graph -----------------------------------------------------------------
-
-    def event(self, place: Place) -> State:
-        recording, slot = place
-        table = self.tables.get(recording.seq)
-        if table is None:
-            state = recording.state or self.frozen or self.rec.state
-            table = self.tables[recording.seq] = recording.events(state)
-        return table[slot]
+    # -- running ---------------------------------------------------------------------
 
     def push(self, place: Place, grad: Any) -> None:
         """Adds a gradient for the value at `place` and queues its event."""
@@ -127,6 +122,9 @@ class Walk(Leaves, SavedValues):
         recording = place[0]
         if event.kind == INPUT or event.kind == IDENTITY:
             self.arrive(place)
+        self.enqueue(recording, event)
+
+    def enqueue(self, recording: Recording, event: State) -> None:
         key = recording.seq, event.depth
         if key not in self.queued:
             self.queued.add(key)
@@ -134,64 +132,35 @@ class Walk(Leaves, SavedValues):
             order = (-recording.seq, -event.depth, leaf)
             heapq.heappush(self.heap, (order, id(event), recording, event))
 
-    def edges(self, recording: Recording, event: State) -> list[Place]:
-        """Where the gradients of an event's operands flow to."""
-        if event.kind in (INPUT, IDENTITY):
-            hist = recording.hists.get(event.slot)
-            if hist is not None:
-                if hist[0].original is not None:
-                    self.pure = False
-                    return [hist[0].place(hist[1], self.rec.recording)]
-                if hist[0].seq not in self.via:
-                    self.via[hist[0].seq] = hist[0], recording, event.slot
-                return [hist]
-            if event.slot in recording.entered:
-                return []
-            return [(recording, event.operands[0])] if event.operands else []
-        return [(recording, event.operands[i]) for i in event.wrt]
-
-    def restrict(self, roots: Sequence[Place]) -> None:
-        """Finds the values on a way from the roots to a target."""
-        reaches: dict[Place, bool] = {}
-        stack = list(roots)
-        while stack:
-            place = stack[-1]
-            if place in reaches:
-                stack.pop()
-                continue
-            below = self.edges(place[0], self.event(place))
-            waiting = [p for p in below if p not in reaches]
-            if waiting:
-                stack.extend(waiting)
-                continue
-            reaches[place] = self.is_target(place) or any(reaches[p] for p in below)
-            stack.pop()
-        self.needed = {p for p, reached in reaches.items() if reached}
-
-    def is_target(self, place: Place) -> bool:
-        """Whether a place, or another result of the node there, is asked for."""
-        recording, slot = place
-        tensor = recording.entered.get(slot)
-        if tensor is not None and slot not in recording.hists:
-            return id(tensor) in self.captured
-        event = self.event(place)
-        return any(
-            (recording, s) in self.targets for s in range(event.slot, event.n_slots)
-        )
-
     def touch(self, root: Place, grad: Any) -> None:
         """Runs the hooks of a single root: PyTorch's engine does so in any case."""
         recording, slot = origin(*root)
         leaf = recording.entered.get(slot)
         if leaf is not None and leaf._hooks is not None:
-            self.pure = False
+            self.catch_up()
             leaf._hooks.run(grad)
         elif leaf is None:
             event = self.event((recording, slot))
             self.grads[recording, slot] = grad
             self.take_all(recording, event, False)
 
-    # -- running ---------------------------------------------------------------------
+    def begin(self, cotangents: Sequence[Any]) -> None:
+        """Walks from the roots, event by event."""
+        if self.needed is not None:
+            if len(self.roots) == 1 and self.roots[0] not in self.needed:
+                self.touch(self.roots[0], cotangents[0])
+        for place, ct in zip(self.roots, cotangents, strict=True):
+            self.given.add(id(ct))
+            self.push(place, ct)
+        self.run()
+
+    def remember(self, key: Any, results: Sequence[Any]) -> None:
+        """Keeps the walk as a jump edge, unless part of it cannot be repeated."""
+        if self.capture is not None:
+            try:
+                self.capture.finish(self, key, results)
+            except NotRepeatable:
+                pass
 
     def run(self) -> None:
         here, varying = self.rec.recording, False
@@ -205,7 +174,7 @@ class Walk(Leaves, SavedValues):
                 varying = varying or keeps_varying(self.rec)
                 if varying:
                     # What was recorded before may be the same every time.
-                    self.pure = False
+                    self.capture = None
                     self.rec.flush()
             if event.kind in (INPUT, IDENTITY):
                 self.pass_through(recording, event)
@@ -213,13 +182,20 @@ class Walk(Leaves, SavedValues):
                 self.differentiate(recording, event)
 
     def take(self, place: Place) -> Any:
-        """The whole gradient of one value, after its hooks."""
+        """The whole gradient of one of several results, after its hooks."""
         grad = self.grads.pop(place, None)
         hooks = place[0].hooked.get(place[1])
         if hooks is not None:
             self.catch_up()
             grad = hooks.run(grad)
         return grad
+
+    def take_only(self, recording: Recording, event: State) -> list[Any]:
+        """The whole gradient of an event's one result, after its hooks."""
+        grads = [self.grads.pop((recording, event.slot), None)]
+        if event.slot in recording.hooked:
+            return self.call_python(recording, event, None, grads)
+        return grads
 
     def take_all(self, recording: Recording, event: State, further: bool) -> list[Any]:
         """What arrived for the results of an event, captured and after the hooks.
@@ -230,9 +206,9 @@ class Walk(Leaves, SavedValues):
         """
         slots = range(event.slot, event.n_slots)
         if len(slots) == 1 and not self.targets:
-            return [self.take((recording, event.slot))]
+            return self.take_only(recording, event)
         if further and self.targets:
-            self.capture(
+            self.collect(
                 recording, slots, [self.grads.get((recording, s)) for s in slots]
             )
         order: Sequence[int] = slots
@@ -242,10 +218,10 @@ class Walk(Leaves, SavedValues):
         taken = {slot: self.take((recording, slot)) for slot in order}
         grads = [taken[slot] for slot in slots]
         if not further and self.targets:
-            self.capture(recording, slots, grads)
+            self.collect(recording, slots, grads)
         return grads
 
-    def capture(
+    def collect(
         self, recording: Recording, slots: Sequence[int], grads: Sequence[Any]
     ) -> None:
         for slot, grad in zip(slots, grads, strict=True):
@@ -256,16 +232,17 @@ class Walk(Leaves, SavedValues):
 
     def pass_through(self, recording: Recording, event: State) -> None:
         place = recording, event.slot
-        if place not in self.grads:
-            return
-        grad = self.take(place)
+        if place in self.grads:
+            self.pass_on(recording, event, self.take_only(recording, event)[0])
+
+    def pass_on(self, recording: Recording, event: State, grad: Any) -> None:
         edges = self.edges(recording, event)
         if edges:
             self.push(edges[0], grad)
             return
         leaf = recording.entered.get(event.slot)
         if leaf is not None:
-            self.reach_leaf(leaf, place, grad)
+            self.reach_leaf(leaf, (recording, event.slot), grad)
 
     def settle(self) -> None:
         """Lets go of what the events visited had saved."""
@@ -278,10 +255,14 @@ class Walk(Leaves, SavedValues):
 
     def differentiate(self, recording: Recording, event: State) -> None:
         self.rec.make_room()
-        wrt = event.wrt
-        if self.needed is not None:
-            wrt = tuple(i for i in wrt if (recording, event.operands[i]) in self.needed)
+        wrt = self.wanted(recording, event)
         grads = self.take_all(recording, event, self.needed is not None and bool(wrt))
+        self.go_back(recording, event, wrt, grads)
+
+    def go_back(
+        self, recording: Recording, event: State, wrt: tuple[int, ...], grads: list[Any]
+    ) -> None:
+        """From the gradients of an event's results to those of its operands."""
         if not wrt or all(g is None for g in grads):
             return
         hooks = recording.node_hooks.get(event.depth)
@@ -299,7 +280,7 @@ class Walk(Leaves, SavedValues):
             if all(g is None for g in grads):
                 return
         if watcher:
-            self.pure = False
+            self.capture = None
             outs = watcher[0](self.backward, recording, event, grads, wrt)
         else:
             outs = self.backward(recording, event, grads, wrt)
@@ -312,6 +293,15 @@ class Walk(Leaves, SavedValues):
                 custom.returned = ()
             given.update(zip(wrt, outs, strict=True))
             outs = self.post_hooks(event, hooks[1], given, wrt, shown)
+        self.hand_on(recording, event, wrt, outs)
+
+    def hand_on(
+        self,
+        recording: Recording,
+        event: State,
+        wrt: Sequence[int],
+        outs: Sequence[Any],
+    ) -> None:
         for i, out in zip(wrt, outs, strict=True):
             if out is not None:
                 self.push((recording, event.operands[i]), out)
@@ -322,8 +312,7 @@ class Walk(Leaves, SavedValues):
         self, recording: Recording, event: State, grads: list[Any], wrt: Any
     ) -> Sequence[Any]:
         if isinstance(event.call, PythonCall):
-            self.catch_up()
-            return recording.python[event.depth].run(self, event, grads, wrt)
+            return self.call_python(recording, event, wrt, grads)
         if event.call.passing:
             return self.passed(recording, event, grads, wrt)
         return self.vjp(recording, event, grads, wrt)
@@ -400,7 +389,7 @@ class Walk(Leaves, SavedValues):
             self.freed.append((recording, event.depth))
         results = self.rec.results(state)
         if checked:
-            self.pure = False
+            self.capture = None
             if error_expected():
                 self.catch_up()
                 self.rec.flush()
@@ -530,35 +519,30 @@ def _run(
     start = rec.state
     kind = retain, accumulate, outside
     key = rec.bits, tuple([p[1] for p in places]), given, kind, asked
-    if plain and start.jumps is not None and rec.trace is None:
-        for jump in start.jumps.get(key, ()):
-            results = jumps.follow(rec, jump)
-            if results is not None:
-                return results
+    owners = [rec.recording]
+    jump = None
+    if plain and rec.trace is None:
+        jump, results = jumps.start(rec, key, owners)
+        if jump is not None and jump.pause is None:
+            return results
     walk = Walk(rec, retain, create, {}, accumulate, outside)
     walk.frozen = start
     walk.roots = places
-    recording = rec.recording
     if targets is not None:
-        for i, target in enumerate(targets):
-            if isinstance(target, TensorBase) and target._meta.leaf:
-                walk.captured.setdefault(id(target), []).append(i)
-            else:
-                for place in target_places(rec, target):
-                    walk.targets.setdefault(place, []).append(i)
-        walk.restrict(places)
-        assert walk.needed is not None
-        if len(places) == 1 and places[0] not in walk.needed:
-            walk.touch(places[0], cotangents[0])
+        walk.aim(targets)
     outer = rec.trace
+    if jump is None and plain and not create and outer is None:
+        walk.capture = Capture(rec, start)
     try:
         rec.trace = []
         walking.stack.append(walk)
         try:
-            for place, ct in zip(places, cotangents, strict=True):
-                walk.given.add(id(ct))
-                walk.push(place, ct)
-            walk.run()
+            results = None
+            if jump is None:
+                walk.begin(cotangents)
+            else:
+                forget = functools.partial(jumps.forget, start, key, jump)
+                results = walk.repeat(jump, owners, cotangents, forget)
         except BaseException:
             # What came before the node that raised stays done, as in PyTorch.
             walk.settle()
@@ -566,9 +550,11 @@ def _run(
             walk.keep_whole()
             walk.deliver()
             raise
-        walk.settle()
-        walk.deliver()
-        trace = rec.trace
+        if results is None:
+            walk.settle()
+            walk.deliver()
+            results = [walk.results.get(i) for i in range(len(targets or ()))]
+            walk.remember(key, results)
         for callback in walk.at_end:
             callback()
     finally:
@@ -577,15 +563,4 @@ def _run(
             walking.stack.remove(walk)
         if rec.unstored and outer is None:
             rec.store_shared()
-    results = [walk.results.get(i) for i in range(len(targets or ()))]
-    plain = plain and walk.pure and not create and outer is None
-    if plain and rec.recording is recording:
-        jumps.remember(rec, start, key, walk, trace, walk.before, results)
     return results
-
-
-def target_places(rec: Recorder, target: Any) -> set[Place]:
-    """Where a gradient that is asked for arrives."""
-    if not isinstance(target, TensorBase):
-        return {target}
-    return {origin(rec.recording, rec.slot_of(target))}

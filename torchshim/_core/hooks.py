@@ -10,7 +10,7 @@ import weakref
 from collections import OrderedDict
 from typing import Any
 
-from torchshim._core.engine import Place, origin
+from torchshim._core.graph import Place, origin
 from torchshim._core.naming import check_replacement
 from torchshim._core.record import Recorder, local
 

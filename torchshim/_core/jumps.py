@@ -1,14 +1,16 @@
-"""Jump edges: a whole backward walk remembered as one look-up.
+"""Jump edges: a backward walk remembered, and repeated without walking.
 
-A walk that met no Python code is a function of the path it started from, of what the
-leaves' `.grad` held, and of the closed recordings it went through. Where those are as
-they were, its effect is repeated without walking.
+A walk is a function of the path it started from, of what the leaves' `.grad` held, of
+the closed recordings it went through, and of what Python code did that it called: hooks
+and custom functions. It is remembered in pieces, from one such call to the next. Where
+everything is as it was, a piece is repeated by a few assignments.
 """
 
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from torchshim._core.meta import Meta
@@ -26,26 +28,82 @@ from torchshim._core.storage import (
 _new = object.__new__
 _BOUND = 16  # kinds of walks kept on one state
 _VARIANTS = 4  # of one kind, for different histories and grads
+# What the pauses of one walk may hold: many gradients on their way at each are many.
+_WAITING = 20_000
+
+# A value of the running recording: its slot, and its meta.
+Value = tuple[int, Meta]
 
 
 @dataclass(slots=True)
 class Jump:
-    """What one walk did. Recordings are numbered: 0 is the running one."""
+    """One piece of a walk. Recordings are numbered: 0 is the running one."""
 
     state: State
     # Recordings gone through: (number of the one before, slot there, the state that
-    # it was closed at, the slot in it).
-    owners: list[tuple[int, int, State, int]]
+    # it was closed at, the slot in it, which of its slots have hooks).
+    owners: list[tuple[int, int, State, int, frozenset[int]]]
     # Values that entered: ("saved", owner, slot) or ("grad", position in leaves), and
     # the slot they took.
     entered: list[tuple[str, int, int, int]]
     # (owner, slot of the leaf, what its grad held before, slot and meta of its grad)
     leaves: list[tuple[int, int, Any, int, Meta]]
     copied: list[tuple[int, int, int, int]]
+    # (owner, depths) of events whose saved values were used up; the last piece lets go
+    # of those of all pieces.
+    used: list[tuple[int, frozenset[int]]]
     freed: list[tuple[int, frozenset[int]]]
-    results: list[tuple[int, Meta] | None]
+    # Gradients that were asked for; the last piece has them.
+    results: list[Value | None]
     # The first result that is the same object, for each.
     same: list[int]
+    # The call of Python code that the piece ends with; None: it is the last.
+    pause: Pause | None = None
+
+
+@dataclass(slots=True)
+class Course:
+    """What all pauses of a walk share."""
+
+    # (owner, slot) of the leaves that gradients arrived at, in this order.
+    arrived: list[tuple[int, int]]
+    # (owner, depth) of the events whose saved values the walk used up.
+    freed: list[tuple[int, int]]
+
+
+@dataclass(slots=True)
+class Pause:
+    """A call of Python code, and all that it takes to walk on from there."""
+
+    owner: int
+    event: State
+    # The operands that a custom function gives gradients for; None: hooks of a value.
+    wrt: tuple[int, ...] | None
+    # What the code gets.
+    given: list[Value | None]
+    # (owner, slot, gradient) on their way, and (owner, event) still to be visited.
+    waiting: list[tuple[int, int, Value]]
+    queue: list[tuple[int, State]]
+    # (owner, slot of a leaf, gradient) not put into `.grad` yet; gradients asked for.
+    reached: list[tuple[int, int, Value]]
+    results: list[tuple[int, Value]]
+    derivatives: frozenset[Any]
+    course: Course
+    n_arrived: int
+    n_freed: int
+    # What the code did: where it left the recording, and what it gave.
+    after: State | None = None
+    found: list[int | None] | None = None
+    next: Jump | None = None
+    # The gradients that the walk holds meanwhile.
+    held: list[Value] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.held = [v for *_, v in (*self.waiting, *self.reached, *self.results)]
+
+
+class NotRepeatable(Exception):
+    """Part of a walk is no function of what a jump edge looks at."""
 
 
 def has_hooks(leaf: Any) -> bool:
@@ -71,71 +129,173 @@ def grad_status(rec: Recorder, leaf: Any) -> Any:
     return slot, grad._meta
 
 
-def remember(
-    rec: Recorder,
-    start: State,
-    key: Any,
-    walk: Any,
-    trace: list[Any],
-    before: list[Any],
-    results: list[Any],
-) -> None:
-    """Keeps a walk as a jump edge, unless part of it cannot be repeated."""
-    numbers: dict[int, int] = {rec.recording.seq: 0}
-    owners: list[tuple[int, int, State, int]] = []
-    for seq, (_, parent, slot) in walk.via.items():
-        hist = parent.hists[slot]
-        if parent.seq not in numbers or hist[0].state is None:
-            return
-        numbers[seq] = len(numbers)
-        owners.append((numbers[parent.seq], slot, hist[0].state, hist[1]))
-    named: dict[int, tuple[str, int, int]] = {}
-    for tensor, recording, slot in walk.taken.values():
-        named[id(tensor)] = "saved", numbers[recording.seq], slot
-    leaves: list[tuple[int, int, Any, int, Meta]] = []
-    for i, ((leaf, place, _), status) in enumerate(
-        zip(walk.leaf_grads, before, strict=True)
-    ):
-        grad = leaf._grad
-        if status == "other" or grad._slot < 0 or type(grad) is not tensor_class[0]:
-            return
-        named[id(grad)] = "grad", i, 0
-        owner = numbers[place[0].seq]
-        leaves.append((owner, place[1], status, grad._slot, grad._meta))
-    entered: list[tuple[str, int, int, int]] = []
-    slots = [
-        event.slot
-        for event in _between(start, rec.state)
-        if event.n_inputs != (event.parent.n_inputs if event.parent else 0)
-    ]
-    if len(slots) != len(trace):
-        return
-    for tensor, slot in zip(trace, slots, strict=True):
-        name = named.get(id(tensor))
-        if name is None:
-            return
-        entered.append((*name, slot))
-    freed: dict[int, set[int]] = {}
-    for recording, depth in walk.freed:
-        freed.setdefault(numbers[recording.seq], set()).add(depth)
-    if start.jumps is None or len(start.jumps) >= _BOUND:
-        start.jumps = {}
-    variants = start.jumps.setdefault(key, [])
-    if len(variants) >= _VARIANTS:
-        del variants[0]
-    jump = Jump(
-        state=rec.state,
-        owners=owners,
-        entered=entered,
-        leaves=leaves,
-        copied=[
-            (to, numbers[recording.seq], at, n) for to, recording, at, n in walk.copied
-        ],
-        freed=[(n, frozenset(depths)) for n, depths in freed.items()],
-        results=[None if r is None else (rec.slot_of(r), r._meta) for r in results],
-        same=[next(k for k, r in enumerate(results) if r is each) for each in results],
-    )
-    variants.append(jump)
+class Capture:
+    """A walk in progress, noted piece by piece."""
+
+    def __init__(self, rec: Recorder, start: State) -> None:
+        self.rec = rec
+        self.recording = rec.recording
+        self.numbers: dict[int, int] = {rec.recording.seq: 0}
+        self.course = Course([], [])
+        # (leaf, its place, what its grad held before) as gradients are put there.
+        self.delivered: list[tuple[Any, tuple[Recording, int], Any]] = []
+        # (recording, slot) of the leaves that gradients arrived at.
+        self.arrived: list[tuple[Recording, int]] = []
+        # Where the running piece began: in the trie, and in the walk's lists.
+        self._start = self._begin = start
+        self._via = self._copied = self._freed = self._trace = 0
+        self._first: Jump | None = None
+        self._pause: Pause | None = None
+        self._waiting = 0
+
+    def pause(
+        self,
+        walk: Any,
+        recording: Recording,
+        event: State,
+        wrt: tuple[int, ...] | None,
+        grads: Sequence[Any],
+    ) -> None:
+        """Ends a piece: the walk is about to call Python code with `grads`."""
+        if walk.finishing:
+            raise NotRepeatable
+        jump = self._cut(walk)
+        number = self.numbers
+        pause = jump.pause = Pause(
+            owner=number[recording.seq],
+            event=event,
+            wrt=wrt,
+            given=[None if g is None else self._value(g) for g in grads],
+            waiting=[
+                (number[p[0].seq], p[1], self._value(g)) for p, g in walk.grads.items()
+            ],
+            queue=[(number[r.seq], e) for _, _, r, e in walk.heap],
+            reached=[
+                (number[p[0].seq], p[1], self._value(g)) for _, p, g in walk.leaf_grads
+            ],
+            results=[(i, self._value(g)) for i, g in walk.results.items()],
+            derivatives=frozenset(walk.derivatives),
+            course=self.course,
+            n_arrived=len(self.arrived),
+            n_freed=len(walk.freed),
+        )
+        self._waiting += 1 + len(pause.waiting) + len(pause.queue) + len(pause.reached)
+        if self._waiting > _WAITING:
+            raise NotRepeatable
+        self._pause = pause
+
+    def resume(self, found: Sequence[Any]) -> None:
+        """The next piece begins: Python code gave these gradients."""
+        rec, pause = self.rec, self._pause
+        if rec.recording is not self.recording or pause is None:
+            raise NotRepeatable
+        pause.after = self._begin = rec.state
+        pause.found = [None if g is None else self._value(g)[0] for g in found]
+        self._trace = len(rec.trace or ())
+
+    def finish(self, walk: Any, key: Any, results: Sequence[Any]) -> None:
+        """Keeps the walk, which is over, as a jump edge."""
+        start = self._start
+        jump = self._cut(walk)
+        jump.freed = self._depths(walk.freed)
+        self.course.freed += [(self.numbers[r.seq], d) for r, d in walk.freed]
+        jump.results = [None if r is None else self._value(r) for r in results]
+        jump.same = [
+            next(k for k, r in enumerate(results) if r is each) for each in results
+        ]
+        self.course.arrived += [(self.numbers[r.seq], s) for r, s in self.arrived]
+        if start.jumps is None or len(start.jumps) >= _BOUND:
+            start.jumps = {}
+        variants = start.jumps.setdefault(key, [])
+        if len(variants) >= _VARIANTS:
+            del variants[0]
+        variants.append(self._first)
+
+    def _value(self, tensor: Any) -> Value:
+        slot = tensor._slot
+        if not self.rec.owns(slot) or type(tensor) not in (
+            tensor_class[0],
+            TensorBase,
+        ):
+            raise NotRepeatable
+        return slot, tensor._meta
+
+    def _depths(
+        self, freed: Sequence[tuple[Recording, int]]
+    ) -> list[tuple[int, frozenset[int]]]:
+        found: dict[int, set[int]] = {}
+        for recording, depth in freed:
+            found.setdefault(self.numbers[recording.seq], set()).add(depth)
+        return [(n, frozenset(depths)) for n, depths in found.items()]
+
+    def _cut(self, walk: Any) -> Jump:
+        """The piece since the last cut."""
+        rec, numbers = self.rec, self.numbers
+        if rec.recording is not self.recording:
+            raise NotRepeatable
+        owners: list[tuple[int, int, State, int, frozenset[int]]] = []
+        via = list(walk.via.items())
+        for seq, (_, parent, slot) in via[self._via :]:
+            hist = parent.hists[slot]
+            if parent.seq not in numbers or hist[0].state is None:
+                raise NotRepeatable
+            numbers[seq] = len(numbers)
+            hooked = frozenset(hist[0].hooked)
+            owners.append((numbers[parent.seq], slot, hist[0].state, hist[1], hooked))
+        jump = Jump(
+            state=rec.state,
+            owners=owners,
+            entered=[],
+            leaves=[],
+            copied=[
+                (to, numbers[recording.seq], at, n)
+                for to, recording, at, n in walk.copied[self._copied :]
+            ],
+            used=self._depths(walk.freed[self._freed :]),
+            freed=[],
+            results=[],
+            same=[],
+        )
+        grads: dict[int, int] = {}
+        for i, (leaf, place, status) in enumerate(self.delivered):
+            grad = leaf._grad
+            if (
+                status == "other"
+                or grad is None
+                or grad._slot < 0
+                or type(grad) is not tensor_class[0]
+            ):
+                raise NotRepeatable
+            grads[id(grad)] = i
+            owner = numbers[place[0].seq]
+            jump.leaves.append((owner, place[1], status, grad._slot, grad._meta))
+        slots = [
+            event.slot
+            for event in _between(self._begin, rec.state)
+            if event.n_inputs != (event.parent.n_inputs if event.parent else 0)
+        ]
+        trace = (rec.trace or [])[self._trace :]
+        if len(slots) != len(trace):
+            raise NotRepeatable
+        for tensor, slot in zip(trace, slots, strict=True):
+            taken = walk.taken.get(id(tensor))
+            if taken is not None:
+                jump.entered.append(("saved", numbers[taken[1].seq], taken[2], slot))
+            elif id(tensor) in grads:
+                jump.entered.append(("grad", grads[id(tensor)], 0, slot))
+            else:
+                raise NotRepeatable
+        self._via, self._copied, self._freed = (
+            len(via),
+            len(walk.copied),
+            len(walk.freed),
+        )
+        self.delivered = []
+        if self._pause is None:
+            self._first = jump
+        else:
+            self._pause.next = jump
+        return jump
 
 
 def _between(start: State, end: State) -> list[State]:
@@ -148,22 +308,47 @@ def _between(start: State, end: State) -> list[State]:
     return events
 
 
-def follow(rec: Recorder, jump: Jump) -> list[Any] | None:
-    """Repeats a remembered walk; None where something is not as it was then."""
-    with accumulate_lock, value_lock:
-        return _follow(rec, jump)
+def start(
+    rec: Recorder, key: Any, owners: list[Recording]
+) -> tuple[Jump | None, list[Any]]:
+    """Repeats the first piece of a walk that is known here, and gives what it gave."""
+    for jump in (rec.state.jumps or {}).get(key, ()):
+        results = follow(rec, jump, owners)
+        if results is not None:
+            return jump, results
+    return None, []
 
 
-def _follow(rec: Recorder, jump: Jump) -> list[Any] | None:
-    owners = [rec.recording]
-    for number, slot, state, at in jump.owners:
-        hist = owners[number].hists.get(slot)
-        if hist is None or hist[0].state is not state or hist[1] != at:
-            return None
-        if hist[0].hooked or hist[0].node_hooks:
-            return None
-        owners.append(hist[0])
-    for number, depths in jump.freed:
+def forget(start: State, key: Any, jump: Jump) -> None:
+    """Drops a jump edge whose Python code does something else by now."""
+    variants = (start.jumps or {}).get(key, [])
+    if jump in variants:
+        variants.remove(jump)
+
+
+def follow(rec: Recorder, jump: Jump, owners: list[Recording]) -> list[Any] | None:
+    """Repeats a piece of a walk; None where something is not as it was then.
+
+    `owners` are the recordings that pieces before went through, and get its own.
+    """
+    if jump.leaves or jump.entered or jump.owners or len(owners) > 1:
+        with accumulate_lock, value_lock:
+            return _follow(rec, jump, owners)
+    return _follow(rec, jump, owners)
+
+
+def _follow(rec: Recorder, jump: Jump, before: list[Recording]) -> list[Any] | None:
+    owners = before
+    if jump.owners:
+        owners = before[:]
+        for number, slot, state, at, hooked in jump.owners:
+            hist = owners[number].hists.get(slot)
+            if hist is None or hist[0].state is not state or hist[1] != at:
+                return None
+            if hist[0].node_hooks or hist[0].hooked.keys() != hooked:
+                return None
+            owners.append(hist[0])
+    for number, depths in jump.used:
         if not depths.isdisjoint(owners[number].freed):
             return None
     leaves = []
@@ -198,19 +383,25 @@ def _follow(rec: Recorder, jump: Jump) -> list[Any] | None:
                 return None
             pieces.append((tensor, slot))
     # From here on nothing can fail.
-    entered = rec.recording.entered
-    del rec.inputs[rec.state.n_inputs :]
-    rec.inputs += [tensor._array for tensor, _ in pieces]
+    if owners is not before:
+        before[:] = owners
     scalars = rec.scalars
     for to, number, at, n in jump.copied:
         owner = owners[number]
         source = scalars if number == 0 else owner.scalars
         scalars[to : to + n] = source[at : at + n]
-    rec.state = jump.state
-    # An interrupt may come anywhere: no slot is given before the flush would take it.
-    for tensor, slot in pieces:
-        entered[slot] = tensor
-        tensor._slot = slot
+    if pieces:
+        entered = rec.recording.entered
+        del rec.inputs[rec.state.n_inputs :]
+        rec.inputs += [tensor._array for tensor, _ in pieces]
+        rec.state = jump.state
+        # An interrupt may come anywhere: no slot is given before the flush would take
+        # it.
+        for tensor, slot in pieces:
+            entered[slot] = tensor
+            tensor._slot = slot
+    else:
+        rec.state = jump.state
     live, cls = rec.live, tensor_class[0]
     for leaf, (_, _, status, slot, meta) in zip(leaves, jump.leaves, strict=True):
         grad = leaf._grad

@@ -3,54 +3,29 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import jumps
+from torchshim._core.graph import Graph, Place, origin
 from torchshim._core.jumps import has_hooks
-from torchshim._core.record import Recorder, local
-from torchshim._core.state import IDENTITY, Recording, State
+from torchshim._core.state import Recording, State
 from torchshim._core.storage import accumulate_lock
-
-Place = tuple[Recording, int]
 
 # What `_derived` provides: the sum of two gradients.
 add: list[Any] = []
 
 
-def origin(recording: Recording, slot: int) -> Place:
-    """Where the history of a value begins: the event that made it, or its entry."""
-    while True:
-        hist = recording.hists.get(slot)
-        if hist is not None:
-            recording, slot = hist
-            if recording.original is not None:
-                recording, slot = recording.place(slot, local.rec.recording)
-            continue
-        if slot in recording.entered:
-            return recording, slot
-        event = recording.event(slot, local.rec.state)
-        if event.kind != IDENTITY:
-            return recording, slot
-        slot = event.operands[0]
-
-
-class Leaves:
+class Leaves(Graph):
     """The part of a walk that deals with leaves."""
 
     __slots__ = ()
 
-    rec: Recorder
     create: bool
     accumulate: bool
     pure: bool
-    roots: Sequence[Place]
-    needed: set[Place] | None
     grads: dict[Place, Any]
     results: dict[int, Any]
-    captured: dict[int, list[int]]
     given: set[int]
-    before: list[Any]
     leaf_grads: list[tuple[Any, Place, Any]]
     leaf_places: dict[int, set[Place]] | None
     leaf_edges: dict[Place, int] | None
@@ -58,12 +33,6 @@ class Leaves:
     arrived: dict[Place, int]
     ready: list[Place]
     finishing: bool
-
-    def event(self, place: Place) -> State:
-        raise NotImplementedError
-
-    def edges(self, recording: Recording, event: State) -> list[Place]:
-        raise NotImplementedError
 
     def pass_through(self, recording: Recording, event: State) -> None:
         raise NotImplementedError
@@ -75,6 +44,8 @@ class Leaves:
         if leaf is None or slot in recording.hists:
             return
         count = self.arrived[place] = self.arrived.get(place, 0) + 1
+        if self.capture is not None:
+            self.capture.arrived.append(place)
         if self.leaf_edges is None:
             if has_hooks(leaf):
                 self.catch_up()
@@ -82,6 +53,11 @@ class Leaves:
             self.ready.append(place)
 
     def catch_up(self) -> None:
+        """As `finish_whole`, for calls of Python code that no jump edge repeats."""
+        self.capture = None
+        self.finish_whole()
+
+    def finish_whole(self) -> None:
         """Finishes the leaves that are whole, since Python code may look at them."""
         self.pure = False
         if self.leaf_edges is None:
@@ -172,7 +148,6 @@ class Leaves:
             merged[id(leaf)] = leaf, place, total
         # Hooks may raise: nothing is to be delivered twice.
         self.leaf_grads = []
-        delivered: list[tuple[Any, Place, Any]] = []
         for leaf, place, grad in merged.values():
             node = leaf._node if has_hooks(leaf) else None
             if leaf._hooks is not None:
@@ -184,23 +159,23 @@ class Leaves:
                 continue
             if not leaf._meta.requires_grad or leaf._inherits:
                 # Not since the graph was made, or only its base: nothing is added.
-                self.pure = False
+                self.capture = None
                 continue
             if isinstance(node, weakref.ref) or node is None:
                 node = None
             else:
                 grad = node.before(grad)
             with accumulate_lock:
-                self.before.append(jumps.grad_status(self.rec, leaf))
+                if self.capture is not None:
+                    status = jumps.grad_status(self.rec, leaf)
+                    self.capture.delivered.append((leaf, place, status))
                 if leaf._grad is None and not self.create:
                     grad = self.own(grad)
                 leaf._accumulate(grad, self.create)
-            delivered.append((leaf, place, grad))
             if leaf._hooks is not None:
                 leaf._hooks.accumulated(leaf)
             if node is not None:
                 node.after(grad)
-        self.leaf_grads = delivered
 
     def own(self, grad: Any) -> Any:
         """The gradient as a tensor that nobody else holds: `.grad` is added to."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any, NamedTuple
 
-from torchshim._core.engine import origin
+from torchshim._core.graph import origin
 from torchshim._core.naming import flows_of, grad_name, qualified
 from torchshim._core.record import local
 from torchshim._core.state import INPUT, Recording, State

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.gradients import GradientPlan
-from torchshim._core.leaves import origin
+from torchshim._core.graph import origin
+from torchshim._core.leaves import Leaves
 from torchshim._core.naming import grad_name, modified_text
-from torchshim._core.record import Recorder
 from torchshim._core.state import DETACHED, IDENTITY, INPUT, MARK, Recording, State
 from torchshim._core.storage import REPLACED, hidden_of, hidden_writes, writes_of
 from torchshim._core.versions import Overwritten, showing
@@ -26,26 +26,17 @@ DETACHED_IN_PLACE = (
 )
 
 
-class SavedValues:
+class SavedValues(Leaves):
     """The part of a walk that deals with what gradients are computed from."""
 
     __slots__ = ()
 
-    rec: Recorder
     retain: bool
-    create: bool
-    frozen: State | None
     left: frozenset[int] | None
     writes: Overwritten | None
     cotangents: Sequence[Any]
 
-    def event(self, place: tuple[Recording, int]) -> State:
-        raise NotImplementedError
-
     def scalars_of(self, recording: Recording, event: State) -> list[float]:
-        raise NotImplementedError
-
-    def catch_up(self) -> None:
         raise NotImplementedError
 
     def unpack(

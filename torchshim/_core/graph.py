@@ -1,0 +1,126 @@
+"""The graph that a backward walk goes through, and what is asked for in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core.jumps import Capture
+from torchshim._core.record import Recorder, local
+from torchshim._core.state import IDENTITY, INPUT, Recording, State
+from torchshim._core.storage import TensorBase
+
+Place = tuple[Recording, int]
+
+
+def origin(recording: Recording, slot: int) -> Place:
+    """Where the history of a value begins: the event that made it, or its entry."""
+    while True:
+        hist = recording.hists.get(slot)
+        if hist is not None:
+            recording, slot = hist
+            if recording.original is not None:
+                recording, slot = recording.place(slot, local.rec.recording)
+            continue
+        if slot in recording.entered:
+            return recording, slot
+        event = recording.event(slot, local.rec.state)
+        if event.kind != IDENTITY:
+            return recording, slot
+        slot = event.operands[0]
+
+
+class Graph:
+    """The part of a walk that knows events and edges."""
+
+    __slots__ = ()
+
+    rec: Recorder
+    roots: Sequence[Place]
+    # Where gradients are asked for -> for which of those asked for; and id(leaf) -> so.
+    targets: dict[Place, list[int]]
+    captured: dict[int, list[int]]
+    # The values on a way from the roots to a target; None: all.
+    needed: set[Place] | None
+    tables: dict[int, dict[int, State]]
+    frozen: State | None
+    # Closed recording -> how it was come by: itself, the other one, the slot there.
+    via: dict[int, tuple[Recording, Recording, int]]
+    capture: Capture | None
+
+    def event(self, place: Place) -> State:
+        recording, slot = place
+        table = self.tables.get(recording.seq)
+        if table is None:
+            state = recording.state or self.frozen or self.rec.state
+            table = self.tables[recording.seq] = recording.events(state)
+        return table[slot]
+
+    def edges(self, recording: Recording, event: State) -> list[Place]:
+        """Where the gradients of an event's operands flow to."""
+        if event.kind in (INPUT, IDENTITY):
+            hist = recording.hists.get(event.slot)
+            if hist is not None:
+                if hist[0].original is not None:
+                    self.capture = None
+                    return [hist[0].place(hist[1], self.rec.recording)]
+                if hist[0].seq not in self.via:
+                    self.via[hist[0].seq] = hist[0], recording, event.slot
+                return [hist]
+            if event.slot in recording.entered:
+                return []
+            return [(recording, event.operands[0])] if event.operands else []
+        return [(recording, event.operands[i]) for i in event.wrt]
+
+    def restrict(self, roots: Sequence[Place]) -> None:
+        """Finds the values on a way from the roots to a target."""
+        reaches: dict[Place, bool] = {}
+        stack = list(roots)
+        while stack:
+            place = stack[-1]
+            if place in reaches:
+                stack.pop()
+                continue
+            below = self.edges(place[0], self.event(place))
+            waiting = [p for p in below if p not in reaches]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            reaches[place] = self.is_target(place) or any(reaches[p] for p in below)
+            stack.pop()
+        self.needed = {p for p, reached in reaches.items() if reached}
+
+    def aim(self, targets: Sequence[Any]) -> None:
+        """Notes what is asked for, and which events are on a way there."""
+        for i, target in enumerate(targets):
+            if isinstance(target, TensorBase) and target._meta.leaf:
+                self.captured.setdefault(id(target), []).append(i)
+            else:
+                for place in target_places(self.rec, target):
+                    self.targets.setdefault(place, []).append(i)
+        self.restrict(self.roots)
+
+    def is_target(self, place: Place) -> bool:
+        """Whether a place, or another result of the node there, is asked for."""
+        recording, slot = place
+        tensor = recording.entered.get(slot)
+        if tensor is not None and slot not in recording.hists:
+            return id(tensor) in self.captured
+        event = self.event(place)
+        return any(
+            (recording, s) in self.targets for s in range(event.slot, event.n_slots)
+        )
+
+    def wanted(self, recording: Recording, event: State) -> tuple[int, ...]:
+        """The operands of an event that get a gradient."""
+        if self.needed is None:
+            return event.wrt
+        operands, needed = event.operands, self.needed
+        return tuple([i for i in event.wrt if (recording, operands[i]) in needed])
+
+
+def target_places(rec: Recorder, target: Any) -> set[Place]:
+    """Where a gradient that is asked for arrives."""
+    if not isinstance(target, TensorBase):
+        return {target}
+    return {origin(rec.recording, rec.slot_of(target))}

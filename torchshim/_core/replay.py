@@ -1,0 +1,167 @@
+"""The part of a walk that calls Python code, and that repeats what is remembered.
+
+Between two calls of Python code a walk repeats a piece of its jump edge. While it does
+its own fields say nothing of where it is; where something is not as it was then, they
+are restored from what the jump edge knows, and the walk goes on event by event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torchshim._core.jumps import Jump, NotRepeatable, Pause, Value, follow
+from torchshim._core.leaves import Leaves
+from torchshim._core.state import IDENTITY, INPUT, Recording, State
+
+
+class Replay(Leaves):
+    """Calls of Python code in a walk."""
+
+    __slots__ = ()
+
+    freed: list[tuple[Recording, int]]
+    derivatives: set[Any]
+
+    def enqueue(self, recording: Recording, event: State) -> None:
+        raise NotImplementedError
+
+    def go_back(
+        self, recording: Recording, event: State, wrt: tuple[int, ...], grads: list[Any]
+    ) -> None:
+        raise NotImplementedError
+
+    def pass_on(self, recording: Recording, event: State, grad: Any) -> None:
+        raise NotImplementedError
+
+    def hand_on(
+        self,
+        recording: Recording,
+        event: State,
+        wrt: Sequence[int],
+        outs: Sequence[Any],
+    ) -> None:
+        raise NotImplementedError
+
+    def run(self) -> None:
+        raise NotImplementedError
+
+    def call_python(
+        self,
+        recording: Recording,
+        event: State,
+        wrt: tuple[int, ...] | None,
+        grads: Sequence[Any],
+    ) -> list[Any]:
+        """What Python code makes of gradients, noted for the jump edge.
+
+        The code is that of the custom function of an event, which gives gradients for
+        the operands `wrt`, or (None) the hooks of its result.
+        """
+        self.finish_whole()
+        if self.capture is not None:
+            try:
+                self.capture.pause(self, recording, event, wrt, grads)
+            except NotRepeatable:
+                self.capture = None
+        found = self._python(recording, event, wrt, grads)
+        if self.capture is not None:
+            try:
+                self.capture.resume(found)
+            except NotRepeatable:
+                self.capture = None
+        return found
+
+    def _python(
+        self,
+        recording: Recording,
+        event: State,
+        wrt: tuple[int, ...] | None,
+        grads: Sequence[Any],
+    ) -> list[Any]:
+        if wrt is None:
+            return [recording.hooked[event.slot].run(grads[0])]
+        return recording.python[event.depth].run(self, event, grads, wrt)
+
+    def go_on(
+        self,
+        recording: Recording,
+        event: State,
+        wrt: tuple[int, ...] | None,
+        found: list[Any],
+    ) -> None:
+        """What follows a call of Python code."""
+        if wrt is not None:
+            self.hand_on(recording, event, wrt, found)
+        elif event.kind in (INPUT, IDENTITY):
+            self.pass_on(recording, event, found[0])
+        else:
+            self.go_back(recording, event, self.wanted(recording, event), found)
+
+    def repeat(
+        self,
+        jump: Jump,
+        owners: list[Recording],
+        cotangents: Sequence[Any],
+        forget: Callable[[], None],
+    ) -> list[Any] | None:
+        """Goes on from the first piece of a jump edge, which was followed already.
+
+        Gives the gradients asked for; None where the walk had to be walked.
+        """
+        rec, recording = self.rec, self.rec.recording
+        # The gradients that are somewhere in the walk, by their slots.
+        held = {c._slot: c for c in cotangents}
+        results: list[Any] | None = []
+
+        def value(known: Value) -> Any:
+            found = held.get(known[0])
+            return rec.at(*known) if found is None else found
+
+        while (pause := jump.pause) is not None:
+            given = [None if v is None else value(v) for v in pause.given]
+            # What nobody holds would be lost where the code reads something.
+            held = {v[0]: value(v) for v in pause.held}
+            owner = owners[pause.owner]
+            try:
+                found = self._python(owner, pause.event, pause.wrt, given)
+            except BaseException:
+                self._restore(pause, owners, held)
+                raise
+            del given
+            same = (
+                rec.state is pause.after
+                and rec.recording is recording
+                and [None if g is None else g._slot for g in found] == pause.found
+            )
+            assert pause.next is not None
+            results = follow(rec, pause.next, owners) if same else None
+            if results is None:
+                forget()
+                self._restore(pause, owners, held)
+                self.go_on(owner, pause.event, pause.wrt, found)
+                self.run()
+                return None
+            held.update((g._slot, g) for g in found if g is not None)
+            jump = pause.next
+        return results
+
+    def _restore(
+        self, pause: Pause, owners: Sequence[Recording], held: dict[int, Any]
+    ) -> None:
+        """Brings the walk to where it calls Python code."""
+        self.capture, self.pure = None, False
+        for number, slot, known in pause.waiting:
+            self.grads[owners[number], slot] = held[known[0]]
+        for number, event in pause.queue:
+            self.enqueue(owners[number], event)
+        for number, slot, known in pause.reached:
+            place = owners[number], slot
+            self.leaf_grads.append((place[0].entered[slot], place, held[known[0]]))
+        self.results.update((i, held[known[0]]) for i, known in pause.results)
+        course = pause.course
+        for number, slot in course.arrived[: pause.n_arrived]:
+            place = owners[number], slot
+            self.arrived[place] = self.arrived.get(place, 0) + 1
+        self.freed += [(owners[n], d) for n, d in course.freed[: pause.n_freed]]
+        self.derivatives |= pause.derivatives
