@@ -195,15 +195,13 @@ def flush() -> None:
 
 def unstick() -> None:
     """Leaves a recording that cannot be run behind: one program must not fail all."""
-    from torchshim._core.record import Recording, local, next_sequence
+    from torchshim._core.record import local
 
     rec = local.rec
     try:
         rec.flush()
     except Exception:
-        rec.state, rec.inputs, rec.live, rec.raws = rec.root, [], [], []
-        rec.storages, rec.recording = {}, Recording(next_sequence())
-        rec.shadow = rec.diverged = None
+        rec._start_anew()
 
 
 @functools.cache

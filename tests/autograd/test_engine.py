@@ -339,6 +339,17 @@ def taken_by_a_thread_that_ended(torch):
 
 
 @case
+def numpys_memory_in_two_threads(torch):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x.view(-1)
+    array = y.detach().numpy()
+    in_thread(lambda: (x * 2).sum().backward())
+    z = y[-1]
+    print(x.detach().sum().item(), array)
+    yield z, torch.autograd.grad(z, x), x.grad
+
+
+@case
 def a_history_within_another_threads_recording(torch):
     x = torch.ones(2, requires_grad=True)
     y = x * 2

@@ -51,26 +51,17 @@ def find_alive(rec: Any) -> tuple[Alive, list[tuple[TensorBase, int]]]:
         if meta.requires_grad and not meta.leaf:
             alive.histories.append(place)
     for storage in rec.storages.values():
-        if not first <= (slot := storage.slot) < last:
-            continue
-        tensors = storage.tensors()
-        if not tensors:
-            continue
-        if storage.array is None:
-            alive.storages.append((storage, slot))
-        for tensor in tensors:
-            # Tensors that are stale, or in another thread's recording by now, whose
-            # history lies in this one.
-            hist = tensor._hist
-            here = first <= tensor._slot < last
-            if hist is not None and hist[0] is rec.recording and not here:
-                alive.histories.append((tensor, hist[1]))
+        if first <= (slot := storage.slot) < last and storage.array is None:
+            if storage.tensors():
+                alive.storages.append((storage, slot))
     for tensor in rec.raws:
         if first <= (slot := tensor._raw) < last:
             alive.raws.append((tensor, slot))
-            hist = tensor._hist
-            if hist is not None and hist[0] is rec.recording:
-                alive.histories.append((tensor, hist[1]))
+    for tensor in [tensor for ref in rec.stale if (tensor := ref()) is not None]:
+        hist = tensor._hist
+        if hist is not None and hist[0] is rec.recording and id(tensor) not in seen:
+            seen.add(id(tensor))
+            alive.histories.append((tensor, hist[1]))
     return alive, placed
 
 

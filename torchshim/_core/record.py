@@ -81,6 +81,8 @@ class Recorder(Transforming):
         self.live: list[weakref.ref[TensorBase]] = []
         # Tensors written without history, see `place`.
         self.raws: list[TensorBase] = []
+        # Tensors whose data was replaced, with their history in this recording.
+        self.stale: list[weakref.ref[TensorBase]] = []
         # Tensors on memory that numpy shares: they keep no slot from call to call.
         self.volatile: list[TensorBase] = []
         # Storages on shared memory that a backward in progress wrote to.
@@ -237,6 +239,7 @@ class Recorder(Transforming):
         self.inputs = []
         self.live = []
         self.raws = []
+        self.stale = []
         self.storages = {}
         self.recording = Recording(next_sequence())
         self.shadow = None

@@ -44,7 +44,7 @@ class Undo:
         tensors: dict[int, TensorBase] = {}
         for tensor in self.recording.entered.values():
             tensors[id(tensor)] = tensor
-        for ref in rec.live:
+        for ref in (*rec.live, *rec.stale):
             if (tensor := ref()) is not None:
                 tensors[id(tensor)] = tensor
         for tensor in rec.raws:

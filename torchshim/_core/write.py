@@ -125,6 +125,7 @@ class Writing(Foreign):
 
     lock: threading.RLock
     raws: list[TensorBase]
+    stale: list[weakref.ref[TensorBase]]
     unstored: list[Storage]
     levels: list[Any]
 
@@ -388,6 +389,7 @@ class Writing(Foreign):
                 tensor._hist = piece._hist
         if self.owns(tensor._slot):
             tensor._hist = self.recording, tensor._slot
+            self.stale.append(weakref.ref(tensor))
 
     def _forget_volatile(self) -> None:
         """Views with history keep their place in the graph; their data is new."""
