@@ -389,3 +389,58 @@ def after_their_base_left_the_graph(torch):
     x.requires_grad_(False)
     (v * v).sum().backward()
     yield v.requires_grad, x.grad
+
+
+@case
+def a_node_made_anew_of_a_base_without_history(torch):
+    """A write to the memory cuts a view off from the view that it was made of."""
+
+    def untracked(tensor):
+        with torch.no_grad():
+            tensor.sub_(2)
+
+    writes = [
+        lambda base, view, inner: base.sub_(2),
+        lambda base, view, inner: base.detach()[0].sub_(2),
+        lambda base, view, inner: untracked(view),
+        lambda base, view, inner: untracked(inner),
+        lambda base, view, inner: base.data.sub_(2),
+    ]
+    for write in writes:
+        for late in (False, True):
+            base = torch.tensor([1.0, 2.0, 3.0])
+            view = base[1:].requires_grad_()
+            inner = view[...]
+            before = inner * 2
+            part = None if late else inner[1:]
+            inner.retain_grad()
+            write(base, view, inner)
+            part = inner[1:] if late else part
+            yield inner.requires_grad, part.requires_grad, view.is_leaf
+            before.sum().backward()
+            yield view.grad, inner.grad
+            (inner * inner).sum().backward()
+            yield view.grad, inner.grad, inner.grad_fn.name()
+            part.sum().backward()
+            yield view.grad, inner.grad, base.requires_grad
+
+
+@case
+def gradients_retained_at_the_node_that_a_view_has(torch):
+    """Other views get another node when they are used after a write."""
+    for writer in range(3):
+        for used in (False, True):
+            x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+            y = x * 2
+            view = y[1:]
+            view.retain_grad()
+            before = view + 3
+            (view, y, y[1:])[writer].mul_(2)
+            if used:
+                yield view.grad_fn.name()
+            before.sum().backward(retain_graph=True)
+            yield view.grad, x.grad
+            y.sum().backward(retain_graph=True)
+            yield view.grad, x.grad
+            view.sum().backward()
+            yield view.grad, x.grad, view.retains_grad

@@ -307,24 +307,18 @@ class Entering(Trie):
             piece._array = None
             raw = self.raw(storage)
             piece._slot = self.identity(raw, storage.meta) if storage.tracked else raw
-        else:
+        elif source._meta.requires_grad:
             self.slot_of(source)
             piece = source
-        state = None
-        grad = self.grad
-        try:
-            self.grad = source is not None
-            self.set_mode()
-            for op, args, k in tensor._path[done:]:
-                state = self.call(op, [piece, *args])
-                piece = self.result(state, k)
-        finally:
-            self.grad = grad
-            self.set_mode()
+        else:
+            # Written to since it was made, by way of a base without history:
+            # PyTorch makes its node anew, and that leads nowhere.
+            piece = self.ending_at(source, tensor)
+        piece = self._piece_of(piece, tensor, done, source is not None)
         slot = piece._slot
         if source is None and meta.requires_grad:
             slot = self._role(tensor, storage, slot)
-        elif state is not None and piece._meta is not meta:
+        elif piece is not source and piece._meta is not meta:
             tensor._meta = meta.replace(
                 requires_grad=piece._meta.requires_grad,
                 leaf=piece._meta.leaf,
@@ -336,6 +330,31 @@ class Entering(Trie):
         if tensor._hooks is not None and source is not None:
             tensor._hooks.derived(self, tensor)
         return slot
+
+    def ending_at(self, base: TensorBase, view: TensorBase) -> TensorBase:
+        """The base of a view that requires grad, from where no gradient goes on."""
+        levels = view._meta.levels
+        meta = base._meta.replace(requires_grad=True, leaf=True, levels=levels)
+        piece = self.at(self.identity(self.slot_of(base), meta, Recording), meta)
+        end = _new(tensor_class[0])
+        end._slot, end._meta, end._array = -1, meta, None
+        self.recording.entered[piece._slot] = end
+        return piece
+
+    def _piece_of(
+        self, whole: TensorBase, view: TensorBase, done: int, grad: bool
+    ) -> TensorBase:
+        """What a view shows of `whole`, by its path but for the first `done` steps."""
+        before = self.grad
+        try:
+            self.grad = grad
+            self.set_mode()
+            for op, args, k in view._path[done:]:
+                whole = self.result(self.call(op, [whole, *args]), k)
+        finally:
+            self.grad = before
+            self.set_mode()
+        return whole
 
     def renamed(self, tensor: TensorBase) -> TensorBase:
         """Another tensor with the same value and no history."""

@@ -148,11 +148,11 @@ def move_retained() -> None:
         tensor = ref()
         if tensor is None or tensor._hooks is None:
             retaining.pop(key, None)
-        elif tensor._hooks.place is not None and tensor._lost is None:
-            # (Only a write gives a tensor another node. Most have seen none: they are
-            # not to be looked for in other threads' recordings.)
-            version = version_of(tensor)
-            if tensor._hooks.version != version:
-                hooks = hooks_of(tensor)
-                if hooks is not None:
-                    hooks.version = version
+        elif tensor._base is not None or tensor._hooks.place is None:
+            pass  # (A view gets another node when it is used: `derived`.)
+        elif tensor._lost is None and tensor._hooks.version != version_of(tensor):
+            # Only a write gives a tensor another node. Most have seen none: they are
+            # not to be looked for in other threads' recordings.
+            hooks = hooks_of(tensor)
+            if hooks is not None:
+                hooks.version = version_of(tensor)

@@ -16,7 +16,7 @@ from torchshim._core.op import (
     Op,
     write_op,
 )
-from torchshim._core.state import HIDDEN, MARK, MOVED, WRITTEN, Recording, State
+from torchshim._core.state import HIDDEN, MARK, MOVED, WRITTEN, State
 from torchshim._core.storage import (
     REPLACED,
     SHARED_WITHIN,
@@ -27,7 +27,6 @@ from torchshim._core.storage import (
     hidden_writes,
     placement,
     repeats,
-    tensor_class,
 )
 from torchshim._core.trie import recorders
 
@@ -225,26 +224,11 @@ class Writing(Foreign):
                     self.slot_of(view)
                 else:
                     # PyTorch makes its node anew when it is used.
-                    self._derive_from_nothing(view, base)
+                    end, done = self.ending_at(base, view), len(base._path)
+                    view._slot = self._piece_of(end, view, done, True)._slot
                 self.keep_history(view)
                 view._hist_version = storage.version
                 view._slot = -1
-
-    def _derive_from_nothing(self, view: TensorBase, base: TensorBase) -> None:
-        """Gives a view a history that ends where it was made."""
-        end, meta = _new(tensor_class[0]), base._meta.replace(leaf=True)
-        end._slot, end._meta, end._array = -1, meta, None
-        piece = self.at(self.identity(self.slot_of(base), meta, Recording), meta)
-        self.recording.entered[piece._slot] = end
-        grad, self.grad = self.grad, True
-        self.set_mode()
-        try:
-            for op, args, k in view._path[len(base._path) :]:
-                piece = self.result(self.call(op, [piece, *args]), k)
-        finally:
-            self.grad = grad
-            self.set_mode()
-        view._slot = piece._slot
 
     @staticmethod
     def bequeath(base: TensorBase, value: bool) -> None:
@@ -524,7 +508,7 @@ class Writing(Foreign):
             meta = alias._meta
             base = alias._base
             if meta.requires_grad and not meta.leaf:
-                if base is None or not base._meta.requires_grad:
+                if base is None or not (base._meta.requires_grad or counted):
                     # History stays; only the data changed.
                     self.keep_history(alias)
                     alias._hist_version = storage.version + counted
@@ -568,6 +552,8 @@ class Writing(Foreign):
             elif meta.leaf:
                 alias._inherits = True
                 alias._meta = meta.replace(requires_grad=True)
+        if writer._hooks is not None and writer is not base:
+            self.slot_of(writer)  # PyTorch makes its node at once
 
     def _derive(self, tensor: TensorBase, storage: Storage) -> int:
         """As of any tensor; PyTorch refuses some views after a write to their base."""
