@@ -22,7 +22,7 @@ from torchshim._core.flush import keeps_varying
 from torchshim._core.gradients import plan_of
 from torchshim._core.graph import Place, origin
 from torchshim._core.handlers import error_expected
-from torchshim._core.jumps import Capture, NotRepeatable, has_hooks
+from torchshim._core.jumps import FUNCTION, HOOKS, Capture, NotRepeatable, has_hooks
 from torchshim._core.leaves import add
 from torchshim._core.meta import Meta
 from torchshim._core.naming import flows_of
@@ -87,6 +87,7 @@ class Walk(SavedValues, Replay):
     arrived: dict[Place, int] = field(default_factory=dict)
     ready: list[Place] = field(default_factory=list)
     finishing: bool = False
+    between: bool = False
     left: frozenset[int] | None = None
     # Whether no Python code was called; what becomes a jump edge, if anything does.
     pure: bool = True
@@ -164,9 +165,12 @@ class Walk(SavedValues, Replay):
 
     def run(self) -> None:
         here, varying = self.rec.recording, False
-        while self.heap:
+        while self.heap or self.ready:
             if self.ready:
+                self.between = True
                 self.finish_ready()
+                self.between = False
+                continue
             _, _, recording, event = heapq.heappop(self.heap)
             self.queued.discard((recording.seq, event.depth))
             if recording is not here:
@@ -194,7 +198,7 @@ class Walk(SavedValues, Replay):
         """The whole gradient of an event's one result, after its hooks."""
         grads = [self.grads.pop((recording, event.slot), None)]
         if event.slot in recording.hooked:
-            return self.call_python(recording, event, None, grads)
+            return self.call_python(HOOKS, recording, event, (), grads)
         return grads
 
     def take_all(self, recording: Recording, event: State, further: bool) -> list[Any]:
@@ -312,7 +316,7 @@ class Walk(SavedValues, Replay):
         self, recording: Recording, event: State, grads: list[Any], wrt: Any
     ) -> Sequence[Any]:
         if isinstance(event.call, PythonCall):
-            return self.call_python(recording, event, wrt, grads)
+            return self.call_python(FUNCTION, recording, event, wrt, grads)
         if event.call.passing:
             return self.passed(recording, event, grads, wrt)
         return self.vjp(recording, event, grads, wrt)

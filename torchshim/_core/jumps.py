@@ -31,6 +31,10 @@ _VARIANTS = 4  # of one kind, for different histories and grads
 # What the pauses of one walk may hold: many gradients on their way at each are many.
 _WAITING = 20_000
 
+# Python code that a walk calls: hooks of a value, the gradient of a custom function,
+# hooks of a leaf before and after a gradient is added to its `.grad`.
+HOOKS, FUNCTION, LEAF, LEAF_AFTER = "hooks", "function", "leaf", "leaf after"
+
 # A value of the running recording: its slot, and its meta.
 Value = tuple[int, Meta]
 
@@ -46,8 +50,9 @@ class Jump:
     # Values that entered: ("saved", owner, slot) or ("grad", position in leaves), and
     # the slot they took.
     entered: list[tuple[str, int, int, int]]
-    # (owner, slot of the leaf, what its grad held before, slot and meta of its grad)
-    leaves: list[tuple[int, int, Any, int, Meta]]
+    # (owner, slot of the leaf, its kinds of hooks, what its grad held before, slot and
+    # meta of its grad)
+    leaves: list[tuple[int, int, int, Any, int, Meta]]
     copied: list[tuple[int, int, int, int]]
     # (owner, depths) of events whose saved values were used up; the last piece lets go
     # of those of all pieces.
@@ -75,10 +80,11 @@ class Course:
 class Pause:
     """A call of Python code, and all that it takes to walk on from there."""
 
+    code: str
     owner: int
     event: State
-    # The operands that a custom function gives gradients for; None: hooks of a value.
-    wrt: tuple[int, ...] | None
+    # The operands that a custom function gives gradients for.
+    wrt: tuple[int, ...]
     # What the code gets.
     given: list[Value | None]
     # (owner, slot, gradient) on their way, and (owner, event) still to be visited.
@@ -106,12 +112,15 @@ class NotRepeatable(Exception):
     """Part of a walk is no function of what a jump edge looks at."""
 
 
-def has_hooks(leaf: Any) -> bool:
-    """Whether Python code runs when a gradient reaches this leaf."""
-    node = leaf._node
-    return leaf._hooks is not None or not (
-        node is None or isinstance(node, weakref.ref)
-    )
+def has_hooks(leaf: Any) -> int:
+    """Which kinds of Python code run when a gradient reaches this leaf, as bits."""
+    hooks, node = leaf._hooks, leaf._node
+    kinds = 0
+    if hooks is not None:
+        kinds = bool(hooks.backward) | bool(hooks.post) << 1
+    if node is not None and not isinstance(node, weakref.ref):
+        kinds |= 4
+    return kinds
 
 
 def grad_status(rec: Recorder, leaf: Any) -> Any:
@@ -151,17 +160,20 @@ class Capture:
     def pause(
         self,
         walk: Any,
+        code: str,
         recording: Recording,
         event: State,
-        wrt: tuple[int, ...] | None,
+        wrt: tuple[int, ...],
         grads: Sequence[Any],
     ) -> None:
         """Ends a piece: the walk is about to call Python code with `grads`."""
-        if walk.finishing:
+        of_leaf = code in (LEAF, LEAF_AFTER)
+        if walk.finishing != of_leaf or (of_leaf and not walk.between):
             raise NotRepeatable
         jump = self._cut(walk)
         number = self.numbers
         pause = jump.pause = Pause(
+            code=code,
             owner=number[recording.seq],
             event=event,
             wrt=wrt,
@@ -268,7 +280,8 @@ class Capture:
                 raise NotRepeatable
             grads[id(grad)] = i
             owner = numbers[place[0].seq]
-            jump.leaves.append((owner, place[1], status, grad._slot, grad._meta))
+            hooks = has_hooks(leaf)
+            jump.leaves.append((owner, place[1], hooks, status, grad._slot, grad._meta))
         slots = [
             event.slot
             for event in _between(self._begin, rec.state)
@@ -352,9 +365,9 @@ def _follow(rec: Recorder, jump: Jump, before: list[Recording]) -> list[Any] | N
         if not depths.isdisjoint(owners[number].freed):
             return None
     leaves = []
-    for number, slot, status, _, _ in jump.leaves:
+    for number, slot, hooks, status, _, _ in jump.leaves:
         leaf = owners[number].entered[slot]
-        if has_hooks(leaf) or not leaf._meta.requires_grad:
+        if has_hooks(leaf) != hooks or not leaf._meta.requires_grad:
             return None
         if grad_status(rec, leaf) != status:
             return None
@@ -403,7 +416,7 @@ def _follow(rec: Recorder, jump: Jump, before: list[Recording]) -> list[Any] | N
     else:
         rec.state = jump.state
     live, cls = rec.live, tensor_class[0]
-    for leaf, (_, _, status, slot, meta) in zip(leaves, jump.leaves, strict=True):
+    for leaf, (_, _, _, status, slot, meta) in zip(leaves, jump.leaves, strict=True):
         grad = leaf._grad
         if status is None:
             grad = _new(cls)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import jumps
 from torchshim._core.graph import Graph, Place, origin
-from torchshim._core.jumps import has_hooks
+from torchshim._core.jumps import LEAF, LEAF_AFTER, has_hooks
 from torchshim._core.state import Recording, State
 from torchshim._core.storage import accumulate_lock
 
@@ -32,9 +33,21 @@ class Leaves(Graph):
     reached: set[Place] | None
     arrived: dict[Place, int]
     ready: list[Place]
+    # Whether a leaf is being finished, and that between two events.
     finishing: bool
+    between: bool
 
     def pass_through(self, recording: Recording, event: State) -> None:
+        raise NotImplementedError
+
+    def call_python(
+        self,
+        code: str,
+        recording: Recording,
+        event: State,
+        wrt: tuple[int, ...],
+        grads: Sequence[Any],
+    ) -> list[Any]:
         raise NotImplementedError
 
     def arrive(self, place: Place) -> None:
@@ -48,7 +61,7 @@ class Leaves(Graph):
             self.capture.arrived.append(place)
         if self.leaf_edges is None:
             if has_hooks(leaf):
-                self.catch_up()
+                self.count_leaves()
         elif count == self.leaf_edges.get(place):
             self.ready.append(place)
 
@@ -59,14 +72,18 @@ class Leaves(Graph):
 
     def finish_whole(self) -> None:
         """Finishes the leaves that are whole, since Python code may look at them."""
+        self.count_leaves()
+        if not self.finishing:
+            self.finish_ready()
+
+    def count_leaves(self) -> None:
+        """From now on leaves are finished as soon as they are whole."""
         self.pure = False
         if self.leaf_edges is None:
             self.find_leaves()
             assert self.leaf_edges is not None
             edges = self.leaf_edges
             self.ready = [p for p, n in self.arrived.items() if n == edges.get(p)]
-        if not self.finishing:
-            self.finish_ready()
 
     def finish_ready(self) -> None:
         self.finishing = True
@@ -79,10 +96,10 @@ class Leaves(Graph):
                 leaf = place[0].entered[place[1]]
                 if self.is_whole(leaf):
                     mine = [item for item in self.leaf_grads if item[0] is leaf]
-                    rest = [item for item in self.leaf_grads if item[0] is not leaf]
-                    self.leaf_grads = mine
-                    self.deliver()
-                    self.leaf_grads = rest
+                    if mine:
+                        rest = [item for item in self.leaf_grads if item[0] is not leaf]
+                        self.leaf_grads = rest
+                        self.put(*self.merged(mine)[0])
         finally:
             self.finishing = False
 
@@ -140,42 +157,57 @@ class Leaves(Graph):
         self.reached, self.leaf_places, self.leaf_edges = seen, found, edges
 
     def deliver(self) -> None:
-        """Sums up what reached each leaf and puts it where it belongs."""
-        merged: dict[int, tuple[Any, Place, Any]] = {}
-        for leaf, place, grad in self.leaf_grads:
-            before = merged.get(id(leaf))
+        """Puts what reached leaves where it belongs."""
+        found, self.leaf_grads = self.merged(self.leaf_grads), []
+        for leaf, place, grad in found:
+            self.put(leaf, place, grad)
+
+    @staticmethod
+    def merged(
+        leaf_grads: Sequence[tuple[Any, Place, Any]],
+    ) -> list[tuple[Any, Place, Any]]:
+        """The sum of the gradients for each leaf."""
+        found: dict[int, tuple[Any, Place, Any]] = {}
+        for leaf, place, grad in leaf_grads:
+            before = found.get(id(leaf))
             total = grad if before is None else add[0](before[2], grad)
-            merged[id(leaf)] = leaf, place, total
-        # Hooks may raise: nothing is to be delivered twice.
-        self.leaf_grads = []
-        for leaf, place, grad in merged.values():
-            node = leaf._node if has_hooks(leaf) else None
-            if leaf._hooks is not None:
-                grad = leaf._hooks.run(grad)
-            if not leaf._inherits:
-                for i in self.captured.get(id(leaf), ()):
-                    self.results[i] = grad
-            if not self.accumulate:
-                continue
-            if not leaf._meta.requires_grad or leaf._inherits:
-                # Not since the graph was made, or only its base: nothing is added.
-                self.capture = None
-                continue
-            if isinstance(node, weakref.ref) or node is None:
-                node = None
-            else:
-                grad = node.before(grad)
-            with accumulate_lock:
-                if self.capture is not None:
-                    status = jumps.grad_status(self.rec, leaf)
-                    self.capture.delivered.append((leaf, place, status))
-                if leaf._grad is None and not self.create:
-                    grad = self.own(grad)
-                leaf._accumulate(grad, self.create)
-            if leaf._hooks is not None:
-                leaf._hooks.accumulated(leaf)
-            if node is not None:
-                node.after(grad)
+            found[id(leaf)] = leaf, place, total
+        return list(found.values())
+
+    def put(self, leaf: Any, place: Place, grad: Any) -> None:
+        """Puts the gradient of a leaf where it belongs, through its hooks."""
+        if leaf._hooks is not None and leaf._hooks.backward:
+            event = self.event(place)
+            (grad,) = self.call_python(LEAF, place[0], event, (), [grad])
+        self.put_hooked(leaf, place, grad)
+
+    def put_hooked(self, leaf: Any, place: Place, grad: Any) -> None:
+        if not leaf._inherits:
+            for i in self.captured.get(id(leaf), ()):
+                self.results[i] = grad
+        if not self.accumulate:
+            return
+        if not leaf._meta.requires_grad or leaf._inherits:
+            # Not since the graph was made, or only its base: nothing is added.
+            self.capture = None
+            return
+        node = leaf._node
+        if isinstance(node, weakref.ref) or node is None:
+            node = None
+        else:
+            self.capture = None
+            grad = node.before(grad)
+        with accumulate_lock:
+            if self.capture is not None:
+                status = jumps.grad_status(self.rec, leaf)
+                self.capture.delivered.append((leaf, place, status))
+            if leaf._grad is None and not self.create:
+                grad = self.own(grad)
+            leaf._accumulate(grad, self.create)
+        if leaf._hooks is not None and leaf._hooks.post:
+            self.call_python(LEAF_AFTER, place[0], self.event(place), (), [])
+        if node is not None:
+            node.after(grad)
 
     def own(self, grad: Any) -> Any:
         """The gradient as a tensor that nobody else holds: `.grad` is added to."""

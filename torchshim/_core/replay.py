@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torchshim._core.jumps import Jump, NotRepeatable, Pause, Value, follow
+from torchshim._core.jumps import (
+    FUNCTION,
+    HOOKS,
+    LEAF,
+    LEAF_AFTER,
+    Jump,
+    NotRepeatable,
+    Pause,
+    Value,
+    follow,
+)
 from torchshim._core.leaves import Leaves
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 
@@ -48,23 +58,24 @@ class Replay(Leaves):
 
     def call_python(
         self,
+        code: str,
         recording: Recording,
         event: State,
-        wrt: tuple[int, ...] | None,
+        wrt: tuple[int, ...],
         grads: Sequence[Any],
     ) -> list[Any]:
-        """What Python code makes of gradients, noted for the jump edge.
-
-        The code is that of the custom function of an event, which gives gradients for
-        the operands `wrt`, or (None) the hooks of its result.
-        """
+        """What Python code makes of gradients, noted for the jump edge."""
         self.finish_whole()
         if self.capture is not None:
             try:
-                self.capture.pause(self, recording, event, wrt, grads)
+                self.capture.pause(self, code, recording, event, wrt, grads)
             except NotRepeatable:
                 self.capture = None
-        found = self._python(recording, event, wrt, grads)
+        try:
+            found = self._python(code, recording, event, wrt, grads)
+        except BaseException:
+            self._raised(code)
+            raise
         if self.capture is not None:
             try:
                 self.capture.resume(found)
@@ -74,28 +85,46 @@ class Replay(Leaves):
 
     def _python(
         self,
+        code: str,
         recording: Recording,
         event: State,
-        wrt: tuple[int, ...] | None,
+        wrt: tuple[int, ...],
         grads: Sequence[Any],
     ) -> list[Any]:
-        if wrt is None:
+        if code == FUNCTION:
+            return recording.python[event.depth].run(self, event, grads, wrt)
+        if code == HOOKS:
             return [recording.hooked[event.slot].run(grads[0])]
-        return recording.python[event.depth].run(self, event, grads, wrt)
+        leaf = recording.entered[event.slot]
+        hooks = leaf._hooks
+        if code == LEAF:
+            return list(grads) if hooks is None else [hooks.run(grads[0])]
+        if hooks is not None:
+            hooks.accumulated(leaf)
+        return []
+
+    def _raised(self, code: str) -> None:
+        """After an error in a leaf's hooks no other leaf gets a gradient."""
+        if code in (LEAF, LEAF_AFTER):
+            self.leaf_grads = []
 
     def go_on(
         self,
+        code: str,
         recording: Recording,
         event: State,
-        wrt: tuple[int, ...] | None,
+        wrt: tuple[int, ...],
         found: list[Any],
     ) -> None:
         """What follows a call of Python code."""
-        if wrt is not None:
+        if code == FUNCTION:
             self.hand_on(recording, event, wrt, found)
-        elif event.kind in (INPUT, IDENTITY):
+        elif code == LEAF:
+            leaf = recording.entered[event.slot]
+            self.put_hooked(leaf, (recording, event.slot), found[0])
+        elif code == HOOKS and event.kind in (INPUT, IDENTITY):
             self.pass_on(recording, event, found[0])
-        else:
+        elif code == HOOKS:
             self.go_back(recording, event, self.wanted(recording, event), found)
 
     def repeat(
@@ -124,9 +153,10 @@ class Replay(Leaves):
             held = {v[0]: value(v) for v in pause.held}
             owner = owners[pause.owner]
             try:
-                found = self._python(owner, pause.event, pause.wrt, given)
+                found = self._python(pause.code, owner, pause.event, pause.wrt, given)
             except BaseException:
                 self._restore(pause, owners, held)
+                self._raised(pause.code)
                 raise
             del given
             same = (
@@ -139,7 +169,7 @@ class Replay(Leaves):
             if results is None:
                 forget()
                 self._restore(pause, owners, held)
-                self.go_on(owner, pause.event, pause.wrt, found)
+                self.go_on(pause.code, owner, pause.event, pause.wrt, found)
                 self.run()
                 return None
             held.update((g._slot, g) for g in found if g is not None)
@@ -150,7 +180,7 @@ class Replay(Leaves):
         self, pause: Pause, owners: Sequence[Recording], held: dict[int, Any]
     ) -> None:
         """Brings the walk to where it calls Python code."""
-        self.capture, self.pure = None, False
+        self.capture = None
         for number, slot, known in pause.waiting:
             self.grads[owners[number], slot] = held[known[0]]
         for number, event in pause.queue:
@@ -163,5 +193,6 @@ class Replay(Leaves):
         for number, slot in course.arrived[: pause.n_arrived]:
             place = owners[number], slot
             self.arrived[place] = self.arrived.get(place, 0) + 1
+        self.count_leaves()
         self.freed += [(owners[n], d) for n, d in course.freed[: pause.n_freed]]
         self.derivatives |= pause.derivatives

@@ -1,0 +1,222 @@
+"""Backward passes with Python code in them, again and again: a walk that is remembered
+from call to call must do what the first one did, whatever the code does this time."""
+
+from __future__ import annotations
+
+from tests.oracle import case
+
+ROUNDS = 5
+
+
+@case
+def hooks_that_do_the_same(torch):
+    """On values, views and leaves: looking, replacing, accumulating."""
+    w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    v = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
+    seen = []
+    w.register_hook(lambda g: seen.append(g.tolist()))
+    v.register_hook(lambda g: g * 2)
+    v.register_post_accumulate_grad_hook(lambda p: seen.append("after"))
+    for k in range(ROUNDS):
+        y = w * v
+        y.register_hook(lambda g, k=k: g + 1)
+        z = y.view(3, 1)
+        z.register_hook(lambda g: None)
+        z.retain_grad()
+        (z.sum() + (w * w).sum() * (k + 1)).backward()
+        yield w.grad, v.grad, z.grad, len(seen)
+        if k == 2:
+            w.grad = v.grad = None
+    yield seen
+
+
+@case
+def hooks_that_do_something_else(torch):
+    """Reading, recording, removed, raising, in some rounds and not in others."""
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    b = torch.tensor([3.0, 4.0], requires_grad=True)
+    seen = []
+    for mode in ("", "", "read", "", "record", "replace", "", "raise", "", "none", ""):
+
+        def hook(g, mode=mode):
+            if mode == "read":
+                seen.append(g.sum().item())
+            if mode == "record":
+                seen.append((g * 3).exp())
+            if mode == "replace":
+                return g * 10
+            if mode == "raise":
+                raise ValueError("hook")
+            return None
+
+        h = w * 2 + b
+        handle = h.register_hook(hook)
+        if mode == "none":
+            handle.remove()
+        try:
+            (h * h).sum().backward()
+        except ValueError as error:
+            yield str(error)
+        yield w.grad, b.grad
+    yield seen
+
+
+@case
+def hooks_of_leaves(torch):
+    """One that raises, one that is removed, `.grad` set to None and frozen leaves."""
+    a = torch.tensor([1.0, 2.0], requires_grad=True)
+    b = torch.tensor([3.0, 4.0], requires_grad=True)
+    log = []
+
+    def post(p):
+        log.append(("post", p.grad.tolist()))
+        if len(log) == 6:
+            raise RuntimeError("post")
+
+    def clip(g):
+        return g.clamp(-1, 1)
+
+    handle = a.register_hook(clip)
+    b.register_post_accumulate_grad_hook(post)
+    for k in range(8):
+        try:
+            ((a * b).exp().sum() * 0.01 * (k + 1)).backward()
+        except RuntimeError as error:
+            yield str(error)
+        yield a.grad, b.grad, list(log)
+        if k == 2:
+            a.grad = None
+        if k == 3:
+            handle.remove()
+        if k == 4:
+            a.requires_grad_(False)
+        if k == 5:
+            a.requires_grad_()
+            a.register_hook(lambda g: log.append("again"))
+
+
+@case
+def optimizers_within_backward(torch):
+    """A step for each parameter as soon as its gradient is there."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)
+    )
+    each = {p: torch.optim.SGD([p], lr=0.1, momentum=0.9) for p in model.parameters()}
+
+    def step(p):
+        each[p].step()
+        each[p].zero_grad()
+
+    for p in model.parameters():
+        p.register_post_accumulate_grad_hook(step)
+    x = torch.tensor([[1.0, 2.0, 3.0], [0.5, 0.0, -1.0]])
+    for _ in range(ROUNDS):
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        yield loss, [p.grad for p in model.parameters()]
+    yield list(model.parameters())
+
+
+@case
+def custom_functions(torch):
+    """Several outputs, none, numbers, saved values, a loss read before the backward."""
+
+    class Two(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y, k):
+            ctx.save_for_backward(x, y)
+            ctx.k = k
+            return x * y * k, x + y
+
+        @staticmethod
+        def backward(ctx, g, h):
+            x, y = ctx.saved_tensors
+            return g * y * ctx.k + h, (g * x * ctx.k + h if ctx.k != 3 else None), None
+
+    class Sign(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.sign()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.clamp(-0.5, 0.5)
+
+    a = torch.tensor([1.0, -2.0], requires_grad=True)
+    b = torch.tensor([3.0, 4.0], requires_grad=True)
+    for k in (1, 2, 2, 3, 3, 2, 2):
+        p, q = Two.apply(a, b, k)
+        loss = (Sign.apply(p) * q).sum() + p.mean()
+        if k == 2:
+            yield loss.item()
+        loss.backward(retain_graph=True)
+        yield a.grad, b.grad
+        yield torch.autograd.grad(loss, [a, b], allow_unused=True)
+    try:
+        loss.backward()
+        loss.backward()
+    except RuntimeError as error:
+        yield str(error)[:60]
+
+
+@case
+def backward_within_backward(torch):
+    """A hook that runs a backward of its own, on the same leaves."""
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    for k in range(ROUNDS):
+        h = w * 3
+
+        def hook(g):
+            with torch.enable_grad():
+                (w * w).sum().backward()
+            return g + w.detach()
+
+        h.register_hook(hook)
+        u = h.exp() * 0.1
+        u.register_hook(lambda g: g * 0.5)
+        (u + h).sum().backward()
+        yield w.grad
+        if k % 2:
+            w.grad = None
+
+
+@case
+def callbacks_and_waiting_gradients(torch):
+    """Gradients on their way, hooks on several of them, callbacks at the end."""
+    engine = torch.autograd.Variable._execution_engine
+    a = torch.tensor([1.0, 2.0], requires_grad=True)
+    log = []
+    for k in range(ROUNDS):
+        x = a * 2
+        left, right = x.sin(), x.cos()
+
+        def hook(g, k=k):
+            engine.queue_callback(lambda: log.append(("end", k)))
+            if k == 3:
+                log.append(g.tolist())
+
+        left.register_hook(hook)
+        right.register_hook(lambda g: g * 2)
+        x.register_hook(lambda g: g / 2)
+        torch.stack([left, right, x]).sum().backward()
+        yield a.grad, list(log)
+
+
+@case
+def read_losses_with_hooks(torch):
+    """The forward pass ran before the backward: its values are saved ones."""
+    w = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    x = torch.tensor([[1.0, -1.0]])
+    for k in range(ROUNDS):
+        h = (x @ w).tanh()
+        h.register_hook(lambda g: g * 2)
+        loss = (h * h).sum()
+        yield loss.item()
+        if k == 3:
+            h.register_hook(lambda g: g + 1)
+        loss.backward()
+        yield w.grad
+        with torch.no_grad():
+            w -= 0.1 * w.grad
+        w.grad = None

@@ -1,0 +1,116 @@
+"""Walks with Python code in them: what is repeated, and what is walked anew."""
+
+from __future__ import annotations
+
+import pytest
+
+import torchshim as torch
+from torchshim._core import engine, jumps
+
+
+@pytest.fixture
+def visited(monkeypatch):
+    """How many events walks have visited one by one since this was last asked."""
+    found = []
+    differentiate = engine.Walk.differentiate
+
+    def counting(self, recording, event):
+        found.append(event)
+        differentiate(self, recording, event)
+
+    monkeypatch.setattr(engine.Walk, "differentiate", counting)
+
+    def count():
+        seen = len(found)
+        found.clear()
+        return seen
+
+    return count
+
+
+def chain(x, hook):
+    for _ in range(10):
+        x = x * 1.5
+    x.register_hook(hook)
+    for _ in range(10):
+        x = x.sin()
+    return x.sum()
+
+
+def test_a_walk_with_a_hook_is_repeated(visited):
+    x = torch.ones(3, requires_grad=True)
+    calls = []
+
+    def step(hook):
+        x.grad = None
+        chain(x, hook).backward()
+        x.grad.tolist()
+        return visited()
+
+    def double(g):
+        calls.append(1)
+        return g * 2
+
+    rounds = [step(double) for _ in range(4)]
+    assert rounds[0] >= 21 and rounds[-2:] == [0, 0]
+    before = x.grad.tolist()
+    # From where the code does something else the rest is walked, and then repeated.
+    rounds = [step(lambda g: g * 2 + 0 * g.exp()) for _ in range(4)]
+    assert rounds[0] == 9 and rounds[-2:] == [0, 0]
+    assert x.grad.tolist() == before
+    # What reads something starts a recording of its own.
+    assert step(lambda g: g.sum().item() and None) >= 9
+    assert len(calls) == 4
+
+
+def test_a_walk_with_hooks_of_leaves_is_repeated(visited):
+    a = torch.ones(3, requires_grad=True)
+    b = torch.ones(3, requires_grad=True)
+    a.register_hook(lambda g: g * 2)
+
+    def double(p):
+        p.grad.mul_(2)
+
+    b.register_post_accumulate_grad_hook(double)
+    for _ in range(4):
+        a.grad = b.grad = None
+        (a * b).sin().sum().backward()
+        assert a.grad.tolist() == b.grad.tolist()
+        rounds = visited()
+    assert rounds == 0
+
+
+def test_a_walk_with_custom_functions_is_repeated(visited):
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 3
+
+    x = torch.ones(3, requires_grad=True)
+    for _ in range(4):
+        x.grad = None
+        Scale.apply(Scale.apply(x).exp()).sum().backward()
+        x.grad.tolist()
+        rounds = visited()
+    assert rounds == 0
+
+
+def test_many_waiting_gradients_are_not_kept(visited, monkeypatch):
+    monkeypatch.setattr(jumps, "_WAITING", 50)
+    x = torch.ones(2, requires_grad=True)
+
+    def step():
+        x.grad = None
+        parts = [x * k for k in range(20)]
+        for part in parts:
+            part.register_hook(lambda g: None)
+        torch.stack(parts).sum().backward()
+        return x.grad.tolist()
+
+    rounds = [(step(), visited()) for _ in range(3)]
+    assert all(grad == [190.0, 190.0] for grad, _ in rounds)
+    assert rounds[-1][1] >= 20
