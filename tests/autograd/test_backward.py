@@ -330,3 +330,19 @@ def one_object_for_what_is_asked_twice(torch):
         y = x * 2
         a, b, c = torch.autograd.grad(y.sum(), [x, x, y])
         yield a is b, a is c, a.tolist()
+
+
+@case
+def retained_after_it_was_freed(torch):
+    """A walk that was seen before is refused where its graph is gone by now."""
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    w = torch.tensor([3.0, 4.0], requires_grad=True)
+    for freed in (False, False, True, True):
+        x.grad = w.grad = None
+        y, other = (x * w).sum(), x * w
+        print(y.item(), other.sum().item())
+        if freed:
+            y.backward()
+            print(x.grad.tolist())
+            x.grad = w.grad = None
+        yield attempt(lambda y=y: y.backward(retain_graph=True)), x.grad

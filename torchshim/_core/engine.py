@@ -78,6 +78,7 @@ class Walk(SavedValues, Replay):
     results: dict[int, Any] = field(default_factory=dict)
     needed: set[Place] | None = None
     tables: dict[int, dict[int, State]] = field(default_factory=dict)
+    # Events whose saved values are used, and let go of at the end but with `retain`.
     freed: list[tuple[Recording, int]] = field(default_factory=list)
     roots: Sequence[Place] = ()
     leaf_places: dict[int, set[Place]] | None = None
@@ -250,6 +251,8 @@ class Walk(SavedValues, Replay):
 
     def settle(self) -> None:
         """Lets go of what the events visited had saved."""
+        if self.retain:
+            return
         for owner, depth in self.freed:
             owner.freed.add(depth)
             if owner.state is not None:
@@ -389,7 +392,7 @@ class Walk(SavedValues, Replay):
         )
         if scalars:
             self.copied.append((state.scalar, recording, event.scalar, len(scalars)))
-        if not self.retain and plan.frees:
+        if plan.frees:
             self.freed.append((recording, event.depth))
         results = self.rec.results(state)
         if checked:

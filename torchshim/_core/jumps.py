@@ -209,7 +209,7 @@ class Capture:
         """Keeps the walk, which is over, as a jump edge."""
         start = self._start
         jump = self._cut(walk)
-        jump.freed = self._depths(walk.freed)
+        jump.freed = [] if walk.retain else self._depths(walk.freed)
         self.course.freed += [(self.numbers[r.seq], d) for r, d in walk.freed]
         jump.results = [None if r is None else self._value(r) for r in results]
         jump.same = [
