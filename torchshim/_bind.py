@@ -142,16 +142,31 @@ def hot_source(
     lines.append("    try:")
     if has_out:
         lines.append("        if out is not None: raise KeyError")
-    lines.append(f"        state = rec.state.next[_op, rec.mode, {', '.join(parts)},]")
-    lines.append("    except (KeyError, AttributeError, TypeError):")
+    key = f"_op, rec.mode, {', '.join(parts)},"
+    lines.append(f"        state = rec.state.next[{key}]")
     if operator is None:
         out = "out" if has_out else "None"
-        lines.append(f"        return _slow(rec, _op, ({args},), {out}, _func)")
+        slow_path = f"return _slow(rec, _op, ({args},), {out}, _func)"
     else:
-        lines.append(
-            f"        return _slow_operator(rec, _op, ({args},), _func, {operator!r}, "
+        slow_path = (
+            f"return _slow_operator(rec, _op, ({args},), _func, {operator!r}, "
             f"{reflected})"
         )
+    if not op.writes:
+        # Tensors that enter with this operator: the key is in order, and made again.
+        given = "None if out is not None else " if has_out else ""
+        lines += [
+            "    except KeyError:",
+            f"        state = {given}rec.enter(({key}), ({args},))",
+            f"        if state is None: {slow_path}",
+            "    except (AttributeError, TypeError):",
+            f"        {slow_path}",
+        ]
+    else:
+        lines += [
+            "    except (KeyError, AttributeError, TypeError):",
+            f"        {slow_path}",
+        ]
     if floats == 1:
         n = after[0]
         lines.append(f"    if c_{n} is float: rec.scalars[state.scalar] = {n}")
@@ -263,11 +278,6 @@ def slow(
 
     `func`: what was called, for classes and modes that override it.
     """
-    if out is None and not op.writes and not rec.intercepted and not record.watchers:
-        # Known for plain tensors only: nobody overrides their operators.
-        state = rec.entrance(op, args)
-        if state is not None:
-            return results_of(rec, op, state, args)
     if rec.intercepted or not _ordinary(map(type, args)) or out is not None:
         found = overriding(args if out is None else (*args, out))
         if found is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchshim._core.meta import Meta
-from torchshim._core.op import SCALAR_ROLES, STATIC, Op
+from torchshim._core.op import ARRAYS, OPT_ARRAYS, SCALAR_ROLES, Op
 from torchshim._core.state import INPUT, Recording, State
 from torchshim._core.storage import (
     SLOT_BITS,
@@ -31,7 +31,7 @@ class Entrance:
     """A jump edge: an event, and (operand, meta, slot) of what enters just before."""
 
     state: State
-    entered: list[tuple[int, Meta, int]]
+    entered: Sequence[tuple[int, Meta, int]]
 
 
 class Entering(Trie):
@@ -44,77 +44,51 @@ class Entering(Trie):
     mode: Any
     base_tangents: weakref.WeakKeyDictionary[Storage, dict[int, Any]]
 
-    def entrance(self, op: Op, args: Sequence[Any]) -> State | None:
-        """Repeats a call with which tensors enter, where it is known."""
-        if self.state.jumps is None:
-            return None
-        found = self._entrance_key(op, args)
-        if found is None:
-            return None
-        try:
-            return self.enter_with(*found)
-        except TypeError:  # an argument that is no part of a key yet, as a list
-            return None
-
     def call_entering(self, op: Op, args: Sequence[Any]) -> State:
         """As `call`; remembers an entrance for the next time."""
-        start, found = self.state, self._entrance_key(op, args)
-        if found is None:
-            return self.call(op, args)
-        key, operands, floats = found
-        entering = entering_operands(operands)
+        start, key = self.state, self._hot_key(op, args)
+        entering = None if key is None else entering_operands(args)
         state = self.call(op, args)
         if entering:
-            self.remember_entrance(start, key, state, operands, entering, len(floats))
+            n_floats = sum(part is float for part in key or ())
+            self.remember_entrance(start, key, state, args, entering, n_floats)
         return state
 
-    def _entrance_key(
-        self, op: Op, args: Sequence[Any]
-    ) -> tuple[Any, list[TensorBase], list[float]] | None:
-        """What an entrance is found by, with the tensors and runtime scalars."""
-        if self.mode is None:
-            return None  # tangents follow each event
-        operands: list[TensorBase] = []
-        floats: list[float] = []
+    def _hot_key(self, op: Op, args: Sequence[Any]) -> tuple[Any, ...] | None:
+        """What the operator's function looks up, where an entrance may be found."""
+        if self.mode is None or op.writes:
+            return None  # tangents follow each event; writes are checked each time
         plain = tensor_class[0]
         parts: list[Any] = [op, self.bits]
         for param, arg in zip(op.params, args, strict=True):
             kind = arg.__class__
-            role = param.role
-            if role == STATIC:
-                parts.append((kind, arg))
-            elif arg is None:
-                parts.append(None)
-            elif kind is float and role in SCALAR_ROLES:
-                floats.append(arg)
-                parts.append(float)
-            elif kind is plain or kind in plain_classes:
-                operands.append(arg)
+            if kind is plain or kind in plain_classes:
                 parts.append(arg._slot)
-            elif kind is tuple or kind is list or isinstance(arg, TensorBase):
+            elif isinstance(arg, TensorBase) or param.role in (ARRAYS, OPT_ARRAYS):
                 return None
+            elif arg is None or param.role not in SCALAR_ROLES:
+                parts.append(arg)
             else:
-                parts.append((kind, arg))
-        return tuple(parts), operands, floats
+                parts.append(float if kind is float else (kind, arg))
+        return tuple(parts)
 
-    def enter_with(
-        self, key: Any, operands: Sequence[TensorBase], floats: Sequence[float]
-    ) -> State | None:
-        """Repeats a known entrance; None where something is not as it was then."""
+    def enter(self, key: Any, operands: Sequence[Any]) -> State | None:
+        """Repeats a known entrance; None where something is not as it was then.
+
+        The event's runtime scalars are left to the caller.
+        """
         start = self.state
         jump: Entrance | None = None if start.jumps is None else start.jumps.get(key)
         if jump is None:
             return None
-        state, inputs = jump.state, self.inputs
+        inputs, entered = self.inputs, self.recording.entered
         del inputs[start.n_inputs :]
-        entered = self.recording.entered
-        found = False
         try:
             for i, meta, slot in jump.entered:
                 t = operands[i]
                 if (
-                    t._slot >= 0  # it stands among the operands twice
-                    or t._meta is not meta
+                    t._meta is not meta
+                    or t._slot >= 0  # it stands among the operands twice
                     or t._array is None
                     or t._storage is not None
                 ):
@@ -122,23 +96,21 @@ class Entering(Trie):
                 inputs.append(t._array)
                 entered[slot] = t
                 t._slot = slot
-            self.scalars[state.scalar : state.n_scalars] = floats
-            self.state = state
-            found = True
+            self.state = jump.state
+            return self.state
         finally:
-            if not found:
+            if self.state is start:
                 for i, _, slot in jump.entered:
                     if entered.get(slot) is operands[i]:
                         del entered[slot]
                         operands[i]._slot = -1
-        return state
 
     def remember_entrance(
         self,
         start: State,
         key: Any,
         state: State,
-        operands: Sequence[TensorBase],
+        operands: Sequence[Any],
         entering: Sequence[tuple[int, Meta]] | None,
         n_floats: int,
     ) -> None:
@@ -395,12 +367,12 @@ class Entering(Trie):
 
 
 def entering_operands(
-    operands: Sequence[TensorBase],
+    operands: Sequence[Any],
 ) -> list[tuple[int, Meta]] | None:
-    """Operands that enter with their next use; None if one does not simply enter."""
+    """Tensors that enter with their next use; None if one does not simply enter."""
     found: list[tuple[int, Meta]] = []
     for i, t in enumerate(operands):
-        if t._slot < 0:
+        if isinstance(t, TensorBase) and t._slot < 0:
             if t._storage is not None or t._array is None:
                 return None
             if t._hist is not None and t._meta.requires_grad and not t._meta.leaf:

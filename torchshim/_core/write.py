@@ -417,27 +417,26 @@ class Writing(Foreign):
         Sequences of tensors come as tuples; the whole is a jump edge once it is known.
         """
         self.make_room()
-        operands = [t for a in args if a.__class__ is tuple for t in a if t is not None]
-        floats = [a for a in args if a.__class__ is float]
-        key = (
-            op,
-            self.bits,
-            *[
-                tuple([None if t is None else t._slot for t in a])
-                if a.__class__ is tuple
-                else float
-                if a.__class__ is float
-                else a
-                for a in args
-            ],
-        )
+        operands: list[TensorBase] = []
+        floats: list[float] = []
+        parts: list[Any] = [op, self.bits]
+        for a in args:
+            if a.__class__ is tuple:
+                operands += [t for t in a if t is not None]
+                parts.append(tuple([None if t is None else t._slot for t in a]))
+            elif a.__class__ is float:
+                floats.append(a)
+                parts.append(float)
+            else:
+                parts.append(a)
+        key = tuple(parts)
         start = self.state
-        state = None
-        if all(t._storage is None for t in targets):
-            state = self.enter_with(key, operands, floats)
+        sharing = [t for t in targets if t._storage is not None]
+        state = None if sharing else self.enter(key, operands)
         if state is None:
             self._mutate_slowly(op, args, operands, targets, start, key, len(floats))
             return
+        self.scalars[state.scalar : state.n_scalars] = floats
         slot, tracking = state.slot, self.grad
         for t, meta in zip(targets, state.metas, strict=True):
             if tracking or t._meta.requires_grad:

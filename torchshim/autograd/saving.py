@@ -176,10 +176,6 @@ class SavingRecorder(Recorder):
     def mode(self, value: Any) -> None:
         pass
 
-    def entrance(self, op: Any, args: Sequence[Any]) -> Any:
-        """None: each operator is to come by `call`."""
-        return None
-
     def call_entering(self, op: Any, args: Sequence[Any]) -> Any:
         return self.call(op, args)
 
