@@ -25,18 +25,24 @@ def count_of(counter: Tensor) -> float:
 
 def advance(counters: Sequence[Tensor]) -> None:
     """Adds one to each counter, in place."""
-    arrays: dict[object, np.ndarray] = {}
+    rec = local.rec
+    made: dict[object, np.ndarray] = {}
+    array = new = None
     for counter in counters:
-        array = counter._array
-        if array is None or counter._storage is not None:
+        before = counter._array
+        if before is None or counter._storage is not None:
             counter.add_(1)  # type: ignore[attr-defined]
             continue
-        dtype = counter._meta.dtype
-        key = float(array), dtype
-        new = arrays.get(key)
-        if new is None:
-            new = arrays[key] = _frozen(key[0] + 1, dtype)
-        _put(counter, new)
+        if before is not array:  # counters that go together share one
+            array, dtype = before, counter._meta.dtype
+            key = float(array), dtype
+            new = made.get(key)
+            if new is None:
+                new = made[key] = _frozen(key[0] + 1, dtype)
+        rec.recording.counted.append((counter, before))
+        counter._array = new
+        counter._slot = -1
+        counter._versions += 1
 
 
 def assign(tensor: Tensor, value: float) -> None:

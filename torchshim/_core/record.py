@@ -284,10 +284,11 @@ class Recorder(Transforming):
         """Raises the first data-dependent error of the programs run so far."""
         while self.reports:
             sites, report = self.reports.pop(0)
-            for site, (bad, value) in zip(sites, np.asarray(report), strict=True):
+            found = np.asarray(report).tolist()
+            for site, (bad, value) in zip(sites, found, strict=True):
                 if bad:
                     self.reports.clear()
-                    raise site.exception(int(value))
+                    raise site.exception(value)
 
 
 class _Lease:

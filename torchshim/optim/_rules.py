@@ -88,47 +88,39 @@ class RuleOptimizer(Optimizer):
     def _step_group(self, group: dict[str, Any]) -> None:
         names = self._names(group)
         kept = any(name is not None for name in names)
-        counts = self._counts
-        # Parameters that took the same number of steps are moved together.
-        batches: dict[Any, list[tuple[Any, ...]]] = {}
-        counters: list[Tensor] = []
-        state: dict[str, Any] = {}
-        for p in group["params"]:
-            grad = p._grad
-            if grad is None:
-                continue
+        params = [p for p in group["params"] if p._grad is not None]
+        states: list[dict[str, Any]] = [self.state[p] if kept else {} for p in params]
+        kinds: list[Any] = []
+        for p, state in zip(params, states, strict=True):
             count: Any = None
             if kept:
-                state = self.state[p]
                 if not state:
                     self._check(group, p)
                     self._init_state(group, p, state)
                 count = self._count(p, state)
-                if counts:
-                    counters.append(state["step"])
-            key = p._meta.device, count
-            row = (p, grad, *[None if n is None else state.get(n) for n in names])
-            batch = batches.get(key)
-            if batch is None:
-                batches[key] = [row]
-            else:
-                batch.append(row)
-        for (_, count), rows in batches.items():
-            columns = list(zip(*rows, strict=True))
-            targets = list(columns[0])
-            for column in columns[2:]:
+            kinds.append((p._meta.device, count))
+        rule = REGISTRY[self._rule]
+        for (_, count), chosen in _alike(kinds, params, states):
+            columns = [tuple([p for p, _ in chosen])]
+            columns.append(tuple([p._grad for p, _ in chosen]))
+            targets = [p for p, _ in chosen]
+            for name in names:
+                if name is None:
+                    columns.append((None,) * len(chosen))
+                    continue
+                column = tuple([state.get(name) for _, state in chosen])
+                columns.append(column)
                 if column[0] is not None:
                     targets += column
             numbers = self._numbers(group, count)
-            if group.get("differentiable"):
-                if group.get("foreach") and not self._foreach_tracks:
-                    raise AssertionError("_foreach ops don't support autograd")
-                self._tracked(columns, numbers, targets)
-            else:
-                rule = REGISTRY[self._rule]
+            if not group.get("differentiable"):
                 local.rec.mutate(rule, [*columns, *numbers], targets)
-        if counters:
-            advance(counters)
+                continue
+            if group.get("foreach") and not self._foreach_tracks:
+                raise AssertionError("_foreach ops don't support autograd")
+            self._tracked(columns, numbers, targets)
+        if kept and self._counts:
+            advance([state["step"] for state in states])
 
     def _tracked(self, columns: Any, numbers: Any, targets: Sequence[Any]) -> None:
         """The step as something that gradients flow through."""
@@ -167,6 +159,19 @@ class RuleOptimizer(Optimizer):
                     f"If capturable=True, {self._captured[foreach]} must be on "
                     f"supported devices: {supported}."
                 )
+
+
+def _alike(
+    kinds: Sequence[Any], params: Sequence[Any], states: Sequence[Any]
+) -> list[tuple[Any, list[tuple[Any, Any]]]]:
+    """Parameters with their states, those of one kind together."""
+    rows = list(zip(params, states, strict=True))
+    if kinds and kinds.count(kinds[0]) == len(kinds):
+        return [(kinds[0], rows)]
+    found: dict[Any, list[tuple[Any, Any]]] = {}
+    for kind, row in zip(kinds, rows, strict=True):
+        found.setdefault(kind, []).append(row)
+    return list(found.items())
 
 
 def number(value: Any) -> Any:
