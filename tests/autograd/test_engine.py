@@ -350,6 +350,20 @@ def numpys_memory_in_two_threads(torch):
 
 
 @case
+def asked_for_what_another_thread_looked_at(torch):
+    x = torch.tensor([-1.0], requires_grad=True)
+    for create in (False, True):
+        y = x.expand(2)
+        z = in_thread(lambda y=y: y.logsumexp(0))
+        print(x.sum().item())
+        yield torch.autograd.grad(z, [y, z], retain_graph=True, create_graph=create)
+        (y * 2).sum().backward(inputs=[x, y])
+        yield x.grad, in_thread(lambda y=y: y.grad_fn) is y.grad_fn
+        z.backward()
+        yield x.grad
+
+
+@case
 def a_history_within_another_threads_recording(torch):
     x = torch.ones(2, requires_grad=True)
     y = x * 2

@@ -20,17 +20,6 @@ from torchshim._core.trie import recorders
 _new = object.__new__
 
 
-def _add_earlier(twin: Recording, saved: Any, savers: Any, versions: Any) -> None:
-    """Keeps what a look into a recording found that another look added to."""
-    none: frozenset[int] = frozenset()
-    twin.saved = twin.saved | saved
-    twin.savers = {
-        slot: twin.savers.get(slot, none) | savers.get(slot, none)
-        for slot in (*twin.savers, *savers)
-    }
-    twin.versions = twin.versions | versions
-
-
 class Foreign(Entering):
     """Looks into other threads' recordings without changing them."""
 
@@ -145,7 +134,7 @@ class Foreign(Entering):
             twin.freed = recording.freed
             owner._close(twin, state, values, saved)
             twin.producers = None
-            _add_earlier(twin, *before)
+            twin.add_saved(*before)
         return values[slot], twin
 
     def _role(self, tensor: TensorBase, storage: Storage | None, slot: int) -> int:

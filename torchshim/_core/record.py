@@ -262,6 +262,9 @@ class Recorder(Transforming):
         recording.bases.clear()
         recording.counted.clear()
         recording.state = state
+        if (twin := recording.twin) is not None:
+            # From now on it stands for what other threads saw of it.
+            recording.add_saved(twin.saved, twin.savers, twin.versions)
 
     def line(self) -> tuple[str, int] | None:
         return caller()

@@ -240,10 +240,29 @@ class Recording:
         self.producers: dict[int, State] | None = None
 
     def place(self, slot: int, running: Recording) -> tuple[Recording, int]:
-        """A slot of this recording: in the running one, if that is what this shows."""
-        if self.original is not None and self.original() is running:
-            return running, slot
+        """A slot of this recording, which is in the one that this shows.
+
+        Unless that still goes on in another thread: it is only looked at there.
+        """
+        shown = None if self.original is None else self.original()
+        if shown is not None and (shown is running or shown.state is not None):
+            return shown, slot
         return self, slot
+
+    def add_saved(
+        self,
+        saved: dict[int, Any],
+        savers: dict[int, frozenset[int]],
+        versions: dict[int, Any],
+    ) -> None:
+        """Keeps values that a backward of others needs, beside its own."""
+        none: frozenset[int] = frozenset()
+        self.saved = saved | self.saved
+        self.savers = {
+            slot: savers.get(slot, none) | self.savers.get(slot, none)
+            for slot in (*savers, *self.savers)
+        }
+        self.versions = versions | self.versions
 
     def event(self, slot: int, running: State) -> State:
         """The event that made a slot, where the recording may be the running one."""
