@@ -32,10 +32,10 @@ class RemovableHandle:
         self.hooks_dict_ref = weakref.ref(hooks_dict)
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
-        extras = extra_dict if isinstance(extra_dict, list) else [extra_dict]
-        self.extra_dict_ref: tuple[Any, ...] = tuple(
-            weakref.ref(extra) for extra in extras if extra is not None
-        )
+        self.extra_dict_ref: tuple[Any, ...] = ()
+        if extra_dict is not None:
+            extras = extra_dict if isinstance(extra_dict, list) else [extra_dict]
+            self.extra_dict_ref = tuple(weakref.ref(e) for e in extras if e is not None)
 
     def remove(self) -> None:
         """Take the hook out; a second call does nothing."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -51,6 +52,7 @@ modes: list[Any] = []
 ORDINARY: set[type] = {
     *(int, float, bool, complex, str, bytes, type(None), dict, type, slice),
     *(type(Ellipsis), dtypes.dtype, device, layout, memory_format),
+    *(types.FunctionType, types.MethodType, types.BuiltinFunctionType),
 }
 
 

@@ -486,14 +486,12 @@ def run_backward(
     rec = local.rec
     grad_mode = rec.grad
     try:
-        rec.grad = create
-        rec.set_mode()
+        rec.set_grad(create)
         return _run(
             rec, roots, cotangents, retain, create, targets, accumulate, outside
         )
     finally:
-        rec.grad = grad_mode
-        rec.set_mode()
+        rec.set_grad(grad_mode)
 
 
 def _run(

@@ -64,6 +64,8 @@ class Jump:
     same: list[int]
     # The call of Python code that the piece ends with; None: it is the last.
     pause: Pause | None = None
+    # Whether it is before such a call, and has to do with the running recording only.
+    inner: bool = False
 
 
 @dataclass(slots=True)
@@ -194,6 +196,7 @@ class Capture:
         self._waiting += 1 + len(pause.waiting) + len(pause.queue) + len(pause.reached)
         if self._waiting > _WAITING:
             raise NotRepeatable
+        jump.inner = not (jump.owners or jump.entered or jump.leaves)
         self._pause = pause
 
     def resume(self, found: Sequence[Any]) -> None:
@@ -344,10 +347,17 @@ def follow(rec: Recorder, jump: Jump, owners: list[Recording]) -> list[Any] | No
 
     `owners` are the recordings that pieces before went through, and get its own.
     """
-    if jump.leaves or jump.entered or jump.owners or len(owners) > 1:
-        with accumulate_lock, value_lock:
-            return _follow(rec, jump, owners)
-    return _follow(rec, jump, owners)
+    if jump.inner and len(owners) == 1:
+        for _, depths in jump.used:
+            if not depths.isdisjoint(owners[0].freed):
+                return None
+        scalars = rec.scalars
+        for to, _, at, n in jump.copied:
+            scalars[to : to + n] = scalars[at : at + n]
+        rec.state = jump.state
+        return []
+    with accumulate_lock, value_lock:
+        return _follow(rec, jump, owners)
 
 
 def _follow(rec: Recorder, jump: Jump, before: list[Recording]) -> list[Any] | None:

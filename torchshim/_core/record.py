@@ -119,6 +119,14 @@ class Recorder(Transforming):
         elif self.levels and any(level.kind in FORWARD for level in self.levels):
             self.mode = None
 
+    def set_grad(self, on: bool) -> None:
+        """Switches whether operators get a history; `bits` has it as its lowest bit."""
+        if self.grad is not on:
+            self.grad = on
+            self.bits ^= 1
+            if self.mode is not None:
+                self.mode = self.bits
+
     def make_room(self, operands: Sequence[Any] = ()) -> None:
         """Flushes a recording that has grown long; between events of users only.
 

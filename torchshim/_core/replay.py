@@ -150,7 +150,7 @@ class Replay(Leaves):
         while (pause := jump.pause) is not None:
             given = [None if v is None else value(v) for v in pause.given]
             # What nobody holds would be lost where the code reads something.
-            held = {v[0]: value(v) for v in pause.held}
+            held = {v[0]: value(v) for v in pause.held} if pause.held else {}
             owner = owners[pause.owner]
             try:
                 found = self._python(pause.code, owner, pause.event, pause.wrt, given)
@@ -172,7 +172,9 @@ class Replay(Leaves):
                 self.go_on(pause.code, owner, pause.event, pause.wrt, found)
                 self.run()
                 return None
-            held.update((g._slot, g) for g in found if g is not None)
+            for g in found:
+                if g is not None:
+                    held[g._slot] = g
             jump = pause.next
         return results
 

@@ -111,13 +111,10 @@ class _no_grad:
     def __enter__(self) -> None:
         rec = local.rec
         self.before = rec.grad
-        rec.grad = False
-        rec.set_mode()
+        rec.set_grad(False)
 
     def __exit__(self, *error: object) -> None:
-        rec = local.rec
-        rec.grad = self.before
-        rec.set_mode()
+        local.rec.set_grad(self.before)
 
 
 def out_dtype(function: str, out: Any, dtype: Any, default: Any) -> Any:

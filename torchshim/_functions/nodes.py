@@ -270,15 +270,14 @@ def value_at(recording: Any, event: Any, slot: int) -> Any:
         walk = Walk(rec, True, False, {}, False)
         operands = [walk.operand(recording, s) for s in event.operands]
         with rec.lock:
-            grad, rec.grad = rec.grad, False
-            rec.set_mode()
+            grad = rec.grad
+            rec.set_grad(False)
             try:
                 state = rec.event(
                     event.call, operands, walk.scalars_of(recording, event)
                 )
             finally:
-                rec.grad = grad
-                rec.set_mode()
+                rec.set_grad(grad)
         return rec.result(state, slot - event.slot)
     tensor = object.__new__(Tensor)
     tensor._slot = -1

@@ -192,21 +192,23 @@ class BackwardCFunction(Node, FunctionCtx):
                 meta = event.metas[k]
                 grad = fns._gradient_zeros(tuple(meta.shape), meta.dtype)
             given[at] = grad
-        if self.materialize_grads and self._materialize_non_diff_grads:
-            for at, (shape, dtype) in self._plain_outputs.items():
-                given[at] = fns._gradient_zeros(shape, dtype)
-        found = self.apply(*given)
-        results = self._checked(found)
-        self.returned = [results[at] for at in self._positions]
+        if self._plain_outputs:
+            if self.materialize_grads and self._materialize_non_diff_grads:
+                for at, (shape, dtype) in self._plain_outputs.items():
+                    given[at] = fns._gradient_zeros(shape, dtype)
+        results = self._checked(self.apply(*given))
+        if event.depth in self._recording.node_hooks:
+            self.returned = [results[at] for at in self._positions]
         outs: list[Any] = []
         for i in wrt:
             at = self._positions[i]
             meta, out = event.given[i], results[at]
             if out is not None:
-                out = fitted(out, event, meta, walk.outside)
-            outs.append(self._fitted(out, meta, at))
-        if event.depth not in self._recording.node_hooks:
-            self.returned = ()
+                if out._meta.batch:
+                    out = fitted(out, event, meta, walk.outside)
+                if out._meta.shape != meta.shape or out._meta.dtype is not meta.dtype:
+                    out = self._fitted(out, meta, at)
+            outs.append(out)
         if not walk.retain:
             self._saved, self._freed = (), bool(self._saved) or self._freed
             self.to_save = None
@@ -226,9 +228,8 @@ class BackwardCFunction(Node, FunctionCtx):
                 f"function {name} returned an incorrect number of gradients (expected "
                 f"{expected}, got {len(results)})"
             )
-        tensors = set(self._positions)
         for at, result in enumerate(results):
-            if at not in tensors:
+            if at not in self._positions:
                 if result is not None:
                     raise RuntimeError(
                         f"function {name} returned a gradient different than None at "
@@ -243,8 +244,6 @@ class BackwardCFunction(Node, FunctionCtx):
 
     def _fitted(self, grad: Any, meta: Any, at: int) -> Any:
         """A gradient brought to the shape and dtype of its input, as PyTorch does."""
-        if grad is None:
-            return None
         shape, got = tuple(meta.shape), tuple(grad._meta.shape)
         if shape != got:
             lead = len(got) - len(shape)

@@ -11,10 +11,10 @@ import itertools
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from torchshim._core.call import PythonCall, intern_call
-from torchshim._core.hooks import version_of
 from torchshim._core.node import Node
 from torchshim._core.record import local, watchers
 from torchshim._core.storage import TensorBase
@@ -148,7 +148,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Calls `forward` and records that `backward` is its gradient."""
         separate = cls.setup_context is not Function.setup_context
-        if not separate and local.rec.transforming():
+        if not separate and local.rec.levels and local.rec.transforming():
             raise RuntimeError(NEEDS_SETUP_CONTEXT)
         if separate:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
@@ -164,25 +164,22 @@ def _apply(cls: Any, separate: bool, args: Any, kwargs: dict[str, Any]) -> Any:
     rec = local.rec
     ctx = cls._backward_cls()
     tensors = [(i, a) for i, a in enumerate(args) if isinstance(a, TensorBase)]
-    needs = {i for i, a in tensors if a._meta.requires_grad}
-    recorded = rec.grad and bool(needs)
-    ctx._needs = tuple(recorded and i in needs for i in range(len(args)))
+    needs = [i for i, a in tensors if a._meta.requires_grad] if rec.grad else ()
+    ctx._needs = tuple([i in needs for i in range(len(args))])
     ctx._n_args = len(args)
     ctx._saved = None
     # What each input was before the forward, which may change it in place.
     before: list[Any] = []
-    versions: dict[int, int] = {}
-    if recorded:
+    if needs:
         for _, tensor in tensors:
-            versions[id(tensor)] = version_of(tensor)
             slot = rec.slot_of(tensor)
             meta = tensor._meta
             twin = meta.requires_grad and not meta.leaf
             before.append(rec.at(slot, meta) if twin else tensor)
     held = tangents_of(rec, args) if rec.forward and rec.recording.duals else ()
     # The tangents of the outputs are what the user's `jvp` says.
-    grad, forward, rec.grad, rec.forward = rec.grad, rec.forward, False, False
-    rec.set_mode()
+    grad, forward, rec.forward = rec.grad, rec.forward, False
+    rec.set_grad(False)
     try:
         if separate:
             output = forward_of(cls, args, kwargs)
@@ -190,15 +187,15 @@ def _apply(cls: Any, separate: bool, args: Any, kwargs: dict[str, Any]) -> Any:
         else:
             output = cls.forward(ctx, *args, **kwargs)
     finally:
-        rec.grad, rec.forward = grad, forward
-        rec.set_mode()
+        rec.forward = forward
+        rec.set_grad(grad)
     single = not isinstance(output, tuple)
-    outputs = (output,) if single else output
-    if recorded:
-        outputs = _record(rec, ctx, cls, tensors, before, list(outputs), versions)
+    outputs: Sequence[Any] = (output,) if single else output
+    if needs:
+        outputs = _record(rec, ctx, tensors, before, list(outputs))
     else:
         given = {id(t) for _, t in tensors} - {id(t) for t in ctx.dirty_tensors or ()}
-        outputs = tuple(o.detach() if id(o) in given else o for o in outputs)
+        outputs = [o.detach() if id(o) in given else o for o in outputs]
     if held:
         push_tangents(rec, ctx, args, outputs, held)
     _save(ctx, outputs)
@@ -208,58 +205,60 @@ def _apply(cls: Any, separate: bool, args: Any, kwargs: dict[str, Any]) -> Any:
 def _record(
     rec: Any,
     ctx: Any,
-    cls: Any,
     tensors: Sequence[tuple[int, Any]],
     before: Sequence[Any],
     outputs: list[Any],
-    versions: dict[int, int],
 ) -> list[Any]:
     """Records the event whose backward is the user's code."""
-    inputs = {id(t): at for at, t in tensors}
-    dirty = {id(t) for t in ctx.dirty_tensors or ()}
-    constant = {id(t) for t in ctx.non_differentiable or ()}
-    returned = {id(o) for o in outputs if isinstance(o, TensorBase)}
-    _check_dirty(ctx, tensors, inputs, dirty, returned)
+    inputs = {id(t) for _, t in tensors}
+    dirty: AbstractSet[int] = frozenset()
+    constant: AbstractSet[int] = frozenset()
+    if ctx.dirty_tensors is not None:
+        dirty = {id(t) for t in ctx.dirty_tensors}
+        _check_dirty(ctx, inputs, {id(o) for o in outputs})
+    if ctx.non_differentiable is not None:
+        constant = {id(t) for t in ctx.non_differentiable}
     ctx._n_outs = len(outputs)
     ctx._plain_outputs = {}
     raws: list[Any] = []
+    values: list[Any] = []
     aliases: set[int] = set()
     places: list[int] = []
-    given: list[tuple[int, Any]] = [
-        (k, out) for k, out in enumerate(outputs) if isinstance(out, TensorBase)
-    ]
-    for k, out in given:
-        dtype = out._meta.dtype
+    for k, out in enumerate(outputs):
+        if not isinstance(out, TensorBase):
+            continue
+        meta = out._meta
+        dtype = meta.dtype
         flows = id(out) not in constant and (
             dtype.is_floating_point or dtype.is_complex
         )
         if id(out) in inputs and id(out) not in dirty:
             # An input given back as it is becomes another tensor on its memory.
             with no_grad():
-                view = fns.view_as(out) if hasattr(fns, "view_as") else out.detach()
+                view = outputs[k].detach()
             if not flows:
-                outputs[k] = out.detach()
-                ctx._plain_outputs[k] = tuple(out._meta.shape), dtype
+                outputs[k] = view
+                ctx._plain_outputs[k] = tuple(meta.shape), dtype
                 continue
             outputs[k] = out = view
             aliases.add(id(view))
         if not flows:
-            if out._meta.requires_grad:
-                outputs[k] = out.detach()
-            ctx._plain_outputs[k] = tuple(out._meta.shape), dtype
+            if meta.requires_grad:
+                outputs[k] = outputs[k].detach()
+            ctx._plain_outputs[k] = tuple(meta.shape), dtype
             continue
         raws.append(out)
+        values.append(_untracked(rec, out) if out._meta.requires_grad else out)
         places.append(k)
     if not raws:
         return outputs
-    ctx._positions = tuple(at for at, _ in tensors)
+    ctx._positions = tuple([at for at, _ in tensors])
     ctx._outputs = tuple(places)
     key = ("python", type(ctx), len(tensors), len(raws))
     call = intern_call(
         key, lambda: PythonCall(type(ctx).__name__, len(tensors), len(raws))
     )
-    plain = [_untracked(rec, out) for out in raws]
-    state = rec.python(call, list(before), plain)
+    state = rec.python(call, before, values)
     for watch in watchers:
         watch(rec, state.depth - 1)
     recording = rec.recording
@@ -288,20 +287,17 @@ def increment(tensor: Any) -> None:
 
 def _untracked(rec: Any, out: Any) -> Any:
     """The value of an output without any history."""
-    meta = out._meta
-    slot = rec.slot_of(out)
-    if not meta.requires_grad:
-        return out
-    meta = meta.replace(requires_grad=False, leaf=True)
-    return rec.at(rec.identity(slot, meta), meta)
+    meta = out._meta.replace(requires_grad=False, leaf=True)
+    return rec.at(rec.identity(rec.slot_of(out), meta), meta)
 
 
 def _adopt(rec: Any, out: Any, state: Any, k: int, view: bool, several: bool) -> None:
     """Gives an output the recorded event as its history."""
     out._slot = state.slot + k
-    out._meta = state.metas[k].replace(
-        strides=out._meta.strides, offset=out._meta.offset
-    )
+    meta, own = state.metas[k], out._meta
+    if meta.strides != own.strides or meta.offset != own.offset:
+        meta = meta.replace(strides=own.strides, offset=own.offset)
+    out._meta = meta
     out._node = out._hist = None
     if out._storage is None:
         out._array = None
@@ -313,12 +309,10 @@ def _adopt(rec: Any, out: Any, state: Any, k: int, view: bool, several: bool) ->
 
 def _check_dirty(
     ctx: Any,
-    tensors: Sequence[tuple[int, Any]],
-    inputs: dict[int, int],
-    dirty: set[int],
+    inputs: set[int],
     returned: set[int],
 ) -> None:
-    for tensor in ctx.dirty_tensors or ():
+    for tensor in ctx.dirty_tensors:
         if id(tensor) not in inputs:
             warn_once(
                 "ctx.mark_dirty() received a tensor that was not an input. Only input "

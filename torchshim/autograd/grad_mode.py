@@ -26,9 +26,7 @@ __all__ = [
 
 
 def _set_grad(mode: Any) -> None:
-    rec = local.rec
-    rec.grad = mode
-    rec.set_mode()
+    local.rec.set_grad(bool(mode))
 
 
 def is_grad_enabled() -> bool:
@@ -69,13 +67,10 @@ class no_grad(NoParamDecoratorContextManager):
     def __enter__(self) -> None:
         rec = local.rec
         self.prev = rec.grad
-        rec.grad = False
-        rec.set_mode()
+        rec.set_grad(False)
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        rec = local.rec
-        rec.grad = self.prev
-        rec.set_mode()
+        local.rec.set_grad(self.prev)
 
 
 class enable_grad(NoParamDecoratorContextManager):
@@ -92,13 +87,10 @@ class enable_grad(NoParamDecoratorContextManager):
     def __enter__(self) -> None:
         rec = local.rec
         self.prev = rec.grad
-        rec.grad = True
-        rec.set_mode()
+        rec.set_grad(True)
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        rec = local.rec
-        rec.grad = self.prev
-        rec.set_mode()
+        local.rec.set_grad(self.prev)
 
 
 class set_grad_enabled(DecoratorContextManager):

@@ -100,13 +100,12 @@ class Packed:
         pack = pair.pack_operand if hidden and pair.pack_operand else pair.pack
         rec = local.rec
         version = tensor._version
-        grad, rec.grad = rec.grad, False
-        rec.set_mode()
+        grad = rec.grad
+        rec.set_grad(False)
         try:
             self.value = pack(tensor)
         finally:
-            rec.grad = grad
-            rec.set_mode()
+            rec.set_grad(grad)
         if tensor._version != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors "

@@ -50,13 +50,10 @@ class grad_mode:
     def __enter__(self) -> None:
         rec = local.rec
         self._before = rec.grad
-        rec.grad = self._mode
-        rec.set_mode()
+        rec.set_grad(self._mode)
 
     def __exit__(self, *exc_info: object) -> None:
-        rec = local.rec
-        rec.grad = self._before
-        rec.set_mode()
+        local.rec.set_grad(self._before)
 
 
 def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
