@@ -18,7 +18,6 @@ from torchshim._core.call import PythonCall, intern_call
 from torchshim._core.node import Node
 from torchshim._core.record import local, watchers
 from torchshim._core.storage import TensorBase
-from torchshim._derived import fns
 from torchshim._functions.backward import warn_once
 from torchshim.autograd._context import (
     BackwardCFunction,
