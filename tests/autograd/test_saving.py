@@ -140,3 +140,31 @@ def custom_functions(torch):
         y = Keep.apply(a)
     y.sum().backward()
     yield log, a.grad
+
+
+@case
+def values_saved_by_gradients(torch):
+    """Under `create_graph` hooks see what the gradient of a gradient needs."""
+    a = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = (a**3).sum()
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: 2 * x, lambda x: x):
+        (g,) = torch.autograd.grad(y, a, create_graph=True)
+    yield torch.autograd.grad(g.sum(), a)
+    seen = []
+
+    def pack(value):
+        seen.append(value.sum().item())
+        return value.detach().numpy()
+
+    w = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    for _ in range(3):
+        with torch.autograd.graph.saved_tensors_hooks(pack, torch.from_numpy):
+            y = torch.sigmoid(w @ a).log().sum()
+            before = len(seen)
+            g, h = torch.autograd.grad(y, [a, w], create_graph=True)
+        yield len(seen) > before, g.detach(), h.detach(), h.requires_grad
+        yield torch.autograd.grad((g * g).sum() + (h * h).sum(), [a, w])
+    with torch.autograd.graph.save_on_cpu():
+        (g,) = torch.autograd.grad((a**3).sum(), a, create_graph=True)
+        g.pow(2).sum().backward()
+    yield a.grad

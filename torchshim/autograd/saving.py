@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from torchshim._core.call import VjpCall
 from torchshim._core.handlers import caller
 from torchshim._core.record import Recorder, local
 from torchshim._core.storage import TensorBase
@@ -182,34 +183,61 @@ class SavingRecorder(Recorder):
         state = super().call(op, args)
         if _stack.observers:
             self._observe(state, args)
-        pair = current()
-        if pair is None or not state.wrt or not self.grad:
-            return state
-        names = state.call.saved(state.wrt)
-        if not names:
-            return state
+        if state.wrt and self.grad and current() is not None:
+            names = state.call.saved(state.wrt)
+            if names:
+                self._pack(state, names, list(_operands(args)))
+        return state
+
+    def event(
+        self,
+        call: Any,
+        tensors: Sequence[TensorBase],
+        values: Sequence[float] = (),
+        of: int | None = None,
+    ) -> Any:
+        state = super().event(call, tensors, values, of)
+        if isinstance(call, VjpCall) and state.wrt and self.grad:
+            if current() is not None and call.needs(state.wrt):
+                self._pack(state, (), [self._shown(t) for t in tensors])
+        return state
+
+    def _shown(self, value: TensorBase) -> Tensor:
+        """A value that a backward walk took from the graph as users know it."""
+        if isinstance(value, Tensor):
+            return value
+        known: Any = self.recording.entered.get(value._slot)
+        return known if isinstance(known, Tensor) else self.at(value._slot, value._meta)
+
+    def _pack(self, state: Any, names: Sequence[str], tensors: Sequence[Any]) -> None:
+        """Shows the hooks what an event's gradient needs.
+
+        What it saves by these names; all that it is computed from, if it is one itself.
+        """
+        pair, call = current(), state.call
+        assert pair is not None
         # The hooks may read values, which ends the recording: make the results first.
         recording = self.recording
         self.mark("packed", state.slot)
         outs = [self.result(state, k) for k in range(len(state.metas))]
-        tensors = list(_operands(args))
         packed: dict[Any, Packed] = {}
-        if pair.pack_operand is not None and "result" in names:
-            owners = state.call.owners
-            for i in state.call.needs(state.wrt):
-                if owners[i] not in names:
+        if not names:
+            for i in call.needs(state.wrt):
+                packed[i] = Packed(pair, tensors[i])
+        elif pair.pack_operand is not None and "result" in names:
+            for i in call.needs(state.wrt):
+                if call.owners[i] not in names:
                     packed[i] = Packed(pair, tensors[i], hidden=True)
         for name in names:
             if name == "result":
                 for k, out in enumerate(outs):
                     packed["result", k] = Packed(pair, out)
                 continue
-            for i, owner in enumerate(state.call.owners):
+            for i, owner in enumerate(call.owners):
                 if owner == name:
                     packed[i] = Packed(pair, tensors[i])
         recording.packed[state.depth] = packed
         self.made = state, outs
-        return state
 
     def _observe(self, state: Any, args: Sequence[Any]) -> None:
         outs = [self.result(state, k) for k in range(len(state.metas))]
