@@ -206,8 +206,9 @@ class SavingRecorder(Recorder):
         """A value that a backward walk took from the graph as users know it."""
         if isinstance(value, Tensor):
             return value
-        known: Any = self.recording.entered.get(value._slot)
-        return known if isinstance(known, Tensor) else self.at(value._slot, value._meta)
+        known = self.recording.entered.get(value._slot)
+        shown: Any = self.at(value._slot, value._meta)
+        return known if isinstance(known, Tensor) else shown
 
     def _pack(self, state: Any, names: Sequence[str], tensors: Sequence[Any]) -> None:
         """Shows the hooks what an event's gradient needs.
