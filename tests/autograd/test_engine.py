@@ -364,6 +364,40 @@ def asked_for_what_another_thread_looked_at(torch):
 
 
 @case
+def threads_that_use_one_anothers_values(torch):
+    """Each event's turn comes once: after all that its gradient comes from."""
+    log = []
+
+    class Noted(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, name):
+            ctx.name = name
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            log.append((ctx.name, grad.tolist()))
+            return grad * 2, None
+
+    for read in (False, True, True):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        a = Noted.apply(x, "a")
+        b = in_thread(lambda a=a: Noted.apply(a, "b"))
+        c = Noted.apply(a * b, "c")
+        d = in_thread(lambda a=a, b=b, c=c: Noted.apply(a + b * c, "d"))
+        if read:
+            print(b.sum().item(), c.sum().item())
+        (a * b * c * d).sum().backward(retain_graph=True)
+        yield sorted(log), x.grad
+        log.clear()
+        yield torch.autograd.grad((a + d).sum(), [b, c], retain_graph=True), sorted(log)
+        log.clear()
+        in_thread(lambda d=d: d.sum().backward())
+        yield sorted(log), x.grad
+        log.clear()
+
+
+@case
 def a_history_within_another_threads_recording(torch):
     x = torch.ones(2, requires_grad=True)
     y = x * 2

@@ -75,6 +75,9 @@ class Walk(SavedValues, Replay):
     grads: dict[Place, Any] = field(default_factory=dict)
     heap: list[Any] = field(default_factory=list)
     queued: set[Any] = field(default_factory=set)
+    # (number of a recording, depth of an event) -> when the event's turn is, where
+    # threads have looked into one another's recordings.
+    ranks: dict[tuple[int, int], int] | None = None
     results: dict[int, Any] = field(default_factory=dict)
     needed: set[Place] | None = None
     tables: dict[int, dict[int, State]] = field(default_factory=dict)
@@ -130,9 +133,23 @@ class Walk(SavedValues, Replay):
         key = recording.seq, event.depth
         if key not in self.queued:
             self.queued.add(key)
-            leaf = event.kind != INPUT and event.kind != IDENTITY
-            order = (-recording.seq, -event.depth, leaf)
-            heapq.heappush(self.heap, (order, id(event), recording, event))
+            heapq.heappush(self.heap, self.entry(recording, event))
+
+    def entry(self, recording: Recording, event: State) -> Any:
+        """An event in the heap."""
+        order = -recording.seq, -event.depth
+        if self.ranks is not None:
+            last = len(self.ranks)
+            order = self.ranks.get((recording.seq, event.depth), last), 0
+        return order, id(event), recording, event
+
+    def interleave(self) -> None:
+        """Goes on in an order of the graph: recordings refer to one another."""
+        self.capture = None
+        if self.ranks is None:
+            self.ranks = self.ranked()
+            self.heap = [self.entry(*queued[2:]) for queued in self.heap]
+            heapq.heapify(self.heap)
 
     def touch(self, root: Place, grad: Any) -> None:
         """Runs the hooks of a single root: PyTorch's engine does so in any case."""
@@ -166,6 +183,8 @@ class Walk(SavedValues, Replay):
 
     def run(self) -> None:
         here, varying = self.rec.recording, False
+        if here.twin is not None:
+            self.interleave()
         while self.heap or self.ready:
             if self.ready:
                 self.between = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,6 +48,7 @@ class Graph:
     # Closed recording -> how it was come by: itself, the other one, the slot there.
     via: dict[int, tuple[Recording, Recording, int]]
     capture: Capture | None
+    ranks: dict[tuple[int, int], int] | None
 
     def event(self, place: Place) -> State:
         recording, slot = place
@@ -61,9 +63,10 @@ class Graph:
         if event.kind in (INPUT, IDENTITY):
             hist = recording.hists.get(event.slot)
             if hist is not None:
-                if hist[0].original is not None:
-                    self.capture = None
-                    return [hist[0].place(hist[1], self.rec.recording)]
+                if hist[0].original is not None or hist[0].twin is not None:
+                    hist = hist[0].place(hist[1], self.rec.recording)
+                    self.interleave()
+                    return [hist]
                 if hist[0].seq not in self.via:
                     self.via[hist[0].seq] = hist[0], recording, event.slot
                 return [hist]
@@ -71,6 +74,46 @@ class Graph:
                 return []
             return [(recording, event.operands[0])] if event.operands else []
         return [(recording, event.operands[i]) for i in event.wrt]
+
+    def interleave(self) -> None:
+        raise NotImplementedError
+
+    def ranked(self) -> dict[tuple[int, int], int]:
+        """The turn of each event: after all that its gradient comes from.
+
+        Of those whose turn it may be, the latest recorded comes first.
+        """
+        self.ranks = {}
+        waiting: dict[tuple[int, int], int] = {}
+        stack = [(place[0], self.event(place)) for place in self.roots]
+        ready: list[Any] = []
+        edges: dict[tuple[int, int], list[tuple[Recording, State]]] = {}
+        while stack:
+            recording, event = stack.pop()
+            key = recording.seq, event.depth
+            if key not in edges:
+                below = [(p[0], self.event(p)) for p in self.edges(recording, event)]
+                edges[key] = below
+                stack += below
+                for owner, each in below:
+                    at = owner.seq, each.depth
+                    waiting[at] = waiting.get(at, 0) + 1
+        for place in self.roots:
+            at = place[0].seq, self.event(place).depth
+            if at not in waiting:
+                waiting[at] = 0
+                ready.append((-at[0], -at[1]))
+        heapq.heapify(ready)
+        ranks: dict[tuple[int, int], int] = {}
+        while ready:
+            seq, depth = heapq.heappop(ready)
+            ranks[-seq, -depth] = len(ranks)
+            for owner, each in edges[-seq, -depth]:
+                at = owner.seq, each.depth
+                waiting[at] -= 1
+                if not waiting[at]:
+                    heapq.heappush(ready, (-at[0], -at[1]))
+        return ranks
 
     def restrict(self, roots: Sequence[Place]) -> None:
         """Finds the values on a way from the roots to a target."""

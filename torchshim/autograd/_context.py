@@ -109,7 +109,9 @@ class BackwardCFunction(Node, FunctionCtx):
         return type(self).__name__
 
     def __repr__(self) -> str:
-        return f"<torch.autograd.function.{self.name()} object at {hex(id(self))}>"
+        return (
+            f"<torch.autograd.function.{type(self).__name__} object at {hex(id(self))}>"
+        )
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
@@ -220,7 +222,7 @@ class BackwardCFunction(Node, FunctionCtx):
     def _checked(self, found: Any) -> tuple[Any, ...]:
         results = found if isinstance(found, tuple) else (found,)
         expected = self._n_args
-        name = self.name()
+        name = type(self).__name__
         if len(results) > expected and all(r is None for r in results[expected:]):
             results = results[:expected]
         if len(results) != expected:
@@ -251,7 +253,7 @@ class BackwardCFunction(Node, FunctionCtx):
                 a not in (1, b) for a, b in zip(shape, got[lead:], strict=True)
             ):
                 raise RuntimeError(
-                    f"Function {self.name()} returned an invalid gradient at index "
+                    f"Function {type(self).__name__} returned an invalid gradient at index "
                     f"{at} - got {list(got)} but expected shape compatible with "
                     f"{list(shape)}"
                 )
