@@ -9,8 +9,9 @@ everything is as it was, a piece is repeated by a few assignments.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from torchshim._core.meta import Meta
@@ -39,6 +40,11 @@ HOOKS, FUNCTION, LEAF, LEAF_AFTER = "hooks", "function", "leaf", "leaf after"
 Value = tuple[int, Meta]
 
 
+# Runtime scalars that gradients take over: from where, up to where, the recording they
+# are of, and what gives them from its scalars.
+Copy = tuple[int, int, int, Callable[[Any], Sequence[Any]]]
+
+
 @dataclass(slots=True)
 class Jump:
     """One piece of a walk. Recordings are numbered: 0 is the running one."""
@@ -53,7 +59,7 @@ class Jump:
     # (owner, slot of the leaf, its kinds of hooks, what its grad held before, slot and
     # meta of its grad)
     leaves: list[tuple[int, int, int, Any, int, Meta]]
-    copied: list[tuple[int, int, int, int]]
+    copied: list[Copy]
     # (owner, depths) of events whose saved values were used up; the last piece lets go
     # of those of all pieces.
     used: list[tuple[int, frozenset[int]]]
@@ -262,10 +268,10 @@ class Capture:
             owners=owners,
             entered=[],
             leaves=[],
-            copied=[
+            copied=_copies(
                 (to, numbers[recording.seq], at, n)
                 for to, recording, at, n in walk.copied[self._copied :]
-            ],
+            ),
             used=self._depths(walk.freed[self._freed :]),
             freed=[],
             results=[],
@@ -314,6 +320,27 @@ class Capture:
         return jump
 
 
+def _copies(copied: Iterable[tuple[int, int, int, int]]) -> list[Copy]:
+    """Joins what is copied one after another: (to, recording, from, how many)."""
+    runs: list[tuple[int, int, list[int]]] = []
+    for to, number, at, n in copied:
+        if runs and runs[-1][1] == number and runs[-1][0] + len(runs[-1][2]) == to:
+            runs[-1][2].extend(range(at, at + n))
+        else:
+            runs.append((to, number, list(range(at, at + n))))
+    return [
+        (
+            to,
+            to + len(source),
+            number,
+            itemgetter(*source)
+            if len(source) > 1
+            else itemgetter(slice(source[0], source[0] + 1)),
+        )
+        for to, number, source in runs
+    ]
+
+
 def _between(start: State, end: State) -> list[State]:
     events: list[State] = []
     state: State | None = end
@@ -352,8 +379,8 @@ def follow(rec: Recorder, jump: Jump, owners: list[Recording]) -> list[Any] | No
             if not depths.isdisjoint(owners[0].freed):
                 return None
         scalars = rec.scalars
-        for to, _, at, n in jump.copied:
-            scalars[to : to + n] = scalars[at : at + n]
+        for start, end, _, values in jump.copied:
+            scalars[start:end] = values(scalars)
         rec.state = jump.state
         return []
     with accumulate_lock, value_lock:
@@ -409,10 +436,8 @@ def _follow(rec: Recorder, jump: Jump, before: list[Recording]) -> list[Any] | N
     if owners is not before:
         before[:] = owners
     scalars = rec.scalars
-    for to, number, at, n in jump.copied:
-        owner = owners[number]
-        source = scalars if number == 0 else owner.scalars
-        scalars[to : to + n] = source[at : at + n]
+    for start, end, number, values in jump.copied:
+        scalars[start:end] = values(owners[number].scalars if number else scalars)
     if pieces:
         entered = rec.recording.entered
         del rec.inputs[rec.state.n_inputs :]
