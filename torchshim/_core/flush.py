@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
+import weakref
 from collections.abc import Callable, Generator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,22 +36,22 @@ class Alive:
 def find_alive(rec: Any) -> tuple[Alive, list[tuple[TensorBase, int]]]:
     """Follows the weak references; also gives the tensors that have a value already."""
     alive = Alive([], [], [], [])
+    pending, histories = alive.tensors, alive.histories
     placed: list[tuple[TensorBase, int]] = []
-    seen: set[int] = set()
     first, last = rec.first_slot, rec.state.n_slots
-    for tensor in [tensor for ref in rec.live if (tensor := ref()) is not None]:
+    # What was written to is there several times, which does no harm.
+    for ref in rec.live:
+        tensor = ref()
         # Another thread may have taken the tensor into its own recording.
-        if not first <= (slot := tensor._slot) < last or id(tensor) in seen:
+        if tensor is None or not first <= (slot := tensor._slot) < last:
             continue
-        seen.add(id(tensor))
-        place = tensor, slot
         if tensor._array is None and tensor._storage is None:
-            alive.tensors.append(place)
+            pending.append((tensor, slot))
         else:
-            placed.append(place)
+            placed.append((tensor, slot))
         meta = tensor._meta
         if meta.requires_grad and not meta.leaf:
-            alive.histories.append(place)
+            histories.append((tensor, slot))
     for storage in rec.storages.values():
         if first <= (slot := storage.slot) < last and storage.array is None:
             if storage.tensors():
@@ -57,11 +59,13 @@ def find_alive(rec: Any) -> tuple[Alive, list[tuple[TensorBase, int]]]:
     for tensor in rec.raws:
         if first <= (slot := tensor._raw) < last:
             alive.raws.append((tensor, slot))
-    for tensor in [tensor for ref in rec.stale if (tensor := ref()) is not None]:
-        hist = tensor._hist
-        if hist is not None and hist[0] is rec.recording and id(tensor) not in seen:
-            seen.add(id(tensor))
-            alive.histories.append((tensor, hist[1]))
+    if rec.stale:
+        seen = {id(tensor) for tensor, _ in (*pending, *placed)}
+        for tensor in [tensor for ref in rec.stale if (tensor := ref()) is not None]:
+            hist = tensor._hist
+            if hist is not None and hist[0] is rec.recording and id(tensor) not in seen:
+                seen.add(id(tensor))
+                histories.append((tensor, hist[1]))
     return alive, placed
 
 
@@ -70,7 +74,7 @@ Packed = frozenset[tuple[int, frozenset[int]]]
 
 
 def savers_of(
-    state: State, roots: set[int], freed: set[int], packed: Packed
+    state: State, roots: Set[int], freed: Set[int], packed: Packed
 ) -> dict[int, frozenset[int]]:
     """Slots whose values a later backward from `roots` needs.
 
@@ -109,22 +113,19 @@ def flush(rec: Any) -> None:
     recording: Recording = rec.recording
     alive, placed = find_alive(rec)
     held = list(recording.nodes.values()) if recording.nodes else ()
-    roots = {slot for _, slot in alive.histories}
-    roots.update(slot for node in held for slot in node.slots())
-    saved: dict[int, frozenset[int]] = {}
-    if roots:
-        saved = _plan(state, roots, recording)
-    slots = {slot for _, slot in alive.tensors}
-    if alive.storages:
-        slots.update(slot for _, slot in alive.storages)
-    slots.update([slot for _, slot in alive.raws])
-    slots.update(saved)
-    run = _prepared(rec, state, tuple(sorted(slots)), saved.keys())
+    roots = [slot for _, slot in alive.histories]
+    for node in held:
+        roots += node.slots()
+    slots = [slot for _, slot in alive.tensors]
+    slots += [slot for _, slot in alive.storages]
+    slots += [slot for _, slot in alive.raws]
+    end = _end_of(state, recording, slots, roots)
+    run = _prepared(rec, state, end, True)
 
     def finish() -> None:
         values = run.values()
         with value_lock:
-            rec.commit(state, recording, alive, placed, values, saved, bool(roots))
+            rec.commit(state, recording, alive, placed, values, end.saved, bool(roots))
         run.report(rec)
 
     if run.program is not None and run.program.entry is not None:
@@ -169,95 +170,84 @@ def _held_back() -> Generator[None, None, None]:
 
 
 def values_of(
-    rec: Any, state: State, recording: Recording, slots: list[int], roots: set[int]
-) -> tuple[dict[int, Any], dict[int, frozenset[int]]]:
-    """Values of a recording that goes on, and what a backward from `roots` needs."""
-    saved = _plan(state, roots, recording) if roots else {}
-    wanted = tuple(sorted({*slots, *saved}))
-    run = _prepared(rec, state, wanted, None)
+    rec: Any, state: State, recording: Recording, slot: int, history: bool
+) -> tuple[Any, dict[int, Any], dict[int, frozenset[int]]]:
+    """A value of a recording that goes on, and what a backward from it needs."""
+    end = _end_of(state, recording, [slot], [slot] if history else [])
+    run = _prepared(rec, state, end, False)
     run.start()
     run.report(rec)
-    return run.values(), saved
+    value, *kept = run.values()
+    return value, dict(zip(end.saved, kept, strict=True)), end.saved
 
 
-def _plan(
-    state: State, roots: set[int], recording: Recording
-) -> dict[int, frozenset[int]]:
-    freed, packed = recording.freed, Packed()
-    if recording.packed:
-        packed = frozenset(
-            (depth, frozenset(i for i in values if isinstance(i, int)))
-            for depth, values in recording.packed.items()
-        )
-    key = frozenset(roots), frozenset(freed), packed
-    return state.kept(key, lambda: savers_of(state, roots, freed, packed))
+@dataclass(slots=True)
+class End:
+    """What a flush finds out once for the slots that are asked for."""
+
+    # Slot of what a later backward needs -> the events whose gradients need it.
+    saved: dict[int, frozenset[int]]
+    # Positions of the inputs that are needed then, or have no data.
+    held: frozenset[int]
+    # Slots that a program computes, and those of its outputs, in its order.
+    computed: tuple[int, ...]
+    # Positions of inputs that are asked for as they came; values on "meta".
+    unchanged: list[int]
+    absent: list[NoData]
+    checked: bool
+    # For each slot asked for, then each one saved: its place in all of these.
+    places: list[int]
 
 
-class Run:
-    """One run of a program; none where all that is asked for is there already."""
-
-    __slots__ = ("inputs", "program", "result", "scalars", "unchanged")
-
-    def __init__(
-        self,
-        unchanged: dict[int, Any],
-        program: Program | None = None,
-        scalars: Any = None,
-        inputs: Any = None,
-    ) -> None:
-        # Slot -> array of the inputs that are asked for as they came.
-        self.unchanged = unchanged
-        self.program = program
-        self.scalars = scalars
-        self.inputs = inputs
-        # What the program gave, from the moment that it ran.
-        self.result: list[Any] = []
-
-    def start(self) -> None:
-        if self.program is not None:
-            self.program(self.scalars, self.inputs, self.result)
-
-    def values(self) -> dict[int, Any]:
-        """Slot -> array for every slot asked for."""
-        if self.program is None:
-            return self.unchanged
-        found = dict(zip(self.program.outputs, self.result[0][0], strict=True))
-        if self.unchanged:
-            found.update(self.unchanged)
-        return found
-
-    def report(self, rec: Any) -> None:
-        """Keeps what the checks found."""
-        if self.program is not None and self.result[0][1] is not None:
-            rec.note_report(list(self.program.lowered.sites), self.result[0][1])
+def _end_of(
+    state: State, recording: Recording, slots: list[int], roots: list[int]
+) -> End:
+    freed, packed = frozenset[int](), Packed()
+    if roots:
+        freed = frozenset(recording.freed)
+        if recording.packed:
+            packed = frozenset(
+                (depth, frozenset(i for i in values if isinstance(i, int)))
+                for depth, values in recording.packed.items()
+            )
+    key = tuple(slots), tuple(roots), freed, packed
+    return state.kept(key, lambda: _find_end(state, *key))
 
 
-def _prepared(
-    rec: Any, state: State, slots: tuple[int, ...], saved: Set[int] | None
-) -> Run:
-    """What gives the arrays of the slots; `saved` None: nothing is donated."""
-    inputs: list[Any] = rec.inputs
-    table = state.kept("inputs", lambda: _inputs_of(state))
-    unchanged = [slot for slot in slots if slot in table.inputs]
-    values = {slot: inputs[table.inputs[slot]] for slot in unchanged}
-    outputs = slots
-    if table.absent:
-        values.update({s: table.absent[s] for s in slots if s in table.absent})
-    if values:
-        outputs = tuple([slot for slot in slots if slot not in values])
-    if not outputs and not table.checked:
-        return Run(values)
-    donated: tuple[int, ...] = ()
-    if saved is not None:
-        held = {table.inputs[s] for s in saved if s in table.inputs}
-        donated = _donations(inputs, held)
-    key = (state, outputs, donated)
-    compiled = CACHE.get(key)
-    if compiled is None:
-        compiled, entry = _compile(rec, state, outputs, donated, inputs)
-        CACHE.add(key, compiled, entry)
-    vector = np.array(rec.scalars[: state.n_scalars], np.float64)
-    return Run(values, compiled, vector, inputs)
+def _find_end(
+    state: State,
+    slots: tuple[int, ...],
+    roots: tuple[int, ...],
+    freed: frozenset[int],
+    packed: Packed,
+) -> End:
+    saved = savers_of(state, set(roots), freed, packed) if roots else {}
+    table: InputTable = state.kept("inputs", lambda: _inputs_of(state))
+    unchanged: dict[int, int] = {}
+    absent: dict[int, NoData] = {}
+    computed: list[int] = []
+    for slot in sorted({*slots, *saved}):
+        if slot in table.absent:
+            absent[slot] = table.absent[slot]
+        elif slot in table.inputs:
+            unchanged[slot] = table.inputs[slot]
+        else:
+            computed.append(slot)
+    order = program.ordered(state, computed)
+    places = {slot: i for i, slot in enumerate((*order, *unchanged, *absent))}
+    return End(
+        saved=saved,
+        held=frozenset(
+            position
+            for slot, position in table.inputs.items()
+            if slot in saved or slot in table.absent
+        ),
+        computed=order,
+        unchanged=list(unchanged.values()),
+        absent=list(absent.values()),
+        checked=table.checked,
+        places=[places[slot] for slot in (*slots, *saved)],
+    )
 
 
 @dataclass(slots=True)
@@ -284,21 +274,83 @@ def _inputs_of(state: State) -> InputTable:
     return InputTable(slots, absent, checked)
 
 
-def _donations(inputs: list[Any], held: set[int]) -> tuple[int, ...]:
+class Run:
+    """One run of a program; none where all that is asked for is there already."""
+
+    __slots__ = ("given", "inputs", "places", "program", "result", "scalars")
+
+    def __init__(
+        self,
+        places: list[int],
+        given: list[Any],
+        program: Program | None = None,
+        scalars: Any = None,
+        inputs: Any = None,
+    ) -> None:
+        # Where each value is among the program's outputs and, after them, the given.
+        self.places = places
+        self.given = given
+        self.program = program
+        self.scalars = scalars
+        self.inputs = inputs
+        # What the program gave, from the moment that it ran.
+        self.result: list[Any] = []
+
+    def start(self) -> None:
+        if self.program is not None:
+            self.program(self.scalars, self.inputs, self.result)
+
+    def values(self) -> list[Any]:
+        """The array of every slot asked for."""
+        arrays = self.given
+        if self.program is not None:
+            arrays = self.result[0][0] + arrays if arrays else self.result[0][0]
+        return [arrays[place] for place in self.places]
+
+    def report(self, rec: Any) -> None:
+        """Keeps what the checks found."""
+        if self.program is not None and self.result[0][1] is not None:
+            rec.note_report(list(self.program.lowered.sites), self.result[0][1])
+
+
+def _prepared(rec: Any, state: State, end: End, donates: bool) -> Run:
+    """What gives the arrays of an end; inputs are donated where that `donates`."""
+    inputs: list[Any] = rec.inputs
+    given = [*[inputs[position] for position in end.unchanged], *end.absent]
+    if not end.computed and not end.checked:
+        return Run(end.places, given)
+    donated = _donations(inputs, end.held) if donates else ()
+    key = (state, end.computed, donated)
+    compiled = CACHE.get(key)
+    if compiled is None:
+        compiled, entry = _compile(rec, state, end.computed, donated, inputs)
+        CACHE.add(key, compiled, entry)
+    vector = np.array(rec.scalars[: state.n_scalars], np.float64)
+    return Run(end.places, given, compiled, vector, inputs)
+
+
+def _references(arrays: list[Any]) -> list[int]:
+    return list(map(sys.getrefcount, arrays))
+
+
+# What it counts for an array that the list alone holds.
+_ALONE = _references([object()])[0]
+
+
+def _donations(inputs: list[Any], held: Set[int]) -> tuple[int, ...]:
     """Positions of inputs whose array nothing but the recording holds."""
-    chosen: list[int] = []
-    for position in range(len(inputs)):
+    counts = _references(inputs)
+    alone = [p for p, n in enumerate(counts) if n <= _ALONE and p not in held]
+    if any(map(weakref.getweakrefcount, inputs)):
+        alone = [p for p in alone if not weakref.getweakrefcount(inputs[p])]
+    for position in alone:
         array = inputs[position]
-        if array.__class__ is NoData:
-            continue
-        if position not in held and program.nobody_else_holds(array, 2):
-            if array.__class__ is np.ndarray:
-                # What was made on the host is donated like what a program made, so
-                # that the first step of a loop runs the same program as the others.
-                with jax.enable_x64(True):
-                    inputs[position] = jax.device_put(array.copy())
-            chosen.append(position)
-    return tuple(chosen)
+        if array.__class__ is np.ndarray:
+            # What was made on the host is donated like what a program made, so
+            # that the first step of a loop runs the same program as the others.
+            with jax.enable_x64(True):
+                inputs[position] = jax.device_put(array.copy())
+    return tuple(alone)
 
 
 def _compile(

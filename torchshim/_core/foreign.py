@@ -109,8 +109,7 @@ class Foreign(Entering):
     def _look(owner: Any, slot: int, history: bool) -> tuple[Any, Recording | None]:
         """The value of another recording's slot, and what a backward from it needs."""
         state, recording = owner.state, owner.recording
-        roots = {slot} if history else set()
-        values, saved = values_of(owner, state, recording, [slot], roots)
+        value, saved, savers = values_of(owner, state, recording, slot, history)
         twin: Recording | None = None
         if history:
             # One for all who look, so that a value has one place in the graph.
@@ -132,10 +131,10 @@ class Foreign(Entering):
             twin.node_hooks = recording.node_hooks
             twin.pieces, twin.traces = recording.pieces, recording.traces
             twin.freed = recording.freed
-            owner._close(twin, state, values, saved)
+            owner._close(twin, state, saved, savers)
             twin.producers = None
             twin.add_saved(*before)
-        return values[slot], twin
+        return value, twin
 
     def _role(self, tensor: TensorBase, storage: Storage | None, slot: int) -> int:
         """As of any tensor; its history may be in a recording of another thread."""
@@ -166,5 +165,5 @@ class Foreign(Entering):
             slot, array = look()
             if array is None and slot >> SLOT_BITS == owner.id:
                 state, recording = owner.state, owner.recording
-                return values_of(owner, state, recording, [slot], set())[0][slot]
+                return values_of(owner, state, recording, slot, False)[0]
             return array

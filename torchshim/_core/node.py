@@ -100,6 +100,8 @@ def node_of(recording: Recording, event: State) -> Node:
     custom = recording.python.get(event.depth)
     if custom is not None:
         return custom.node(recording, event)
+    if recording.nodes is None:
+        recording.nodes = weakref.WeakValueDictionary()
     node = recording.nodes.get(event.depth)
     if node is None:
         name = grad_name(event) or "Backward"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import sys
 import time
-import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -125,11 +123,7 @@ class Program:
     ) -> None:
         # What `explain()` says; its time is filled in by the first run.
         self.entry: Compiled | None = None
-        # JAX gives the memory of the k-th donated input to the k-th output of its shape
-        # and dtype. XLA copies it first, unless what was donated is the old value of
-        # that very output: outputs that replace an input come first, in its order.
         successors = replaced_inputs(state, outputs)
-        outputs = (*successors, *[slot for slot in outputs if slot not in successors])
         self.lowered = Lowered(state, outputs)
         self.outputs = outputs
         fn = self.lowered.fn
@@ -249,6 +243,17 @@ def matched_donations(
     return tuple(chosen)
 
 
+def ordered(state: State, outputs: Sequence[int]) -> tuple[int, ...]:
+    """The outputs in the order that a program gives them in.
+
+    JAX gives the memory of the k-th donated input to the k-th output of its shape and
+    dtype. XLA copies it first, unless what was donated is the old value of that very
+    output: outputs that replace an input come first, in its order.
+    """
+    successors = replaced_inputs(state, outputs)
+    return *successors, *[slot for slot in outputs if slot not in successors]
+
+
 def replaced_inputs(state: State, outputs: Sequence[int]) -> dict[int, int]:
     """Output slot -> position of the input that it is the new value of."""
     before: dict[int, int] = {}
@@ -274,8 +279,3 @@ def replaced_inputs(state: State, outputs: Sequence[int]) -> dict[int, int]:
         if position is not None and position not in found.values():
             found[slot] = position
     return found
-
-
-def nobody_else_holds(array: Any, known: int) -> bool:
-    """Whether `known` references (plus this call's own) are all there are."""
-    return sys.getrefcount(array) <= known + 2 and not weakref.getweakrefcount(array)

@@ -179,7 +179,7 @@ class Recorder(Transforming):
             ):
                 return  # other threads look into it
             with value_lock:
-                self.commit(self.state, self.recording, alive, placed, {}, {}, False)
+                self.commit(self.state, self.recording, alive, placed, (), {}, False)
 
     def commit(
         self,
@@ -187,16 +187,19 @@ class Recorder(Transforming):
         recording: Recording,
         alive: Alive,
         placed: Sequence[tuple[TensorBase, int]],
-        values: dict[int, Any],
-        saved: dict[int, frozenset[int]],
+        values: Sequence[Any],
+        savers: dict[int, frozenset[int]],
         history: bool,
     ) -> None:
         """Hands the arrays out and starts the next recording.
 
+        `values`: of the tensors, storages and raws alive, then of what `savers` tells.
         It can be done again where an interrupt broke it off.
         """
         if history and recording.state is None:
-            self._close(recording, state, values, saved)
+            kept = values[len(values) - len(savers) :]
+            saved = dict(zip(savers, kept, strict=True))
+            self._close(recording, state, saved, savers)
             for tensor, slot in alive.histories:
                 tensor._hist = recording, slot
                 if tensor._base is not None and tensor._storage is not None:
@@ -204,16 +207,17 @@ class Recorder(Transforming):
         if self.levels:
             self.note_levels([*alive.tensors, *placed])
         # Another thread may have written to a shared tensor while the program ran.
-        for tensor, slot in alive.tensors:
+        arrays = iter(values)
+        for (tensor, slot), array in zip(alive.tensors, arrays, strict=False):
             if tensor._slot == slot:
-                tensor._array = values[slot]
+                tensor._array = array
                 tensor._slot = -1
-        for storage, slot in alive.storages:
+        for (storage, slot), array in zip(alive.storages, arrays, strict=False):
             if storage.slot == slot:
-                storage.array = values[slot]
-        for tensor, slot in alive.raws:
+                storage.array = array
+        for (tensor, slot), array in zip(alive.raws, arrays, strict=False):
             if tensor._raw == slot:
-                tensor._array = values[slot]
+                tensor._array = array
                 tensor._raw = -1
         mine = self.id
         if recording.duals:
@@ -258,13 +262,13 @@ class Recorder(Transforming):
         self,
         recording: Recording,
         state: State,
-        values: dict[int, Any],
-        saved: dict[int, frozenset[int]],
+        saved: dict[int, Any],
+        savers: dict[int, frozenset[int]],
     ) -> None:
         """Keeps what a later backward through this recording needs."""
         recording.scalars = self.scalars[: state.n_scalars]
-        recording.savers = saved
-        recording.saved = {slot: values[slot] for slot in saved}
+        recording.savers = savers
+        recording.saved = saved
         recording.versions = versions_of(self, state, recording, tuple(saved))
         recording.hidden = hidden_writes[0]
         recording.bases.clear()

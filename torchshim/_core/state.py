@@ -215,9 +215,8 @@ class Recording:
         self.pieces: dict[int, Any] = {}
         # Depth -> (pre-hooks, hooks) of the node.
         self.node_hooks: dict[int, tuple[Any, Any]] = {}
-        self.nodes: weakref.WeakValueDictionary[Any, Any] = (
-            weakref.WeakValueDictionary()
-        )
+        # Depth -> the node object that users hold; None: they asked for none.
+        self.nodes: weakref.WeakValueDictionary[Any, Any] | None = None
         # Forward mode: slot -> {level: tangent of that value}.
         self.duals: dict[int, dict[int, Any]] = {}
         # What other threads see of this recording while it goes on; and there, a weak
