@@ -66,60 +66,72 @@ def versions_of(
     """Saved slot -> what is known of that value's memory, at closing."""
     if not saved:
         return {}
-    written, results = _history_of(state)
+    written, memories = state.kept(
+        ("memories", saved), lambda: _memories_of(state, saved)
+    )
+    root, entered = written.roots.get, recording.entered
     holders: dict[int, Any] = {}
     for storage in rec.storages.values():
-        if storage.slot >= 0:
-            holders[written.root(storage.slot)] = storage
-    for tensor in recording.entered.values():
-        if tensor._slot >= 0:
-            holders[written.root(tensor._slot)] = tensor
+        if (slot := storage.slot) >= 0:
+            holders[root(slot, slot)] = storage
+    for tensor in entered.values():
+        if (slot := tensor._slot) >= 0:
+            holders[root(slot, slot)] = tensor
     for ref in rec.live:
-        tensor = ref()
-        if tensor is not None and tensor._slot >= 0:
-            holders[written.root(tensor._slot)] = tensor
+        if (tensor := ref()) is not None and (slot := tensor._slot) >= 0:
+            holders[root(slot, slot)] = tensor
     found: dict[int, SavedVersion] = {}
-    for slot in (*saved, *results):
-        tensor = recording.entered.get(slot)
+    for slot, last, writes, is_moved, is_hidden in memories:
+        tensor = entered.get(slot)
+        known = None if tensor is None else weakref.ref(tensor)
         if recording.elsewhere:
-            writes, holder, version = written.elsewhere(recording, slot)
+            before, holder, version = written.elsewhere(recording, slot)
             if holder is not None:
-                now = writes_of(holder) - version
                 found[slot] = SavedVersion(
                     weakref.ref(holder),
-                    version - writes,
-                    now + writes,
+                    version - before,
+                    writes_of(holder) - version + before,
                     hidden_of(holder),
-                    None if tensor is None else weakref.ref(tensor),
+                    known,
                 )
                 continue
         # On memory that numpy shares a tensor doesn't keep its slot.
-        holder = holders.get(written.root(written.last(slot)), tensor)
+        holder = holders.get(last, tensor)
         if holder is None:
-            if written.count(slot):
-                found[slot] = SavedVersion(None, 0, written.count(slot), None, None)
+            if writes:
+                found[slot] = SavedVersion(None, 0, writes, None, None)
             continue
         storage = getattr(holder, "_storage", None)
         if storage is not None and len(storage.tensors()) != 1:
             holder = storage  # alone on a storage, a tensor may leave it
-        writes, hidden = written.count(slot), hidden_of(holder)
-        if slot in written.moved and tensor is not None:
+        hidden = None if is_hidden else hidden_of(holder)
+        if is_moved and tensor is not None:
             holder, hidden = tensor, hidden_of(tensor) - REPLACED
-        elif written.is_hidden(slot):
-            hidden = None
         found[slot] = SavedVersion(
-            weakref.ref(holder),
-            writes_of(holder) - writes,
-            writes,
-            hidden,
-            None if tensor is None else weakref.ref(tensor),
+            weakref.ref(holder), writes_of(holder) - writes, writes, hidden, known
         )
     return found
 
 
-def _history_of(state: State) -> tuple[Overwritten, list[int]]:
-    """What the path alone tells, kept on its last state."""
-    return state.kept("history", lambda: (Overwritten(state), results_of(state)))
+def _memories_of(
+    state: State, saved: Sequence[int]
+) -> tuple[Overwritten, list[tuple[int, int, int, bool, bool]]]:
+    """What the path alone tells of the memories of values.
+
+    For each slot the value that its memory holds at the end, the counted writes since,
+    whether `.data` was assigned to, and whether a hidden write was among these.
+    """
+    written = Overwritten(state)
+    return written, [
+        (
+            slot,
+            written.root(written.last(slot)),
+            written.count(slot),
+            slot in written.moved,
+            written.is_hidden(slot),
+        )
+        for slot in (*saved, *results_of(state))
+    ]
 
 
 def results_of(state: State) -> list[int]:
@@ -136,7 +148,8 @@ class Overwritten:
     """Which values of a path were overwritten in place, and how often."""
 
     def __init__(self, state: State) -> None:
-        self._root: dict[int, int] = {}
+        # Value -> the first one that shows the same memory.
+        self.roots: dict[int, int] = {}
         self._next: dict[int, int] = {}
         self._before: dict[int, int] = {}
         # Values that a hidden write overwrote.
@@ -150,7 +163,7 @@ class Overwritten:
             if event.alias and event.operands:
                 source = self.root(event.operands[0])
                 for slot in range(event.slot, event.n_slots):
-                    self._root[slot] = source
+                    self.roots[slot] = source
             for old, new in event.mutated():
                 self._next[self.root(old)] = self.root(new)
             if event.write is not None:
@@ -158,13 +171,13 @@ class Overwritten:
                 old, whole = self.root(event.write), self.root(new)
                 if event.kind == MARK and old in self._next:
                     # Written through a view: the piece is in the memory of the whole.
-                    self._root[self._next[old]] = whole
+                    self.roots[self._next[old]] = whole
                 self._next[old] = whole
                 if event.kind == MARK and event.key[1] == HIDDEN:
                     self._hidden.add(old)
 
     def root(self, slot: int) -> int:
-        return self._root.get(slot, slot)
+        return self.roots.get(slot, slot)
 
     def chain(self, slot: int) -> list[int]:
         """The values that this value's memory has held since, the first included."""
