@@ -198,6 +198,27 @@ def test_an_operator_with_which_tensors_enter_is_one_look_up(monkeypatch):
     assert calls == ["sub", "sub", "sub"]
 
 
+def test_a_value_with_a_history_enters_in_one_look_up(monkeypatch):
+    calls = []
+    call = trie.Trie.call
+    monkeypatch.setattr(
+        trie.Trie, "call", lambda *a: (calls.append(a[1].public), call(*a))[1]
+    )
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    for _ in range(4):
+        calls.clear()
+        w.grad = None
+        loss = (w**2).sum()
+        assert loss.item() == 5.0
+        (loss * 0.5).backward()
+        assert w.grad.tolist() == [1.0, 2.0]
+    assert calls == []
+    # The same without a history is another entrance.
+    other = (w**2).sum().detach()
+    other.item()
+    assert not (other * 0.5).requires_grad
+
+
 def test_dead_values_are_not_outputs():
     local.rec.flush()
     x = torch.tensor([1.0, 2.0])

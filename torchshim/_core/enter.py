@@ -28,10 +28,11 @@ _BOUND = 16
 
 @dataclass(slots=True)
 class Entrance:
-    """A jump edge: an event, and (operand, meta, slot) of what enters just before."""
+    """A jump edge: an event, and what enters just before."""
 
     state: State
-    entered: Sequence[tuple[int, Meta, int]]
+    # (operand, meta, whether it has a history if it can have one, slot)
+    entered: Sequence[tuple[int, Meta, bool | None, int]]
 
 
 class Entering(Trie):
@@ -81,26 +82,33 @@ class Entering(Trie):
         jump: Entrance | None = None if start.jumps is None else start.jumps.get(key)
         if jump is None:
             return None
-        inputs, entered = self.inputs, self.recording.entered
+        inputs, recording = self.inputs, self.recording
+        entered = recording.entered
         del inputs[start.n_inputs :]
         try:
-            for i, meta, slot in jump.entered:
+            for i, meta, history, slot in jump.entered:
                 t = operands[i]
                 if (
                     t._meta is not meta
                     or t._slot >= 0  # it stands among the operands twice
                     or t._array is None
                     or t._storage is not None
+                    or (history is not None and history is not has_history(t))
                 ):
                     return None
+                if history:
+                    recording.hists[slot] = t._hist
                 inputs.append(t._array)
                 entered[slot] = t
                 t._slot = slot
             self.state = jump.state
+            if self.trace is not None:
+                self.trace += [operands[i] for i, *_ in jump.entered]
             return self.state
         finally:
             if self.state is start:
-                for i, _, slot in jump.entered:
+                for i, _, _, slot in jump.entered:
+                    recording.hists.pop(slot, None)
                     if entered.get(slot) is operands[i]:
                         del entered[slot]
                         operands[i]._slot = -1
@@ -111,7 +119,7 @@ class Entering(Trie):
         key: Any,
         state: State,
         operands: Sequence[Any],
-        entering: Sequence[tuple[int, Meta]] | None,
+        entering: Sequence[tuple[int, Meta, bool | None]] | None,
         n_floats: int,
     ) -> None:
         """Makes a jump edge of the events from `start` to `state`, if it can be one."""
@@ -124,7 +132,7 @@ class Entering(Trie):
             return
         if start.jumps is None or len(start.jumps) > _BOUND:
             start.jumps = {}
-        entered = [(i, meta, operands[i]._slot) for i, meta in entering]
+        entered = [(*entry, operands[entry[0]]._slot) for entry in entering]
         start.jumps[key] = Entrance(state, entered)
 
     def owns(self, slot: int) -> bool:
@@ -368,14 +376,20 @@ class Entering(Trie):
 
 def entering_operands(
     operands: Sequence[Any],
-) -> list[tuple[int, Meta]] | None:
-    """Tensors that enter with their next use; None if one does not simply enter."""
-    found: list[tuple[int, Meta]] = []
+) -> list[tuple[int, Meta, bool | None]] | None:
+    """Tensors that enter with their next use; None if one does not simply enter.
+
+    Each with its place, its meta, and whether it has a history, where it can have one.
+    """
+    found: list[tuple[int, Meta, bool | None]] = []
     for i, t in enumerate(operands):
         if isinstance(t, TensorBase) and t._slot < 0:
             if t._storage is not None or t._array is None:
                 return None
-            if t._hist is not None and t._meta.requires_grad and not t._meta.leaf:
-                return None
-            found.append((i, t._meta))
+            inner = t._meta.requires_grad and not t._meta.leaf
+            found.append((i, t._meta, has_history(t) if inner else None))
     return found
+
+
+def has_history(tensor: TensorBase) -> bool:
+    return tensor._hist is not None
