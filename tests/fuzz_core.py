@@ -206,10 +206,10 @@ def unstick() -> None:
 
 @functools.cache
 def cleaning_up(file: str) -> tuple[frozenset[int], frozenset[int]]:
-    """The lines of a file that begin a `with`, and those in a `finally`."""
+    """The lines of a file that begin a `with` or a `try`, and those in a `finally`."""
     heads, finals = set(), set()
     for node in ast.walk(ast.parse(Path(file).read_text())):
-        if isinstance(node, ast.With):
+        if isinstance(node, (ast.With, ast.Try)):
             heads.add(node.lineno)
         for each in getattr(node, "finalbody", ()):
             finals.update(range(each.lineno, each.end_lineno + 1))
@@ -220,7 +220,8 @@ def may_interrupt(frame: Any) -> bool:
     """Whether an interrupt at this line is one that Python lets a program survive.
 
     A trace sees `with` again where its block ends, before `__exit__` is called, as no
-    interrupt can; and within a `finally` the rest of that would not be done.
+    interrupt can; nor does one come at a `try`, of which no `with` around it would
+    know; and within a `finally` the rest of that would not be done.
     """
     if frame.f_lineno in cleaning_up(frame.f_code.co_filename)[0]:
         return False
