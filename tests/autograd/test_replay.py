@@ -220,3 +220,36 @@ def read_losses_with_hooks(torch):
         with torch.no_grad():
             w -= 0.1 * w.grad
         w.grad = None
+
+
+@case
+def gradients_of_gradients(torch):
+    """With `create_graph`, in one recording and in several, `.grad` there or not."""
+    x = torch.linspace(-1, 1, 3, dtype=torch.float64).requires_grad_()
+    w = torch.tensor([0.5, -2.0], dtype=torch.float64, requires_grad=True)
+    log = []
+    for k in range(7):
+        h = x * w[0]
+        if k > 1:
+            h.register_hook(
+                lambda g, k=k: log.append(g.sum().item()) if k == 5 else None
+            )
+        u = h.tanh() * w[1]
+        (du,) = torch.autograd.grad(u.sum(), x, create_graph=True)
+        if k == 3:
+            log.append(du.sum().item())
+        (ddu,) = torch.autograd.grad(du.sum(), x, create_graph=True)
+        yield du.requires_grad, du.is_leaf
+        loss = ((ddu + du * u) ** 2).mean()
+        loss.backward(create_graph=True)
+        yield x.grad, w.grad.detach()
+        (w.grad**2).sum().backward(inputs=[x])
+        yield x.grad.detach(), log
+        if k != 4:
+            x.grad = w.grad = None
+        else:
+            x.grad, w.grad = x.grad.detach(), w.grad.detach()
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: [t], lambda t: t[0]):
+        u = (x * w[0]).tanh() * w[1]
+        (du,) = torch.autograd.grad(u.sum(), x, create_graph=True)
+    yield du.detach()

@@ -114,3 +114,24 @@ def test_many_waiting_gradients_are_not_kept(visited, monkeypatch):
     rounds = [(step(), visited()) for _ in range(3)]
     assert all(grad == [190.0, 190.0] for grad, _ in rounds)
     assert rounds[-1][1] >= 20
+
+
+@pytest.mark.filterwarnings("ignore:Using backward:UserWarning")
+def test_walks_that_create_a_graph_are_repeated(visited):
+    x = torch.linspace(-1, 1, 5).requires_grad_()
+    w = torch.tensor([0.5, -2.0], requires_grad=True)
+    for _ in range(5):
+        u = (x * w[0]).tanh() * w[1]
+        (du,) = torch.autograd.grad(u.sum(), x, create_graph=True)
+        (ddu,) = torch.autograd.grad(du.sum(), x, create_graph=True)
+        w.grad = None
+        loss = ((ddu + du * u) ** 2).mean()
+        loss.backward(create_graph=True)
+        x.grad = None
+        (w.grad**2).sum().backward(inputs=[x])
+        assert x.grad is not None
+        found = [*x.grad.tolist(), *w.grad.tolist()]
+        x.grad = None
+        rounds = visited()
+    assert rounds == 0
+    assert len(found) == 7

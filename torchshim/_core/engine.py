@@ -543,6 +543,8 @@ def _run(
     start = rec.state
     kind = retain, accumulate, outside
     key = rec.bits, tuple([p[1] for p in places]), given, kind, asked
+    # Under `create_graph` saved-tensor hooks see what gradients need.
+    plain = plain and (not create or rec.mode == rec.bits)
     owners = [rec.recording]
     jump = None
     if plain and rec.trace is None:
@@ -555,7 +557,7 @@ def _run(
     if targets is not None:
         walk.aim(targets)
     outer = rec.trace
-    if jump is None and plain and not create and outer is None:
+    if jump is None and plain and outer is None:
         walk.capture = Capture(rec, start)
     try:
         rec.trace = []

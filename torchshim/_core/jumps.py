@@ -263,6 +263,10 @@ class Capture:
             numbers[seq] = len(numbers)
             hooked = frozenset(hist[0].hooked)
             owners.append((numbers[parent.seq], slot, hist[0].state, hist[1], hooked))
+        if walk.create and (owners or any(s is not None for *_, s in self.delivered)):
+            # Values of closed recordings enter with their history then, and gradients
+            # are added to out of place.
+            raise NotRepeatable
         jump = Jump(
             state=rec.state,
             owners=owners,
