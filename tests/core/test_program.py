@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
+import threading
+import time
+import types
+
 import jax
 import pytest
 
 import torchshim as torch
 from torchshim._core import program
 from torchshim._core.program import CACHE, HASTY_RUNS
+from torchshim._core.state import ROOT, State
 
 pytestmark = pytest.mark.skipif(
     jax.default_backend() != "cpu", reason="XLA's options are those for CPUs"
@@ -143,3 +150,34 @@ def test_integers_of_one_line_are_learnt_where_their_values_decide_no_error():
         compiled(torch.arange(n), n)
     with pytest.raises(RuntimeError, match="negative integer powers"):
         compiled(torch.arange(3), -1)
+
+
+def test_threads_share_the_cache(monkeypatch):
+    monkeypatch.setattr(program, "note", lambda entry: None)
+    cache = program.ProgramCache(bound=50)
+    states = [State(None, ROOT, None) for _ in range(60)]
+    entry = program.Compiled(line=None, events=0, outputs=0, reason="")
+    end = time.monotonic() + 0.3
+
+    def change():
+        while time.monotonic() < end:
+            for state in states:
+                cache.add((state,), types.SimpleNamespace(), entry)
+
+    threads = [threading.Thread(target=change) for _ in range(2)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for state in itertools.cycle(states):
+            if time.monotonic() > end:
+                break
+            cache.get((state,))
+            cache.ends(state)
+            cache.forget({id(state)})
+    finally:
+        sys.setswitchinterval(interval)
+        for thread in threads:
+            thread.join()
+    assert len(cache) <= 51

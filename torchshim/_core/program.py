@@ -193,7 +193,10 @@ class Program:
 
 
 class ProgramCache:
-    """Programs of all states, the least recently used dropped first."""
+    """Programs of all states, the least recently used dropped first.
+
+    Threads share it: what one of them looks through, others change meanwhile.
+    """
 
     def __init__(self, bound: int = 512) -> None:
         self.bound = bound
@@ -202,7 +205,10 @@ class ProgramCache:
     def get(self, key: tuple[Any, ...]) -> Program | None:
         program = self._programs.get(key)
         if program is not None:
-            self._programs.move_to_end(key)
+            try:
+                self._programs.move_to_end(key)
+            except KeyError:
+                pass  # just dropped
         return program
 
     def add(self, key: tuple[Any, ...], program: Program, entry: Compiled) -> None:
@@ -214,15 +220,15 @@ class ProgramCache:
 
     def ends(self, state: State) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """(outputs, donated inputs) of the programs known for a state."""
-        return [key[1:] for key in self._programs if key[0] is state]
+        return [key[1:] for key in list(self._programs) if key[0] is state]
 
     def __len__(self) -> int:
         return len(self._programs)
 
     def forget(self, dead: set[int]) -> None:
         """Drops the programs below first events that left the trie."""
-        for key in [k for k in self._programs if id(k[0].top) in dead]:
-            del self._programs[key]
+        for key in [k for k in list(self._programs) if id(k[0].top) in dead]:
+            self._programs.pop(key, None)
 
 
 CACHE = ProgramCache()
