@@ -18,8 +18,6 @@ are tests (`tests/test_fuzz.py`).
 from __future__ import annotations
 
 import argparse
-import ast
-import functools
 import gzip
 import json
 import random
@@ -33,6 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tests.fuzz_interrupts import interrupt
 from tests.fuzz_programs import Lines, Maker, code_of, make_scope, tensors_of
 
 # Nodes that are one operator's in torchshim.
@@ -151,6 +150,14 @@ class Outcome:
         self.errors: dict[int, Any] = {}
         self.logged: list[int] = []
         self.snapshots: dict[int, Any] = {}
+        # The first line that puts a view onto other memory.
+        self.moved: int | None = None
+
+
+def moves_view(line: str, scope: dict[str, Any]) -> bool:
+    """Whether a line assigns to `.data` of a view."""
+    found = re.match(r"(\w+)\.data = ", line)
+    return found is not None and found[1] in scope and scope[found[1]]._is_view()
 
 
 def run(
@@ -167,6 +174,8 @@ def run(
     if torch.__name__ == "torchshim":
         unstick()
     for at, line in enumerate(lines):
+        if outcome.moved is None and moves_view(line, scope):
+            outcome.moved = at
         try:
             if interrupted is not None and line.startswith("read("):
                 interrupt(line, scope, outcome.log, interrupted)
@@ -202,64 +211,6 @@ def unstick() -> None:
         rec.flush()
     except Exception:
         rec._start_anew()
-
-
-@functools.cache
-def cleaning_up(file: str) -> tuple[frozenset[int], frozenset[int]]:
-    """The lines of a file that begin a `with` or a `try`, and those in a `finally`."""
-    heads, finals = set(), set()
-    for node in ast.walk(ast.parse(Path(file).read_text())):
-        if isinstance(node, (ast.With, ast.Try)):
-            heads.add(node.lineno)
-        for each in getattr(node, "finalbody", ()):
-            finals.update(range(each.lineno, each.end_lineno + 1))
-    return frozenset(heads), frozenset(finals)
-
-
-def may_interrupt(frame: Any) -> bool:
-    """Whether an interrupt at this line is one that Python lets a program survive.
-
-    A trace sees `with` again where its block ends, before `__exit__` is called, as no
-    interrupt can; nor does one come at a `try`, of which no `with` around it would
-    know; and within a `finally` the rest of that would not be done.
-    """
-    if frame.f_lineno in cleaning_up(frame.f_code.co_filename)[0]:
-        return False
-    while frame is not None and "torchshim" in (file := frame.f_code.co_filename):
-        if not file.startswith("<") and frame.f_lineno in cleaning_up(file)[1]:
-            return False
-        frame = frame.f_back
-    return True
-
-
-def interrupt(
-    line: str, scope: dict[str, Any], log: list[Any], rng: random.Random
-) -> None:
-    """Runs a line that only reads, with Ctrl-C at a random place in the core."""
-    left = rng.choice([1, 3, 10, 30, 100, 300, 1000])
-
-    def trace(frame: Any, event: str, arg: Any) -> Any:
-        nonlocal left
-        file = frame.f_code.co_filename
-        if "torchshim" not in file or file.startswith("<"):
-            return trace
-        if event == "line" and (left > 1 or may_interrupt(frame)):
-            left -= 1
-            if left == 0:
-                raise KeyboardInterrupt
-        return trace
-
-    size = len(log)
-    sys.settrace(trace)
-    try:
-        exec(code_of(line), scope)
-    except KeyboardInterrupt:
-        pass
-    except Exception:
-        pass
-    finally:
-        sys.settrace(None)
-        del log[size:]
 
 
 def has_expanded(found: dict[str, Any]) -> bool:
@@ -298,19 +249,19 @@ def _compare(expected: Outcome, found: Outcome, lines: Lines) -> str | None:
     skip = ("version", "base", "memory", "offset", "stride") if grads else ()
     if grads and any(map(has_expanded, expected.snapshots.values())):
         return None  # a gradient that is one element in PyTorch's memory
+    # Nor do programs rely on the version of what stays on memory that was left.
+    left = any(".data = " in line for line in lines)
+    if left:
+        skip = (*skip, "version")
     # What becomes of a view that is put onto other memory is PyTorch's own affair.
-    moved = any(".data = " in line for line in lines)
-    if moved:
-        skip = (*skip, "version", "base", "memory")
-    for at in range(len(lines)):
+    last = len(lines) if expected.moved is None else expected.moved
+    for at in range(last):
         a, b = expected.errors.get(at), found.errors.get(at)
         if b and "NotImplementedError" in b:
             return None
         if grads and a and b is None and GRADIENT_IS_VIEW.search(a[1]):
             return None  # a gradient that PyTorch's engine made as a view
-        if moved and a and b is None and " is a view and is being" in a[1]:
-            return None
-        if (grads or moved) and a and b:
+        if (grads or left) and a and b:
             # PyTorch's engine adds to some gradients in place.
             known = re.compile(r"version \d+|a view of ")
             a, b = ([known.sub("", t) for t in e] for e in (a, b))
@@ -325,7 +276,7 @@ def _compare(expected: Outcome, found: Outcome, lines: Lines) -> str | None:
                 f"line {at} `{lines[at]}`: error\n    torch     {a}\n    torchshim {b}"
             )
         mine, other = expected.log[: expected.logged[at]], found.log[: found.logged[at]]
-        if grads or moved:
+        if grads or left:
             # Only versions are read as integers.
             mine, other = ([v for v in x if type(v) is not int] for x in (mine, other))
         if not near(mine, other):
@@ -489,6 +440,7 @@ def recorded() -> list[tuple[int, str, Lines, Outcome]]:
     ):
         outcome = Outcome()
         outcome.log, outcome.logged = fields["log"], fields["logged"]
+        outcome.moved = fields.get("moved")
         outcome.errors = {int(k): v for k, v in fields["errors"].items()}
         outcome.snapshots = {int(k): v for k, v in fields["snapshots"].items()}
         found.append((seed, dtype, lines, outcome))

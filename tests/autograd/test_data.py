@@ -197,3 +197,24 @@ def in_place_after_an_untracked_write(torch):
         yield y.tolist(), y.grad_fn.name()
         (y.sum() + z.sum()).backward()
         yield x.grad
+
+
+@case
+def views_stay_on_the_memory_that_was_left(torch):
+    def addresses(*tensors):
+        found = [t.untyped_storage().data_ptr() for t in tensors]
+        return [found.index(each) for each in found], tensors[0].data_ptr() == found[0]
+
+    for grad in (False, True):
+        x = torch.ones(2, 3, requires_grad=grad) * 2
+        part, other = x[0], x.detach()
+        new = torch.zeros(2, 3)
+        yield addresses(x, part, other, new)
+        x.data = new.clone()
+        yield addresses(x, part, other, new)
+        with torch.no_grad():
+            x.add_(7)
+            other.sub_(1)
+        yield x, part, other, addresses(x, part, other, new)
+        x.data = new
+        yield addresses(x, part, other, new)
