@@ -168,3 +168,21 @@ def values_saved_by_gradients(torch):
         (g,) = torch.autograd.grad((a**3).sum(), a, create_graph=True)
         g.pow(2).sum().backward()
     yield a.grad
+
+
+@case
+def detached_in_place_since(torch):
+    for before in (False, True):
+        for after in (False, True):
+            x = torch.tensor([1.0, 2.0], requires_grad=True)
+            y = x * 3
+            if before:
+                print(y.sum().item())
+            z, w = y * y, y.exp()
+            other = (y * 2).sum()
+            if after:
+                print(z.sum().item(), w.sum().item())
+            y.detach_()
+            yield attempt(z.sum().backward), x.grad
+            yield attempt(w.sum().backward), x.grad
+            yield attempt(other.backward), x.grad

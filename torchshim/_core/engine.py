@@ -92,7 +92,6 @@ class Walk(SavedValues, Replay):
     ready: list[Place] = field(default_factory=list)
     finishing: bool = False
     between: bool = False
-    left: frozenset[int] | None = None
     # Whether no Python code was called; what becomes a jump edge, if anything does.
     pure: bool = True
     capture: Capture | None = None

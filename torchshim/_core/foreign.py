@@ -130,7 +130,7 @@ class Foreign(Entering):
             twin.hooked = recording.hooked
             twin.node_hooks = recording.node_hooks
             twin.pieces, twin.traces = recording.pieces, recording.traces
-            twin.freed = recording.freed
+            twin.freed, twin.left = recording.freed, recording.left
             owner._close(twin, state, saved, savers)
             twin.producers = None
             twin.add_saved(*before)

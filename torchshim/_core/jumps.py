@@ -401,6 +401,8 @@ def _follow(rec: Recorder, jump: Jump, before: list[Recording]) -> list[Any] | N
                 return None
             if hist[0].node_hooks or hist[0].hooked.keys() != hooked:
                 return None
+            if hist[0].left:
+                return None
             owners.append(hist[0])
     for number, depths in jump.used:
         if not depths.isdisjoint(owners[number].freed):

@@ -9,7 +9,7 @@ from torchshim._core.gradients import GradientPlan
 from torchshim._core.graph import origin
 from torchshim._core.leaves import Leaves
 from torchshim._core.naming import grad_name, modified_text
-from torchshim._core.state import DETACHED, IDENTITY, INPUT, MARK, Recording, State
+from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import REPLACED, hidden_of, hidden_writes, writes_of
 from torchshim._core.versions import Overwritten, showing
 
@@ -26,13 +26,22 @@ DETACHED_IN_PLACE = (
 )
 
 
+# How many tensors left the graph by `detach_()`: seldom any.
+detached_in_place = [0]
+
+
+def has_left(recording: Recording, slot: int) -> bool:
+    """Whether the tensor that was saved as this value left the graph in place."""
+    recording, slot = recording.hists.get(slot, (recording, slot))
+    return slot in recording.left
+
+
 class SavedValues(Leaves):
     """The part of a walk that deals with what gradients are computed from."""
 
     __slots__ = ()
 
     retain: bool
-    left: frozenset[int] | None
     writes: Overwritten | None
     cotangents: Sequence[Any]
 
@@ -64,13 +73,14 @@ class SavedValues(Leaves):
         event, slots = plan.event, plan.saved
         if not slots or event.depth in recording.packed:  # hooks keep their own
             return ()
+        if detached_in_place[0]:
+            # (A result is saved without its tensor.)
+            operands = set(slots).difference(range(event.slot, event.n_slots))
+            if any(has_left(recording, slot) for slot in operands):
+                raise RuntimeError(DETACHED_IN_PLACE)
         if recording.state is None:
             if not (self.frozen or self.rec.state).written and not recording.elsewhere:
                 return ()
-            # (A result is saved without its tensor.)
-            operands = set(slots).difference(range(event.slot, event.n_slots))
-            if not self.detached().isdisjoint(operands):
-                raise RuntimeError(DETACHED_IN_PLACE)
         outdated: list[int] = []
         for slot in slots:
             count, hidden = 0, False
@@ -132,17 +142,6 @@ class SavedValues(Leaves):
             scalars = self.scalars_of(recording, event)
             piece = self.rec.result(self.rec.event(event.call, [piece], scalars), k)
         return piece
-
-    def detached(self) -> frozenset[int]:
-        """Values whose tensor left the graph by `detach_()`."""
-        if self.left is None:
-            state = self.frozen or self.rec.state
-            self.left = frozenset(
-                event.key[2]
-                for event in state.path()
-                if event.kind == MARK and event.key[1] == DETACHED
-            )
-        return self.left
 
     def overwritten(self) -> Overwritten:
         if self.writes is None:

@@ -171,6 +171,7 @@ class Recording:
         "hidden",
         "hists",
         "hooked",
+        "left",
         "node_hooks",
         "nodes",
         "original",
@@ -207,6 +208,8 @@ class Recording:
         self.counted: list[tuple[Any, Any]] = []
         # Depths of events whose saved values were released by a backward.
         self.freed: set[int] = set()
+        # Values whose tensor left the graph by `detach_()`.
+        self.left: set[int] = set()
         # Depth -> the Python code that is the backward of that event.
         self.python: dict[int, Any] = {}
         # Depth -> what saved-tensor hooks made of the values that its backward needs.

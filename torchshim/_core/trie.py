@@ -38,7 +38,6 @@ from torchshim._core.op import (
 from torchshim._core.program import CACHE
 from torchshim._core.state import (
     CALL,
-    DETACHED,
     IDENTITY,
     INPUT,
     MARK,
@@ -512,7 +511,6 @@ class Trie(Inference):
         found = self.state.next.get(key)
         if found is None:
             found = self._add(key, MARK, None)
-            found.written |= what[0] == DETACHED
         self.state = found
 
     def identity(self, source: int, meta: Meta, *note: Any) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 from torchshim._core import engine, hooks, node
 from torchshim._core.hooks import hooks_of, retaining, version_of
 from torchshim._core.record import local
+from torchshim._core.saved import detached_in_place
 from torchshim._core.state import DETACHED
 from torchshim._core.storage import TensorBase
 from torchshim._derived import NEVER, fns, public
@@ -343,6 +344,8 @@ def detach_(self: Tensor) -> Tensor:
         rec = local.rec
         if not meta.leaf:
             recording, slot = hooks.place_of(rec, self)
+            recording.left.add(slot)
+            detached_in_place[0] += 1
             if recording is rec.recording:
                 rec.mark(DETACHED, slot)
         changed = meta.replace(requires_grad=False, leaf=True)
