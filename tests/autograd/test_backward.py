@@ -346,3 +346,32 @@ def retained_after_it_was_freed(torch):
             print(x.grad.tolist())
             x.grad = w.grad = None
         yield attempt(lambda y=y: y.backward(retain_graph=True)), x.grad
+
+
+@case
+def a_second_backward_through_a_written_piece(torch):
+    def add(y):
+        y[0] += 1
+
+    def tracked(y):
+        y[0] = torch.ones(2, requires_grad=True)
+
+    writes = [
+        lambda y: y.__setitem__(0, 0.5),
+        lambda y: y.__setitem__(0, torch.ones(2)),
+        lambda y: y.__setitem__(torch.tensor([0]), 0.5),
+        lambda y: y.__setitem__(slice(None), 0.5),
+        lambda y: y[0].copy_(torch.ones(2)),
+        add,
+        tracked,
+    ]
+    for write in writes:
+        for read in (False, True):
+            x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+            y = x.clone()
+            write(y)
+            total = y.sum()
+            if read:
+                print(total.item())
+            total.backward()
+            yield attempt(total.backward), x.grad

@@ -6,7 +6,7 @@ from typing import Any
 
 from torchshim._core.batching import seen_by
 from torchshim._core.call import VjpCall, interned_vjp
-from torchshim._core.naming import WRAPPED, saved_operands
+from torchshim._core.naming import WRAPPED, grad_name, saved_operands
 from torchshim._core.state import State
 
 
@@ -26,7 +26,7 @@ class GradientPlan:
         slots = saved_operands(event, call, event.wrt)
         op = call.op
         # A write through a view keeps the node of what was written.
-        copies = op is not None and op.grad_fn == "CopySlices"
+        copies = op is not None and grad_name(event) == "CopySlices"
         # Whether a second backward finds them freed. (Numbers are not freed, but
         # where they are made tensors.)
         if op is not None and op.name.rstrip("_") not in WRAPPED:
