@@ -135,3 +135,18 @@ def test_walks_that_create_a_graph_are_repeated(visited):
         rounds = visited()
     assert rounds == 0
     assert len(found) == 7
+
+
+def test_a_walk_with_a_tensors_hook_is_not_repeated_for_a_nodes_hook():
+    def gradient(hang):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = x * 2
+        hang(y)
+        y.sum().backward()
+        return x.grad.tolist()
+
+    for _ in range(3):
+        assert gradient(lambda y: y.register_hook(lambda g: g * 2)) == [4.0, 4.0]
+    for _ in range(3):
+        hang = lambda y: y.grad_fn.register_prehook(lambda g: (g[0] * 3,))  # noqa: E731
+        assert gradient(hang) == [6.0, 6.0]

@@ -49,7 +49,7 @@ def _hook_tables(node: Node) -> tuple[Any, Any]:
     tables = recording.node_hooks.get(event.depth)
     if tables is None:
         tables = recording.node_hooks[event.depth] = OrderedDict(), OrderedDict()
-        local.rec.mark("hook", event.slot)
+        local.rec.mark("node hook", event.slot)
     return tables
 
 
