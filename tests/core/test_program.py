@@ -181,3 +181,31 @@ def test_threads_share_the_cache(monkeypatch):
         for thread in threads:
             thread.join()
     assert len(cache) <= 51
+
+
+@pytest.mark.parametrize("make", [torch.optim.SGD, torch.optim.Adam])
+def test_large_parameters_are_overwritten_without_a_copy(monkeypatch, make):
+    given = []
+    call = program.Program.__call__
+
+    def spy(self, scalars, inputs, result):
+        gifts, kept = self.inputs
+        shapes = [
+            [jax.ShapeDtypeStruct(inputs[p].shape, inputs[p].dtype) for p in positions]
+            for positions in (gifts, kept)
+        ]
+        given[:] = self, scalars, *shapes
+        return call(self, scalars, inputs, result)
+
+    monkeypatch.setattr(program.Program, "__call__", spy)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 512), torch.nn.Linear(512, 512))
+    optimizer = make(model.parameters(), lr=0.1)
+    before = model[1].weight.sum().item()
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    ran, *arguments = given
+    with jax.enable_x64(True):
+        memory = ran._jitted.lower(*arguments).compile().memory_analysis()
+    # The backward of the second layer reads its weight, of 1 MiB.
+    assert memory.temp_size_in_bytes < 1 << 19
+    assert model[1].weight.sum().item() != before

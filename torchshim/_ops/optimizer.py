@@ -49,7 +49,9 @@ def each_parameter(
     PyTorch's rules see complex tensors as pairs of real numbers (`as_real`).
     """
     rows: list[list[Array]] = []
-    for arrays in zip(*lists, strict=True):
+    params, grads, *others = lists
+    params = overwritten_last(params, grads)
+    for arrays in zip(params, grads, *others, strict=True):
         dtype = arrays[0].dtype
         pairs = as_real and jnp.issubdtype(dtype, jnp.complexfloating)
         kind = Kind(jnp.finfo(dtype).dtype if pairs else dtype)
@@ -58,6 +60,28 @@ def each_parameter(
         outs = [o.astype(kind.dtype) for o in rule(kind, *given) if o is not None]
         rows.append([lax.complex(o[..., 0], o[..., 1]) if pairs else o for o in outs])
     return tuple(out for column in zip(*rows, strict=True) for out in column)
+
+
+# Bytes from which on a copy of a parameter counts.
+_LARGE = 1 << 20
+
+
+def overwritten_last(params: Sequence[Array], grads: Sequence[Array]) -> list[Array]:
+    """The parameters, the large ones as values that depend on all gradients.
+
+    A program overwrites parameters in place. XLA orders that behind what the backward
+    reads of them only where data flow so; otherwise it copies them first.
+    """
+    large = [p.size * p.dtype.itemsize >= _LARGE for p in params]
+    if not any(large):
+        return list(params)
+    firsts = [g[(0,) * g.ndim].real.astype(jnp.float32) for g in grads if g.size]
+    total = lax.stop_gradient(sum(firsts))
+    never = (total != total) & (total == 0)  # which XLA does not find out
+    return [
+        jnp.where(never, jnp.zeros_like(p), p) if is_large else p
+        for p, is_large in zip(params, large, strict=True)
+    ]
 
 
 def _pairs(array: Array) -> Array:
