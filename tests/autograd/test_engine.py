@@ -398,6 +398,17 @@ def threads_that_use_one_anothers_values(torch):
 
 
 @case
+def written_by_another_thread_while_numpy_looks_on(torch):
+    for _ in range(3):
+        x = torch.tensor([[0.5, 0.75], [1.0, 1.25]], requires_grad=True)
+        y = x.relu() - 2
+        array = y.detach().numpy()
+        in_thread(lambda y=y: y.diagonal().add_(1))
+        (y * 3).sum().backward()
+        yield x.grad, array
+
+
+@case
 def a_history_within_another_threads_recording(torch):
     x = torch.ones(2, requires_grad=True)
     y = x * 2

@@ -9,7 +9,7 @@ from typing import Any
 from torchshim._core.jumps import Capture
 from torchshim._core.record import Recorder, local
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
-from torchshim._core.storage import TensorBase
+from torchshim._core.storage import SLOT_BITS, TensorBase
 
 Place = tuple[Recording, int]
 
@@ -63,10 +63,10 @@ class Graph:
         if event.kind in (INPUT, IDENTITY):
             hist = recording.hists.get(event.slot)
             if hist is not None:
-                if hist[0].original is not None or hist[0].twin is not None:
-                    hist = hist[0].place(hist[1], self.rec.recording)
+                if (hist[1] ^ event.slot) >> SLOT_BITS or hist[0].original is not None:
+                    # The numbers of two threads' recordings say nothing of an order.
                     self.interleave()
-                    return [hist]
+                    return [hist[0].place(hist[1], self.rec.recording)]
                 if hist[0].seq not in self.via:
                     self.via[hist[0].seq] = hist[0], recording, event.slot
                 return [hist]
