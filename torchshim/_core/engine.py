@@ -182,7 +182,7 @@ class Walk(SavedValues, Replay):
 
     def run(self) -> None:
         here, varying = self.rec.recording, False
-        if not all([self.rec.owns(slot) for _, slot in self.roots]):
+        if not all(self.rec.owns(slot) for _, slot in self.roots):
             self.interleave()
         while self.heap or self.ready:
             if self.ready:
