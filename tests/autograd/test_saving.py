@@ -186,3 +186,19 @@ def detached_in_place_since(torch):
             yield attempt(z.sum().backward), x.grad
             yield attempt(w.sum().backward), x.grad
             yield attempt(other.backward), x.grad
+
+
+@case
+def overwritten_through_an_alias_with_a_history(torch):
+    for read in (False, True):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        w = torch.tensor([3.0, 4.0], requires_grad=True)
+        plain = torch.tensor([5.0, 6.0])
+        y, z = x / w, plain * x
+        if read:
+            print(y.sum().item())
+        alias = w.detach()
+        alias *= y
+        plain *= x
+        yield attempt(y.sum().backward), alias.grad_fn.name()
+        yield attempt(z.sum().backward), plain.grad_fn.name(), x.grad

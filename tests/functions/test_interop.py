@@ -237,3 +237,28 @@ def pickles(torch):
     w = torch.ones(2)
     w.foo = "bar"
     yield pickle.loads(pickle.dumps(w)).foo
+
+
+@case
+def numpy_writes_after_a_look(torch):
+    """What looks at a tensor's node does not keep its value."""
+    looks = [
+        lambda t, base: t.grad_fn,
+        lambda t, base: t.output_nr,
+        lambda t, base: t.register_hook(lambda grad: None),
+        lambda t, base: t.retain_grad(),
+        lambda t, base: t.detach(),
+        lambda t, base: torch.autograd.grad(base.sum(), [t], allow_unused=True),
+        lambda t, base: t.backward(retain_graph=True),
+    ]
+    for look in looks:
+        for read in (False, True):
+            x = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+            base = x.relu()
+            _, part, _ = base.split(1)
+            array = part.detach().numpy()
+            if read:
+                print(part.item())
+            look(part, base)
+            array[...] = 0.25
+            yield -part, base * 1

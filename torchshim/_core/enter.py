@@ -158,6 +158,16 @@ class Entering(Trie):
             self.recording.duals[slot] = tangents
         return slot
 
+    def slot_seen(self, tensor: TensorBase) -> int:
+        """As `slot_of`, for one who looks where a tensor is and records nothing.
+
+        On memory that NumPy shares it is there for this moment only.
+        """
+        slot = self.slot_of(tensor)
+        if self.volatile:
+            self._forget_volatile()
+        return slot
+
     @staticmethod
     def give_back(storage: Storage) -> None:
         """A tensor that is alone on its storage carries its value itself again."""

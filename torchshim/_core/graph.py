@@ -166,4 +166,4 @@ def target_places(rec: Recorder, target: Any) -> set[Place]:
     """Where a gradient that is asked for arrives."""
     if not isinstance(target, TensorBase):
         return {target}
-    return {origin(rec.recording, rec.slot_of(target))}
+    return {origin(rec.recording, rec.slot_seen(target))}

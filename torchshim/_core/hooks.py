@@ -24,7 +24,7 @@ def place_of(rec: Recorder, tensor: Any) -> Place:
     """Where the gradient of a tensor arrives."""
     if tensor._slot < 0 and tensor._hist is not None and tensor._base is None:
         return origin(*tensor._hist)
-    return origin(rec.recording, rec.slot_of(tensor))
+    return origin(rec.recording, rec.slot_seen(tensor))
 
 
 def version_of(tensor: Any) -> int:

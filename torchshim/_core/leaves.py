@@ -116,7 +116,7 @@ class Leaves(Graph):
         assert self.reached is not None and self.leaf_places is not None
         if tensor._meta.leaf:
             return id(tensor) in self.leaf_places
-        return origin(self.rec.recording, self.rec.slot_of(tensor)) in self.reached
+        return origin(self.rec.recording, self.rec.slot_seen(tensor)) in self.reached
 
     def is_whole(self, leaf: Any) -> bool:
         """Whether all that can reach a leaf has reached it."""

@@ -162,7 +162,7 @@ def grad_fn(tensor: Any) -> Any:
         same = base is None or tensor._versions == storage.version
         if cached is not None and slot < 0 and same:
             return cached[1]
-        recording, slot = rec.recording, rec.slot_of(tensor)
+        recording, slot = rec.recording, rec.slot_seen(tensor)
     place = recording.seq, slot
     if cached is not None and cached[0] == place:
         return cached[1]

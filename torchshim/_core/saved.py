@@ -182,6 +182,9 @@ class SavedValues(Leaves):
                 return "AsStridedBackward0"
             for tensor in showing(self.overwritten().elsewhere(recording, slot)[1]):
                 return None if tensor.grad_fn is None else tensor.grad_fn.name()
+            tensor = recording.entered.get(slot)
+            if tensor is not None and tensor._view_note is None:
+                return None if tensor.grad_fn is None else tensor.grad_fn.name()
             for last in reversed(self.overwritten().chain(slot)):
                 made_by = self.event((recording, last))
                 if made_by.metas[last - made_by.slot].requires_grad:

@@ -171,6 +171,7 @@ class Writing(Foreign):
         if op.view.detached:
             if storage.shared is not None:
                 view._slot = -1
+                self._forget_volatile()
             view._path = base._path
             if base._view_note is not None and base._versions != storage.version:
                 base._slot = -1  # let in for its data alone
