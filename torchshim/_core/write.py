@@ -418,12 +418,12 @@ class Writing(Foreign):
         Sequences of tensors come as tuples; the whole is a jump edge once it is known.
         """
         self.make_room()
-        operands: list[TensorBase] = []
+        operands: list[TensorBase | None] = []
         floats: list[float] = []
         parts: list[Any] = [op, self.bits]
         for a in args:
             if a.__class__ is tuple:
-                operands += [t for t in a if t is not None]
+                operands += a
                 parts.append(tuple([None if t is None else t._slot for t in a]))
             elif a.__class__ is float:
                 floats.append(a)
@@ -439,11 +439,12 @@ class Writing(Foreign):
             return
         self.scalars[state.scalar : state.n_scalars] = floats
         slot, tracking = state.slot, self.grad
+        live, ref = self.live, weakref.ref
         for t, meta in zip(targets, state.metas, strict=True):
             if tracking or t._meta.requires_grad:
                 self.place(t, slot, meta)
             else:
-                self.live.append(weakref.ref(t))
+                live.append(ref(t))
                 t._slot = slot
                 t._array = None
                 t._versions += 1
@@ -453,7 +454,7 @@ class Writing(Foreign):
         self,
         op: Op,
         args: Sequence[Any],
-        operands: Sequence[TensorBase],
+        operands: Sequence[TensorBase | None],
         targets: Sequence[TensorBase],
         start: State,
         key: Any,

@@ -100,15 +100,14 @@ class RuleOptimizer(Optimizer):
                 count = self._count(p, state)
             kinds.append((p._meta.device, count))
         rule = REGISTRY[self._rule]
-        for (_, count), chosen in _alike(kinds, params, states):
-            columns = [tuple([p for p, _ in chosen])]
-            columns.append(tuple([p._grad for p, _ in chosen]))
-            targets = [p for p, _ in chosen]
+        for (_, count), moved, theirs in _alike(kinds, params, states):
+            columns = [tuple(moved), tuple([p._grad for p in moved])]
+            targets = list(moved)
             for name in names:
                 if name is None:
-                    columns.append((None,) * len(chosen))
+                    columns.append((None,) * len(moved))
                     continue
-                column = tuple([state.get(name) for _, state in chosen])
+                column = tuple([state.get(name) for state in theirs])
                 columns.append(column)
                 if column[0] is not None:
                     targets += column
@@ -162,16 +161,17 @@ class RuleOptimizer(Optimizer):
 
 
 def _alike(
-    kinds: Sequence[Any], params: Sequence[Any], states: Sequence[Any]
-) -> list[tuple[Any, list[tuple[Any, Any]]]]:
-    """Parameters with their states, those of one kind together."""
-    rows = list(zip(params, states, strict=True))
+    kinds: list[Any], params: list[Any], states: list[Any]
+) -> list[tuple[Any, list[Any], list[Any]]]:
+    """Each kind with its parameters and their states."""
     if kinds and kinds.count(kinds[0]) == len(kinds):
-        return [(kinds[0], rows)]
-    found: dict[Any, list[tuple[Any, Any]]] = {}
-    for kind, row in zip(kinds, rows, strict=True):
-        found.setdefault(kind, []).append(row)
-    return list(found.items())
+        return [(kinds[0], params, states)]
+    found: dict[Any, tuple[Any, list[Any], list[Any]]] = {}
+    for kind, param, state in zip(kinds, params, states, strict=True):
+        _, moved, theirs = found.setdefault(kind, (kind, [], []))
+        moved.append(param)
+        theirs.append(state)
+    return list(found.values())
 
 
 def number(value: Any) -> Any:
