@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Generator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import jax
@@ -404,7 +405,7 @@ def varies(parent: State, made: State) -> bool:
     """
     if made.kind == INPUT:
         meta = made.metas[0]
-        alike = [
+        alike = (
             s
             for s in parent.next.values()
             if s.kind == INPUT
@@ -412,18 +413,19 @@ def varies(parent: State, made: State) -> bool:
             and s.metas[0].dtype is meta.dtype
             and len(s.metas[0].shape) == len(meta.shape)
             and s.metas[0].shape != meta.shape
-        ]
+        )
     elif (op := _operator(made)) is not None:
-        alike = [
+        alike = (
             s
             for s in parent.next.values()
             if _operator(s) is op
             and s.line == made.line
             and s.operands == made.operands
-        ]
+        )
     else:
         return False
-    return len(alike) >= _VARIANTS
+    # There may be thousands: those that are enough are soon found.
+    return len(list(islice(alike, _VARIANTS))) == _VARIANTS
 
 
 def _operator(state: State) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -347,10 +348,15 @@ def refresh_modes() -> None:
         recorder.set_mode()
 
 
+# Of so many events that follow another the one used last is told from a new one.
+_COMPARED = 64
+
+
 def describe_divergence(parent: State, made: State) -> str:
     """The first event that differed, and what differed in it."""
     where = f"{made.line[0]}:{made.line[1]}" if made.line else "?"
-    others = [s for s in parent.next.values() if s is not made]
+    newest = islice(reversed(parent.next.values()), _COMPARED)
+    others = [s for s in newest if s is not made]
     if not others:
         return f"{where}: first recording"
     other = max(others, key=lambda state: state.top.touched)
