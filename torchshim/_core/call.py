@@ -418,6 +418,15 @@ def linearize(
     return outs, backward
 
 
+_DIFFERENTIATED: set[Any] = set()  # gradients that were traced, in kinds of shapes
+
+
+def _kind(shape: tuple[int, ...]) -> tuple[int, bool, bool, bool]:
+    """What derivatives of factorizations may depend on."""
+    rows, columns = shape[-2:] if len(shape) > 1 else (0, 0)
+    return len(shape), 0 in shape, rows < columns, rows > columns
+
+
 class VjpCall(Inferring):
     """The gradient of a call: a call itself, so it can be differentiated again.
 
@@ -484,6 +493,22 @@ class VjpCall(Inferring):
             next(given) if aval is None else jnp.zeros(aval[0], aval[1].np)
             for aval in self.absent
         ]
+
+    def infer(self, avals: Avals) -> Avals:
+        """Those of the operands. The first gradient of an operator is traced in each
+        kind of shape: there may be none, which JAX or the operator tells then."""
+        if avals in self._inferred or not isinstance(self.inner, Call):
+            return super().infer(avals)
+        given = iter(avals)
+        whole = [next(given) if a is None else a for a in self.absent]
+        kinds = tuple((_kind(shape), dtype) for shape, dtype in (*whole, *given))
+        key = self.inner.op, self.template, self.wrt, self.cts, kinds
+        if key in _DIFFERENTIATED:
+            return tuple(whole[i] for i in self.wrt)
+        found = super().infer(avals)
+        if len(_DIFFERENTIATED) < _CALLS_BOUND:
+            _DIFFERENTIATED.add(key)
+        return found
 
     def cotangents(self, arrays: Sequence[Any]) -> list[Any]:
         given = iter(arrays[len(self.kept) :])
