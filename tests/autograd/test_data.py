@@ -218,3 +218,24 @@ def views_stay_on_the_memory_that_was_left(torch):
         yield x, part, other, addresses(x, part, other, new)
         x.data = new
         yield addresses(x, part, other, new)
+
+
+@case
+def written_to_beside_hooks(torch):
+    """What `.data` writes leaves views on the node that they have."""
+    seen = []
+    for write in (
+        lambda x, p, q: q.data.copy_(q),
+        lambda x, p, q: p.data.mul_(2),
+        lambda x, p, q: x.data.mul_(2),
+        lambda x, p, q: q.data.zero_(),
+    ):
+        x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        p, q, _ = x.split(1)
+        q.register_hook(lambda grad: seen.append(grad))
+        node = p.grad_fn
+        write(x, p, q)
+        yield p.grad_fn is node, q.grad_fn is node
+        (p * p).sum().backward()
+        yield seen, x.grad, p, q
+        seen.clear()

@@ -509,8 +509,9 @@ class Writing(Foreign):
             meta = alias._meta
             base = alias._base
             if meta.requires_grad and not meta.leaf:
-                if base is None or not (base._meta.requires_grad or counted):
-                    # History stays; only the data changed.
+                if base is None or not counted:
+                    # History stays; only the data changed. (A view gets another
+                    # node when it is used after a write that its version counts.)
                     self.keep_history(alias)
                     alias._hist_version = storage.version + counted
             alias._slot = -1
