@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 import torchshim as torch
-from torchshim._core import engine, program, record, trie
+from torchshim._core import engine, flush, program, record, trie
 from torchshim._core.record import local
 
 
@@ -262,6 +262,36 @@ def test_an_interrupt_loses_nothing(monkeypatch):
             y.tolist()
     assert (y * 2.0).tolist() == [4.0, 6.0]
     assert y.tolist() == [2.0, 3.0]
+
+
+def test_an_interrupt_while_histories_are_handed_out(monkeypatch):
+    class Interrupted(list):
+        calls = 0
+
+        def __iter__(self):
+            Interrupted.calls += 1
+            for each in super().__iter__():
+                yield each
+                if Interrupted.calls == 2:  # the first time asks for the roots
+                    raise KeyboardInterrupt
+
+    found = flush.find_alive
+
+    def find_alive(rec):
+        alive, placed = found(rec)
+        alive.histories = Interrupted(alive.histories)
+        return alive, placed
+
+    local.rec.flush()
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y, z = x * 2.0, x.exp()
+    with monkeypatch.context() as patch:
+        patch.setattr(flush, "find_alive", find_alive)
+        with pytest.raises(KeyboardInterrupt):
+            y.tolist()
+    assert Interrupted.calls > 2
+    (y.sum() + z.log().sum()).backward()
+    assert x.grad.tolist() == [3.0, 3.0]
 
 
 def test_long_recordings_are_flushed():

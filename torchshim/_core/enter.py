@@ -203,11 +203,12 @@ class Entering(Trie):
         slot = self._input(key, meta, array)
         if tensor._tangents:
             self.recording.duals[slot] = tensor._tangents
+        # An interrupt may come anywhere: what has a slot has its history.
+        if hist is not None:
+            self.recording.hists[slot] = hist
         self.recording.entered[slot] = tensor
         if tensor._array is array:
             tensor._slot = slot
-        if hist is not None:
-            self.recording.hists[slot] = hist
         if self.trace is not None:
             self.trace.append(tensor)
         return slot
@@ -239,8 +240,8 @@ class Entering(Trie):
         owner, old = tensor._hist
         mark = (0, old) if owner is self.recording else (Recording,)
         slot = self.identity(slot, meta, *mark)
-        self.recording.entered[slot] = tensor
         self.recording.hists[slot] = tensor._hist
+        self.recording.entered[slot] = tensor
         return slot
 
     def raw(self, storage: Storage) -> int:

@@ -197,10 +197,11 @@ class Recorder(Transforming):
         `values`: of the tensors, storages and raws alive, then of what `savers` tells.
         It can be done again where an interrupt broke it off.
         """
-        if history and recording.state is None:
-            kept = values[len(values) - len(savers) :]
-            saved = dict(zip(savers, kept, strict=True))
-            self._close(recording, state, saved, savers)
+        if history:
+            if recording.state is None:
+                kept = values[len(values) - len(savers) :]
+                saved = dict(zip(savers, kept, strict=True))
+                self._close(recording, state, saved, savers)
             for tensor, slot in alive.histories:
                 tensor._hist = recording, slot
                 if tensor._base is not None and tensor._storage is not None:
@@ -274,10 +275,10 @@ class Recorder(Transforming):
         recording.hidden = hidden_writes[0]
         recording.bases.clear()
         recording.counted.clear()
-        recording.state = state
         if (twin := recording.twin) is not None:
             # From now on it stands for what other threads saw of it.
             recording.add_saved(twin.saved, twin.savers, twin.versions)
+        recording.state = state
 
     def line(self) -> tuple[str, int] | None:
         return caller()
