@@ -198,6 +198,14 @@ def captured_tensors_are_not_written_to(torch):
         lambda x: c.zero_(),
         lambda x: c.data.add_(1),
         lambda x: x.add_(1),
+        lambda x: c.normal_(),
+        lambda x: c[1:].uniform_(1, 2),
+        lambda x: c.random_(),
+        lambda x: c.random_(5),
+        lambda x: c.random_(2, 5),
+        lambda x: c.bernoulli_(0.5),
+        lambda x: c.bernoulli_(torch.full((3,), 0.5)),
+        lambda x: c.exponential_(),
         view,
     ):
 

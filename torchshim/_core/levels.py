@@ -187,12 +187,15 @@ class Transforming(Writing):
                 found += each._levels
         return tuple(found)
 
-    def check_captured(self, tensor: TensorBase, op: Op) -> None:
-        """Raises for a write to what a function being differentiated did not make."""
+    def check_captured(self, tensor: TensorBase, op: Op | str) -> None:
+        """Raises for a write to what a function being differentiated did not make.
+
+        By an operator, or by what PyTorch calls so.
+        """
         inside = {id(n) for n in self.made_in(tensor)}
         if any(n.kind in (GRAD, JVP) and id(n) not in inside for n in self.levels):
-            name = _WRITES.get(op.name.rstrip("_"))
-            if name is None:
+            name = op if isinstance(op, str) else _WRITES.get(op.name.rstrip("_"))
+            if name is None and not isinstance(op, str):
                 overload = (
                     ".Tensor" if any(p.name == "other" for p in op.params) else ""
                 )

@@ -128,7 +128,7 @@ class Writing(Foreign):
     unstored: list[Storage]
     levels: list[Any]
 
-    def check_captured(self, tensor: TensorBase, op: Op) -> None:
+    def check_captured(self, tensor: TensorBase, op: Op | str) -> None:
         raise NotImplementedError
 
     def storage_of(self, tensor: TensorBase) -> Storage:

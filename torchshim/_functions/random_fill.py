@@ -24,13 +24,22 @@ from torchshim._tensor import Tensor
 
 
 def fill_drawn(
-    function: str, self: Tensor, draw: Draw | Tensor, op: Any, generator: Any
+    function: str,
+    self: Tensor,
+    draw: Draw | Tensor,
+    op: Any,
+    generator: Any,
+    overload: str = "",
 ) -> Tensor:
     """Replaces a tensor's values by drawn ones, in the order of its memory.
 
-    A tensor in the place of the distribution has the chances of ones.
+    A tensor in the place of the distribution has the chances of ones. `overload`: which
+    of PyTorch's functions of the name this is.
     """
-    local.rec.check_writable(self)
+    rec = local.rec
+    if rec.levels:
+        rec.check_captured(self, function + overload)
+    rec.check_writable(self)
     meta = self._meta
     shape, strides = tuple(meta.shape), meta.strides
     engine = engine_of(generator, function, meta.device)
@@ -109,11 +118,12 @@ def random_(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Te
     _no_more("random_", args, 2, {n: 0 for n in given if n not in ("from", "to")})
     op = fns._draw_random2_ if not given else fns._draw_random0_
     low, high = given.get("from"), given.get("to")
+    overload = ".from" if given else ""
     if low is None and high is not None:
-        low, op = 0, fns._draw_random1_
+        low, op, overload = 0, fns._draw_random1_, ".to"
 
     draw = Draw("integers", (low, high))
-    return fill_drawn("random_", self, draw, op, generator)
+    return fill_drawn("random_", self, draw, op, generator, overload)
 
 
 @public(namespaces=(), method=True)
@@ -121,7 +131,8 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Ones with probability `p`, a number or a tensor, zeros otherwise."""
     if not isinstance(p, Tensor):
         draw = Draw("bernoulli", (float(number_of("bernoulli_", "p", 1, p)),))
-        return fill_drawn("bernoulli_", self, draw, fns._draw_bernoulli2_, generator)
+        op = fns._draw_bernoulli2_
+        return fill_drawn("bernoulli_", self, draw, op, generator, ".float")
     engine = engine_of(generator, "bernoulli_", self._meta.device)
     check_parameters(p)
     given: Draw | Tensor = p
@@ -129,7 +140,8 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
         shape = tuple(self._meta.shape)
         chances = _flat(np.broadcast_to(p._host(), shape), self._meta.strides)
         given = Draw("bernoulli", (chances,))
-    return fill_drawn("bernoulli_", self, given, fns._draw_bernoulli1_, generator)
+    op = fns._draw_bernoulli1_
+    return fill_drawn("bernoulli_", self, given, op, generator, ".Tensor")
 
 
 def _flat(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
