@@ -110,8 +110,8 @@ class Entering(Trie):
                 for i, _, _, slot in jump.entered:
                     recording.hists.pop(slot, None)
                     if entered.get(slot) is operands[i]:
-                        del entered[slot]
                         operands[i]._slot = -1
+                        del entered[slot]
 
     def remember_entrance(
         self,
@@ -133,6 +133,8 @@ class Entering(Trie):
         if start.jumps is None or len(start.jumps) > _BOUND:
             start.jumps = {}
         entered = [(*entry, operands[entry[0]]._slot) for entry in entering]
+        if any(slot < 0 for *_, slot in entered):
+            return  # forgotten at once: its memory was NumPy's, too
         start.jumps[key] = Entrance(state, entered)
 
     def owns(self, slot: int) -> bool:
