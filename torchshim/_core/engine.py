@@ -381,6 +381,8 @@ class Walk(SavedValues, Replay):
         if plan.frees and event.depth in recording.freed:
             raise RuntimeError(SECOND_BACKWARD)
         outdated = self.check_versions(recording, plan)
+        if self.capture is not None and plan.saved and recording.state is not None:
+            self.capture.checked.append((recording, plan.saved))
         cts = tuple([g is not None for g in grads])
         checked = call.op is not None and call.op.gradient_checks is not None
         if checked:

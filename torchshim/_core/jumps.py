@@ -45,7 +45,7 @@ Value = tuple[int, Meta]
 Copy = tuple[int, int, int, Callable[[Any], Sequence[Any]]]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Jump:
     """One piece of a walk. Recordings are numbered: 0 is the running one."""
 
@@ -60,6 +60,8 @@ class Jump:
     # meta of its grad)
     leaves: list[tuple[int, int, int, Any, int, Meta]]
     copied: list[Copy]
+    # (owner, slots) of saved values of closed recordings that are used as they were.
+    checked: list[tuple[int, tuple[int, ...]]]
     # (owner, depths) of events whose saved values were used up; the last piece lets go
     # of those of all pieces.
     used: list[tuple[int, frozenset[int]]]
@@ -70,7 +72,7 @@ class Jump:
     same: list[int]
     # The call of Python code that the piece ends with; None: it is the last.
     pause: Pause | None = None
-    # Whether it is before such a call, and has to do with the running recording only.
+    # Whether it is before such a call, and takes nothing from closed recordings.
     inner: bool = False
 
 
@@ -84,7 +86,7 @@ class Course:
     freed: list[tuple[int, int]]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Pause:
     """A call of Python code, and all that it takes to walk on from there."""
 
@@ -156,6 +158,8 @@ class Capture:
         self.course = Course([], [])
         # (leaf, its place, what its grad held before) as gradients are put there.
         self.delivered: list[tuple[Any, tuple[Recording, int], Any]] = []
+        # (recording, slots) of saved values whose versions were looked at.
+        self.checked: list[tuple[Recording, tuple[int, ...]]] = []
         # (recording, slot) of the leaves that gradients arrived at.
         self.arrived: list[tuple[Recording, int]] = []
         # Where the running piece began: in the trie, and in the walk's lists.
@@ -202,7 +206,7 @@ class Capture:
         self._waiting += 1 + len(pause.waiting) + len(pause.queue) + len(pause.reached)
         if self._waiting > _WAITING:
             raise NotRepeatable
-        jump.inner = not (jump.owners or jump.entered or jump.leaves)
+        jump.inner = not (jump.owners or jump.entered or jump.leaves or jump.checked)
         self._pause = pause
 
     def resume(self, found: Sequence[Any]) -> None:
@@ -276,6 +280,7 @@ class Capture:
                 (to, numbers[recording.seq], at, n)
                 for to, recording, at, n in walk.copied[self._copied :]
             ),
+            checked=[(numbers[r.seq], slots) for r, slots in self.checked],
             used=self._depths(walk.freed[self._freed :]),
             freed=[],
             results=[],
@@ -316,7 +321,7 @@ class Capture:
             len(walk.copied),
             len(walk.freed),
         )
-        self.delivered = []
+        self.delivered, self.checked = [], []
         if self._pause is None:
             self._first = jump
         else:
@@ -378,13 +383,13 @@ def follow(rec: Recorder, jump: Jump, owners: list[Recording]) -> list[Any] | No
 
     `owners` are the recordings that pieces before went through, and get its own.
     """
-    if jump.inner and len(owners) == 1:
-        for _, depths in jump.used:
-            if not depths.isdisjoint(owners[0].freed):
+    if jump.inner:
+        for number, depths in jump.used:
+            if not depths.isdisjoint(owners[number].freed):
                 return None
         scalars = rec.scalars
-        for start, end, _, values in jump.copied:
-            scalars[start:end] = values(scalars)
+        for start, end, number, values in jump.copied:
+            scalars[start:end] = values(owners[number].scalars if number else scalars)
         rec.state = jump.state
         return []
     with accumulate_lock, value_lock:
@@ -415,9 +420,13 @@ def _follow(rec: Recorder, jump: Jump, before: list[Recording]) -> list[Any] | N
         if grad_status(rec, leaf) != status:
             return None
         leaves.append(leaf)
-    for owner in owners[1:]:
+    for number, slots in jump.checked:
+        owner = owners[number]
         seldom = hidden_writes[0] != owner.hidden
-        for saved in owner.versions.values():
+        for slot in slots:
+            saved = owner.versions.get(slot)
+            if saved is None:
+                continue
             alive = None if saved.holder is None else saved.holder()
             if saved.writes or (alive is not None and writes_of(alive) != saved[1]):
                 return None
