@@ -409,6 +409,21 @@ def written_by_another_thread_while_numpy_looks_on(torch):
 
 
 @case
+def written_through_views_after_another_threads_look(torch):
+    for looked in (False, True):
+        for read in (False, True):
+            x = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+            y = x - 0.1
+            part = y[::2]
+            if read:
+                print(y.sum().item())
+            kept = in_thread(lambda part=part: part.mean()) if looked else None
+            y.unsqueeze(0).relu_()
+            y.unsqueeze(0).relu_()
+            yield attempt((part * part).sum().backward), kept, x.grad
+
+
+@case
 def a_history_within_another_threads_recording(torch):
     x = torch.ones(2, requires_grad=True)
     y = x * 2

@@ -503,7 +503,11 @@ class Writing(Foreign):
     def _store(self, storage: Storage, writer: TensorBase, new: TensorBase) -> None:
         """Puts a new base value into a storage; every tensor on it becomes stale."""
         slot = self.slot_of(new)
-        overwritten = storage.slot
+        overwritten = known = storage.slot
+        if not self.owns(overwritten):
+            # As this thread knows it: what was written through a view is part of it.
+            whole = writer if writer._base is None else writer._base
+            known = -1 if whole._path else whole._slot
         counted = writer._own_version is None
         for alias in storage.tensors():
             meta = alias._meta
@@ -517,6 +521,7 @@ class Writing(Foreign):
             alias._slot = -1
         if not self.owns(overwritten):
             self.tell_owner(storage, overwritten)
+            overwritten = known
         # Marked in the path, so that backward knows whose values were overwritten.
         kind = WRITTEN if storage.count_write(writer) else HIDDEN
         if self.owns(overwritten):
