@@ -23,7 +23,8 @@ from torchshim._core.undo import lost
 
 _new = object.__new__
 # Entrances kept on one state.
-_BOUND = 16
+_BOUND = 64
+_VARIANTS = 4  # of one key, for operands that differ in shape or history
 
 
 @dataclass(slots=True)
@@ -79,10 +80,15 @@ class Entering(Trie):
         The event's runtime scalars are left to the caller.
         """
         start = self.state
-        jump: Entrance | None = None if start.jumps is None else start.jumps.get(key)
-        if jump is None:
+        if start.jumps is None:
             return None
-        inputs, recording = self.inputs, self.recording
+        for jump in start.jumps.get(key, ()):
+            if self._enter_as(jump, operands):
+                return self.state
+        return None
+
+    def _enter_as(self, jump: Entrance, operands: Sequence[Any]) -> bool:
+        start, inputs, recording = self.state, self.inputs, self.recording
         entered = recording.entered
         del inputs[start.n_inputs :]
         try:
@@ -95,7 +101,7 @@ class Entering(Trie):
                     or t._storage is not None
                     or (history is not None and history is not has_history(t))
                 ):
-                    return None
+                    return False
                 if history:
                     recording.hists[slot] = t._hist
                 inputs.append(t._array)
@@ -104,7 +110,7 @@ class Entering(Trie):
             self.state = jump.state
             if self.trace is not None:
                 self.trace += [operands[i] for i, *_ in jump.entered]
-            return self.state
+            return True
         finally:
             if self.state is start:
                 for i, _, _, slot in jump.entered:
@@ -135,7 +141,10 @@ class Entering(Trie):
         entered = [(*entry, operands[entry[0]]._slot) for entry in entering]
         if any(slot < 0 for *_, slot in entered):
             return  # forgotten at once: its memory was NumPy's, too
-        start.jumps[key] = Entrance(state, entered)
+        variants = start.jumps.setdefault(key, [])
+        if len(variants) >= _VARIANTS:
+            del variants[0]
+        variants.append(Entrance(state, entered))
 
     def owns(self, slot: int) -> bool:
         """Whether a slot is one of this recorder's."""

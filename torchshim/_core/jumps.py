@@ -27,7 +27,7 @@ from torchshim._core.storage import (
 )
 
 _new = object.__new__
-_BOUND = 16  # kinds of walks kept on one state
+_BOUND = 64  # kinds of walks (and of entrances, `enter.py`) kept on one state
 _VARIANTS = 4  # of one kind, for different histories and grads
 # What the pauses of one walk may hold: many gradients on their way at each are many.
 _WAITING = 20_000
