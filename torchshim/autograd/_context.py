@@ -253,8 +253,8 @@ class BackwardCFunction(Node, FunctionCtx):
                 a not in (1, b) for a, b in zip(shape, got[lead:], strict=True)
             ):
                 raise RuntimeError(
-                    f"Function {type(self).__name__} returned an invalid gradient at index "
-                    f"{at} - got {list(got)} but expected shape compatible with "
+                    f"Function {type(self).__name__} returned an invalid gradient at "
+                    f"index {at} - got {list(got)} but expected shape compatible with "
                     f"{list(shape)}"
                 )
             grad = fns._gradient_sum(grad, shape)
