@@ -178,7 +178,7 @@ def _leave(self: Tensor) -> None:
         self._path = ()
         self._base = None
         self._view_note = None
-    self.__dict__.pop("_address", None)
+    vars(self).pop("_address", None)
     self._raw = -1
 
 
