@@ -496,3 +496,23 @@ def dirty_views(torch):
     yield base, other, base._version
     (base * other.view(2)).sum().backward()
     yield x.grad
+
+
+@case
+def contexts_keep_what_users_call_as_they_like(torch):
+    class F(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.run = ctx.node = ctx.slots = ctx.spread = ctx.gathered = 3
+            ctx.returned, ctx.name = [x], "F"
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.run * ctx.slots
+
+    x = torch.ones(2, requires_grad=True)
+    y = F.apply(x)
+    y.grad_fn.register_hook(lambda inputs, outputs: None)
+    y.sum().backward()
+    yield x.grad

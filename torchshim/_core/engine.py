@@ -296,12 +296,12 @@ class Walk(SavedValues, Replay):
             self.catch_up()
             custom = recording.python.get(event.depth)
             if custom is not None:
-                shown = custom.spread(grads)
+                shown = custom._spread(grads)
             for hook in list(hooks[0].values()):
                 replaced = hook(tuple(shown))
                 if replaced is not None:
                     shown = list(replaced)
-            grads = shown if custom is None else custom.gathered(shown)
+            grads = shown if custom is None else custom._gathered(shown)
             if all(g is None for g in grads):
                 return
         if watcher:
@@ -314,8 +314,8 @@ class Walk(SavedValues, Replay):
             if event.depth in recording.python:
                 # PyTorch shows what the user's code gave, needed or not.
                 custom = recording.python[event.depth]
-                given.update(enumerate(custom.returned))
-                custom.returned = ()
+                given.update(enumerate(custom._returned))
+                custom._returned = ()
             given.update(zip(wrt, outs, strict=True))
             outs = self.post_hooks(event, hooks[1], given, wrt, shown)
         self.hand_on(recording, event, wrt, outs)

@@ -116,7 +116,7 @@ def flush(rec: Any) -> None:
     held = list(recording.nodes.values()) if recording.nodes else ()
     roots = [slot for _, slot in alive.histories]
     for node in held:
-        roots += node.slots()
+        roots += node._slots()
     slots = [slot for _, slot in alive.tensors]
     slots += [slot for _, slot in alive.storages]
     slots += [slot for _, slot in alive.raws]

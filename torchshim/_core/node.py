@@ -26,7 +26,7 @@ class Node:
         if event.depth in recording.traces:
             self.metadata["traceback_"] = recording.traces[event.depth]
 
-    def slots(self) -> range:
+    def _slots(self) -> range:
         return range(self._event.slot, self._event.n_slots)
 
     def name(self) -> str:
@@ -99,7 +99,7 @@ def node_of(recording: Recording, event: State) -> Node:
     """The one node object of an event."""
     custom = recording.python.get(event.depth)
     if custom is not None:
-        return custom.node(recording, event)
+        return custom._node_for(recording, event)
     if recording.nodes is None:
         recording.nodes = weakref.WeakValueDictionary()
     node = recording.nodes.get(event.depth)

@@ -92,7 +92,7 @@ class Replay(Leaves):
         grads: Sequence[Any],
     ) -> list[Any]:
         if code == FUNCTION:
-            return recording.python[event.depth].run(self, event, grads, wrt)
+            return recording.python[event.depth]._run_backward(self, event, grads, wrt)
         if code == HOOKS:
             return [recording.hooked[event.slot].run(grads[0])]
         leaf = recording.entered[event.slot]

@@ -84,7 +84,7 @@ class BackwardCFunction(Node, FunctionCtx):
     _n_outs = 0
     _where: Any = None
     # What the backward returned last, while hooks look at it.
-    returned: Sequence[Any] = ()
+    _returned: Sequence[Any] = ()
     _at: Any = None
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class BackwardCFunction(Node, FunctionCtx):
     def _event(self) -> Any:  # type: ignore[override]
         return self._at
 
-    def node(self, recording: Any, event: Any) -> BackwardCFunction:
+    def _node_for(self, recording: Any, event: Any) -> BackwardCFunction:
         return self
 
     def name(self) -> str:
@@ -170,20 +170,20 @@ class BackwardCFunction(Node, FunctionCtx):
     def __call__(self, *grads: Any) -> Any:
         return self.apply(*grads)
 
-    def spread(self, grads: Sequence[Any]) -> list[Any]:
+    def _spread(self, grads: Sequence[Any]) -> list[Any]:
         """Gradients of the event's results at the places of the forward's outputs."""
         given: list[Any] = [None] * self._n_outs
         for k, at in enumerate(self._outputs):
             given[at] = grads[k]
         return given
 
-    def gathered(self, given: Sequence[Any]) -> list[Any]:
+    def _gathered(self, given: Sequence[Any]) -> list[Any]:
         """The other way round."""
         return [given[at] for at in self._outputs]
 
     # -- in a backward walk ------------------------------------------------------------
 
-    def run(
+    def _run_backward(
         self, walk: Any, event: Any, grads: Sequence[Any], wrt: Sequence[int]
     ) -> list[Any]:
         """The gradients for the operands `wrt` of the event, from the user's code."""
@@ -200,7 +200,7 @@ class BackwardCFunction(Node, FunctionCtx):
                     given[at] = fns._gradient_zeros(shape, dtype)
         results = self._checked(self.apply(*given))
         if event.depth in self._recording.node_hooks:
-            self.returned = [results[at] for at in self._positions]
+            self._returned = [results[at] for at in self._positions]
         outs: list[Any] = []
         for i in wrt:
             at = self._positions[i]
