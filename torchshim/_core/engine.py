@@ -2,8 +2,9 @@
 
 Events are visited in the order of PyTorch's engine: the latest recorded first, leaves
 as soon as they are reached. Every differentiable event becomes one recorded
-`vjp[event]`. Where no Python code ran on the way, the whole walk is remembered as one
-jump edge: the next time it is a look-up and one assignment a leaf.
+`vjp[event]`. The whole walk is remembered as a jump edge: the next time it is a look-up
+and one assignment a leaf, or, where Python code is called on the way, one such piece
+from each call to the next.
 """
 
 from __future__ import annotations

@@ -22,9 +22,6 @@ from torchshim._core.trie import Trie, frozen_call
 from torchshim._core.undo import lost
 
 _new = object.__new__
-# Entrances kept on one state.
-_BOUND = 64
-_VARIANTS = 4  # of one key, for operands that differ in shape or history
 
 
 @dataclass(slots=True)
@@ -136,15 +133,10 @@ class Entering(Trie):
             or state.depth - start.depth != len(entering) + 1
         ):
             return
-        if start.jumps is None or len(start.jumps) > _BOUND:
-            start.jumps = {}
         entered = [(*entry, operands[entry[0]]._slot) for entry in entering]
         if any(slot < 0 for *_, slot in entered):
             return  # forgotten at once: its memory was NumPy's, too
-        variants = start.jumps.setdefault(key, [])
-        if len(variants) >= _VARIANTS:
-            del variants[0]
-        variants.append(Entrance(state, entered))
+        start.remember(key, Entrance(state, entered))
 
     def owns(self, slot: int) -> bool:
         """Whether a slot is one of this recorder's."""

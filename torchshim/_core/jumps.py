@@ -27,8 +27,6 @@ from torchshim._core.storage import (
 )
 
 _new = object.__new__
-_BOUND = 64  # kinds of walks (and of entrances, `enter.py`) kept on one state
-_VARIANTS = 4  # of one kind, for different histories and grads
 # What the pauses of one walk may hold: many gradients on their way at each are many.
 _WAITING = 20_000
 
@@ -220,7 +218,6 @@ class Capture:
 
     def finish(self, walk: Any, key: Any, results: Sequence[Any]) -> None:
         """Keeps the walk, which is over, as a jump edge."""
-        start = self._start
         jump = self._cut(walk)
         jump.freed = [] if walk.retain else self._depths(walk.freed)
         self.course.freed += [(self.numbers[r.seq], d) for r, d in walk.freed]
@@ -229,12 +226,7 @@ class Capture:
             next(k for k, r in enumerate(results) if r is each) for each in results
         ]
         self.course.arrived += [(self.numbers[r.seq], s) for r, s in self.arrived]
-        if start.jumps is None or len(start.jumps) >= _BOUND:
-            start.jumps = {}
-        variants = start.jumps.setdefault(key, [])
-        if len(variants) >= _VARIANTS:
-            del variants[0]
-        variants.append(self._first)
+        self._start.remember(key, self._first)
 
     def _value(self, tensor: Any) -> Value:
         slot = tensor._slot

@@ -22,6 +22,11 @@ WRITTEN, HIDDEN, MOVED = "write", "hidden", "moved"
 DETACHED = "detached"
 
 
+# Kinds of jump edges kept on one state; and of one kind, for operands, histories and
+# gradients that differ.
+_KINDS, _VARIANTS = 64, 4
+
+
 class State:
     """One event, and where a recording stands after it."""
 
@@ -118,6 +123,15 @@ class State:
         if known is None:
             known = plans[key] = find()
         return known
+
+    def remember(self, key: Any, jump: Any) -> None:
+        """Keeps a jump edge that starts here; the oldest of its kind make room."""
+        if self.jumps is None or len(self.jumps) >= _KINDS:
+            self.jumps = {}
+        variants = self.jumps.setdefault(key, [])
+        if len(variants) >= _VARIANTS:
+            del variants[0]
+        variants.append(jump)
 
     def path(self) -> list[State]:
         """The events from the first to this one."""
