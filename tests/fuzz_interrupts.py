@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz_programs import code_of
+from tests.fuzz_scope import code_of
 
 
 @functools.cache

@@ -4,120 +4,16 @@ from __future__ import annotations
 
 import random
 import re
-import threading
 from typing import Any
 
 import numpy as np
+
+from tests.fuzz_scope import code_of, make_scope, tensors_of
 
 Lines = list[str]
 
 # How often a loop's body runs again.
 LOOPS = 3
-
-
-def make_scope(torch: Any, log: list[Any]) -> dict[str, Any]:
-    """The names that a program's lines use."""
-
-    def thread(work: Any) -> Any:
-        found: list[Any] = []
-
-        def run() -> None:
-            try:
-                found.append((work(), None))
-            except Exception as error:
-                found.append((None, error))
-
-        worker = threading.Thread(target=run)
-        worker.start()
-        worker.join()
-        value, error = found[0]
-        if error is not None:
-            raise error
-        return value
-
-    def boom(grad: Any) -> None:
-        raise RuntimeError("boom")
-
-    def read(value: Any) -> None:
-        log.append(plain(value))
-
-    def peek(grad: Any) -> None:
-        log.append(plain(grad.tolist()))
-
-    def double(grad: Any) -> Any:
-        return grad * 2
-
-    def bump(grad: Any) -> Any:
-        return grad + 1 if not grad.requires_grad else None
-
-    class Cube(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            ctx.save_for_backward(x)
-            return x * x * x
-
-        @staticmethod
-        def backward(ctx: Any, grad: Any) -> Any:
-            (x,) = ctx.saved_tensors
-            return grad * 3 * x * x
-
-    class Halves(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any, y: Any) -> Any:
-            ctx.needed = ctx.needs_input_grad
-            return x * 0.5, y * 0.5
-
-        @staticmethod
-        def backward(ctx: Any, first: Any, second: Any) -> Any:
-            log.append(list(ctx.needed))
-            return first * 0.5, second * 0.5
-
-    class Sum(torch.autograd.Function):
-        forward = staticmethod(lambda ctx, x, y: x + y)
-        backward = staticmethod(lambda ctx, grad: (grad, grad))
-
-    return {
-        "Cube": Cube,
-        "Halves": Halves,
-        "Sum": Sum,
-        "kept": [],
-        "torch": torch,
-        "np": np,
-        "thread": thread,
-        "boom": boom,
-        "read": read,
-        "peek": peek,
-        "double": double,
-        "bump": bump,
-        "k": 0,
-    }
-
-
-def plain(value: Any) -> Any:
-    """A value as something that can be compared without either module."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return ["ndarray", value.tolist()]
-    if hasattr(value, "requires_grad") and hasattr(value, "tolist"):
-        return ["tensor", value.tolist()]
-    return type(value).__name__
-
-
-def tensors_of(scope: dict[str, Any], torch: Any) -> dict[str, Any]:
-    return {n: v for n, v in sorted(scope.items()) if isinstance(v, torch.Tensor)}
-
-
-_compiled: dict[str, Any] = {}
-
-
-def code_of(line: str) -> Any:
-    code = _compiled.get(line)
-    if code is None:
-        code = _compiled[line] = compile(line, f"<{line}>", "exec")
-    return code
 
 
 class Maker:
@@ -211,6 +107,9 @@ class Maker:
             (1, self.matrix),
             (1, self.casting),
             (2, self.custom),
+            (4, self.selection),
+            (3, self.scattering),
+            (4, self.step),
         ]
         weights = [w for w, _ in kinds]
         while True:
@@ -510,6 +409,102 @@ class Maker:
         if self.of(a).shape == self.of(b).shape and self.rng.random() < 0.6:
             return f"{self.fresh()} = Sum.apply({a}, {b})"
         return f"{self.fresh()}, {self.fresh()} = Halves.apply({a}, {b})"
+
+    def selection(self) -> str:
+        """Elements chosen from tensors, and tensors put together."""
+        a = self.pick()
+        t, n = self.of(a), self.number()
+        b = self.rng.choice(self.tensors(lambda o: o.shape == t.shape))
+        found = [
+            f"torch.where({a} > 0.6, {a}, {self.other(a)})",
+            f"torch.where({a} > {b}, {n}, {b})",
+            f"torch.maximum({a}, {b})",
+            f"{a}.masked_fill({a} > 0.6, {n})",
+            f"torch.stack([{a}, {b}]).sum(0)",
+            f"{a}.max()",
+        ]
+        if t.dim():
+            d, last = self.rng.randrange(t.dim()), t.shape[0] - 1
+            found += [
+                f"torch.cat([{a}, {b}], {d})",
+                f"torch.cat([{a}, {b}])[:{last + 1}]",
+                f"{a}[torch.tensor([{last}, 0])]",
+                f"{a}[{a} > 0.6].sum()",
+                f"{a}.index_select(0, torch.tensor([0, {last}, 0]))",
+                f"{a}.gather({d}, torch.zeros_like({a}, dtype=torch.long))",
+                f"{a}.cumsum({d})",
+                f"{a}.amax({d})",
+                f"{a}.softmax({d})",
+                f"{a}.flip({d})",
+            ]
+        return f"{self.fresh()} = {self.rng.choice(found)}"
+
+    def scattering(self) -> str:
+        """Writes to chosen elements, and writes of several operands."""
+        a = self.pick()
+        t, n = self.of(a), self.number()
+        b = self.rng.choice(self.tensors(lambda o: o.shape == t.shape))
+        found = [
+            f"{a}.addcmul_({b}, {b}, value=0.5)",
+            f"{a}.lerp_({b}, 0.5)",
+            f"{a}.mul_({n}).add_({b})",
+            f"{a}.add_({n}).view(-1).mul_(2)",
+            f"{a}.fill_({n})",
+            f"{a}.copy_({b}.clone())",
+            f"{a}.masked_fill_({b} > 0.6, {n})",
+            f"{a}.expand_as({a}).mul_({n})",
+            f"{self.fresh()} = {a}.clone().mul_({b})",
+        ]
+        if t.dim():
+            last = t.shape[0] - 1
+            index = f"torch.tensor([{last}, 0])" if last else "torch.tensor([0])"
+            long = f"torch.zeros_like({a}, dtype=torch.long)"
+            found += [
+                f"{a}.scatter_add_(0, {long}, {b}.clone())",
+                f"{a}.scatter_(0, {long}, {n})",
+                f"{a}.index_add_(0, {index}, {b}[:2].clone())",
+                f"{a}.index_fill_(0, {index}, {n})",
+                f"{a}.index_copy_(0, {index}, {b}[:2].clone())",
+                f"{a}[{index}] += {n}",
+                f"{a}[{b} > 0.6] *= {n}",
+                f"{a}[torch.zeros({last + 1}, dtype=torch.bool)] = {n}",
+            ]
+        line = self.rng.choice(found)
+        if self.rng.random() < 0.3:
+            return f"with torch.no_grad(): {line}"
+        return line
+
+    def step(self) -> str:
+        """What training does with parameters and gradients."""
+        a = self.pick(lambda t: t.requires_grad and t.is_leaf)
+        b = self.pick(lambda t: t.requires_grad and t.is_leaf)
+        both = ", ".join(dict.fromkeys([a, b]))
+        root, rate = self.root(), self.rng.choice(["0.1", "0.5", "0.1 * (k + 1)"])
+        momentum = self.rng.choice(["", ", momentum=0.9", ", weight_decay=0.1"])
+        found = [
+            f"o = torch.optim.SGD(distinct({both}), lr={rate}{momentum})",
+            f"torch.autograd.backward([{root}, {self.root()}], inputs=[{both}])",
+            f"({root} + {self.root()}).backward()",
+            f"{self.fresh()}, = torch.autograd.grad([{root}, {self.root()}], [{a}])",
+        ]
+        if "o" in self.scope:
+            found += 2 * [
+                "o.step()",
+                "o.zero_grad()",
+                "o.zero_grad(set_to_none=False)",
+                f"o.zero_grad(); {root}.backward(); o.step()",
+            ]
+        if self.of(a).grad is not None:
+            found += [
+                f"{a}.data.add_({a}.grad, alpha=-{rate})",
+                f"{a}.data -= {rate} * {a}.grad",
+                f"{a}.data = {a}.data - {rate} * {a}.grad",
+                f"{a}.grad.data.zero_()",
+                f"{a}.grad.detach_().zero_()",
+                f"{a}.grad = {a}.grad * 0.5",
+                f"torch.nn.utils.clip_grad_norm_([{both}], 0.5)",
+            ]
+        return self.rng.choice(found)
 
     def detaching(self) -> str:
         a = self.pick()

@@ -339,6 +339,17 @@ def taken_by_a_thread_that_ended(torch):
 
 
 @case
+def numpys_memory_written_by_a_tensor(torch):
+    """The version that the error names is the memory's, not the result's."""
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    array = x.detach().numpy()
+    y = x * x
+    with torch.no_grad():
+        torch.add(x, y, out=x)
+    yield attempt(y.sum().backward), array
+
+
+@case
 def numpys_memory_in_two_threads(torch):
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     y = x.view(-1)
@@ -421,6 +432,16 @@ def written_through_views_after_another_threads_look(torch):
             y.unsqueeze(0).relu_()
             y.unsqueeze(0).relu_()
             yield attempt((part * part).sum().backward), kept, x.grad
+
+
+@case
+def results_written_after_another_threads_write_through_a_view(torch):
+    for write in (lambda t: t[0:].add_(1), lambda t: t.add_(1)):
+        x = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+        y = x - 0.1
+        in_thread(lambda y=y: y.view(-1).exp_())
+        write(y)
+        yield attempt(y[-1].backward), x.grad
 
 
 @case

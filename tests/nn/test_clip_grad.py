@@ -37,6 +37,8 @@ def clipping(torch):
     yield utils.clip_grad_norm_([], 1.0), utils.clip_grad_norm_(iter(params), 1.0)
     yield utils.clip_grad_norm_((p for p in []), 1.0)
     yield utils.clip_grad_norm(params, 0.5), params[0].grad
+    utils.clip_grad_norm_([params[0], params[1], params[0]], 0.5)
+    yield params[0].grad, params[1].grad
     utils.clip_grads_with_norm_(params, 1.0, torch.tensor(4.0))
     yield params[1].grad
     params[0].grad = torch.tensor([math.inf, 1.0])

@@ -90,6 +90,16 @@ class Foreign(Entering):
                 piece = self.foreign[key] = self._snapshot(owner, tensor, slot)
             return piece
 
+    def slot_here(self, tensor: TensorBase) -> int:
+        """The slot of a tensor in this recording, -1 if it is not in it."""
+        slot = tensor._slot
+        if slot < 0 or slot >> SLOT_BITS == self.id:
+            return slot
+        owner = recorders[slot >> SLOT_BITS]
+        with owner.lock:
+            piece = self.foreign.get((owner.recording.seq, slot))
+        return -1 if piece is None else piece._slot
+
     def _snapshot(self, owner: Any, tensor: TensorBase, slot: int) -> TensorBase:
         """The value of another recording's slot, with its history."""
         meta = tensor._meta

@@ -79,7 +79,10 @@ def versions_of(
             holders[root(slot, slot)] = tensor
     for ref in rec.live:
         if (tensor := ref()) is not None and (slot := tensor._slot) >= 0:
-            holders[root(slot, slot)] = tensor
+            at = root(slot, slot)
+            # (What is just being written to a memory has the slot of its new value.)
+            if tensor._storage is not None or type(holders.get(at)) is not Storage:
+                holders[at] = tensor
     found: dict[int, SavedVersion] = {}
     for slot, last, writes, is_moved, is_hidden in memories:
         tensor = entered.get(slot)

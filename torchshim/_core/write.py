@@ -507,7 +507,7 @@ class Writing(Foreign):
         if not self.owns(overwritten):
             # As this thread knows it: what was written through a view is part of it.
             whole = writer if writer._base is None else writer._base
-            known = -1 if whole._path else whole._slot
+            known = -1 if whole._path else self.slot_here(whole)
         counted = writer._own_version is None
         for alias in storage.tensors():
             meta = alias._meta

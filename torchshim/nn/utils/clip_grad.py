@@ -161,5 +161,13 @@ def _scale(grads: list[Any], max_norm: float, total: Any) -> None:
     with torchshim.no_grad():
         for device, group in by_device.items():
             norm = total if total.device == device else total.to(device)
-            args = [tuple(group), norm, max_norm]
-            rec.mutate(REGISTRY["clip_by_norm"], args, group)
+            while group:
+                # What is there twice, or shows the same memory, is scaled twice.
+                distinct = {id(grad._storage or grad): grad for grad in reversed(group)}
+                targets = [*reversed(distinct.values())]
+                args = [tuple(targets), norm, max_norm]
+                rec.mutate(REGISTRY["clip_by_norm"], args, targets)
+                if len(targets) == len(group):
+                    break
+                for grad in targets:
+                    del group[[id(g) for g in group].index(id(grad))]

@@ -1,0 +1,180 @@
+"""What the lines of random programs use, and what is asked about them."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+
+def make_scope(torch: Any, log: list[Any]) -> dict[str, Any]:
+    """The names that a program's lines use."""
+
+    def thread(work: Any) -> Any:
+        found: list[Any] = []
+
+        def run() -> None:
+            try:
+                found.append((work(), None))
+            except Exception as error:
+                found.append((None, error))
+
+        worker = threading.Thread(target=run)
+        worker.start()
+        worker.join()
+        value, error = found[0]
+        if error is not None:
+            raise error
+        return value
+
+    def boom(grad: Any) -> None:
+        raise RuntimeError("boom")
+
+    def read(value: Any) -> None:
+        log.append(plain(value))
+
+    def peek(grad: Any) -> None:
+        log.append(plain(grad.tolist()))
+
+    def double(grad: Any) -> Any:
+        return grad * 2
+
+    def bump(grad: Any) -> Any:
+        return grad + 1 if not grad.requires_grad else None
+
+    def distinct(*tensors: Any) -> list[Any]:
+        """Tensors, none of which is in the memory of another."""
+        return [*{t.untyped_storage().data_ptr(): t for t in tensors}.values()]
+
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x * x
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return grad * 3 * x * x
+
+    class Halves(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            ctx.needed = ctx.needs_input_grad
+            return x * 0.5, y * 0.5
+
+        @staticmethod
+        def backward(ctx: Any, first: Any, second: Any) -> Any:
+            log.append(list(ctx.needed))
+            return first * 0.5, second * 0.5
+
+    class Sum(torch.autograd.Function):
+        forward = staticmethod(lambda ctx, x, y: x + y)
+        backward = staticmethod(lambda ctx, grad: (grad, grad))
+
+    return {
+        "Cube": Cube,
+        "Halves": Halves,
+        "Sum": Sum,
+        "distinct": distinct,
+        "kept": [],
+        "torch": torch,
+        "np": np,
+        "thread": thread,
+        "boom": boom,
+        "read": read,
+        "peek": peek,
+        "double": double,
+        "bump": bump,
+        "k": 0,
+    }
+
+
+def plain(value: Any) -> Any:
+    """A value as something that can be compared without either module."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return ["ndarray", value.tolist()]
+    if hasattr(value, "requires_grad") and hasattr(value, "tolist"):
+        return ["tensor", value.tolist()]
+    return type(value).__name__
+
+
+def tensors_of(scope: dict[str, Any], torch: Any) -> dict[str, Any]:
+    return {n: v for n, v in sorted(scope.items()) if isinstance(v, torch.Tensor)}
+
+
+_compiled: dict[str, Any] = {}
+
+
+def code_of(line: str) -> Any:
+    code = _compiled.get(line)
+    if code is None:
+        code = _compiled[line] = compile(line, f"<{line}>", "exec")
+    return code
+
+
+# Writes whose operands may lie in the memory that they write to.
+
+
+def writes(line: str) -> Iterator[tuple[str, list[str]]]:
+    """The names that a line writes to in place, each with the names it reads."""
+    for node in ast.walk(ast.parse(line)):
+        target: ast.AST | None = None
+        read: list[ast.AST] = []
+        if isinstance(node, ast.AugAssign):
+            target, read = node.target, [node.value]
+        elif isinstance(node, ast.Assign) and isinstance(
+            node.targets[0], ast.Subscript
+        ):
+            target, read = node.targets[0], [node.value]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            read = [*node.args]
+            if node.func.attr.endswith("_"):
+                target = node.func.value
+            for each in node.keywords:
+                if each.arg == "out":
+                    target = each.value
+        while isinstance(target, (ast.Subscript, ast.Attribute, ast.Call)):
+            target = target.func if isinstance(target, ast.Call) else target.value
+        if isinstance(target, ast.Name):
+            yield target.id, [n.id for n in read if isinstance(n, ast.Name)]
+
+
+_writes = functools.cache(lambda line: list(writes(line)))
+
+
+def places(tensor: Any) -> np.ndarray:
+    """Where the elements of a tensor are in its memory."""
+    found = np.full(tuple(tensor.shape), tensor.storage_offset())
+    for dim, step in enumerate(tensor.stride()):
+        at = np.arange(tensor.shape[dim]) * step
+        found += at.reshape([-1 if d == dim else 1 for d in range(tensor.dim())])
+    return found
+
+
+def reads_what_it_writes(line: str, scope: dict[str, Any], torch: Any) -> bool:
+    """Whether a line writes to memory that it also reads, at another place of its loop.
+
+    The order of that loop decides what it reads, and PyTorch refuses but some of these.
+    """
+    tensors = tensors_of(scope, torch)
+    for name, others in _writes(line):
+        target = tensors.get(name)
+        for other in map(tensors.get, others):
+            if target is None or other is None or other is target:
+                continue
+            memories = (t.untyped_storage().data_ptr() for t in (target, other))
+            if len(set(memories)) > 1:
+                continue
+            mine, read = places(target), places(other)
+            if np.isin(mine, read).any() and not np.array_equal(mine, read):
+                return True
+    return False
