@@ -92,7 +92,8 @@ class Replay(Leaves):
         grads: Sequence[Any],
     ) -> list[Any]:
         if code == FUNCTION:
-            return recording.python[event.depth]._run_backward(self, event, grads, wrt)
+            custom = recording.python[event.depth]
+            return custom._run_backward(self, recording, event, grads, wrt)
         if code == HOOKS:
             return [recording.hooked[event.slot].run(grads[0])]
         leaf = recording.entered[event.slot]
@@ -140,15 +141,17 @@ class Replay(Leaves):
         """
         rec, recording = self.rec, self.rec.recording
         # The gradients that are somewhere in the walk, by their slots.
-        held = {c._slot: c for c in cotangents}
+        held: dict[Any, Any] = {c._slot: c for c in cotangents}
         results: list[Any] | None = []
 
-        def value(known: Value) -> Any:
+        def value(known: Value | None) -> Any:
+            if known is None:
+                return None
             found = held.get(known[0])
             return rec.at(*known) if found is None else found
 
         while (pause := jump.pause) is not None:
-            given = [None if v is None else value(v) for v in pause.given]
+            given = [*map(value, pause.given)]
             # What nobody holds would be lost where the code reads something.
             held = {v[0]: value(v) for v in pause.held} if pause.held else {}
             owner = owners[pause.owner]
@@ -159,10 +162,11 @@ class Replay(Leaves):
                 self._raised(pause.code)
                 raise
             del given
+            slots = [None if g is None else g._slot for g in found]
             same = (
                 rec.state is pause.after
                 and rec.recording is recording
-                and [None if g is None else g._slot for g in found] == pause.found
+                and slots == pause.found
             )
             assert pause.next is not None
             results = follow(rec, pause.next, owners) if same else None
@@ -172,9 +176,8 @@ class Replay(Leaves):
                 self.go_on(pause.code, owner, pause.event, pause.wrt, found)
                 self.run()
                 return None
-            for g in found:
-                if g is not None:
-                    held[g._slot] = g
+            for slot, grad in zip(slots, found, strict=True):
+                held[slot] = grad
             jump = pause.next
         return results
 

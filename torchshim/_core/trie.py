@@ -399,11 +399,10 @@ class Trie(Inference):
     ) -> State:
         """Records that `outs` were made of `inputs` by Python code with a backward."""
         tensors = [*inputs, *outs]
-        slots = [self.slot_of(t) for t in tensors]
-        key = (call, self.bits, *slots)
+        key = (call, self.bits, *map(self.slot_of, tensors))
         found = self.state.next.get(key)
         if found is None:
-            operands = [(s, t._meta) for s, t in zip(slots, tensors, strict=True)]
+            operands = [(s, t._meta) for s, t in zip(key[2:], tensors, strict=True)]
             found = self.extend(key, call, operands, 0, None)
         self.state = found
         return found

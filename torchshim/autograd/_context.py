@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from inspect import Parameter
 from typing import Any
 
 from torchshim._core.engine import SECOND_BACKWARD
 from torchshim._core.hooks import version_of
+from torchshim._core.meta import Meta
 from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
 from torchshim._core.record import local
@@ -69,16 +73,49 @@ class FunctionCtx:
         self.materialize_grads = value
 
 
+class Parameters:
+    """What a forward takes, found out once."""
+
+    def __init__(self, forward: Any) -> None:
+        self.forward = forward
+        self.signature = inspect.signature(forward)
+        kinds = [p.kind for p in self.signature.parameters.values()]
+        # How many positional arguments leave nothing to be filled in.
+        self.full = sum(
+            kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+            for kind in kinds
+        )
+        if Parameter.KEYWORD_ONLY in kinds:
+            self.full = -1
+
+    def bound(
+        self, separate: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments by position where they can be; if `separate`, all of them."""
+        if not separate:
+            found = self.signature.bind(None, *args, **kwargs)
+            return found.args[1:], found.kwargs
+        if len(args) == self.full and not kwargs:
+            return args, kwargs
+        found = self.signature.bind(*args, **kwargs)
+        found.apply_defaults()
+        return found.args, found.kwargs
+
+
 class BackwardCFunction(Node, FunctionCtx):
     """The node of a custom function; the `ctx` of its forward and backward."""
 
     _forward_cls: Any
+    # Those of the forward, once that is called in a way that needs them.
+    _parameters: Parameters | None = None
+    # Which arguments of `apply` are tensors that require grad.
     _needs: tuple[bool, ...] = ()
-    _saved: tuple[Any, ...] | None = ()
+    _saved: tuple[Any, ...] = ()
+    # What a `jvp` sees in place of these.
+    _saved_for_forward: tuple[Any, ...] | None = None
     _freed = False
     # Position of each operand of the recorded event among the arguments of `apply`.
     _positions: tuple[int, ...] = ()
-    _n_args = 0
     # Position of each result of the event among what the forward returned.
     _outputs: tuple[int, ...] = ()
     _n_outs = 0
@@ -87,8 +124,9 @@ class BackwardCFunction(Node, FunctionCtx):
     _returned: Sequence[Any] = ()
     _at: Any = None
 
-    def __init__(self) -> None:
-        self.metadata = {}
+    @functools.cached_property
+    def metadata(self) -> dict[Any, Any]:  # type: ignore[override]
+        return {}
 
     # The graph holds this node, so the node holds the graph only weakly.
     @property
@@ -122,9 +160,9 @@ class BackwardCFunction(Node, FunctionCtx):
         """The tensors kept by `save_for_backward`; raises if they were overwritten."""
         if self._freed:
             raise RuntimeError(SECOND_BACKWARD)
-        if self._saved is None:
-            return tuple(self.to_save or ())
-        found = tuple(s if s is None else s.unpack(self) for s in self._saved)
+        if self._saved_for_forward is not None:
+            return self._saved_for_forward
+        found = tuple([s if s is None else s.unpack(self) for s in self._saved])
         if self._forward_cls.clear_saved_tensors_on_access:
             self._saved, self._freed = (), True
         return found
@@ -143,23 +181,24 @@ class BackwardCFunction(Node, FunctionCtx):
     def _raw_saved_tensors(self) -> tuple[Any, ...]:
         if self._freed:
             raise RuntimeError(SECOND_BACKWARD)
-        return tuple(self._saved or ())
+        return self._saved
 
     def _get_user_fn(self) -> Any:
         cls = self._forward_cls
-        backward_fn, vjp_fn = cls.backward, cls.vjp
         missing = cls._missing_backward
-        if backward_fn is not missing and vjp_fn is not missing:
+        if cls.vjp is missing:
+            return cls.backward
+        if cls.backward is not missing:
             raise RuntimeError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not "
                 "allowed. You should only implement one of them."
             )
-        return vjp_fn if vjp_fn is not missing else backward_fn
+        return cls.vjp
 
     def apply(self, *args: Any) -> Any:
         """Calls the user's backward."""
         user_fn = self._get_user_fn()
-        if getattr(self._forward_cls, "boxed_grads_call", False):
+        if self._forward_cls.boxed_grads_call:
             args = (list(args),)
         return user_fn(self, *args)
 
@@ -184,7 +223,12 @@ class BackwardCFunction(Node, FunctionCtx):
     # -- in a backward walk ------------------------------------------------------------
 
     def _run_backward(
-        self, walk: Any, event: Any, grads: Sequence[Any], wrt: Sequence[int]
+        self,
+        walk: Any,
+        recording: Any,
+        event: Any,
+        grads: Sequence[Any],
+        wrt: Sequence[int],
     ) -> list[Any]:
         """The gradients for the operands `wrt` of the event, from the user's code."""
         given: list[Any] = [None] * self._n_outs
@@ -199,46 +243,48 @@ class BackwardCFunction(Node, FunctionCtx):
                 for at, (shape, dtype) in self._plain_outputs.items():
                     given[at] = fns._gradient_zeros(shape, dtype)
         results = self._checked(self.apply(*given))
-        if event.depth in self._recording.node_hooks:
+        if event.depth in recording.node_hooks:
             self._returned = [results[at] for at in self._positions]
         outs: list[Any] = []
         for i in wrt:
-            at = self._positions[i]
-            meta, out = event.given[i], results[at]
+            out = results[self._positions[i]]
             if out is not None:
-                if out._meta.batch:
+                meta, got = event.given[i], out._meta
+                if got.batch:
                     out = fitted(out, event, meta, walk.outside)
-                if out._meta.shape != meta.shape or out._meta.dtype is not meta.dtype:
-                    out = self._fitted(out, meta, at)
+                    got = out._meta
+                if got is not meta and (
+                    got.shape != meta.shape or got.dtype is not meta.dtype
+                ):
+                    out = self._fitted(out, meta, self._positions[i])
             outs.append(out)
         if not walk.retain:
-            self._saved, self._freed = (), bool(self._saved) or self._freed
-            self.to_save = None
+            self._saved, self._freed = (), True
         return outs
 
     # Outputs that are not in the event (not differentiable): position -> shape, dtype
-    _plain_outputs: dict[int, tuple[tuple[int, ...], Any]]
+    _plain_outputs: Mapping[int, tuple[tuple[int, ...], Any]]
 
     def _checked(self, found: Any) -> tuple[Any, ...]:
         results = found if isinstance(found, tuple) else (found,)
-        expected = self._n_args
-        name = type(self).__name__
+        expected = len(self._needs)
         if len(results) > expected and all(r is None for r in results[expected:]):
             results = results[:expected]
         if len(results) != expected:
             raise RuntimeError(
-                f"function {name} returned an incorrect number of gradients (expected "
+                f"function {self.name()} returned an incorrect number of gradients (expected "
                 f"{expected}, got {len(results)})"
             )
         for at, result in enumerate(results):
+            if result is None:
+                continue
             if at not in self._positions:
-                if result is not None:
-                    raise RuntimeError(
-                        f"function {name} returned a gradient different than None at "
-                        f"position {at + 1}, but the corresponding forward input was "
-                        "not a Variable"
-                    )
-            elif result is not None and not isinstance(result, TensorBase):
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different than None "
+                    f"at position {at + 1}, but the corresponding forward input was "
+                    "not a Variable"
+                )
+            if not isinstance(result, TensorBase):
                 raise RuntimeError(
                     f"expected Variable or None (got {type(result).__name__})"
                 )
@@ -273,6 +319,12 @@ class BackwardCFunction(Node, FunctionCtx):
         return grad
 
 
+@functools.lru_cache(4096)
+def untracked(meta: Meta) -> Meta:
+    """The meta of a value without any history."""
+    return meta.replace(requires_grad=False, leaf=True)
+
+
 class SavedForBackward:
     """A tensor kept for backward, with the version that it had.
 
@@ -292,14 +344,16 @@ class SavedForBackward:
         "version",
     )
 
+    packed: Any
+    twin: Any
+    storage: Any
+
     def __init__(self, tensor: Any, output: int | None) -> None:
         self.version = version_of(tensor)
         self.output = output
-        self.packed: Any = None
-        self.twin: Any = None
-        self.storage: Any = None
-        self.meta = tensor._meta
-        history = self.meta.requires_grad and not self.meta.leaf
+        self.meta = meta = tensor._meta
+        self.packed = self.twin = self.storage = None
+        history = meta.requires_grad and not meta.leaf
         if history:
             rec = local.rec
             self.slot = rec.slot_of(tensor)
@@ -307,17 +361,13 @@ class SavedForBackward:
         pair = saving.current()
         if pair is not None:
             self.packed = saving.Packed(pair, tensor)
-            self.tensor: Any = tensor if self.meta.requires_grad else None
         if history:
-            self.tensor = weakref.ref(tensor)
-        if pair is not None:
-            return
-        if not history:
-            self.tensor = tensor
-            return
-        self.storage = tensor._storage
-        plain = self.meta.replace(requires_grad=False, leaf=True)
-        self.twin = rec.at(self.slot, plain)
+            self.tensor: Any = weakref.ref(tensor)
+        else:
+            self.tensor = tensor if pair is None or meta.requires_grad else None
+        if history and pair is None:
+            self.storage = tensor._storage
+            self.twin = local.rec.at(self.slot, untracked(meta))
 
     def unpack(self, ctx: BackwardCFunction | None) -> Any:
         """The tensor; raises if it was overwritten. `ctx`: whose output it may be."""

@@ -159,12 +159,9 @@ def _push(
             if tangent is None and ctx.materialize_grads:
                 tangent = zeros_of(arg)
         tangents.append(tangent)
-    saved, ctx.to_save = (
-        ctx.to_save,
-        tuple(
-            None if each is None else parted(each, level)[0]
-            for each in ctx.saved_for_forward or ()
-        ),
+    ctx._saved_for_forward = tuple(
+        None if each is None else parted(each, level)[0]
+        for each in ctx.saved_for_forward or ()
     )
     dirty = {id(each) for each in ctx.dirty_tensors or ()}
     written = {
@@ -175,7 +172,7 @@ def _push(
     try:
         found = ctx.apply_jvp(*tangents)
     finally:
-        ctx.to_save = saved
+        ctx._saved_for_forward = None
     moved = found if isinstance(found, tuple) else (found,)
     for out, tangent in zip(outputs, moved, strict=True):
         before, version = written.get(id(out), (tangent, None))

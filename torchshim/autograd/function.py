@@ -6,15 +6,14 @@ https://docs.pytorch.org/docs/2.13/notes/extending.html#extending-torch-autograd
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from torchshim._core.call import PythonCall, intern_call
+from torchshim._core.call import PythonCall
 from torchshim._core.node import Node
 from torchshim._core.record import local, watchers
 from torchshim._core.storage import TensorBase
@@ -22,7 +21,9 @@ from torchshim._functions.backward import warn_once
 from torchshim.autograd._context import (
     BackwardCFunction,
     FunctionCtx,
+    Parameters,
     SavedForBackward,
+    untracked,
 )
 from torchshim.autograd._transformed import (
     NEEDS_SETUP_CONTEXT,
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 _numbers = itertools.count()
+_new = object.__new__
 
 
 class FunctionMeta(type):
@@ -146,118 +148,125 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Calls `forward` and records that `backward` is its gradient."""
+        rec = local.rec
         separate = cls.setup_context is not Function.setup_context
-        if not separate and local.rec.levels and local.rec.transforming():
+        if rec.levels and not separate and rec.transforming():
             raise RuntimeError(NEEDS_SETUP_CONTEXT)
-        if separate:
-            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
-            bound.apply_defaults()
-            args, kwargs = bound.args, bound.kwargs
-        elif kwargs:
-            bound = inspect.signature(cls.forward).bind(None, *args, **kwargs)
-            args, kwargs = bound.args[1:], bound.kwargs
-        return _apply(cls, separate, args, kwargs)
-
-
-def _apply(cls: Any, separate: bool, args: Any, kwargs: dict[str, Any]) -> Any:
-    rec = local.rec
-    ctx = cls._backward_cls()
-    tensors = [(i, a) for i, a in enumerate(args) if isinstance(a, TensorBase)]
-    needs = [i for i, a in tensors if a._meta.requires_grad] if rec.grad else ()
-    ctx._needs = tuple([i in needs for i in range(len(args))])
-    ctx._n_args = len(args)
-    ctx._saved = None
-    # What each input was before the forward, which may change it in place.
-    before: list[Any] = []
-    if needs:
-        for _, tensor in tensors:
-            slot = rec.slot_of(tensor)
-            meta = tensor._meta
-            twin = meta.requires_grad and not meta.leaf
-            before.append(rec.at(slot, meta) if twin else tensor)
-    held = tangents_of(rec, args) if rec.forward and rec.recording.duals else ()
-    # The tangents of the outputs are what the user's `jvp` says.
-    grad, forward, rec.forward = rec.grad, rec.forward, False
-    rec.set_grad(False)
-    try:
-        if separate:
-            output = forward_of(cls, args, kwargs)
-            cls.setup_context(ctx, args, output)
+        if separate or kwargs:
+            args, kwargs = _bound(cls, separate, args, kwargs)
+        ctx = _new(cls._backward_cls)
+        tensors: list[Any] = []
+        positions: list[int] = []
+        needs: list[bool] = []
+        for at, arg in enumerate(args):
+            if isinstance(arg, TensorBase):
+                tensors.append(arg)
+                positions.append(at)
+                needs.append(arg._meta.requires_grad)
+            else:
+                needs.append(False)
+        ctx._needs, ctx._positions = tuple(needs), tuple(positions)
+        grad = rec.grad
+        recorded = grad and True in needs
+        # What each input was before the forward, which may change it in place.
+        before: list[Any] = []
+        if recorded:
+            for tensor in tensors:
+                slot, meta = rec.slot_of(tensor), tensor._meta
+                twin = meta.requires_grad and not meta.leaf
+                before.append(rec.at(slot, meta) if twin else tensor)
+        forward = rec.forward
+        held = tangents_of(rec, args) if forward and rec.recording.duals else ()
+        # The tangents of the outputs are what the user's `jvp` says.
+        rec.forward = False
+        rec.set_grad(False)
+        try:
+            if separate:
+                output = forward_of(cls, args, kwargs)
+                cls.setup_context(ctx, args, output)
+            else:
+                output = cls.forward(ctx, *args, **kwargs)
+        finally:
+            rec.forward = forward
+            rec.set_grad(grad)
+        single = not isinstance(output, tuple)
+        outputs: list[Any] = [output] if single else list(output)
+        if recorded:
+            _record(rec, ctx, tensors, before, outputs)
         else:
-            output = cls.forward(ctx, *args, **kwargs)
-    finally:
-        rec.forward = forward
-        rec.set_grad(grad)
-    single = not isinstance(output, tuple)
-    outputs: Sequence[Any] = (output,) if single else output
-    if needs:
-        outputs = _record(rec, ctx, tensors, before, list(outputs))
-    else:
-        given = {id(t) for _, t in tensors} - {id(t) for t in ctx.dirty_tensors or ()}
-        outputs = [o.detach() if id(o) in given else o for o in outputs]
-    if held:
-        push_tangents(rec, ctx, args, outputs, held)
-    _save(ctx, outputs)
-    return outputs[0] if single else tuple(outputs)
+            given = {*map(id, tensors)} - _ids(ctx.dirty_tensors)
+            outputs = [o.detach() if id(o) in given else o for o in outputs]
+        if held:
+            push_tangents(rec, ctx, args, outputs, held)
+        if ctx.to_save is not None:
+            _save(ctx, outputs)
+        return outputs[0] if single else tuple(outputs)
+
+
+def _bound(
+    cls: Any, separate: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments as the forward takes them, by position where it can be."""
+    node, forward = cls._backward_cls, cls.forward
+    if node._parameters is None or node._parameters.forward is not forward:
+        node._parameters = Parameters(forward)
+    return node._parameters.bound(separate, args, kwargs)
+
+
+@functools.lru_cache(4096)
+def _event(node: type[Any], n_inputs: int, n_outputs: int) -> PythonCall:
+    """What stands in recordings for the code of a function."""
+    return PythonCall(node.__name__, n_inputs, n_outputs)
+
+
+def _ids(marked: Iterable[Any] | None) -> AbstractSet[int]:
+    """Which objects a forward marked; seldom any."""
+    return frozenset() if marked is None else {*map(id, marked)}
 
 
 def _record(
     rec: Any,
     ctx: Any,
-    tensors: Sequence[tuple[int, Any]],
+    tensors: Sequence[Any],
     before: Sequence[Any],
     outputs: list[Any],
-) -> list[Any]:
-    """Records the event whose backward is the user's code."""
-    inputs = {id(t) for _, t in tensors}
-    dirty: AbstractSet[int] = frozenset()
-    constant: AbstractSet[int] = frozenset()
-    if ctx.dirty_tensors is not None:
-        dirty = {id(t) for t in ctx.dirty_tensors}
-        _check_dirty(ctx, inputs, {id(o) for o in outputs})
-    if ctx.non_differentiable is not None:
-        constant = {id(t) for t in ctx.non_differentiable}
-    ctx._n_outs = len(outputs)
-    ctx._plain_outputs = {}
+) -> None:
+    """Records the event whose backward is the user's code, and gives it the outputs."""
+    inputs = {*map(id, tensors)}
+    dirty, constant = _ids(ctx.dirty_tensors), _ids(ctx.non_differentiable)
+    if dirty:
+        _check_dirty(ctx, inputs, {*map(id, outputs)})
     raws: list[Any] = []
     values: list[Any] = []
     aliases: set[int] = set()
     places: list[int] = []
+    plain: dict[int, tuple[tuple[int, ...], Any]] = {}
     for k, out in enumerate(outputs):
         if not isinstance(out, TensorBase):
             continue
         meta = out._meta
         dtype = meta.dtype
-        flows = id(out) not in constant and (
-            dtype.is_floating_point or dtype.is_complex
-        )
+        flows = dtype.is_floating_point or dtype.is_complex
+        if not flows or id(out) in constant:
+            plain[k] = tuple(meta.shape), dtype
+            if id(out) in inputs and id(out) not in dirty:
+                with no_grad():
+                    outputs[k] = outputs[k].detach()
+            elif meta.requires_grad:
+                outputs[k] = outputs[k].detach()
+            continue
         if id(out) in inputs and id(out) not in dirty:
             # An input given back as it is becomes another tensor on its memory.
             with no_grad():
-                view = outputs[k].detach()
-            if not flows:
-                outputs[k] = view
-                ctx._plain_outputs[k] = tuple(meta.shape), dtype
-                continue
-            outputs[k] = out = view
-            aliases.add(id(view))
-        if not flows:
-            if meta.requires_grad:
-                outputs[k] = outputs[k].detach()
-            ctx._plain_outputs[k] = tuple(meta.shape), dtype
-            continue
+                out = outputs[k] = outputs[k].detach()
+            aliases.add(id(out))
         raws.append(out)
         values.append(_untracked(rec, out) if out._meta.requires_grad else out)
         places.append(k)
+    ctx._n_outs, ctx._outputs, ctx._plain_outputs = len(outputs), tuple(places), plain
     if not raws:
-        return outputs
-    ctx._positions = tuple([at for at, _ in tensors])
-    ctx._outputs = tuple(places)
-    key = ("python", type(ctx), len(tensors), len(raws))
-    call = intern_call(
-        key, lambda: PythonCall(type(ctx).__name__, len(tensors), len(raws))
-    )
-    state = rec.python(call, before, values)
+        return
+    state = rec.python(_event(type(ctx), len(before), len(raws)), before, values)
     for watch in watchers:
         watch(rec, state.depth - 1)
     recording = rec.recording
@@ -273,7 +282,6 @@ def _record(
             increment(out)
         view = out._base is not None or id(out) in aliases
         _adopt(rec, out, state, k, view, several)
-    return outputs
 
 
 def increment(tensor: Any) -> None:
@@ -286,7 +294,7 @@ def increment(tensor: Any) -> None:
 
 def _untracked(rec: Any, out: Any) -> Any:
     """The value of an output without any history."""
-    meta = out._meta.replace(requires_grad=False, leaf=True)
+    meta = untracked(out._meta)
     return rec.at(rec.identity(rec.slot_of(out), meta), meta)
 
 
@@ -297,13 +305,18 @@ def _adopt(rec: Any, out: Any, state: Any, k: int, view: bool, several: bool) ->
     if meta.strides != own.strides or meta.offset != own.offset:
         meta = meta.replace(strides=own.strides, offset=own.offset)
     out._meta = meta
-    out._node = out._hist = None
-    if out._storage is None:
+    if out._node is not None:
+        out._node = None
+    if out._hist is not None:
+        out._hist = None
+    if out._storage is not None:
+        rec.live.append(weakref.ref(out))
+    elif out._array is not None:  # what is pending is known to be alive
         out._array = None
+        rec.live.append(weakref.ref(out))
     if view:
         out._base = None
         out._view_note = "multi" if several else "custom"
-    rec.live.append(weakref.ref(out))
 
 
 def _check_dirty(
@@ -334,9 +347,6 @@ def _check_dirty(
 
 def _save(ctx: Any, outputs: Sequence[Any]) -> None:
     """Keeps what the forward asked to save, now that the outputs have a history."""
-    if ctx.to_save is None:
-        ctx._saved = ()
-        return
     made = {id(o): k for k, o in enumerate(outputs) if isinstance(o, TensorBase)}
     saved: list[Any] = []
     for i, tensor in enumerate(ctx.to_save):
@@ -404,7 +414,7 @@ class _DelayedError(Function):
 
 def _all_edges(node: Any) -> tuple[tuple[Any, int], ...]:
     """An edge for each argument: PyTorch's node is none of a Python function."""
-    found: list[tuple[Any, int]] = [(None, 0)] * node._n_args
+    found: list[tuple[Any, int]] = [(None, 0)] * len(node._needs)
     edges = Node.next_functions.fget(node)  # type: ignore[attr-defined]
     for at, edge in zip(node._positions, edges, strict=True):
         found[at] = edge
