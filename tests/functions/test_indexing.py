@@ -118,6 +118,20 @@ def reads(torch):
     return shown
 
 
+@case
+def strides_of_reads(torch):
+    """The order of the source's memory and of the indices' stays."""
+    base = torch.arange(24.0).reshape(2, 3, 4)
+    i, m = torch.tensor([1, 0]), torch.tensor([[1, 0, 1], [0, 0, 1]])
+    for x in (base, base.mT, base.permute(2, 0, 1), base[:, ::2], base[:1].mT):
+        wide = x.expand(2, *x.shape)
+        for at in ((0,), (0, m.T[:, :2] % 1), (..., i), (..., m % 2), (None, i * 0)):
+            for source in (x, wide):
+                yield source[at].stride(), source[at].is_contiguous()
+        yield x[:, i % 2, i].stride(), x[i * 0, :, i].stride(), x[m.T * 0].stride()
+        yield x[i * 0, None, m.T[:, :2] % 2].stride(), x[x > 5].stride()
+
+
 @case(warnings=False)
 def gradients_of_reads(torch):
     names, shown = setting(torch), []

@@ -9,7 +9,7 @@ from torchshim._core.batching import results_of, seen_by
 from torchshim._core.call import Call, PythonCall
 from torchshim._core.dependence import dependence, several_operands
 from torchshim._core.device import get_default_device
-from torchshim._core.meta import Meta, elementwise_strides, meta_of
+from torchshim._core.meta import Meta, elementwise_strides, indexed_strides, meta_of
 from torchshim._core.op import Op
 from torchshim._core.promotion import COMPLEX_TO_FLOAT, check_result
 
@@ -100,7 +100,7 @@ class Inference:
                 raw = metas[call.n_inputs + len(results)]
                 strides, offset = raw.strides, raw.offset
             elif op is not None and op.layout is not None:
-                strides = self._layout(op, shape, metas)
+                strides = self._layout(call, shape, metas)
             results.append(
                 meta_of(
                     shape,
@@ -130,11 +130,14 @@ class Inference:
                 raise RuntimeError(_INFERENCE_SAVED)
 
     @staticmethod
-    def _layout(op: Op, shape: Any, metas: Sequence[Meta]) -> Any:
+    def _layout(call: Call, shape: Any, metas: Sequence[Meta]) -> Any:
+        op: Any = call.op
         pairs = [(tuple(m.shape), m.strides) for m in metas]
         if op.layout == "preserve":
             return elementwise_strides(tuple(shape), pairs)
-        return op.layout(tuple(shape), pairs)  # type: ignore[operator]
+        if op.layout == "indexed":
+            return indexed_strides(tuple(shape), *call.arguments(pairs, ()))
+        return op.layout(tuple(shape), pairs)
 
     def _view_metas(
         self,

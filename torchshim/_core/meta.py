@@ -279,3 +279,41 @@ def elementwise_strides(
         result[dim] = step
         step *= max(shape[dim], 1)
     return tuple(result)
+
+
+def indexed_strides(
+    shape: tuple[int, ...],
+    source: tuple[tuple[int, ...], tuple[int, ...]],
+    indices: Iterable[tuple[tuple[int, ...], tuple[int, ...]] | None],
+) -> tuple[int, ...]:
+    """Strides of `source[indices]` for index tensors, of sizes and strides each.
+
+    As of an element-wise result: the dimensions that are taken as a whole have the
+    source's strides, those of the indices the strides of these.
+    """
+    taken = {d: index for d, index in enumerate(indices) if index is not None}
+    rest = [d for d in range(len(source[0])) if d not in taken]
+    n = len(shape) - len(rest)
+    if not taken:
+        return elementwise_strides(shape, [source])
+    first, last = min(taken), max(taken)
+    before = first if last - first == len(taken) - 1 else 0
+    kept = [source[1][d] for d in rest]
+    operands = [(shape, (*kept[:before], *(0,) * n, *kept[before:]))]
+    common, after = shape[before : before + n], len(rest) - before
+    for size, strides in taken.values():
+        steps = [0] * (n - len(size)) + [
+            0 if s == 1 and full != 1 else step
+            for s, step, full in zip(
+                size, strides, common[n - len(size) :], strict=True
+            )
+        ]
+        # As if each were reshaped to all dimensions of the result.
+        outer, inner = (common[0] * steps[0], steps[-1]) if n else (1, 1)
+        operands.append(
+            (
+                ((1,) * before + common + (1,) * after),
+                ((outer,) * before + tuple(steps) + (inner,) * after),
+            )
+        )
+    return elementwise_strides(shape, operands)

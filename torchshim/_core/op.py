@@ -270,8 +270,9 @@ def op(
       are the texts of most functions, and of PyTorch's element-wise loops.
     - `castable`: what is said of an `out=` of a dtype that the result can't be cast to,
       where that is not what PyTorch says usually.
-    - `layout`: "preserve" gives element-wise memory order (the default with promote);
-      a function of the operands' (shape, strides) gives strides.
+    - `layout`: "preserve" gives element-wise memory order (the default with promote),
+      "indexed" that of a tensor at index tensors; a function of the operands'
+      (shape, strides) gives strides.
     - `operands`: the parameters that take part in promotion (default: all tensors and
       operands); the others keep their dtype.
     - `passes`: the parameters whose gradient is the very one that arrives, where it has

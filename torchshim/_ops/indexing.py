@@ -119,6 +119,7 @@ def _index_checks(input: Array, indices: OptArrays, *rest: Any) -> list[Check]:
     saves=("indices",),
     differentiable=("input",),
     checks=_index_checks,
+    layout="indexed",
     method=False,
     namespaces=(),
 )
