@@ -9,7 +9,6 @@ from each call to the next.
 
 from __future__ import annotations
 
-import functools
 import heapq
 import threading
 from collections.abc import Callable, Sequence
@@ -80,6 +79,7 @@ class Walk(SavedValues, Replay):
     # threads have looked into one another's recordings.
     ranks: dict[tuple[int, int], int] | None = None
     results: dict[int, Any] = field(default_factory=dict)
+    narrow: bool = False
     needed: set[Place] | None = None
     tables: dict[int, dict[int, State]] = field(default_factory=dict)
     # Events whose saved values are used, and let go of at the end but with `retain`.
@@ -165,6 +165,7 @@ class Walk(SavedValues, Replay):
 
     def begin(self, cotangents: Sequence[Any]) -> None:
         """Walks from the roots, event by event."""
+        self.restrict()
         if self.needed is not None:
             if len(self.roots) == 1 and self.roots[0] not in self.needed:
                 self.touch(self.roots[0], cotangents[0])
@@ -390,6 +391,7 @@ class Walk(SavedValues, Replay):
             checked = self.is_whole_gradient(call)
         elif call.__class__ is VjpCall:
             self.derivatives.add(call.inner)
+            self.check_forward(recording, event)
         derived = plan.vjp(cts, checked)
         unpacked = self.unpack(recording, event, grads)
         operands = [
@@ -411,6 +413,8 @@ class Walk(SavedValues, Replay):
             scalars,
             of=event.depth if same and not unpacked and not outdated else None,
         )
+        if self.create and state.of is None:
+            self.rec.recording.forwards[state.depth] = recording, event
         if scalars:
             self.copied.append((state.scalar, recording, event.scalar, len(scalars)))
         if plan.frees:
@@ -571,8 +575,9 @@ def _run(
             if jump is None:
                 walk.begin(cotangents)
             else:
-                forget = functools.partial(jumps.forget, start, key, jump)
-                results = walk.repeat(jump, owners, cotangents, forget)
+                results = walk.repeat(jump, owners, cotangents)
+                if results is None:
+                    jumps.forget(start, key, jump)
         except BaseException:
             # What came before the node that raised stays done, as in PyTorch.
             walk.settle()

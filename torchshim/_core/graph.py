@@ -41,7 +41,9 @@ class Graph:
     # Where gradients are asked for -> for which of those asked for; and id(leaf) -> so.
     targets: dict[Place, list[int]]
     captured: dict[int, list[int]]
-    # The values on a way from the roots to a target; None: all.
+    # Whether gradients of some values alone are asked for; those that are on a way from
+    # the roots to one of these (None: all), found out once something is visited.
+    narrow: bool
     needed: set[Place] | None
     tables: dict[int, dict[int, State]]
     frozen: State | None
@@ -115,10 +117,12 @@ class Graph:
                     heapq.heappush(ready, (-at[0], -at[1]))
         return ranks
 
-    def restrict(self, roots: Sequence[Place]) -> None:
-        """Finds the values on a way from the roots to a target."""
+    def restrict(self) -> None:
+        """Finds the values on a way from the roots to a target, if not all are."""
+        if not self.narrow or self.needed is not None:
+            return
         reaches: dict[Place, bool] = {}
-        stack = list(roots)
+        stack = list(self.roots)
         while stack:
             place = stack[-1]
             if place in reaches:
@@ -134,14 +138,14 @@ class Graph:
         self.needed = {p for p, reached in reaches.items() if reached}
 
     def aim(self, targets: Sequence[Any]) -> None:
-        """Notes what is asked for, and which events are on a way there."""
+        """Notes what is asked for."""
+        self.narrow = True
         for i, target in enumerate(targets):
             if isinstance(target, TensorBase) and target._meta.leaf:
                 self.captured.setdefault(id(target), []).append(i)
             else:
                 for place in target_places(self.rec, target):
                     self.targets.setdefault(place, []).append(i)
-        self.restrict(self.roots)
 
     def is_target(self, place: Place) -> bool:
         """Whether a place, or another result of the node there, is asked for."""

@@ -22,9 +22,12 @@ retaining: dict[int, weakref.ref[Any]] = {}
 
 def place_of(rec: Recorder, tensor: Any) -> Place:
     """Where the gradient of a tensor arrives."""
-    if tensor._slot < 0 and tensor._hist is not None and tensor._base is None:
-        return origin(*tensor._hist)
-    return origin(rec.recording, rec.slot_seen(tensor))
+    slot = tensor._slot
+    if not rec.owns(slot):
+        if slot < 0 and tensor._hist is not None and tensor._base is None:
+            return origin(*tensor._hist)
+        slot = rec.slot_seen(tensor)
+    return origin(rec.recording, slot)
 
 
 def version_of(tensor: Any) -> int:
@@ -55,9 +58,9 @@ class TensorHooks:
         recording, slot = place_of(rec, tensor)
         self.place = recording.hooked, slot
         self.version = version_of(tensor)
-        if recording.hooked.get(slot) is self:
-            return
         others = recording.hooked.get(slot)
+        if others is self:
+            return
         recording.hooked[slot] = self if others is None else HookChain(others, self)
         rec.mark("hook", slot)
 

@@ -135,6 +135,7 @@ class Leaves(Graph):
 
     def find_leaves(self) -> None:
         """Finds where gradients from the roots may reach leaves, on how many ways."""
+        self.restrict()
         found: dict[int, set[Place]] = {}
         edges: dict[Place, int] = {}
         seen: set[Place] = set()

@@ -7,7 +7,7 @@ are restored from what the jump edge knows, and the walk goes on event by event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.jumps import (
@@ -129,11 +129,7 @@ class Replay(Leaves):
             self.go_back(recording, event, self.wanted(recording, event), found)
 
     def repeat(
-        self,
-        jump: Jump,
-        owners: list[Recording],
-        cotangents: Sequence[Any],
-        forget: Callable[[], None],
+        self, jump: Jump, owners: list[Recording], cotangents: Sequence[Any]
     ) -> list[Any] | None:
         """Goes on from the first piece of a jump edge, which was followed already.
 
@@ -143,17 +139,14 @@ class Replay(Leaves):
         # The gradients that are somewhere in the walk, by their slots.
         held: dict[Any, Any] = {c._slot: c for c in cotangents}
         results: list[Any] | None = []
-
-        def value(known: Value | None) -> Any:
-            if known is None:
-                return None
-            found = held.get(known[0])
-            return rec.at(*known) if found is None else found
-
         while (pause := jump.pause) is not None:
-            given = [*map(value, pause.given)]
+            given = self._values(pause.given, held)
             # What nobody holds would be lost where the code reads something.
-            held = {v[0]: value(v) for v in pause.held} if pause.held else {}
+            if known := pause.held:
+                values = self._values(known, held)
+                held = {slot: v for (slot, _), v in zip(known, values, strict=True)}
+            else:
+                held = {}
             owner = owners[pause.owner]
             try:
                 found = self._python(pause.code, owner, pause.event, pause.wrt, given)
@@ -171,7 +164,6 @@ class Replay(Leaves):
             assert pause.next is not None
             results = follow(rec, pause.next, owners) if same else None
             if results is None:
-                forget()
                 self._restore(pause, owners, held)
                 self.go_on(pause.code, owner, pause.event, pause.wrt, found)
                 self.run()
@@ -181,10 +173,24 @@ class Replay(Leaves):
             jump = pause.next
         return results
 
+    def _values(
+        self, values: Sequence[Value | None], held: dict[Any, Any]
+    ) -> list[Any]:
+        """Values that a pause knows of, as tensors."""
+        found: list[Any] = []
+        for known in values:
+            if known is not None:
+                at = held.get(known[0])
+                found.append(self.rec.at(*known) if at is None else at)
+            else:
+                found.append(None)
+        return found
+
     def _restore(
         self, pause: Pause, owners: Sequence[Recording], held: dict[int, Any]
     ) -> None:
         """Brings the walk to where it calls Python code."""
+        self.restrict()
         self.capture = None
         for number, slot, known in pause.waiting:
             self.grads[owners[number], slot] = held[known[0]]

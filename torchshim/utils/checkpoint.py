@@ -159,7 +159,7 @@ class CheckpointFunction(Function):
     @staticmethod
     def backward(ctx: Any, *args: Any) -> Any:
         walk = engine.walking.stack[-1] if engine.walking.stack else None
-        if walk is not None and (walk.needed is not None or not walk.accumulate):
+        if walk is not None and (walk.narrow or not walk.accumulate):
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with "
                 ".grad() or passing an `inputs` parameter to .backward(). To resolve "
