@@ -202,3 +202,20 @@ def overwritten_through_an_alias_with_a_history(torch):
         plain *= x
         yield attempt(y.sum().backward), alias.grad_fn.name()
         yield attempt(z.sum().backward), plain.grad_fn.name(), x.grad
+
+
+@case.over("", "read", "flushed before", "write", "read, write", "read, write, grad")
+def results_written_before_a_second_derivative(torch, how):
+    """PyTorch's formulas hold results: the second derivative looks at these, too."""
+    for function in (torch.tanh, torch.exp, torch.sin):
+        x = torch.tensor([0.5, 1.0], requires_grad=True)
+        y = function(x)
+        if "read" in how:
+            yield y.tolist()
+        (grad,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        if "grad" in how or "before" in how:
+            yield grad.tolist()
+        if "write" in how:
+            with torch.no_grad():
+                y[:1] *= 2
+        yield attempt(grad.sum().backward), x.grad

@@ -385,14 +385,13 @@ class Walk(SavedValues, Replay):
         outdated = self.check_versions(recording, plan)
         if self.capture is not None and plan.saved and recording.state is not None:
             self.capture.checked.append((recording, plan.saved))
-        cts = tuple([g is not None for g in grads])
         checked = call.op is not None and call.op.gradient_checks is not None
         if checked:
             checked = self.is_whole_gradient(call)
         elif call.__class__ is VjpCall:
             self.derivatives.add(call.inner)
             self.check_forward(recording, event)
-        derived = plan.vjp(cts, checked)
+        derived = plan.vjp(tuple([g is not None for g in grads]), checked)
         unpacked = self.unpack(recording, event, grads)
         operands = [
             unpacked[i] if i in unpacked else self.operand(recording, event.operands[i])
@@ -413,6 +412,8 @@ class Walk(SavedValues, Replay):
             scalars,
             of=event.depth if same and not unpacked and not outdated else None,
         )
+        if self.create and state.of is None:
+            self.rec.recording.forwards[state.depth] = recording, event
         if self.create and state.of is None:
             self.rec.recording.forwards[state.depth] = recording, event
         if scalars:

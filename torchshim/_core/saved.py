@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core.gradients import GradientPlan
+from torchshim._core.call import VjpCall
+from torchshim._core.gradients import GradientPlan, plan_of
 from torchshim._core.graph import origin
 from torchshim._core.leaves import Leaves
 from torchshim._core.naming import grad_name, modified_text
@@ -105,6 +106,34 @@ class SavedValues(Leaves):
                         RESULT_REPLACED.format(plan.call.op.public)
                     )
         return outdated
+
+    def check_forward(self, recording: Recording, event: State) -> None:
+        """As `check_versions`, of what a gradient that is differentiated comes from.
+
+        Where PyTorch's formula holds a result, the second derivative goes by way of the
+        node that made it; here it goes to the operands at once.
+        """
+        forward: Any = event
+        while forward.call.__class__ is VjpCall:
+            within, found = recording.forwards.get(forward.depth, (recording, None))
+            if found is None:
+                depth = forward.of
+                if depth is None:
+                    return
+                found = forward.parent
+                while found.depth != depth:
+                    found = found.parent
+            recording, forward = within, found
+        op = forward.call.op
+        if (
+            op is None
+            or not op.curved
+            or "result" not in forward.call.saved(forward.wrt)
+        ):
+            return
+        if recording.state is not None:
+            self.capture = None
+        self.check_versions(recording, plan_of(forward, forward.call, forward.wrt))
 
     def present(self, recording: Recording, slot: int, saved: Any) -> Any:
         """What the memory of a saved value holds by now, as PyTorch would use it."""

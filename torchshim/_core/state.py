@@ -181,6 +181,7 @@ class Recording:
         "duals",
         "elsewhere",
         "entered",
+        "forwards",
         "freed",
         "hidden",
         "hists",
@@ -222,6 +223,9 @@ class Recording:
         self.counted: list[tuple[Any, Any]] = []
         # Depths of events whose saved values were released by a backward.
         self.freed: set[int] = set()
+        # Depth of a gradient that may be differentiated -> (recording, event) that it
+        # is the gradient of, where the event itself does not tell (`State.of`).
+        self.forwards: dict[int, tuple[Recording, State]] = {}
         # Values whose tensor left the graph by `detach_()`.
         self.left: set[int] = set()
         # Depth -> the Python code that is the backward of that event.
