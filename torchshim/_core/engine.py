@@ -414,8 +414,6 @@ class Walk(SavedValues, Replay):
         )
         if self.create and state.of is None:
             self.rec.recording.forwards[state.depth] = recording, event
-        if self.create and state.of is None:
-            self.rec.recording.forwards[state.depth] = recording, event
         if scalars:
             self.copied.append((state.scalar, recording, event.scalar, len(scalars)))
         if plan.frees:
