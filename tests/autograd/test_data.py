@@ -239,3 +239,43 @@ def written_to_beside_hooks(torch):
         (p * p).sum().backward()
         yield seen, x.grad, p, q
         seen.clear()
+
+
+@case.over(
+    by=["itself", "its piece", "x", "x.data", "its data", "its alias", "with history"],
+    use=["it", "its piece", "its alias"],
+)
+def versions_of_its_own(torch, by, use):
+    """What `.data` gives counts its own writes, and gradients ask for these alone."""
+    for read in (False, True):
+        q = leaf(torch, 1.0, 2.0, 3.0)
+        x = leaf(torch, 1.0, 2.0, 3.0) * 1
+        d = x.data
+        if read:
+            yield x.tolist()
+        used = {"it": d, "its piece": d[1:], "its alias": d.detach()}[use]
+        y = used * q[: len(used)]
+        if by == "with history":
+            d.mul_(x)
+        else:
+            written = {
+                "itself": d,
+                "its piece": d[:2],
+                "x": x,
+                "x.data": x.data,
+                "its data": d.data,
+                "its alias": d.detach(),
+            }
+            written[by].mul_(2)
+        yield attempt(y.sum().backward), q.grad, d._version, x._version
+
+
+@case
+def a_piece_whose_place_varies(torch):
+    """The index of the view is that of this time, also in a walk that is repeated."""
+    for i in (0, 1, 2, 0, 1, 2, 2, 0):
+        x, q = leaf(torch, 1.0, 2.0, 3.0, 4.0), leaf(torch, 1.0, 2.0)
+        y = x.detach()[i : i + 2] * q
+        x.data.mul_(2)
+        y.sum().backward()
+        yield q.grad

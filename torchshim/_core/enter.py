@@ -9,7 +9,7 @@ from typing import Any
 
 from torchshim._core.meta import Meta
 from torchshim._core.op import ARRAYS, OPT_ARRAYS, SCALAR_ROLES, Op
-from torchshim._core.state import INPUT, Recording, State
+from torchshim._core.state import HIDDEN, INPUT, Recording, State
 from torchshim._core.storage import (
     SLOT_BITS,
     Storage,
@@ -156,6 +156,8 @@ class Entering(Trie):
             return self._enter(tensor)
         self.live.append(weakref.ref(tensor))
         slot = self._derive(tensor, tensor._storage)
+        if tensor._own_version is not None and self.grad:
+            slot = self._counted_apart(tensor, slot)
         tangents = tensor._tangents
         if tangents and tensor._tangent_version == tensor._storage.version:
             self.recording.duals[slot] = tangents
@@ -245,6 +247,15 @@ class Entering(Trie):
         slot = self.identity(slot, meta, *mark)
         self.recording.hists[slot] = tensor._hist
         self.recording.entered[slot] = tensor
+        return slot
+
+    def _counted_apart(self, tensor: TensorBase, slot: int) -> int:
+        """What `.data` gave has a slot of its own, as it has a version of its own."""
+        meta, cell = tensor._meta, tensor._own_version
+        if meta.requires_grad or cell is None:
+            return slot
+        slot = tensor._slot = self.identity(slot, meta, HIDDEN)
+        self.recording.apart[slot] = weakref.ref(tensor), cell, cell[0]
         return slot
 
     def raw(self, storage: Storage) -> int:

@@ -141,7 +141,7 @@ class Foreign(Entering):
             twin.node_hooks = recording.node_hooks
             twin.pieces, twin.traces = recording.pieces, recording.traces
             twin.freed, twin.left = recording.freed, recording.left
-            twin.forwards = recording.forwards
+            twin.forwards, twin.apart = recording.forwards, recording.apart
             owner._close(twin, state, saved, savers)
             twin.producers = None
             twin.add_saved(*before)

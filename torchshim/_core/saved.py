@@ -42,6 +42,7 @@ class SavedValues(Leaves):
 
     __slots__ = ()
 
+    copied: list[tuple[int, Recording, int, int]]
     retain: bool
     writes: Overwritten | None
     cotangents: Sequence[Any]
@@ -97,6 +98,9 @@ class SavedValues(Leaves):
                 count = saved.written()
                 hidden = recording.hidden != hidden_writes[0] or saved.hidden is None
                 hidden = hidden and saved.outdated()
+            if recording.apart and self.is_apart(recording, slot):
+                # Its own version is as it was: it is used as it is by now.
+                hidden, count = hidden or count > 0, 0
             if count > 0:
                 self.raise_modified(recording, event, slot, count)
             if hidden:
@@ -106,6 +110,26 @@ class SavedValues(Leaves):
                         RESULT_REPLACED.format(plan.call.op.public)
                     )
         return outdated
+
+    def is_apart(self, recording: Recording, slot: int) -> bool:
+        """Whether a value came by `.data`; raises if its own version went on."""
+        at, detached = slot, False
+        while (known := recording.apart.get(at)) is None:
+            event = self.event((recording, at))
+            if not event.alias or not event.operands:
+                return False
+            detached = detached or event.call is None or event.call.op.view.detached
+            at = event.operands[0]
+        ref, cell, version = known
+        if cell[0] != version:
+            source = self.event((recording, slot))
+            tensor = None if detached else ref()
+            name = None
+            if tensor is not None and tensor.grad_fn is not None:
+                name = tensor.grad_fn.name() if at == slot else "AsStridedBackward0"
+            meta = source.metas[slot - source.slot]
+            raise RuntimeError(modified_text(meta, name, 0, cell[0], version))
+        return True
 
     def check_forward(self, recording: Recording, event: State) -> None:
         """As `check_versions`, of what a gradient that is differentiated comes from.
@@ -169,7 +193,10 @@ class SavedValues(Leaves):
         piece = self.rec.renamed(piece)
         for event, k in reversed(views):
             scalars = self.scalars_of(recording, event)
-            piece = self.rec.result(self.rec.event(event.call, [piece], scalars), k)
+            made = self.rec.event(event.call, [piece], scalars)
+            if scalars:
+                self.copied.append((made.scalar, recording, event.scalar, len(scalars)))
+            piece = self.rec.result(made, k)
         return piece
 
     def overwritten(self) -> Overwritten:

@@ -176,6 +176,7 @@ class Recording:
 
     __slots__ = (
         "__weakref__",
+        "apart",
         "bases",
         "counted",
         "duals",
@@ -213,6 +214,9 @@ class Recording:
         # Slot -> (weak reference to the memory, its version): values that came from
         # another thread, or that another thread overwrote; no event tells of it.
         self.elsewhere: dict[int, tuple[Any, int]] = {}
+        # Slot of what `.data` gave -> (weak reference to that tensor, the cell that
+        # counts its versions, the version).
+        self.apart: dict[int, tuple[Any, list[int], int]] = {}
         # Slot -> storage, for base values that came in.
         self.bases: dict[int, Any] = {}
         # Slot -> (recording, slot): where the history of an entered value goes on.
