@@ -23,14 +23,28 @@ def count_of(counter: Tensor) -> float:
     return float(array)
 
 
+def counts_of(counters: Sequence[Tensor]) -> list[float]:
+    """The numbers that counters show."""
+    found: list[float] = []
+    array: Any = None
+    number = 0.0
+    for counter in counters:
+        mine = counter._array
+        if mine is None or mine is not array:  # counters that go together share one
+            number = count_of(counter)
+            array = mine
+        found.append(number)
+    return found
+
+
 def advance(counters: Sequence[Tensor]) -> None:
     """Adds one to each counter, in place."""
-    rec = local.rec
+    counted = local.rec.recording.counted
     made: dict[object, np.ndarray] = {}
     array = new = None
     for counter in counters:
         before = counter._array
-        if before is None or counter._storage is not None:
+        if before is None:
             counter.add_(1)  # type: ignore[attr-defined]
             continue
         if before is not array:  # counters that go together share one
@@ -39,7 +53,7 @@ def advance(counters: Sequence[Tensor]) -> None:
             new = made.get(key)
             if new is None:
                 new = made[key] = _frozen(key[0] + 1, dtype)
-        rec.recording.counted.append((counter, before))
+        counted.append((counter, before))
         counter._array = new
         counter._slot = -1
         counter._versions += 1
@@ -55,7 +69,7 @@ def assign(tensor: Tensor, value: float) -> None:
 
 def _frozen(value: float, dtype: Any) -> np.ndarray:
     array = np.asarray(value, dtype.np)
-    array.flags.writeable = False  # tensors share it
+    array.setflags(write=False)  # tensors share it
     return array
 
 

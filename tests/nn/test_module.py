@@ -520,3 +520,46 @@ def parameter_of_a_subclass(torch):
     m = torch.nn.Module()
     m.p = p
     yield list(m._parameters)
+
+
+@case
+def weights_that_classes_find_elsewhere(torch):
+    nn = torch.nn
+
+    class Scaled(nn.Linear):
+        @property
+        def weight(self):
+            return 2 * self.own
+
+    class Looking(nn.Linear):
+        def __getattribute__(self, name):
+            found = super().__getattribute__(name)
+            return found
+
+        def __getattr__(self, name):
+            found = super().__getattr__(name)
+            return found + 1 if name == "bias" else found
+
+    class Constant(nn.LayerNorm):
+        bias = torch.full((2,), 7.0)
+
+    x = torch.eye(2)
+    m = Scaled(2, 2, bias=False)  # registers what the property cannot find yet
+    m.own = nn.Parameter(torch.ones(2, 2))
+    yield m(x), sorted(names(m.named_parameters()))
+    m = Looking(2, 2)
+    with torch.no_grad():
+        m._parameters["weight"].fill_(1.0)
+        m._parameters["bias"].fill_(3.0)
+    yield m(x)
+    yield attempt(lambda: Constant(2, bias=False))
+    plain = nn.Linear(2, 2)
+    plain._parameters["weight"] = nn.Parameter(torch.ones(2, 2))
+    del plain.bias
+    plain.bias = torch.tensor([1.0, 2.0])
+    yield plain(x)
+    with torch.no_grad():
+        plain.weight = nn.Parameter(torch.zeros(2, 2))
+    yield plain(x)
+    del plain.weight
+    yield attempt(plain, x)

@@ -92,8 +92,9 @@ class Adafactor(RuleOptimizer):
         else:
             state["variance"] = zeros_like(grad)
 
-    def _count(self, p: Any, state: dict[str, Any]) -> tuple[Any, bool]:
-        return super()._count(p, state), "row_var" in state
+    def _variants(self, params: list[Any], states: list[dict[str, Any]]) -> list[Any]:
+        steps = super()._variants(params, states)
+        return [(n, "row_var" in state) for n, state in zip(steps, states, strict=True)]
 
     def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
         eps1, eps2 = group["eps"]

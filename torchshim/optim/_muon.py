@@ -28,7 +28,7 @@ size: torch.Size([2])
     """
 
     _rule = "muon_update"
-    _counts = False
+    _counts = _by_step = False
 
     def __init__(
         self,
@@ -76,9 +76,10 @@ size: torch.Size([2])
     def _names(self, group: dict[str, Any]) -> Sequence[str | None]:
         return ("momentum_buffer",)
 
-    def _count(self, p: Any, state: dict[str, Any]) -> None:
-        if p.is_complex():
+    def _variants(self, params: list[Any], states: list[dict[str, Any]]) -> list[Any]:
+        if any(p.is_complex() for p in params):
             raise RuntimeError("Muon does not support complex parameters")
+        return super()._variants(params, states)
 
     def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
         if group["ns_steps"] >= 100:

@@ -14,7 +14,7 @@ from torchshim._core.device import jax_device, put
 from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
-from torchshim._counter import advance, count_of
+from torchshim._counter import advance, counts_of
 from torchshim._tensor import Tensor, from_array
 from torchshim.optim.optimizer import (
     Optimizer,
@@ -29,9 +29,10 @@ _FUSED = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 class RuleOptimizer(Optimizer):
     """Collects what an update rule of `_ops.optimizer` needs, and writes it back."""
 
-    # The operator, and whether `state["step"]` counts.
+    # The operator, whether `state["step"]` counts, and the formula depends on it.
     _rule: str
     _counts = True
+    _by_step = True
     # What PyTorch says of `capturable`, without and with `foreach`: the tensors that
     # have to be on an accelerator, and whether XLA's devices count as one.
     _captured = ("params and state_steps",) * 2
@@ -87,20 +88,19 @@ class RuleOptimizer(Optimizer):
 
     def _step_group(self, group: dict[str, Any]) -> None:
         names = self._names(group)
-        kept = any(name is not None for name in names)
+        kept = names.count(None) < len(names)
         params = [p for p in group["params"] if p._grad is not None]
         states: list[dict[str, Any]] = [self.state[p] if kept else {} for p in params]
-        kinds: list[Any] = []
-        for p, state in zip(params, states, strict=True):
-            count: Any = None
-            if kept:
-                if not state:
-                    self._check(group, p)
-                    self._init_state(group, p, state)
-                count = self._count(p, state)
-            kinds.append((p._meta.device, count))
+        variants: list[Any] = [None] * len(params)
+        if kept:
+            if not all(states):
+                for p, state in zip(params, states, strict=True):
+                    if not state:
+                        self._check(group, p)
+                        self._init_state(group, p, state)
+            variants = self._variants(params, states)
         rule = REGISTRY[self._rule]
-        for (_, count), moved, theirs in _alike(kinds, params, states):
+        for variant, moved, theirs in _alike(variants, params, states):
             columns = [tuple(moved), tuple([p._grad for p in moved])]
             targets = list(moved)
             for name in names:
@@ -111,7 +111,7 @@ class RuleOptimizer(Optimizer):
                 columns.append(column)
                 if column[0] is not None:
                     targets += column
-            numbers = self._numbers(group, count)
+            numbers = self._numbers(group, variant)
             if not group.get("differentiable"):
                 local.rec.mutate(rule, [*columns, *numbers], targets)
                 continue
@@ -132,9 +132,11 @@ class RuleOptimizer(Optimizer):
         for target, new in zip(targets, rec.results(state), strict=True):
             rec.write(target, new)
 
-    def _count(self, p: Any, state: dict[str, Any]) -> Any:
-        """What the formula depends on: the number of this step."""
-        return count_of(state["step"]) + 1.0
+    def _variants(self, params: list[Any], states: list[dict[str, Any]]) -> list[Any]:
+        """What the formula depends on, for each parameter: the number of this step."""
+        if not self._by_step:
+            return [None] * len(params)
+        return [n + 1.0 for n in counts_of([state["step"] for state in states])]
 
     def _check_fused(self, group: dict[str, Any]) -> None:
         """For optimizers whose steps need no state that would be checked when made."""
@@ -161,14 +163,16 @@ class RuleOptimizer(Optimizer):
 
 
 def _alike(
-    kinds: list[Any], params: list[Any], states: list[Any]
+    variants: list[Any], params: list[Any], states: list[Any]
 ) -> list[tuple[Any, list[Any], list[Any]]]:
-    """Each kind with its parameters and their states."""
-    if kinds and kinds.count(kinds[0]) == len(kinds):
-        return [(kinds[0], params, states)]
+    """Each variant of the formula with its parameters, of one device, and states."""
+    devices = [p._meta.device for p in params]
+    n = len(params)
+    if n and variants.count(variants[0]) == devices.count(devices[0]) == n:
+        return [(variants[0], params, states)]
     found: dict[Any, tuple[Any, list[Any], list[Any]]] = {}
-    for kind, param, state in zip(kinds, params, states, strict=True):
-        _, moved, theirs = found.setdefault(kind, (kind, [], []))
+    for *kind, param, state in zip(variants, devices, params, states, strict=True):
+        _, moved, theirs = found.setdefault(tuple(kind), (kind[0], [], []))
         moved.append(param)
         theirs.append(state)
     return list(found.values())

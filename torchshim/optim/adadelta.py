@@ -33,6 +33,7 @@ class Adadelta(RuleOptimizer):
     """
 
     _rule = "adadelta_update"
+    _by_step = False
     _on_xla = (False, False)
     _later_options = {  # noqa: RUF012
         "foreach": None,
@@ -72,9 +73,6 @@ class Adadelta(RuleOptimizer):
 
     def _names(self, group: dict[str, Any]) -> Sequence[str | None]:
         return "square_avg", "acc_delta"
-
-    def _count(self, p: Any, state: dict[str, Any]) -> None:
-        return None  # the formula is the same in every step
 
     def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
         return (

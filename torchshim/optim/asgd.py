@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._counter import assign, count_of
+from torchshim._counter import assign, count_of, counts_of
 from torchshim.optim._functional import Tensors, step
 from torchshim.optim._rules import (
     RuleOptimizer,
@@ -92,8 +92,9 @@ class ASGD(RuleOptimizer):
                 assign(state["eta"], eta)
                 assign(state["mu"], 1 / max(1, step - group["t0"]))
 
-    def _count(self, p: Any, state: dict[str, Any]) -> tuple[float, float]:
-        return count_of(state["eta"]), count_of(state["mu"])
+    def _variants(self, params: list[Any], states: list[dict[str, Any]]) -> list[Any]:
+        rates = counts_of([state["eta"] for state in states])
+        return [*zip(rates, counts_of([s["mu"] for s in states]), strict=True)]
 
     def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
         return (

@@ -93,13 +93,15 @@ class NAdam(RuleOptimizer):
         self._group = group
         super()._step_group(group)
 
-    def _count(self, p: Any, state: dict[str, Any]) -> tuple[float, ...]:
+    def _variants(self, params: list[Any], states: list[dict[str, Any]]) -> list[Any]:
         """The number of the step, the product of the momenta, and two of those."""
-        step = count_of(state["step"]) + 1.0
-        mu, mu_next = self._momentum(step), self._momentum(step + 1)
-        product = state["mu_product"]
-        assign(product, count_of(product) * mu)
-        return step, count_of(product), mu, mu_next
+        found: list[Any] = []
+        for n, state in zip(super()._variants(params, states), states, strict=True):
+            mu, mu_next = self._momentum(n), self._momentum(n + 1)
+            product = state["mu_product"]
+            assign(product, count_of(product) * mu)
+            found.append((n, count_of(product), mu, mu_next))
+        return found
 
     def _momentum(self, step: float) -> float:
         power = step * self._group["momentum_decay"]

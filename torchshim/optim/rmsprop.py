@@ -33,6 +33,7 @@ class RMSprop(RuleOptimizer):
     """
 
     _rule = "rmsprop_update"
+    _by_step = False
     _on_xla = (True, True)
     _later_options = {  # noqa: RUF012
         "momentum": 0,
@@ -81,9 +82,6 @@ class RMSprop(RuleOptimizer):
             "momentum_buffer" if group["momentum"] > 0 else None,
             "grad_avg" if group["centered"] else None,
         )
-
-    def _count(self, p: Any, state: dict[str, Any]) -> None:
-        return None  # the formula is the same in every step
 
     def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
         return (

@@ -33,6 +33,7 @@ class Rprop(RuleOptimizer):
     """
 
     _rule = "rprop_update"
+    _by_step = False
     _on_xla = (True, True)
     _later_options = {  # noqa: RUF012
         "foreach": None,
@@ -74,9 +75,6 @@ class Rprop(RuleOptimizer):
         state["step"] = number_tensor(group, p, 0.0)
         state["prev"] = zeros_like(p)
         state["step_size"] = full_like(p, float(group["lr"]))
-
-    def _count(self, p: Any, state: dict[str, Any]) -> None:
-        return None  # the formula is the same in every step
 
     def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
         return (

@@ -99,12 +99,13 @@ class SGD(RuleOptimizer):
     def _init_state(self, group: dict[str, Any], p: Any, state: dict[str, Any]) -> None:
         pass
 
-    def _count(self, p: Any, state: dict[str, Any]) -> bool:
+    def _variants(self, params: list[Any], states: list[dict[str, Any]]) -> list[Any]:
         # The first buffer is the first gradient; zeros only keep its place.
-        first = state.get("momentum_buffer") is None
-        if first:
-            state["momentum_buffer"] = zeros_like(p)
-        return first
+        firsts = [state.get("momentum_buffer") is None for state in states]
+        for p, state, first in zip(params, states, firsts, strict=True):
+            if first:
+                state["momentum_buffer"] = zeros_like(p)
+        return firsts
 
 
 def sgd(

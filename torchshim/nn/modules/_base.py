@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,30 @@ def typename(obj: Any) -> str:
     if module == "torchshim" or module.startswith("torchshim."):
         module = "torch" + module.removeprefix("torchshim")
     return f"{module}.{name}"
+
+
+def weight_and_bias(module: Any) -> tuple[Any, Any]:
+    """`module.weight` and `module.bias`, as layers need them in every step.
+
+    As attributes Python finds parameters last, after an error: a third of the time of a
+    call of a layer.
+    """
+    own = module._parameters
+    if "weight" in own and "bias" in own and _parameters_are_found(type(module)):
+        return own["weight"], own["bias"]
+    return module.weight, module.bias
+
+
+@functools.lru_cache(maxsize=256)
+def _parameters_are_found(cls: type) -> bool:
+    """Whether nothing in the class comes before a module's weight and bias."""
+    names = [name for base in cls.mro() for name in vars(base)]
+    return (
+        "weight" not in names
+        and "bias" not in names
+        and names.count("__getattr__") == 1  # that of `Module`
+        and names.count("__getattribute__") == 1  # that of `object`
+    )
 
 
 class ModuleBase:

@@ -9,6 +9,7 @@ from torchshim._counter import advance, count_of
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn import init
+from torchshim.nn.modules._base import weight_and_bias
 from torchshim.nn.modules.lazy import LazyModuleMixin
 from torchshim.nn.modules.linear import new_parameter
 from torchshim.nn.modules.module import Module
@@ -138,8 +139,9 @@ class _BatchNorm(_NormBase):
         of_batch = self.training or (mean is None and var is None)
         if self.training and not tracked:
             mean = var = None
+        weight, bias = weight_and_bias(self)
         return F.batch_norm(
-            input, mean, var, self.weight, self.bias, of_batch, momentum, self.eps
+            input, mean, var, weight, bias, of_batch, momentum, self.eps
         )
 
 

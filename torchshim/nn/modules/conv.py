@@ -11,6 +11,7 @@ import torchshim
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn import init
+from torchshim.nn.modules._base import weight_and_bias
 from torchshim.nn.modules.linear import init_bias, new_parameter
 from torchshim.nn.modules.module import Module
 from torchshim.nn.modules.utils import _ntuple, _reverse_repeat_tuple
@@ -220,7 +221,7 @@ class _Conv(_ConvNd):
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        return self._conv_forward(input, self.weight, self.bias)
+        return self._conv_forward(input, *weight_and_bias(self))
 
 
 @_own_errors

@@ -9,6 +9,7 @@ import torchshim
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn import init
+from torchshim.nn.modules._base import weight_and_bias
 from torchshim.nn.modules.lazy import LazyModuleMixin
 from torchshim.nn.modules.module import Module
 from torchshim.nn.parameter import Parameter, UninitializedParameter
@@ -78,7 +79,7 @@ class Linear(Module):
         init_bias(self.bias, self.weight)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.linear(input, self.weight, self.bias)
+        return F.linear(input, *weight_and_bias(self))
 
     def extra_repr(self) -> str:
         return (

@@ -9,6 +9,7 @@ import torchshim
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn import init
+from torchshim.nn.modules._base import weight_and_bias
 from torchshim.nn.modules.linear import new_parameter
 from torchshim.nn.modules.module import Module
 
@@ -134,9 +135,8 @@ class LayerNorm(_Affine):
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.layer_norm(
-            input, self.normalized_shape, self.weight, self.bias, self.eps
-        )
+        weight, bias = weight_and_bias(self)
+        return F.layer_norm(input, self.normalized_shape, weight, bias, self.eps)
 
     def extra_repr(self) -> str:
         return (
@@ -183,7 +183,8 @@ class GroupNorm(_Affine):
         self._make_affine(num_channels, affine, bias, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+        weight, bias = weight_and_bias(self)
+        return F.group_norm(input, self.num_groups, weight, bias, self.eps)
 
     def extra_repr(self) -> str:
         return (
