@@ -223,6 +223,49 @@ def read_losses_with_hooks(torch):
 
 
 @case
+def hooks_that_read(torch):
+    """What is on its way while a hook reads something, and what hooks keep of it."""
+    x = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
+    w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    kept, seen = [], []
+
+    def clip(g):
+        kept.append(g)
+        norm = g.norm().item()
+        return g * (2.0 / norm) if norm > 2.0 else None
+
+    def count(g):
+        kept.append(g)
+        seen.append(kept[0].sum().item() + g.sum().item())
+
+    for mode in ("", "", "", "grad", "", "keep", "", "write", "", "", ""):
+
+        def look(g, mode=mode):
+            seen.append(g.max().item())
+            if mode == "keep":
+                return kept[0].view(3, 1) * 1.0
+            if mode == "write":
+                kept[0].mul_(2.0)
+            return None
+
+        del kept[:], seen[:]
+        y = x * w
+        y.register_hook(count)
+        z = (y * 3.0 + w).view(3, 1)
+        z.register_hook(look)
+        u = (z.view(3) * y).sin()
+        u.register_hook(clip)
+        loss = ((u + y.exp() * x) * w.detach()).sum()
+        x.grad = w.grad = None
+        if mode == "grad":
+            yield torch.autograd.grad(loss, (y, w, u))
+        else:
+            loss.backward()
+            yield x.grad, w.grad
+        yield seen, kept[-1]
+
+
+@case
 def gradients_of_gradients(torch):
     """With `create_graph`, in one recording and in several, `.grad` there or not."""
     x = torch.linspace(-1, 1, 3, dtype=torch.float64).requires_grad_()

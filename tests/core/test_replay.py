@@ -58,9 +58,52 @@ def test_a_walk_with_a_hook_is_repeated(visited):
     rounds = [step(lambda g: g * 2 + 0 * g.exp()) for _ in range(4)]
     assert rounds[0] == 9 and rounds[-2:] == [0, 0]
     assert x.grad.tolist() == before
-    # What reads something starts a recording of its own.
-    assert step(lambda g: g.sum().item() and None) >= 9
-    assert len(calls) == 4
+    # What reads something starts a recording of its own, where the rest goes on.
+    rounds = [step(lambda g: calls.append(g.sum().item())) for _ in range(4)]
+    assert rounds[0] >= 9 and rounds[-2:] == [0, 0]
+    assert step(double) >= 9
+    assert len(calls) == 9
+
+
+def test_a_walk_whose_code_reads_gradients_is_repeated(visited):
+    read = []
+
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return x * w
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, w = ctx.saved_tensors
+            read.append(grad.abs().max().item())
+            return grad * w * 2.0 ** (read[-1] < 0), grad * x
+
+    x = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
+    w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    w.register_post_accumulate_grad_hook(lambda p: read.append(p.grad.sum().item()))
+
+    def step(factor):
+        y = (x * w).sin()
+        y.register_hook(lambda g: g * factor if read.append(g.sum().item()) else None)
+        z = Scale.apply(y, w) + y.cos()
+        z.register_hook(lambda g: factor if g.norm().item() < 0 else None)
+        x.grad = w.grad = None
+        (z * x).sum().backward()
+        found = read[:], x.grad.tolist(), w.grad.tolist()
+        read.clear()
+        return found, visited()
+
+    rounds = [step(1.0) for _ in range(4)]
+    assert all(found == rounds[0][0] for found, _ in rounds)
+    assert [n for _, n in rounds][-2:] == [0, 0]
+    # Read, but given back as something else: from there on it is walked.
+    handle = x.register_hook(lambda g: torch.ones(3) if g.sum().item() else None)
+    for _ in range(3):
+        assert step(1.0)[0][1] == [1.0, 1.0, 1.0]
+    handle.remove()
+    assert step(1.0)[0] == rounds[0][0]
 
 
 def test_a_walk_with_hooks_of_leaves_is_repeated(visited):

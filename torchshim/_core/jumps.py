@@ -34,7 +34,8 @@ _WAITING = 20_000
 # hooks of a leaf before and after a gradient is added to its `.grad`.
 HOOKS, FUNCTION, LEAF, LEAF_AFTER = "hooks", "function", "leaf", "leaf after"
 
-# A value of the running recording: its slot, and its meta.
+# A value of the running recording: its slot, and its meta. What a read of Python code
+# left outside of any recording has a negative number in place of the slot.
 Value = tuple[int, Meta]
 
 
@@ -45,15 +46,15 @@ Copy = tuple[int, int, int, Callable[[Any], Sequence[Any]]]
 
 @dataclass(slots=True, eq=False)
 class Jump:
-    """One piece of a walk. Recordings are numbered: 0 is the running one."""
+    """One piece of a walk. Recordings are numbered: 0 is the one that it started in."""
 
     state: State
     # Recordings gone through: (number of the one before, slot there, the state that
     # it was closed at, the slot in it, which of its slots have hooks).
     owners: list[tuple[int, int, State, int, frozenset[int]]]
-    # Values that entered: ("saved", owner, slot) or ("grad", position in leaves), and
-    # the slot they took.
-    entered: list[tuple[str, int, int, int]]
+    # Values that entered: ("saved", owner, slot), ("grad", position in leaves) or
+    # ("held", number, meta), and the slot they took.
+    entered: list[tuple[str, int, Any, int]]
     # (owner, slot of the leaf, its kinds of hooks, what its grad held before, slot and
     # meta of its grad)
     leaves: list[tuple[int, int, int, Any, int, Meta]]
@@ -108,12 +109,42 @@ class Pause:
     # What the code did: where it left the recording, and what it gave.
     after: State | None = None
     found: list[int | None] | None = None
+    read: Read | None = None
     next: Jump | None = None
-    # The gradients that the walk holds meanwhile.
+    # The gradients that the walk holds meanwhile; these, and what the code gets.
     held: list[Value] = field(init=False)
+    values: list[Value] = field(init=False)
 
     def __post_init__(self) -> None:
         self.held = [v for *_, v in (*self.waiting, *self.reached, *self.results)]
+        self.values = [v for v in self.given if v is not None] + self.held
+
+
+@dataclass(slots=True, eq=False)
+class Read:
+    """What Python code left that read a value: the recording ended there."""
+
+    # Where the recording that the walk started in was closed.
+    closed: State
+    # What became of the gradients held, and of those that the code gave.
+    carried: list[Value | None]
+
+
+def carried(rec: Recorder, values: Sequence[Any]) -> list[Value | None]:
+    """What is known of gradients in the recording that followed on a read."""
+    first: dict[int, int] = {}
+    found: list[Value | None] = []
+    for i, value in enumerate(values):
+        if value is None:
+            found.append(None)
+            continue
+        slot = value._slot
+        if not rec.owns(slot):
+            if slot >= 0 or value._array is None or value._storage is not None:
+                raise NotRepeatable
+            slot = -1 - first.setdefault(id(value), i)
+        found.append((slot, value._meta))
+    return found
 
 
 class NotRepeatable(Exception):
@@ -151,7 +182,8 @@ class Capture:
 
     def __init__(self, rec: Recorder, start: State) -> None:
         self.rec = rec
-        self.recording = rec.recording
+        # The recording that the walk started in, and the one that it is in.
+        self.recording = self.running = rec.recording
         self.numbers: dict[int, int] = {rec.recording.seq: 0}
         self.course = Course([], [])
         # (leaf, its place, what its grad held before) as gradients are put there.
@@ -166,6 +198,8 @@ class Capture:
         self._first: Jump | None = None
         self._pause: Pause | None = None
         self._waiting = 0
+        # id -> gradient that a read left outside, and its number.
+        self.outside: dict[int, tuple[Any, int]] = {}
 
     def pause(
         self,
@@ -207,11 +241,30 @@ class Capture:
         jump.inner = not (jump.owners or jump.entered or jump.leaves or jump.checked)
         self._pause = pause
 
-    def resume(self, found: Sequence[Any]) -> None:
+    def resume(self, walk: Any, found: Sequence[Any]) -> None:
         """The next piece begins: Python code gave these gradients."""
         rec, pause = self.rec, self._pause
-        if rec.recording is not self.recording or pause is None:
+        if pause is None:
             raise NotRepeatable
+        held = [
+            *walk.grads.values(),
+            *(grad for *_, grad in walk.leaf_grads),
+            *walk.results.values(),
+        ]
+        if rec.recording is not self.running:
+            closed = self.recording.state
+            if walk.create or closed is None:
+                raise NotRepeatable
+            values = [*held, *found]
+            pause.read = Read(closed, carried(rec, values))
+            self.running = rec.recording
+            self.outside = {
+                id(value): (value, known[0])
+                for value, known in zip(values, pause.read.carried, strict=True)
+                if known is not None and known[0] < 0
+            }
+        elif any(v[0] < 0 <= g._slot for v, g in zip(pause.held, held, strict=True)):
+            raise NotRepeatable  # the code made it part of the recording
         pause.after = self._begin = rec.state
         pause.found = [None if g is None else self._value(g)[0] for g in found]
         self._trace = len(rec.trace or ())
@@ -230,11 +283,12 @@ class Capture:
 
     def _value(self, tensor: Any) -> Value:
         slot = tensor._slot
-        if not self.rec.owns(slot) or type(tensor) not in (
-            tensor_class[0],
-            TensorBase,
-        ):
+        if type(tensor) not in (tensor_class[0], TensorBase):
             raise NotRepeatable
+        if not self.rec.owns(slot):
+            if slot >= 0 or id(tensor) not in self.outside:
+                raise NotRepeatable
+            slot = self.outside[id(tensor)][1]
         return slot, tensor._meta
 
     def _depths(
@@ -248,7 +302,7 @@ class Capture:
     def _cut(self, walk: Any) -> Jump:
         """The piece since the last cut."""
         rec, numbers = self.rec, self.numbers
-        if rec.recording is not self.recording:
+        if rec.recording is not self.running:
             raise NotRepeatable
         owners: list[tuple[int, int, State, int, frozenset[int]]] = []
         via = list(walk.via.items())
@@ -306,6 +360,9 @@ class Capture:
                 jump.entered.append(("saved", numbers[taken[1].seq], taken[2], slot))
             elif id(tensor) in grads:
                 jump.entered.append(("grad", grads[id(tensor)], 0, slot))
+            elif id(tensor) in self.outside:
+                number = self.outside[id(tensor)][1]
+                jump.entered.append(("held", number, tensor._meta, slot))
             else:
                 raise NotRepeatable
         self._via, self._copied, self._freed = (
@@ -357,7 +414,7 @@ def start(
 ) -> tuple[Jump | None, list[Any]]:
     """Repeats the first piece of a walk that is known here, and gives what it gave."""
     for jump in (rec.state.jumps or {}).get(key, ()):
-        results = follow(rec, jump, owners)
+        results = follow(rec, jump, owners, {})
         if results is not None:
             return jump, results
     return None, []
@@ -370,25 +427,35 @@ def forget(start: State, key: Any, jump: Jump) -> None:
         variants.remove(jump)
 
 
-def follow(rec: Recorder, jump: Jump, owners: list[Recording]) -> list[Any] | None:
+def follow(
+    rec: Recorder, jump: Jump, owners: list[Recording], held: dict[Any, Any]
+) -> list[Any] | None:
     """Repeats a piece of a walk; None where something is not as it was then.
 
-    `owners` are the recordings that pieces before went through, and get its own.
+    `owners` are the recordings that pieces before went through, and get its own;
+    `held` the gradients on their way.
     """
     if jump.inner:
         for number, depths in jump.used:
             if not depths.isdisjoint(owners[number].freed):
                 return None
-        scalars = rec.scalars
-        for start, end, number, values in jump.copied:
-            scalars[start:end] = values(owners[number].scalars if number else scalars)
+        _copy_scalars(rec, jump, owners)
         rec.state = jump.state
         return []
     with accumulate_lock, value_lock:
-        return _follow(rec, jump, owners)
+        return _follow(rec, jump, owners, held)
 
 
-def _follow(rec: Recorder, jump: Jump, before: list[Recording]) -> list[Any] | None:
+def _copy_scalars(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> None:
+    scalars = rec.scalars
+    for start, end, number, values in jump.copied:
+        owner = owners[number]
+        scalars[start:end] = values(scalars if owner.state is None else owner.scalars)
+
+
+def _follow(
+    rec: Recorder, jump: Jump, before: list[Recording], held: dict[Any, Any]
+) -> list[Any] | None:
     owners = before
     if jump.owners:
         owners = before[:]
@@ -428,6 +495,16 @@ def _follow(rec: Recorder, jump: Jump, before: list[Recording]) -> list[Any] | N
     for kind, number, at, slot in jump.entered:
         if kind == "grad":
             pieces.append((leaves[number]._grad, slot))
+        elif kind == "held":
+            tensor = held[number]
+            if (
+                tensor._slot >= 0
+                or tensor._array is None
+                or tensor._storage is not None
+                or tensor._meta is not at
+            ):
+                return None
+            pieces.append((tensor, slot))
         else:
             owner = owners[number]
             tensor = owner.tensors.get(at)
@@ -442,9 +519,7 @@ def _follow(rec: Recorder, jump: Jump, before: list[Recording]) -> list[Any] | N
     # From here on nothing can fail.
     if owners is not before:
         before[:] = owners
-    scalars = rec.scalars
-    for start, end, number, values in jump.copied:
-        scalars[start:end] = values(owners[number].scalars if number else scalars)
+    _copy_scalars(rec, jump, owners)
     if pieces:
         entered = rec.recording.entered
         del rec.inputs[rec.state.n_inputs :]
@@ -455,6 +530,9 @@ def _follow(rec: Recorder, jump: Jump, before: list[Recording]) -> list[Any] | N
         for tensor, slot in pieces:
             entered[slot] = tensor
             tensor._slot = slot
+        for kind, number, _, slot in jump.entered:
+            if kind == "held":
+                held[slot] = held[number]
     else:
         rec.state = jump.state
     live, cls = rec.live, tensor_class[0]
@@ -472,9 +550,12 @@ def _follow(rec: Recorder, jump: Jump, before: list[Recording]) -> list[Any] | N
             leaf._grad = grad
     for number, depths in jump.freed:
         owners[number].freed |= depths
-        if number:
+        if owners[number].state is not None:
             release(owners[number])
-    found = [None if r is None else rec.at(*r) for r in jump.results]
+    found = [
+        None if r is None else held[r[0]] if r[0] < 0 else rec.at(*r)
+        for r in jump.results
+    ]
     return [found[k] for k in jump.same]
 
 

@@ -18,7 +18,7 @@ from torchshim._core.jumps import (
     Jump,
     NotRepeatable,
     Pause,
-    Value,
+    carried,
     follow,
 )
 from torchshim._core.leaves import Leaves
@@ -78,7 +78,7 @@ class Replay(Leaves):
             raise
         if self.capture is not None:
             try:
-                self.capture.resume(found)
+                self.capture.resume(self, found)
             except NotRepeatable:
                 self.capture = None
         return found
@@ -135,56 +135,78 @@ class Replay(Leaves):
 
         Gives the gradients asked for; None where the walk had to be walked.
         """
-        rec, recording = self.rec, self.rec.recording
+        rec = self.rec
         # The gradients that are somewhere in the walk, by their slots.
         held: dict[Any, Any] = {c._slot: c for c in cotangents}
         results: list[Any] | None = []
         while (pause := jump.pause) is not None:
-            given = self._values(pause.given, held)
             # What nobody holds would be lost where the code reads something.
-            if known := pause.held:
-                values = self._values(known, held)
-                held = {slot: v for (slot, _), v in zip(known, values, strict=True)}
-            else:
-                held = {}
-            owner = owners[pause.owner]
+            before, held = held, {}
+            for known in pause.values:
+                value = before.get(known[0])
+                held[known[0]] = rec.at(*known) if value is None else value
+            given: list[Any] = []
+            for known in pause.given:
+                given.append(None if known is None else held[known[0]])
+            owner, recording = owners[pause.owner], rec.recording
             try:
                 found = self._python(pause.code, owner, pause.event, pause.wrt, given)
             except BaseException:
                 self._restore(pause, owners, held)
                 self._raised(pause.code)
                 raise
-            del given
-            slots = [None if g is None else g._slot for g in found]
-            same = (
-                rec.state is pause.after
-                and rec.recording is recording
-                and slots == pause.found
-            )
+            del given, before
             assert pause.next is not None
-            results = follow(rec, pause.next, owners) if same else None
-            if results is None:
+            after = self._held_after(pause, owners[0], recording, held, found)
+            results = None
+            if after is not None:
+                results = follow(rec, pause.next, owners, after)
+            if after is None or results is None:
                 self._restore(pause, owners, held)
                 self.go_on(pause.code, owner, pause.event, pause.wrt, found)
                 self.run()
                 return None
-            for slot, grad in zip(slots, found, strict=True):
-                held[slot] = grad
-            jump = pause.next
+            held, jump = after, pause.next
         return results
 
-    def _values(
-        self, values: Sequence[Value | None], held: dict[Any, Any]
-    ) -> list[Any]:
-        """Values that a pause knows of, as tensors."""
-        found: list[Any] = []
-        for known in values:
-            if known is not None:
-                at = held.get(known[0])
-                found.append(self.rec.at(*known) if at is None else at)
-            else:
-                found.append(None)
-        return found
+    def _held_after(
+        self,
+        pause: Pause,
+        first: Recording,
+        recording: Recording,
+        held: dict[Any, Any],
+        found: Sequence[Any],
+    ) -> dict[Any, Any] | None:
+        """The gradients held after a call of code; None if it did something else.
+
+        `first`: the recording that the walk started in; `recording`: the one before the
+        call.
+        """
+        rec, read = self.rec, pause.read
+        if rec.state is not pause.after:
+            return None
+        if rec.recording is recording:
+            if read is not None:
+                return None
+            for slot, grad in zip(pause.found or (), found, strict=True):
+                if slot is None or slot < 0:
+                    if held.get(slot) is not grad:
+                        return None
+                elif grad is None or grad._slot != slot:
+                    return None
+                else:
+                    held[slot] = grad
+            return held
+        if read is None or first.state is not read.closed:
+            return None
+        values = [*(held[v[0]] for v in pause.held), *found]
+        try:
+            known = carried(rec, values)
+        except NotRepeatable:
+            return None
+        if known != read.carried:
+            return None
+        return {k[0]: v for k, v in zip(known, values, strict=True) if k is not None}
 
     def _restore(
         self, pause: Pause, owners: Sequence[Recording], held: dict[int, Any]
