@@ -194,6 +194,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
         """Whether the elements lie in memory in the order of this format."""
         meta = self._meta
+        if memory_format is contiguous_format:
+            return meta.contiguous
         return has_format(meta.shape, meta.strides, memory_format)
 
     def data_ptr(self) -> int:

@@ -110,7 +110,8 @@ class Meta:
     """Shape, dtype, device, strides, offset and autograd role of one value."""
 
     __slots__ = (
-        "_numel",
+        "_contiguous",
+        "_plain",
         "batch",
         "device",
         "dtype",
@@ -138,6 +139,9 @@ class Meta:
     # Under `grad` and its like: which levels differentiate this value, bit 0 standing
     # for autograd itself. 0: no transform does, `requires_grad` says it all.
     levels: int
+    # Found out once.
+    _contiguous: bool | None
+    _plain: Meta | None
 
     @property
     def numel(self) -> int:
@@ -145,7 +149,18 @@ class Meta:
 
     @property
     def contiguous(self) -> bool:
-        return is_contiguous(self.shape, self.strides)
+        found = self._contiguous
+        if found is None:
+            found = self._contiguous = is_contiguous(self.shape, self.strides)
+        return found
+
+    @property
+    def plain(self) -> Meta:
+        """That of the same value without a history."""
+        found = self._plain
+        if found is None:
+            found = self._plain = self.replace(requires_grad=False, leaf=True)
+        return found
 
     @property
     def aval(self) -> tuple[tuple[int, ...], DType]:
@@ -215,6 +230,7 @@ def meta_of(
         meta.inference = inference
         meta.batch = batch
         meta.levels = levels
+        meta._contiguous = meta._plain = None
         _INTERNED[key] = meta
     return meta
 

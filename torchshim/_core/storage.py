@@ -117,7 +117,7 @@ class Storage:
 
     def __init__(self, tensor: TensorBase) -> None:
         meta = tensor._meta
-        self.meta = meta.replace(requires_grad=False, leaf=True)
+        self.meta = meta.plain
         self.slot = tensor._slot if tensor._raw < 0 else tensor._raw
         self.array = tensor._array
         # Whether the value in `slot` carries autograd history.

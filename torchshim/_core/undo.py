@@ -71,7 +71,7 @@ class Undo:
             if slot is None:
                 continue
             meta, array = self.inputs[slot]
-            storage.meta = meta.replace(requires_grad=False, leaf=True)
+            storage.meta = meta.plain
             storage.array = array
             return
 

@@ -6,6 +6,7 @@ https://docs.pytorch.org/docs/2.13/generated/torch.tensor.html.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -180,6 +181,11 @@ def _overflow(dtype: dtypes.dtype) -> str:
     return f"value cannot be converted to type {dtype.name} without overflow"
 
 
+@functools.cache
+def _largest(dtype: dtypes.dtype) -> float:
+    return float(dtypes.finfo(dtype).max)
+
+
 def fitting(value: Any, dtype: dtypes.dtype) -> Any:
     """The number that elements of a dtype are set to; raises where PyTorch refuses.
 
@@ -208,7 +214,7 @@ def fitting(value: Any, dtype: dtypes.dtype) -> Any:
             bad = not low <= value <= limits.max
     elif dtype.is_floating_point and not bad and dtype.itemsize < 8 and not small:
         size = abs(value)
-        bad = math.isfinite(size) and size > float(dtypes.finfo(dtype).max)
+        bad = math.isfinite(size) and size > _largest(dtype)
     if bad:
         name = {"bool": "bool", "int64": "int64_t"}.get(dtype.name, dtype.cpp_name)
         if dtype.category == dtypes.INTEGER:

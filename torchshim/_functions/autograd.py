@@ -348,7 +348,7 @@ def detach_(self: Tensor) -> Tensor:
             detached_in_place[0] += 1
             if recording is rec.recording:
                 rec.mark(DETACHED, slot)
-        changed = meta.replace(requires_grad=False, leaf=True)
+        changed = meta.plain
         if self._storage is None:
             if self._slot >= 0:
                 self._slot = rec.identity(rec.slot_of(self), changed)

@@ -122,7 +122,7 @@ def copied(self: Tensor, name: str, args: tuple[Any, ...], wanted: Any) -> Tenso
     shape = tuple(meta.shape)
     if wanted is None:
         wanted = preserve_format
-    if wanted is not preserve_format:
+    if wanted is not preserve_format and wanted is not contiguous_format:
         format_strides(shape, wanted)  # checks the rank
     array = settled(self)
     if array is not None:
@@ -304,9 +304,10 @@ def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
 @public(namespaces=(), method=True)
 def contiguous(self: Tensor, *, memory_format: Any = contiguous_format) -> Tensor:
     """The tensor with its elements in the order of the format; itself if they are."""
-    if memory_format is not contiguous_format:
-        _check_format(memory_format)
     meta = self._meta
+    if memory_format is contiguous_format:
+        return self if meta.contiguous else copied(self, "clone", (), memory_format)
+    _check_format(memory_format)
     if memory_format in (channels_last, channels_last_3d):
         format_strides(tuple(meta.shape), memory_format)
     if has_format(meta.shape, meta.strides, memory_format):

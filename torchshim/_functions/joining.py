@@ -30,10 +30,12 @@ def known(tensors: Any, limit: float = SMALL) -> bool:
     """Whether all operands have small values at hand, alike and without history."""
     if tensors.__class__ not in (list, tuple) or not tensors:
         return False
-    if not all(isinstance(t, TensorBase) for t in tensors):
-        return False
-    there = [_has_value(t) for t in tensors]
-    if len(tensors) > 1 and not any(there):
+    there: list[bool] = []
+    for t in tensors:
+        if not isinstance(t, TensorBase):
+            return False
+        there.append(_has_value(t))
+    if True not in there and len(there) > 1:
         return False  # as usual: they are all of this recording
     first = tensors[0]
     total = 0

@@ -215,7 +215,7 @@ def alias_of(self: Tensor, cls: Any = Tensor) -> Any:
     made = _new(cls)
     made._slot = -1
     made._array = None
-    made._meta = self._meta.replace(requires_grad=False, leaf=True)
+    made._meta = self._meta.plain
     local.rec.link(made, self, _DETACH, ())
     return made
 
