@@ -94,6 +94,8 @@ def several_views_at_once(torch):
 def transposing_other_than_matrices(torch):
     x = base(torch)
     yield x.T, x[0, 0].T, x[0, 0, 0].T, x[0, 0, 0].mT, x[0, 0, 0].H
+    for number in (x[0, 0, 0], torch.tensor(2.0)):
+        yield number.mT is number, number.H is number, number.mH is number
 
 
 @case

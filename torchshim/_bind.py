@@ -341,8 +341,10 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
             rec.enter_outdated(args[0])
     rec.make_room(args)
     if op.writes:
-        rec.check_writable(args[0], op, args)
-        check_memory(op, args[0], args)
+        target = args[0]
+        rec.check_writable(target, op, args)
+        check_memory(op, target, args)
+        args = (rec.derived_anew(target), *args[1:])
     depth = rec.state.depth
     watched = None
     if op.checks is not None and rec.trace is None and not rec.levels:
@@ -355,10 +357,9 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
         state = rec.call_entering(op, args)
     finally:
         rec.bits &= ~record.WATCHED
-    if op.writes:
-        result = write(rec, state, args[0])
-    else:
-        result = results_of(rec, op, state, args)
+    result = (
+        write(rec, state, target) if op.writes else results_of(rec, op, state, args)
+    )
     for watch in record.watchers:
         watch(rec, depth)
     if watched:

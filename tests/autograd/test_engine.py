@@ -445,6 +445,19 @@ def results_written_after_another_threads_write_through_a_view(torch):
 
 
 @case
+def versions_counted_on_after_another_threads_write(torch):
+    for read in (False, True):
+        x = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+        y = x.sum()
+        if read:
+            print(y.item())
+        in_thread(lambda y=y: y.sub_(1))
+        y.view(1)[0].tanh_()
+        y.zero_()
+        yield attempt((y * y).backward), y._version
+
+
+@case
 def a_history_within_another_threads_recording(torch):
     x = torch.ones(2, requires_grad=True)
     y = x * 2

@@ -254,3 +254,32 @@ def of_a_root_that_leads_nowhere(torch):
         seen.clear()
     y.backward(ones, inputs=[w])
     yield seen, y.grad, w.grad
+
+
+@case.over(read=["", "before", "after"], numpy=[False, True])
+def hooks_of_views_that_are_written_to(torch, read, numpy):
+    """The nodes that a view was made by are no longer in its graph, nor their hooks."""
+    writes = {
+        "by itself": lambda v: v.add_(v),
+        "by a number": lambda v: v.mul_(2),
+        "a piece": lambda v: v[0].mul_(3),
+        "an item": lambda v: v.__setitem__(0, 3.0),
+    }
+    for name, write in writes.items():
+        for retain in (False, True):
+            seen = []
+            x = torch.tensor([[1.0, 1.25, 1.5], [1.75, 2.0, 2.25]], requires_grad=True)
+            y = x * 1
+            view = y.mT
+            array = y.detach().numpy() if numpy else None
+            if retain:
+                view.retain_grad()
+            else:
+                view.register_hook(lambda grad, seen=seen: seen.append(grad.tolist()))
+            if read == "before":
+                yield view.tolist()
+            write(view)
+            if read == "after":
+                yield view.tolist()
+            (view * view.detach()).sum().backward()
+            yield name, seen, x.grad, view.grad if retain else None, array

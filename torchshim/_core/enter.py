@@ -361,6 +361,23 @@ class Entering(Trie):
             self.set_mode()
         return whole
 
+    def derived_anew(self, view: TensorBase) -> TensorBase:
+        """A view about to be written to, without the hooks on the way to its base.
+
+        PyTorch leaves the nodes that a view was made by out of the graph then.
+        """
+        base, storage, recording = view._base, view._storage, self.recording
+        grad = view._meta.requires_grad and not view._meta.leaf
+        if base is None or storage is None or not (grad and self.grad):
+            return view
+        if not base._meta.requires_grad:
+            return view
+        hooked = recording.hooked or recording.node_hooks
+        if not hooked and all(t._hooks is None for t in storage.tensors()):
+            return view
+        self.slot_of(base)
+        return self._piece_of(base, view, len(base._path), True)
+
     def renamed(self, tensor: TensorBase) -> TensorBase:
         """Another tensor with the same value and no history."""
         meta = tensor._meta.replace(requires_grad=False, leaf=True)

@@ -269,6 +269,9 @@ class SavedValues(Leaves):
             if memory is not None:
                 return version - writes
         first, writes = self.overwritten().origin(slot)
+        known = self.overwritten().noted(recording).get(first)
+        if known is not None:
+            return writes + known[1]
         holder = recording.entered.get(first)
         if holder is None:
             holder = recording.bases.get(first)

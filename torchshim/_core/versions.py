@@ -198,12 +198,16 @@ class Overwritten:
         """How many counted writes this value's memory has seen since it was made."""
         return sum(at not in self._hidden for at in self.chain(slot)[:-1])
 
+    def noted(self, recording: Recording) -> dict[int, tuple[Any, int]]:
+        """`Recording.elsewhere`, by the first values of the memories."""
+        return {self.root(s): note for s, note in recording.elsewhere.items()}
+
     def elsewhere(self, recording: Recording, slot: int) -> tuple[int, Any, int]:
         """What other threads know of a value's memory: `Recording.elsewhere`.
 
         The writes in this path, then the memory and its version after them.
         """
-        noted = {self.root(s): note for s, note in recording.elsewhere.items()}
+        noted = self.noted(recording)
         writes = 0
         for at in self.chain(slot):
             if at in noted:

@@ -296,6 +296,7 @@ class Writing(Foreign):
         if tensor._view_note is not None and self.grad and new._meta.requires_grad:
             raise RuntimeError(view_error(tensor))
         untracked = not self.grad and meta.requires_grad
+        base = tensor if tensor._base is None else tensor._base
         if tensor._storage is None:
             slot = self.slot_of(new)
             old = tensor._slot if tensor._raw < 0 else tensor._raw
@@ -309,7 +310,6 @@ class Writing(Foreign):
         tracked = not untracked and (new._meta.requires_grad or meta.requires_grad)
         written = whole = new
         if tracked:
-            base = tensor if tensor._base is None else tensor._base
             steps = tensor._path[len(base._path) :]
             if steps:
                 self.slot_of(base)
@@ -337,6 +337,8 @@ class Writing(Foreign):
                 self.unstored.append(storage)
             self.volatile.append(tensor)
             self._forget_volatile()
+        if tracked and tensor._hooks is not None and tensor is not base:
+            self.slot_of(tensor)  # PyTorch makes its node at once
 
     def store_shared(self) -> None:
         """Copies what a backward wrote to numpy's memory there."""
@@ -377,10 +379,10 @@ class Writing(Foreign):
             self.stale.append(weakref.ref(tensor))
 
     def _forget_volatile(self) -> None:
-        """Views with history keep their place in the graph; their data is new."""
+        """What has a history keeps its place in the graph; its data is new."""
         for tensor in self.volatile:
             meta, storage = tensor._meta, tensor._storage
-            own = meta.requires_grad and not meta.leaf and tensor._base is not None
+            own = meta.requires_grad and not meta.leaf
             if own and tensor._hist is None and storage is not None:
                 self.keep_history(tensor)
                 tensor._hist_version = storage.version
@@ -559,8 +561,6 @@ class Writing(Foreign):
             elif meta.leaf:
                 alias._inherits = True
                 alias._meta = meta.replace(requires_grad=True)
-        if writer._hooks is not None and writer is not base:
-            self.slot_of(writer)  # PyTorch makes its node at once
 
     def _derive(self, tensor: TensorBase, storage: Storage) -> int:
         """As of any tensor; PyTorch refuses some views after a write to their base."""

@@ -168,7 +168,7 @@ def matrix_t(self: Tensor) -> Tensor:
         )
     if ndim == 0:
         warn_once(_IDENTITY.format("mT"))
-        return fns.alias(self)
+        return self
     return fns.transpose(self, -2, -1)
 
 
@@ -177,7 +177,7 @@ def matrix_h(self: Tensor) -> Tensor:
     ndim = len(self._meta.shape)
     if ndim == 0:
         warn_once("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().")
-        return conjugated(fns.alias(self))
+        return conjugated(self)
     if ndim != 2:
         more = (
             "" if ndim < 2 else (" For batches of matrices, consider using tensor.mH")
@@ -199,7 +199,7 @@ def _adjoint(self: Tensor, name: str) -> Tensor:
         )
     if ndim == 0:
         warn_once(f"{name} is deprecated on 0-D tensors. Consider using x.conj().")
-        return conjugated(fns.alias(self))
+        return conjugated(self)
     return conjugated(fns.transpose(self, -2, -1))
 
 
