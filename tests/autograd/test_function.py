@@ -357,6 +357,23 @@ def numpy_inside(torch):
         (Sinh.apply(y) * y).sum().backward()
         yield x.grad
 
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            return torch.from_numpy(a.detach().numpy() * 2)  # on NumPy's memory
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    for shown in (False, True):
+        x = leaf(torch, 1.0, 2.0)
+        y = Doubled.apply(x)
+        if shown:
+            yield str(y)
+        y.backward(torch.ones(2))
+        yield x.grad, y.is_leaf
+
 
 @case
 def modified_saved(torch):
