@@ -219,3 +219,17 @@ def results_written_before_a_second_derivative(torch, how):
             with torch.no_grad():
                 y[:1] *= 2
         yield attempt(grad.sum().backward), x.grad
+
+
+@case
+def results_freed_by_a_second_derivative(torch):
+    for function in (torch.tanh, torch.prod, torch.sin):
+        for read in (False, True):
+            for order in ("gyg", "ygy", "gy"):
+                x = torch.tensor([0.5, 0.75], requires_grad=True)
+                y = function(x)
+                (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+                if read:
+                    print(y.tolist(), g.tolist())
+                roots = {"g": g.sum(), "y": y.sum()}
+                yield [attempt(roots[name].backward) for name in order], x.grad

@@ -14,6 +14,13 @@ from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import REPLACED, hidden_of, hidden_writes, writes_of
 from torchshim._core.versions import Overwritten, showing
 
+SECOND_BACKWARD = (
+    "Trying to backward through the graph a second time (or directly access saved "
+    "tensors after they have already been freed). Saved intermediate values of the "
+    "graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if "
+    "you need to access saved tensors after calling backward."
+)
 RESULT_REPLACED = (
     "the gradient of {} uses its result; that or an operand was overwritten through "
     ".data, and torchshim keeps the operands only"
@@ -43,6 +50,7 @@ class SavedValues(Leaves):
     __slots__ = ()
 
     copied: list[tuple[int, Recording, int, int]]
+    freed: list[tuple[Recording, int]]
     retain: bool
     writes: Overwritten | None
     cotangents: Sequence[Any]
@@ -131,13 +139,16 @@ class SavedValues(Leaves):
             raise RuntimeError(modified_text(meta, name, 0, cell[0], version))
         return True
 
-    def check_forward(self, recording: Recording, event: State) -> None:
-        """As `check_versions`, of what a gradient that is differentiated comes from.
+    def check_forward(
+        self, recording: Recording, event: State, wrt: Sequence[int]
+    ) -> None:
+        """Checks what the gradient that an event is was computed from, and frees it.
 
         Where PyTorch's formula holds a result, the second derivative goes by way of the
         node that made it; here it goes to the operands at once.
         """
         forward: Any = event
+        by_result = any(i < len(forward.call.kept) for i in wrt)
         while forward.call.__class__ is VjpCall:
             within, found = recording.forwards.get(forward.depth, (recording, None))
             if found is None:
@@ -157,7 +168,12 @@ class SavedValues(Leaves):
             return
         if recording.state is not None:
             self.capture = None
-        self.check_versions(recording, plan_of(forward, forward.call, forward.wrt))
+        plan = plan_of(forward, forward.call, forward.wrt)
+        if by_result and plan.frees:
+            if forward.depth in recording.freed:
+                raise RuntimeError(SECOND_BACKWARD)
+            self.freed.append((recording, forward.depth))
+        self.check_versions(recording, plan)
 
     def present(self, recording: Recording, slot: int, saved: Any) -> Any:
         """What the memory of a saved value holds by now, as PyTorch would use it."""
