@@ -266,6 +266,73 @@ def hooks_that_read(torch):
 
 
 @case
+def hooks_of_nodes(torch):
+    """Before and after a node's gradients, of operators, functions and modules."""
+    x = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
+    layer = torch.nn.Linear(3, 2)
+    with torch.no_grad():
+        layer.weight.copy_(torch.arange(6.0).view(2, 3) / 4)
+        layer.bias.zero_()
+    seen = []
+
+    def sums(grads):
+        return [None if g is None else g.sum().item() for g in grads]
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return a * b, a + b
+
+        @staticmethod
+        def backward(ctx, g, h):
+            a, b = ctx.saved_tensors
+            return g * b + h, g * a + h
+
+    layer.register_full_backward_hook(lambda m, i, o: seen.append((sums(i), sums(o))))
+    layer.register_full_backward_pre_hook(lambda m, o: (o[0] * 2,))
+    for mode in (
+        "",
+        "",
+        "",
+        "read",
+        "",
+        "after",
+        "before",
+        "",
+        "raise",
+        "",
+        "none",
+        "",
+    ):
+
+        def before(grads, mode=mode):
+            if mode == "read":
+                seen.append(sums(grads))
+            return (grads[0] * 3,) if mode == "before" else None
+
+        def after(inputs, outputs, mode=mode):
+            seen.append((len(inputs), len(outputs)))
+            if mode == "raise":
+                raise ValueError("hook")
+            return tuple(g * 2 for g in inputs) if mode == "after" else None
+
+        p, q = Product.apply(x, x.sin())
+        p.grad_fn.register_hook(after)
+        y = layer(p) * 2
+        y.grad_fn.register_prehook(before)
+        y.grad_fn.register_hook(lambda i, o: (i[0] * 0.5, None))
+        x.grad = None
+        try:
+            (y.sum() + q.exp().sum()).backward()
+        except ValueError as error:
+            seen.append(str(error))
+        yield x.grad, layer.weight.grad, seen
+        layer.zero_grad()
+        del seen[:]
+
+
+@case
 def gradients_of_gradients(torch):
     """With `create_graph`, in one recording and in several, `.grad` there or not."""
     x = torch.linspace(-1, 1, 3, dtype=torch.float64).requires_grad_()

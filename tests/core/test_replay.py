@@ -193,3 +193,29 @@ def test_a_walk_with_a_tensors_hook_is_not_repeated_for_a_nodes_hook():
     for _ in range(3):
         hang = lambda y: y.grad_fn.register_prehook(lambda g: (g[0] * 3,))  # noqa: E731
         assert gradient(hang) == [6.0, 6.0]
+
+
+def test_a_walk_with_hooks_of_nodes_is_repeated(visited):
+    x = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
+    linear = torch.nn.Linear(3, 3)
+    seen = []
+    linear.register_full_backward_hook(lambda m, i, o: seen.append(len(i) + len(o)))
+
+    def step(read, close):
+        y = (x * 3.0).sin()
+        y.grad_fn.register_prehook(lambda g: (g[0] * 2.0,))
+        y.grad_fn.register_hook(lambda i, o: seen.append(read(i[0])))
+        z = linear(y)
+        if close:
+            z.tolist()
+        x.grad = None
+        (z * z.exp()).sum().backward()
+        return x.grad.tolist(), visited()
+
+    for close in (False, True):
+        rounds = [step(lambda g: 0, close) for _ in range(5)]
+        assert all(grad == rounds[0][0] for grad, _ in rounds)
+        assert [n for _, n in rounds][-2:] == [0, 0]
+        found, n = step(lambda g: g.sum().item(), close)
+        assert found == rounds[0][0] and n > 0
+    assert seen.count(2) == 12

@@ -22,13 +22,19 @@ from torchshim._core.flush import keeps_varying
 from torchshim._core.gradients import plan_of
 from torchshim._core.graph import Place, origin
 from torchshim._core.handlers import error_expected
-from torchshim._core.jumps import FUNCTION, HOOKS, Capture, NotRepeatable, has_hooks
+from torchshim._core.jumps import (
+    FUNCTION,
+    HOOKS,
+    NODE_BEFORE,
+    Capture,
+    NotRepeatable,
+    has_hooks,
+)
 from torchshim._core.leaves import add
 from torchshim._core.meta import Meta
-from torchshim._core.naming import flows_of
 from torchshim._core.record import Recorder, local
 from torchshim._core.replay import Replay
-from torchshim._core.saved import SECOND_BACKWARD, SavedValues
+from torchshim._core.saved import SavedValues
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import TensorBase
 from torchshim._core.threads import in_fresh_thread
@@ -50,6 +56,15 @@ class Walking(threading.local):
 walking = Walking()
 # How many walks are within one another in one thread, at most.
 NESTED = 16
+
+
+SECOND_BACKWARD = (
+    "Trying to backward through the graph a second time (or directly access saved "
+    "tensors after they have already been freed). Saved intermediate values of the "
+    "graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if "
+    "you need to access saved tensors after calling backward."
+)
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -283,35 +298,28 @@ class Walk(SavedValues, Replay):
         """From the gradients of an event's results to those of its operands."""
         if not wrt or all(g is None for g in grads):
             return
-        hooks = recording.node_hooks.get(event.depth)
-        shown: list[Any] = grads
-        if hooks is not None:
-            self.catch_up()
-            custom = recording.python.get(event.depth)
-            if custom is not None:
-                shown = custom._spread(grads)
-            for hook in list(hooks[0].values()):
-                replaced = hook(tuple(shown))
-                if replaced is not None:
-                    shown = list(replaced)
-            grads = shown if custom is None else custom._gathered(shown)
-            if all(g is None for g in grads):
-                return
+        hooked = event.depth in recording.node_hooks
+        if hooked:
+            grads = self.call_python(NODE_BEFORE, recording, event, wrt, grads)
+        self.go_through(recording, event, wrt, grads, hooked)
+
+    def go_through(
+        self,
+        recording: Recording,
+        event: State,
+        wrt: tuple[int, ...],
+        grads: list[Any],
+        hooked: bool,
+    ) -> None:
+        """As `go_back`, after the node's pre-hooks; `hooked`: whether it has any."""
+        if hooked and all(g is None for g in grads):
+            return
         if watcher:
             self.capture = None
             outs = watcher[0](self.backward, recording, event, grads, wrt)
         else:
             outs = self.backward(recording, event, grads, wrt)
-        if hooks is not None:
-            given: dict[int | None, Any] = {}
-            if event.depth in recording.python:
-                # PyTorch shows what the user's code gave, needed or not.
-                custom = recording.python[event.depth]
-                given.update(enumerate(custom._returned))
-                custom._returned = ()
-            given.update(zip(wrt, outs, strict=True))
-            outs = self.post_hooks(event, hooks[1], given, wrt, shown)
-        self.hand_on(recording, event, wrt, outs)
+        self.go_out(recording, event, wrt, grads, outs, hooked)
 
     def hand_on(
         self,
@@ -351,19 +359,6 @@ class Walk(SavedValues, Replay):
             found |= zip(rest, self.vjp(recording, event, grads, rest), strict=True)
         return [found[i] for i in wrt]
 
-    @staticmethod
-    def post_hooks(
-        event: State, hooks: Any, given: dict[Any, Any], wrt: Sequence[int], grads: Any
-    ) -> list[Any]:
-        flows = flows_of(event)
-        inputs = tuple(given.get(i) for i in flows)
-        for hook in list(hooks.values()):
-            replaced = hook(inputs, tuple(grads))
-            if replaced is not None:
-                inputs = tuple(replaced)
-        found = dict(zip(flows, inputs, strict=True))
-        return [found[i] for i in wrt]
-
     def vjp(
         self, recording: Recording, event: State, grads: list[Any], wrt: Any
     ) -> list[Any]:
@@ -381,7 +376,7 @@ class Walk(SavedValues, Replay):
             checked = self.is_whole_gradient(call)
         elif call.__class__ is VjpCall:
             self.derivatives.add(call.inner)
-            self.check_forward(recording, event, wrt)
+            self.check_forward(recording, event)
         derived = plan.vjp(tuple([g is not None for g in grads]), checked)
         unpacked = self.unpack(recording, event, grads)
         operands = [

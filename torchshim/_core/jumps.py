@@ -31,8 +31,10 @@ _new = object.__new__
 _WAITING = 20_000
 
 # Python code that a walk calls: hooks of a value, the gradient of a custom function,
-# hooks of a leaf before and after a gradient is added to its `.grad`.
+# hooks of a leaf before and after a gradient is added to its `.grad`, hooks of a node
+# before and after its gradients are computed.
 HOOKS, FUNCTION, LEAF, LEAF_AFTER = "hooks", "function", "leaf", "leaf after"
+NODE_BEFORE, NODE_AFTER = "node", "node after"
 
 # A value of the running recording: its slot, and its meta. What a read of Python code
 # left outside of any recording has a negative number in place of the slot.
@@ -50,8 +52,8 @@ class Jump:
 
     state: State
     # Recordings gone through: (number of the one before, slot there, the state that
-    # it was closed at, the slot in it, which of its slots have hooks).
-    owners: list[tuple[int, int, State, int, frozenset[int]]]
+    # it was closed at, the slot in it, which of its slots and which nodes have hooks).
+    owners: list[tuple[int, int, State, int, frozenset[int], frozenset[int]]]
     # Values that entered: ("saved", owner, slot), ("grad", position in leaves) or
     # ("held", number, meta), and the slot they took.
     entered: list[tuple[str, int, Any, int]]
@@ -92,7 +94,7 @@ class Pause:
     code: str
     owner: int
     event: State
-    # The operands that a custom function gives gradients for.
+    # The operands that the event's gradients are for.
     wrt: tuple[int, ...]
     # What the code gets.
     given: list[Value | None]
@@ -304,15 +306,15 @@ class Capture:
         rec, numbers = self.rec, self.numbers
         if rec.recording is not self.running:
             raise NotRepeatable
-        owners: list[tuple[int, int, State, int, frozenset[int]]] = []
+        owners: list[tuple[int, int, State, int, frozenset[int], frozenset[int]]] = []
         via = list(walk.via.items())
         for seq, (_, parent, slot) in via[self._via :]:
             hist = parent.hists[slot]
             if parent.seq not in numbers or hist[0].state is None:
                 raise NotRepeatable
             numbers[seq] = len(numbers)
-            hooked = frozenset(hist[0].hooked)
-            owners.append((numbers[parent.seq], slot, hist[0].state, hist[1], hooked))
+            hooked = frozenset(hist[0].hooked), frozenset(hist[0].node_hooks)
+            owners.append((numbers[parent.seq], slot, hist[0].state, hist[1], *hooked))
         if walk.create and (owners or any(s is not None for *_, s in self.delivered)):
             # Values of closed recordings enter with their history then, and gradients
             # are added to out of place.
@@ -459,11 +461,11 @@ def _follow(
     owners = before
     if jump.owners:
         owners = before[:]
-        for number, slot, state, at, hooked in jump.owners:
+        for number, slot, state, at, hooked, nodes in jump.owners:
             hist = owners[number].hists.get(slot)
             if hist is None or hist[0].state is not state or hist[1] != at:
                 return None
-            if hist[0].node_hooks or hist[0].hooked.keys() != hooked:
+            if hist[0].hooked.keys() != hooked or hist[0].node_hooks.keys() != nodes:
                 return None
             if hist[0].left:
                 return None

@@ -15,6 +15,8 @@ from torchshim._core.jumps import (
     HOOKS,
     LEAF,
     LEAF_AFTER,
+    NODE_AFTER,
+    NODE_BEFORE,
     Jump,
     NotRepeatable,
     Pause,
@@ -22,6 +24,7 @@ from torchshim._core.jumps import (
     follow,
 )
 from torchshim._core.leaves import Leaves
+from torchshim._core.naming import flows_of
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 
 
@@ -38,6 +41,16 @@ class Replay(Leaves):
 
     def go_back(
         self, recording: Recording, event: State, wrt: tuple[int, ...], grads: list[Any]
+    ) -> None:
+        raise NotImplementedError
+
+    def go_through(
+        self,
+        recording: Recording,
+        event: State,
+        wrt: tuple[int, ...],
+        grads: list[Any],
+        hooked: bool,
     ) -> None:
         raise NotImplementedError
 
@@ -96,6 +109,10 @@ class Replay(Leaves):
             return custom._run_backward(self, recording, event, grads, wrt)
         if code == HOOKS:
             return [recording.hooked[event.slot].run(grads[0])]
+        if code == NODE_BEFORE:
+            return _pre_hooks(recording, event, grads)
+        if code == NODE_AFTER:
+            return _post_hooks(recording, event, wrt, grads)
         leaf = recording.entered[event.slot]
         hooks = leaf._hooks
         if code == LEAF:
@@ -115,10 +132,16 @@ class Replay(Leaves):
         recording: Recording,
         event: State,
         wrt: tuple[int, ...],
+        given: list[Any],
         found: list[Any],
     ) -> None:
-        """What follows a call of Python code."""
+        """What follows a call of Python code, that got `given` and gave `found`."""
         if code == FUNCTION:
+            hooked = event.depth in recording.node_hooks
+            self.go_out(recording, event, wrt, given, found, hooked)
+        elif code == NODE_BEFORE:
+            self.go_through(recording, event, wrt, found, True)
+        elif code == NODE_AFTER:
             self.hand_on(recording, event, wrt, found)
         elif code == LEAF:
             leaf = recording.entered[event.slot]
@@ -127,6 +150,21 @@ class Replay(Leaves):
             self.pass_on(recording, event, found[0])
         elif code == HOOKS:
             self.go_back(recording, event, self.wanted(recording, event), found)
+
+    def go_out(
+        self,
+        recording: Recording,
+        event: State,
+        wrt: tuple[int, ...],
+        grads: Sequence[Any],
+        outs: Sequence[Any],
+        hooked: bool,
+    ) -> None:
+        """As `go_through`, once the gradients of the operands are there."""
+        if hooked:
+            given = [*outs, *grads]
+            outs = self.call_python(NODE_AFTER, recording, event, wrt, given)
+        self.hand_on(recording, event, wrt, outs)
 
     def repeat(
         self, jump: Jump, owners: list[Recording], cotangents: Sequence[Any]
@@ -145,9 +183,7 @@ class Replay(Leaves):
             for known in pause.values:
                 value = before.get(known[0])
                 held[known[0]] = rec.at(*known) if value is None else value
-            given: list[Any] = []
-            for known in pause.given:
-                given.append(None if known is None else held[known[0]])
+            given = [None if v is None else held[v[0]] for v in pause.given]
             owner, recording = owners[pause.owner], rec.recording
             try:
                 found = self._python(pause.code, owner, pause.event, pause.wrt, given)
@@ -155,7 +191,7 @@ class Replay(Leaves):
                 self._restore(pause, owners, held)
                 self._raised(pause.code)
                 raise
-            del given, before
+            del before
             assert pause.next is not None
             after = self._held_after(pause, owners[0], recording, held, found)
             results = None
@@ -163,7 +199,7 @@ class Replay(Leaves):
                 results = follow(rec, pause.next, owners, after)
             if after is None or results is None:
                 self._restore(pause, owners, held)
-                self.go_on(pause.code, owner, pause.event, pause.wrt, found)
+                self.go_on(pause.code, owner, pause.event, pause.wrt, given, found)
                 self.run()
                 return None
             held, jump = after, pause.next
@@ -229,3 +265,40 @@ class Replay(Leaves):
         self.count_leaves()
         self.freed += [(owners[n], d) for n, d in course.freed[: pause.n_freed]]
         self.derivatives |= pause.derivatives
+
+
+def _pre_hooks(recording: Recording, event: State, grads: Sequence[Any]) -> list[Any]:
+    """What the pre-hooks of a node make of the gradients of its results."""
+    custom = recording.python.get(event.depth)
+    shown = grads if custom is None else custom._spread(grads)
+    for hook in list(recording.node_hooks[event.depth][0].values()):
+        replaced = hook(tuple(shown))
+        if replaced is not None:
+            shown = replaced
+    return list(shown) if custom is None else custom._gathered(shown)
+
+
+def _post_hooks(
+    recording: Recording, event: State, wrt: tuple[int, ...], grads: Sequence[Any]
+) -> list[Any]:
+    """What the hooks of a node make of the gradients of its operands `wrt`.
+
+    `grads`: these, and those of its results.
+    """
+    outs, shown = grads[: len(wrt)], grads[len(wrt) :]
+    given: dict[int | None, Any] = {}
+    custom = recording.python.get(event.depth)
+    if custom is not None:
+        # PyTorch shows what the user's code gave, needed or not.
+        given.update(enumerate(custom._returned))
+        custom._returned = ()
+        shown = custom._spread(shown)
+    given.update(zip(wrt, outs, strict=True))
+    flows = flows_of(event)
+    inputs = tuple(given.get(i) for i in flows)
+    for hook in list(recording.node_hooks[event.depth][1].values()):
+        replaced = hook(inputs, tuple(shown))
+        if replaced is not None:
+            inputs = tuple(replaced)
+    found = dict(zip(flows, inputs, strict=True))
+    return [found[i] for i in wrt]
