@@ -34,7 +34,7 @@ from torchshim._core.leaves import add
 from torchshim._core.meta import Meta
 from torchshim._core.record import Recorder, local
 from torchshim._core.replay import Replay
-from torchshim._core.saved import SavedValues
+from torchshim._core.saved import SECOND_BACKWARD, SavedValues
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import TensorBase
 from torchshim._core.threads import in_fresh_thread
@@ -56,15 +56,6 @@ class Walking(threading.local):
 walking = Walking()
 # How many walks are within one another in one thread, at most.
 NESTED = 16
-
-
-SECOND_BACKWARD = (
-    "Trying to backward through the graph a second time (or directly access saved "
-    "tensors after they have already been freed). Saved intermediate values of the "
-    "graph are freed when you call .backward() or autograd.grad(). Specify "
-    "retain_graph=True if you need to backward through the graph a second time or if "
-    "you need to access saved tensors after calling backward."
-)
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -376,7 +367,7 @@ class Walk(SavedValues, Replay):
             checked = self.is_whole_gradient(call)
         elif call.__class__ is VjpCall:
             self.derivatives.add(call.inner)
-            self.check_forward(recording, event)
+            self.check_forward(recording, event, wrt)
         derived = plan.vjp(tuple([g is not None for g in grads]), checked)
         unpacked = self.unpack(recording, event, grads)
         operands = [
