@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 import jax
 import pytest
@@ -222,3 +223,39 @@ def test_ctrl_c_waits_for_the_first_run_of_a_program(monkeypatch):
             y.tolist()
     assert y._array is not None
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("pending", [False, True])
+def test_an_interrupt_while_a_tensor_gets_a_storage_loses_nothing(pending):
+    def interrupted_at(line):
+        left = line
+
+        def trace(frame, event, _):
+            nonlocal left
+            inside = frame.f_code.co_name in ("storage_of", "link", "__init__")
+            if event == "line" and inside:
+                left -= 1
+                if left == 0:
+                    raise KeyboardInterrupt
+            return trace
+
+        x = torch.ones(3, requires_grad=True)
+        y = x * 2
+        if not pending:
+            y.tolist()
+        sys.settrace(trace)
+        try:
+            y.detach()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        assert y.tolist() == [2.0, 2.0, 2.0]
+        y.add_(1).sum().backward()
+        assert (y.tolist(), x.grad.tolist()) == ([3.0] * 3, [2.0] * 3)
+        return left <= 0
+
+    line = 1
+    while interrupted_at(line):
+        line += 1
+    assert line > 20

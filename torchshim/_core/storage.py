@@ -100,7 +100,10 @@ plain_classes: set[type] = set()
 
 
 class Storage:
-    """A mutable cell that several tensors share: one value, one version counter."""
+    """A mutable cell that several tensors share: one value, one version counter.
+
+    It is made of what a tensor holds, which leaves that to it: `Writing.storage_of`.
+    """
 
     __slots__ = (
         "__weakref__",
@@ -130,8 +133,6 @@ class Storage:
         self.shared: Any = None
         # The tensor that took the value back and counts the writes since.
         self.home: weakref.ref[TensorBase] | None = None
-        tensor._array = None
-        tensor._raw = -1
 
     def add(self, tensor: TensorBase) -> None:
         """Registers a tensor on this storage, forgetting those that died."""

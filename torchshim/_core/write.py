@@ -147,10 +147,12 @@ class Writing(Foreign):
                     else:
                         # Closed recordings know the tensor's memory by it.
                         storage.__init__(tensor)
-                    tensor._storage = storage
+                    known, key = {}, id(storage)
                     if storage.slot >= 0:
-                        owner = recorders[storage.slot >> SLOT_BITS]
-                        owner.storages[id(storage)] = storage
+                        known = recorders[storage.slot >> SLOT_BITS].storages
+                    # All at once: an interrupt comes before or after.
+                    taken = None, -1, storage, storage
+                    tensor._array, tensor._raw, tensor._storage, known[key] = taken
         return storage
 
     def link(
