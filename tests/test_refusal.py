@@ -190,6 +190,25 @@ def what_looks_wrong_and_is_not(torch):
 
 
 @case
+def names_of_numpy(torch):
+    x, index = torch.arange(6.0).view(2, 3), torch.tensor([[0, 1, 0]])
+    first = index[0, :1]
+    # With and without a default, forms of several operators, written in Python.
+    yield x.sum(axis=1, keepdims=True), torch.sum(x=x, axis=0), torch.sum(a=x)
+    yield torch.logsumexp(x, axis=-1), x.logsumexp(axis=(0, 1), keepdims=True)
+    yield x.softmax(axis=1), torch.cumsum(x, axis=0), x.unsqueeze(axis=1)
+    yield x.max(axis=1, keepdims=True), torch.min(x, axis=0), x.median(axis=1)
+    yield torch.gather(x, axis=0, index=index), x.index_select(axis=1, index=first)
+    yield x.chunk(2, axis=1), torch.unbind(x, axis=1), x.select(axis=0, index=1)
+    yield x.narrow(axis=1, start=0, length=2), x.repeat_interleave(2, axis=0)
+    yield x.scatter(axis=0, index=index, src=x), torch.cross(x, x + 1, axis=1)
+    yield torch.linalg.norm(x, axis=0), torch.fft.fft(x, axis=0), torch.diff(x, axis=0)
+    softmax = torch.nn.functional.softmax
+    yield attempt(softmax, x, axis=0), attempt(x.chunk, 2, axes=1)
+    yield attempt(x.cumsum, 0, axis=0), attempt(x.unbind, 0, axis=0)
+
+
+@case
 def after_refusals_everything_is_as_it_was(torch):
     w = torch.ones(3, requires_grad=True)
     loss = (w * 2).sum()

@@ -48,9 +48,6 @@ def is_star(op: Op, param: Param) -> bool:
 
 
 # Names that numpy's users write, and PyTorch takes.
-
-
-# Names that numpy's users write, and PyTorch takes.
 OTHER_NAMES = {
     "axis": "dim",
     "keepdims": "keepdim",

@@ -247,18 +247,16 @@ def again(
     for name, value in named.items():
         own = OTHER_NAMES.get(name, name)
         param = next((p for p in op.params if p.name == own), None)
-        if param is None or not (given[own] == () or given[own] is param.default):
-            wrong = True
-        else:
+        if param and any(given[own] is v for v in (MISSING, (), param.default)):
             given[own] = sizes(value) if is_star(op, param) else value
+        else:
+            wrong = True
     if wrong:
         refuse_operator(op, called(op, func), args, out, extra, named)
         unknown = next((n for n in named if OTHER_NAMES.get(n, n) not in given), "")
-        raise TypeError(
-            f"{op.public}() got an unexpected keyword argument '{unknown}'"
-            if unknown
-            else f"{op.public}() was given too many arguments"
-        )
+        many = "was given too many arguments"
+        text = f"got an unexpected keyword argument '{unknown}'" if unknown else many
+        raise TypeError(f"{op.public}() {text}")
     return slow(record.local.rec, op, tuple(given.values()), out, func)
 
 

@@ -28,7 +28,7 @@ from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, plain_classes
 from torchshim._core.threads import keep
 from torchshim._errors import Unsupported
-from torchshim._refusal import refuse
+from torchshim._refusal import refuse, with_own_names
 
 ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
 
@@ -346,7 +346,10 @@ def overridable(
         except Exception:
             space = namespace.removeprefix("torch.")
             refuse(space, wrapped.__name__, args, kwargs)
-            raise
+            given = with_own_names(function, space, wrapped.__name__, kwargs)
+            if given is None:
+                raise
+            return wrapped(*args, **given)
         if python:
             found = overloaded((*args, *kwargs.values()), True, True)
             return handle(wrapped, found, args, kwargs)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dis
 import functools
+import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torchshim import _parser
-from torchshim._arguments import MISSING, is_star
+from torchshim._arguments import MISSING, OTHER_NAMES, is_star
 from torchshim._core.meta import Size
 from torchshim._core.op import OPERAND, OPT_OPERAND, Op
 from torchshim._core.storage import TensorBase
@@ -45,6 +46,22 @@ def refuse(
     reason = _parser.refusal(space, name, args, kwargs)
     if reason is not None:
         raise TypeError(reason) from None
+
+
+def with_own_names(
+    function: Any, space: str, name: str, kwargs: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Keywords with NumPy's names (`axis`) under the function's own.
+
+    None: there are none, or it is a function that PyTorch has no parser for.
+    """
+    foreign = kwargs.keys() & OTHER_NAMES.keys()
+    if not foreign or not _parser.signatures(space, name):
+        return None
+    own = inspect.signature(function).parameters
+    given = {k if k in own else OTHER_NAMES.get(k, k): v for k, v in kwargs.items()}
+    renamed = given.keys() != kwargs.keys() and len(given) == len(kwargs)
+    return given if renamed and given.keys() <= own.keys() else None
 
 
 def refuse_operator(
