@@ -142,6 +142,29 @@ def test_a_walk_with_custom_functions_is_repeated(visited):
     assert rounds == 0
 
 
+def test_a_gradient_that_was_there_before_is_given_or_not():
+    class Given(torch.autograd.Function):
+        some = True
+
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x)
+            return x * w
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return (x if Given.some else None), None
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    for _ in range(3):
+        for Given.some in (True, True, True, False):
+            x.grad = None
+            Given.apply(x * 2.0, x).sum().backward()
+            found = None if x.grad is None else x.grad.tolist()
+            assert found == ([4.0, 8.0] if Given.some else None)
+
+
 def test_many_waiting_gradients_are_not_kept(visited, monkeypatch):
     monkeypatch.setattr(jumps, "_WAITING", 50)
     x = torch.ones(2, requires_grad=True)

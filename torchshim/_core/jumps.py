@@ -37,7 +37,7 @@ HOOKS, FUNCTION, LEAF, LEAF_AFTER = "hooks", "function", "leaf", "leaf after"
 NODE_BEFORE, NODE_AFTER = "node", "node after"
 
 # A value of the running recording: its slot, and its meta. What a read of Python code
-# left outside of any recording has a negative number in place of the slot.
+# left outside of any recording has a number below -1 in place of the slot.
 Value = tuple[int, Meta]
 
 
@@ -144,7 +144,7 @@ def carried(rec: Recorder, values: Sequence[Any]) -> list[Value | None]:
         if not rec.owns(slot):
             if slot >= 0 or value._array is None or value._storage is not None:
                 raise NotRepeatable
-            slot = -1 - first.setdefault(id(value), i)
+            slot = -2 - first.setdefault(id(value), i)
         found.append((slot, value._meta))
     return found
 

@@ -178,12 +178,16 @@ class Replay(Leaves):
         held: dict[Any, Any] = {c._slot: c for c in cotangents}
         results: list[Any] | None = []
         while (pause := jump.pause) is not None:
-            # What nobody holds would be lost where the code reads something.
             before, held = held, {}
+            # What nobody holds would be lost where the code reads something.
             for known in pause.values:
-                value = before.get(known[0])
-                held[known[0]] = rec.at(*known) if value is None else value
-            given = [None if v is None else held[v[0]] for v in pause.given]
+                if known[0] not in held:
+                    value = before.get(known[0])
+                    held[known[0]] = rec.at(*known) if value is None else value
+            given: list[Any] = []
+            for known in pause.given:
+                given.append(None if known is None else held[known[0]])
+            del before
             owner, recording = owners[pause.owner], rec.recording
             try:
                 found = self._python(pause.code, owner, pause.event, pause.wrt, given)
@@ -191,13 +195,23 @@ class Replay(Leaves):
                 self._restore(pause, owners, held)
                 self._raised(pause.code)
                 raise
-            del before
-            assert pause.next is not None
-            after = self._held_after(pause, owners[0], recording, held, found)
+            assert pause.next is not None and pause.found is not None
+            after = None
+            if rec.recording is not recording:
+                after = self._held_after_read(pause, owners[0], held, found)
+            elif rec.state is pause.after and pause.read is None:
+                after = held
+                for slot, grad in zip(pause.found, found, strict=True):
+                    if grad is None:
+                        after = None if slot is not None else after
+                    elif grad._slot == slot:
+                        held[slot] = grad
+                    elif held.get(slot) is not grad:
+                        after = None
             results = None
             if after is not None:
                 results = follow(rec, pause.next, owners, after)
-            if after is None or results is None:
+            if results is None or after is None:
                 self._restore(pause, owners, held)
                 self.go_on(pause.code, owner, pause.event, pause.wrt, given, found)
                 self.run()
@@ -205,39 +219,26 @@ class Replay(Leaves):
             held, jump = after, pause.next
         return results
 
-    def _held_after(
+    def _held_after_read(
         self,
         pause: Pause,
         first: Recording,
-        recording: Recording,
         held: dict[Any, Any],
         found: Sequence[Any],
     ) -> dict[Any, Any] | None:
-        """The gradients held after a call of code; None if it did something else.
+        """The gradients held after code that read something, and those that it gave.
 
-        `first`: the recording that the walk started in; `recording`: the one before the
-        call.
+        None if it did not do so then, or gave something else. `first`: the recording
+        that the walk started in.
         """
-        rec, read = self.rec, pause.read
-        if rec.state is not pause.after:
-            return None
-        if rec.recording is recording:
-            if read is not None:
-                return None
-            for slot, grad in zip(pause.found or (), found, strict=True):
-                if slot is None or slot < 0:
-                    if held.get(slot) is not grad:
-                        return None
-                elif grad is None or grad._slot != slot:
-                    return None
-                else:
-                    held[slot] = grad
-            return held
+        read = pause.read
         if read is None or first.state is not read.closed:
+            return None
+        if self.rec.state is not pause.after:
             return None
         values = [*(held[v[0]] for v in pause.held), *found]
         try:
-            known = carried(rec, values)
+            known = carried(self.rec, values)
         except NotRepeatable:
             return None
         if known != read.carried:
