@@ -125,7 +125,10 @@ def _attach() -> None:
 
 def __rdiv__(self: Tensor, other: Any) -> Any:
     # As PyTorch has it: the graph shows a product, not a quotient.
-    return self.reciprocal() * other  # type: ignore[attr-defined]
+    try:
+        return self.reciprocal() * other  # type: ignore[attr-defined]
+    except TypeError:
+        return NotImplemented
 
 
 _attach()

@@ -283,3 +283,15 @@ def hooks_of_views_that_are_written_to(torch, read, numpy):
                 yield view.tolist()
             (view * view.detach()).sum().backward()
             yield name, seen, x.grad, view.grad if retain else None, array
+
+
+@case
+def of_a_leaf_that_raises_before_the_next(torch):
+    def fail(grad):
+        raise ValueError("fail")
+
+    for swapped in (False, True):
+        x, w = leaf(torch, 1.0, 2.0), leaf(torch, 3.0, 4.0)
+        x.register_hook(fail)
+        y = w / x if swapped else x / w
+        yield attempt((y * y).sum().backward), x.grad, w.grad

@@ -444,3 +444,24 @@ def gradients_retained_at_the_node_that_a_view_has(torch):
             yield view.grad, x.grad
             view.sum().backward()
             yield view.grad, x.grad, view.retains_grad
+
+
+@case.over(read=[False, True], write=["add_", "zero_", "data"])
+def of_a_base_that_requires_grad_later(torch, read, write):
+    """After a write PyTorch makes the nodes of such views, and they are no leaves."""
+    for view in (lambda t: t[1:], lambda t: t.expand(2, 3)):
+        x = torch.tensor([0.5, 0.75, 1.0]) * 1
+        part = view(x)
+        if read:
+            yield part.tolist()
+        x.requires_grad_(True)
+        yield part.is_leaf, part.requires_grad
+        with torch.no_grad():
+            if write == "add_":
+                x.add_(x)
+            elif write == "zero_":
+                x.zero_()
+            else:
+                x.data.mul_(2)
+        yield part.is_leaf, part.requires_grad, type(part.grad_fn).__name__, part
+        yield attempt((part * 2).sum().backward), x.grad

@@ -100,6 +100,9 @@ class Leaves(Graph):
                         rest = [item for item in self.leaf_grads if item[0] is not leaf]
                         self.leaf_grads = rest
                         self.put(*self.merged(mine)[0])
+        except BaseException:
+            self.ready.clear()  # they would have come after the one that raised
+            raise
         finally:
             self.finishing = False
 

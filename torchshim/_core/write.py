@@ -522,6 +522,11 @@ class Writing(Foreign):
                     # node when it is used after a write that its version counts.)
                     self.keep_history(alias)
                     alias._hist_version = storage.version + counted
+            elif alias._inherits and counted and alias._view_note is None:
+                # As `bequeath`: PyTorch makes its node when that is asked for.
+                alias._unaware, alias._inherits = True, False
+                alias._hist = alias._node = None
+                alias._meta = meta.replace(requires_grad=True, leaf=False)
             alias._slot = -1
         if not self.owns(overwritten):
             self.tell_owner(storage, overwritten)

@@ -67,7 +67,7 @@ def overwrite(tensor: Tensor, array: Any) -> bool:
     if tensor._path or storage.slot >= 0 or storage.shared is not None:
         return False
     for alias in storage.tensors():
-        if alias._slot >= 0 or not alias._meta.leaf:
+        if alias._slot >= 0 or not alias._meta.leaf or alias._inherits:
             return False
     storage.array = array
     storage.count_write(tensor)
