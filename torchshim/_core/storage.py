@@ -119,6 +119,12 @@ class Storage:
     )
 
     def __init__(self, tensor: TensorBase) -> None:
+        # Writes that the version does not count, through `.data`.
+        self.hidden = 0
+        self.take(tensor)
+
+    def take(self, tensor: TensorBase) -> None:
+        """Begins with the value that a tensor carries itself."""
         meta = tensor._meta
         self.meta = meta.plain
         self.slot = tensor._slot if tensor._raw < 0 else tensor._raw
@@ -126,8 +132,6 @@ class Storage:
         # Whether the value in `slot` carries autograd history.
         self.tracked = meta.requires_grad and tensor._slot >= 0
         self.version = tensor._versions
-        # Writes that the version does not count, through `.data`.
-        self.hidden: int = getattr(self, "hidden", 0)
         self.aliases: list[weakref.ref[TensorBase]] = [weakref.ref(tensor)]
         # A numpy array whose memory this storage shares, if any.
         self.shared: Any = None

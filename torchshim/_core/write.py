@@ -146,7 +146,7 @@ class Writing(Foreign):
                         storage = Storage(tensor)
                     else:
                         # Closed recordings know the tensor's memory by it.
-                        storage.__init__(tensor)
+                        storage.take(tensor)
                     known, key = {}, id(storage)
                     if storage.slot >= 0:
                         known = recorders[storage.slot >> SLOT_BITS].storages
