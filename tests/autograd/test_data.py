@@ -279,3 +279,20 @@ def a_piece_whose_place_varies(torch):
         x.data.mul_(2)
         y.sum().backward()
         yield q.grad
+
+
+@case.over(read=["", "before", "between"])
+def versions_of_its_own_with_a_history(torch, read):
+    for own in (False, True):
+        w, q = leaf(torch, 1.0, 2.0, 3.0), leaf(torch, 1.0, 2.0, 3.0)
+        x = w * 1
+        d = x.data
+        d.mul_(w)
+        if read == "before":
+            yield d.tolist()
+        whole, piece = d * q, d[1:] * q[1:]
+        if read == "between":
+            yield whole.tolist()
+        (d if own else x.data).mul_(2)
+        for y in (whole, piece):
+            yield attempt(torch.autograd.grad, y.sum(), [q])

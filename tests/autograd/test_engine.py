@@ -458,6 +458,14 @@ def versions_counted_on_after_another_threads_write(torch):
 
 
 @case
+def node_that_an_error_names_after_another_threads_write(torch):
+    x = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+    y = x.tanh()
+    in_thread(lambda: y.mul_(y))
+    yield attempt((y * y).sum().backward), x.grad
+
+
+@case
 def a_history_within_another_threads_recording(torch):
     x = torch.ones(2, requires_grad=True)
     y = x * 2

@@ -157,7 +157,7 @@ class Entering(Trie):
         self.live.append(weakref.ref(tensor))
         slot = self._derive(tensor, tensor._storage)
         if tensor._own_version is not None and self.grad:
-            slot = self._counted_apart(tensor, slot)
+            slot = self.counted_apart(tensor, slot)
         tangents = tensor._tangents
         if tangents and tensor._tangent_version == tensor._storage.version:
             self.recording.duals[slot] = tangents
@@ -249,12 +249,12 @@ class Entering(Trie):
         self.recording.entered[slot] = tensor
         return slot
 
-    def _counted_apart(self, tensor: TensorBase, slot: int) -> int:
+    def counted_apart(self, tensor: TensorBase, slot: int) -> int:
         """What `.data` gave has a slot of its own, as it has a version of its own."""
         meta, cell = tensor._meta, tensor._own_version
-        if meta.requires_grad or cell is None:
-            return slot
-        slot = tensor._slot = self.identity(slot, meta, HIDDEN)
+        assert cell is not None
+        if not meta.requires_grad:
+            slot = tensor._slot = self.identity(slot, meta, HIDDEN)
         self.recording.apart[slot] = weakref.ref(tensor), cell, cell[0]
         return slot
 

@@ -121,12 +121,15 @@ class SavedValues(Leaves):
 
     def is_apart(self, recording: Recording, slot: int) -> bool:
         """Whether a value came by `.data`; raises if its own version went on."""
-        at, detached = slot, False
+        at, viewed, detached = slot, False, False
         while (known := recording.apart.get(at)) is None:
             event = self.event((recording, at))
             if not event.alias or not event.operands:
                 return False
-            detached = detached or event.call is None or event.call.op.view.detached
+            if event.call is None:
+                detached = detached or not event.metas[0].requires_grad
+            else:
+                viewed, detached = True, detached or event.call.op.view.detached
             at = event.operands[0]
         ref, cell, version = known
         if cell[0] != version:
@@ -134,7 +137,7 @@ class SavedValues(Leaves):
             tensor = None if detached else ref()
             name = None
             if tensor is not None and tensor.grad_fn is not None:
-                name = tensor.grad_fn.name() if at == slot else "AsStridedBackward0"
+                name = "AsStridedBackward0" if viewed else tensor.grad_fn.name()
             meta = source.metas[slot - source.slot]
             raise RuntimeError(modified_text(meta, name, 0, cell[0], version))
         return True
@@ -263,8 +266,10 @@ class SavedValues(Leaves):
                     return grad_name(made_by)
             return None
         elif slot in recording.versions and source.kind in (INPUT, IDENTITY):
-            tensor = recording.versions[slot].tensor
-            alive = tensor() if tensor is not None else None
+            known = recording.versions[slot]
+            alive = known.tensor() if known.tensor is not None else None
+            if slot in recording.elsewhere:  # another thread's tensor, not its copy
+                alive = next(iter(known.tensors()), alive)
             if alive is not None:
                 node = alive.grad_fn
                 return None if node is None else node.name()

@@ -551,6 +551,8 @@ class Writing(Foreign):
         base._hist = None
         base._node = None
         self.live.append(weakref.ref(base))
+        if grad and base._own_version is not None:
+            self.counted_apart(base, base._slot)
         if not grad or base._storage is None:
             return
         for alias in base._storage.tensors():
