@@ -449,7 +449,7 @@ class Walk(SavedValues, Replay):
                         piece._hist = recording, slot
                         piece._meta = meta.replace(leaf=False)
                     else:
-                        piece._meta = meta.replace(requires_grad=False, leaf=True)
+                        piece._meta = meta.plain
                 tensor = piece
             if not self.create:
                 recording.tensors[slot] = tensor

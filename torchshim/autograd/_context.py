@@ -322,7 +322,7 @@ class BackwardCFunction(Node, FunctionCtx):
 @functools.lru_cache(4096)
 def untracked(meta: Meta) -> Meta:
     """The meta of a value without any history."""
-    return meta.replace(requires_grad=False, leaf=True)
+    return meta.plain
 
 
 class SavedForBackward:
