@@ -40,6 +40,19 @@ def many(x, length):
 
 def test_options_are_known():
     assert program.haste() == program._HASTE
+    assert program.options(program.MANY_DIMENSIONS) == program._WITHOUT_YNNPACK
+    assert not program.options(program.MANY_DIMENSIONS - 1)
+
+
+def test_products_and_sums_of_many_dimensions():
+    # Upsampling by learned weights, as for optical flow: XLA's kernels crashed.
+    weights = torch.rand(1, 1, 9, 4, 4, 6, 8, requires_grad=True)
+    flow = torch.rand(1, 2, 1, 1, 1, 6, 8, requires_grad=True)
+    for _ in range(3):
+        weights.grad = None
+        (weights * flow.expand(1, 2, 9, 1, 1, 6, 8)).sum(2).abs().mean().backward()
+        wanted = flow.detach().sum(1, keepdim=True).expand_as(weights) / 1536
+        assert torch.allclose(weights.grad, wanted)
 
 
 def test_large_programs_begin_in_haste(small_bounds):

@@ -57,11 +57,13 @@ def called(call: Any) -> str:
 class Lowered:
     """A JAX function of (runtime scalars, inputs) and what to pass to it."""
 
-    __slots__ = ("fn", "inputs", "n_events", "sites", "size")
+    __slots__ = ("fn", "inputs", "n_events", "rank", "sites", "size")
 
     def __init__(self, state: State, outputs: Sequence[int]) -> None:
         events = reachable(state.path(), outputs)
         self.n_events = len(events)
+        metas = [meta for event in events for meta in event.metas]
+        self.rank = max((len(m.batch) + len(m.shape) for m in metas), default=0)
         # Positions (in the recording) of the inputs that are used.
         self.inputs = tuple(e.n_inputs - 1 for e in events if e.kind == INPUT)
         self.sites: list[checks.CheckSite] = []

@@ -75,21 +75,37 @@ _HASTE = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_cpu_parallel_codegen_split_count": 1,
 }
+# The kernels that XLA takes from YNNPACK for products and sums write outside of their
+# memory where operands have seven dimensions, some of them of size 1 (jaxlib 0.10.2).
+MANY_DIMENSIONS = 7
+_WITHOUT_YNNPACK = {"xla_cpu_experimental_ynn_fusion_type": ""}
+
+
+def haste() -> dict[str, Any]:
+    """Those of XLA's options for a fast compilation that this XLA knows."""
+    return known(tuple(_HASTE.items()))
+
+
+def options(rank: int) -> dict[str, Any]:
+    """XLA's options for a program of values with up to so many dimensions."""
+    if rank < MANY_DIMENSIONS:
+        return {}
+    return known(tuple(_WITHOUT_YNNPACK.items()))
 
 
 @functools.cache
-def haste() -> dict[str, Any]:
-    """Those of XLA's options for a fast compilation that this XLA knows."""
+def known(wanted: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    """Those of some options for the CPU that this XLA knows."""
     if jax.default_backend() != "cpu":
         return {}
-    known: dict[str, Any] = {}
-    for option, value in _HASTE.items():
+    found: dict[str, Any] = {}
+    for option, value in wanted:
         try:
             jax.jit(lambda: 0, compiler_options={option: value})()
         except jax.errors.JaxRuntimeError:
             continue
-        known[option] = value
-    return known
+        found[option] = value
+    return found
 
 
 class Program:
@@ -144,15 +160,19 @@ class Program:
             return fn(scalars, inputs)
 
         self.inputs = tuple(gifts), tuple(kept)
+        chosen = options(self.lowered.rank)
         self._jit = functools.partial(
-            jax.jit, run, donate_argnums=(1,) if gifts else ()
+            jax.jit,
+            run,
+            donate_argnums=(1,) if gifts else (),
+            compiler_options=chosen or None,
         )
         # Runs that are left before it is compiled with care.
         self._hasty = 0
         large = self.lowered.size > (SMALL if rare else LARGE)
         if large and (rare or not gifts) and haste():
             self._hasty = self._runs = RARE_RUNS if rare else HASTY_RUNS
-            self._jitted = self._jit(compiler_options=haste())
+            self._jitted = self._jit(compiler_options=chosen | haste())
         else:
             self._jitted = self._jit()
 
