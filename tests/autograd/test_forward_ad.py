@@ -290,3 +290,30 @@ def operators_without_forward_mode(torch):
     with torch.autograd.forward_ad.dual_level():
         x = torch.autograd.forward_ad.make_dual(torch.ones(3), torch.ones(3))
         yield attempt(torch.igamma, x, x), attempt(torch.igammac, x, x)
+
+
+@case
+def written_through_views(torch):
+    """What a write to a view of a dual tensor leaves of its tangent."""
+
+    def add(x):
+        x[0].add_(1)
+        return x.sum()
+
+    def scale(x):
+        part = x[0]
+        part.mul_(x[1])
+        return x * 2, part
+
+    def flat(x):
+        x.view(-1)[1:].mul_(2.0)
+        return x
+
+    fw = torch.autograd.forward_ad
+    x, t = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 10.0, 100.0])
+    for function in (add, scale, flat):
+        yield torch.func.jvp(function, (x.clone(),), (t.clone(),))
+        with fw.dual_level():
+            dual = fw.make_dual(x.clone(), t.clone())
+            function(dual)
+            yield fw.unpack_dual(dual).tangent

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torchshim._core.meta import Meta
-from torchshim._core.op import ARRAYS, OPT_ARRAYS, SCALAR_ROLES, Op
+from torchshim._core.op import ARRAYS, OPT_ARRAYS, SCALAR_ROLES, Op, write_op
 from torchshim._core.state import HIDDEN, INPUT, Recording, State
 from torchshim._core.storage import (
     SLOT_BITS,
@@ -258,6 +259,22 @@ class Entering(Trie):
         self.recording.apart[slot] = weakref.ref(tensor), cell, cell[0]
         return slot
 
+    def _share_tangents(
+        self, piece: TensorBase, path: Sequence[Any], storage: Storage
+    ) -> None:
+        """Gives a value the tangents of the tensor that shows the same, if any."""
+        duals = self.recording.duals
+        if piece._slot in duals:
+            return
+        for alias in storage.tensors():
+            way = alias._path
+            if len(way) == len(path) and all(map(operator.is_, way, path)):
+                found = duals.get(alias._slot)
+                if found is None and alias._tangent_version == storage.version:
+                    found = alias._tangents
+                if found:
+                    duals[piece._slot] = found
+
     def raw(self, storage: Storage) -> int:
         """The slot of a storage's base value."""
         slot = storage.slot
@@ -360,6 +377,29 @@ class Entering(Trie):
             self.grad = before
             self.set_mode()
         return whole
+
+    def write_back(
+        self,
+        whole: TensorBase,
+        steps: Sequence[Any],
+        new: TensorBase,
+        writer: TensorBase,
+        before: int = 0,
+    ) -> TensorBase:
+        """The base with a piece replaced, through every step of a view path.
+
+        That of `writer`, from where it has taken `before` steps.
+        """
+        pieces = [whole]
+        for op, args, k in steps[:-1]:
+            pieces.append(self.result(self.call(op, [pieces[-1], *args]), k))
+            if self.forward and writer._storage is not None:
+                # One on the way may be what `make_dual` gave.
+                path = writer._path[: before + len(pieces) - 1]
+                self._share_tangents(pieces[-1], path, writer._storage)
+        for (op, args, k), piece in zip(reversed(steps), reversed(pieces), strict=True):
+            new = self.result(self.call(write_op(op), [piece, new, *args, k]))
+        return new
 
     def derived_anew(self, view: TensorBase) -> TensorBase:
         """A view about to be written to, without the hooks on the way to its base.

@@ -12,10 +12,7 @@ from typing import Any
 from torchshim._core.enter import entering_operands
 from torchshim._core.foreign import Foreign
 from torchshim._core.meta import Meta
-from torchshim._core.op import (
-    Op,
-    write_op,
-)
+from torchshim._core.op import Op
 from torchshim._core.state import HIDDEN, MARK, MOVED, WRITTEN, State
 from torchshim._core.storage import (
     REPLACED,
@@ -316,11 +313,13 @@ class Writing(Foreign):
             if steps:
                 self.slot_of(base)
                 self.recording.pieces[new._slot] = weakref.ref(tensor)
-                written = whole = self._write_back(base, steps, new)
+                written = whole = self.write_back(
+                    base, steps, new, tensor, len(base._path)
+                )
             if base._path:
                 # A detached alias of a view: the history is its own.
                 raw = self._raw_tensor(storage)
-                whole = self._write_back(raw, base._path, written)
+                whole = self.write_back(raw, base._path, written, tensor)
             self._store(storage, tensor, whole)
             self._rebase(base, tensor, written)
         else:
@@ -328,7 +327,7 @@ class Writing(Foreign):
                 if storage.shared is not None and storage.slot < 0:
                     storage.shared.refresh(storage)  # NumPy may have written meanwhile
                 raw = self._raw_tensor(storage)
-                whole = self._write_back(raw, tensor._path, new)
+                whole = self.write_back(raw, tensor._path, new, tensor)
             self._store(storage, tensor, whole)
         if storage.shared is not None:
             # The flush comes first: it keeps the history of what was written.
@@ -492,17 +491,6 @@ class Writing(Foreign):
         raw = self.raw(storage)
         piece._slot = self.identity(raw, storage.meta) if storage.tracked else raw
         return piece
-
-    def _write_back(
-        self, whole: TensorBase, steps: Sequence[Any], new: TensorBase
-    ) -> TensorBase:
-        """The base with a piece replaced, through every step of a view path."""
-        pieces = [whole]
-        for op, args, k in steps[:-1]:
-            pieces.append(self.result(self.call(op, [pieces[-1], *args]), k))
-        for (op, args, k), piece in zip(reversed(steps), reversed(pieces), strict=True):
-            new = self.result(self.call(write_op(op), [piece, new, *args, k]))
-        return new
 
     def _store(self, storage: Storage, writer: TensorBase, new: TensorBase) -> None:
         """Puts a new base value into a storage; every tensor on it becomes stale."""
