@@ -458,6 +458,17 @@ def versions_counted_on_after_another_threads_write(torch):
 
 
 @case
+def data_assigned_after_another_threads_backward(torch):
+    for _ in range(2):
+        x = torch.nn.Parameter(torch.tensor([-1.0, -0.75]).clone())
+        in_thread(lambda x=x: (x * 0.5).mean().backward())
+        y = x**2
+        x.data = x.data - 0.5 * x.grad
+        y.sum().backward()
+        yield x.grad
+
+
+@case
 def node_that_an_error_names_after_another_threads_write(torch):
     x = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
     y = x.tanh()

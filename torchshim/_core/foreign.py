@@ -90,9 +90,8 @@ class Foreign(Entering):
                 piece = self.foreign[key] = self._snapshot(owner, tensor, slot)
             return piece
 
-    def slot_here(self, tensor: TensorBase) -> int:
-        """The slot of a tensor in this recording, -1 if it is not in it."""
-        slot = tensor._slot
+    def slot_here(self, slot: int) -> int:
+        """The slot of a tensor's value in this recording, -1 if it is not in it."""
         if slot < 0 or slot >> SLOT_BITS == self.id:
             return slot
         owner = recorders[slot >> SLOT_BITS]

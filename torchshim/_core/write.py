@@ -353,7 +353,7 @@ class Writing(Foreign):
         """Notes that a tensor left the value `old` for the memory of another."""
         tensor._replaced += REPLACED
         hidden_writes[0] += 1
-        if self.owns(old):
+        if (old := self.slot_here(old)) >= 0:
             meta = value._meta.replace(requires_grad=False, leaf=True)
             self._overwritten(old, self.identity(self.slot_of(value), meta), MOVED)
 
@@ -499,7 +499,7 @@ class Writing(Foreign):
         if not self.owns(overwritten):
             # As this thread knows it: what was written through a view is part of it.
             whole = writer if writer._base is None else writer._base
-            known = -1 if whole._path else self.slot_here(whole)
+            known = -1 if whole._path else self.slot_here(whole._slot)
         counted = writer._own_version is None
         for alias in storage.tensors():
             meta = alias._meta
