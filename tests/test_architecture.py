@@ -22,7 +22,7 @@ CORE = (
 LAYERS = [
     ["_version", "_hooks", "_pytree", "_errors"],
     [f"_core.{name}" for name in CORE],
-    ["_ops", "_printing"],
+    ["_ops", "_printing", "_attributes"],
     ["_arguments", "_parser", "_refusal", "_overrides"],
     ["_bind", "_names"],
     ["_tensor", "_tensor_str", "_counter"],

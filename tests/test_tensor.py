@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 
 @case.lines(r"""
@@ -189,3 +189,48 @@ def subclasses(torch):
 """)
 def sizes(torch, line):
     return eval(line, {"torch": torch, "Size": torch.Size})
+
+
+@case
+def own_attributes(torch):
+    def own(tensor):
+        return dict(tensor.__dict__)
+
+    p = torch.nn.Parameter(torch.ones(2))
+    p.detach()
+    (p[1:] * 2).sum().backward()
+    yield own(p), dict(vars(p)), own(torch.ones(2))
+    p.tag = [1]
+    yield own(p), isinstance(p.__dict__, dict), own(copy.deepcopy(p))
+    yield own(pickle.loads(pickle.dumps(p))), type(copy.copy(p.__dict__) | {})
+    x = torch.arange(2.0)
+    x[1:].add_(1)
+    x.__dict__ = copy.copy(p.__dict__)
+    yield x, x.tag is p.tag, attempt(lambda: setattr(x, "__dict__", 3))
+    d = x.__dict__
+    d["a"] = 1
+    d.update(b=2, c=3)
+    yield x.a, x.b, sorted(d), d.setdefault("a", 5), d.setdefault("e", 6), x.e
+    del d["a"]
+    yield hasattr(x, "a"), d.pop("b"), d.pop("z", 7), hasattr(x, "b"), d.popitem()
+    yield sorted(x.__dict__), attempt(lambda: d.pop("z")), attempt(lambda: d["z"])
+    d |= {"f": 1}
+    yield x.f
+    x.late = 1
+    d.clear()
+    yield own(x), x + 1, attempt(d.popitem)
+    y = torch.ones(1)
+    y.own = 1
+    torch.utils.swap_tensors(x, y)
+    yield x, y, own(x), own(y)
+
+    class Kept(torch.Tensor):
+        pass
+
+    t = torch.ones(2).as_subclass(Kept)
+    t.foo = 3
+    s = (torch.arange(2.0, requires_grad=True) * 2).as_subclass(Kept)
+    s.__dict__ = t.__dict__
+    yield s.foo, s.tolist(), s.requires_grad
+    del s.__dict__
+    yield own(s), s.tolist()

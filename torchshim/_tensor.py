@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from torchshim._attributes import attributes
 from torchshim._core import dtypes
 from torchshim._core.device import get_default_device
 from torchshim._core.dtypes import type_name
@@ -78,8 +79,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     __slots__ = ()
     __module__ = "torch"
 
-    # Where the memory is said to lie, once that was asked for.
-    _address: int | None = None
+    __dict__ = attributes  # type: ignore[assignment]
 
     # -- what is known without running -------------------------------------------------
 
@@ -492,11 +492,11 @@ def address_of(storage: Storage) -> int:
     if found is None:
         tensors = storage.tensors()
         # A tensor that had the memory to itself, and may have it again.
-        known = [t.__dict__["_address"] for t in tensors if "_address" in t.__dict__]
+        known = [t._address for t in tensors if t._address is not None]
         found = known[0] if known else _new_address(storage.meta)
         _addresses[storage] = found
         for tensor in tensors:
-            tensor.__dict__["_address"] = found
+            tensor._address = found
     return found
 
 

@@ -88,6 +88,10 @@ class TensorBase:
     _ahead: int = 0
     # Why there is no value: the error that its program met (`undo`).
     _lost: str | None = None
+    # Where the memory is said to lie, once that was asked for.
+    _address: int | None = None
+    # Indices: what was found out of their values.
+    _plans: dict[Any, Any] | None = None
 
 
 TensorBase._key = TensorBase._slot

@@ -133,20 +133,15 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
     if value is self:
         raise RuntimeError("can't assign Variable as its own grad")
     own, meta = self._meta, value._meta
-    if meta.dtype is not own.dtype and self.__dict__.get(
-        "_grad_dtype", own.dtype
-    ) not in (
-        None,
-        meta.dtype,
-    ):
-        wanted = self.__dict__.get("_grad_dtype", own.dtype)
+    if meta.dtype is not own.dtype:
         raise RuntimeError(
             f"attempting to assign a gradient with dtype '{_cpp(meta.dtype)}' to a "
-            f"tensor with grad_dtype '{wanted.scalar_name}'. The gradient must match "
-            "the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
-            "tensor's grad_dtype attribute with a specific dtype, or None to allow any "
-            "dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and "
-            "its gradient may break downstream systems that assume they match."
+            f"tensor with grad_dtype '{own.dtype.scalar_name}'. The gradient must "
+            "match the tensor's grad_dtype (defaults to the tensor's dtype). You can "
+            "set the tensor's grad_dtype attribute with a specific dtype, or None to "
+            "allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a "
+            "tensor and its gradient may break downstream systems that assume they "
+            "match."
         )
     if meta.device.type != own.device.type:
         raise RuntimeError(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from torchshim import _bind
+from torchshim._attributes import fields, set_fields
 from torchshim._core import dtypes
 from torchshim._core.device import current_accelerator
 from torchshim._core.layout import contiguous_format, format_strides, strided
@@ -178,7 +179,7 @@ def _leave(self: Tensor) -> None:
         self._path = ()
         self._base = None
         self._view_note = None
-    vars(self).pop("_address", None)
+    self._address = None
     self._raw = -1
 
 
@@ -296,10 +297,13 @@ def swap_contents(a: Tensor, b: Tensor) -> None:
         storage.aliases[:] = [
             weakref.ref(stands_for.get(id(each), each)) for each in storage.tensors()
         ]
-    for name in ("_slot", "_meta", "_array", "__dict__", "__class__"):
+    for name in ("_slot", "_meta", "_array", "__class__"):
         mine, its = getattr(a, name), getattr(b, name)
         setattr(a, name, its)
         setattr(b, name, mine)
+    mine, its = fields(a), fields(b)
+    set_fields(a, its)
+    set_fields(b, mine)
 
 
 def _no_deletion(self: Tensor) -> None:

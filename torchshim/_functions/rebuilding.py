@@ -34,7 +34,7 @@ _PIECE = REGISTRY["strided_view"]
 
 def user_state(tensor: Tensor) -> dict[str, Any]:
     """The attributes that a program put on a tensor."""
-    return {k: v for k, v in vars(tensor).items() if not hasattr(Tensor, k)}
+    return dict(vars(tensor))
 
 
 def set_user_state(tensor: Tensor, state: Any) -> None:

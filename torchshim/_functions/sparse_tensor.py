@@ -274,7 +274,9 @@ _KEPT = 16
 def planned(name: Any, make: Callable[..., Any], *indices: TensorBase) -> Any:
     """`make(*indices)`, kept as long as none of the index tensors is written to."""
     first, others = indices[0], indices[1:]
-    plans = first.__dict__.setdefault("_plans", {})
+    if first._plans is None:
+        first._plans = {}
+    plans = first._plans
     key = (name, *map(id, others))
     versions = [writes_of(t._storage or t) for t in indices]
     found = plans.get(key)

@@ -272,8 +272,8 @@ class BackwardCFunction(Node, FunctionCtx):
             results = results[:expected]
         if len(results) != expected:
             raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected "
-                f"{expected}, got {len(results)})"
+                f"function {self.name()} returned an incorrect number of gradients "
+                f"(expected {expected}, got {len(results)})"
             )
         for at, result in enumerate(results):
             if result is None:
