@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 import weakref
 
@@ -313,6 +314,24 @@ def test_the_trie_is_bounded(monkeypatch):
         torch.tensor([1.0] * n) * 2.0
         local.rec.flush()
     assert local.rec.states < 300
+
+
+def test_what_jax_keeps_for_each_shape_is_let_go_of(monkeypatch):
+    trace = program.partial_eval.trace_to_jaxpr
+    monkeypatch.setattr(trie, "STATE_BOUND", 200)
+    x = torch.ones(3)
+    (x * 2.0).sum().item()
+    kept = next(reversed(program.CACHE._programs.values()))
+    sizes = []
+    for n in range(1, 160):
+        torch.tensor([1.0] * n) * 2.0
+        local.rec.flush()
+        (x * 2.0).sum().item()
+        sizes.append(trace.cache_info().currsize)
+    assert any(b < a for a, b in itertools.pairwise(sizes))
+    # What is used all the time is neither traced nor compiled again.
+    assert next(reversed(program.CACHE._programs.values())) is kept
+    assert kept._jitted._cache_size() == 1
 
 
 def test_threads_train_at_once():

@@ -12,6 +12,11 @@ from typing import Any
 
 import jax
 
+try:
+    from jax._src.interpreters import partial_eval
+except ImportError:  # pragma: no cover
+    partial_eval = None
+
 from torchshim._core.lower import Lowered
 from torchshim._core.state import IDENTITY, INPUT, MARK, State
 from torchshim._errors import OutOfMemoryError
@@ -252,6 +257,18 @@ class ProgramCache:
 
 
 CACHE = ProgramCache()
+
+
+def forget_traces() -> None:
+    """Lets go of what JAX's functions were traced to, for each shape they met.
+
+    JAX keeps it without a bound, some 20 KB for a small program; it is needed while a
+    program is made, not when it runs. Where JAX keeps it elsewhere, nothing is done.
+    """
+    trace = getattr(partial_eval, "trace_to_jaxpr", None)
+    clear = getattr(trace, "cache_clear", None)
+    if clear is not None:
+        clear()
 
 
 def matched_donations(

@@ -35,7 +35,7 @@ from torchshim._core.op import (
     STATIC,
     Op,
 )
-from torchshim._core.program import CACHE
+from torchshim._core.program import CACHE, forget_traces
 from torchshim._core.state import (
     CALL,
     IDENTITY,
@@ -503,6 +503,7 @@ class Trie(Inference):
                 dropped.add(id(top))
         self.root.places = None
         CACHE.forget(dropped)
+        forget_traces()
 
     def mark(self, *what: Any) -> None:
         """An event without a value: something that later look-ups depend on."""
