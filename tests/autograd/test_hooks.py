@@ -295,3 +295,19 @@ def of_a_leaf_that_raises_before_the_next(torch):
         x.register_hook(fail)
         y = w / x if swapped else x / w
         yield attempt((y * y).sum().backward), x.grad, w.grad
+
+
+@case
+def retained_gradients_are_objects_of_their_own(torch):
+    for create in (False, True):
+        x = torch.tensor([0.5, 1.0, 2.0], requires_grad=True)
+        y = x * x
+        y.retain_grad()
+        (g,) = torch.autograd.grad((y * y).sum(), [y], create_graph=create)
+        yield g is y.grad, y.grad.requires_grad
+        y.grad.data.mul_(2)
+        yield g, y.grad
+        z = x * x
+        z.retain_grad()
+        (z * z).sum().backward(create_graph=create)
+        yield z.grad, x.grad

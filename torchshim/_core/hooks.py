@@ -87,7 +87,7 @@ class TensorHooks:
             if before is not None:
                 tensor._grad = before + grad
             elif grad._meta.requires_grad:
-                tensor._grad = grad
+                tensor._grad = grad.clone()
             else:
                 # Not the object itself, which may be the caller's.
                 tensor._grad = local.rec.renamed(grad)
