@@ -39,7 +39,7 @@ def counts_of(counters: Sequence[Tensor]) -> list[float]:
 
 def advance(counters: Sequence[Tensor]) -> None:
     """Adds one to each counter, in place."""
-    counted = local.rec.recording.counted
+    rec = local.rec
     made: dict[object, np.ndarray] = {}
     array = new = None
     for counter in counters:
@@ -53,7 +53,7 @@ def advance(counters: Sequence[Tensor]) -> None:
             new = made.get(key)
             if new is None:
                 new = made[key] = _frozen(key[0] + 1, dtype)
-        counted.append((counter, before))
+        rec.recording.counted.append((counter, before))
         counter._array = new
         counter._slot = -1
         counter._versions += 1

@@ -223,7 +223,7 @@ class Entering(Trie):
         raw = tensor._raw
         if raw >> SLOT_BITS == self.id:
             return raw
-        meta = tensor._meta.replace(requires_grad=False, leaf=True)
+        meta = tensor._meta.plain
         slot = self._input((INPUT, meta), meta, self._foreign_array(tensor))
         self.note_memory(slot, tensor)
         return slot
@@ -420,7 +420,7 @@ class Entering(Trie):
 
     def renamed(self, tensor: TensorBase) -> TensorBase:
         """Another tensor with the same value and no history."""
-        meta = tensor._meta.replace(requires_grad=False, leaf=True)
+        meta = tensor._meta.plain
         twin = _new(tensor_class[0])
         twin._slot = self.identity(self.slot_of(tensor), meta)
         twin._meta = meta

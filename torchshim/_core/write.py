@@ -354,7 +354,7 @@ class Writing(Foreign):
         tensor._replaced += REPLACED
         hidden_writes[0] += 1
         if (old := self.slot_here(old)) >= 0:
-            meta = value._meta.replace(requires_grad=False, leaf=True)
+            meta = value._meta.plain
             self._overwritten(old, self.identity(self.slot_of(value), meta), MOVED)
 
     def whole(self, holder: Storage | TensorBase) -> TensorBase:

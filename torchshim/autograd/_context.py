@@ -12,7 +12,6 @@ from typing import Any
 
 from torchshim._core.engine import SECOND_BACKWARD
 from torchshim._core.hooks import version_of
-from torchshim._core.meta import Meta
 from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
 from torchshim._core.record import local
@@ -320,11 +319,6 @@ class BackwardCFunction(Node, FunctionCtx):
 
 
 @functools.lru_cache(4096)
-def untracked(meta: Meta) -> Meta:
-    """The meta of a value without any history."""
-    return meta.plain
-
-
 class SavedForBackward:
     """A tensor kept for backward, with the version that it had.
 
@@ -367,7 +361,7 @@ class SavedForBackward:
             self.tensor = tensor if pair is None or meta.requires_grad else None
         if history and pair is None:
             self.storage = tensor._storage
-            self.twin = local.rec.at(self.slot, untracked(meta))
+            self.twin = local.rec.at(self.slot, meta.plain)
 
     def unpack(self, ctx: BackwardCFunction | None) -> Any:
         """The tensor; raises if it was overwritten. `ctx`: whose output it may be."""

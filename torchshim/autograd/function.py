@@ -23,7 +23,6 @@ from torchshim.autograd._context import (
     FunctionCtx,
     Parameters,
     SavedForBackward,
-    untracked,
 )
 from torchshim.autograd._transformed import (
     NEEDS_SETUP_CONTEXT,
@@ -294,7 +293,7 @@ def increment(tensor: Any) -> None:
 
 def _untracked(rec: Any, out: Any) -> Any:
     """The value of an output without any history."""
-    meta = untracked(out._meta)
+    meta = out._meta.plain
     return rec.at(rec.identity(rec.slot_of(out), meta), meta)
 
 
