@@ -318,7 +318,6 @@ class BackwardCFunction(Node, FunctionCtx):
         return grad
 
 
-@functools.lru_cache(4096)
 class SavedForBackward:
     """A tensor kept for backward, with the version that it had.
 
