@@ -138,6 +138,25 @@ def outdated_views(torch, how, base, x):
 
 
 @case
+def history_is_looked_at_first(torch):
+    piece = torch.ones(3).split(1)[0]
+    other = torch.ones((), dtype=torch.float64, requires_grad=True)
+    leaf = torch.ones(3, requires_grad=True)
+    far, few = torch.tensor([5]), torch.tensor([True])
+    for index in (torch.tensor([0]), far, torch.tensor([False, True])):
+        yield attempt(piece.__setitem__, index, other)
+        yield attempt(piece.__setitem__, index, other.detach())
+    for target in (leaf, leaf[:2], piece):
+        yield attempt(target.__setitem__, far, 1.0)
+        yield attempt(target.__setitem__, few, 1.0)
+        yield attempt(target.index_put_, (far,), other.float())
+        yield attempt(target.add_, other.float().expand(7))
+    with torch.no_grad():
+        yield attempt(leaf.__setitem__, far, 1.0)
+    yield piece, leaf
+
+
+@case
 def one_of_several(torch):
     base = torch.ones(3)
     first, second = base.chunk(2)

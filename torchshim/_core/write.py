@@ -261,14 +261,7 @@ class Writing(Foreign):
             self.check_captured(tensor, op)
         if meta.inference and not self.inference:
             raise RuntimeError(_INFERENCE_WRITTEN)
-        base = tensor._base
-        if self.grad and meta.requires_grad:
-            if tensor._view_note is not None:
-                raise RuntimeError(view_error(tensor))
-            if base is not None and base._meta.leaf:
-                raise RuntimeError(WRITTEN_VIEW)
-            if meta.leaf or tensor._unaware:
-                raise RuntimeError(WRITTEN_LEAF)
+        self.check_history(tensor, args)
         if repeats(meta.shape, meta.strides):
             onto_itself = (
                 op is not None
@@ -284,6 +277,23 @@ class Writing(Foreign):
                 raise RuntimeError(SHARED_WITHIN)
             if isinstance(op.overlaps, tuple):
                 warnings.warn(_EXPANDED.format(*op.overlaps), UserWarning, 5)
+
+    def check_history(self, tensor: TensorBase, args: Sequence[Any]) -> None:
+        """Raises where a write that autograd tracks would be of a leaf, or of a view
+        that was made so that its history cannot be rewritten."""
+        if not self.grad:
+            return
+        meta, base = tensor._meta, tensor._base
+        if tensor._view_note is not None and (
+            meta.requires_grad
+            or any(isinstance(a, TensorBase) and a._meta.requires_grad for a in args)
+        ):
+            raise RuntimeError(view_error(tensor))
+        if meta.requires_grad:
+            if base is not None and base._meta.leaf:
+                raise RuntimeError(WRITTEN_VIEW)
+            if meta.leaf or tensor._unaware:
+                raise RuntimeError(WRITTEN_LEAF)
 
     def write(self, tensor: TensorBase, new: TensorBase) -> None:
         """Replaces a tensor's value by `new` (same shape and dtype), in place.

@@ -193,6 +193,9 @@ def put_with(
     view: Tensor, indices: Sequence[Any], value: Tensor, accumulate: bool, form: str
 ) -> Tensor:
     """`index_put` in place (form "_") or not (form "")."""
+    if form:
+        # PyTorch looks at the history before it looks at indices and values.
+        local.rec.check_history(view, (value,))
     masks = [d for d, i in enumerate(indices) if is_mask(i)]
     plain = any(i is not None and i is not SKIP and not is_mask(i) for i in indices)
     if len(masks) == 1 and not plain:
@@ -204,7 +207,8 @@ def put_with(
         check_dtypes(view, value, value._meta.shape.numel() == 1 and not accumulate)
         put = fns.put_mask_ if form else fns.put_mask
         return put(view, mask, value, at, accumulate)
-    places = without_masks(indices)
+    places = without_masks(view, indices)
+    check_dtypes(view, value, False)
     check_known(view, places)
     put = fns.put_tensors_ if form else fns.put_tensors
     return put(view, places, value, accumulate)

@@ -289,7 +289,6 @@ def resolve(
             changed = True
         else:
             width = specified(item)
-            check_mask(item, shape, dim)
             plan += [KEEP] * width
             tensors[place] = item
             for extra in range(1, width):
@@ -435,13 +434,14 @@ def is_mask(item: Any) -> bool:
     )
 
 
-def without_masks(indices: Sequence[Any]) -> list[Any]:
+def without_masks(view: Tensor, indices: Sequence[Any]) -> list[Any]:
     """Masks read on the host and replaced by the places of their True elements."""
     found: list[Any] = []
-    for item in indices:
+    for dim, item in enumerate(indices):
         if item is SKIP:
             continue
         if is_mask(item):
+            check_mask(item, view._meta.shape, dim)
             if item._meta.batch:
                 raise RuntimeError(
                     "vmap: We do not support batching operators that can support "
@@ -458,7 +458,7 @@ def without_masks(indices: Sequence[Any]) -> list[Any]:
 
 def take_tensors(view: Tensor, indices: Sequence[Any]) -> Tensor:
     """`view[indices]` for index tensors and masks."""
-    places = [_beside(view, item) for item in without_masks(indices)]
+    places = [_beside(view, item) for item in without_masks(view, indices)]
     check_known(view, places)
     return fns.index_tensors(view, places)
 
