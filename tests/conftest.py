@@ -21,12 +21,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "leaving out all tests that do not compare with it; or (auto) the recorded "
         "results and, where torch is installed, live ones too",
     )
+    parser.addoption(
+        "--compile",
+        choices=("haste", "care"),
+        default="haste",
+        help="with which of XLA's options the programs of a test are compiled: those "
+        "for a fast compilation (most programs run once; with them the tests take a "
+        "third of the time), or (care) those that users get. Scripts and examples, in "
+        "processes of their own, are always compiled with care",
+    )
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--compile") == "haste":
+        _compile_in_haste()
     # A shell's background jobs ignore Ctrl-C, and what they start inherits that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _compile_in_haste() -> None:
+    from torchshim._core import program
+
+    careful = program.options
+    program.options = lambda rank: careful(rank) | program.haste()
 
 
 def pytest_report_header(config: pytest.Config) -> str:
