@@ -40,8 +40,9 @@ def many(x, length):
 
 def test_options_are_known():
     assert program.haste() == program._HASTE
-    assert program.options(program.MANY_DIMENSIONS) == program._WITHOUT_YNNPACK
-    assert not program.options(program.MANY_DIMENSIONS - 1)
+    without = program._WITHOUT_YNNPACK.items()
+    assert without <= program.options(program.MANY_DIMENSIONS).items()
+    assert not without & program.options(program.MANY_DIMENSIONS - 1).items()
 
 
 def test_products_and_sums_of_many_dimensions():
