@@ -14,6 +14,7 @@ import pytest
 import torchshim as torch
 from torchshim._core import program
 from torchshim._core.program import CACHE, HASTY_RUNS
+from torchshim._core.record import local
 from torchshim._core.state import ROOT, State
 
 pytestmark = pytest.mark.skipif(
@@ -23,8 +24,8 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def small_bounds(monkeypatch):
-    monkeypatch.setattr(program, "LARGE", 12)
     monkeypatch.setattr(program, "SMALL", 3)
+    monkeypatch.setattr(program, "QUARTER", 0)  # nothing is light
 
 
 def last():
@@ -56,7 +57,7 @@ def test_products_and_sums_of_many_dimensions():
         assert torch.allclose(weights.grad, wanted)
 
 
-def test_large_programs_begin_in_haste(small_bounds):
+def test_what_updates_nothing_begins_in_haste(small_bounds):
     # Of a rank that no other test has: shapes that vary are another matter.
     x = torch.linspace(0, 1, 500).view(500, *[1] * 7).clone()
     x.tolist()  # an input, however it was made
@@ -76,6 +77,43 @@ def test_large_programs_begin_in_haste(small_bounds):
             assert not new
     for values in found[1:]:
         assert values == pytest.approx(found[0], rel=1e-5)
+
+
+def test_light_programs_are_compiled_with_care_when_they_have_run_often(monkeypatch):
+    monkeypatch.setattr(program, "QUARTER", 1000)
+    monkeypatch.setattr(program, "LIGHT_RUNS", 5)
+
+    def updated(elements, runs):
+        """How many runs in haste are left after each, and why it was compiled."""
+        x = torch.linspace(0, 1, elements).view(-1, *[1] * 7).clone()
+        x.tolist()
+        before = torch.explain()
+        left = []
+        for _ in range(runs):
+            x += many(x, 3) * 1e-9
+            local.rec.flush()
+            left.append(last()._hasty)
+        return left, [p.reason for p in torch.explain(before).programs][1:]
+
+    # Five operators on 200 elements, of which the sum reads twice as many.
+    left, reasons = updated(200, 15)
+    assert left == [*range(12, -1, -1), 0, 0]
+    assert reasons == ["run 13 times: compiled again, with care"]
+    assert updated(1000, 3) == ([0, 0, 0], [])
+
+
+def test_what_makes_the_parameters_and_steps_them_is_rare(small_bounds):
+    w = torch.ones(7, *[1] * 10).exp().requires_grad_()  # of a rank of its own
+    optimizer = torch.optim.Adam([w], 0.1)
+    many(w, 5).sum().backward()
+    optimizer.step()
+    local.rec.flush()
+    assert last()._hasty == program.RARE_RUNS
+    for _ in range(2):
+        many(w, 5).sum().backward()
+        optimizer.step()
+        local.rec.flush()
+    assert last()._hasty == 0
 
 
 def test_what_updates_its_inputs_is_compiled_once(small_bounds):
@@ -107,16 +145,16 @@ def test_steps_on_shapes_that_vary_are_compiled_in_haste(small_bounds, monkeypat
 
 
 def test_shapes_that_vary_are_compiled_in_haste(small_bounds):
-    for length, haste in ((6, True), (2, False)):
+    for length, first, then in ((6, HASTY_RUNS, program.RARE_RUNS), (2, 0, 0)):
         hasty = []
         for size in range(3, 11):
             # Of a rank that no other test has, so that all its shapes are from here.
             x = torch.ones(size, *[1] * 9)
             x.tolist()
             many(x, length).sum().item()
-            hasty.append(last()._hasty > 0)
-        assert not hasty[0]
-        assert hasty[-1] == haste
+            hasty.append(last()._hasty)
+        assert hasty[0] == first
+        assert hasty[-1] == then
         assert hasty == sorted(hasty)
 
 

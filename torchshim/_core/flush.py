@@ -374,7 +374,8 @@ def _compile(
         (p, (tuple(inputs[p].shape), np.dtype(inputs[p].dtype))) for p in donated
     ]
     usable = program.matched_donations(candidates, avals)
-    compiled = Program(state, outputs, usable, keeps_varying(rec))
+    rare = rec.recording.once or keeps_varying(rec)
+    compiled = Program(state, outputs, usable, rare)
     entry = Compiled(
         line=rec.line(),
         events=compiled.lowered.n_events,

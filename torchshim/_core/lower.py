@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ except ImportError:  # experimental: without it, programs only compile more slow
 
 from torchshim._core import checks, outline
 from torchshim._core.call import ScalarHole, VjpCall
+from torchshim._core.meta import Meta
 from torchshim._core.stacks import Turn, Values, on_stack, stacked
 from torchshim._core.state import CALL, IDENTITY, INPUT, State
 
@@ -54,16 +56,26 @@ def called(call: Any) -> str:
     return f"the gradient of {call.inner.op.public}"
 
 
+def _elements(metas: Sequence[Meta]) -> int:
+    return sum(math.prod(meta.array_shape) for meta in metas)
+
+
 class Lowered:
     """A JAX function of (runtime scalars, inputs) and what to pass to it."""
 
-    __slots__ = ("fn", "inputs", "n_events", "rank", "sites", "size")
+    __slots__ = ("elements", "fn", "inputs", "n_events", "rank", "sites", "size")
 
     def __init__(self, state: State, outputs: Sequence[int]) -> None:
         events = reachable(state.path(), outputs)
         self.n_events = len(events)
         metas = [meta for event in events for meta in event.metas]
         self.rank = max((len(m.batch) + len(m.shape) for m in metas), default=0)
+        # What it has to do: how many elements the operators read, or write.
+        self.elements = sum(
+            max(_elements(e.given), _elements(e.metas))
+            for e in events
+            if e.kind == CALL
+        )
         # Positions (in the recording) of the inputs that are used.
         self.inputs = tuple(e.n_inputs - 1 for e in events if e.kind == INPUT)
         self.sites: list[checks.CheckSite] = []

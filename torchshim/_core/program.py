@@ -65,12 +65,17 @@ def note(entry: Compiled) -> None:
 watchers: list[Callable[[Program, int, Any], None]] = []
 
 
-# XLA takes seconds for a program of so many operators (an outline's count once); and a
-# tenth of one for so few that nothing is to be gained.
-LARGE = 300
+# XLA takes a tenth of a second for so few operators (an outline's count once): nothing
+# is to be gained.
 SMALL = 12
-# Runs after which a program that was compiled in haste is compiled with care; and a
-# rare one, of many that would be: a hundred runs make good for the time that takes.
+# Code that was compiled in haste takes some 3 ns more for each element that an operator
+# has to do with; compiling with care 10 ms more for each operator, and for ten more. So
+# many runs, over elements an operator, make up for a quarter of that time.
+QUARTER = 800_000
+# A program that would run so often meanwhile is light: the difference is not noticed.
+LIGHT_RUNS = 100
+# Runs after which another program that was compiled in haste is compiled with care; and
+# a rare one, of many that would be.
 HASTY_RUNS = 2
 RARE_RUNS = 20
 # What halves XLA's work several times over: its LLVM passes, the newer of its two code
@@ -103,23 +108,38 @@ def known(wanted: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     """Those of some options for the CPU that this XLA knows."""
     if jax.default_backend() != "cpu":
         return {}
-    found: dict[str, Any] = {}
-    for option, value in wanted:
-        try:
-            jax.jit(lambda: 0, compiler_options={option: value})()
-        except jax.errors.JaxRuntimeError:
-            continue
-        found[option] = value
-    return found
+    try:
+        jax.jit(lambda: 0, compiler_options=dict(wanted))()
+    except jax.errors.JaxRuntimeError:
+        if len(wanted) == 1:
+            return {}
+        return {k: v for each in wanted for k, v in known((each,)).items()}
+    return dict(wanted)
+
+
+def hasty_runs(lowered: Lowered, updates: bool, rare: bool) -> int:
+    """How often a program that was compiled in haste runs; 0: it is not.
+
+    One that `updates` nothing may well run only once, and so may any that `rare` says
+    it of; of a light one the difference is not noticed for long.
+    """
+    if not haste():
+        return 0
+    runs = QUARTER * (lowered.size + 10) // max(lowered.elements, 1)
+    if runs >= LIGHT_RUNS:
+        return runs
+    if lowered.size <= SMALL:
+        return 0
+    if rare:
+        return RARE_RUNS
+    return 0 if updates else HASTY_RUNS
 
 
 class Program:
     """An executable. Called with the host vector of scalars and all of a recording's
     inputs; puts the outputs and the checks' report (None without checks) in a list.
 
-    One that updates nothing may well run only once, and so may any that `rare` says it
-    of. It is compiled in haste if it is large, or rare and not small, and with care
-    when it has run so often that it was not.
+    `rare`: whether it is taken for one that will not run often.
     """
 
     __slots__ = (
@@ -173,10 +193,8 @@ class Program:
             compiler_options=chosen or None,
         )
         # Runs that are left before it is compiled with care.
-        self._hasty = 0
-        large = self.lowered.size > (SMALL if rare else LARGE)
-        if large and (rare or not gifts) and haste():
-            self._hasty = self._runs = RARE_RUNS if rare else HASTY_RUNS
+        self._hasty = self._runs = hasty_runs(self.lowered, bool(gifts), rare)
+        if self._hasty:
             self._jitted = self._jit(compiler_options=chosen | haste())
         else:
             self._jitted = self._jit()
