@@ -296,3 +296,20 @@ def versions_of_its_own_with_a_history(torch, read):
         (d if own else x.data).mul_(2)
         for y in (whole, piece):
             yield attempt(torch.autograd.grad, y.sum(), [q])
+
+
+@case
+def onto_its_own_memory(torch):
+    base = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    for t in (base.reshape(2, 2), base.reshape(2, 2).clone(), base[1:3]):
+        t.requires_grad_()
+        (t * 2).sum().backward()
+        result, place = t.sin(), t.data_ptr()
+        t.data -= 0.25 * t.grad
+        yield t._is_view(), t._version, t.data_ptr() == place, t, base.tolist()
+        t.data = t.data
+        t.data.mul_(2)
+        yield t._is_view(), t._version, t, base.tolist()
+        with torch.no_grad():
+            t.mul_(2)
+        yield t, t._version, base.tolist(), attempt(result.sum().backward)

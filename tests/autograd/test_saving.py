@@ -233,3 +233,62 @@ def results_freed_by_a_second_derivative(torch):
                     print(y.tolist(), g.tolist())
                 roots = {"g": g.sum(), "y": y.sum()}
                 yield [attempt(roots[name].backward) for name in order], x.grad
+
+
+OVERWRITTEN = (
+    "x.gather(0, i)",
+    "x.take(i)",
+    "x.index_select(0, i[0])",
+    "x.sort(0)[0]",
+    "x.topk(1)[0]",
+    "x.max(0)[0]",
+    "x.kthvalue(1)[0]",
+    "x.median(0)[0]",
+    "x.mode(0)[0]",
+    "x.msort()",
+    "x.cummax(0)[0]",
+    "x.quantile(0.3, 0)",
+    "x.nanquantile(0.3, 0)",
+    "torch.index_add(z, 0, i[0], x)",
+    "torch.index_copy(z, 0, i[0], x)",
+    "torch.cdist(x, z)",
+    "torch.pdist(x)",
+    "torch.cov(x)",
+    "torch.corrcoef(x)",
+    "torch.trapezoid(x)",
+    "x.square().cumsum(0)",
+    "torch.complex(x, z).abs()",
+    "torch.frexp(x)[0]",
+    "F.pairwise_distance(x, z)",
+    "torch.linalg.matrix_power(x, 3)",
+)
+
+
+@case.over(*OVERWRITTEN)
+def what_may_be_overwritten(torch, call):
+    scope = {"torch": torch, "F": torch.nn.functional, "i": torch.tensor([[0, 2, 1]])}
+    values = torch.linspace(0.5, 2.0, 9).reshape(3, 3)
+    for what in ("operand", "result"):
+        leaf = values.clone().requires_grad_()
+        x = leaf * 1
+        y = eval(call, scope, {"x": x, "z": torch.zeros(3, 3)})
+        with torch.no_grad():
+            (x if what == "operand" else y).mul_(3)
+        yield attempt(y.sum().backward), leaf.grad
+
+
+@case.over(read=range(8))
+def versions_after_untracked_writes(torch, read):
+    leaf = torch.tensor([[-1.0, -0.75], [0.5, 0.25]], requires_grad=True)
+    y = leaf.logsumexp(0)
+    if read & 1:
+        y.tolist()
+    with torch.no_grad():
+        torch.mul(y, y, out=y)
+    if read & 2:
+        y.tolist()
+    y += y
+    z = y.clamp(max=0.9)
+    if read & 4:
+        z.tolist()
+    yield y._version, attempt(z.mean().backward)

@@ -138,6 +138,27 @@ def outdated_views(torch, how, base, x):
 
 
 @case
+def outdated_views_as_roots_and_targets(torch):
+    x = torch.tensor([-1.0, -0.75, -0.5], requires_grad=True)
+
+    def made():
+        base = torch.arange(6.0).reshape(2, 3)
+        view = base.split(1)[1]
+        base[torch.tensor([0, 1])] = x
+        return base, view
+
+    base, view = made()
+    one = torch.ones(1, 3)
+    yield view.requires_grad, view.detach().clone(), view.grad
+    yield attempt(view.backward, one), attempt(torch.autograd.grad, view, x, one)
+    yield attempt(torch.autograd.grad, base.sum(), view)
+    yield attempt(base.sum().backward, inputs=[view])
+    yield attempt(view.register_hook, print)
+    base.sum().backward()
+    yield x.grad
+
+
+@case
 def history_is_looked_at_first(torch):
     piece = torch.ones(3).split(1)[0]
     other = torch.ones((), dtype=torch.float64, requires_grad=True)

@@ -17,6 +17,7 @@ import numpy as np
 from torchshim._core import dtypes, promotion
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import (
+    DERIVED,
     OPERAND,
     OPT_OPERAND,
     OPT_SCALAR,
@@ -300,8 +301,7 @@ class Call(Inferring):
         saved = self.saved(wrt)
         if not saved:
             return ()
-        if "result" in saved:
-            # The result is a function of the operands; those are what we keep.
+        if not DERIVED.isdisjoint(saved):
             return tuple(range(self.n_arrays))
         return tuple(i for i, name in enumerate(self.owners) if name in saved)
 

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from torchshim._core.op import DERIVED
 from torchshim._core.state import HIDDEN, MARK, MOVED, Recording, State
 from torchshim._core.storage import REPLACED, Storage, hidden_of, writes_of
 
@@ -83,6 +84,9 @@ def versions_of(
             # (What is just being written to a memory has the slot of its new value.)
             if tensor._storage is not None or type(holders.get(at)) is not Storage:
                 holders[at] = tensor
+    for tensor in rec.raws:  # written to by what autograd did not track
+        if (slot := tensor._raw) >= 0 and tensor._storage is None:
+            holders[root(slot, slot)] = tensor
     found: dict[int, SavedVersion] = {}
     for slot, last, writes, is_moved, is_hidden in memories:
         tensor = entered.get(slot)
@@ -142,7 +146,7 @@ def results_of(state: State) -> list[int]:
     return [
         slot
         for event in state.path()
-        if event.wrt and "result" in event.call.saved(event.wrt)
+        if event.wrt and not DERIVED.isdisjoint(event.call.saved(event.wrt))
         for slot in range(event.slot, event.n_slots)
     ]
 

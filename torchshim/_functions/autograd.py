@@ -295,6 +295,8 @@ def register_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
         raise RuntimeError(
             "cannot register a hook on a tensor that doesn't require gradient"
         )
+    if self._inherits:
+        local.rec.check_current(self)
     found = hooks_of(self, make=True)
     assert found is not None
     if found.backward is None:

@@ -310,6 +310,7 @@ def _run(
     for i, (root, vector) in enumerate(zip(roots, cotangents, strict=True)):
         meta = edge_meta(root) if isinstance(root, GradientEdge) else root._meta
         if isinstance(root, Tensor) and (not meta.requires_grad or root._inherits):
+            local.rec.check_current(root)
             raise RuntimeError(
                 f"element {i} of tensors does not require grad and does not have a "
                 "grad_fn"
@@ -371,4 +372,6 @@ def _target(target: Any, accumulate: bool) -> Any:
             raise RuntimeError(
                 "One of the differentiated Tensors does not require grad"
             )
+        if target._inherits:
+            local.rec.check_current(target)
     return _engine_place(target)

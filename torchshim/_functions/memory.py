@@ -19,7 +19,7 @@ from torchshim._core.meta import meta_of
 from torchshim._core.op import REGISTRY
 from torchshim._core.promotion import castable
 from torchshim._core.record import local
-from torchshim._core.storage import BITS, TensorBase, bits_of, has_bit
+from torchshim._core.storage import BITS, TensorBase, bits_of, has_bit, placement
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import as_index, kind_of, size_of, warn, wrong
 from torchshim._functions.ahead import send_ahead
@@ -260,9 +260,20 @@ def _set_data(self: Tensor, value: Any) -> None:
     _onto(self, value)
 
 
+def _shows_the_same(self: Tensor, value: TensorBase) -> bool:
+    """Whether a tensor is already where `.data` would put it."""
+    return (
+        self._storage is not None
+        and self._storage is value._storage
+        and self._meta.dtype is value._meta.dtype
+        and placement(self) == placement(value)
+        and bits_of(self) == bits_of(value)
+    )
+
+
 def _onto(self: Tensor, value: TensorBase) -> None:
     """Puts a tensor on the memory of another; its autograd role stays."""
-    if self is value:
+    if self is value or _shows_the_same(self, value):
         return
     rec, meta = local.rec, self._meta
     if meta.requires_grad and not meta.leaf:

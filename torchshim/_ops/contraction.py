@@ -254,7 +254,7 @@ def outer(input: Array, vec2: Array) -> Array:
 @op(
     promote=DEFAULT,
     grad_fn="UnsafeViewBackward0",
-    saves={"input": ("other",), "other": ("input",)},
+    saves=("intermediate",),
     layout=lambda shape, operands: None,
     whole=("input", "other"),
 )

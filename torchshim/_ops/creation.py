@@ -197,7 +197,8 @@ _OUT_OF_PARTS = (
 
 @op(
     grad_fn="ComplexBackward0",
-    saves=(),
+    saves=("real", "imag"),
+    curved=False,
     method=False,
     layout="preserve",
     out=_OUT_OF_PARTS,
@@ -210,7 +211,7 @@ def complex(real: Array, imag: Array) -> Array:
 
 @op(
     grad_fn="PolarBackward0",
-    saves={"abs": ("result", "angle"), "angle": ("result", "abs", "angle")},
+    saves=("result",),
     method=False,
     layout="preserve",
     out=_OUT_OF_PARTS,

@@ -285,6 +285,7 @@ def _cov_checks(
 
 
 @op(
+    saves=("intermediate",),
     promote=INT_TO_FLOAT,
     layout=dense,
     grad_fn="SqueezeBackward0",
@@ -332,6 +333,7 @@ def _corrcoef_node(input: Any) -> str:
 
 
 @op(
+    saves=("intermediate",),
     promote=INT_TO_FLOAT,
     layout=dense,
     grad_fn=_corrcoef_node,

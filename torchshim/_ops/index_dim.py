@@ -114,7 +114,8 @@ def _check_source(
 
 @op(
     grad_fn="IndexAddBackward0",
-    saves={"input": (), "source": ("index",)},
+    saves={"input": (), "source": ("index", "source")},
+    curved=False,
     differentiable=("input", "source"),
     checks=_add_checks,
     layout=contiguous_layout,
@@ -149,7 +150,8 @@ def _copy_checks(input: Array, dim: int, index: Array, source: Array) -> list[Ch
 
 @op(
     grad_fn="IndexCopyBackward0",
-    saves=("index",),
+    saves={"input": ("index",), "source": ("index", "source")},
+    curved=False,
     differentiable=("input", "source"),
     checks=_copy_checks,
     layout=contiguous_layout,
@@ -258,7 +260,8 @@ def _check_long(index: Any, name: str) -> None:
 
 @op(
     grad_fn="TakeBackward0",
-    saves=("index",),
+    saves=("input", "index"),
+    curved=False,
     differentiable=("input",),
     checks=_flat_checks,
     apart=("input", "index"),
@@ -280,7 +283,8 @@ def take(input: Array, index: Array) -> Array:
 
 @op(
     grad_fn="PutBackward0",
-    saves=("index",),
+    saves={"input": ("index",), "source": ("index", "source")},
+    curved=False,
     differentiable=("input", "source"),
     checks=_flat_checks,
     layout=dense_layout,

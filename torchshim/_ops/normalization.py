@@ -338,7 +338,7 @@ def group_norm(
 @op(
     layout="preserve",
     grad_fn="DivBackward0",
-    saves=("input",),
+    saves=("intermediate",),
     namespaces=("nn.functional",),
     method=False,
     out=False,
@@ -414,7 +414,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) ->
 
 @op(
     grad_fn="NormBackward1",
-    saves=("x1", "x2"),
+    saves=("intermediate", "result"),
     namespaces=("torch", "nn.functional"),
     method=False,
     out=False,
@@ -451,7 +451,7 @@ def _cdist_node(x1: Any, x2: Any, p: float, compute_mode: str) -> str:
 
 @op(
     grad_fn=_cdist_node,
-    saves=("x1", "x2"),
+    saves=("x1", "x2", "result"),
     method=False,
     out=False,
 )
@@ -538,7 +538,7 @@ def _euclidean(a: Array, b: Array) -> Array:
 
 @op(
     grad_fn="PdistBackward0",
-    saves=("input",),
+    saves=("input", "result"),
     namespaces=("torch", "nn.functional"),
     method=False,
     out=False,

@@ -411,7 +411,7 @@ def ldexp(input: Array, other: Array) -> Array:
 
 @op(
     grad_fn="FrexpBackward0",
-    saves=("input",),
+    saves=("result1",),
     named_result=("mantissa", "exponent"),
     layout="preserve",
     out=(

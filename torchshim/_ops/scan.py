@@ -103,7 +103,7 @@ def _running(name: str, input: Array, dim: int, largest: bool) -> tuple[Array, A
 
 @op(
     grad_fn="CummaxBackward0",
-    saves=("input", "result"),
+    saves=("input", "result1"),
     named_result=("values", "indices"),
     curved=False,
     out=_OTHER_TYPE,
@@ -115,7 +115,7 @@ def cummax(input: Array, dim: int) -> tuple[Array, Array]:
 
 @op(
     grad_fn="CumminBackward0",
-    saves=("input", "result"),
+    saves=("input", "result1"),
     named_result=("values", "indices"),
     curved=False,
     out=_OTHER_TYPE,
@@ -267,7 +267,7 @@ def _trapezoid_node(y: object, x: object = None, *rest: object) -> str:
 
 @op(
     grad_fn=_trapezoid_node,
-    saves=("y", "x", "dx"),
+    saves=("intermediate",),
     layout=dense,
     method=False,
     out=False,
@@ -301,7 +301,7 @@ def _cumulative_node(y: object, x: object = None, *rest: object) -> str:
 
 @op(
     grad_fn=_cumulative_node,
-    saves=("y", "x", "dx"),
+    saves=("intermediate",),
     layout=dense,
     method=False,
     out=False,

@@ -70,7 +70,8 @@ def _check_gather(input: Array, dim: int, index: Array) -> int:
 
 @op(
     grad_fn="GatherBackward0",
-    saves=("index",),
+    saves=("input", "index"),
+    curved=False,
     differentiable=("input",),
     checks=_range_checks,
     out="exact",

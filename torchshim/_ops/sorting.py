@@ -52,7 +52,7 @@ def _sort_node(input: object, dim: object, descending: object, stable: object) -
 
 @op(
     grad_fn=_sort_node,
-    saves=("result",),
+    saves=("result1",),
     named_result=("values", "indices"),
     curved=False,
     whole=("input",),
@@ -81,7 +81,7 @@ def argsort(
     return _sorted(input, dim, descending)[1]
 
 
-@op(grad_fn="SortBackward0", saves=("result",), curved=False, out="exact")
+@op(grad_fn="SortBackward0", saves=("result1",), curved=False, out="exact")
 def msort(input: Array) -> Array:
     """The elements in order along the first dimension."""
     return _sorted(input, 0, False)[0]
@@ -89,7 +89,7 @@ def msort(input: Array) -> Array:
 
 @op(
     grad_fn="TopkBackward0",
-    saves=("result",),
+    saves=("result1",),
     named_result=("values", "indices"),
     curved=False,
     whole=("input",),

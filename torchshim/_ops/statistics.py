@@ -316,7 +316,7 @@ def _median_along(
 
 # Of operators that give elements along a dimension, and where they stand.
 _ELEMENTS: dict[str, Any] = {
-    "saves": ("result",),
+    "saves": ("result1",),
     "named_result": ("values", "indices"),
     "out": True,
     "curved": False,
@@ -513,6 +513,7 @@ def _check_q_number(q: float) -> None:
 
 
 _QUANTILE: dict[str, Any] = {
+    "saves": ("intermediate",),
     "overload": True,
     "grad_fn": "SqueezeBackward4",
     "out": "quantile() out tensor must be same dtype as the input tensor",
@@ -527,7 +528,6 @@ _QUANTILES = {
 @op(
     name="quantile.scalar",
     public="quantile",
-    saves=("input",),
     curved=False,
     **_QUANTILE,
 )
@@ -549,7 +549,6 @@ def quantile_scalar(
     name="quantile.tensor",
     public="quantile",
     **_QUANTILE,
-    saves=("input", "q"),
     differentiable=_quantile_flows,
     checks=_quantile_checks,
     curved=False,

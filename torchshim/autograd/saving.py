@@ -11,6 +11,7 @@ import numpy as np
 
 from torchshim._core.call import VjpCall
 from torchshim._core.handlers import caller
+from torchshim._core.op import DERIVED
 from torchshim._core.record import Recorder, local
 from torchshim._core.storage import TensorBase
 from torchshim._core.threads import keep
@@ -225,14 +226,15 @@ class SavingRecorder(Recorder):
         if not names:
             for i in call.needs(state.wrt):
                 packed[i] = Packed(pair, tensors[i])
-        elif pair.pack_operand is not None and "result" in names:
+        elif pair.pack_operand is not None and not DERIVED.isdisjoint(names):
             for i in call.needs(state.wrt):
                 if call.owners[i] not in names:
                     packed[i] = Packed(pair, tensors[i], hidden=True)
         for name in names:
-            if name == "result":
-                for k, out in enumerate(outs):
-                    packed["result", k] = Packed(pair, out)
+            if name in ("result", "result0", "result1"):
+                number = name.removeprefix("result")
+                for k in [int(number)] if number else range(len(outs)):
+                    packed["result", k] = Packed(pair, outs[k])
                 continue
             for i, owner in enumerate(call.owners):
                 if owner == name:
