@@ -477,3 +477,18 @@ def test_plain_tensors_keep_the_hot_path():
         assert tensor._key == tensor._slot >= 0
     z + 1
     assert z._key != z._slot
+
+
+@pytest.mark.live
+def test_tensors_of_pytorchs_are_refused(real_torch):
+    theirs, ours = real_torch.ones(3), torchshim.ones(3)
+    for call in (
+        lambda: torchshim.exp(theirs),
+        lambda: ours + theirs,
+        lambda: torchshim.cat([ours, theirs]),
+        lambda: torchshim.nn.Linear(3, 2)(theirs),
+        lambda: ours.copy_(theirs),
+    ):
+        with pytest.raises(TypeError, match="a tensor of PyTorch's was given to torch"):
+            call()
+    assert torchshim.from_dlpack(theirs).tolist() == [1.0, 1.0, 1.0]

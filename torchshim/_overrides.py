@@ -159,7 +159,15 @@ def handler_of(cls: type) -> Any:
     if cls in ORDINARY or cls in plain_classes:
         return None
     handler = getattr(cls, "__torch_function__", None)
-    return None if handler is disabled_torch_function_impl else handler
+    if handler is None or handler is disabled_torch_function_impl:
+        return None
+    if any(base.__module__ == "torch._C" for base in cls.__mro__):
+        # PyTorch's handler would call us again, without end.
+        raise TypeError(
+            "a tensor of PyTorch's was given to torchshim: pass "
+            "`torchshim.from_numpy(tensor.numpy())`, or `from_dlpack(tensor)`"
+        )
+    return handler
 
 
 def overloaded(
