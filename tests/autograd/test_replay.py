@@ -363,3 +363,22 @@ def gradients_of_gradients(torch):
         u = (x * w[0]).tanh() * w[1]
         (du,) = torch.autograd.grad(u.sum(), x, create_graph=True)
     yield du.detach()
+
+
+@case
+def other_ways_into_a_graph(torch):
+    """The same operators on values that came out of the graph elsewhere."""
+    leaf = torch.tensor([-1.0, -0.75, -0.5], requires_grad=True)
+    first, second = leaf * 0.5, leaf * 0.25
+    both = first, second
+    first.tolist()
+    for k in range(ROUNDS):
+        roots = [second.sum(), (first * 3).mean()]
+        torch.autograd.backward(roots, inputs=[leaf], retain_graph=True)
+        yield leaf.grad
+        leaf.grad = None
+        if k % 2:
+            first, second = both
+        else:
+            second = second.mul_(5) if k else second.exp()
+        second.tolist()

@@ -95,8 +95,10 @@ class Walk(SavedValues, Replay):
     capture: Capture | None = None
     # What is to be called when the walk is over.
     at_end: list[Callable[[], Any]] = field(default_factory=list)
-    # Closed recording -> how it was come by: itself, the other one, the slot there.
-    via: dict[int, tuple[Recording, Recording, int]] = field(default_factory=dict)
+    # Place where the walk left a recording -> the one that it went on in, the one left.
+    via: dict[tuple[int, int], tuple[Recording, Recording]] = field(
+        default_factory=dict
+    )
     # (leaf, its place, the gradient that arrived)
     leaf_grads: list[tuple[Any, Place, Any]] = field(default_factory=list)
     # Runtime scalars that gradient events took over: to, recording, from, how many.

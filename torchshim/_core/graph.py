@@ -47,8 +47,8 @@ class Graph:
     needed: set[Place] | None
     tables: dict[int, dict[int, State]]
     frozen: State | None
-    # Closed recording -> how it was come by: itself, the other one, the slot there.
-    via: dict[int, tuple[Recording, Recording, int]]
+    # Place where the walk left a recording -> the one that it went on in, the one left.
+    via: dict[tuple[int, int], tuple[Recording, Recording]]
     capture: Capture | None
     ranks: dict[tuple[int, int], int] | None
 
@@ -69,8 +69,7 @@ class Graph:
                     # The numbers of two threads' recordings say nothing of an order.
                     self.interleave()
                     return [hist[0].place(hist[1], self.rec.recording)]
-                if hist[0].seq not in self.via:
-                    self.via[hist[0].seq] = hist[0], recording, event.slot
+                self.via[recording.seq, event.slot] = hist[0], recording
                 return [hist]
             if event.slot in recording.entered:
                 return []

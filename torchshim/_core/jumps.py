@@ -54,6 +54,8 @@ class Jump:
     # Recordings gone through: (number of the one before, slot there, the state that
     # it was closed at, the slot in it, which of its slots and which nodes have hooks).
     owners: list[tuple[int, int, State, int, frozenset[int], frozenset[int]]]
+    # Other ways into these: (number of the one before, slot there, number, slot in it).
+    crossings: list[tuple[int, int, int, int]]
     # Values that entered: ("saved", owner, slot), ("grad", position in leaves) or
     # ("held", number, meta), and the slot they took.
     entered: list[tuple[str, int, Any, int]]
@@ -240,7 +242,9 @@ class Capture:
         self._waiting += 1 + len(pause.waiting) + len(pause.queue) + len(pause.reached)
         if self._waiting > _WAITING:
             raise NotRepeatable
-        jump.inner = not (jump.owners or jump.entered or jump.leaves or jump.checked)
+        jump.inner = not (
+            jump.owners or jump.crossings or jump.entered or jump.leaves or jump.checked
+        )
         self._pause = pause
 
     def resume(self, walk: Any, found: Sequence[Any]) -> None:
@@ -308,11 +312,16 @@ class Capture:
             raise NotRepeatable
         owners: list[tuple[int, int, State, int, frozenset[int], frozenset[int]]] = []
         via = list(walk.via.items())
-        for seq, (_, parent, slot) in via[self._via :]:
+        crossings: list[tuple[int, int, int, int]] = []
+        for (_, slot), (recording, parent) in via[self._via :]:
             hist = parent.hists[slot]
             if parent.seq not in numbers or hist[0].state is None:
                 raise NotRepeatable
-            numbers[seq] = len(numbers)
+            number = numbers.get(recording.seq)
+            if number is not None:
+                crossings.append((numbers[parent.seq], slot, number, hist[1]))
+                continue
+            numbers[recording.seq] = len(numbers)
             hooked = frozenset(hist[0].hooked), frozenset(hist[0].node_hooks)
             owners.append((numbers[parent.seq], slot, hist[0].state, hist[1], *hooked))
         if walk.create and (owners or any(s is not None for *_, s in self.delivered)):
@@ -322,6 +331,7 @@ class Capture:
         jump = Jump(
             state=rec.state,
             owners=owners,
+            crossings=crossings,
             entered=[],
             leaves=[],
             copied=_copies(
@@ -470,6 +480,10 @@ def _follow(
             if hist[0].left:
                 return None
             owners.append(hist[0])
+    for number, slot, reached, at in jump.crossings:
+        hist = owners[number].hists.get(slot)
+        if hist is None or hist[0] is not owners[reached] or hist[1] != at:
+            return None
     for number, depths in jump.used:
         if not depths.isdisjoint(owners[number].freed):
             return None
