@@ -102,20 +102,6 @@ def test_light_programs_are_compiled_with_care_when_they_have_run_often(monkeypa
     assert updated(1000, 3) == ([0, 0, 0], [])
 
 
-def test_what_makes_the_parameters_and_steps_them_is_rare(small_bounds):
-    w = torch.ones(7, *[1] * 10).exp().requires_grad_()  # of a rank of its own
-    optimizer = torch.optim.Adam([w], 0.1)
-    many(w, 5).sum().backward()
-    optimizer.step()
-    local.rec.flush()
-    assert last()._hasty == program.RARE_RUNS
-    for _ in range(2):
-        many(w, 5).sum().backward()
-        optimizer.step()
-        local.rec.flush()
-    assert last()._hasty == 0
-
-
 def test_what_updates_its_inputs_is_compiled_once(small_bounds):
     x = torch.linspace(0, 1, 500)
     for run in range(HASTY_RUNS + 2):

@@ -10,7 +10,7 @@ from typing import Any
 
 from torchshim._core.meta import Meta
 from torchshim._core.op import ARRAYS, OPT_ARRAYS, SCALAR_ROLES, Op, write_op
-from torchshim._core.state import HIDDEN, IDENTITY, INPUT, Recording, State
+from torchshim._core.state import HIDDEN, INPUT, Recording, State
 from torchshim._core.storage import (
     SLOT_BITS,
     Storage,
@@ -142,13 +142,6 @@ class Entering(Trie):
     def owns(self, slot: int) -> bool:
         """Whether a slot is one of this recorder's."""
         return slot >> SLOT_BITS == self.id
-
-    def computes(self, tensor: TensorBase) -> bool:
-        """Whether a tensor's value is the result of an operator in this recording."""
-        event = self.state.maker(self.slot_of(tensor))
-        while event is not None and event.kind == IDENTITY:
-            event = self.state.maker(event.operands[0])
-        return event is not None and event.kind != INPUT
 
     def slot_of(self, tensor: TensorBase) -> int:
         """The slot of a tensor; one that is not in the recording enters it."""

@@ -374,8 +374,7 @@ def _compile(
         (p, (tuple(inputs[p].shape), np.dtype(inputs[p].dtype))) for p in donated
     ]
     usable = program.matched_donations(candidates, avals)
-    rare = rec.recording.once or keeps_varying(rec)
-    compiled = Program(state, outputs, usable, rare)
+    compiled = Program(state, outputs, usable, keeps_varying(rec))
     entry = Compiled(
         line=rec.line(),
         events=compiled.lowered.n_events,

@@ -215,7 +215,7 @@ class Op:
 REGISTRY: dict[str, Op] = {}
 
 # What `saves` may name beside parameters: the operands are kept in their place.
-DERIVED = frozenset({"result", "result0", "result1", "intermediate"})
+DERIVED = frozenset({"result", "result1", "intermediate"})
 
 
 def op(
@@ -261,10 +261,10 @@ def op(
     - `promote`: a promotion kind of `_core.promotion`; tensors and numbers reach the
       function in the computation dtype and results leave in the result dtype.
     - `grad_fn`: PyTorch's node name, or a function of the arguments giving it.
-    - `saves`: what PyTorch saves for backward: names of parameters, "result" (also
-      "result0", "result1": one of several), "intermediate": what it computes on the
-      way, which users cannot overwrite; a dict from a differentiated parameter to those
-      it needs. Default: everything.
+    - `saves`: what PyTorch saves for backward: names of parameters, "result"
+      ("result1": the second one alone), "intermediate": what it computes on the way,
+      which users cannot overwrite; a dict from a differentiated parameter to those it
+      needs. Default: everything.
     - `differentiable`: False, or the names of the parameters gradients flow to, or a
       function of the arguments (None for tensors) that gives these names.
     - `edges`: those names in the order of the edges of PyTorch's node, where that is

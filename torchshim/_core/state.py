@@ -190,7 +190,6 @@ class Recording:
         "left",
         "node_hooks",
         "nodes",
-        "once",
         "original",
         "packed",
         "parents",
@@ -226,8 +225,6 @@ class Recording:
         self.hooked: dict[int, Any] = {}
         # (tensor, its array before) where the host replaced one: counters.
         self.counted: list[tuple[Any, Any]] = []
-        # Whether it is known not to be repeated, as what makes a model's parameters.
-        self.once = False
         # Depths of events whose saved values were released by a backward.
         self.freed: set[int] = set()
         # Depth of a gradient that may be differentiated -> (recording, event) that it

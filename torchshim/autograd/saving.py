@@ -231,10 +231,12 @@ class SavingRecorder(Recorder):
                 if call.owners[i] not in names:
                     packed[i] = Packed(pair, tensors[i], hidden=True)
         for name in names:
-            if name in ("result", "result0", "result1"):
-                number = name.removeprefix("result")
-                for k in [int(number)] if number else range(len(outs)):
-                    packed["result", k] = Packed(pair, outs[k])
+            if name == "result":
+                for k, out in enumerate(outs):
+                    packed["result", k] = Packed(pair, out)
+                continue
+            if name == "result1":
+                packed["result", 1] = Packed(pair, outs[1])
                 continue
             for i, owner in enumerate(call.owners):
                 if owner == name:

@@ -94,9 +94,6 @@ class RuleOptimizer(Optimizer):
         variants: list[Any] = [None] * len(params)
         if kept:
             if not all(states):
-                # What makes the parameters, too, is not repeated.
-                if local.rec.computes(params[0]):
-                    local.rec.recording.once = True
                 for p, state in zip(params, states, strict=True):
                     if not state:
                         self._check(group, p)
