@@ -27,8 +27,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="haste",
         help="with which of XLA's options the programs of a test are compiled: those "
         "for a fast compilation (most programs run once; with them the tests take a "
-        "third of the time), or (care) those that users get. Scripts and examples, in "
-        "processes of their own, are always compiled with care",
+        "third of the time), or (care) those that users get, as always scripts and "
+        "examples do, in processes of their own",
     )
 
 

@@ -277,6 +277,16 @@ def what_may_be_overwritten(torch, call):
         yield attempt(y.sum().backward), leaf.grad
 
 
+@case.over(*OVERWRITTEN)
+def what_is_saved_comes_back(torch, call):
+    scope = {"torch": torch, "F": torch.nn.functional, "i": torch.tensor([[0, 2, 1]])}
+    x = torch.linspace(0.5, 2.0, 9).reshape(3, 3).requires_grad_()
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        y = eval(call, scope, {"x": x, "z": torch.zeros(3, 3)})
+    y.sum().backward()
+    yield x.grad
+
+
 @case.over(read=range(8))
 def versions_after_untracked_writes(torch, read):
     leaf = torch.tensor([[-1.0, -0.75], [0.5, 0.25]], requires_grad=True)

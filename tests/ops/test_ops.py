@@ -22,6 +22,8 @@ def test_what_operators_save_are_parameters_of_theirs() -> None:
         saved = set(op.saved(tuple(op.saves)))
         if isinstance(op.saves, dict):
             saved |= set(op.saves)
+        if op.results == "tensor":
+            known.remove("result1")
         if saved - known:
             wrong[name] = saved - known
     assert wrong == {}

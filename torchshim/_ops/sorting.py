@@ -81,7 +81,7 @@ def argsort(
     return _sorted(input, dim, descending)[1]
 
 
-@op(grad_fn="SortBackward0", saves=("result1",), curved=False, out="exact")
+@op(grad_fn="SortBackward0", saves=("intermediate",), curved=False, out="exact")
 def msort(input: Array) -> Array:
     """The elements in order along the first dimension."""
     return _sorted(input, 0, False)[0]
