@@ -313,3 +313,68 @@ def onto_its_own_memory(torch):
         with torch.no_grad():
             t.mul_(2)
         yield t, t._version, base.tolist(), attempt(result.sum().backward)
+
+
+@case.over(noted=["no", "no_grad", "split"])
+def views_of_what_it_gave(torch, noted):
+    """They go by its counter, not by that of the tensor itself."""
+
+    def pieces(whole):
+        with torch.set_grad_enabled(noted != "no_grad"):
+            return whole.split([1, 2])[1] if noted == "split" else whole[1:]
+
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    d = x.data
+    v = pieces(d)
+    with torch.no_grad():
+        x.add_(1)
+    d.requires_grad_()
+    yield v.grad_fn, v.requires_grad, v.is_leaf
+    with torch.no_grad():
+        d.add_(1)
+    yield attempt(lambda: v.grad_fn), v.requires_grad
+    yield attempt(lambda: (v * 2).sum().backward()), d.grad, x.grad
+    yield v._version, d._version, x._version
+
+    x, b = torch.tensor([1.0, 2.0, 3.0]), torch.ones(3, requires_grad=True)
+    d = x.data
+    v = pieces(d)
+    yield x.mul_(b), v.requires_grad, attempt(lambda: v.grad_fn), d.requires_grad
+    yield d.mul_(b), v.requires_grad, attempt(lambda: v.grad_fn), d.requires_grad
+    yield attempt(lambda: v.sum().backward()), b.grad
+
+
+class Doubled:
+    """In place, as a custom function marks it."""
+
+    @staticmethod
+    def of(torch):
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                x.mul_(2)
+                ctx.mark_dirty(x)
+                return x
+
+            @staticmethod
+            def backward(ctx, grad):
+                return 2 * grad
+
+        return Double
+
+
+@case
+def other_ways_to_count(torch):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    d = x.data
+    torch.autograd.graph.increment_version(d)
+    yield x._version, d._version
+    torch._C._autograd._unsafe_set_version_counter((d,), (5,))
+    yield x._version, d._version
+    with torch.autograd._unsafe_preserve_version_counter(d):
+        d.add_(1)
+    yield x._version, d._version, x
+    y = x * 1
+    d = y.data
+    Doubled.of(torch).apply(d)
+    yield x._version, y._version, d._version, d

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.record import local
+from torchshim._core.storage import set_version
 from torchshim.autograd import saving
 
 
@@ -50,7 +51,4 @@ def _unsafe_set_version_counter(
             raise RuntimeError(
                 f"Cannot set a version_counter to a value below 0: {version}"
             )
-        if tensor._storage is None:
-            tensor._versions = version
-        else:
-            tensor._storage.version = version
+        set_version(tensor, version)

@@ -13,6 +13,7 @@ from typing import Any
 from torchshim._core.graph import Place, origin
 from torchshim._core.naming import check_replacement
 from torchshim._core.record import Recorder, local
+from torchshim._core.storage import version_of
 
 REPLACED_NONE = "can't replace a None gradient with a non-None value"
 
@@ -28,14 +29,6 @@ def place_of(rec: Recorder, tensor: Any) -> Place:
             return origin(*tensor._hist)
         slot = rec.slot_seen(tensor)
     return origin(rec.recording, slot)
-
-
-def version_of(tensor: Any) -> int:
-    """How often the tensor's memory was written to."""
-    if tensor._own_version is not None:
-        return tensor._own_version[0]
-    storage = tensor._storage
-    return tensor._versions if storage is None else storage.version
 
 
 class TensorHooks:

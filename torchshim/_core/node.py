@@ -9,6 +9,7 @@ from torchshim._core.graph import origin
 from torchshim._core.naming import flows_of, grad_name, qualified
 from torchshim._core.record import local
 from torchshim._core.state import INPUT, Recording, State
+from torchshim._core.storage import written_since
 
 
 class Node:
@@ -155,21 +156,18 @@ def grad_fn(tensor: Any) -> Any:
     cached = tensor._node
     rec = local.rec
     slot = tensor._slot
+    same = tensor._base is None or not written_since(tensor)
     if slot < 0 and tensor._hist is not None and tensor._base is None:
         recording, slot = tensor._hist
+    elif cached is not None and slot < 0 and same:
+        return cached[1]
     else:
-        base, storage = tensor._base, tensor._storage
-        same = base is None or tensor._versions == storage.version
-        if cached is not None and slot < 0 and same:
-            return cached[1]
         recording, slot = rec.recording, rec.slot_seen(tensor)
     place = recording.seq, slot
     if cached is not None and cached[0] == place:
         return cached[1]
     node = edge_of(recording, slot)[0]
-    base = tensor._base
-    written = base is not None and tensor._versions != tensor._storage.version
-    if written and tensor._path[-1][0].view.strided:
+    if not same and tensor._path[-1][0].view.strided:
         # PyTorch makes the node of a view anew when its memory was written to.
         strided = node_class("AsStridedBackward0")
         node = strided(node._recording, node._event)

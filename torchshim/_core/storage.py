@@ -173,6 +173,28 @@ def writes_of(holder: Storage | TensorBase) -> int:
     return holder._versions if storage is None else storage.version
 
 
+def version_of(tensor: TensorBase) -> int:
+    """What a tensor's version counter says, which may be of `.data` alone."""
+    if tensor._own_version is not None:
+        return tensor._own_version[0]
+    return writes_of(tensor)
+
+
+def set_version(tensor: TensorBase, version: int) -> None:
+    """Makes a tensor's version counter say something else."""
+    if tensor._own_version is not None:
+        tensor._own_version[0] = version
+    elif tensor._storage is not None:
+        tensor._storage.version = version
+    else:
+        tensor._versions = version
+
+
+def written_since(view: TensorBase) -> bool:
+    """Whether a view's counter moved on since its node was made."""
+    return view._versions != version_of(view)
+
+
 # What an assignment to `.data` adds to that: more than storages count.
 REPLACED = 1 << 32
 

@@ -24,6 +24,8 @@ from torchshim._core.storage import (
     hidden_writes,
     placement,
     repeats,
+    version_of,
+    written_since,
 )
 from torchshim._core.trie import recorders
 
@@ -172,13 +174,13 @@ class Writing(Foreign):
                 view._slot = -1
                 self._forget_volatile()
             view._path = base._path
-            if base._view_note is not None and base._versions != storage.version:
+            if base._view_note is not None and written_since(base):
                 base._slot = -1  # let in for its data alone
             return
         view._base = base if base._base is None else base._base
         view._path = (*base._path, (op, args, k))
         # Its node is PyTorch's until the memory is written to.
-        view._versions = storage.version
+        view._versions = version_of(view)
         if self.inference and not base._meta.inference:
             view._view_note = "inference"
             self._inherit(view)
@@ -220,12 +222,12 @@ class Writing(Foreign):
             own = meta.requires_grad and not meta.leaf and not view._inherits
             known = view._hist is not None and view._hist_version == storage.version
             if view._base is base and own and view._slot < 0 and not known:
-                if view._versions == storage.version:
-                    self.slot_of(view)
-                else:
+                if written_since(view):
                     # PyTorch makes its node anew when it is used.
                     end, done = self.ending_at(base, view), len(base._path)
                     view._slot = self._piece_of(end, view, done, True)._slot
+                else:
+                    self.slot_of(view)
                 self.keep_history(view)
                 view._hist_version = storage.version
                 view._slot = -1
@@ -241,7 +243,7 @@ class Writing(Foreign):
                 view._inherits or (meta.requires_grad < value and differentiable(meta))
             ):
                 continue
-            if value and view._versions != storage.version and not view._view_note:
+            if value and written_since(view) and not view._view_note:
                 # PyTorch makes the node of a view anew when its memory was written to.
                 view._unaware = True
                 view._hist = view._node = None
@@ -510,16 +512,17 @@ class Writing(Foreign):
             # As this thread knows it: what was written through a view is part of it.
             whole = writer if writer._base is None else writer._base
             known = -1 if whole._path else self.slot_here(whole._slot)
-        counted = writer._own_version is None
+        version = storage.version + (writer._own_version is None)
         for alias in storage.tensors():
             meta = alias._meta
             base = alias._base
+            counted = alias._own_version is writer._own_version
             if meta.requires_grad and not meta.leaf:
                 if base is None or not counted:
                     # History stays; only the data changed. (A view gets another
                     # node when it is used after a write that its version counts.)
                     self.keep_history(alias)
-                    alias._hist_version = storage.version + counted
+                    alias._hist_version = version
             elif alias._inherits and counted and alias._view_note is None:
                 # As `bequeath`: PyTorch makes its node when that is asked for.
                 alias._unaware, alias._inherits = True, False
@@ -585,12 +588,11 @@ class Writing(Foreign):
 
     def check_current(self, tensor: TensorBase) -> None:
         """Raises for a view without a node after a write that would give it one."""
-        base, storage = tensor._base, tensor._storage
+        base = tensor._base
         if (
             base is not None
-            and storage is not None
             and tensor._view_note is not None
-            and tensor._versions != storage.version
+            and written_since(tensor)
             and (base._meta.requires_grad or not tensor._meta.leaf)
         ):
             raise RuntimeError(view_error(tensor, outdated=True))

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from torchshim._core import engine, hooks, node
-from torchshim._core.hooks import hooks_of, retaining, version_of
+from torchshim._core.hooks import hooks_of, retaining
 from torchshim._core.record import local
 from torchshim._core.saved import detached_in_place
 from torchshim._core.state import DETACHED
-from torchshim._core.storage import TensorBase
+from torchshim._core.storage import TensorBase, version_of
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions import backward as passes
 from torchshim._functions import nodes

@@ -23,6 +23,7 @@ from torchshim.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from torchshim.autograd.function import Function, NestedIOFunction
 from torchshim.autograd.grad_mode import (
     _force_original_view_tracking,
+    _unsafe_preserve_version_counter,
     enable_grad,
     inference_mode,
     no_grad,
@@ -34,7 +35,8 @@ from torchshim.autograd.variable import Variable
 
 assert _methods
 
-assert anomaly_mode and variable and _force_original_view_tracking
+assert anomaly_mode and variable
+assert _force_original_view_tracking and _unsafe_preserve_version_counter
 
 grad = _overridable(_grad, "torch.autograd", python=True)
 

@@ -11,11 +11,10 @@ from inspect import Parameter
 from typing import Any
 
 from torchshim._core.engine import SECOND_BACKWARD
-from torchshim._core.hooks import version_of
 from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
 from torchshim._core.record import local
-from torchshim._core.storage import TensorBase
+from torchshim._core.storage import TensorBase, version_of
 from torchshim._derived import fns
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving

@@ -16,7 +16,8 @@ from typing import Any
 from torchshim._core.call import PythonCall
 from torchshim._core.node import Node
 from torchshim._core.record import local, watchers
-from torchshim._core.storage import TensorBase
+from torchshim._core.storage import TensorBase, set_version, version_of
+from torchshim._core.write import differentiable
 from torchshim._functions.backward import warn_once
 from torchshim.autograd._context import (
     BackwardCFunction,
@@ -42,6 +43,15 @@ __all__ = [
     "once_differentiable",
 ]
 
+_DIRTY_VIEW = (
+    "If your Function modifies inplace an input that is a view of another Tensor, your "
+    "Function cannot return more than one Tensor. This is not supported by the current "
+    "autograd engine. You should either make sure the input is not a view (using "
+    ".clone() for example) or make your Function only return one Tensor (potentially "
+    "splitting it into two Functions: one doing the inplace that returns a single "
+    "Tensor and a second one that does the other operations). You can ask on the forum "
+    "https://discuss.pytorch.org/ if you need help to do this change."
+)
 _numbers = itertools.count()
 _new = object.__new__
 
@@ -190,11 +200,15 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             rec.set_grad(grad)
         single = not isinstance(output, tuple)
         outputs: list[Any] = [output] if single else list(output)
+        if ctx.dirty_tensors:
+            # The mark itself is a write that versions count.
+            for tensor in ctx.dirty_tensors:
+                set_version(tensor, version_of(tensor) + 1)
+            _check_dirty(ctx, recorded, {*map(id, tensors)}, outputs)
         if recorded:
             _record(rec, ctx, tensors, before, outputs)
         else:
-            given = {*map(id, tensors)} - _ids(ctx.dirty_tensors)
-            outputs = [o.detach() if id(o) in given else o for o in outputs]
+            outputs = _unrecorded(ctx, {*map(id, tensors)}, outputs)
         if held:
             push_tangents(rec, ctx, args, outputs, held)
         if ctx.to_save is not None:
@@ -223,6 +237,19 @@ def _ids(marked: Iterable[Any] | None) -> AbstractSet[int]:
     return frozenset() if marked is None else {*map(id, marked)}
 
 
+def _unrecorded(ctx: Any, inputs: set[int], outputs: list[Any]) -> list[Any]:
+    """The outputs where no history is kept."""
+    dirty = _ids(ctx.dirty_tensors)
+    for k, out in enumerate(outputs):
+        if isinstance(out, TensorBase):
+            grad = out._meta.requires_grad
+            if id(out) in inputs and (grad or id(out) not in dirty):
+                outputs[k] = out.detach()  # type: ignore[attr-defined]
+            elif grad and out._base is None:
+                out.detach_()  # type: ignore[attr-defined]
+    return outputs
+
+
 def _record(
     rec: Any,
     ctx: Any,
@@ -233,8 +260,6 @@ def _record(
     """Records the event whose backward is the user's code, and gives it the outputs."""
     inputs = {*map(id, tensors)}
     dirty, constant = _ids(ctx.dirty_tensors), _ids(ctx.non_differentiable)
-    if dirty:
-        _check_dirty(ctx, inputs, {*map(id, outputs)})
     raws: list[Any] = []
     values: list[Any] = []
     aliases: set[int] = set()
@@ -244,10 +269,8 @@ def _record(
         if not isinstance(out, TensorBase):
             continue
         meta = out._meta
-        dtype = meta.dtype
-        flows = dtype.is_floating_point or dtype.is_complex
-        if not flows or id(out) in constant:
-            plain[k] = tuple(meta.shape), dtype
+        if id(out) in constant or not differentiable(meta):
+            plain[k] = tuple(meta.shape), meta.dtype
             if id(out) in inputs and id(out) not in dirty:
                 with no_grad():
                     outputs[k] = outputs[k].detach()
@@ -273,22 +296,13 @@ def _record(
     ctx._where, ctx._at = weakref.ref(recording), state
     several = len(outputs) > 1
     for k, out in enumerate(raws):
-        if id(out) in dirty and id(out) in inputs:
-            if out._base is not None:
-                # Its base and the other views get the history, too.
-                rec.write(out, rec.result(state, k))
-                continue
-            increment(out)
+        if id(out) in dirty and id(out) in inputs and out._base is not None:
+            # Its base and the other views get the history, too.
+            set_version(out, version_of(out) - 1)  # which this counts again
+            rec.write(out, rec.result(state, k))
+            continue
         view = out._base is not None or id(out) in aliases
         _adopt(rec, out, state, k, view, several)
-
-
-def increment(tensor: Any) -> None:
-    """Counts a write to the tensor's memory."""
-    if tensor._storage is None:
-        tensor._versions += 1
-    else:
-        tensor._storage.version += 1
 
 
 def _untracked(rec: Any, out: Any) -> Any:
@@ -319,29 +333,33 @@ def _adopt(rec: Any, out: Any, state: Any, k: int, view: bool, several: bool) ->
 
 
 def _check_dirty(
-    ctx: Any,
-    inputs: set[int],
-    returned: set[int],
+    ctx: Any, recorded: bool, inputs: set[int], outputs: Sequence[Any]
 ) -> None:
-    for tensor in ctx.dirty_tensors:
-        if id(tensor) not in inputs:
+    """Raises where a tensor may not be marked as written to, output by output."""
+    dirty, constant = _ids(ctx.dirty_tensors), _ids(ctx.non_differentiable)
+    for out in outputs if recorded else ():
+        if id(out) not in dirty or id(out) in constant or not differentiable(out._meta):
+            continue
+        if id(out) not in inputs:
             warn_once(
                 "ctx.mark_dirty() received a tensor that was not an input. Only input "
                 "Tensors that have been mutated should be passed to ctx.mark_dirty().",
             )
-            continue
-        if id(tensor) not in returned:
-            raise RuntimeError(
-                "Some elements marked as dirty during the forward method were not "
-                "returned as output. The inputs that are modified inplace must all be "
-                "outputs of the Function."
-            )
-        meta = tensor._meta
-        if meta.requires_grad and meta.leaf:
+        elif out._meta.requires_grad and out._meta.leaf:
             raise RuntimeError(
                 "a leaf Variable that requires grad has been used in an in-place "
                 "operation."
             )
+        elif out._base is not None:
+            if len(outputs) > 1:
+                raise RuntimeError(_DIRTY_VIEW)
+            local.rec.check_history(out, ())
+    if not dirty <= {*map(id, outputs)}:
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not "
+            "returned as output. The inputs that are modified inplace must all be "
+            "outputs of the Function."
+        )
 
 
 def _save(ctx: Any, outputs: Sequence[Any]) -> None:

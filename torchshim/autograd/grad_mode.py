@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from torchshim._core.record import local
-from torchshim._core.storage import TensorBase
+from torchshim._core.storage import TensorBase, set_version, version_of
 from torchshim.autograd._contextlib import (
     DecoratorContextManager,
     NoParamDecoratorContextManager,
@@ -262,14 +262,11 @@ class _unsafe_preserve_version_counter(DecoratorContextManager):
         self.tensors = (tensors,) if isinstance(tensors, TensorBase) else tensors
         if not isinstance(self.tensors, tuple):
             raise AssertionError("Expected tensors to be a tuple")
-        self.prev_versions = tuple(t._version for t in self.tensors)  # type: ignore[attr-defined]
+        self.prev_versions = tuple(map(version_of, self.tensors))
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc_info: object) -> None:
         for tensor, version in zip(self.tensors, self.prev_versions, strict=True):
-            if tensor._storage is None:
-                tensor._versions = version
-            else:
-                tensor._storage.version = version
+            set_version(tensor, version)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from torchshim._core import engine
-from torchshim._core.hooks import version_of
 from torchshim._core.node import GradientEdge, Node
+from torchshim._core.storage import set_version, version_of
 from torchshim._functions.nodes import gradient_edge
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor
@@ -246,10 +246,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     1
     """
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        if each._storage is None:
-            each._versions += 1
-        else:
-            each._storage.version += 1
+        set_version(each, version_of(each) + 1)
 
 
 class _MultiHandle(RemovableHandle):

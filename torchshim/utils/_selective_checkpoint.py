@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torchshim import ops
-from torchshim._core.hooks import version_of
+from torchshim._core.storage import version_of
 from torchshim._derived import fns
 from torchshim.autograd import saving
 
