@@ -131,6 +131,25 @@ def shared_by_parameters(torch):
 
 
 @case
+def optimizers_on_shared_memory(torch):
+    """All parameters in one update, two of them on NumPy's memory."""
+    w, b = np.ones((2, 3), np.float32), np.ones(3, np.float32)
+    p, q = (torch.nn.Parameter(torch.from_numpy(a)) for a in (w, b))
+    r = torch.nn.Parameter(torch.ones(3))
+    found = []
+    for make in (torch.optim.Adam, torch.optim.SGD):
+        optimizer = make([p, q, r], lr=0.1)
+        for _ in range(2):
+            (p * q * r).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        found.append((w.copy(), b.copy(), r.detach().clone()))
+    with torch.no_grad():
+        torch._foreach_mul_([p, q], 2.0)
+    return found, w, b, p, q
+
+
+@case
 def buffers(torch):
     held = bytearray(8)
     f = torch.frombuffer(held, dtype=torch.float32)

@@ -480,7 +480,9 @@ class Writing(Foreign):
         state = self.call(op, args)
         if plain:
             self.remember_entrance(start, key, state, operands, entering, n_floats)
-        for k, (target, meta) in enumerate(zip(targets, state.metas, strict=True)):
+        # A write to memory that NumPy shares ends the recording: all values come first.
+        values = [self.at(state.slot + k, meta) for k, meta in enumerate(state.metas)]
+        for target, value in zip(targets, values, strict=True):
             if target._storage is None:
                 self.place(target, state.slot + k, meta)
             else:
