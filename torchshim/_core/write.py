@@ -484,9 +484,9 @@ class Writing(Foreign):
         values = [self.at(state.slot + k, meta) for k, meta in enumerate(state.metas)]
         for target, value in zip(targets, values, strict=True):
             if target._storage is None:
-                self.place(target, state.slot + k, meta)
+                self.place(target, self.slot_of(value), value._meta)
             else:
-                self.write(target, self.at(state.slot + k, meta))
+                self.write(target, value)
 
     def _overwritten(self, old: int, new: int, kind: str = WRITTEN) -> None:
         """Notes in the path that a value took the place of another."""
