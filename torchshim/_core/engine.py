@@ -200,10 +200,14 @@ class Walk(SavedValues, Replay):
                     # What was recorded before may be the same every time.
                     self.capture = None
                     self.rec.flush()
-            if event.kind in (INPUT, IDENTITY):
-                self.pass_through(recording, event)
-            else:
-                self.differentiate(recording, event)
+            try:
+                if event.kind in (INPUT, IDENTITY):
+                    self.pass_through(recording, event)
+                else:
+                    self.differentiate(recording, event)
+            except BaseException:
+                self.keep_write(recording, event)
+                raise
 
     def take(self, place: Place) -> Any:
         """The whole gradient of one of several results, after its hooks."""

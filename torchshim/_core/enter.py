@@ -157,7 +157,7 @@ class Entering(Trie):
             return self._enter(tensor)
         self.live.append(weakref.ref(tensor))
         slot = self._derive(tensor, tensor._storage)
-        if tensor._own_version is not None and self.grad:
+        if tensor._own_version is not None:
             slot = self.counted_apart(tensor, slot)
         tangents = tensor._tangents
         if tangents and tensor._tangent_version == tensor._storage.version:

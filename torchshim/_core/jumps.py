@@ -582,3 +582,4 @@ def release(recording: Recording) -> None:
     for slot in [s for s in recording.saved if needed[s] <= recording.freed]:
         del recording.saved[slot]
         recording.tensors.pop(slot, None)
+        recording.versions.pop(slot, None)

@@ -75,6 +75,24 @@ class SavedValues(Leaves):
             recording.packed[event.depth] = dict.fromkeys(packed)
         return found
 
+    def keep_write(self, recording: Recording, event: State) -> None:
+        """Takes back that a write through a view was used up: its operator failed.
+
+        In PyTorch the two are one node.
+        """
+        slots, depths = set(range(event.slot, event.n_slots)), set()
+        for later in (recording.state or self.frozen or self.rec.state).path():
+            op = None if later.call is None else later.call.op
+            if op is not None and op.grad_fn == "CopySlices":
+                if later.operands[1] in slots:
+                    slots.update(range(later.slot, later.n_slots))
+                    depths.add(later.depth)
+        self.freed = [
+            (owner, depth)
+            for owner, depth in self.freed
+            if owner is not recording or depth not in depths
+        ]
+
     def check_versions(self, recording: Recording, plan: GradientPlan) -> Sequence[int]:
         """Raises if a value that a gradient needs was overwritten in place.
 
@@ -260,12 +278,8 @@ class SavedValues(Leaves):
             tensor = recording.entered.get(slot)
             if tensor is not None and tensor._view_note is None:
                 return None if tensor.grad_fn is None else tensor.grad_fn.name()
-            for last in reversed(self.overwritten().chain(slot)):
-                made_by = self.event((recording, last))
-                if made_by.metas[last - made_by.slot].requires_grad:
-                    return grad_name(made_by)
-            return None
-        elif slot in recording.versions and source.kind in (INPUT, IDENTITY):
+            written = self.overwritten()
+        elif source.kind in (INPUT, IDENTITY):
             known = recording.versions[slot]
             alive = known.tensor() if known.tensor is not None else None
             if slot in recording.elsewhere:  # another thread's tensor, not its copy
@@ -273,11 +287,18 @@ class SavedValues(Leaves):
             if alive is not None:
                 node = alive.grad_fn
                 return None if node is None else node.name()
-        elif slot in recording.versions:
+            written = Overwritten(recording.state)
+        else:
             for tensor in recording.versions[slot].tensors():
                 if tensor.grad_fn is not None:
                     return tensor.grad_fn.name()
-        return grad_name(source) if meta.requires_grad and not meta.leaf else None
+            written = Overwritten(recording.state)
+        for last in reversed(written.chain(slot)):
+            made_by = self.event((recording, last))
+            now = made_by.metas[last - made_by.slot]
+            if now.requires_grad and not now.leaf:
+                return grad_name(made_by)
+        return None
 
     def version_at(self, recording: Recording, slot: int) -> int:
         """The version number of a value's memory when it was saved."""

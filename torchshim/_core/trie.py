@@ -546,9 +546,14 @@ class Trie(Inference):
         self.live.append(weakref.ref(tensor))
         return tensor
 
-    def at(self, slot: int, meta: Meta) -> TensorBase:
-        """A new tensor on a slot that is known already."""
-        tensor = _new(tensor_class[0])
+    def at(
+        self, slot: int, meta: Meta, cls: type[TensorBase] | None = None
+    ) -> TensorBase:
+        """A new tensor on a slot that is known already.
+
+        With `TensorBase` as its class it only keeps the value: users never write to it.
+        """
+        tensor = _new(cls or tensor_class[0])
         tensor._slot = slot
         tensor._meta = meta
         tensor._array = None

@@ -7,18 +7,18 @@ memory holds by the time of the backward. Such writes are called hidden here.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from torchshim._core.op import DERIVED
 from torchshim._core.state import HIDDEN, MARK, MOVED, Recording, State
-from torchshim._core.storage import REPLACED, Storage, hidden_of, writes_of
+from torchshim._core.storage import REPLACED, Storage, TensorBase, hidden_of, writes_of
 
 
 class SavedVersion(NamedTuple):
     """What a closed recording knows of the memory of a value that it saved."""
 
-    # Weak reference to who holds that memory, None if nobody did.
+    # Gives who holds that memory, None if nobody did: see `reference`.
     holder: Any
     # The version that was saved, and the writes it had seen by the closing.
     version: int
@@ -43,6 +43,17 @@ class SavedVersion(NamedTuple):
         """Whether the memory holds something else by now, which nobody counted."""
         holder = None if self.holder is None else self.holder()
         return holder is not None and hidden_of(holder) != self.hidden
+
+
+def reference(holder: Storage | TensorBase) -> Callable[[], Any]:
+    """What gives the holder of a memory, as long as it may be asked for.
+
+    Its writes are to be known when it is dead: in PyTorch the graph keeps the memory.
+    Here it would also keep the recordings that the history of a tensor is in.
+    """
+    if isinstance(holder, TensorBase) and holder._meta.requires_grad:
+        return weakref.ref(holder)
+    return lambda: holder
 
 
 def showing(holder: Any) -> list[Any]:
@@ -79,7 +90,10 @@ def versions_of(
         if (slot := tensor._slot) >= 0:
             holders[root(slot, slot)] = tensor
     for ref in rec.live:
-        if (tensor := ref()) is not None and (slot := tensor._slot) >= 0:
+        tensor = ref()
+        if tensor is None or type(tensor) is TensorBase:
+            continue
+        if (slot := tensor._slot) >= 0:
             at = root(slot, slot)
             # (What is just being written to a memory has the slot of its new value.)
             if tensor._storage is not None or type(holders.get(at)) is not Storage:
@@ -95,7 +109,7 @@ def versions_of(
             before, holder, version = written.elsewhere(recording, slot)
             if holder is not None:
                 found[slot] = SavedVersion(
-                    weakref.ref(holder),
+                    reference(holder),
                     version - before,
                     writes_of(holder) - version + before,
                     hidden_of(holder),
@@ -115,7 +129,7 @@ def versions_of(
         if is_moved and tensor is not None:
             holder, hidden = tensor, hidden_of(tensor) - REPLACED
         found[slot] = SavedVersion(
-            weakref.ref(holder), writes_of(holder) - writes, writes, hidden, known
+            reference(holder), writes_of(holder) - writes, writes, hidden, known
         )
     return found
 

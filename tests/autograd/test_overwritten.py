@@ -1,0 +1,119 @@
+"""Saved values that were overwritten: errors, also where the tensor is no more."""
+
+from __future__ import annotations
+
+from tests.oracle import attempt, case
+
+
+def values(torch, **kinds):
+    return torch.tensor([1.0, 2.0], **kinds)
+
+
+@case.over(kind=["result", "leaf", "constant"], how=["whole", "piece", "no_grad"])
+def of_a_dead_tensor(torch, kind, how):
+    for before in (False, True):
+        for after in (False, True):
+            for dead in (False, True):
+                w = values(torch, requires_grad=True)
+                saved = {
+                    "result": lambda w=w: w * 1,
+                    "leaf": lambda: values(torch),
+                    "constant": lambda: values(torch).mul(2),
+                }[kind]()
+                y = saved.logsumexp(0) if kind == "result" else (saved * w).exp().sum()
+                if before:
+                    y.item()
+                if how == "whole":
+                    saved += 3
+                elif how == "piece":
+                    saved[:] += 3
+                else:
+                    with torch.no_grad():
+                        saved.add_(3)
+                if after:
+                    saved.sum().item()
+                if dead:
+                    saved = None
+                yield before, after, dead, attempt(y.backward), w.grad
+
+
+@case.over(written=["sub", "whole", "slice"], custom=[False, True])
+def that_a_custom_function_saved_too(torch, written, custom):
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 3 * x * x * grad
+
+    for read in (False, True):
+        for late in (False, True):
+            x = values(torch, requires_grad=True)
+            y = (x * 2).sigmoid()
+
+            def write(y=y):
+                if written == "sub":
+                    y[...].clamp_(min=-0.4)
+                elif written == "whole":
+                    y.clamp_(min=-0.4)
+                else:
+                    y[:1].clamp_(min=-0.4)
+
+            if not late:
+                write()
+            z = Cube.apply(y) if custom else y * y * y
+            if read:
+                x.sum().item()
+            if late:
+                write()
+            yield y._version, attempt(z.sum().backward), x.grad
+
+
+@case.over(view=["none", "mT", "slice", "flatten"], op=["mul_", "sin_", "pow_"])
+def twice_through_a_view(torch, view, op):
+    """Of a write through a view nothing is used up where its operator raises."""
+    for then in ("piece", "same", "other"):
+        x = torch.arange(12.0).reshape(2, 2, 3).requires_grad_()
+        y = x * 0.5
+        v = {
+            "none": lambda y=y: y,
+            "mT": lambda y=y: y.mT,
+            "slice": lambda y=y: y[1:],
+            "flatten": lambda y=y: y.flatten(),
+        }[view]()
+        z = v.exp()
+        getattr(v, op)(*{"mul_": (v,), "sin_": (), "pow_": (2,)}[op])
+        w = v.chunk(2)[0] if then == "piece" else v
+        yield attempt((v * 2).sum().backward, inputs=[x])
+        if then == "other":
+            yield attempt(z.sum().backward)
+        yield attempt((w * 3).sum().backward, retain_graph=True), x.grad
+
+
+@case.over(view=["none", "flatten", "slice", "detach"], mode=[True, False])
+def by_what_data_gave(torch, view, mode):
+    for how in ("index", "slice", "whole", "view"):
+        x = torch.ones(2, 3, requires_grad=True)
+        d = x.data
+        with torch.set_grad_enabled(mode):
+            v = {
+                "none": lambda d=d: d,
+                "flatten": d.flatten,
+                "slice": lambda d=d: d[1:],
+                "detach": d.detach,
+            }[view]()
+        y = d * x
+        with torch.no_grad():
+            if how == "index":
+                d[torch.tensor([0, 1])] = 2.0
+            elif how == "slice":
+                d[:1] = 2.0
+            elif how == "whole":
+                d.fill_(2.0)
+            else:
+                v.mul_(2)
+        yield d._version, x._version, attempt(y.sum().backward), x.grad
