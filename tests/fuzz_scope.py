@@ -178,3 +178,10 @@ def reads_what_it_writes(line: str, scope: dict[str, Any], torch: Any) -> bool:
             if np.isin(mine, read).any() and not np.array_equal(mine, read):
                 return True
     return False
+
+
+def has_history(tensor: Any) -> bool:
+    try:
+        return tensor.grad_fn is not None
+    except RuntimeError:  # a view that may not be used any more
+        return True
