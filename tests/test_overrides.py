@@ -80,6 +80,7 @@ def name_of(value):
     torch.Tensor._make_subclass(Plain, torch.ones(2), True)
     torch.Tensor._make_subclass(int, torch.ones(2))
     torch.ones(2).as_subclass(int)
+    type(x.as_subclass(torch.Tensor)).__name__, y.as_subclass(torch.Tensor).data
     x.tag, hasattr(x + 1, "tag")
     copy.copy(x).tag
     pickle.loads(pickle.dumps(x)).tag

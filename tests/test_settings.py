@@ -119,11 +119,6 @@ def test_configuration_names_what_is_in_place_of_pytorchs_libraries():
     assert torchshim.get_file_path("torch", "version.py") == torchshim.version.__file__
 
 
-def test_conversions_that_replace_parameters_are_refused():
-    with pytest.raises(NotImplementedError, match="set_swap_module_params"):
-        torchshim.__future__.set_swap_module_params_on_conversion(True)
-
-
 @case(warnings=False)
 def hub(torch):
     before = torch.hub.get_dir()

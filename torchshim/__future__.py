@@ -1,8 +1,6 @@
-"""Choices about how `nn.Module.to` converts parameters: `torch.__future__`."""
+"""Choices about how modules convert and load parameters: `torch.__future__`."""
 
 from __future__ import annotations
-
-from torchshim._errors import Unsupported
 
 __all__ = [
     "get_overwrite_module_params_on_conversion",
@@ -18,11 +16,12 @@ def get_overwrite_module_params_on_conversion() -> bool:
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """Whether conversions swap parameters with new ones: no, they change their data."""
-    return False
+    """Whether conversions and `load_state_dict` swap parameters with new ones."""
+    return _swap[0]
 
 
 _overwrite = [False]
+_swap = [False]
 
 
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
@@ -34,9 +33,12 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """NotImplementedError for True."""
-    if value:
-        raise Unsupported(
-            "torch.__future__.set_swap_module_params_on_conversion(True): tensors "
-            "cannot be swapped"
-        )
+    """Whether conversions and `load_state_dict` swap parameters with new ones.
+
+    `torch.utils.swap_tensors` does it, so that a parameter stays the same object even
+    where its memory cannot be replaced; what a state dict holds then goes through
+    `Tensor.module_load`.
+
+    https://docs.pytorch.org/docs/2.13/future_mod.html
+    """
+    _swap[0] = value

@@ -160,7 +160,9 @@ def public(
                 _derived.namespaces.setdefault(space, {})[each] = shown
             if method:
                 at = method if isinstance(method, str) else each
-                shown = overridable(function, "torch.Tensor")
+                shown = function
+                if overridden != NEVER:
+                    shown = overridable(function, "torch.Tensor")
                 shown.__name__, shown.__qualname__ = at, f"Tensor.{at}"
                 setattr(Tensor, at, shown)
         if namespaces:

@@ -5,6 +5,7 @@ https://docs.pytorch.org/docs/2.13/tensors.html
 
 from __future__ import annotations
 
+import copyreg
 import weakref
 from typing import Any
 
@@ -20,12 +21,13 @@ from torchshim._core.op import REGISTRY
 from torchshim._core.promotion import castable
 from torchshim._core.record import local
 from torchshim._core.storage import BITS, TensorBase, bits_of, has_bit, placement
-from torchshim._derived import fns, public
+from torchshim._derived import NEVER, fns, public
 from torchshim._functions._arguments import as_index, kind_of, size_of, warn, wrong
 from torchshim._functions.ahead import send_ahead
 from torchshim._functions.creation import _no_grad, place
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
+from torchshim._overrides import ALL_DISABLED, disabled
 from torchshim._tensor import Tensor, from_array
 
 _new = object.__new__
@@ -291,6 +293,9 @@ def _onto(self: Tensor, value: TensorBase) -> None:
 
 def swap_contents(a: Tensor, b: Tensor) -> None:
     """Exchanges all but the identity of two tensors."""
+    names = [set(copyreg._slotnames(type(t))) for t in (a, b)]  # type: ignore[attr-defined]
+    if names[0] != names[1]:
+        raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
     if a is b:
         return
     local.rec.flush()
@@ -409,7 +414,7 @@ def _make_subclass(
 Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
 
 
-@public(namespaces=(), method=True)
+@public(namespaces=(), method=True, overridden=NEVER)
 def as_subclass(self: Tensor, cls: Any) -> Any:
     """The tensor as an instance of a subclass of Tensor, on the same memory."""
     if not isinstance(cls, type):
@@ -417,7 +422,8 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
     if not issubclass(cls, Tensor):
         raise TypeError(_NO_SUBCLASS)
     if self._meta.requires_grad:
-        made = fns.alias(self)
+        with disabled(ALL_DISABLED):
+            made = fns.alias(self)
         made.__class__ = cls
         return made
     return alias_of(self, cls)

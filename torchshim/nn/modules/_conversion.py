@@ -7,7 +7,11 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import torchshim
-from torchshim.__future__ import get_overwrite_module_params_on_conversion
+from torchshim.__future__ import (
+    get_overwrite_module_params_on_conversion,
+    get_swap_module_params_on_conversion,
+)
+from torchshim._functions.memory import swap_contents
 from torchshim._tensor import Tensor
 from torchshim.nn.modules._base import ModuleBase
 from torchshim.nn.modules._parse_to import parse_to
@@ -33,8 +37,13 @@ class Conversion(ModuleBase):
         if recurse:
             for module in self.children():
                 module._apply(fn)
+        swap = get_swap_module_params_on_conversion()
         for name, param in self._parameters.items():
-            if param is not None:
+            if param is None:
+                continue
+            if swap:
+                self._swap_parameter(fn, param, name)
+            else:
                 self._parameters[name] = self._apply_to_parameter(fn, param)
         for name, buffer in self._buffers.items():
             if buffer is not None:
@@ -63,6 +72,29 @@ class Conversion(ModuleBase):
                 assert grad.is_leaf, "param_grad must be a leaf tensor"
                 result.grad = grad_applied.requires_grad_(grad.requires_grad)
         return result
+
+    def _swap_parameter(
+        self, fn: Callable[[Tensor], Tensor], param: Parameter, name: str
+    ) -> None:
+        grad, where = param.grad, f"{self._get_name()}.{name}"  # type: ignore[attr-defined]
+        with torchshim.no_grad():
+            applied = fn(param)
+        try:
+            param.grad = None
+            swap_contents(param, Parameter(applied, param.requires_grad))
+        except Exception as e:
+            param.grad = grad
+            raise RuntimeError(f"_apply(): Couldn't swap {where}") from e
+        if grad is None:
+            return
+        with torchshim.no_grad():
+            applied = fn(grad)
+        applied.requires_grad_(grad.requires_grad)
+        try:
+            swap_contents(grad, applied)
+        except Exception as e:
+            raise RuntimeError(f"_apply(): Couldn't swap {where}.grad") from e
+        param.grad = grad
 
     def apply(self, fn: Callable[[Any], Any]) -> Self:
         """Call `fn` on every submodule, children first, and on the module itself.

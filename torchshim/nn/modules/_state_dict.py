@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torchshim
+from torchshim.__future__ import get_swap_module_params_on_conversion
+from torchshim._functions.memory import swap_contents
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor
 from torchshim.nn.modules._base import Hooks, ModuleBase
@@ -15,6 +17,15 @@ from torchshim.nn.modules._hooks import _WrappedHook
 from torchshim.nn.parameter import Parameter, is_lazy
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
+
+
+def _like(tensor: Any, new: Any) -> Any:
+    """What takes the place of `tensor`: a parameter for one."""
+    if not isinstance(tensor, Parameter):
+        return new
+    if isinstance(new, Parameter):
+        return new.requires_grad_(tensor.requires_grad)
+    return Parameter(new, requires_grad=tensor.requires_grad)
 
 
 class _Keys(NamedTuple):
@@ -263,20 +274,26 @@ class StateDict(ModuleBase):
                 "place?)",
                 stacklevel=2,
             )
+        swap = get_swap_module_params_on_conversion()
         try:
             with torchshim.no_grad():
-                if not assign:
+                if swap:
+                    new = tensor.module_load(loaded, assign=assign)
+                    if new is loaded or new is tensor:
+                        raise RuntimeError(
+                            "module_load returned one of self or other, please "
+                            ".detach() the result if returning one of the inputs in "
+                            "module_load"
+                        )
+                    swap_contents(tensor, _like(tensor, new))
+                elif assign:
+                    setattr(self, name, _like(tensor, loaded))
+                else:
                     tensor.copy_(loaded)
-                    return None
-                if isinstance(tensor, Parameter):
-                    if isinstance(loaded, Parameter):
-                        loaded.requires_grad_(tensor.requires_grad)
-                    else:
-                        loaded = Parameter(loaded, requires_grad=tensor.requires_grad)
-                setattr(self, name, loaded)
         except Exception as e:
+            action = "swapping" if swap else "copying"
             return (
-                f'While copying the parameter named "{key}", whose dimensions in the '
+                f'While {action} the parameter named "{key}", whose dimensions in the '
                 f"model are {tensor.size()} and whose dimensions in the checkpoint are "
                 f"{loaded.size()}, an exception occurred : {e.args}."
             )
