@@ -359,3 +359,41 @@ def iteration(torch):
 )
 def out_of_range(torch, line):
     return evaluate(torch, line)
+
+
+@case
+def masks_of_bytes(torch):
+    x = torch.arange(12.0).reshape(3, 4)
+    mask = torch.tensor([1, 0, 1], dtype=torch.uint8)
+    for index in (mask, (mask, slice(1, 2)), (mask, mask[[0, 2, 1, 1]])):
+        yield x[index], x[index]
+    x[mask] = x[:2] * 10
+    yield x
+    yield x.index_put((mask,), x[:2], accumulate=True)
+    yield attempt(x.__setitem__, mask, 1.0)
+    yield attempt(x.__setitem__, (mask, 0), torch.ones(1))
+    yield x[mask[0]], x[mask[1]]
+
+
+@case
+def refused_writes(torch):
+    a = torch.arange(4)
+    yield attempt(a.__setitem__, a > -1, torch.tensor([]))
+    yield attempt(a.__setitem__, a > 1, torch.tensor([1.0, 2.0]))
+    yield attempt(a.__setitem__, a > 1, torch.tensor([1.0, 2.0, 3.0]))
+    yield attempt(a.__setitem__, [0, 1], torch.tensor([1.0, 2.0, 3.0]))
+    yield attempt(a.__setitem__, [0, 1], torch.tensor([1.0, 2.0]))
+    a[a > 1] = torch.tensor([1.0])
+    yield a
+    yield attempt(a.__delitem__, 0)
+    truth = torch.tensor([True, False])
+    for value in (1 + 1j, 1 + 0j):
+        yield attempt(truth.index_fill, 0, torch.tensor([0]), value)
+        yield attempt(truth.float().index_fill, 0, torch.tensor([0]), value)
+
+
+@case
+def nothing_is_contiguous(torch):
+    x = torch.randn(2, 3, 4, 5)[:, :, :, 1][:, 1:1, :]
+    yield x.stride(), x.is_contiguous(), x.contiguous() is x
+    yield x.transpose(0, 1).is_contiguous(), x[:, :, ::2].is_contiguous()

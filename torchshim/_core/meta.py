@@ -90,7 +90,7 @@ def contiguous_strides(shape: Iterable[int]) -> tuple[int, ...]:
 
 def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Whether the elements lie in row-major order without gaps."""
-    return fills(zip(reversed(strides), reversed(shape), strict=True))
+    return 0 in shape or fills(zip(reversed(strides), reversed(shape), strict=True))
 
 
 def fills(dimensions: Iterable[tuple[int, int]]) -> bool:

@@ -18,8 +18,10 @@ from torchshim._core import dtypes
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
+from torchshim._errors import warn
 from torchshim._functions._values import fitting
 from torchshim._functions.indexing import (
+    BYTE_MASK,
     SKIP,
     ZERO_DIM,
     basic,
@@ -196,32 +198,37 @@ def put_with(
     if form:
         # PyTorch looks at the history before it looks at indices and values.
         local.rec.check_history(view, (value,))
+    same = value._meta.dtype is view._meta.dtype
     masks = [d for d, i in enumerate(indices) if is_mask(i)]
     plain = any(i is not None and i is not SKIP and not is_mask(i) for i in indices)
     if len(masks) == 1 and not plain:
         at = masks[0]
         mask = indices[at]
-        if mask._meta.dtype is dtypes.uint8:
-            mask = fns.ne(mask, 0)
         check_mask(mask, view._meta.shape, at)
-        check_dtypes(view, value, value._meta.shape.numel() == 1 and not accumulate)
-        put = fns.put_mask_ if form else fns.put_mask
-        return put(view, mask, value, at, accumulate)
+        one = value._meta.shape.numel() == 1 and not accumulate
+        if mask._meta.dtype is dtypes.uint8:
+            if one:
+                raise RuntimeError(
+                    "masked_fill_ only supports boolean masks, but got mask with dtype "
+                    "unsigned char"
+                )
+            warn(BYTE_MASK)
+            mask = fns.ne(mask, 0)
+        # Of a wrong dtype PyTorch tells after a wrong number of values.
+        if same or one:
+            put = fns.put_mask_ if form else fns.put_mask
+            return put(view, mask, value, at, accumulate)
     places = without_masks(view, indices)
-    check_dtypes(view, value, False)
-    check_known(view, places)
+    if same:
+        check_known(view, places)
     put = fns.put_tensors_ if form else fns.put_tensors
     return put(view, places, value, accumulate)
 
 
-def check_dtypes(view: Tensor, value: Tensor, single: bool) -> None:
-    have, want = value._meta.dtype, view._meta.dtype
-    if have is not want and not single:
-        raise RuntimeError(
-            "Index put requires the source and destination dtypes match, got "
-            f"{want.tensor_name[6:-6]} for the destination and "
-            f"{have.tensor_name[6:-6]} for the source."
-        )
+def delitem(self: Tensor, index: Any) -> None:
+    """Refused: tensors keep their elements."""
+    raise TypeError("Tensor does not support deleting items")
 
 
 Tensor.__setitem__ = setitem  # type: ignore[attr-defined]
+Tensor.__delitem__ = delitem  # type: ignore[attr-defined]

@@ -22,7 +22,7 @@ from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
-from torchshim._errors import warn, warn_once
+from torchshim._errors import warn
 from torchshim._ops.view_geometry import KEEP, NEW, PICK
 from torchshim._overrides import dispatch, mode_enabled, modes, overriding
 from torchshim._tensor import Tensor, from_array, host_value
@@ -40,7 +40,7 @@ _SEQUENCE = (
     "this will be interpreted as tensor index, x[torch.tensor(seq)], which will result "
     "either in an error or a different result"
 )
-_BYTE_MASK = (
+BYTE_MASK = (
     "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
     "instead."
 )
@@ -340,9 +340,7 @@ def convert(item: Any) -> Any:
             if dtype is dtypes.bool_ or dtype is dtypes.uint8:
                 return bool(value)
             return value
-        if dtype is dtypes.uint8:
-            warn_once(_BYTE_MASK)
-        elif dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_):
+        if dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_, dtypes.uint8):
             raise index_dtype()
         return item
     if isinstance(item, np.bool_):
@@ -441,6 +439,8 @@ def without_masks(view: Tensor, indices: Sequence[Any]) -> list[Any]:
         if item is SKIP:
             continue
         if is_mask(item):
+            if item._meta.dtype is dtypes.uint8:
+                warn(BYTE_MASK)
             check_mask(item, view._meta.shape, dim)
             if item._meta.batch:
                 raise RuntimeError(

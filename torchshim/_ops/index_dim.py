@@ -232,6 +232,8 @@ def index_fill(input: Array, dim: int, index: Array, value: Operand) -> Array:
     text = (
         "index_fill_(): Converting complex Scalar to non-complex type is not supported"
     )
+    if isinstance(value, complex) and not jnp.iscomplexobj(input):
+        raise RuntimeError(text)
     filled = scalar_for(value, input.dtype, text)
     if not input.ndim:
         return jnp.where(index.size > 0, filled, input)

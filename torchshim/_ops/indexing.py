@@ -196,13 +196,13 @@ def put_tensors(
     """The input with `input[indices]` replaced by (or added to) `values`."""
     where = _index_tuple(input, indices)
     shape = advanced_shape(input.shape, indices)
+    _check_values(values.shape, shape)
     if input.dtype != values.dtype:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{scalar_name(input)} for the destination and {scalar_name(values)} for "
             "the source."
         )
-    _check_values(values.shape, shape)
     if 0 in shape or 0 in input.shape:
         return input
     values = jnp.broadcast_to(values, shape)
