@@ -103,6 +103,7 @@ _ALSO = {
     "_tensordot": "tensordot",
     "attention": "scaled_dot_product_attention",
     "elman_layer": "rnn",
+    "fused_attention": "scaled_dot_product_attention",
     "gru_layer": "gru",
     "lstm_layer": "lstm",
     "max_unpool": "max_unpool2d",

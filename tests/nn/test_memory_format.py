@@ -110,3 +110,34 @@ def attention_with_both_masks(torch):
     for mask in (torch.rand(5, 5) > 0.3, torch.randn(5, 5)):
         yield attend(q, q, q, mask, is_causal=True)
     return attend(q[0], q[0], q[0], mask, is_causal=True)
+
+
+@case
+def layout_of_attention(torch):
+    """One kernel's result lies in memory as the query does, the formula's in order."""
+    attend = torch.nn.functional.scaled_dot_product_attention
+    q = torch.randn(2, 6, 4, 8).transpose(1, 2)
+    c, few = q.contiguous(), q[:, :2].contiguous()
+    yield attend(q, q, q).transpose(1, 2).view(2, 6, -1).shape
+    backwards = q.mT.contiguous().mT
+    for args in ((q, c, c), (c, q, q), (q, q, backwards), (backwards, q, q)):
+        yield attend(*args).stride()
+    for args in ((q, c[:, :, :3], c[:, :, :3]), (q, c, c[..., :5]), (q[0], c[0], c[0])):
+        yield attend(*args).stride()
+    for shape in ((6, 6), (2, 4, 6, 6), (2, 1, 1, 6), (1, 6), (4, 6, 6), (6, 1)):
+        yield attend(q, c, c, torch.randn(shape)).stride()
+        yield attend(q, c, c, torch.randn(shape) > 0).stride()
+    yield attend(q, few, few, enable_gqa=True).stride()
+    yield attend(q, few[:, :1], few, enable_gqa=True).stride()
+    yield attend(q, c, c, is_causal=True, scale=0.5).stride()
+    yield attend(q, c, c, dropout_p=0.5).stride()
+    yield attend(q.to("meta"), c.to("meta"), c.to("meta")).stride()
+    yield attend(c[:, :, :0], c, c).stride(), attend(q[:0], c[:0], c[:0]).shape
+    for heads in (q[:, :2], q[:, :, :3], torch.randn(6, 2, 4, 8).permute(1, 2, 0, 3)):
+        yield attend(heads, heads, heads).stride()
+    r, mask = q.detach().requires_grad_(), torch.randn(6, 6, requires_grad=True)
+    for given in ({}, {"attn_mask": mask}, {"dropout_p": 0.5}):
+        y = attend(r, r, r, **given)
+        yield y.stride(), type(y.grad_fn).__name__
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        yield attend(q, q, q).stride(), type(attend(r, r, r).grad_fn).__name__

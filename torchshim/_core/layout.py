@@ -118,10 +118,9 @@ def has_format(
         return is_contiguous(shape, strides)
     if len(shape) != rank:
         return False
-    batch, channels, *space = shape
-    return is_contiguous(
-        (batch, *space, channels), (strides[0], *strides[2:], strides[1])
-    )
+    # Channels innermost; unlike rows, an empty tensor is not laid out in any order.
+    batch, channels, *space = zip(strides, shape, strict=True)
+    return fills((channels, *reversed(space), batch))
 
 
 def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

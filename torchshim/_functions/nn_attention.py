@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.meta import Meta
 from torchshim._core.random import engine_of
 from torchshim._derived import fns
 from torchshim._functions._arguments import warn
@@ -47,6 +48,43 @@ def _check_kernels(query: Tensor, attn_mask: Tensor | None, dropout_p: float) ->
         raise RuntimeError("No available kernel.  Aborting execution.")
 
 
+def _fused(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, enable_gqa: bool
+) -> bool:
+    """Whether PyTorch computes it by one kernel, if there is no dropout."""
+    given = (query, key, value) if mask is None else (query, key, value, mask)
+    if not all([isinstance(each, Tensor) for each in given]):
+        return False
+    q, k, v = query._meta, key._meta, value._meta
+    if not len(q.shape) == len(k.shape) == len(v.shape) == 4:
+        return False
+    batch, heads, length, width = q.shape
+    groups = k.shape[1]
+    return (
+        k.shape == v.shape
+        and (batch, width) == (k.shape[0], k.shape[3])
+        and (heads == groups or (enable_gqa and groups > 0 and heads % groups == 0))
+        and 0 not in (length, k.shape[2])
+        and q.strides[3] == k.strides[3] == v.strides[3] == 1
+        and (mask is None or _fits(mask._meta, (batch, heads, length, k.shape[2])))
+        and q.device.type != "meta"
+        and sdp_switches["flash"]
+    )
+
+
+def _fits(mask: Meta, shape: tuple[int, ...]) -> bool:
+    """Whether the kernel takes a mask for scores of this shape."""
+    return (
+        len(mask.shape) in (2, 4)
+        and all(
+            size in (1, full)
+            for size, full in zip(mask.shape[::-1], shape[::-1], strict=False)
+        )
+        and mask.strides[-1] == 1
+        and not mask.requires_grad
+    )
+
+
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -73,6 +111,8 @@ def scaled_dot_product_attention(
             attn_mask, is_causal = bias(query.device, is_causal), False
     if not sdp_switches["math"]:
         _check_kernels(query, attn_mask, dropout_p)
+    if dropout_p == 0 and _fused(query, key, value, attn_mask, enable_gqa):
+        return fns.fused_attention(query, key, value, attn_mask, is_causal, scale)
     mask = None
     if dropout_p > 0:
         batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])

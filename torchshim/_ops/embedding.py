@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 
 from torchshim._core.checks import Check
 from torchshim._core.dtypes import from_array_dtype
+from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
 from torchshim._ops.matmul import broadcast_shapes, rounded, scalar_name
@@ -306,21 +308,8 @@ def masked_affine(input: Array, mask: Array, kept: Scalar) -> Array:
 # -- attention ------------------------------------------------------------------------
 
 
-def _attention_node(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    *rest: Any,
-) -> str:
-    if len(getattr(query, "shape", (0,) * 4)) == 4 and not dropout_p:
-        return "ScaledDotProductFlashAttentionForCpuBackward0"
-    return "MmBackward0" if len(query.shape) == 2 else "UnsafeViewBackward0"
-
-
 def _check_attention(
-    query: Array, key: Array, value: Array, attn_mask: Array | None, is_causal: bool
+    query: Array, key: Array, value: Array, attn_mask: Array | None
 ) -> None:
     if not query.dtype == key.dtype == value.dtype:
         a, b, c = (from_array_dtype(x.dtype).cpp_name for x in (query, key, value))
@@ -343,11 +332,38 @@ def _check_attention(
                     f"dtype, but got attn_mask.dtype: {kind} and  query.dtype: "
                     f"{from_array_dtype(query.dtype).cpp_name} instead."
                 )
-        if is_causal:
-            raise RuntimeError(
-                "_scaled_dot_product_attention: Explicit attn_mask should not be set "
-                "when is_causal=True"
-            )
+
+
+def _layout_of_query(shape: tuple[int, ...], operands: Sequence[Any]) -> Any:
+    return elementwise_strides(shape, operands[:1])
+
+
+@op(
+    grad_fn="ScaledDotProductFlashAttentionForCpuBackward0",
+    saves=("query", "key", "value", "attn_mask"),
+    namespaces=(),
+    method=False,
+    out=False,
+    layout=_layout_of_query,
+)
+def fused_attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None,
+    is_causal: bool,
+    scale: float | None,
+) -> Array:
+    """`attention` where PyTorch computes it by one kernel, which takes both masks."""
+    _check_attention(query, key, value, attn_mask)
+    heads = query.shape[1] // max(key.shape[1], 1)
+    if heads > 1:
+        key, value = (jnp.repeat(each, heads, axis=1) for each in (key, value))
+    return _attend(query, key, value, attn_mask, 0.0, is_causal, scale, None)
+
+
+def _attention_node(query: Any, *rest: Any) -> str:
+    return "MmBackward0" if len(query.shape) == 2 else "UnsafeViewBackward0"
 
 
 @op(
@@ -370,9 +386,12 @@ def attention(
     dropout_mask: Array | None,
 ) -> Array:
     """`softmax(query @ key.T * scale + mask) @ value`."""
-    # What PyTorch's fused kernel computes takes both masks.
-    fused = query.ndim == 4 and not dropout_p
-    _check_attention(query, key, value, attn_mask, is_causal and not fused)
+    _check_attention(query, key, value, attn_mask)
+    if attn_mask is not None and is_causal:
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set "
+            "when is_causal=True"
+        )
     if enable_gqa and query.ndim >= 3 and key.ndim >= 3:
         heads, given = query.shape[-3], key.shape[-3]
         if given != heads and given and heads % given == 0:
@@ -399,6 +418,21 @@ def attention(
             else "mat1 and mat2 shapes cannot be multiplied "
             f"({length}x{rows} and {value.shape[-2]}x{value.shape[-1]})"
         )
+    return _attend(
+        query, key, value, attn_mask, dropout_p, is_causal, scale, dropout_mask
+    )
+
+
+def _attend(
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    dropout_mask: Array | None,
+) -> Array:
     q, k, v = _wide(query), _wide(key), _wide(value)
     factor = scale if scale is not None else 1 / math.sqrt(max(q.shape[-1], 1))
     scores = jnp.einsum("...ld,...sd->...ls", q, k, precision=precision.matmul) * factor
