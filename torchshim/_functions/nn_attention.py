@@ -53,7 +53,7 @@ def _fused(
 ) -> bool:
     """Whether PyTorch computes it by one kernel, if there is no dropout."""
     given = (query, key, value) if mask is None else (query, key, value, mask)
-    if not all([isinstance(each, Tensor) for each in given]):
+    if not all(isinstance(each, Tensor) for each in given):
         return False
     q, k, v = query._meta, key._meta, value._meta
     if not len(q.shape) == len(k.shape) == len(v.shape) == 4:
