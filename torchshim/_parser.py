@@ -350,11 +350,8 @@ def _wrong_element(value: Any, position: int) -> str | None:
 
 
 def _kind(value: Any) -> str:
-    """The name of a value's type as C has it: numpy's classes with their module."""
-    cls = type(value)
-    if cls.__module__ == "numpy":
-        return f"numpy.{cls.__name__}"
-    return dtypes.type_name(cls)
+    """The name of a value's type as C has it."""
+    return dtypes.type_name(type(value))
 
 
 # Texts of calls that fit none of several signatures -----------------------------------

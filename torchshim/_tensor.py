@@ -259,7 +259,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         return self._meta.dtype.is_signed
 
     def _is_view(self) -> bool:
-        return self._base is not None
+        # What a custom function returned has a history of its own, and no base.
+        return self._base is not None or self._view_note is not None
 
     # -- reading -----------------------------------------------------------------------
 

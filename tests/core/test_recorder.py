@@ -313,7 +313,22 @@ def test_the_trie_is_bounded(monkeypatch):
     for n in range(1, 200):
         torch.tensor([1.0] * n) * 2.0
         local.rec.flush()
+        kept = local.rec.root.next.values()
+        assert local.rec.states == sum(top.size for top in kept)
     assert local.rec.states < 300
+
+
+def test_branches_that_are_forgotten_are_not_entered_again(monkeypatch):
+    x = torch.ones(3)
+    for _ in range(3):  # from the second time on by an entrance
+        (x * 7.0).sum().item()
+    monkeypatch.setattr(trie, "STATE_BOUND", 20)
+    for n in range(1, 30):
+        torch.tensor([1.0] * n).neg()
+        local.rec.flush()
+    (x * 7.0).exp().tolist()
+    kept = local.rec.root.next.values()
+    assert local.rec.states == sum(top.size for top in kept)
 
 
 def test_what_jax_keeps_for_each_shape_is_let_go_of(monkeypatch):

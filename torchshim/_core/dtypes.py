@@ -46,7 +46,12 @@ _full_name = type.__dict__["__name__"].__get__
 
 
 def type_name(cls: type[Any]) -> str:
-    """The name of `cls` in PyTorch's error texts ("torch.dtype", "int", "Tensor")."""
+    """The name of `cls` in PyTorch's error texts ("torch.dtype", "int", "Tensor").
+
+    As C has it: numpy's classes with their module.
+    """
+    if cls.__module__ == "numpy":
+        return f"numpy.{cls.__name__}"
     return "type" if cls is Builtin else _full_name(cls)
 
 

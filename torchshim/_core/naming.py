@@ -8,11 +8,13 @@ from typing import Any
 
 from torchshim._core.batching import alone
 from torchshim._core.call import Call
+from torchshim._core.dtypes import type_name
 from torchshim._core.state import IDENTITY, State
 from torchshim._core.storage import TensorBase
 
 # Operators that PyTorch gives a number to as a tensor, so that it has an edge too.
 WRAPPED = frozenset({"add", "sub", "mul", "div"})
+_OF_NUMBERS = WRAPPED | {"copy"}
 
 # The node of an operator's gradient, where it can be differentiated again.
 _OF_GRADIENTS = {
@@ -49,7 +51,9 @@ _OF_GRADIENTS = {
 
 
 # Nodes that PyTorch writes by hand: their names tell the namespace.
-_BY_HAND = frozenset({"AccumulateGrad", "CopyBackwards", "CopySlices", "UndefinedGrad"})
+_BY_HAND = frozenset(
+    {"AccumulateGrad", "CopyBackwards", "CopySlices", "NotImplemented", "UndefinedGrad"}
+)
 
 
 def qualified(name: str) -> str:
@@ -97,8 +101,9 @@ def flows_of(event: State) -> list[int | None]:
     found: list[int | None] = [
         i for i in range(len(event.operands)) if call.differentiable(i)
     ]
-    if call.op is not None and call.op.name in WRAPPED and len(found) == 1:
-        found.append(None)
+    if call.op is not None and len(found) == 1:
+        if call.op.name.rstrip("_") in _OF_NUMBERS:
+            found.append(None)
     if call.op is not None and call.op.edges is not None:
         owners = {call.owners[i]: i for i in found if i is not None}
         found = [owners.get(name) for name in call.op.edges if name in (None, *owners)]
@@ -151,7 +156,7 @@ def check_replacement(hook: Any, grad: Any, result: Any) -> None:
     name = f"'{name}'" if name is not None else repr(hook)
     if not isinstance(result, TensorBase):
         raise TypeError(
-            f"expected Variable, but hook returned '{type(result).__name__}'"
+            f"expected Variable, but hook returned '{type_name(type(result))}'"
         )
     if grad is None:
         return

@@ -18,7 +18,7 @@ class Node:
     https://docs.pytorch.org/docs/2.13/autograd.html#torch.autograd.graph.Node
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_event", "_recording", "metadata")
+    __slots__ = ("__weakref__", "_event", "_recording", "metadata")
 
     def __init__(self, recording: Recording, event: State) -> None:
         self._recording = recording
@@ -29,6 +29,14 @@ class Node:
 
     def _slots(self) -> range:
         return range(self._event.slot, self._event.n_slots)
+
+    def _slot_of(self, number: int) -> int:
+        """The slot of one of the node's outputs."""
+        return self._event.slot + number
+
+    def _number_of(self, slot: int) -> int:
+        """Which of the node's outputs a slot is."""
+        return slot - self._event.slot
 
     def name(self) -> str:
         return qualified(type(self).__name__)
@@ -50,6 +58,9 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {hex(id(self))}>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"cannot pickle '{type(self).__name__}' object")
 
 
 class AccumulateGrad(Node):
@@ -89,11 +100,12 @@ def edge_of(recording: Recording, slot: int) -> tuple[Any, int]:
     recording, slot = origin(recording, slot)
     leaf = recording.entered.get(slot)
     if leaf is not None:
-        return accumulator(leaf), 0
+        return (None if leaf._inherits else accumulator(leaf)), 0
     event = recording.event(slot, local.rec.state)
-    if event.kind == INPUT:
+    if event.kind == INPUT or not event.wrt:  # what was made under `no_grad`, too
         return None, 0
-    return node_of(recording, event), slot - event.slot
+    node = node_of(recording, event)
+    return node, node._number_of(slot)
 
 
 def node_of(recording: Recording, event: State) -> Node:

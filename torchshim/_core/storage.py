@@ -62,6 +62,9 @@ class TensorBase:
     _node: Any = None
     _versions: int = 0
     _view_note: str | None = None
+    # A view that a custom function returned, which has a history of its own: the name
+    # of the function and which output it was.
+    _made_by: Any = None
     # A view that requires grad only because its base does: it has no history and
     # gets no gradient.
     _inherits: bool = False

@@ -459,7 +459,7 @@ class Trie(Inference):
         state.top.size += 1
         self.states += 1
         if self.states > STATE_BOUND:
-            self.prune()
+            self.prune(state.top)
         return state
 
     def _follow(
@@ -489,9 +489,8 @@ class Trie(Inference):
                 parent.places = {}
             parent.places[where] = ints, state
 
-    def prune(self) -> None:
+    def prune(self, running: State) -> None:
         """Forgets the branches not used for longest (bounded memory)."""
-        running = self.state.top
         tops = sorted(self.root.next.values(), key=lambda top: top.touched)
         dropped: set[int] = set()
         for top in tops:
@@ -501,7 +500,8 @@ class Trie(Inference):
                 del self.root.next[top.key]
                 self.states -= top.size
                 dropped.add(id(top))
-        self.root.places = None
+        # What else leads from the root to branches that are dropped.
+        self.root.places = self.root.jumps = None
         CACHE.forget(dropped)
         forget_traces()
 

@@ -93,8 +93,8 @@ def view_error(tensor: Any, outdated: bool = False) -> str:
 
 def _own_node(tensor: Any) -> tuple[str, int]:
     """Name and output number of the node that a view was made by."""
-    if tensor._base is None:  # what a custom function returned
-        return re.sub(r"Backward\d*$", "", tensor.grad_fn.name()), tensor.output_nr
+    if tensor._base is None:
+        return tensor._made_by
     meta = tensor._storage.meta
     *before, (op, args, number) = tensor._path
     for step, given, k in before:
@@ -592,9 +592,8 @@ class Writing(Foreign):
         """Raises for a view without a node after a write that would give it one."""
         base = tensor._base
         if (
-            base is not None
-            and tensor._view_note is not None
+            tensor._view_note is not None
             and written_since(tensor)
-            and (base._meta.requires_grad or not tensor._meta.leaf)
+            and (base is None or base._meta.requires_grad or not tensor._meta.leaf)
         ):
             raise RuntimeError(view_error(tensor, outdated=True))

@@ -223,7 +223,7 @@ def _version(self: Tensor) -> int:
 def _is_leaf(self: Tensor) -> bool:
     """Whether no recorded operation made this tensor."""
     meta = self._meta
-    if self._base is not None:
+    if self._is_view():
         self._unaware = False
         local.rec.check_current(self)
     return meta.leaf or bool(meta.levels and local.rec.starts_level(self))
@@ -334,7 +334,7 @@ def register_post_accumulate_grad_hook(
 @method
 def detach_(self: Tensor) -> Tensor:
     """Takes this tensor out of the graph that made it: it becomes a leaf."""
-    if self._base is not None:
+    if self._is_view():
         raise RuntimeError(_DETACH_VIEW)
     meta = self._meta
     if meta.requires_grad:

@@ -287,7 +287,8 @@ def edge_meta(edge: GradientEdge) -> Any:
     """What is known of the value whose gradient flows through an edge."""
     if isinstance(edge.node, AccumulateGrad):
         return edge.node.variable._meta
-    return edge.node._event.metas[edge.output_nr]
+    node = edge.node
+    return node._event.metas[node._slot_of(edge.output_nr) - node._event.slot]
 
 
 # -- running ---------------------------------------------------------------------------
@@ -355,7 +356,7 @@ def _engine_place(edge: Any) -> Any:
     if isinstance(edge.node, AccumulateGrad):
         return edge.node.variable
     node = edge.node
-    return node._recording, node._event.slot + edge.output_nr
+    return node._recording, node._slot_of(edge.output_nr)
 
 
 def _target(target: Any, accumulate: bool) -> Any:

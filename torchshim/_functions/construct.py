@@ -212,18 +212,11 @@ def from_numpy(ndarray: Any) -> Tensor:
     tensor([1., 0.])
     """
     if not isinstance(ndarray, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {_np_name(ndarray)})")
+        raise TypeError(f"expected np.ndarray (got {dtypes.type_name(type(ndarray))})")
     _check_numpy(ndarray)
     if not ndarray.flags.writeable:
         warn_once(NOT_WRITABLE)
     return sharing(ndarray)
-
-
-def _np_name(value: Any) -> str:
-    kind = type(value)
-    if isinstance(value, np.generic):
-        return f"numpy.{kind.__name__}"
-    return dtypes.type_name(kind)
 
 
 @public(overridden=NEVER)

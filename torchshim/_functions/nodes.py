@@ -247,7 +247,7 @@ def saved_value(node: Node, name: str) -> Any:
                 value = _number(node)
             else:
                 value = entry.value if isinstance(entry, Number) else entry
-            if call.op.name in WRAPPED and isinstance(
+            if call.op.name.rstrip("_") in WRAPPED and isinstance(
                 value, (bool, int, float, complex)
             ):
                 return from_array(np.array(value))

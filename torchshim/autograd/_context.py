@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from inspect import Parameter
 from typing import Any
 
+from torchshim._core.dtypes import type_name
 from torchshim._core.engine import SECOND_BACKWARD
 from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, version_of
 from torchshim._derived import fns
+from torchshim._functions.sparse_tensor import SparseTensor
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving
 from torchshim.autograd._transformed import fitted
@@ -68,6 +70,11 @@ class FunctionCtx:
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether gradients that did not arrive reach the backward as zeros."""
+        if not isinstance(value, bool):
+            raise TypeError(
+                "set_materialize_grads received an invalid combination of arguments - "
+                "got (), but expected (bool)"
+            )
         self.materialize_grads = value
 
 
@@ -76,28 +83,54 @@ class Parameters:
 
     def __init__(self, forward: Any) -> None:
         self.forward = forward
-        self.signature = inspect.signature(forward)
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self.forward)
+
+    @functools.cached_property
+    def full(self) -> int:
+        """How many positional arguments leave nothing to be filled in."""
         kinds = [p.kind for p in self.signature.parameters.values()]
-        # How many positional arguments leave nothing to be filled in.
-        self.full = sum(
+        if Parameter.KEYWORD_ONLY in kinds:
+            return -1
+        return sum(
             kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
             for kind in kinds
         )
-        if Parameter.KEYWORD_ONLY in kinds:
-            self.full = -1
 
     def bound(
         self, separate: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments by position where they can be; if `separate`, all of them."""
-        if not separate:
-            found = self.signature.bind(None, *args, **kwargs)
-            return found.args[1:], found.kwargs
-        if len(args) == self.full and not kwargs:
-            return args, kwargs
-        found = self.signature.bind(*args, **kwargs)
-        found.apply_defaults()
-        return found.args, found.kwargs
+    ) -> tuple[Any, ...]:
+        """The arguments by position: PyTorch's forward takes no others.
+
+        `separate`: a forward without a context, whose defaults are filled in.
+        """
+        if separate and (kwargs or len(args) != self.full):
+            found = self.signature.bind(*args, **kwargs)
+            found.apply_defaults()
+            args, kwargs = found.args, found.kwargs
+        if not kwargs:
+            return args
+        code = self.forward.__code__
+        names = code.co_varnames[0 if separate else 1 : code.co_argcount]
+        given = dict(enumerate(args))
+        for name, value in kwargs.items():
+            if name not in names:
+                raise TypeError(
+                    f"forward() got an unexpected keyword argument '{name}'"
+                )
+            at = names.index(name)
+            if at in given:
+                raise TypeError(f"forward() got multiple values for argument '{name}'")
+            given[at] = value
+        for at in range(max(given)):
+            if at not in given:
+                raise TypeError(
+                    f"forward() missing required argument: '{names[at]}' (position "
+                    f"{at})"
+                )
+        return tuple([given[at] for at in range(len(given))])
 
 
 class BackwardCFunction(Node, FunctionCtx):
@@ -122,6 +155,9 @@ class BackwardCFunction(Node, FunctionCtx):
     _returned: Sequence[Any] = ()
     _at: Any = None
 
+    def __init__(self) -> None:
+        """In no graph: `apply` makes those that are."""
+
     @functools.cached_property
     def metadata(self) -> dict[Any, Any]:  # type: ignore[override]
         return {}
@@ -137,6 +173,12 @@ class BackwardCFunction(Node, FunctionCtx):
     @property
     def _event(self) -> Any:  # type: ignore[override]
         return self._at
+
+    def _slot_of(self, number: int) -> int:
+        return self._at.slot + self._outputs.index(number)
+
+    def _number_of(self, slot: int) -> int:
+        return self._outputs[slot - self._at.slot]
 
     def _node_for(self, recording: Any, event: Any) -> BackwardCFunction:
         return self
@@ -243,8 +285,8 @@ class BackwardCFunction(Node, FunctionCtx):
         results = self._checked(self.apply(*given))
         if event.depth in recording.node_hooks:
             self._returned = [results[at] for at in self._positions]
-        outs: list[Any] = []
-        for i in wrt:
+        fit: dict[int, Any] = {}
+        for i in event.wrt:
             out = results[self._positions[i]]
             if out is not None:
                 meta, got = event.given[i], out._meta
@@ -252,13 +294,15 @@ class BackwardCFunction(Node, FunctionCtx):
                     out = fitted(out, event, meta, walk.outside)
                     got = out._meta
                 if got is not meta and (
-                    got.shape != meta.shape or got.dtype is not meta.dtype
+                    got.shape != meta.shape
+                    or got.dtype is not meta.dtype
+                    or got.device is not meta.device
                 ):
                     out = self._fitted(out, meta, self._positions[i])
-            outs.append(out)
+            fit[i] = out
         if not walk.retain:
             self._saved, self._freed = (), True
-        return outs
+        return [fit[i] for i in wrt]
 
     # Outputs that are not in the event (not differentiable): position -> shape, dtype
     _plain_outputs: Mapping[int, tuple[tuple[int, ...], Any]]
@@ -284,12 +328,12 @@ class BackwardCFunction(Node, FunctionCtx):
                 )
             if not isinstance(result, TensorBase):
                 raise RuntimeError(
-                    f"expected Variable or None (got {type(result).__name__})"
+                    f"expected Variable or None (got {type_name(type(result))})"
                 )
         return results
 
     def _fitted(self, grad: Any, meta: Any, at: int) -> Any:
-        """A gradient brought to the shape and dtype of its input, as PyTorch does."""
+        """A gradient brought to the shape, dtype and device of its input, if it can."""
         shape, got = tuple(meta.shape), tuple(grad._meta.shape)
         if shape != got:
             lead = len(got) - len(shape)
@@ -314,6 +358,14 @@ class BackwardCFunction(Node, FunctionCtx):
                     "to PyTorch.)"
                 )
             grad = fns._gradient_cast(grad, meta.dtype)
+        device = grad._meta.device
+        if device is not meta.device:
+            if got:
+                raise RuntimeError(
+                    f"Function {type(self).__name__} returned an invalid gradient at "
+                    f"index {at} - expected device {meta.device} but got {device}"
+                )
+            grad = grad.to(meta.device)
         return grad
 
 
@@ -359,7 +411,7 @@ class SavedForBackward:
             self.tensor = tensor if pair is None or meta.requires_grad else None
         if history and pair is None:
             self.storage = tensor._storage
-            self.twin = local.rec.at(self.slot, meta.plain)
+            self.twin = local.rec.at(self.slot, meta.plain, TensorBase)
 
     def unpack(self, ctx: BackwardCFunction | None) -> Any:
         """The tensor; raises if it was overwritten. `ctx`: whose output it may be."""
@@ -408,3 +460,24 @@ class SavedForBackward:
         piece._array = rec.array_of(self.twin)
         piece._hist = recording, self.slot
         return piece
+
+
+class SavedSparse:
+    """A sparse tensor kept for backward by its values; its pattern never changes."""
+
+    __slots__ = ("pattern", "values")
+
+    def __init__(self, tensor: SparseTensor) -> None:
+        self.values = SavedForBackward(tensor._v, None)
+        self.pattern = tensor._like(tensor._v.detach())
+
+    def unpack(self, ctx: BackwardCFunction | None) -> Any:
+        """The tensor; raises if its values were overwritten."""
+        return self.pattern._like(self.values.unpack(ctx))
+
+
+def save(tensor: Any, output: int | None) -> SavedForBackward | SavedSparse:
+    """A tensor kept for backward; `output`: which of the outputs it is."""
+    if isinstance(tensor, SparseTensor):
+        return SavedSparse(tensor)
+    return SavedForBackward(tensor, output)

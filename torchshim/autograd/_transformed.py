@@ -31,11 +31,11 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def forward_of(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def forward_of(cls: Any, args: tuple[Any, ...]) -> Any:
     """The outputs of a custom function's forward; under `vmap` by its own rule."""
     level = _innermost(args)
     if level is None:
-        return cls.forward(*args, **kwargs)
+        return cls.forward(*args)
     has_rule = cls.vmap is not cls._missing_vmap
     if cls.generate_vmap_rule:
         if has_rule:
@@ -46,7 +46,7 @@ def forward_of(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 "staticmethod to avoid ambiguity." + _MORE
             )
         # The forward is made of operators, which know what to do.
-        return cls.forward(*args, **kwargs)
+        return cls.forward(*args)
     if not has_rule:
         raise RuntimeError(
             f"You tried to vmap over {cls.__name__}, but it does not have vmap "

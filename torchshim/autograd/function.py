@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from torchshim._core.call import PythonCall
+from torchshim._core.dtypes import type_name
 from torchshim._core.node import Node
 from torchshim._core.record import local, watchers
 from torchshim._core.storage import TensorBase, set_version, version_of
@@ -23,7 +24,7 @@ from torchshim.autograd._context import (
     BackwardCFunction,
     FunctionCtx,
     Parameters,
-    SavedForBackward,
+    save,
 )
 from torchshim.autograd._transformed import (
     NEEDS_SETUP_CONTEXT,
@@ -52,6 +53,7 @@ _DIRTY_VIEW = (
     "Tensor and a second one that does the other operations). You can ask on the forum "
     "https://discuss.pytorch.org/ if you need help to do this change."
 )
+_ONLY_TENSORS = "mark_non_differentiable only accepts variable arguments, but got "
 _numbers = itertools.count()
 _new = object.__new__
 
@@ -162,7 +164,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         if rec.levels and not separate and rec.transforming():
             raise RuntimeError(NEEDS_SETUP_CONTEXT)
         if separate or kwargs:
-            args, kwargs = _bound(cls, separate, args, kwargs)
+            args = _bound(cls, separate, args, kwargs)
         ctx = _new(cls._backward_cls)
         tensors: list[Any] = []
         positions: list[int] = []
@@ -183,7 +185,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             for tensor in tensors:
                 slot, meta = rec.slot_of(tensor), tensor._meta
                 twin = meta.requires_grad and not meta.leaf
-                before.append(rec.at(slot, meta) if twin else tensor)
+                before.append(rec.at(slot, meta, TensorBase) if twin else tensor)
         forward = rec.forward
         held = tangents_of(rec, args) if forward and rec.recording.duals else ()
         # The tangents of the outputs are what the user's `jvp` says.
@@ -191,18 +193,25 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         rec.set_grad(False)
         try:
             if separate:
-                output = forward_of(cls, args, kwargs)
+                output = forward_of(cls, args)
                 cls.setup_context(ctx, args, output)
             else:
-                output = cls.forward(ctx, *args, **kwargs)
+                output = cls.forward(ctx, *args)
         finally:
             rec.forward = forward
             rec.set_grad(grad)
         single = not isinstance(output, tuple)
         outputs: list[Any] = [output] if single else list(output)
+        for out in ctx.non_differentiable or ():
+            if not isinstance(out, TensorBase):
+                raise RuntimeError(_ONLY_TENSORS)
         if ctx.dirty_tensors:
             # The mark itself is a write that versions count.
             for tensor in ctx.dirty_tensors:
+                if not isinstance(tensor, TensorBase):
+                    raise RuntimeError(
+                        "mark_dirty can only accept variables, but argument "
+                    )
                 set_version(tensor, version_of(tensor) + 1)
             _check_dirty(ctx, recorded, {*map(id, tensors)}, outputs)
         if recorded:
@@ -212,14 +221,14 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         if held:
             push_tangents(rec, ctx, args, outputs, held)
         if ctx.to_save is not None:
-            _save(ctx, outputs)
+            _save(ctx, recorded, outputs)
         return outputs[0] if single else tuple(outputs)
 
 
 def _bound(
     cls: Any, separate: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments as the forward takes them, by position where it can be."""
+) -> tuple[Any, ...]:
+    """The arguments by position, as the forward takes them."""
     node, forward = cls._backward_cls, cls.forward
     if node._parameters is None or node._parameters.forward is not forward:
         node._parameters = Parameters(forward)
@@ -237,16 +246,27 @@ def _ids(marked: Iterable[Any] | None) -> AbstractSet[int]:
     return frozenset() if marked is None else {*map(id, marked)}
 
 
+def _constant(out: Any, given: bool, dirty: bool) -> Any:
+    """An output that gets no history; `given`: whether it is an input."""
+    if out._meta.requires_grad:
+        if given:
+            return out.detach()
+        if not out._is_view():
+            out.detach_()
+    elif given and not dirty:
+        with no_grad():
+            out = out.view_as(out)
+    if out._is_view() and not (given and dirty):
+        out._view_note = "custom"
+    return out
+
+
 def _unrecorded(ctx: Any, inputs: set[int], outputs: list[Any]) -> list[Any]:
     """The outputs where no history is kept."""
     dirty = _ids(ctx.dirty_tensors)
     for k, out in enumerate(outputs):
         if isinstance(out, TensorBase):
-            grad = out._meta.requires_grad
-            if id(out) in inputs and (grad or id(out) not in dirty):
-                outputs[k] = out.detach()  # type: ignore[attr-defined]
-            elif grad and out._base is None:
-                out.detach_()  # type: ignore[attr-defined]
+            outputs[k] = _constant(out, id(out) in inputs, id(out) in dirty)
     return outputs
 
 
@@ -271,11 +291,7 @@ def _record(
         meta = out._meta
         if id(out) in constant or not differentiable(meta):
             plain[k] = tuple(meta.shape), meta.dtype
-            if id(out) in inputs and id(out) not in dirty:
-                with no_grad():
-                    outputs[k] = outputs[k].detach()
-            elif meta.requires_grad:
-                outputs[k] = outputs[k].detach()
+            outputs[k] = _constant(out, id(out) in inputs, id(out) in dirty)
             continue
         if id(out) in inputs and id(out) not in dirty:
             # An input given back as it is becomes another tensor on its memory.
@@ -294,24 +310,29 @@ def _record(
     recording = rec.recording
     recording.python[state.depth] = ctx
     ctx._where, ctx._at = weakref.ref(recording), state
-    several = len(outputs) > 1
     for k, out in enumerate(raws):
         if id(out) in dirty and id(out) in inputs and out._base is not None:
             # Its base and the other views get the history, too.
             set_version(out, version_of(out) - 1)  # which this counts again
             rec.write(out, rec.result(state, k))
             continue
-        view = out._base is not None or id(out) in aliases
-        _adopt(rec, out, state, k, view, several)
+        _adopt(rec, ctx, out, state, k, out._is_view() or id(out) in aliases)
+    for out in raws:
+        if out._storage is not None and not out._is_view():
+            rec.bequeath(out, True)
+    if len(raws) > 1:
+        for out in outputs:
+            if isinstance(out, TensorBase) and out._view_note is not None:
+                out._view_note = "multi"
 
 
 def _untracked(rec: Any, out: Any) -> Any:
     """The value of an output without any history."""
     meta = out._meta.plain
-    return rec.at(rec.identity(rec.slot_of(out), meta), meta)
+    return rec.at(rec.identity(rec.slot_of(out), meta), meta, TensorBase)
 
 
-def _adopt(rec: Any, out: Any, state: Any, k: int, view: bool, several: bool) -> None:
+def _adopt(rec: Any, ctx: Any, out: Any, state: Any, k: int, view: bool) -> None:
     """Gives an output the recorded event as its history."""
     out._slot = state.slot + k
     meta, own = state.metas[k], out._meta
@@ -329,7 +350,10 @@ def _adopt(rec: Any, out: Any, state: Any, k: int, view: bool, several: bool) ->
         rec.live.append(weakref.ref(out))
     if view:
         out._base = None
-        out._view_note = "multi" if several else "custom"
+        out._inherits = False
+        out._view_note = "custom"
+        out._made_by = type(ctx).__name__.removesuffix("Backward"), ctx._outputs[k]
+        out._versions = version_of(out)
 
 
 def _check_dirty(
@@ -362,24 +386,31 @@ def _check_dirty(
         )
 
 
-def _save(ctx: Any, outputs: Sequence[Any]) -> None:
+def _save(ctx: Any, recorded: bool, outputs: Sequence[Any]) -> None:
     """Keeps what the forward asked to save, now that the outputs have a history."""
+    to_save, ctx.to_save = ctx.to_save, None
+    if not isinstance(to_save, tuple):
+        raise RuntimeError(
+            "autograd internal error: to_save attribute is expected to be a tuple but "
+            "is "
+        )
+    if not recorded:
+        return
     made = {id(o): k for k, o in enumerate(outputs) if isinstance(o, TensorBase)}
     saved: list[Any] = []
-    for i, tensor in enumerate(ctx.to_save):
+    for i, tensor in enumerate(to_save):
         if tensor is None:
             saved.append(None)
         elif not isinstance(tensor, TensorBase):
             raise TypeError(
                 "save_for_backward can only save variables, but argument "
-                f"{i} is of type {type(tensor).__name__}"
+                f"{i} is of type {type_name(type(tensor))}"
             )
         else:
             k = made.get(id(tensor))
             own = k is not None and k in ctx._outputs
-            saved.append(SavedForBackward(tensor, k if own else None))
+            saved.append(save(tensor, k if own else None))
     ctx._saved = tuple(saved)
-    ctx.to_save = None
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
