@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 
 @case(raises=AssertionError).lines(r"""
@@ -59,3 +59,36 @@ torch.tensor([torch.nan, torch.inf, torch.pi])[torch.newaxis]
 """)
 def shapes_and_constants(torch, line):
     return evaluate(torch, line)
+
+
+@case
+def sizes_beyond_64_bits(torch):
+    x = torch.empty((), dtype=torch.float64)
+    for size in ([2, 4, 2**29, 2**29], [0, 4, 2**61]):
+        for make in (torch.empty, torch.zeros, torch.randn, x.resize_):
+            yield attempt(make, size)
+
+
+@case
+def formats_of_resizing(torch):
+    x = torch.randn(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
+    for format in (torch.preserve_format, torch.contiguous_format):
+        yield torch.ones(96).resize_as_(x, memory_format=format).stride()
+    yield attempt(x.resize_, 4, memory_format=torch.preserve_format)
+
+
+@case
+def other_dtypes_of_nothing(torch):
+    for shape in ((0, 5, 64), (2, 0), (0, 3)):
+        for dtype in (torch.uint8, torch.complex64, torch.int16):
+            yield attempt(lambda s=shape, d=dtype: torch.ones(s).view(d).shape)
+    a = torch.ones(4, 4, 4)
+    yield attempt(lambda: a[:, :, 1:2].view(torch.complex64))
+    yield attempt(lambda: a[:, :, ::2].view(torch.complex64))
+
+
+@case
+def refused_pieces(torch):
+    place = torch.empty((), dtype=torch.int64, device="meta")
+    yield attempt(torch.tensor_split, torch.rand(4), place, 0)
+    yield attempt(torch.tensor(1).unflatten, 0, [])

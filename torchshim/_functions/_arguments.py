@@ -5,6 +5,7 @@ The texts of errors are those of PyTorch's argument parser.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -113,6 +114,18 @@ def check_size(function: str, size: tuple[int, ...]) -> None:
                 f"Trying to create tensor with negative dimension {length}: "
                 f"{list(size)}"
             )
+    check_count(size)
+
+
+def check_count(size: tuple[int, ...]) -> None:
+    """Raises where strides or the number of elements are beyond 64 bits."""
+    count = math.prod(size)
+    if not count and math.prod(max(n, 1) for n in size[1:]) >= 2**63:
+        raise RuntimeError("Stride calculation overflowed")
+    if count >= 2**61:
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(size)}"
+        )
 
 
 def dtype_of(function: str, dtype: Any) -> dtypes.dtype | None:

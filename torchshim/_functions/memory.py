@@ -15,18 +15,31 @@ from torchshim import _bind
 from torchshim._attributes import fields, set_fields
 from torchshim._core import dtypes
 from torchshim._core.device import current_accelerator
-from torchshim._core.layout import contiguous_format, format_strides, strided
+from torchshim._core.layout import (
+    contiguous_format,
+    format_strides,
+    preserve_format,
+    strided,
+)
 from torchshim._core.meta import meta_of
 from torchshim._core.op import REGISTRY
 from torchshim._core.promotion import castable
 from torchshim._core.record import local
 from torchshim._core.storage import BITS, TensorBase, bits_of, has_bit, placement
 from torchshim._derived import NEVER, fns, public
-from torchshim._functions._arguments import as_index, kind_of, size_of, warn, wrong
+from torchshim._functions._arguments import (
+    as_index,
+    check_size,
+    kind_of,
+    size_of,
+    warn,
+    wrong,
+)
 from torchshim._functions.ahead import send_ahead
 from torchshim._functions.creation import _no_grad, place
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
+from torchshim._ops._formats import suggested_format
 from torchshim._overrides import ALL_DISABLED, disabled
 from torchshim._tensor import Tensor, from_array
 
@@ -190,13 +203,10 @@ def resize_(
     self: Tensor, *sizes: Any, memory_format: Any = contiguous_format
 ) -> Tensor:
     """Changes the size in place, keeping what is in memory; new elements are zero."""
+    if memory_format is preserve_format:
+        raise RuntimeError("Unsupported memory formatPreserve")
     shape = size_of("resize_", sizes)
-    for length in shape:
-        if length < 0:
-            raise RuntimeError(
-                f"Trying to create tensor with negative dimension {length}: "
-                f"{list(shape)}"
-            )
+    check_size("resize_", shape)
     meta = self._meta
     if meta.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
@@ -210,6 +220,8 @@ def resize_as_(
     self: Tensor, other: Tensor, *, memory_format: Any = contiguous_format
 ) -> Tensor:
     """Changes the size in place to `other`'s."""
+    if memory_format is preserve_format:
+        memory_format = suggested_format(other._meta.shape, other._meta.strides)
     return resize_(self, tuple(other._meta.shape), memory_format=memory_format)
 
 

@@ -286,6 +286,11 @@ def tensor_split(
     n = input._meta.shape[at]
     given = indices_or_sections
     if isinstance(given, TensorBase):
+        if given._meta.device.type != "cpu":
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be on cpu, but "
+                f"it's on {given._meta.device}"
+            )
         if given._meta.dtype is not dtypes.int64:
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to have dtype of "

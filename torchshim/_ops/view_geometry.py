@@ -143,7 +143,12 @@ def split_shape(shape: Ints, dim: int, sizes: Ints) -> Ints:
     dim = wrap_dim(dim, len(shape))
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
-    n = shape[dim] if shape else 1
+    if not shape:
+        raise RuntimeError(
+            "unflatten got an unexpected error:\n"
+            f"Dimension specified as {dim} but tensor has no dimensions"
+        )
+    n = shape[dim]
     try:
         new = infer_size(sizes, n)
     except RuntimeError as error:

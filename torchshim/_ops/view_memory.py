@@ -285,14 +285,14 @@ def _retyped(
             f"self.size(-1) must be divisible by {ratio} {names} {why}, but got "
             f"{shape[-1]}"
         )
-    if strides[-1] != 1:
-        raise RuntimeError(
-            f"self.stride(-1) must be 1 {names} {why}, but got {strides[-1]}"
-        )
     if offset % ratio:
         raise RuntimeError(
             f"self.storage_offset() must be divisible by {ratio} {names} {why}, but "
             f"got {offset}"
+        )
+    if strides[-1] != 1:
+        raise RuntimeError(
+            f"self.stride(-1) must be 1 {names} {why}, but got {strides[-1]}"
         )
     for d, s in enumerate(strides[:-1]):
         if s % ratio:
@@ -338,7 +338,7 @@ def _bitcast_last(value: Array, target: np.dtype[Any]) -> Array:
 
 
 def _write_retyped(base: Array, new: Array, dtype: Any, source: Any) -> Array:
-    return bitcast(new, base.dtype).reshape(base.shape)
+    return bitcast(new, base.dtype).reshape(base.shape) if base.size else base
 
 
 @op(
@@ -353,9 +353,10 @@ def view_dtype(input: Array, dtype: Any, source: Any) -> Array:
     """The same memory read as another dtype; `source` is the dtype it has."""
     # Sizes that do not fit are refused by the geometry, which knows the strides.
     _retyped(tuple(input.shape), _dense(input.shape), 0, dtype, source)
-    return bitcast(input, dtype.np).reshape(
-        _retyped_shape(tuple(input.shape), source.itemsize, dtype.itemsize)
-    )
+    shape = _retyped_shape(tuple(input.shape), source.itemsize, dtype.itemsize)
+    if not input.size:
+        return jnp.zeros(shape, dtype.np)
+    return bitcast(input, dtype.np).reshape(shape)
 
 
 def _dense(shape: Ints) -> Ints:
