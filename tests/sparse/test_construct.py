@@ -153,6 +153,20 @@ def invariants(torch):
 
 
 @case(warnings=False)
+def roles_of_values(torch):
+    values = torch.tensor([1.0, 2.0], requires_grad=True)
+    at = torch.tensor([[0, 1], [1, 0]])
+    for grad in (False, True):
+        for mode in (torch.no_grad, torch.enable_grad):
+            with mode():
+                s = torch.sparse_coo_tensor(at, values, (2, 2), requires_grad=grad)
+            yield s.requires_grad, s.is_leaf, s.grad_fn is None, s._values()
+        with torch.no_grad():
+            r = torch.sparse_csr_tensor([0, 1, 2], [1, 0], values, requires_grad=grad)
+        yield r.requires_grad, r.is_leaf, r.to_dense().requires_grad
+
+
+@case(warnings=False)
 def copies(torch):
     s = torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 0]], [3.0, 4.0, 5.0], (2, 3))
     r = s.to_sparse_csr()

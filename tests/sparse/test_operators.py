@@ -319,3 +319,31 @@ def test_a_step_is_one_program_found_again():
         scores.grad.tolist()
         scores.grad = None
     assert programs[1:] == [programs[1]] * 3
+
+
+@case(warnings=False)
+def saved_by_functions(torch):
+    """A product of a sparse matrix as graph attention writes it."""
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, indices, values, shape, b):
+            a = torch.sparse_coo_tensor(indices, values, shape)
+            ctx.save_for_backward(a, b)
+            return torch.matmul(a, b)
+
+        @staticmethod
+        def backward(ctx, grad):
+            a, b = ctx.saved_tensors
+            places = a._indices()[0] * a.shape[1] + a._indices()[1]
+            return None, grad.matmul(b.t()).view(-1)[places], None, a.t().matmul(grad)
+
+    indices = torch.tensor([[0, 1, 1], [2, 0, 2]])
+    values = torch.tensor([3.0, 4.0, 5.0], requires_grad=True)
+    b = torch.arange(6.0).view(3, 2).requires_grad_()
+    for _ in range(2):
+        y = Product.apply(indices, values, (2, 3), b)
+        saved = y.grad_fn.saved_tensors[0]
+        yield y, saved, saved.requires_grad, saved.layout
+        y.square().sum().backward()
+        yield values.grad, b.grad

@@ -13,6 +13,7 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._core.device import current_accelerator
 from torchshim._core.layout import NAMES as LAYOUTS
+from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import public
 from torchshim._functions._arguments import (
@@ -72,9 +73,12 @@ def _tensor(function: str, value: Any, dtype: Any, device: Any) -> Any:
 def _role(values: Any, requires_grad: bool, node: str) -> Any:
     """The values of a new tensor: part of their history, or those of a leaf."""
     check_gradient(values.dtype, requires_grad)
-    if requires_grad:
-        return values.detach().requires_grad_()
-    return named(values, node)
+    tracked = values.requires_grad
+    if tracked and local.rec.grad:
+        return named(values, node)
+    if tracked or requires_grad:
+        return values.detach().requires_grad_(requires_grad)
+    return values
 
 
 def _pinned(pin_memory: Any) -> None:
