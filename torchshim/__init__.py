@@ -59,6 +59,7 @@ from torchshim._functions.legacy import TENSOR_TYPES as _TENSOR_TYPES
 from torchshim._functions.legacy_storage import STORAGE_TYPES as _STORAGE_TYPES
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
+from torchshim._library.tags import Tag as Tag
 from torchshim._printing import set_printoptions
 from torchshim._questions import deprecated_question as _deprecated_question
 from torchshim._tensor import Tensor

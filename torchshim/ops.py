@@ -1,8 +1,9 @@
 """Operators by PyTorch's dispatcher names: `torch.ops.aten.mm.default`.
 
-Here they are names to compare with and to call by: what `torch.utils.checkpoint`'s
+PyTorch's own are names to compare with and to call by: what `torch.utils.checkpoint`'s
 policies are asked about. Operators that are one here and several in PyTorch go by the
-name of the product in them: `linear` by `addmm` or `mm`.
+name of the product in them: `linear` by `addmm` or `mm`. `torch.library` adds operators
+under other names.
 https://docs.pytorch.org/docs/2.13/torch.compiler_ir.html
 """
 
@@ -50,8 +51,12 @@ class OpOverload:
         self._overloadname = overload
         self.__name__ = f"{packet.__name__}.{overload}"
 
+    @property
+    def namespace(self) -> str:
+        return self.overloadpacket._namespace
+
     def __str__(self) -> str:
-        return f"aten.{self.__name__}"
+        return f"{self.namespace}.{self.__name__}"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.overloadpacket(*args, **kwargs)
@@ -59,11 +64,11 @@ class OpOverload:
     def name(self) -> str:
         """The name with its namespace: `aten::add.Tensor`, `aten::mm`."""
         tail = "" if self._overloadname == "default" else f".{self._overloadname}"
-        return f"aten::{self.overloadpacket.__name__}{tail}"
+        return f"{self.namespace}::{self.overloadpacket.__name__}{tail}"
 
     def __repr__(self) -> str:
-        name, overload = self.overloadpacket.__name__, self._overloadname
-        return f"<OpOverload(op='aten.{name}', overload='{overload}')>"
+        packet, overload = self.overloadpacket, self._overloadname
+        return f"<OpOverload(op='{packet}', overload='{overload}')>"
 
 
 class OpOverloadPacket:
@@ -71,8 +76,9 @@ class OpOverloadPacket:
 
     __module__ = "torch._ops"
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, namespace: str = "aten") -> None:
         self.__name__ = name
+        self._namespace = namespace
 
     def __getattr__(self, overload: str) -> OpOverload:
         if overload.startswith("__"):
@@ -87,10 +93,10 @@ class OpOverloadPacket:
         return _function(self.__name__)(*args, **kwargs)
 
     def __str__(self) -> str:
-        return f"aten.{self.__name__}"
+        return f"{self._namespace}.{self.__name__}"
 
     def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+        return f"<OpOverloadPacket(op='{self}')>"
 
 
 def _function(name: str) -> Any:
@@ -99,33 +105,42 @@ def _function(name: str) -> Any:
     return own or namespace("torch").get(name)
 
 
-class _Aten(ModuleType):
+class _OpNamespace(ModuleType):
+    """The operators that somebody registered under one name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"torch.ops.{name}")
+        self.__file__ = "torch.ops"
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        raise AttributeError(
+            f"'_OpNamespace' '{self.__name__.rpartition('.')[2]}' object has no "
+            f"attribute '{name}'"
+        )
+
+
+class _Aten(_OpNamespace):
     """The namespace of PyTorch's own operators."""
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
         if _function(name) is None and name not in _NAMES.values():
-            raise AttributeError(
-                f"'_OpNamespace' 'aten' object has no attribute '{name}'"
-            )
+            return super().__getattr__(name)
         packet = OpOverloadPacket(name)
         self.__dict__[name] = packet
         return packet
 
 
-aten = _Aten("torch.ops.aten")
+aten = _Aten("aten")
 
 
 class _Ops(ModuleType):
-    """The namespaces of operators, as attributes."""
+    """The namespaces of operators, as attributes; any name is one."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        # No NotImplementedError: pickle and others look names up in every module.
-        raise AttributeError(
-            f"torch.ops.{name}: there are no operators but aten's, and none can be "
-            "registered"
-        )
+        made = self.__dict__[name] = _OpNamespace(name)
+        return made
 
 
 def overload_of(call: Any, args: Sequence[Any]) -> OpOverload:

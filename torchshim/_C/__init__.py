@@ -235,6 +235,9 @@ _rename_privateuse1_backend = unsupported("_C._rename_privateuse1_backend", _REA
 def __getattr__(name: str) -> Any:
     if name in ("_autograd", "_functions", "_functorch"):
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "_AutoDispatchBelowAutograd":
+        operators = importlib.import_module("torchshim._library.operators")
+        return operators.AutoDispatchBelowAutograd
     raise AttributeError(
         f"module 'torch._C' has no attribute '{name}'; torchshim has no C++ side"
     )

@@ -1,0 +1,361 @@
+"""Schemas of operators: "mylib::scale(Tensor x, float s=2.0) -> Tensor".
+
+The language is that of PyTorch's native functions.
+https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/README.md
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from torchshim._core import dtypes
+from torchshim._core.device import device
+from torchshim._core.storage import TensorBase
+
+# What types of schemas are called in error texts.
+_SHOWN = {
+    "SymInt": "int",
+    "ScalarType": "int",
+    "Layout": "int",
+    "MemoryFormat": "int",
+    "Scalar": "number",
+}
+_CAST = (
+    "Unable to cast Python instance of type {} to C++ type '?' (#define "
+    "PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)"
+)
+_TYPE = re.compile(
+    r"(?P<base>\w+)(?:\((?P<alias>[^)]*)\))?(?P<inner>\?)?"
+    r"(?P<list>\[\d*\])?(?P<optional>\?)?$"
+)
+
+
+class Misfit(Exception):
+    """A value is not of the type that a schema asks for; the text says why."""
+
+
+class AliasInfo(NamedTuple):
+    """Which memory an argument shares with others, and whether it is written to."""
+
+    names: frozenset[str]
+    is_write: bool
+
+
+class Type(NamedTuple):
+    """The type of an argument: `Tensor`, `int[]?`, …"""
+
+    base: str
+    # Whether the elements of a list may be None.
+    inner: bool
+    list: bool
+    optional: bool
+    alias: AliasInfo | None
+    text: str
+
+    def __str__(self) -> str:
+        shown = _SHOWN.get(self.base, self.base)
+        if self.list:
+            shown = f"List[{f'Optional[{shown}]' if self.inner else shown}]"
+        return f"Optional[{shown}]" if self.optional else shown
+
+    @property
+    def of_tensors(self) -> bool:
+        return self.base == "Tensor"
+
+    def fit(self, value: Any) -> Any:
+        """The value as kernels get it. Raises: Misfit."""
+        if value is None and (self.optional or self.base in ("Tensor", "bool")):
+            return False if self.base == "bool" and not self.optional else None
+        if not self.list:
+            return _fit(self.base, value)
+        given: Any = value
+        if isinstance(value, TensorBase):
+            given = value.tolist()  # type: ignore[attr-defined]
+        try:
+            items = list(given)
+        except TypeError as error:
+            raise Misfit(f" Python error details: TypeError: {error}") from None
+        found = []
+        for item in items:
+            skipped = item is None and self.inner
+            found.append(None if skipped else _fit(self.base, item))
+        return found
+
+
+def parse_type(text: str) -> Type:
+    found = _TYPE.match(text)
+    if found is None:
+        raise RuntimeError(f"not a type of a schema: {text!r}")
+    alias = None
+    if found["alias"] is not None:
+        names = frozenset(re.findall(r"\w+", found["alias"].partition("->")[0]))
+        alias = AliasInfo(names, "!" in found["alias"])
+    listed = found["list"] is not None
+    optional = bool(found["optional"]) or (bool(found["inner"]) and not listed)
+    inner = bool(found["inner"]) and listed
+    return Type(found["base"], inner, listed, optional, alias, text)
+
+
+def _fit(base: str, value: Any) -> Any:
+    if base == "Tensor":
+        if isinstance(value, TensorBase) or value is None:
+            return value
+        raise Misfit(f"Cast error details: Unable to cast {value!s} to Tensor")
+    if base == "Scalar":
+        if isinstance(value, (bool, int, float, complex)):
+            return value
+        raise Misfit(f"Cast error details: Cannot cast {value!s} to number")
+    try:
+        return _CASTS.get(base, _unknown)(value)
+    except (TypeError, ValueError, StopIteration):
+        text = _CAST.format(type(value))
+        raise Misfit(f"Cast error details: {text}") from None
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, (str, complex)):
+        raise TypeError
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _dtype(value: Any) -> Any:
+    if isinstance(value, dtypes.dtype):
+        return value
+    number = operator.index(value)
+    known = [d for d in vars(dtypes).values() if isinstance(d, dtypes.dtype)]
+    return next(d for d in known if d.index == number)
+
+
+def _device(value: Any) -> Any:
+    if isinstance(value, device):
+        return value
+    return device(_text(value))
+
+
+def _unknown(value: Any) -> Any:
+    return value
+
+
+_CASTS = {
+    "int": operator.index,
+    "SymInt": operator.index,
+    "float": _number,
+    "bool": bool,
+    "str": _text,
+    "ScalarType": _dtype,
+    "Device": _device,
+}
+
+
+class Argument:
+    """One argument, or one result, of a schema."""
+
+    def __init__(
+        self, name: str, kind: Type, default: str | None, kwarg_only: bool
+    ) -> None:
+        self.name = name
+        self.type = kind
+        self.kwarg_only = kwarg_only
+        self.alias_info = kind.alias
+        self._default = default
+        self.default_value = None if default is None else _value(default, kind)
+
+    def has_default_value(self) -> bool:
+        return self._default is not None
+
+    def __str__(self) -> str:
+        text = f"{self.type.text} {self.name}" if self.name else self.type.text
+        if self._default is None:
+            return text
+        value = self.default_value
+        shown = f'"{value}"' if isinstance(value, str) else str(value)
+        if isinstance(value, float) and value.is_integer():
+            shown = f"{int(value)}."
+        return f"{text}={shown}"
+
+
+def _value(text: str, kind: Type) -> Any:
+    if kind.base == "ScalarType":
+        return None if text == "None" else getattr(dtypes, text)
+    if kind.base == "Device" and text != "None":
+        return device(text.strip("\"'"))
+    if text in ("true", "false"):
+        return text == "true"
+    return kind.fit(ast.literal_eval(text))
+
+
+class FunctionSchema:
+    """What an operator takes and gives."""
+
+    def __init__(
+        self, name: str, arguments: Sequence[Argument], returns: Sequence[Argument]
+    ) -> None:
+        self.name, _, self.overload_name = name.partition(".")
+        self.arguments = list(arguments)
+        self.returns = list(returns)
+        self.is_mutable = any(
+            a.alias_info is not None and a.alias_info.is_write for a in arguments
+        )
+
+    def __str__(self) -> str:
+        shown: list[str] = []
+        for argument in self.arguments:
+            if argument.kwarg_only and "*" not in shown:
+                shown.append("*")
+            shown.append(str(argument))
+        tail = f".{self.overload_name}" if self.overload_name else ""
+        results = ", ".join(map(str, self.returns))
+        if len(self.returns) != 1:
+            results = f"({results})"
+        return f"{self.name}{tail}({', '.join(shown)}) -> {results}"
+
+    __repr__ = __str__
+
+    @property
+    def is_functional(self) -> bool:
+        """Whether nothing is written to, and no result shows an argument's memory."""
+        return not self.is_mutable and all(r.alias_info is None for r in self.returns)
+
+    def bound(
+        self, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Positional and keyword-only arguments, defaults filled in.
+
+        Raises: RuntimeError as PyTorch's calls of operators do.
+        """
+        short = self.name
+        positional = [a for a in self.arguments if not a.kwarg_only]
+        total = len(args) + len(kwargs)
+        if total > len(self.arguments):
+            raise RuntimeError(
+                f"{short}() expected at most {len(self.arguments)} argument(s) but "
+                f"received {total} argument(s). Declaration: {self}"
+            )
+        if len(args) > len(positional):
+            raise RuntimeError(
+                f"{short}() takes {len(positional)} positional argument(s) but "
+                f"{len(args)} was/were given.  Declaration: {self}"
+            )
+        rest, values = dict(kwargs), {}
+        for at, argument in enumerate(self.arguments):
+            if at < len(args):
+                value = args[at]
+            elif argument.name in rest:
+                value = rest.pop(argument.name)
+            elif argument.has_default_value():
+                values[argument.name] = argument.default_value
+                continue
+            else:
+                raise RuntimeError(
+                    f"{short}() is missing value for argument '{argument.name}'. "
+                    f"Declaration: {self}"
+                )
+            try:
+                values[argument.name] = argument.type.fit(value)
+            except Misfit as misfit:
+                raise RuntimeError(
+                    f"{short}() Expected a value of type '{argument.type}' for "
+                    f"argument '{argument.name}' but instead found type "
+                    f"'{type(value).__name__}'.\nPosition: {at}\nValue: {value!r}\n"
+                    f"Declaration: {self}\n{misfit}"
+                ) from None
+        for name in rest:
+            raise RuntimeError(
+                f"Unknown keyword argument '{name}' for operator '{short}'. "
+                f"Schema: {self}"
+            )
+        found = [values[a.name] for a in positional]
+        return found, {a.name: values[a.name] for a in self.arguments if a.kwarg_only}
+
+    def n_given(self, args: Sequence[Any]) -> int:
+        """How many arguments are left without the last that are as their defaults.
+
+        PyTorch's dispatcher leaves these away, so that no gradient stands for them.
+        """
+        n = len(args)
+        for argument, value in zip(
+            reversed(self.arguments[: len(args)]), reversed(args), strict=True
+        ):
+            default = argument.default_value
+            same = type(value) is type(default) and (value is None or value == default)
+            if not argument.has_default_value() or not same:
+                break
+            n -= 1
+        return n
+
+    def returned(self, result: Any) -> Any:
+        """What a kernel gave, as its callers get it."""
+        if not self.returns:
+            return None
+        if len(self.returns) == 1:
+            return self._result(self.returns[0], result)
+        if not isinstance(result, (tuple, list)) or len(result) < len(self.returns):
+            name = "Tensor" if isinstance(result, tuple) else type(result).__name__
+            raise TypeError(f"Object of type '{name}' is not an instance of 'sequence'")
+        pairs = zip(self.returns, result, strict=True)
+        return tuple(self._result(r, value) for r, value in pairs)
+
+    @staticmethod
+    def _result(declared: Argument, value: Any) -> Any:
+        try:
+            return declared.type.fit(value)
+        except Misfit as misfit:
+            text = str(misfit).removeprefix("Cast error details: ")
+            raise RuntimeError(text) from None
+
+
+def _pieces(text: str) -> list[str]:
+    """Splits at the commas that are in no brackets and no string."""
+    found, depth, quote, start = [], 0, "", 0
+    for at, letter in enumerate(text):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in "([":
+            depth += 1
+        elif letter in ")]":
+            depth -= 1
+        elif letter == "," and not depth:
+            found.append(text[start:at].strip())
+            start = at + 1
+    last = text[start:].strip()
+    return [*found, last] if last else found
+
+
+def parse_schema(text: str) -> FunctionSchema:
+    """Reads a schema; raises RuntimeError where it is none."""
+    found = re.match(r"\s*([\w:.]+)\s*\((.*)\)\s*->\s*(.+?)\s*$", text, re.DOTALL)
+    if found is None:
+        raise RuntimeError(f"expected a schema like 'name(Tensor x) -> Tensor': {text}")
+    name, inside, results = found.groups()
+    arguments, keyword_only = [], False
+    for piece in _pieces(inside):
+        if piece == "*":
+            keyword_only = True
+            continue
+        declared, _, default = piece.partition("=")
+        kind, _, called = declared.strip().rpartition(" ")
+        if not kind:
+            raise RuntimeError(f"an argument without a name or a type: {text}")
+        value = default.strip() or None
+        arguments.append(Argument(called, parse_type(kind), value, keyword_only))
+    if results.startswith("(") and results.endswith(")"):
+        results = results[1:-1]
+    returns = []
+    for piece in _pieces(results):
+        kind, _, called = piece.strip("()").partition(" ") if piece else ("", "", "")
+        # A single result in a tuple has brackets of its own, as has an alias.
+        kind = kind + ")" if kind.count("(") > kind.count(")") else kind
+        returns.append(Argument(called, parse_type(kind), None, False))
+    return FunctionSchema(name, arguments, returns)
