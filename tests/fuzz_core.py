@@ -315,7 +315,8 @@ def _compare(expected: Outcome, found: Outcome, lines: Lines) -> str | None:
             # Only versions are read as integers, and names of nodes as texts.
             texts = any("create_graph" in n for n in lines)
             kinds = (int, str) if texts else (int,)
-            mine, other = ([v for v in x if type(v) not in kinds] for x in (mine, other))
+            mine = [v for v in mine if type(v) not in kinds]
+            other = [v for v in other if type(v) not in kinds]
         if not near(mine, other):
             return (
                 f"line {at} `{lines[at]}`: read\n    torch     {mine[-3:]}"
