@@ -117,3 +117,35 @@ def by_what_data_gave(torch, view, mode):
             else:
                 v.mul_(2)
         yield d._version, x._version, attempt(y.sum().backward), x.grad
+
+
+@case.over(made=["split", "unbind", "no_grad"], leaf=[False, True])
+def views_looked_at_without_gradients(torch, made, leaf):
+    """That they are refused where gradients are wanted is not forgotten."""
+    for use in ("none", "sum", "item", "write", "data", "view", "before"):
+        x = torch.ones(4, requires_grad=True)
+        base = x if leaf else x * 1
+        with torch.set_grad_enabled(made != "no_grad"):
+            v = base.view(2, 2).unbind()[0] if made == "unbind" else base.split(2)[0]
+        y = v * 3 if use == "before" else None
+        with torch.no_grad():
+            v.mul_(2)
+            if use == "sum":
+                v.sum()
+            elif use == "item":
+                v.sum().item()
+            elif use == "write":
+                yield attempt(v.mul_, 3)
+            elif use == "view":
+                piece = v[:1]
+                piece.sum()
+        if use == "data":
+            v.data.sum()
+        yield use, attempt(lambda v=v: (v * v).sum().item()), v.tolist()
+        yield attempt(lambda v=v: v.grad_fn is None)
+        if use == "view":
+            yield attempt(lambda piece=piece: (piece * 2).tolist())
+        if y is not None:
+            yield attempt(y.sum().backward), x.grad
+        with torch.no_grad():
+            yield (v + v).tolist()

@@ -198,6 +198,14 @@ def written_since(view: TensorBase) -> bool:
     return view._versions != version_of(view)
 
 
+def lacks_node(view: TensorBase) -> bool:
+    """Whether a view got no node from a write that would have changed its own."""
+    if view._view_note is None or not written_since(view):
+        return False
+    base = view._base
+    return base is None or base._meta.requires_grad or not view._meta.leaf
+
+
 # What an assignment to `.data` adds to that: more than storages count.
 REPLACED = 1 << 32
 

@@ -22,6 +22,7 @@ from torchshim._core.storage import (
     TensorBase,
     bits_of,
     hidden_writes,
+    lacks_node,
     placement,
     repeats,
     version_of,
@@ -580,7 +581,10 @@ class Writing(Foreign):
             self.check_current(tensor)
         if tensor._unaware:
             tensor._unaware = False
-        return Foreign._derive(self, tensor, storage)
+        slot = Foreign._derive(self, tensor, storage)
+        if tensor._view_note is not None and lacks_node(tensor):
+            self.volatile.append(tensor)  # refused as soon as gradients are wanted
+        return slot
 
     def enter_outdated(self, tensor: TensorBase) -> None:
         """Lets a view in whose data alone is used: that is never refused."""
@@ -590,10 +594,5 @@ class Writing(Foreign):
 
     def check_current(self, tensor: TensorBase) -> None:
         """Raises for a view without a node after a write that would give it one."""
-        base = tensor._base
-        if (
-            tensor._view_note is not None
-            and written_since(tensor)
-            and (base is None or base._meta.requires_grad or not tensor._meta.leaf)
-        ):
+        if lacks_node(tensor):
             raise RuntimeError(view_error(tensor, outdated=True))
