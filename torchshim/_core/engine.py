@@ -128,6 +128,18 @@ class Walk(SavedValues, Replay):
             self.arrive(place)
         self.enqueue(recording, event)
 
+    def push_nothing(self, place: Place) -> None:
+        """Queues the event of a value that gets no gradient from an edge to it.
+
+        If it gets none at all, Python code behind it is called all the same.
+        """
+        if self.needed is not None and place not in self.needed:
+            return
+        event = self.event(place)
+        if event.kind == INPUT or event.kind == IDENTITY:
+            self.arrive(place)
+        self.enqueue(place[0], event)
+
     def enqueue(self, recording: Recording, event: State) -> None:
         key = recording.seq, event.depth
         if key not in self.queued:
@@ -259,17 +271,18 @@ class Walk(SavedValues, Replay):
                     self.results[i] = grad if before is None else add[0](before, grad)
 
     def pass_through(self, recording: Recording, event: State) -> None:
-        place = recording, event.slot
-        if place in self.grads:
-            self.pass_on(recording, event, self.take_only(recording, event)[0])
+        self.pass_on(recording, event, self.take_only(recording, event)[0])
 
     def pass_on(self, recording: Recording, event: State, grad: Any) -> None:
         edges = self.edges(recording, event)
         if edges:
-            self.push(edges[0], grad)
+            if grad is None:
+                self.push_nothing(edges[0])
+            else:
+                self.push(edges[0], grad)
             return
         leaf = recording.entered.get(event.slot)
-        if leaf is not None:
+        if leaf is not None and grad is not None:
             self.reach_leaf(leaf, (recording, event.slot), grad)
 
     def settle(self) -> None:
@@ -293,7 +306,7 @@ class Walk(SavedValues, Replay):
         self, recording: Recording, event: State, wrt: tuple[int, ...], grads: list[Any]
     ) -> None:
         """From the gradients of an event's results to those of its operands."""
-        if not wrt or all(g is None for g in grads):
+        if not wrt:
             return
         hooked = event.depth in recording.node_hooks
         if hooked:
@@ -309,9 +322,9 @@ class Walk(SavedValues, Replay):
         hooked: bool,
     ) -> None:
         """As `go_back`, after the node's pre-hooks; `hooked`: whether it has any."""
-        if hooked and all(g is None for g in grads):
-            return
-        if watcher:
+        if all(g is None for g in grads) and not isinstance(event.call, PythonCall):
+            outs: Sequence[Any] = [None] * len(wrt)
+        elif watcher:
             self.capture = None
             outs = watcher[0](self.backward, recording, event, grads, wrt)
         else:
@@ -329,7 +342,7 @@ class Walk(SavedValues, Replay):
             if out is not None:
                 self.push((recording, event.operands[i]), out)
             else:
-                self.arrive((recording, event.operands[i]))
+                self.push_nothing((recording, event.operands[i]))
 
     def backward(
         self, recording: Recording, event: State, grads: list[Any], wrt: Any

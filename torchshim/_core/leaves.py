@@ -201,6 +201,9 @@ class Leaves(Graph):
         else:
             self.capture = None
             grad = node.before(grad)
+            if grad is None:
+                node.after(grad)
+                return
         with accumulate_lock:
             if self.capture is not None:
                 status = jumps.grad_status(self.rec, leaf)

@@ -110,6 +110,14 @@ def flows_of(event: State) -> list[int | None]:
     return found
 
 
+def outputs_of(event: State) -> Sequence[int]:
+    """The results that gradients may arrive for: the node knows of no others."""
+    kinds = [meta.dtype for meta in event.metas]
+    if len(kinds) == 1:
+        return (0,)
+    return [k for k, d in enumerate(kinds) if d.is_floating_point or d.is_complex]
+
+
 def saved_operands(event: State, call: Any, wrt: Sequence[int]) -> list[int]:
     """Slots of the values that PyTorch saves for an event's backward."""
     call = alone(call)

@@ -24,7 +24,7 @@ from torchshim._core.jumps import (
     follow,
 )
 from torchshim._core.leaves import Leaves
-from torchshim._core.naming import flows_of
+from torchshim._core.naming import flows_of, outputs_of
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 
 
@@ -271,12 +271,16 @@ class Replay(Leaves):
 def _pre_hooks(recording: Recording, event: State, grads: Sequence[Any]) -> list[Any]:
     """What the pre-hooks of a node make of the gradients of its results."""
     custom = recording.python.get(event.depth)
-    shown = grads if custom is None else custom._spread(grads)
+    known = outputs_of(event)
+    shown = [grads[k] for k in known] if custom is None else custom._spread(grads)
     for hook in list(recording.node_hooks[event.depth][0].values()):
         replaced = hook(tuple(shown))
         if replaced is not None:
             shown = replaced
-    return list(shown) if custom is None else custom._gathered(shown)
+    if custom is not None:
+        return custom._gathered(shown)
+    found = dict(zip(known, shown, strict=True))
+    return [found.get(k) for k in range(len(grads))]
 
 
 def _post_hooks(
@@ -286,14 +290,16 @@ def _post_hooks(
 
     `grads`: these, and those of its results.
     """
-    outs, shown = grads[: len(wrt)], grads[len(wrt) :]
+    outs, arrived = grads[: len(wrt)], grads[len(wrt) :]
     given: dict[int | None, Any] = {}
     custom = recording.python.get(event.depth)
-    if custom is not None:
+    if custom is None:
+        shown = [arrived[k] for k in outputs_of(event)]
+    else:
         # PyTorch shows what the user's code gave, needed or not.
         given.update(enumerate(custom._returned))
         custom._returned = ()
-        shown = custom._spread(shown)
+        shown = custom._spread(arrived)
     given.update(zip(wrt, outs, strict=True))
     flows = flows_of(event)
     inputs = tuple(given.get(i) for i in flows)

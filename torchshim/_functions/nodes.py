@@ -12,7 +12,7 @@ from torchshim._core.call import HOLE, Call, Number, ScalarHole
 from torchshim._core.engine import SECOND_BACKWARD, Walk
 from torchshim._core.gradients import plan_of
 from torchshim._core.hooks import place_of
-from torchshim._core.naming import WRAPPED, check_replacement, flows_of
+from torchshim._core.naming import WRAPPED, check_replacement, flows_of, outputs_of
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
 from torchshim._core.op import STATIC
 from torchshim._core.record import local
@@ -76,7 +76,9 @@ def _leaf_register_hook(self: AccumulateGrad, fn: Any) -> RemovableHandle:
     if not isinstance(self.post, OrderedDict):
         self.post = OrderedDict()
     handle = RemovableHandle(self.post)
-    self.post[handle.id] = fn
+    self.post[handle.id] = lambda inputs, outputs: _replacement(
+        fn, inputs, fn(inputs, outputs)
+    )
     self.variable._node = self
     return handle
 
@@ -94,16 +96,19 @@ def _leaf_register_prehook(self: AccumulateGrad, fn: Any) -> RemovableHandle:
 def _call(self: Node, *grads: Any) -> Any:
     """Runs the node's backward on gradients of its outputs."""
     recording, event = self._recording, self._event
-    expected = event.n_slots - event.slot
-    if len(grads) != expected:
-        raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
+    known = outputs_of(event)
+    if len(grads) != len(known):
+        raise TypeError(f"expected {len(known)} arguments, got {len(grads)} instead")
     for i, grad in enumerate(grads):
         if grad is not None and not isinstance(grad, Tensor):
             raise TypeError(f"argument {i} is not a Variable")
     rec = local.rec
     walk = Walk(rec, True, rec.grad, {}, False)
     walk.frozen = None if recording.state else rec.state
-    outs = walk.backward(recording, event, list(grads), event.wrt)
+    arrived: list[Any] = [None] * len(event.metas)
+    for k, grad in zip(known, grads, strict=True):
+        arrived[k] = grad
+    outs = walk.backward(recording, event, arrived, event.wrt)
     given = dict(zip(event.wrt, outs, strict=True))
     found = tuple(None if i is None else given.get(i) for i in flows_of(event))
     return found[0] if len(found) == 1 else found
@@ -338,7 +343,7 @@ def _input_metadata(self: Any) -> tuple[Any, ...]:
     """Shape, dtype and device of each value whose gradient comes in."""
     if isinstance(self, AccumulateGrad):
         return (self.variable._meta,)
-    return tuple(self._event.metas)
+    return tuple([self._event.metas[k] for k in outputs_of(self._event)])
 
 
 def gradient_edge(tensor: Tensor) -> GradientEdge:

@@ -8,6 +8,7 @@ from typing import Any as _Any
 
 from torchshim._functions import autograd as _methods
 from torchshim._functions.backward import backward
+from torchshim._functions.backward import edge_meta as _edge_meta
 from torchshim._functions.backward import grad as _grad
 from torchshim._overrides import overridable as _overridable
 from torchshim.autograd import (
@@ -78,7 +79,7 @@ def _calculate_shape(
     if isinstance(output, graph.GradientEdge):
         if is_grads_batched:
             raise RuntimeError("Batched grads are not supported with GradientEdge")
-        return output.node._input_metadata[output.output_nr].shape, grad.shape
+        return _edge_meta(output).shape, grad.shape
     return output.shape, grad.shape[1:] if is_grads_batched else grad.shape
 
 

@@ -301,6 +301,7 @@ def register_multi_grad_hook(
         return _MultiHandle(
             tuple(t.register_hook(first) for t in tensors if t.requires_grad)
         )
+    size = len(tensors)
     for tensor in tensors:
         if not tensor.requires_grad:
             raise AssertionError("Expected gradient function to be set")
@@ -313,13 +314,13 @@ def register_multi_grad_hook(
                 entry = pending.get(id(walk))
                 if entry is None:
                     expected = sum(_counts(walk, t) for t in tensors)
-                    entry = pending[id(walk)] = expected, [None] * len(tensors), []
+                    entry = pending[id(walk)] = expected, [None] * size, []
                     walk.at_end.append(lambda: pending.pop(id(walk), None))
             entry[1][position] = grad
             entry[2].append(position)
             if len(entry[2]) == entry[0]:
                 # What comes after it, if PyTorch counted too few, counts anew.
-                pending[id(walk)] = entry[0], [None] * len(tensors), []
+                pending[id(walk)] = entry[0], [None] * size, []
                 fn(entry[1])
 
         return inner
