@@ -583,7 +583,7 @@ class Writing(Foreign):
             tensor._unaware = False
         slot = Foreign._derive(self, tensor, storage)
         if tensor._view_note is not None and lacks_node(tensor):
-            self.volatile.append(tensor)  # refused as soon as gradients are wanted
+            tensor._slot = -1  # refused as soon as gradients are wanted
         return slot
 
     def enter_outdated(self, tensor: TensorBase) -> None:
