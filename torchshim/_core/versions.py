@@ -49,7 +49,8 @@ def reference(holder: Storage | TensorBase) -> Callable[[], Any]:
     """What gives the holder of a memory, as long as it may be asked for.
 
     Its writes are to be known when it is dead: in PyTorch the graph keeps the memory.
-    Here it would also keep the recordings that the history of a tensor is in.
+    Here it would also keep the recordings that the history of a tensor is in. Once the
+    graph is freed, `release` lets go of it.
     """
     if isinstance(holder, TensorBase) and holder._meta.requires_grad:
         return weakref.ref(holder)
@@ -128,8 +129,10 @@ def versions_of(
         hidden = None if is_hidden else hidden_of(holder)
         if is_moved and tensor is not None:
             holder, hidden = tensor, hidden_of(tensor) - REPLACED
+        # A result whose operands are kept is not among what is let go of.
+        ref = reference(holder) if slot in recording.saved else weakref.ref(holder)
         found[slot] = SavedVersion(
-            reference(holder), writes_of(holder) - writes, writes, hidden, known
+            ref, writes_of(holder) - writes, writes, hidden, known
         )
     return found
 
