@@ -58,6 +58,8 @@ from torchshim._refusal import (
 _ordinary = ORDINARY.issuperset
 # The functions that are methods; `Derived` adds them.
 methods: set[Any] = set()
+# What `tensor == operand` gives for operands that are no tensor and no number.
+equals_array: list[Callable[[Any, Any], Any]] = []
 _NONE_OF = (("extra", "()"), ("named", "{}"))
 
 
@@ -390,7 +392,7 @@ def slow_operator(
         if param.role in (ARRAY, OPERAND) and not isinstance(arg, TensorBase):
             number = isinstance(arg, (bool, int, float, complex))
             if param.role == ARRAY or not (number or numpy_scalar(arg) is not None):
-                return NotImplemented
+                return equals_array[0](own, arg) if name == "__eq__" else NotImplemented
     if name == "__invert__" and own._meta.dtype.category >= dtypes.FLOATING:
         raise TypeError(
             "~ (operator.invert) is only implemented on integer and Boolean-type "

@@ -148,3 +148,17 @@ def numbers_that_decide_the_dtype(torch):
         yield attempt(torch.full, (1,), number), attempt(torch.full, (), number)
         yield attempt(torch.scalar_tensor, number, dtype=torch.int32)
         yield attempt(torch.nn.init.constant_, torch.zeros(1), number)
+
+
+@case.lines(
+    """
+    torch.zeros(True)
+    torch.ones(size=True)
+    torch.linspace(0, 1j, 3, dtype=torch.float32)
+    torch.randint(2**63, (2,))
+    torch.randint(-2**70, 2, (2,))
+    torch.empty((2, 2, 2, 2), memory_format=torch.preserve_format)
+    """
+)
+def refused_values(torch, line):
+    return evaluate(torch, line)

@@ -32,3 +32,15 @@ def gradients(torch):
         made = function(3, x)
         yield made.grad_fn.name(), torch.autograd.grad(made.sum(), x)
     return attempt(torch.igamma, torch.ones(2).int(), x)
+
+
+@case
+def refused_types(torch):
+    i = torch.tensor([1, 2])
+    yield attempt(torch.lerp, i, i, 0.5)
+    yield attempt(torch.lerp, i, i, i)
+    yield attempt(torch.rot90, torch.ones(2, 2), 1, [0, 2])
+    yield attempt(torch.rot90, torch.ones(2, 2), 1, [0, -2])
+    c = torch.ones(2, dtype=torch.complex64)
+    for reduce in ("amax", "amin"):
+        yield attempt(c.scatter_reduce, 0, torch.tensor([0, 0]), c, reduce)

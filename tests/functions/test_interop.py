@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 
 @case.lines(r"""
@@ -281,3 +281,49 @@ def numpy_writes_after_a_look(torch):
             look(part, base)
             array[...] = 0.25
             yield -part, base * 1
+
+
+@case
+def equal_to_an_array(torch):
+    a, n = torch.tensor([1, 2]), np.array([1, 2])
+    yield a == n, n == a, a.float() == np.array([1.0, 5.0]), a == np.array(1)
+    yield a != n, a.__ne__(n), a == [1, 2], attempt(lambda: a == np.array([1, 2, 3]))
+    yield attempt(lambda: a < n)
+
+
+@case
+def numpy_numbers_assigned(torch):
+    for value in (
+        np.int64(7),
+        np.uint8(7),
+        np.float64(7.5),
+        np.float32(7),
+        np.bool_(1),
+    ):
+        for index in (0, slice(None), [0], torch.tensor([True, False])):
+            x = torch.tensor([1, 2])
+            yield attempt(x.__setitem__, index, value), x
+
+
+@case
+def refused_by_dlpack(torch):
+    x = torch.ones(2)
+    yield attempt(torch.from_dlpack, x.clone().requires_grad_())
+    yield attempt(torch.from_dlpack, 3)
+    yield attempt(lambda: x.__dlpack__(stream=1))
+    yield attempt(lambda: x.__dlpack__(stream="a"))
+    yield attempt(x.to("meta").__dlpack__)
+
+
+@case
+def capsules(torch):
+    x = torch.ones(2)
+    capsule = torch.utils.dlpack.to_dlpack(x)
+    y = torch.utils.dlpack.from_dlpack(capsule)
+    y[0] = 5.0
+    yield x, y, attempt(torch.from_dlpack, capsule)
+
+
+@case
+def numpy_numbers_as_tensors(torch):
+    yield torch.asarray(np.float32(3)), torch.asarray(np.int8(3), dtype=torch.float32)

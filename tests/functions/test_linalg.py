@@ -332,3 +332,9 @@ def low_rank(torch):
     yield u @ torch.diag(s) @ v.T
     yield torch.pca_lowrank(A.float(), center=False)[1][:2]
     yield attempt(torch.pca_lowrank, A, q=9), attempt(torch.pca_lowrank, A, niter=-1)
+
+
+@case
+def nuclear_condition_of_singular_matrices(torch):
+    a = torch.stack([torch.ones(2, 2), torch.tensor([[1.0, 0.0], [0.0, 4.0]])])
+    yield torch.linalg.cond(a, "nuc"), torch.linalg.cond(a[0], "nuc")

@@ -106,3 +106,13 @@ def test_tensors_of_files(tmp_path):
         torch.from_file(str(path), size=9)
     with pytest.raises(NotImplementedError, match="shared"):
         torch.from_file(str(path), shared=True, size=1)
+
+
+@case
+def refused_segments(torch):
+    x = torch.tensor([1.0, 2.0, 3.0])
+    f = torch.segment_reduce
+    yield attempt(f, x, "sum", lengths=torch.tensor([-1, 4]))
+    yield attempt(f, x, "sum", lengths=torch.tensor([1.0, 2.0]))
+    yield attempt(f, x, "sum", offsets=torch.tensor([0.0, 3.0]))
+    yield attempt(f, x.long(), "sum", lengths=torch.tensor([1, 2]))

@@ -24,3 +24,12 @@ b.scatter(0, i.byte(), b)
 def kinds(torch, line):
     b, i = torch.tensor([True, False, False]), torch.tensor([0, 1, 1])
     return evaluate(torch, line, b=b, i=i, T=torch.tensor)
+
+
+@case(warnings=False)
+def gather_with_sparse_gradients(torch):
+    x = torch.arange(6.0).view(2, 3)
+    i = torch.tensor([[0, 0], [1, 0]])
+    yield torch.gather(x, 1, i, sparse_grad=True)
+    y = torch.gather(x.requires_grad_(), 1, i, sparse_grad=True)
+    yield torch.autograd.grad(y.sum(), x)[0].to_dense()

@@ -85,7 +85,7 @@ def size_of(
         given, position = (keyword,), 0
     if len(given) == 1 and isinstance(given[0], (tuple, list)):
         items: Sequence[Any] = given[0]
-    elif len(given) == 1 and as_index(given[0]) is None:
+    elif len(given) == 1 and (given[0].__class__ is bool or as_index(given[0]) is None):
         raise TypeError(wrong(function, name, position, "tuple of ints", given[0]))
     else:
         items = given

@@ -148,7 +148,7 @@ def broadcast_value(value: Any, shape: tuple[int, ...]) -> Tensor:
 
 def check_value(self: Tensor, value: Any) -> Any:
     """A value that can be assigned: a tensor or a Python number."""
-    if isinstance(value, (TensorBase, bool, int, float, complex)):
+    if isinstance(value, (TensorBase, bool, int, float, complex, np.integer)):
         if isinstance(value, np.generic):
             return value.item()
         return value

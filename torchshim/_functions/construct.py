@@ -332,7 +332,7 @@ def asarray(
         made = sharing(obj)
     elif hasattr(obj, "__dlpack__"):
         made = sharing(np.from_dlpack(obj))
-    elif not isinstance(obj, (list, tuple, int, float, complex)):
+    elif not isinstance(obj, (list, tuple, int, float, complex, np.generic)):
         try:
             memoryview(obj)
         except TypeError:

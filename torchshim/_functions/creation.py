@@ -215,6 +215,8 @@ def empty(
     >>> torch.empty(2, 3).shape
     torch.Size([2, 3])
     """
+    if memory_format is preserve_format:
+        raise RuntimeError("unsupported memory format Preserve")
     if memory_format is not contiguous_format and memory_format is not None:
         shape = size_of("empty", args, size)
         dense = format_strides(shape, memory_format)

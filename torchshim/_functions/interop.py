@@ -11,8 +11,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from torchshim import _bind
 from torchshim._core import dtypes
 from torchshim._core.device import device
+from torchshim._core.layout import strided
 from torchshim._core.no_data import NoData
 from torchshim._core.record import local
 from torchshim._core.shared import Shared
@@ -114,6 +116,15 @@ def _array_wrap(self: Tensor, array: np.ndarray) -> Tensor:
     return sharing(np.asarray(array))
 
 
+def _equals_array(self: Tensor, other: Any) -> Any:
+    """`self == other` for arrays, which of all comparisons alone takes them."""
+    if not isinstance(other, np.ndarray):
+        return NotImplemented
+    return fns.eq(self, sharing(other))
+
+
+_bind.equals_array.append(_equals_array)
+
 # NumPy tells by the name that there is no `copy` argument, as with PyTorch's.
 _array.__qualname__ = "Tensor.__array__"
 Tensor.__array__ = _array  # type: ignore[attr-defined]
@@ -150,19 +161,30 @@ def __dlpack_device__(self: Tensor) -> tuple[DLDeviceType, int]:
     raise ValueError(f"Unknown device type {where.type} for Dlpack")
 
 
-_CONJUGATED = "Can't export tensors with the conjugate bit set"
-
-
-@public(namespaces=(), method=True)
-def __dlpack__(self: Tensor, **options: Any) -> Any:
-    """A DLPack capsule on the tensor's memory."""
+def _check_exported(self: Tensor) -> None:
     meta = self._meta
     if meta.requires_grad:
         raise BufferError(
             "Can't export tensors that require gradient, use tensor.detach()"
         )
     if has_bit(self, "conj"):
-        raise BufferError(_CONJUGATED)
+        raise BufferError("Can't export tensors with the conjugate bit set")
+    if self.layout is not strided:
+        raise BufferError("Can't export tensors with layout other than torch.strided")
+    if meta.device.type == "meta":
+        raise BufferError("Cannot pack tensors on meta")
+
+
+@public(namespaces=(), method=True)
+def __dlpack__(self: Tensor, **options: Any) -> Any:
+    """A DLPack capsule on the tensor's memory."""
+    meta = self._meta
+    stream = options.get("stream")
+    _check_exported(self)
+    if stream is not None and type(stream) is not int:
+        raise TypeError("stream must be ``int`` or ``none``")
+    if stream is not None and stream != -1 and meta.device.type == "cpu":
+        raise AssertionError("stream should be None on cpu.")
     given = {k: v for k, v in options.items() if v is not None}
     if meta.device.type == "cpu" and meta.dtype.name in dtypes._NUMPY_NAMES:
         given.pop("stream", None)
@@ -181,12 +203,13 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Ten
     tensor([1., 1.], dtype=torch.float64)
     """
     if isinstance(ext_tensor, Tensor):
-        if has_bit(ext_tensor, "conj"):
-            raise BufferError(_CONJUGATED)
+        _check_exported(ext_tensor)
         made = fns.detach(ext_tensor)
-    elif _on_cpu(ext_tensor):
+    elif _on_cpu(ext_tensor := _speaking(ext_tensor)):
         try:
             array = np.from_dlpack(ext_tensor)
+            if isinstance(ext_tensor, _Capsule):
+                array = np.asarray(_Writeable(array))
         except (BufferError, RuntimeError, TypeError):
             array = np.array(ext_tensor)
         # Memory that its owner takes for constant gets a copy.
@@ -200,12 +223,42 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Ten
     return made if device is None else made.to(device=device)
 
 
-def _on_cpu(value: Any) -> bool:
-    if not hasattr(value, "__dlpack_device__"):
-        raise NotImplementedError(
-            "from_dlpack(): only objects with __dlpack__ and __dlpack_device__ are "
-            "supported"
+class _Capsule:
+    """A capsule, which `to_dlpack` gives, as an object that speaks DLPack."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[DLDeviceType, int]:
+        return DLDeviceType.kDLCPU, 0
+
+
+class _Writeable:
+    """The memory of an array that NumPy takes for constant, as it does any capsule's
+    that says nothing of that."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array  # alive as long as what is made of it
+        given = array.__array_interface__
+        self.__array_interface__ = {**given, "data": (given["data"][0], False)}
+
+
+def _speaking(value: Any) -> Any:
+    if hasattr(value, "__dlpack__"):
+        return value
+    if '"dltensor"' not in repr(value):
+        raise RuntimeError(
+            "from_dlpack received an invalid capsule. Note that DLTensor capsules can "
+            "be consumed only once, so you might have already constructed a tensor "
+            "from it once."
         )
+    return _Capsule(value)
+
+
+def _on_cpu(value: Any) -> bool:
     return int(value.__dlpack_device__()[0]) == DLDeviceType.kDLCPU
 
 

@@ -247,6 +247,9 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
         )
         return _given(empty, out, A)
     inverse, info = fns.inv_ex(A)
+    if p == "nuc":
+        # Its norm needs numbers, which the inverse of a singular matrix has not.
+        inverse = fns.where((info == 0)[..., None, None], inverse, 0)
     result = fns.matrix_norm(A, p) * fns.matrix_norm(inverse, p)
     if p == "nuc":
         return _given(fns.where(info == 0, result, math.inf), out, A)

@@ -286,11 +286,23 @@ def segment_reduce(
             f"{'offsets' if lengths is None else 'lengths'} but got {axis}."
         )
     size = data.shape[axis]
+    if data.numel() and not data.is_floating_point():
+        raise NotImplementedError(
+            f"\"_segment_reduce_cpu\" not implemented for '{data.dtype.scalar_name}'"
+        )
+    if given.is_floating_point() or given.is_complex():
+        kind = "offsets" if lengths is None else "lengths"
+        raise NotImplementedError(
+            f'"_segment_reduce_{kind}_cpu_kernel1" not implemented for '
+            f"'{given.dtype.scalar_name}'"
+        )
     if lengths is None:
         ends, lengths = offsets[..., 1:], offsets.diff(dim=-1)
     else:
         ends = lengths.cumsum(-1)
-        if not unsafe and bool((lengths.sum(-1) != size).any() | (lengths < 0).any()):
+        if not unsafe and bool((lengths < 0).any()):
+            raise RuntimeError("lengths contains negative value!")
+        if not unsafe and bool((lengths.sum(-1) != size).any()):
             raise RuntimeError(
                 "segment_reduce(): Expected all rows of lengths along axis to sum to "
                 "data.size(lengths.dim()-1) when !unsafe."

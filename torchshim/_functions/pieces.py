@@ -381,6 +381,7 @@ def _contains(self: Tensor, element: Any) -> bool:
     )
 
 
+_iterate.__name__, _iterate.__qualname__ = "__iter__", "Tensor.__iter__"
 Tensor.__iter__ = _iterate  # type: ignore[attr-defined]
 Tensor.__contains__ = _contains  # type: ignore[attr-defined]
 

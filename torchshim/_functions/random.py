@@ -176,6 +176,8 @@ def randn(
 
 
 def _check_bounds(low: int, high: int) -> None:
+    if not -(2**63) <= low <= high < 2**63 and low <= high:
+        raise ValueError("Overflow when unpacking long long")
     if low >= high:
         raise RuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= "

@@ -216,7 +216,13 @@ def linspace(
     """
     start, end, count = _ends("linspace", start, end, steps)
     check_options("linspace", layout, pin_memory, requires_grad)
-    chosen = out_dtype("linspace", out, dtype, _default_dtype(start, end))
+    inferred = _default_dtype(start, end)
+    chosen = out_dtype("linspace", out, dtype, inferred)
+    if inferred.is_complex and not chosen.is_complex:
+        raise RuntimeError(
+            f"torch.linspace(): inferred dtype {inferred.cpp_name} can't be safely "
+            f"cast to passed dtype {chosen.scalar_name}"
+        )
     device = device_of("linspace", device)
     if count:
         _check_kernel("linspace_cpu", chosen, (dtypes.BOOL,))

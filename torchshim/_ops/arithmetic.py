@@ -22,7 +22,6 @@ from torchshim._core.promotion import (
 from torchshim._ops._common import (
     BOOL,
     COMPLEX,
-    INT,
     by_second,
     category,
     is_complex,
@@ -189,6 +188,11 @@ def _check_lerp(input: Any, end: Any, weight: Any) -> None:
                 f"expected dtype {input.dtype.cpp_name} for `{name}` but got dtype "
                 f"{given.dtype.cpp_name}"
             )
+    if input.dtype.category < dtypes.FLOATING:
+        kernel = "lerp_kernel_tensor" if is_tensor(weight) else "lerp_kernel_scalar"
+        raise NotImplementedError(
+            f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'"
+        )
 
 
 @op(
@@ -204,7 +208,6 @@ def _check_lerp(input: Any, end: Any, weight: Any) -> None:
 )
 def lerp(input: Array, end: Array, weight: Operand) -> Array:
     """The way from `input` to `end`, walked by the fraction `weight`."""
-    refuse("lerp_kernel_tensor", input, BOOL + INT)
     span = end - input
     near_start = jnp.abs(weight) < 0.5
     return jnp.where(near_start, input + weight * span, end - span * (1 - weight))

@@ -12,6 +12,7 @@ from jax import lax
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Scalar, op
+from torchshim._errors import warn_once
 from torchshim._ops._common import BOOL, COMPLEX, refuse
 from torchshim._ops._reducing import wide
 from torchshim._ops.indexing import (
@@ -68,12 +69,21 @@ def _check_gather(input: Array, dim: int, index: Array) -> int:
     return dim
 
 
+def _check_sparse_grad(input: Any, dim: int, index: Any, sparse_grad: bool) -> None:
+    if sparse_grad and input.requires_grad:
+        warn_once(
+            "gather(sparse_grad=True): torchshim has no sparse gradients of gather; "
+            "the gradient is dense"
+        )
+
+
 @op(
     grad_fn="GatherBackward0",
     saves=("input", "index"),
     curved=False,
     differentiable=("input",),
     checks=_range_checks,
+    typecheck=_check_sparse_grad,
     out="exact",
     apart=("input",),
     whole=("index",),
@@ -81,8 +91,6 @@ def _check_gather(input: Array, dim: int, index: Array) -> int:
 def gather(input: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Array:
     """For every index the element there along a dimension."""
     dim = _check_gather(input, dim, index)
-    if sparse_grad:
-        raise NotImplementedError("gather(): sparse_grad=True")
     if index.size == 0:
         return jnp.zeros(index.shape, input.dtype)
     source, where = _line(input), _places(_line(index), dim)
@@ -405,6 +413,8 @@ def scatter_reduce(
     _check_reduce(reduce)
     if reduce == "mean":
         refuse("scatter_gather_tensor_cpu_reduce_mean", input, BOOL)
+    elif reduce in ("amax", "amin"):
+        refuse(f"scatter_gather_tensor_cpu_reduce_{reduce}", input, COMPLEX)
     dim = _check_scatter(input, dim, index, src)
     if index.size == 0:
         return input

@@ -326,12 +326,13 @@ def _rotation(shape: Ints, k: int, dims: Any) -> tuple[int, int]:
         )
     if ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
-    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == ndim:
+    first, second = wrap_dim(dims[0], ndim), wrap_dim(dims[1], ndim)
+    if first == second:
         raise RuntimeError(
             f"expected rotation dims to be different, but got dim0 = {dims[0]} and "
             f"dim1 = {dims[1]}"
         )
-    return wrap_dim(dims[0], ndim), wrap_dim(dims[1], ndim)
+    return first, second
 
 
 @op(grad_fn="Rot90Backward0", saves=(), out=False)
