@@ -216,6 +216,21 @@ def views_of_shared_memory(torch):
     yield a
 
 
+@case.over("bfloat16", "float16", "float8_e4m3fn", "complex64", "bool", "uint16")
+def bytes_as_another_type(torch, name):
+    """As checkpoints are read: a view of memory that knows of bytes alone."""
+    kind = getattr(torch, name)
+    buffer = bytearray(range(48, 64))
+    t = torch.frombuffer(buffer, dtype=torch.uint8, offset=8).view(kind)
+    yield t, t[:1].clone(), t.view(torch.uint8)
+    t.fill_(1)
+    yield bytes(buffer), t
+    t[-1:] = 0
+    yield bytes(buffer), torch.equal(t.view(torch.uint8), t.clone().view(torch.uint8))
+    whole = torch.frombuffer(buffer, dtype=torch.uint8).view(2, -1)[1].view(kind)
+    yield whole
+
+
 @case
 def copies(torch):
     x = torch.arange(6.0).view(2, 3)

@@ -60,7 +60,7 @@ def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 class Window:
-    """Part of an array's memory, seen with strides of its own."""
+    """Part of an array's memory, as bytes with strides of their own."""
 
     __slots__ = ("__array_interface__", "owner")
 
@@ -76,7 +76,7 @@ class Window:
         size = dtype.itemsize
         self.__array_interface__ = {
             "version": 3,
-            "typestr": dtype.str,
+            "typestr": f"|V{size}",  # it has no words for bfloat16 and float8
             "data": (owner.ctypes.data + offset * size, False),
             "shape": tuple(shape),
             "strides": tuple(s * size for s in strides),
@@ -115,7 +115,7 @@ class Shared:
         # A view may have another dtype than its base and counts in its own.
         begin = root.offset * memory.itemsize // kind.itemsize
         held = Window(memory, meta.shape, meta.strides, offset - begin, kind)
-        return np.asarray(held)
+        return np.asarray(held).view(kind)
 
     def piece(self, tensor: Any) -> Any:
         """A private copy of the elements of a tensor on this storage."""
@@ -166,7 +166,7 @@ class Shared:
                 0,
                 self.memory.dtype,
             )
-            target = np.asarray(where)
+            target = np.asarray(where).view(self.memory.dtype)
         else:
             target = self.memory
         np.copyto(target, np.asarray(storage.array))
