@@ -493,3 +493,15 @@ def test_tensors_of_pytorchs_are_refused(real_torch):
         with pytest.raises(TypeError, match="a tensor of PyTorch's was given to torch"):
             call()
     assert torchshim.from_dlpack(theirs).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [torchshim.tensor, torchshim.as_tensor, torchshim.exp, torchshim.ones(2).add],
+)
+def test_tensors_of_pytorchs_own_are_refused(call):
+    base = type("TensorBase", (), {"__module__": "torch._C"})
+    handler = classmethod(lambda cls, *args, **kwargs: NotImplemented)
+    theirs = type("Tensor", (base,), {"__torch_function__": handler})
+    with pytest.raises(TypeError, match="a tensor of PyTorch's was given"):
+        call(theirs())

@@ -27,6 +27,7 @@ from torchshim._functions._arguments import (
 )
 from torchshim._functions._values import cast_host, fitting, values_of
 from torchshim._functions.creation import place
+from torchshim._overrides import handler_of
 from torchshim._tensor import Tensor, from_array
 
 _new = object.__new__
@@ -85,6 +86,7 @@ def tensor_from(
             array = array.copy()
         strides = None
     else:
+        handler_of(type(data))  # refuses tensors of PyTorch's
         array, dtype = values_of(data, dtype)
         strides = None
     check_gradient(dtype, requires_grad)
