@@ -15,6 +15,16 @@ def flattened(torch):
     tensors = [torch.arange(6.0).view(2, 3).t(), torch.ones(2)]
     flat = utils._flatten_dense_tensors(tensors)
     yield flat, utils._unflatten_dense_tensors(flat + 1, tensors)
+    half = torch.ones(3, dtype=torch.float16)
+    sparse = torch.eye(3).to_sparse()
+    several = [torch.ones(4), half, torch.zeros(5), half + 1, torch.ones(1), sparse]
+    for limit in (1, 16, 24, 1000):
+        groups = list(utils._take_tensors(several, limit))
+        yield [[t.type() for t in group] for group in groups]
+        again = utils._reorder_tensors_as(
+            [t for group in groups for t in group], several
+        )
+        yield [a is b for a, b in zip(again, several, strict=True)]
 
 
 def test_onnx_can_be_imported_and_refuses():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from torchshim._core import dtypes
@@ -21,6 +22,8 @@ __all__ = [
     "_rebuild_parameter",
     "_rebuild_tensor",
     "_rebuild_tensor_v2",
+    "_reorder_tensors_as",
+    "_take_tensors",
     "_unflatten_dense_tensors",
 ]
 
@@ -60,3 +63,28 @@ def _unflatten_dense_tensors(flat: Any, tensors: Any) -> tuple[Any, ...]:
     """Pieces of a vector, of the shapes that `tensors` have."""
     pieces = flat.split([t.numel() for t in tensors])
     return tuple(p.view(t.shape) for p, t in zip(pieces, tensors, strict=True))
+
+
+def _take_tensors(tensors: Iterable[Any], size_limit: int) -> Iterator[list[Any]]:
+    """Groups of tensors of one type with up to so many bytes, or one of more."""
+    groups: dict[str, list[Any]] = {}
+    sizes: dict[str, int] = {}
+    for tensor in tensors:
+        kind = tensor.type()
+        parts = (tensor._indices(), tensor._values()) if tensor.is_sparse else (tensor,)
+        size = sum(part.numel() * part.element_size() for part in parts)
+        if sizes.get(kind, 0) and sizes[kind] + size > size_limit:
+            yield groups[kind]
+            groups[kind], sizes[kind] = [], 0
+        groups.setdefault(kind, []).append(tensor)
+        sizes[kind] = sizes.get(kind, 0) + size
+    yield from filter(None, groups.values())
+
+
+def _reorder_tensors_as(tensors: Any, ordered_tensors: Iterable[Any]) -> Any:
+    """Tensors grouped by type, in the order in which the types come in others."""
+    groups: dict[str, list[Any]] = {}
+    for tensor in tensors:
+        groups.setdefault(tensor.type(), []).append(tensor)
+    rest = {kind: iter(group) for kind, group in groups.items()}
+    return tuple(next(rest[tensor.type()]) for tensor in ordered_tensors)
