@@ -91,6 +91,7 @@ def refusals(torch):
     yield attempt(f.jvp, lambda a: 3, (v,), (v,))
     yield attempt(f.jvp, lambda a: torch.ones(2), (v,), (v,), strict=True)
     yield attempt(f.jvp, lambda a: (a,), (v,), (v,), has_aux=True)
+    yield attempt(f.jvp, lambda a: (a, 2), (v,), (v,), has_aux=True)
     yield attempt(f.jvp, lambda a: a, (v,), (torch.ones(2),))
     yield attempt(f.functionalize, lambda a: a, remove="all")
 

@@ -191,3 +191,28 @@ def random_numbers_nested(torch):
             yield torch.vmap(rows, randomness=outer)(x)
     torch.manual_seed(0)
     yield torch.vmap(lambda a: torch.rand(1), chunk_size=1, randomness="same")(x)
+
+
+@case
+def numbers_of_each(torch):
+    x = torch.arange(12.0).view(3, 2, 2)
+    i = torch.tensor([0, 1, -1])
+
+    def written(a, i, v):
+        a = a.clone()
+        a[i] = v
+        a[:, i] += 1
+        return a
+
+    for f in (
+        lambda a, i: a[i],
+        lambda a, i: a[:, i],
+        lambda a, i: a[i, 0],
+        lambda a, i: a[..., i, None],
+        lambda a, i: torch.arange(4.0)[i],
+    ):
+        yield torch.vmap(f)(x, i)
+    yield torch.vmap(written)(x, i, torch.arange(3.0))
+    rows = torch.vmap(lambda a, i: a[i], in_dims=(None, 0))
+    yield torch.vmap(rows)(x[0], torch.tensor([[0, 1], [1, 1]]))
+    yield attempt(torch.vmap(lambda a, i: a[i]), x, i > 0)

@@ -106,6 +106,12 @@ def paired(tensor: Any, tangent: Any, level: Level) -> Tensor:
     return dual
 
 
+def _value_of(leaf: Any, level: Level) -> Tensor:
+    if not isinstance(leaf, Tensor):
+        raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
+    return parted(leaf, level)[0]
+
+
 def parted(tensor: Any, level: Level) -> tuple[Tensor, Tensor | None]:
     """(primal, tangent) of a tensor; the primal has no tangent of this level."""
     rec = local.rec
@@ -166,7 +172,7 @@ def _jvp(
                     "has_aux is True"
                 )
             outputs, aux = outputs
-            aux = tree.tree_map(lambda leaf: parted(leaf, level)[0], aux)
+            aux = tree.tree_map(lambda leaf: _value_of(leaf, level), aux)
         outs, out_spec = tree.tree_flatten(outputs)
         check_outputs(outs, _JVP)
         pairs = [_unpacked(out, level, strict) for out in outs]

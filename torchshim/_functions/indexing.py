@@ -44,6 +44,10 @@ BYTE_MASK = (
     "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
     "instead."
 )
+_BATCHED_MASK = (
+    "vmap: We do not support batching operators that can support dynamic shape. "
+    "Attempting to batch over indexing with a boolean mask."
+)
 ZERO_DIM = (
     "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
     "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
@@ -335,11 +339,13 @@ def convert(item: Any) -> Any:
         dtype, zero_dim = item._meta.dtype, not item._meta.shape
         if dtype.is_floating_point or dtype.is_complex:
             raise index_dtype()
-        if zero_dim:
+        mask = dtype is dtypes.bool_ or dtype is dtypes.uint8
+        if mask and item._meta.batch:
+            raise RuntimeError(_BATCHED_MASK)
+        # What vmap maps over is no number: it stays a tensor.
+        if zero_dim and not item._meta.batch:
             value = host_value(item).item()
-            if dtype is dtypes.bool_ or dtype is dtypes.uint8:
-                return bool(value)
-            return value
+            return bool(value) if mask else value
         if dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_, dtypes.uint8):
             raise index_dtype()
         return item
@@ -443,11 +449,7 @@ def without_masks(view: Tensor, indices: Sequence[Any]) -> list[Any]:
                 warn(BYTE_MASK)
             check_mask(item, view._meta.shape, dim)
             if item._meta.batch:
-                raise RuntimeError(
-                    "vmap: We do not support batching operators that can support "
-                    "dynamic shape. Attempting to batch over indexing with a boolean "
-                    "mask."
-                )
+                raise RuntimeError(_BATCHED_MASK)
             found += [from_array(p) for p in np.nonzero(host_value(item))]
         else:
             found.append(item)
