@@ -26,8 +26,10 @@ class SparseAdam(Optimizer):
     >>> row = torch.nn.functional.embedding(torch.tensor([1]), table, sparse=True)
     >>> row.sum().backward()
     >>> optimizer.step()
-    >>> table.tolist()
-    [[1.0, 1.0], [0.5, 0.5], [1.0, 1.0]]
+    >>> table.detach()
+    tensor([[1.0000, 1.0000],
+            [0.5000, 0.5000],
+            [1.0000, 1.0000]])
     """
 
     def __init__(
