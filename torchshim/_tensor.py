@@ -109,9 +109,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             raise RuntimeError("requires_grad must be a bool")
         meta = self._meta
         if not meta.leaf:
-            if not value:
-                raise RuntimeError(NOT_A_LEAF)
-            return
+            raise RuntimeError(NOT_A_LEAF if not value else NOT_A_LEAF.split(" If")[0])
         if value and not _can_require_grad(meta.dtype):
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"

@@ -194,9 +194,8 @@ def _set_grad_enabled(mode: bool) -> None:
     grad_mode.set_grad_enabled(mode)
 
 
-def _is_multithreading_enabled() -> bool:
-    """Whether a backward may use several threads; it uses one."""
-    return grad_mode._flags.multithreading
+_is_multithreading_enabled = grad_mode.is_multithreading_enabled
+_is_view_replay_enabled = grad_mode.is_view_replay_enabled
 
 
 def _set_multithreading_enabled(mode: bool) -> None:

@@ -13,7 +13,7 @@ from torchshim._core.meta import Meta, elementwise_strides, indexed_strides, met
 from torchshim._core.op import Op
 from torchshim._core.promotion import COMPLEX_TO_FLOAT, check_result
 
-_INFERENCE_SAVED = (
+INFERENCE_SAVED = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created "
     "in inference mode in computation tracked by autograd. To work around this, you "
     "can make a clone to get a normal tensor and use it in autograd, or use "
@@ -127,7 +127,7 @@ class Inference:
         saved = call.saved(wrt)
         for owner, meta in zip(call.owners, metas, strict=True):
             if meta.inference and owner in saved:
-                raise RuntimeError(_INFERENCE_SAVED)
+                raise RuntimeError(INFERENCE_SAVED)
 
     @staticmethod
     def _layout(call: Call, shape: Any, metas: Sequence[Meta]) -> Any:

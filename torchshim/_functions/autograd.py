@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 import weakref
 from collections import OrderedDict
@@ -9,11 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from torchshim._core import engine, hooks, node
+from torchshim._core.dtypes import type_name
 from torchshim._core.hooks import hooks_of, retaining
 from torchshim._core.record import local
 from torchshim._core.saved import detached_in_place
 from torchshim._core.state import DETACHED
 from torchshim._core.storage import TensorBase, version_of
+from torchshim._core.threads import keep
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions import backward as passes
 from torchshim._functions import nodes
@@ -41,6 +44,7 @@ _DETACH_VIEW = (
 
 def method(function: Callable[..., Any]) -> Any:
     """A method of tensors that is no function of a namespace."""
+    function.__qualname__ = f"Tensor.{function.__name__}"
     return public(function, method=True, namespaces=())
 
 
@@ -71,13 +75,22 @@ def backward(
     passes.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
+class LayoutPolicy(threading.local):
+    """Whether a new `.grad` takes its parameter's memory order, in each thread."""
+
+    enforced = True
+
+
+layout_policy = keep(LayoutPolicy())
+
+
 def _accumulate(self: Tensor, grad: Tensor, create: bool) -> None:
     """Puts a gradient into `.grad`, or adds it to the one that is there."""
     before = self._grad
     if before is None:
         if create:
             grad = fns._gradient_copy(grad)
-        if grad._meta.strides != self._meta.strides:
+        if grad._meta.strides != self._meta.strides and layout_policy.enforced:
             grad = _laid_out(self, grad)
         self._grad = grad
     elif create:
@@ -128,7 +141,7 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
     if not isinstance(value, TensorBase):
         raise TypeError(
             "assigned grad expected to be a Tensor or None but got grad of type "
-            + type(value).__name__
+            + type_name(type(value))
         )
     if value is self:
         raise RuntimeError("can't assign Variable as its own grad")

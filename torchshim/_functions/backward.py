@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torchshim._core import engine, hooks
 from torchshim._core.device import get_default_device
+from torchshim._core.dtypes import type_name
 from torchshim._core.node import AccumulateGrad, GradientEdge
 from torchshim._core.record import local
 from torchshim._derived import fns
@@ -153,7 +155,7 @@ def _batched(
     retain: Any,
     create: bool,
     wanted: Sequence[Any],
-    allow_unused: bool,
+    allow_unused: Any,
 ) -> list[Any]:
     """One walk for all vectors of the batch: they are a level of `vmap`."""
     # `vmap` is made of functions that use this module.
@@ -300,12 +302,12 @@ def _run(
     retain: Any,
     create: Any,
     wanted: Sequence[Any],
-    allow_unused: bool,
+    allow_unused: Any,
     accumulate: bool,
 ) -> list[Any]:
     if len(roots) != len(cotangents):
         raise RuntimeError(f"got {len(roots)} tensors and {len(cotangents)} gradients")
-    retain, create = _flag(retain), _flag(create)
+    retain, create, allow_unused = _flag(retain), _flag(create), _flag(allow_unused)
     starts: list[Any] = []
     vectors: list[Any] = []
     for i, (root, vector) in enumerate(zip(roots, cotangents, strict=True)):
@@ -317,6 +319,14 @@ def _run(
                 "grad_fn"
             )
         starts.append(_engine_place(root))
+        device = vector._meta.device
+        if device is not meta.device:
+            if vector._meta.shape:
+                raise RuntimeError(
+                    f"invalid gradient at index {i} - expected device {meta.device} "
+                    f"but got {device}"
+                )
+            vector = vector.to(meta.device)
         if vector._meta.dtype is not meta.dtype:
             vector = fns._gradient_cast(vector, meta.dtype)
         vectors.append(vector)
@@ -327,9 +337,11 @@ def _run(
         warn_once(REFERENCE_CYCLE)
     if hooks.retaining:
         hooks.move_retained()
-    if not starts:
-        return [None] * len(wanted)
-    results = engine.run_backward(starts, vectors, retain, create, targets, accumulate)
+    results: list[Any] = [None] * len(wanted)
+    if starts:
+        results = engine.run_backward(
+            starts, vectors, retain, create, targets, accumulate
+        )
     if not allow_unused:
         for i, result in enumerate(results):
             if result is None:
@@ -342,11 +354,7 @@ def _run(
 
 
 def _flag(value: Any) -> bool:
-    if isinstance(value, int):
-        return bool(value)
-    raise TypeError(
-        f"'{type(value).__name__}' object cannot be interpreted as an integer"
-    )
+    return bool(operator.index(value))
 
 
 def _engine_place(edge: Any) -> Any:
@@ -364,7 +372,7 @@ def _target(target: Any, accumulate: bool) -> Any:
     if not is_tensor and not isinstance(target, GradientEdge):
         raise RuntimeError(
             "all inputs have to be Tensors or GradientEdges, but got "
-            + type(target).__name__
+            + type_name(type(target))
         )
     if is_tensor:
         if accumulate:

@@ -327,7 +327,8 @@ def _fresh(self: Tensor) -> bool:
     rec = local.rec
     if rec.state is not rec.root:
         return False
-    return self._meta.requires_grad or not self._version
+    meta = self._meta
+    return not meta.inference and (meta.requires_grad or not self._version)
 
 
 @public(namespaces=(), method=True)

@@ -120,8 +120,9 @@ def parted(tensor: Any, level: Level) -> tuple[Tensor, Tensor | None]:
         return tensor, None
     primal = view_as(tensor, tensor)
     slot = rec.slot_of(primal)
-    kept = {n: t for n, t in rec.recording.duals[slot].items() if n != level.number}
-    rec.recording.duals[slot] = kept
+    # (A view of NumPy's memory has been derived anew, without any.)
+    known = rec.recording.duals.get(slot, {})
+    rec.recording.duals[slot] = {n: t for n, t in known.items() if n != level.number}
     return primal, tangent
 
 

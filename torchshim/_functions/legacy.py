@@ -13,7 +13,7 @@ from torchshim._core import dtypes
 from torchshim._core.device import as_device, device_count
 from torchshim._core.meta import Size
 from torchshim._core.storage import TensorBase
-from torchshim._derived import public
+from torchshim._derived import fns, public
 from torchshim._functions._arguments import device_of, kind_of
 from torchshim._functions._values import is_sequence
 from torchshim._functions.construct import tensor_from
@@ -58,7 +58,7 @@ def legacy(
         own = first._meta
         if cls is not Tensor and own.dtype is not dtype:
             raise TypeError(f"expected {_options(dtype)} (got {_options(own.dtype)})")
-        return first.detach()  # type: ignore[attr-defined]
+        return fns.alias(first)
     if hasattr(first, "_as_tensor"):  # storages have it
         own = getattr(first, "dtype", dtype)
         if own is not dtype:

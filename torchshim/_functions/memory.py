@@ -25,7 +25,14 @@ from torchshim._core.meta import meta_of
 from torchshim._core.op import REGISTRY
 from torchshim._core.promotion import castable
 from torchshim._core.record import local
-from torchshim._core.storage import BITS, TensorBase, bits_of, has_bit, placement
+from torchshim._core.storage import (
+    BITS,
+    TensorBase,
+    bits_of,
+    has_bit,
+    placement,
+    version_of,
+)
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions._arguments import (
     as_index,
@@ -41,7 +48,7 @@ from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
 from torchshim._ops._formats import suggested_format
 from torchshim._overrides import ALL_DISABLED, disabled
-from torchshim._tensor import Tensor, from_array
+from torchshim._tensor import Tensor, from_array, set_requires_grad
 
 _new = object.__new__
 _DETACH = REGISTRY["detach"]
@@ -292,14 +299,16 @@ def _onto(self: Tensor, value: TensorBase) -> None:
     rec, meta = local.rec, self._meta
     if meta.requires_grad and not meta.leaf:
         rec.keep_history(self)
-    version, own, old = self._version, self._own_version, self._slot
+    version, own, old = version_of(self), self._own_version, self._slot
     _leave(self)
     self._slot = -1
     self._array = None
-    self._meta = value._meta.replace(requires_grad=meta.requires_grad, leaf=meta.leaf)
+    self._meta = value._meta.replace(
+        requires_grad=meta.requires_grad, leaf=meta.leaf, inference=meta.inference
+    )
     rec.link(self, value, _DETACH, ())
     self._own_version = own  # not that of a `.data` given
-    self._ahead += version - self._version
+    self._ahead += version - version_of(self)
     rec.replaced(self, old, value)
 
 
@@ -419,6 +428,8 @@ def _make_subclass(
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients"
             )
+        if made._meta.inference:
+            set_requires_grad(made, True)  # which may refuse it
         made._meta = made._meta.replace(requires_grad=True)
     return made
 

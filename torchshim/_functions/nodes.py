@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -195,6 +196,24 @@ class SavedTensor:
         return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
 
 
+# Node -> the operator's name of a parameter -> what PyTorch calls it there.
+_RENAMED = {
+    "MmBackward0": {"other": "mat2"},
+    "BmmBackward0": {"other": "mat2"},
+    "MvBackward0": {"other": "vec"},
+    "NativeLayerNormBackward0": {"input": "input"},
+    "NativeBatchNormBackward0": {"input": "input"},
+    "NativeGroupNormBackward0": {"input": "input"},
+    "ConvolutionBackward0": {"input": "input"},
+}
+
+
+def _shown_name(node: Node, name: str) -> str:
+    """PyTorch's name of a parameter among the attributes of a node."""
+    renamed = _RENAMED.get(type(node).__name__, {})
+    return renamed.get(name, "self" if name == "input" else name)
+
+
 def saved_names(node: Node) -> dict[str, str]:
     """PyTorch's name of each saved value -> the operator's own name for it."""
     call = node._event.call
@@ -208,22 +227,26 @@ def saved_names(node: Node) -> dict[str, str]:
         else list(every)
     )
     for name in flat:
-        names.setdefault("self" if name == "input" else name, name)
+        names.setdefault(_shown_name(node, name), name)
     return names
 
 
 def saved_value(node: Node, name: str) -> Any:
     """A value that PyTorch keeps for a node's backward; None if it was not needed."""
     recording, event, call = node._recording, node._event, node._event.call
-    if event.depth in recording.freed and call.saved(event.wrt):
-        raise RuntimeError(SECOND_BACKWARD)
     needed = call.saved(event.wrt)
     packed = recording.packed.get(event.depth, {})
+
+    def check_kept() -> None:
+        if event.depth in recording.freed and needed:
+            raise RuntimeError(SECOND_BACKWARD)
+
     if name == "result":
-        if ("result", 0) in packed:
-            return packed["result", 0].unpack()
         if name not in needed:
             return None
+        check_kept()
+        if ("result", 0) in packed:
+            return packed["result", 0].unpack()
         return value_at(recording, event, event.slot)
     at = 0
     for param, entry in zip(call.op.params, call.template, strict=True):
@@ -231,6 +254,7 @@ def saved_value(node: Node, name: str) -> Any:
             if param.name == name:
                 if name not in needed:
                     return None
+                check_kept()
                 if at in packed:
                     if event.operands[at] not in recording.entered:
                         return packed[at].for_backward(
@@ -249,12 +273,13 @@ def saved_value(node: Node, name: str) -> Any:
             if name not in needed and param.role != STATIC:
                 return None
             if isinstance(entry, ScalarHole):
-                value = _number(node)
+                value = _number(node, param.name)
             else:
                 value = entry.value if isinstance(entry, Number) else entry
             if call.op.name.rstrip("_") in WRAPPED and isinstance(
                 value, (bool, int, float, complex)
             ):
+                check_kept()
                 return from_array(np.array(value))
             return value
     return None
@@ -293,10 +318,16 @@ def value_at(recording: Any, event: Any, slot: int) -> Any:
     return tensor
 
 
-def _number(node: Node) -> Any:
-    event = node._event
+def _number(node: Node, name: str) -> Any:
+    """The runtime scalar that was given for a parameter."""
+    event, call = node._event, node._event.call
     table = node._recording.scalars if node._recording.state else local.rec.scalars
-    return table[event.scalar]
+    holes = [
+        param.name
+        for param, entry in zip(call.op.params, call.template, strict=True)
+        if isinstance(entry, ScalarHole)
+    ]
+    return table[event.scalar + holes.index(name)]
 
 
 def _argument(node: Node, name: str) -> Any:
@@ -304,18 +335,21 @@ def _argument(node: Node, name: str) -> Any:
     event, call = node._event, node._event.call
     if not isinstance(call, Call):
         return _MISSING
-    whose = name.removesuffix("_sym_sizes")
+    whose = re.sub(r"_sym_(sizes|strides|numel)$", "", name)
     for param, entry in zip(call.op.params, call.template, strict=True):
-        own = "self" if param.name == "input" else param.name
+        own = _shown_name(node, param.name)
         if entry is not HOLE and own == name:
             if isinstance(entry, ScalarHole):
-                return _number(node)
+                return _number(node, param.name)
             return entry.value if isinstance(entry, Number) else entry
         if entry is HOLE and own == whose != name and param.name in call.owners:
             slot = event.operands[call.owners.index(param.name)]
             events = node._recording.events(node._recording.state or local.rec.state)
             source = events[slot]
-            return tuple(source.metas[slot - source.slot].shape)
+            meta = source.metas[slot - source.slot]
+            if name.endswith("strides"):
+                return meta.strides
+            return meta.numel if name.endswith("numel") else tuple(meta.shape)
     return _MISSING
 
 

@@ -446,6 +446,7 @@ def _check_condition(condition: Any, input: Any, other: Any) -> None:
     promote=NO_OPMATH,
     operands=("input", "other"),
     grad_fn="WhereBackward0",
+    differentiable=("input", "other"),
     saves=("condition",),
     method=False,
     typecheck=_check_condition,

@@ -26,7 +26,10 @@ from torchshim.autograd.grad_mode import (
     _force_original_view_tracking,
     _unsafe_preserve_version_counter,
     enable_grad,
+    enforce_grad_layout_policy,
     inference_mode,
+    is_multithreading_enabled,
+    is_view_replay_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
@@ -37,6 +40,7 @@ from torchshim.autograd.variable import Variable
 assert _methods
 
 assert anomaly_mode and variable
+assert is_multithreading_enabled and is_view_replay_enabled
 assert _force_original_view_tracking and _unsafe_preserve_version_counter
 
 grad = _overridable(_grad, "torch.autograd", python=True)
@@ -48,6 +52,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "forward_ad",
     "function",
     "functional",

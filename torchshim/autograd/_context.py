@@ -12,6 +12,7 @@ from typing import Any
 
 from torchshim._core.dtypes import type_name
 from torchshim._core.engine import SECOND_BACKWARD
+from torchshim._core.infer import INFERENCE_SAVED
 from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
 from torchshim._core.record import local
@@ -396,6 +397,8 @@ class SavedForBackward:
         self.version = version_of(tensor)
         self.output = output
         self.meta = meta = tensor._meta
+        if meta.inference:
+            raise RuntimeError(INFERENCE_SAVED)
         self.packed = self.twin = self.storage = None
         history = meta.requires_grad and not meta.leaf
         if history:

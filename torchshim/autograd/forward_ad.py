@@ -53,6 +53,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Trying to create a dual Tensor for forward AD but no level exists, make "
             "sure to enter_dual_level() first."
         )
+    if level:  # there is one, 0
+        raise RuntimeError("Invalid level given to _make_dual")
     return paired(tensor, tangent, current)
 
 
@@ -61,6 +63,8 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     current = current_dual_level()
     if current is None or (level is not None and level < 0):
         return UnpackedDualTensor(tensor, None)
+    if level:  # there is one, 0
+        raise RuntimeError("Invalid level given to _fw_primal")
     return UnpackedDualTensor(*parted(tensor, current))
 
 

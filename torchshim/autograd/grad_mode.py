@@ -10,6 +10,7 @@ from typing import Any
 
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, set_version, version_of
+from torchshim._functions.autograd import layout_policy
 from torchshim.autograd._contextlib import (
     DecoratorContextManager,
     NoParamDecoratorContextManager,
@@ -174,11 +175,32 @@ class _Flags(threading.local):
     """Switches of PyTorch's engine that change nothing about results here."""
 
     multithreading = True
-    layout_policy = True
     view_replay = False
 
 
 _flags = _Flags()
+
+
+def is_multithreading_enabled() -> bool:
+    """Whether backward may use several threads, which it does not here.
+
+    https://docs.pytorch.org/docs/2.13/autograd.html
+
+    >>> is_multithreading_enabled()
+    True
+    """
+    return _flags.multithreading
+
+
+def is_view_replay_enabled() -> bool:
+    """Whether views of an overwritten base are said to be made anew by replay.
+
+    https://docs.pytorch.org/docs/2.13/autograd.html
+
+    >>> is_view_replay_enabled()
+    False
+    """
+    return _flags.view_replay
 
 
 class set_multithreading_enabled(DecoratorContextManager):
@@ -215,19 +237,19 @@ class enforce_grad_layout_policy(DecoratorContextManager):
     """
 
     def __init__(self, enable: bool = True) -> None:
-        self.prev = _flags.layout_policy
-        _flags.layout_policy = enable
+        self.prev = layout_policy.enforced
+        layout_policy.enforced = enable
         self.mode = enable
 
     def __call__(self, orig_func: Any) -> Any:
-        _flags.layout_policy = self.prev
+        layout_policy.enforced = self.prev
         return super().__call__(orig_func)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        _flags.layout_policy = self.prev
+        layout_policy.enforced = self.prev
 
     def clone(self) -> enforce_grad_layout_policy:
         return self.__class__(self.mode)

@@ -234,6 +234,16 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     return gradient_edge(tensor)
 
 
+def _get_grad_fn_or_grad_acc(t: Any) -> Any:
+    """The node that a tensor's gradient goes to; that of an edge."""
+    if isinstance(t, GradientEdge):
+        return t.node
+    node = get_gradient_edge(t).node if t.requires_grad else None
+    if node is None:
+        raise AssertionError("Expected gradient function to be set")
+    return node
+
+
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Tells autograd that the memory of a tensor was written to behind its back.
 
