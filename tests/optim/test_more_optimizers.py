@@ -248,3 +248,41 @@ def another_state_for_a_while(torch):
     ):
         yield attempt(use, given, wrong)
     yield attempt(use, {"a": given["a"]}, state)
+
+
+def sparse_gradient(torch, rows):
+    if rows:
+        indices, values = torch.tensor([[0, 2, 0]]), torch.ones(3, 2)
+    else:
+        indices, values = torch.tensor([[0, 2, 0], [1, 1, 0]]), torch.arange(3.0)
+    return torch.sparse_coo_tensor(indices, values, (3, 2))
+
+
+SPARSE = {
+    "sparse_adam": ("SparseAdam", {}),
+    "sparse_adam_maximize": ("SparseAdam", {"maximize": True}),
+    "sgd": ("SGD", {"lr": 0.1}),
+    "sgd_nesterov": ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
+    "sgd_decay": ("SGD", {"lr": 0.1, "weight_decay": 0.1}),
+    "sgd_fused": ("SGD", {"lr": 0.1, "fused": True}),
+    "adagrad": ("Adagrad", {"lr": 0.1, "maximize": True}),
+    "adagrad_decay": ("Adagrad", {"lr": 0.1, "weight_decay": 0.1}),
+    "adam": ("Adam", {}),
+    "adamw": ("AdamW", {}),
+    "rmsprop": ("RMSprop", {}),
+    "muon": ("Muon", {}),
+}
+
+
+@case(warnings=False).over(SPARSE)
+def sparse_gradients(torch, kind, options):
+    for rows in (True, False):
+        p = torch.nn.Parameter(torch.arange(6.0).view(3, 2).clone())
+        optimizer = getattr(torch.optim, kind)([p], **options)
+        for _ in range(2):
+            p.grad = sparse_gradient(torch, rows)
+            yield attempt(optimizer.step), p.detach().clone()
+        p.grad = torch.ones(3, 2)
+        # A buffer that has been sparse takes no dense gradient.
+        if kind != "SparseAdam" and "momentum" not in options:
+            yield optimizer.step(), p.detach().clone()

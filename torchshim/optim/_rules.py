@@ -113,7 +113,15 @@ class RuleOptimizer(Optimizer):
                     targets += column
             numbers = self._numbers(group, variant)
             if not group.get("differentiable"):
-                local.rec.mutate(rule, [*columns, *numbers], targets)
+                try:
+                    local.rec.mutate(rule, [*columns, *numbers], targets)
+                except NotImplementedError:
+                    # Not asked for before, which would cost every step.
+                    if not any(g.is_sparse for g in columns[1]):
+                        raise
+                    self._check_sparse(group)
+                    columns[1] = tuple([densified(g) for g in columns[1]])
+                    local.rec.mutate(rule, [*columns, *numbers], targets)
                 continue
             if group.get("foreach") and not self._foreach_tracks:
                 raise AssertionError("_foreach ops don't support autograd")
@@ -137,6 +145,10 @@ class RuleOptimizer(Optimizer):
         if not self._by_step:
             return [None] * len(params)
         return [n + 1.0 for n in counts_of([state["step"] for state in states])]
+
+    def _check_sparse(self, group: dict[str, Any]) -> None:
+        """Raises where sparse gradients are not taken: nearly everywhere."""
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
     def _check_fused(self, group: dict[str, Any]) -> None:
         """For optimizers whose steps need no state that would be checked when made."""
@@ -176,6 +188,11 @@ def _alike(
         moved.append(param)
         theirs.append(state)
     return list(found.values())
+
+
+def densified(grad: Any) -> Any:
+    """A gradient with all its elements; they are fewer in a sparse one."""
+    return grad.to_dense() if grad.is_sparse else grad
 
 
 def number(value: Any) -> Any:

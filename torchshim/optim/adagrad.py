@@ -96,6 +96,12 @@ class Adagrad(RuleOptimizer):
             for p in group["params"]:
                 self.state[p]["sum"].share_memory_()
 
+    def _check_sparse(self, group: dict[str, Any]) -> None:
+        if group["weight_decay"] != 0:
+            raise RuntimeError(
+                "weight_decay option is not compatible with sparse gradients"
+            )
+
     def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
         return (
             step,

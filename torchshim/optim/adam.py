@@ -106,6 +106,11 @@ class Adam(RuleOptimizer):
     def _names(self, group: dict[str, Any]) -> Sequence[str | None]:
         return "exp_avg", "exp_avg_sq", "max_exp_avg_sq" if group["amsgrad"] else None
 
+    def _check_sparse(self, group: dict[str, Any]) -> None:
+        raise RuntimeError(
+            "Adam does not support sparse gradients, please consider SparseAdam instead"
+        )
+
     def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
         beta1, beta2 = group["betas"]
         if group["differentiable"]:

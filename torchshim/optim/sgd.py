@@ -82,6 +82,14 @@ class SGD(RuleOptimizer):
         self._check_fused(group)
         return ("momentum_buffer",) if group["momentum"] != 0 else (None,)
 
+    def _check_sparse(self, group: dict[str, Any]) -> None:
+        if group["fused"]:
+            raise RuntimeError("`_fused_sgd` does not support sparse gradients")
+        if group["weight_decay"] != 0:
+            raise RuntimeError(
+                "add(sparse, dense) is not supported. Use add(dense, sparse) instead."
+            )
+
     def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
         momentum = group["momentum"]
         return (

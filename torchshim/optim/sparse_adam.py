@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchshim._core import dtypes
 from torchshim._derived import fns
 from torchshim._functions.creation import zeros_like
 from torchshim._functions.nn_layers import has_row_gradients
@@ -14,11 +15,11 @@ __all__ = ["SparseAdam"]
 
 
 class SparseAdam(Optimizer):
-    """Adam for the rows of an embedding that a step looked up.
+    """Adam for what a step looked up: what a sparse gradient names.
 
-    Gradients are dense here, those of ``Embedding(sparse=True)`` too: the rows that
-    are updated are those of its gradient that are not zero. Other dense gradients are
-    refused as PyTorch does. Follows ``torch.optim.SparseAdam``.
+    The gradients of ``Embedding(sparse=True)`` are dense here: the rows that are
+    updated are those that are not zero. Other dense gradients are refused as PyTorch
+    does. Follows ``torch.optim.SparseAdam``.
 
     >>> import torchshim as torch
     >>> table = torch.nn.Parameter(torch.ones(3, 2))
@@ -81,11 +82,15 @@ class SparseAdam(Optimizer):
 
     def _update(self, p: Any, group: dict[str, Any]) -> None:
         grad = p.grad
-        if grad.layout is not p.layout:
-            raise NotImplementedError(
-                "SparseAdam: steps with sparse gradients are not supported"
-            )
-        if not has_row_gradients(p):
+        if grad.is_sparse:
+            grad = grad.coalesce()
+            places = tuple(grad.indices().unbind(0))
+            nowhere = zeros_like(p, dtype=dtypes.bool_)
+            touched = nowhere.index_put(places, fns.ones_like(nowhere.flatten()[0]))  # type: ignore[attr-defined]
+            grad = grad.to_dense()
+        elif has_row_gradients(p):
+            touched = (grad != 0).flatten(1).any(1).view(-1, *[1] * (p.dim() - 1))
+        else:
             raise RuntimeError(
                 "SparseAdam does not support dense gradients, please consider Adam "
                 "instead"
@@ -98,13 +103,12 @@ class SparseAdam(Optimizer):
         state["step"] += 1
         (beta1, beta2), lr, step = group["betas"], group["lr"], state["step"]
         mean, square = state["exp_avg"], state["exp_avg_sq"]
-        rows = (grad != 0).flatten(1).any(1).view(-1, *[1] * (p.dim() - 1))
         if group["maximize"]:
             grad = -grad
         new_mean = mean + (grad - mean) * (1 - beta1)
         new_square = square + (grad * grad - square) * (1 - beta2)
         size = lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
         update = new_mean / (new_square.sqrt() + group["eps"]) * size
-        mean.copy_(fns.where(rows, new_mean, mean))
-        square.copy_(fns.where(rows, new_square, square))
-        p.sub_(fns.where(rows, update, 0.0))
+        mean.copy_(fns.where(touched, new_mean, mean))
+        square.copy_(fns.where(touched, new_square, square))
+        p.sub_(fns.where(touched, update, 0.0))
