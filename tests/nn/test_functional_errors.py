@@ -502,3 +502,20 @@ def kinds_of_arguments(torch):
     for function in (F.softmax, F.log_softmax, F.softmin):
         yield attempt(function, x, "a")
         yield attempt(function, x, "a", dtype=torch.float64)
+
+
+@case(message=False)
+def rows_that_a_bag_lacks(torch):
+    bag, table = torch.nn.functional.embedding_bag, torch.ones(3, 2)
+    for mode in ("sum", "mean", "max"):
+        for i in (7, -1):
+            given = torch.tensor([1, i]), table, torch.tensor([0])
+            yield attempt(lambda g=given, m=mode: bag(*g, mode=m).tolist())
+
+
+@case
+def unequal_padding(torch):
+    conv, x = torch.nn.functional.conv1d, torch.ones(1, 1, 3)
+    yield conv(x, torch.ones(1, 1, 3), padding="same")
+    yield conv(x, torch.ones(1, 1, 2), padding="same", dilation=2)
+    yield conv(x, torch.ones(1, 1, 2), padding="same")

@@ -22,6 +22,7 @@ from jax import lax
 from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.op import Array, op
 from torchshim._core.precision import precision
+from torchshim._errors import warn_once
 from torchshim._ops._formats import convolution_layout
 from torchshim._ops.matmul import rounded
 
@@ -308,6 +309,11 @@ def _forward(
         ]
         pads = [(t // 2, t - t // 2) for t in total]
         around = tuple(max(p) for p in pads)
+        if any(before != after for before, after in pads):
+            warn_once(
+                "Using padding='same' with even kernel lengths and odd dilation may "
+                "require a zero-padded copy of the input be created"
+            )
     else:
         around = (0,) * k if padding == "valid" else repeated(padding, k, "padding")  # type: ignore[arg-type]
         pads = [(p, p) for p in around]

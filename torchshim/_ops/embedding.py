@@ -14,6 +14,7 @@ from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
+from torchshim._ops.indexing import outside
 from torchshim._ops.matmul import broadcast_shapes, rounded, scalar_name
 from torchshim._ops.norm import _norm as p_norm
 from torchshim._ops.normalization import _wide
@@ -121,10 +122,25 @@ def embedding_renorm(
 _MODES = ("sum", "mean", "max")
 
 
-def _offset_checks(
-    weight: Array, indices: Array, offsets: Array, *rest: Any
-) -> list[Check]:
-    found = _row_checks(weight, indices)
+def _sum_checks(weight: Array, indices: Array, offsets: Array, *rest: Any) -> Any:
+    # PyTorch says where, too.
+    text = "Index of input takes value {value} which is not in the valid range"
+    rows = weight.shape[0]
+    found = outside(indices, 0, rows, f"{text} [0, {rows})", RuntimeError)
+    return found + _offset_checks(indices, offsets)
+
+
+def _max_checks(weight: Array, indices: Array, offsets: Array, *rest: Any) -> Any:
+    text = (
+        "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
+        "{value}"
+    )
+    found = outside(indices, 0, weight.shape[0], text, RuntimeError)
+    return found + _offset_checks(indices, offsets)
+
+
+def _offset_checks(indices: Array, offsets: Array) -> list[Check]:
+    found: list[Check] = []
     if offsets.shape[0]:
         first, last = offsets[0], offsets[-1]
         found.append(
@@ -160,7 +176,7 @@ def _offset_checks(
     namespaces=(),
     method=False,
     out=False,
-    checks=_offset_checks,
+    checks=_sum_checks,
 )
 def embedding_bag(
     weight: Array,
@@ -196,7 +212,7 @@ def embedding_bag(
     namespaces=(),
     method=False,
     out=False,
-    checks=_offset_checks,
+    checks=_max_checks,
 )
 def embedding_bag_max(
     weight: Array,
