@@ -202,9 +202,10 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             rec.set_grad(grad)
         single = not isinstance(output, tuple)
         outputs: list[Any] = [output] if single else list(output)
-        for out in ctx.non_differentiable or ():
-            if not isinstance(out, TensorBase):
-                raise RuntimeError(_ONLY_TENSORS)
+        if ctx.non_differentiable:
+            for out in ctx.non_differentiable:
+                if not isinstance(out, TensorBase):
+                    raise RuntimeError(_ONLY_TENSORS)
         if ctx.dirty_tensors:
             # The mark itself is a write that versions count.
             for tensor in ctx.dirty_tensors:
@@ -316,9 +317,10 @@ def _record(
             set_version(out, version_of(out) - 1)  # which this counts again
             rec.write(out, rec.result(state, k))
             continue
-        _adopt(rec, ctx, out, state, k, out._is_view() or id(out) in aliases)
+        view = out._base is not None or out._view_note is not None
+        _adopt(rec, ctx, out, state, k, view or id(out) in aliases)
     for out in raws:
-        if out._storage is not None and not out._is_view():
+        if out._storage is not None and out._view_note is None and out._base is None:
             rec.bequeath(out, True)
     if len(raws) > 1:
         for out in outputs:
