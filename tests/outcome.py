@@ -93,8 +93,10 @@ def observe(function: Callable[[Any], Any], torch: Any, options: Options) -> Out
             try:
                 result = function(torch)
                 if inspect.isgenerator(result):
-                    for value in result:
-                        values.append(describe(value, torch, options))
+                    # Closed at once: what it has entered ends before the next case.
+                    with contextlib.closing(result):
+                        for value in result:
+                            values.append(describe(value, torch, options))
                     record["yields"] = values
                 else:
                     record["value"] = describe(result, torch, options)

@@ -298,6 +298,25 @@ def versions_of_its_own_with_a_history(torch, read):
             yield attempt(torch.autograd.grad, y.sum(), [q])
 
 
+@case.over(viewed=[False, True], read=["", "before", "after", "last"])
+def assigned_after_a_read(torch, viewed, read):
+    """The graph has the tensor, whose memory is another one by then."""
+    for _ in range(2):
+        x = leaf(torch, 0.5, 0.75, 1.0)
+        y = torch.stack([x, x])[0]
+        view = x[None] if viewed else None
+        if read == "before":
+            yield y.tolist()
+        z = x * y
+        if read == "after":
+            yield z.tolist()
+        x.data = x.data - 0.1
+        if read == "last":
+            yield z.tolist()
+        yield torch.autograd.grad([(y * y).sum(), z.sum()], [x])
+        yield view
+
+
 @case
 def onto_its_own_memory(torch):
     base = torch.tensor([1.0, 2.0, 3.0, 4.0])

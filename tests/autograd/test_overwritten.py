@@ -128,6 +128,7 @@ def views_looked_at_without_gradients(torch, made, leaf):
         with torch.set_grad_enabled(made != "no_grad"):
             v = base.view(2, 2).unbind()[0] if made == "unbind" else base.split(2)[0]
         y = v * 3 if use == "before" else None
+        found = None
         with torch.no_grad():
             v.mul_(2)
             if use == "sum":
@@ -135,12 +136,13 @@ def views_looked_at_without_gradients(torch, made, leaf):
             elif use == "item":
                 v.sum().item()
             elif use == "write":
-                yield attempt(v.mul_, 3)
+                found = attempt(lambda v=v: v.mul_(3).tolist())
             elif use == "view":
                 piece = v[:1]
                 piece.sum()
         if use == "data":
             v.data.sum()
+        yield found
         yield use, attempt(lambda v=v: (v * v).sum().item()), v.tolist()
         yield attempt(lambda v=v: v.grad_fn is None)
         if use == "view":
@@ -148,4 +150,5 @@ def views_looked_at_without_gradients(torch, made, leaf):
         if y is not None:
             yield attempt(y.sum().backward), x.grad
         with torch.no_grad():
-            yield (v + v).tolist()
+            found = (v + v).tolist()
+        yield found

@@ -220,10 +220,11 @@ class SavedValues(Leaves):
         else:
             known = recording.versions[slot]
             holder = known.holder()
-            if known.hidden is None or hidden_of(holder) < known.hidden + REPLACED:
-                holder = self.rec.whole(holder)
-            elif recording.entered.get(slot) is holder:
+            if (moved := known.moved()) is not None:
+                holder = moved
                 views.clear()
+            elif known.hidden is None or hidden_of(holder) < known.hidden + REPLACED:
+                holder = self.rec.whole(holder)
             else:
                 return saved  # a view stays on the memory that it was made of
             piece = holder

@@ -25,8 +25,10 @@ class SavedVersion(NamedTuple):
     writes: int
     # `hidden_of` the memory at the closing; None: it had been written to by then.
     hidden: Any
-    # Weak reference to the tensor that came in as this value, if one did.
+    # Weak reference to the tensor that came in as this value, if one did, and how it
+    # had been given other memory by then.
     tensor: Any
+    replaced: int = 0
 
     def written(self) -> int:
         """How often the memory was written to since the value was saved."""
@@ -39,8 +41,15 @@ class SavedVersion(NamedTuple):
         """The tensors that show the whole of the memory."""
         return showing(None if self.holder is None else self.holder())
 
+    def moved(self) -> Any:
+        """The tensor that came in as this value, if it has other memory by now."""
+        tensor = None if self.tensor is None else self.tensor()
+        return None if tensor is None or tensor._replaced == self.replaced else tensor
+
     def outdated(self) -> bool:
         """Whether the memory holds something else by now, which nobody counted."""
+        if self.moved() is not None:
+            return True
         holder = None if self.holder is None else self.holder()
         return holder is not None and hidden_of(holder) != self.hidden
 
@@ -105,7 +114,9 @@ def versions_of(
     found: dict[int, SavedVersion] = {}
     for slot, last, writes, is_moved, is_hidden in memories:
         tensor = entered.get(slot)
-        known = None if tensor is None else weakref.ref(tensor)
+        known, replaced = None, 0
+        if tensor is not None:
+            known, replaced = weakref.ref(tensor), tensor._replaced
         if recording.elsewhere:
             before, holder, version = written.elsewhere(recording, slot)
             if holder is not None:
@@ -115,6 +126,7 @@ def versions_of(
                     writes_of(holder) - version + before,
                     hidden_of(holder),
                     known,
+                    replaced,
                 )
                 continue
         # On memory that numpy shares a tensor doesn't keep its slot.
@@ -128,11 +140,12 @@ def versions_of(
             holder = storage  # alone on a storage, a tensor may leave it
         hidden = None if is_hidden else hidden_of(holder)
         if is_moved and tensor is not None:
-            holder, hidden = tensor, hidden_of(tensor) - REPLACED
+            holder = tensor
+            replaced -= REPLACED
         # A result whose operands are kept is not among what is let go of.
         ref = reference(holder) if slot in recording.saved else weakref.ref(holder)
         found[slot] = SavedVersion(
-            ref, writes_of(holder) - writes, writes, hidden, known
+            ref, writes_of(holder) - writes, writes, hidden, known, replaced
         )
     return found
 
