@@ -317,6 +317,32 @@ def assigned_after_a_read(torch, viewed, read):
         yield view
 
 
+@case.over(leaf=[True, False], view=["slice", "mT", "split"])
+def views_of_what_moved(torch, leaf, view):
+    """They stay on the memory that their base has left, written to or not."""
+    for written in ("no", "before", "after", "both"):
+        for use in ("before", "after", "both"):
+            x = torch.tensor([[-1.0, -0.75], [0.0, 0.25]], requires_grad=True)
+            base = x if leaf else x * 1
+            v = {
+                "slice": lambda base=base: base[:, 1],
+                "mT": lambda base=base: base.mT,
+                "split": lambda base=base: base.split(1)[0],
+            }[view]()
+            y = None if use == "after" else v * 2
+            for at in ("before", "after"):
+                if written in (at, "both"):
+                    with torch.no_grad():
+                        v.mul_(2)
+                if at == "before":
+                    base.data = base.data - 0.1
+            if use != "before":
+                yield attempt(lambda v=v: v.tanh().tolist())
+            yield v.tolist(), base.tolist()
+            if y is not None:
+                yield attempt(y.sum().backward), x.grad
+
+
 @case
 def onto_its_own_memory(torch):
     base = torch.tensor([1.0, 2.0, 3.0, 4.0])

@@ -315,9 +315,10 @@ class Entering(Trie):
                 base = None  # unmodified since: its own history goes on
             else:
                 tensor._hist = None
+        left = base is not None and base._storage is not storage
         if base is not None and meta.requires_grad and not meta.leaf:
             # A differentiable view: the history goes through its base.
-            source, done = base, len(base._path)
+            source, done = base, 0 if left else len(base._path)
         else:
             source, done = None, 0
         if len(tensor._path) == done and source is None:
@@ -329,13 +330,16 @@ class Entering(Trie):
             piece._array = None
             raw = self.raw(storage)
             piece._slot = self.identity(raw, storage.meta) if storage.tracked else raw
+        elif left:
+            # The base is on other memory by now: `.data` was assigned to.
+            piece = self.ending_at(self.raw(storage), storage.meta, tensor)
         elif source._meta.requires_grad:
             self.slot_of(source)
             piece = source
         else:
             # Written to since it was made, by way of a base without history:
             # PyTorch makes its node anew, and that leads nowhere.
-            piece = self.ending_at(source, tensor)
+            piece = self.ending_at(self.slot_of(source), source._meta, tensor)
         piece = self._piece_of(piece, tensor, done, source is not None)
         slot = piece._slot
         if source is None and meta.requires_grad:
@@ -353,11 +357,11 @@ class Entering(Trie):
             tensor._hooks.derived(self, tensor)
         return slot
 
-    def ending_at(self, base: TensorBase, view: TensorBase) -> TensorBase:
+    def ending_at(self, slot: int, meta: Meta, view: TensorBase) -> TensorBase:
         """The base of a view that requires grad, from where no gradient goes on."""
         levels = view._meta.levels
-        meta = base._meta.replace(requires_grad=True, leaf=True, levels=levels)
-        piece = self.at(self.identity(self.slot_of(base), meta, Recording), meta)
+        meta = meta.replace(requires_grad=True, leaf=True, levels=levels)
+        piece = self.at(self.identity(slot, meta, Recording), meta)
         end = _new(tensor_class[0])
         end._slot, end._meta, end._array = -1, meta, None
         self.recording.entered[piece._slot] = end

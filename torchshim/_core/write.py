@@ -225,7 +225,8 @@ class Writing(Foreign):
             if view._base is base and own and view._slot < 0 and not known:
                 if written_since(view):
                     # PyTorch makes its node anew when it is used.
-                    end, done = self.ending_at(base, view), len(base._path)
+                    end = self.ending_at(self.slot_of(base), base._meta, view)
+                    done = len(base._path)
                     view._slot = self._piece_of(end, view, done, True)._slot
                 else:
                     self.slot_of(view)
