@@ -317,7 +317,9 @@ def _onto(self: Tensor, value: TensorBase) -> None:
 def _keep_views(base: Tensor) -> None:
     """Notes the histories of views that stay on the memory which their base leaves."""
     rec, storage = local.rec, base._storage
-    for view in storage.tensors() if storage is not None else ():
+    if storage is None:
+        return
+    for view in storage.tensors():
         meta = view._meta
         tracked = meta.requires_grad and not meta.leaf and not view._inherits
         known = view._slot >= 0 or view._hist_version == storage.version
