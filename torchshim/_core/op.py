@@ -395,6 +395,11 @@ def write_op(view: Op) -> Op:
     return found
 
 
+def puts_back(op: Op) -> bool:
+    """Whether an operator is one that `write_op` gives."""
+    return op in _WRITERS.values()
+
+
 def _make_write_op(view: Op) -> Op:
     assert view.view is not None
     write, several = view.view.write, view.results != "tensor"

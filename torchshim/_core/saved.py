@@ -10,6 +10,7 @@ from torchshim._core.gradients import GradientPlan, plan_of
 from torchshim._core.graph import origin
 from torchshim._core.leaves import Leaves
 from torchshim._core.naming import grad_name, modified_text
+from torchshim._core.op import puts_back
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import REPLACED, hidden_of, hidden_writes, writes_of
 from torchshim._core.versions import Overwritten, showing
@@ -83,10 +84,9 @@ class SavedValues(Leaves):
         slots, depths = set(range(event.slot, event.n_slots)), set()
         for later in (recording.state or self.frozen or self.rec.state).path():
             op = None if later.call is None else later.call.op
-            if op is not None and op.grad_fn == "CopySlices":
-                if later.operands[1] in slots:
-                    slots.update(range(later.slot, later.n_slots))
-                    depths.add(later.depth)
+            if op is not None and puts_back(op) and later.operands[1] in slots:
+                slots.update(range(later.slot, later.n_slots))
+                depths.add(later.depth)
         self.freed = [
             (owner, depth)
             for owner, depth in self.freed
