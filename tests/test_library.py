@@ -502,3 +502,18 @@ def test_a_library_that_nobody_holds_takes_its_operators_along():
     with pytest.raises(AttributeError):
         torchshim.ops.t_gone.f  # noqa: B018
     torchshim.library.Library("t_gone", "DEF")
+
+
+def test_opcheck_compares_two_runs():
+    calls = []
+
+    @torchshim.library.custom_op("t_library::drifts", mutates_args=())
+    def drifts(x: torchshim.Tensor) -> torchshim.Tensor:
+        calls.append(x)
+        return x + 0.01 * len(calls)
+
+    drifts.register_fake(torchshim.empty_like)
+    x, check = torchshim.ones(2), torchshim.library.opcheck
+    with pytest.raises(Exception, match="two runs"):
+        check(drifts, (x,))
+    assert check(drifts, (x,), atol=0.1)["test_aot_dispatch_dynamic"] == "SUCCESS"

@@ -16,7 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torchshim._errors import Unsupported, unsupported
+from torchshim._library.checks import run as run_checks
 from torchshim._library.custom_ops import (
+    OPDEFS,
     CustomOpDef,
     custom_op,
     register_cast,
@@ -283,8 +285,6 @@ def _of(op: Any) -> tuple[Operator, Any]:
 
 
 def _definition(operator: Operator) -> CustomOpDef | None:
-    from torchshim._library.custom_ops import OPDEFS
-
     return OPDEFS.get(operator._schema.name)
 
 
@@ -396,9 +396,15 @@ def opcheck(
 
     Raises: OpCheckError with the first error, but with `raise_exception=False`.
     """
-    from torchshim._library.checks import run
-
-    return run(_of(op)[0], args, kwargs or {}, test_utils, raise_exception)
+    return run_checks(
+        _of(op)[0],
+        args,
+        kwargs or {},
+        test_utils,
+        raise_exception,
+        1e-5 if rtol is None else rtol,
+        1e-8 if atol is None else atol,
+    )
 
 
 def triton_op(

@@ -63,7 +63,8 @@ def schema(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
                 "c, ...) for different Tensors)"
             )
     if operator._schema.is_functional:
-        check_aliases(operator.name(), operator.function, args, kwargs, result)
+        kernel = operator.kernel_for(given, keywords)
+        check_aliases(operator.name(), kernel, args, kwargs, result)
 
 
 def autograd_registration(
@@ -102,21 +103,38 @@ def fake(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
                 )
 
 
-def compiled(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """The operator runs a second time, with gradients where it has one."""
-    args, kwargs = _copied((args, kwargs))
-    results = [t for t in tensors_in(operator(*args, **kwargs)) if t.requires_grad]
-    if results and operator.gradient is not None:
-        total: Any = sum(t.sum() for t in results)
-        total.backward()
+def repeated(
+    operator: Operator,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    rtol: float,
+    atol: float,
+) -> None:
+    """A second run gives the same results, and gradients where the operator has one."""
+    runs = []
+    for _ in range(2):
+        mine, named = _copied((args, kwargs))
+        found = list(tensors_in(operator(*mine, **named)))
+        results = [t for t in found if t.requires_grad]
+        if results and operator.gradient is not None:
+            total: Any = sum(t.sum() for t in results)
+            total.backward()
+            found += [t.grad for t in tensors_in((mine, named)) if t.grad is not None]
+        runs.append(found)
+    for first, second in zip(*runs, strict=True):
+        if not first.allclose(second, rtol=rtol, atol=atol, equal_nan=True):
+            raise RuntimeError(
+                f"two runs of {operator} with the same arguments gave other values: "
+                f"{first} and {second}"
+            )
 
 
 _TESTS: dict[str, Callable[..., None]] = {
     "test_schema": schema,
     "test_autograd_registration": autograd_registration,
     "test_faketensor": fake,
-    "test_aot_dispatch_dynamic": compiled,
-    "test_aot_dispatch_static": compiled,
+    "test_aot_dispatch_dynamic": repeated,
+    "test_aot_dispatch_static": repeated,
 }
 
 
@@ -126,8 +144,10 @@ def run(
     kwargs: dict[str, Any],
     names: str | Sequence[str],
     raising: bool,
+    rtol: float,
+    atol: float,
 ) -> dict[str, Any]:
-    """The outcome of each test asked for."""
+    """The outcome of each test asked for; the tolerances are of compared values."""
     found: dict[str, Any] = {}
     for name in (names,) if isinstance(names, str) else names:
         if name not in _TESTS:
@@ -136,7 +156,9 @@ def run(
                 f"{tuple(_TESTS)} but got {names}"
             )
         try:
-            _TESTS[name](operator, args, kwargs)
+            test = _TESTS[name]
+            compared = (rtol, atol) if test is repeated else ()
+            test(operator, args, kwargs, *compared)
             found[name] = "SUCCESS"
         except Exception as error:
             if raising:

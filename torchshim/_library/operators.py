@@ -108,9 +108,6 @@ class Operator(ops.OpOverload):
         self.vmap: Callable[..., Any] | None = None
         # Device type -> what autocast casts to there.
         self.casts: dict[str, Any] = {}
-        # What error texts call the operator, and the function that it was made of.
-        self.shown: Any = self
-        self.function: Any = None
         self._node: type[Any] | None = None
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
