@@ -29,10 +29,10 @@ from torchshim._printing import format_scalar, format_tensor
 
 _new = object.__new__
 
-NOT_A_LEAF = (
-    "you can only change requires_grad flags of leaf variables. If you want to use a "
-    "computed variable in a subgraph that doesn't require differentiation use "
-    "var_no_grad = var.detach()."
+_FLAG_OF_RESULT = "you can only change requires_grad flags of leaf variables."
+_DETACH_INSTEAD = (
+    _FLAG_OF_RESULT + " If you want to use a computed variable in a subgraph that "
+    "doesn't require differentiation use var_no_grad = var.detach()."
 )
 IN_TRANSFORM = (
     "You are attempting to call Tensor.requires_grad_() (or perhaps using "
@@ -109,7 +109,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             raise RuntimeError("requires_grad must be a bool")
         meta = self._meta
         if not meta.leaf:
-            raise RuntimeError(NOT_A_LEAF if not value else NOT_A_LEAF.split(" If")[0])
+            raise RuntimeError(_FLAG_OF_RESULT if value else _DETACH_INSTEAD)
         if value and not _can_require_grad(meta.dtype):
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"
@@ -129,7 +129,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             )
         meta = self._meta
         if not meta.leaf and not requires_grad:
-            raise RuntimeError(NOT_A_LEAF)
+            raise RuntimeError(_DETACH_INSTEAD)
         if requires_grad and not _can_require_grad(meta.dtype):
             raise RuntimeError(
                 "only Tensors of floating point dtype can require gradients"

@@ -206,6 +206,20 @@ def lacks_node(view: TensorBase) -> bool:
     return base is None or base._meta.requires_grad or not view._meta.leaf
 
 
+def underived(base: TensorBase) -> list[TensorBase]:
+    """Views of a tensor whose histories would be derived only when they are used."""
+    storage, found = base._storage, []
+    for view in storage.tensors() if storage is not None else ():
+        meta = view._meta
+        own = meta.requires_grad and not meta.leaf and not view._inherits
+        known = view._slot >= 0 or (
+            view._hist is not None and view._hist_version == writes_of(view)
+        )
+        if view._base is base and own and not known:
+            found.append(view)
+    return found
+
+
 # What an assignment to `.data` adds to that: more than storages count.
 REPLACED = 1 << 32
 

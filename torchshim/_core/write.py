@@ -25,7 +25,9 @@ from torchshim._core.storage import (
     lacks_node,
     placement,
     repeats,
+    underived,
     version_of,
+    writes_of,
     written_since,
 )
 from torchshim._core.trie import recorders
@@ -210,29 +212,29 @@ class Writing(Foreign):
             view._slot = -1
 
     def let_views_in(self, base: TensorBase, value: bool) -> None:
-        """Notes the histories of views that would be derived only when they are used.
-
-        Then their base may stop to require grad.
-        """
-        storage = base._storage
-        assert storage is not None
+        """Notes the histories of views whose base is to stop to require grad."""
         if value or base._base is not None:
             return
-        for view in storage.tensors():
-            meta = view._meta
-            own = meta.requires_grad and not meta.leaf and not view._inherits
-            known = view._hist is not None and view._hist_version == storage.version
-            if view._base is base and own and view._slot < 0 and not known:
-                if written_since(view):
-                    # PyTorch makes its node anew when it is used.
-                    end = self.ending_at(self.slot_of(base), base._meta, view)
-                    done = len(base._path)
-                    view._slot = self._piece_of(end, view, done, True)._slot
-                else:
-                    self.slot_of(view)
-                self.keep_history(view)
-                view._hist_version = storage.version
-                view._slot = -1
+        for view in underived(base):
+            if written_since(view):
+                # PyTorch makes its node anew when it is used.
+                end = self.ending_at(self.slot_of(base), base._meta, view)
+                piece = self._piece_of(end, view, len(base._path), True)
+                view._slot = piece._slot
+            self.settle_view(view)
+
+    def let_views_go(self, base: TensorBase) -> None:
+        """Notes the histories of views that stay on memory which their base leaves."""
+        for view in underived(base):
+            if not lacks_node(view):
+                self.settle_view(view)
+
+    def settle_view(self, view: TensorBase) -> None:
+        """Has a view go on from the history that it has now."""
+        self.slot_of(view)
+        self.keep_history(view)
+        view._hist_version = writes_of(view)
+        view._slot = -1
 
     @staticmethod
     def bequeath(base: TensorBase, value: bool) -> None:

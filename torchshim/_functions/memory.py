@@ -30,7 +30,6 @@ from torchshim._core.storage import (
     TensorBase,
     bits_of,
     has_bit,
-    lacks_node,
     placement,
     version_of,
 )
@@ -301,7 +300,7 @@ def _onto(self: Tensor, value: TensorBase) -> None:
     if meta.requires_grad and not meta.leaf:
         rec.keep_history(self)
     version, own, old = version_of(self), self._own_version, self._slot
-    _keep_views(self)
+    rec.let_views_go(self)
     _leave(self)
     self._slot = -1
     self._array = None
@@ -312,22 +311,6 @@ def _onto(self: Tensor, value: TensorBase) -> None:
     self._own_version = own  # not that of a `.data` given
     self._ahead += version - version_of(self)
     rec.replaced(self, old, value)
-
-
-def _keep_views(base: Tensor) -> None:
-    """Notes the histories of views that stay on the memory which their base leaves."""
-    rec, storage = local.rec, base._storage
-    if storage is None:
-        return
-    for view in storage.tensors():
-        meta = view._meta
-        tracked = meta.requires_grad and not meta.leaf and not view._inherits
-        known = view._slot >= 0 or view._hist_version == storage.version
-        if view._base is base and tracked and not known and not lacks_node(view):
-            rec.slot_of(view)
-            rec.keep_history(view)
-            view._hist_version = storage.version
-            view._slot = -1
 
 
 def swap_contents(a: Tensor, b: Tensor) -> None:
