@@ -18,7 +18,7 @@ from torchshim._core.dtypes import type_name
 from torchshim._core.node import Node
 from torchshim._core.record import local, watchers
 from torchshim._core.storage import TensorBase, set_version, version_of
-from torchshim._core.write import differentiable
+from torchshim._core.views import differentiable
 from torchshim._functions.backward import warn_once
 from torchshim.autograd._context import (
     BackwardCFunction,

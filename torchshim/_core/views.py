@@ -1,0 +1,267 @@
+"""Views: the memory that they share with their bases, and their histories."""
+
+from __future__ import annotations
+
+import re
+import threading
+import weakref
+from typing import Any
+
+from torchshim._core.foreign import Foreign
+from torchshim._core.meta import Meta
+from torchshim._core.op import Op
+from torchshim._core.storage import (
+    SLOT_BITS,
+    Storage,
+    TensorBase,
+    lacks_node,
+    underived,
+    version_of,
+    writes_of,
+    written_since,
+)
+from torchshim._core.trie import recorders
+
+_CLARIFY = (
+    " Given that this use case is ambiguous and error-prone, it is forbidden. You can "
+    "clarify your code by moving both the view and the inplace either both inside the "
+    "{0} block (if you don't want the inplace to be tracked) or both outside (if you "
+    "want the inplace to be tracked)."
+)
+_VIEW_NOTES = {
+    "no_grad": _CLARIFY.format("no_grad"),
+    "inference": _CLARIFY.format("inference_mode"),
+    "multi": (
+        " This view is the output of a function that returns multiple views. Such "
+        "functions do not allow the output views to be modified inplace. You should "
+        "replace the inplace operation by an out-of-place one."
+    ),
+    "custom": (
+        " This view was created inside a custom Function (or because an input was "
+        "returned as-is) and the autograd logic to handle view+inplace would override "
+        "the custom backward associated with the custom Function, leading to incorrect "
+        "gradients. This behavior is forbidden. You can fix this by cloning the output "
+        "of the custom Function."
+    ),
+}
+
+
+def view_error(tensor: Any, outdated: bool = False) -> str:
+    """Why PyTorch forbids writing to a view, or using one that is outdated."""
+    note, made_by = tensor._view_note, None
+    if tensor._meta.requires_grad and not tensor._meta.leaf:
+        made_by = _own_node(tensor)
+    what = "is being"
+    if outdated:
+        what = "its base or another view of its base has been"
+    if made_by is not None and note not in ("no_grad", "inference"):
+        name, number = made_by
+        start = f"Output {number} of {name} is a view and {what} modified inplace."
+    else:
+        start = "A view was created in"
+        if made_by is not None:
+            name, number = made_by
+            start = (
+                f"Output {number} of {name} is a view of a view which was created in"
+            )
+        start += (
+            f" inference mode and {what} modified inplace in normal mode."
+            if note == "inference"
+            else f" no_grad mode and {what} modified inplace with grad mode enabled."
+        )
+    return start + _VIEW_NOTES[note]
+
+
+def _own_node(tensor: Any) -> tuple[str, int]:
+    """Name and output number of the node that a view was made by."""
+    if tensor._base is None:
+        return tensor._made_by
+    meta = tensor._storage.meta
+    *before, (op, args, number) = tensor._path
+    for step, given, k in before:
+        found = step.view.geometry(tuple(meta.shape), meta.strides, meta.offset, *given)
+        shape, strides, offset = found[k] if isinstance(found, list) else found
+        meta = meta.replace(shape=shape, strides=strides, offset=offset)
+    name = op.grad_fn
+    if name is not None and not isinstance(name, str):
+        name = name(meta, *args)
+    return re.sub(r"Backward\d*$", "", name or op.public.capitalize()), number
+
+
+def differentiable(meta: Meta) -> bool:
+    return meta.dtype.is_floating_point or meta.dtype.is_complex
+
+
+class Viewing(Foreign):
+    """Makes views, and keeps what is known of their histories."""
+
+    lock: threading.RLock
+    stale: list[weakref.ref[TensorBase]]
+
+    def storage_of(self, tensor: TensorBase) -> Storage:
+        """The tensor's storage, made now if it had its memory to itself."""
+        storage = tensor._storage
+        if storage is None:
+            slot = tensor._slot if tensor._raw < 0 else tensor._raw
+            owner = self if slot < 0 else recorders[slot >> SLOT_BITS]
+            # A value pending in another thread's recording is handed out there.
+            with owner.lock:
+                storage = tensor._storage
+                if storage is None:
+                    storage = tensor._former
+                    if storage is None:
+                        storage = Storage(tensor)
+                    else:
+                        # Closed recordings know the tensor's memory by it.
+                        storage.take(tensor)
+                    known, key = {}, id(storage)
+                    if storage.slot >= 0:
+                        known = recorders[storage.slot >> SLOT_BITS].storages
+                    # All at once: an interrupt comes before or after.
+                    taken = None, -1, storage, storage
+                    tensor._array, tensor._raw, tensor._storage, known[key] = taken
+        return storage
+
+    def link(
+        self, view: TensorBase, base: TensorBase, op: Op, args: Any, k: int = 0
+    ) -> None:
+        """Makes a new tensor a view of the one it was made from."""
+        storage = base._storage
+        if storage is None:
+            storage = self.storage_of(base)
+        storage.add(view)
+        if base._own_version is not None:
+            view._own_version = base._own_version
+        if base._ahead:
+            view._ahead = base._ahead
+        if base._levels:
+            view._levels = base._levels
+        assert op.view is not None
+        if op.view.detached:
+            if storage.shared is not None:
+                view._slot = -1
+                self._forget_volatile()
+            view._path = base._path
+            if base._view_note is not None and written_since(base):
+                base._slot = -1  # let in for its data alone
+            return
+        view._base = base if base._base is None else base._base
+        view._path = (*base._path, (op, args, k))
+        # Its node is PyTorch's until the memory is written to.
+        view._versions = version_of(view)
+        if self.inference and not base._meta.inference:
+            view._view_note = "inference"
+            self._inherit(view)
+        elif not self.grad:
+            view._view_note = "no_grad"
+            self._inherit(view)
+        elif op.results != "tensor":
+            view._view_note = "multi"
+        elif base._view_note is not None:
+            view._view_note = base._view_note
+        if storage.shared is not None:
+            # Derived again when it is used: NumPy may write at any time.
+            self.volatile.append(view)
+            self._forget_volatile()
+
+    @staticmethod
+    def _inherit(view: TensorBase) -> None:
+        """A new view without history: it requires grad as far as its base does."""
+        if not view._meta.requires_grad:
+            return
+        if view._base._meta.requires_grad:
+            view._inherits = True
+        else:
+            # What it was made from is a view that requires grad itself.
+            view._meta = view._meta.replace(requires_grad=False)
+            view._slot = -1
+
+    def let_views_in(self, base: TensorBase, value: bool) -> None:
+        """Notes the histories of views whose base is to stop to require grad."""
+        if value or base._base is not None:
+            return
+        for view in underived(base):
+            if written_since(view):
+                # PyTorch makes its node anew when it is used.
+                end = self.ending_at(self.slot_of(base), base._meta, view)
+                piece = self._piece_of(end, view, len(base._path), True)
+                view._slot = piece._slot
+            self.settle_view(view)
+
+    def let_views_go(self, base: TensorBase) -> None:
+        """Notes the histories of views that stay on memory which their base leaves."""
+        for view in underived(base):
+            if not lacks_node(view):
+                self.settle_view(view)
+
+    def settle_view(self, view: TensorBase) -> None:
+        """Has a view go on from the history that it has now."""
+        self.slot_of(view)
+        self.keep_history(view)
+        view._hist_version = writes_of(view)
+        view._slot = -1
+
+    @staticmethod
+    def bequeath(base: TensorBase, value: bool) -> None:
+        """Views without history of their own say of themselves what their base does."""
+        storage = base._storage
+        assert storage is not None
+        for view in storage.tensors():
+            meta = view._meta
+            if view._base is not base or not (
+                view._inherits or (meta.requires_grad < value and differentiable(meta))
+            ):
+                continue
+            if value and written_since(view) and not view._view_note:
+                # PyTorch makes the node of a view anew when its memory was written to.
+                view._unaware = True
+                view._hist = view._node = None
+                view._meta = meta.replace(requires_grad=True, leaf=False)
+                view._slot = -1
+                continue
+            view._inherits = value
+            view._meta = meta.replace(requires_grad=value)
+            view._slot = -1
+
+    def keep_history(self, tensor: TensorBase) -> None:
+        """Notes where a tensor's history is, whose value is about to be replaced."""
+        if tensor._slot >= 0 and not self.owns(tensor._slot):
+            # In another thread's recording: a copy of that keeps it.
+            piece = self._foreign_piece(tensor)
+            if piece is not tensor:
+                tensor._hist = piece._hist
+        if self.owns(tensor._slot):
+            tensor._hist = self.recording, tensor._slot
+            self.stale.append(weakref.ref(tensor))
+
+    def _forget_volatile(self) -> None:
+        """What has a history keeps its place in the graph; its data is new."""
+        for tensor in self.volatile:
+            meta, storage = tensor._meta, tensor._storage
+            own = meta.requires_grad and not meta.leaf
+            if own and tensor._hist is None and storage is not None:
+                self.keep_history(tensor)
+                tensor._hist_version = storage.version
+        Foreign._forget_volatile(self)
+
+    def _derive(self, tensor: TensorBase, storage: Storage) -> int:
+        """As of any tensor; PyTorch refuses some views after a write to their base."""
+        if tensor._view_note is not None and self.grad:
+            self.check_current(tensor)
+        if tensor._unaware:
+            tensor._unaware = False
+        slot = Foreign._derive(self, tensor, storage)
+        if tensor._view_note is not None and lacks_node(tensor):
+            tensor._slot = -1  # refused as soon as gradients are wanted
+        return slot
+
+    def enter_outdated(self, tensor: TensorBase) -> None:
+        """Lets a view in whose data alone is used: that is never refused."""
+        if tensor._slot < 0 and tensor._storage is not None:
+            self.live.append(weakref.ref(tensor))
+            Foreign._derive(self, tensor, tensor._storage)
+
+    def check_current(self, tensor: TensorBase) -> None:
+        """Raises for a view without a node after a write that would give it one."""
+        if lacks_node(tensor):
+            raise RuntimeError(view_error(tensor, outdated=True))
