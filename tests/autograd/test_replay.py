@@ -382,3 +382,74 @@ def other_ways_into_a_graph(torch):
         else:
             second = second.mul_(5) if k else second.exp()
         second.tolist()
+
+
+# Alternating, and the same again before another.
+CHOICES = (0, 1, 0, 1, 2, 2, 1, 1, 0, 0, 2)
+
+
+def leaves_of(torch):
+    return [
+        torch.tensor([k, k + 1.0], requires_grad=True) for k in (1.0, 3.0, 5.0, 7.0)
+    ]
+
+
+@case
+def gradients_of_another_leaf(torch):
+    """Asked for one leaf or another of a graph that a read has closed."""
+    for i in CHOICES:
+        x, w, v, u = leaves_of(torch)
+        y = (x * w * x).sum()
+        z = y * v.sum()
+        y.tolist()
+        leaf = (x, w, v)[i]
+        yield torch.autograd.grad(y, [leaf, u], allow_unused=True, retain_graph=True)
+        z.tolist()
+        z.backward(inputs=[leaf])
+        yield x.grad, w.grad, v.grad
+
+
+@case
+def gradients_of_another_result(torch):
+    """Asked for one value or another, of several closed graphs."""
+    for i in CHOICES:
+        x = leaves_of(torch)[0]
+        y = x * 2
+        u = y * 3
+        other = x * 7
+        other.tolist()
+        z = (u * y).sum()
+        z.tolist()
+        yield torch.autograd.grad(z, [(y, u, other)[i]], allow_unused=True)
+
+
+@case
+def leaves_of_several_graphs(torch):
+    """A leaf of the running graph is one of the closed graphs, too, or is not."""
+    for hooked in (False, True):
+        for i in CHOICES:
+            x, w, v, u = leaves_of(torch)
+            seen = []
+            for leaf in (x, w, v, u) if hooked else ():
+                leaf.register_hook(lambda g, seen=seen: seen.append(g.tolist()))
+            y = x * w
+            y.tolist()
+            z = y * v
+            z.tolist()
+            (z + (x, v, u)[i] * y).sum().backward()
+            yield x.grad, w.grad, v.grad, u.grad, seen
+
+
+@case
+def gradients_of_another_leaf_past_a_hook(torch):
+    for i in CHOICES:
+        x, w, v, _ = leaves_of(torch)
+        seen = []
+        y = x * w
+        y.register_hook(lambda g, seen=seen: seen.append(g.tolist()))
+        p, q = y * 2, y * v
+        (p.tolist(), q.tolist())
+        z = (p * 2 + q).sum()
+        z.tolist()
+        z.backward(inputs=[(x, w, v)[i]])
+        yield x.grad, w.grad, v.grad, seen

@@ -557,11 +557,11 @@ def _run(
     walk = Walk(rec, retain, create, {}, accumulate, outside)
     walk.frozen = start
     walk.roots = places
-    if targets is not None:
-        walk.aim(targets)
     outer = rec.trace
     if jump is None and plain and outer is None:
         walk.capture = Capture(rec, start)
+    if targets is not None:
+        walk.aim(targets, asked)
     try:
         rec.trace = []
         walking.stack.append(walk)

@@ -135,23 +135,44 @@ class Graph:
             reaches[place] = self.is_target(place) or any(reaches[p] for p in below)
             stack.pop()
         self.needed = {p for p, reached in reaches.items() if reached}
+        if self.capture is not None:
+            self.capture.leaves += [p for p in reaches if self.is_leaf(p)]
 
-    def aim(self, targets: Sequence[Any]) -> None:
-        """Notes what is asked for."""
+    def aim(self, targets: Sequence[Any], slots: Sequence[int] | None) -> None:
+        """Notes what is asked for; `slots`: where that is in the running recording."""
         self.narrow = True
         for i, target in enumerate(targets):
+            slot = None if slots is None else slots[i]
             if isinstance(target, TensorBase) and target._meta.leaf:
                 self.captured.setdefault(id(target), []).append(i)
+                if self.capture is not None and slot is not None:
+                    self.capture.leaves.append((self.rec.recording, slot))
             else:
-                for place in target_places(self.rec, target):
-                    self.targets.setdefault(place, []).append(i)
+                place = self.place_of(target, slot)
+                self.targets.setdefault(place, []).append(i)
+
+    def place_of(self, target: Any, slot: int | None) -> Place:
+        """Where a gradient that is asked for arrives."""
+        if not isinstance(target, TensorBase):
+            return target
+        recording = self.rec.recording
+        if slot is None:
+            return origin(recording, self.rec.slot_seen(target))
+        while slot in recording.hists:
+            # The recordings on the way decide what is asked for, too.
+            ((recording, slot),) = self.edges(recording, self.event((recording, slot)))
+        return origin(recording, slot)
+
+    @staticmethod
+    def is_leaf(place: Place) -> bool:
+        recording, slot = place
+        return slot in recording.entered and slot not in recording.hists
 
     def is_target(self, place: Place) -> bool:
         """Whether a place, or another result of the node there, is asked for."""
         recording, slot = place
-        tensor = recording.entered.get(slot)
-        if tensor is not None and slot not in recording.hists:
-            return id(tensor) in self.captured
+        if self.is_leaf(place):
+            return id(recording.entered[slot]) in self.captured
         event = self.event(place)
         return any(
             (recording, s) in self.targets for s in range(event.slot, event.n_slots)
@@ -163,10 +184,3 @@ class Graph:
             return event.wrt
         operands, needed = event.operands, self.needed
         return tuple([i for i in event.wrt if (recording, operands[i]) in needed])
-
-
-def target_places(rec: Recorder, target: Any) -> set[Place]:
-    """Where a gradient that is asked for arrives."""
-    if not isinstance(target, TensorBase):
-        return {target}
-    return {origin(rec.recording, rec.slot_seen(target))}

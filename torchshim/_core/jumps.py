@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
+from torchshim._core.identities import Identities, identities
 from torchshim._core.meta import Meta
 from torchshim._core.record import Recorder
 from torchshim._core.state import Recording, State
@@ -77,6 +78,8 @@ class Jump:
     pause: Pause | None = None
     # Whether it is before such a call, and takes nothing from closed recordings.
     inner: bool = False
+    # Which leaves of the whole walk are the same; the first piece has it.
+    alike: Identities | None = None
 
 
 @dataclass(slots=True)
@@ -204,6 +207,10 @@ class Capture:
         self._waiting = 0
         # id -> gradient that a read left outside, and its number.
         self.outside: dict[int, tuple[Any, int]] = {}
+        # Further leaves, which were asked for or might have been.
+        self.leaves: list[tuple[Recording, int]] = []
+        # How each recording but the first was reached: (number, slot).
+        self.ways: list[tuple[int, int]] = []
 
     def pause(
         self,
@@ -285,6 +292,9 @@ class Capture:
             next(k for k, r in enumerate(results) if r is each) for each in results
         ]
         self.course.arrived += [(self.numbers[r.seq], s) for r, s in self.arrived]
+        assert self._first is not None
+        leaves = [*self.arrived, *self.leaves]
+        self._first.alike = identities(self.ways, leaves, self.numbers)
         self._start.remember(key, self._first)
 
     def _value(self, tensor: Any) -> Value:
@@ -322,6 +332,7 @@ class Capture:
                 crossings.append((numbers[parent.seq], slot, number, hist[1]))
                 continue
             numbers[recording.seq] = len(numbers)
+            self.ways.append((numbers[parent.seq], slot))
             hooked = frozenset(hist[0].hooked), frozenset(hist[0].node_hooks)
             owners.append((numbers[parent.seq], slot, hist[0].state, hist[1], *hooked))
         if walk.create and (owners or any(s is not None for *_, s in self.delivered)):
@@ -426,6 +437,8 @@ def start(
 ) -> tuple[Jump | None, list[Any]]:
     """Repeats the first piece of a walk that is known here, and gives what it gave."""
     for jump in (rec.state.jumps or {}).get(key, ()):
+        if jump.alike is not None and not jump.alike.hold(rec.recording):
+            continue
         results = follow(rec, jump, owners, {})
         if results is not None:
             return jump, results
