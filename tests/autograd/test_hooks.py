@@ -311,3 +311,76 @@ def retained_gradients_are_objects_of_their_own(torch):
         z.retain_grad()
         (z * z).sum().backward(create_graph=create)
         yield z.grad, x.grad
+
+
+@case
+def leaves_that_require_grad_no_more(torch):
+    """Nothing is added to their `.grad`; their hooks and those of their nodes run."""
+
+    def froze(x):
+        x.requires_grad_(False)
+
+    def left(x):
+        x.detach_()
+
+    def froze_and_thawed(x):
+        x.requires_grad_(False)
+        x.requires_grad_()
+
+    for stop in (froze, left, froze_and_thawed):
+        for before in (False, True):
+            for inputs in (None, 0, 1):
+                x = torch.tensor([1.0, 2.0], requires_grad=True)
+                w = torch.tensor([3.0, 4.0], requires_grad=True)
+                log = []
+                x.register_hook(lambda g, log=log: log.append(("hook", g.tolist())))
+                x.register_post_accumulate_grad_hook(
+                    lambda p, log=log: log.append(("after", p.grad, p.requires_grad))
+                )
+                y = x * w
+                node = y.grad_fn.next_functions[0][0]
+                node.register_prehook(
+                    lambda g, log=log: log.append(("node", g[0].tolist()))
+                )
+                node.register_hook(
+                    lambda i, g, log=log: log.append((len(i), g[0].tolist()))
+                )
+                z = (y * x).sum()
+                if before:
+                    x.grad = torch.ones(2)
+                    z.tolist()
+                stop(x)
+                if inputs is None:
+                    z.backward(retain_graph=True)
+                    z.backward()
+                else:
+                    try:
+                        z.backward(inputs=[(x, w)[inputs]])
+                    except RuntimeError as error:
+                        yield str(error)
+                yield x.grad, w.grad, log
+                if not inputs:
+                    x.requires_grad_()
+                    (x * 5).sum().backward()
+                    yield x.grad, log
+
+
+@case
+def results_that_become_leaves(torch):
+    """Their hooks stay at the node that made them, and go along."""
+    for later in (False, True):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = x * 2
+        log = []
+        handle = y.register_hook(lambda g, log=log: log.append(("first", g.tolist())))
+        z = (y * 3).sum()
+        y.detach_()
+        y.requires_grad_()
+        if later:
+            y.register_hook(lambda g, log=log: log.append(("second", g.tolist())))
+        (y * 5).sum().backward(retain_graph=True)
+        z.backward(retain_graph=True)
+        handle.remove()
+        z.backward()
+        (y * 7).sum().backward()
+        yield y.grad, x.grad, log

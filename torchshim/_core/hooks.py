@@ -138,6 +138,15 @@ def hooks_of(tensor: Any, make: bool = False) -> TensorHooks | None:
     return hooks
 
 
+def leave_node(tensor: Any) -> None:
+    """The tensor becomes a leaf: its hooks stay at the node that made it, and its."""
+    left: TensorHooks | None = tensor._hooks
+    tensor._hooks = None
+    if left is not None and left.backward is not None:
+        tensor._hooks = TensorHooks()
+        tensor._hooks.backward = left.backward
+
+
 def move_retained() -> None:
     """Moves the retaining of gradients to the nodes that tensors have by now."""
     for key, ref in list(retaining.items()):

@@ -191,9 +191,8 @@ class Leaves(Graph):
                 self.results[i] = grad
         if not self.accumulate:
             return
-        if not leaf._meta.requires_grad or leaf._inherits:
-            # Not since the graph was made, or only its base: nothing is added.
-            self.capture = None
+        if leaf._inherits:
+            self.capture = None  # only its base's values: nothing is added
             return
         node = leaf._node
         if isinstance(node, weakref.ref) or node is None:
@@ -201,9 +200,18 @@ class Leaves(Graph):
         else:
             self.capture = None
             grad = node.before(grad)
-            if grad is None:
-                node.after(grad)
-                return
+        if grad is not None:
+            self.add_to(leaf, place, grad)
+            if leaf._hooks is not None and leaf._hooks.post:
+                self.call_python(LEAF_AFTER, place[0], self.event(place), (), [])
+        if node is not None:
+            node.after(grad)
+
+    def add_to(self, leaf: Any, place: Place, grad: Any) -> None:
+        """Adds a gradient to the leaf's `.grad`."""
+        if not leaf._meta.requires_grad:
+            self.capture = None  # not since the graph was made
+            return
         with accumulate_lock:
             if self.capture is not None:
                 status = jumps.grad_status(self.rec, leaf)
@@ -211,10 +219,6 @@ class Leaves(Graph):
             if leaf._grad is None and not self.create:
                 grad = self.own(grad)
             leaf._accumulate(grad, self.create)
-        if leaf._hooks is not None and leaf._hooks.post:
-            self.call_python(LEAF_AFTER, place[0], self.event(place), (), [])
-        if node is not None:
-            node.after(grad)
 
     def own(self, grad: Any) -> Any:
         """The gradient as a tensor that nobody else holds: `.grad` is added to."""

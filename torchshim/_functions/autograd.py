@@ -368,7 +368,9 @@ def detach_(self: Tensor) -> Tensor:
             rec.let_views_in(self, False)
             self._slot = -1
         self._meta = changed
-        self._hist = self._node = self._hooks = None
+        if not meta.leaf:
+            self._hist = self._node = None
+            hooks.leave_node(self)
     return self
 
 
