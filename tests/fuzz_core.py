@@ -32,6 +32,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.fuzz_interrupts import interrupt
+from tests.fuzz_left_out import (
+    flattens_gradient,
+    has_expanded,
+    shared_gradients,
+    unordered,
+    views_of_gradients,
+)
 from tests.fuzz_programs import Lines, Maker
 from tests.fuzz_scope import code_of, make_scope, reads_what_it_writes, tensors_of
 
@@ -99,6 +106,7 @@ def snapshot(scope: dict[str, Any], torch: Any) -> dict[str, Any]:
             memory.setdefault(tensor.untyped_storage().data_ptr(), []).append(name)
     found["same"] = {"objects": sorted(objects.values())}
     found["memory"] = {"shared": sorted(memory.values())}
+    found["gradients"] = {"shared": shared_gradients(named)}
     return found
 
 
@@ -221,67 +229,25 @@ def unstick() -> None:
         rec._start_anew()
 
 
-def has_expanded(found: dict[str, Any], lines: Lines) -> bool:
-    """Whether elements of a tensor are one in memory though no line expands it."""
-    asked = any(".expand(" in line for line in lines)
-    return any(
-        n > 1 and step == 0
-        for each in found.values()
-        if isinstance(each, dict) and "stride" in each and each["leaf"] >= asked
-        for n, step in zip(each["shape"], each["stride"], strict=True)
-    )
-
-
-def views_of_gradients(expected: Outcome, lines: Lines) -> bool:
-    """Whether a gradient was written to of which PyTorch's engine made another one."""
-    made = [re.match(r"(t\d+(?:, t\d+)*), = torch.autograd.grad", n) for n in lines]
-    names = {name for m in made if m for name in m[1].split(", ")}
-    for each in expected.snapshots.values():
-        for group in each.get("memory", {}).get("shared", ()):
-            grads = names.intersection(group)
-            objects = [o for o in each["same"]["objects"] if not grads.isdisjoint(o)]
-            if len(objects) > 1 and any(each[name]["version"] for name in grads):
-                return True
-    return False
-
-
-def flattens_gradient(expected: Outcome, lines: Lines) -> bool:
-    """Whether `reshape` copies a gradient, since PyTorch's formula left it transposed.
-
-    Here its memory is in order, so that the result is a view.
-    """
-    for at, line in enumerate(lines):
-        for name in re.findall(r"(t\d+)\.(?:reshape|flatten)\(", line):
-            made = [n for n in lines[:at] if re.match(rf"[^=]*\b{name},.*\.grad\(", n)]
-            for each in expected.snapshots.values() if made else ():
-                if name in each and not in_order(each[name]):
-                    return True
-    return False
-
-
-def in_order(fact: dict[str, Any]) -> bool:
-    """Whether a tensor's elements are in memory in their order."""
-    step = 1
-    for n, stride in zip(fact["shape"][::-1], fact["stride"][::-1], strict=True):
-        if n != 1 and stride != step:
-            return False
-        step *= n
-    return True
-
-
 def compare(expected: Outcome, found: Outcome, lines: Lines) -> str | None:
     """The first difference between two runs, but for what no program relies on."""
     text = _compare(expected, found, lines)
-    if text and views_of_gradients(expected, lines):
+    if text and (
+        views_of_gradients(expected, lines)
+        or flattens_gradient(expected, lines)
+        or (".grad:" in text and unordered(expected, lines))
+    ):
         return None
-    return None if text and flattens_gradient(expected, lines) else text
+    return text
 
 
 def _compare(expected: Outcome, found: Outcome, lines: Lines) -> str | None:
     """The first difference between two runs, earliest line first."""
     # Whether PyTorch's engine copies a gradient is its own affair.
     grads = any(re.match(r"t\d+ ?[,=].*grad", n) for n in lines)
-    skip = ("version", "base", "memory", "offset", "stride") if grads else ()
+    skip: tuple[str, ...] = ("gradients",)
+    if grads:
+        skip = ("version", "base", "memory", "offset", "stride", "gradients")
     if grads and any(has_expanded(s, lines) for s in expected.snapshots.values()):
         return None  # a gradient that is one element in PyTorch's memory
     # Nor do programs rely on the version of what stays on memory that was left.

@@ -1,0 +1,80 @@
+"""What random programs may differ in, since no program relies on it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+
+def has_expanded(found: dict[str, Any], lines: list[str]) -> bool:
+    """Whether elements of a tensor are one in memory though no line expands it."""
+    asked = any(".expand(" in line for line in lines)
+    return any(
+        n > 1 and step == 0
+        for each in found.values()
+        if isinstance(each, dict) and "stride" in each and each["leaf"] >= asked
+        for n, step in zip(each["shape"], each["stride"], strict=True)
+    )
+
+
+def views_of_gradients(expected: Any, lines: list[str]) -> bool:
+    """Whether a gradient was written to of which PyTorch's engine made another one."""
+    made = [re.match(r"(t\d+(?:, t\d+)*), = torch.autograd.grad", n) for n in lines]
+    names = {name for m in made if m for name in m[1].split(", ")}
+    for each in expected.snapshots.values():
+        if any(version for _, version in each.get("gradients", {}).get("shared", ())):
+            return True
+        for group in each.get("memory", {}).get("shared", ()):
+            grads = names.intersection(group)
+            objects = [o for o in each["same"]["objects"] if not grads.isdisjoint(o)]
+            if len(objects) > 1 and any(each[name]["version"] for name in grads):
+                return True
+    return False
+
+
+def shared_gradients(named: dict[str, Any]) -> list[Any]:
+    """[names, the highest version] of `.grad`s that are in one memory."""
+    memory: dict[int, dict[int, tuple[str, Any]]] = {}
+    for name, tensor in named.items():
+        grad = tensor.grad
+        if grad is not None and grad.numel():
+            ptr = grad.untyped_storage().data_ptr()
+            memory.setdefault(ptr, {}).setdefault(id(grad), (name, grad))
+    return [
+        [sorted(name for name, _ in group), max(grad._version for _, grad in group)]
+        for group in ([*each.values()] for each in memory.values() if len(each) > 1)
+    ]
+
+
+def unordered(expected: Any, lines: list[str]) -> bool:
+    """Whether a backward failed that other threads' nodes may be part of.
+
+    Which of the nodes of two threads comes first is told by how many each has made; so
+    is what was added to `.grad`s before the one that failed.
+    """
+    threads = any("= thread(" in line for line in lines)
+    return threads and any(".backward(" in lines[at] for at in expected.errors)
+
+
+def flattens_gradient(expected: Any, lines: list[str]) -> bool:
+    """Whether `reshape` copies a gradient, since PyTorch's formula left it transposed.
+
+    Here its memory is in order, so that the result is a view.
+    """
+    for at, line in enumerate(lines):
+        for name in re.findall(r"(t\d+)\.(?:reshape|flatten)\(", line):
+            made = [n for n in lines[:at] if re.match(rf"[^=]*\b{name},.*\.grad\(", n)]
+            for each in expected.snapshots.values() if made else ():
+                if name in each and not in_order(each[name]):
+                    return True
+    return False
+
+
+def in_order(fact: dict[str, Any]) -> bool:
+    """Whether a tensor's elements are in memory in their order."""
+    step = 1
+    for n, stride in zip(fact["shape"][::-1], fact["stride"][::-1], strict=True):
+        if n != 1 and stride != step:
+            return False
+        step *= n
+    return True
