@@ -17,7 +17,7 @@ CORE = (
     "host_random host_integers host_rejection random meta layout op checks call "
     "batching forward state no_data storage versions undo naming integers stacks "
     "outline lower program flush dependence infer handlers trie enter foreign views "
-    "write levels record shared identities jumps graph leaves replay gradients saved "
+    "write levels record shared leaf_facts jumps graph leaves replay gradients saved "
     "engine hooks node"
 ).split()
 LAYERS = [

@@ -384,3 +384,70 @@ def results_that_become_leaves(torch):
         z.backward()
         (y * 7).sum().backward()
         yield y.grad, x.grad, log
+
+
+@case
+def leaves_that_get_no_gradient(torch):
+    """All that hangs on them is called, with None."""
+
+    class ForSecond(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x * 1, y * 1
+
+        @staticmethod
+        def backward(ctx, first, second):
+            return None, second
+
+    def show(grad):
+        return None if grad is None else grad.tolist()
+
+    def hang(x, log, kinds):
+        if "tensor" in kinds:
+            x.register_hook(lambda g: log.append(("tensor", show(g))))
+        if "after" in kinds:
+            x.register_post_accumulate_grad_hook(
+                lambda p: log.append(("after", show(p.grad)))
+            )
+        if "replace" in kinds:
+            x.register_hook(lambda g: torch.ones(2))
+        if "node" in kinds:
+            node = torch.autograd.graph.get_gradient_edge(x).node
+            node.register_prehook(lambda g: log.append(("before", show(g[0]))))
+            node.register_hook(lambda i, g: log.append((len(i), show(g[0]))))
+            kept.append(node)
+
+    kept = []
+    every = "tensor after node"
+    for kinds in ("", "after", "tensor", "node", every, "replace", "", every):
+        for more in (False, True):
+            x = leaf(torch, 1.0, 2.0)
+            y = leaf(torch, 3.0, 4.0)
+            log = []
+            hang(x, log, kinds)
+            for asked in (None, None, [x], [y]):
+                a, b = ForSecond.apply(x * 2, y)
+                z = (a + b).sum() + (x * 5).sum() * more
+                try:
+                    z.backward(inputs=asked)
+                except RuntimeError as error:
+                    yield str(error)
+            z = sum(ForSecond.apply(x, y)).sum() + (x * 5).sum() * more
+            yield attempt(torch.autograd.grad, z, [x, y], allow_unused=True)
+            yield x.grad, y.grad, log
+
+
+@case
+def several_leaves_asked_for(torch):
+    """A hook of several leaves, and a pass that gives gradients instead of adding."""
+    x = leaf(torch, 1.0, 2.0)
+    y = leaf(torch, 3.0, 4.0)
+    log = []
+    for mode in ("all", "any"):
+        torch.autograd.graph.register_multi_grad_hook(
+            [x, y], lambda g, mode=mode: log.append((mode, len(g))), mode=mode
+        )
+    for asked in ([x], [x, y]):
+        yield attempt(torch.autograd.grad, (x * y).sum(), asked)
+        (x * y).sum().backward(inputs=asked)
+        yield x.grad, y.grad, log

@@ -28,8 +28,8 @@ from torchshim._core.jumps import (
     NODE_BEFORE,
     Capture,
     NotRepeatable,
-    has_hooks,
 )
+from torchshim._core.leaf_facts import has_hooks
 from torchshim._core.leaves import add
 from torchshim._core.meta import Meta
 from torchshim._core.record import Recorder, local

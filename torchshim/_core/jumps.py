@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from torchshim._core.identities import Identities, identities
+from torchshim._core.leaf_facts import LeafFacts, has_hooks, leaf_facts
 from torchshim._core.meta import Meta
 from torchshim._core.record import Recorder
 from torchshim._core.state import Recording, State
@@ -78,8 +78,8 @@ class Jump:
     pause: Pause | None = None
     # Whether it is before such a call, and takes nothing from closed recordings.
     inner: bool = False
-    # Which leaves of the whole walk are the same; the first piece has it.
-    alike: Identities | None = None
+    # What else is looked at in the leaves of the whole walk; the first piece has it.
+    facts: LeafFacts | None = None
 
 
 @dataclass(slots=True)
@@ -109,6 +109,8 @@ class Pause:
     # (owner, slot of a leaf, gradient) not put into `.grad` yet; gradients asked for.
     reached: list[tuple[int, int, Value]]
     results: list[tuple[int, Value]]
+    # (owner, slot) of leaves that are about to be finished.
+    ready: list[tuple[int, int]]
     derivatives: frozenset[Any]
     course: Course
     n_arrived: int
@@ -158,17 +160,6 @@ class NotRepeatable(Exception):
     """Part of a walk is no function of what a jump edge looks at."""
 
 
-def has_hooks(leaf: Any) -> int:
-    """Which kinds of Python code run when a gradient reaches this leaf, as bits."""
-    hooks, node = leaf._hooks, leaf._node
-    kinds = 0
-    if hooks is not None:
-        kinds = bool(hooks.backward) | bool(hooks.post) << 1
-    if node is not None and not isinstance(node, weakref.ref):
-        kinds |= 4
-    return kinds
-
-
 def grad_status(rec: Recorder, leaf: Any) -> Any:
     """What decides how a gradient is put into a leaf; None: there is no grad yet."""
     grad = leaf._grad
@@ -207,6 +198,8 @@ class Capture:
         self._waiting = 0
         # id -> gradient that a read left outside, and its number.
         self.outside: dict[int, tuple[Any, int]] = {}
+        # The leaves that a gradient was for, by their ids.
+        self.fed: set[int] = set()
         # Further leaves, which were asked for or might have been.
         self.leaves: list[tuple[Recording, int]] = []
         # How each recording but the first was reached: (number, slot).
@@ -241,6 +234,7 @@ class Capture:
                 (number[p[0].seq], p[1], self._value(g)) for _, p, g in walk.leaf_grads
             ],
             results=[(i, self._value(g)) for i, g in walk.results.items()],
+            ready=[(number[r.seq], slot) for r, slot in walk.ready],
             derivatives=frozenset(walk.derivatives),
             course=self.course,
             n_arrived=len(self.arrived),
@@ -293,8 +287,9 @@ class Capture:
         ]
         self.course.arrived += [(self.numbers[r.seq], s) for r, s in self.arrived]
         assert self._first is not None
+        idle = [p for p in self.arrived if id(p[0].entered[p[1]]) not in self.fed]
         leaves = [*self.arrived, *self.leaves]
-        self._first.alike = identities(self.ways, leaves, self.numbers)
+        self._first.facts = leaf_facts(self.ways, leaves, idle, self.numbers)
         self._start.remember(key, self._first)
 
     def _value(self, tensor: Any) -> Value:
@@ -437,7 +432,7 @@ def start(
 ) -> tuple[Jump | None, list[Any]]:
     """Repeats the first piece of a walk that is known here, and gives what it gave."""
     for jump in (rec.state.jumps or {}).get(key, ()):
-        if jump.alike is not None and not jump.alike.hold(rec.recording):
+        if jump.facts is not None and not jump.facts.hold(rec.recording):
             continue
         results = follow(rec, jump, owners, {})
         if results is not None:

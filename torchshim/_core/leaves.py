@@ -8,12 +8,17 @@ from typing import Any
 
 from torchshim._core import jumps
 from torchshim._core.graph import Graph, Place, origin
-from torchshim._core.jumps import LEAF, LEAF_AFTER, has_hooks
+from torchshim._core.jumps import LEAF, LEAF_AFTER
+from torchshim._core.leaf_facts import has_hooks
 from torchshim._core.state import Recording, State
 from torchshim._core.storage import accumulate_lock
 
 # What `_derived` provides: the sum of two gradients.
 add: list[Any] = []
+_ASKED_LEAF = (
+    "A leaf node was passed to _will_engine_execute_node but we are currently running "
+    "autograd.grad(). This is currently not supported."
+)
 
 
 class Leaves(Graph):
@@ -100,6 +105,8 @@ class Leaves(Graph):
                         rest = [item for item in self.leaf_grads if item[0] is not leaf]
                         self.leaf_grads = rest
                         self.put(*self.merged(mine)[0])
+                    elif self.is_wanted(leaf) and has_hooks(leaf):
+                        self.put(leaf, place, None)
         except BaseException:
             self.ready.clear()  # they would have come after the one that raised
             raise
@@ -107,13 +114,17 @@ class Leaves(Graph):
             self.finishing = False
 
     def reach_leaf(self, leaf: Any, place: Place, grad: Any) -> None:
-        wanted = id(leaf) in self.captured
-        if not wanted and not (self.accumulate and self.needed is None):
-            return
-        self.leaf_grads.append((leaf, place, grad))
+        if self.is_wanted(leaf):
+            self.leaf_grads.append((leaf, place, grad))
+
+    def is_wanted(self, leaf: Any) -> bool:
+        """Whether the gradient of a leaf is asked for."""
+        return id(leaf) in self.captured or (self.accumulate and self.needed is None)
 
     def will_reach(self, tensor: Any) -> bool:
         """Whether a gradient from the roots may reach a tensor."""
+        if not self.accumulate and tensor._meta.leaf and id(tensor) in self.captured:
+            raise RuntimeError(_ASKED_LEAF)
         if self.reached is None:
             self.find_leaves()
         assert self.reached is not None and self.leaf_places is not None
@@ -127,8 +138,10 @@ class Leaves(Graph):
             self.find_leaves()
         assert self.leaf_places is not None and self.leaf_edges is not None
         edges, places = self.leaf_edges, self.leaf_places.get(id(leaf), set())
-        return all(self.arrived.get(p) == edges[p] for p in places) and (
-            self.grads.keys().isdisjoint(places)
+        return (
+            all(self.arrived.get(p) == edges[p] for p in places)
+            and self.grads.keys().isdisjoint(places)
+            and places.isdisjoint(self.ready)
         )
 
     def keep_whole(self) -> None:
@@ -179,7 +192,10 @@ class Leaves(Graph):
         return list(found.values())
 
     def put(self, leaf: Any, place: Place, grad: Any) -> None:
-        """Puts the gradient of a leaf where it belongs, through its hooks."""
+        """Puts the gradient of a leaf where it belongs, through its hooks.
+
+        They get None where no gradient has come.
+        """
         if leaf._hooks is not None and leaf._hooks.backward:
             event = self.event(place)
             (grad,) = self.call_python(LEAF, place[0], event, (), [grad])
@@ -202,8 +218,8 @@ class Leaves(Graph):
             grad = node.before(grad)
         if grad is not None:
             self.add_to(leaf, place, grad)
-            if leaf._hooks is not None and leaf._hooks.post:
-                self.call_python(LEAF_AFTER, place[0], self.event(place), (), [])
+        if leaf._hooks is not None and leaf._hooks.post:
+            self.call_python(LEAF_AFTER, place[0], self.event(place), (), [])
         if node is not None:
             node.after(grad)
 
@@ -216,6 +232,7 @@ class Leaves(Graph):
             if self.capture is not None:
                 status = jumps.grad_status(self.rec, leaf)
                 self.capture.delivered.append((leaf, place, status))
+                self.capture.fed.add(id(leaf))
             if leaf._grad is None and not self.create:
                 grad = self.own(grad)
             leaf._accumulate(grad, self.create)

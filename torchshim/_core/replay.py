@@ -124,7 +124,7 @@ class Replay(Leaves):
     def _raised(self, code: str) -> None:
         """After an error in a leaf's hooks no other leaf gets a gradient."""
         if code in (LEAF, LEAF_AFTER):
-            self.leaf_grads = []
+            self.leaf_grads, self.ready = [], []
 
     def go_on(
         self,
@@ -264,6 +264,7 @@ class Replay(Leaves):
             place = owners[number], slot
             self.arrived[place] = self.arrived.get(place, 0) + 1
         self.count_leaves()
+        self.ready = [(owners[number], slot) for number, slot in pause.ready]
         self.freed += [(owners[n], d) for n, d in course.freed[: pause.n_freed]]
         self.derivatives |= pause.derivatives
 

@@ -1,19 +1,21 @@
-"""Which leaves of several recordings are the same tensors.
+"""What a backward walk looks at in leaves, and no path tells.
 
-Within one recording that is told by its path. A tensor that is a leaf of two recordings
-has a slot in each, and neither path tells that they are one tensor's.
+A tensor that is a leaf of two recordings has a slot in each: that they are one tensor's
+is told by neither path. And leaves that get no gradient may have hooks all the same.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torchshim._core.state import Recording
 
 
 @dataclass(slots=True, eq=False)
-class Identities:
+class LeafFacts:
     """What a walk knew of its leaves. Recordings are numbered, 0 is the first."""
 
     # How each recording but the first is reached: (number of one before, slot there).
@@ -21,9 +23,11 @@ class Identities:
     # (number, slot) of the leaves, and (number, slot, number, slot) of the same ones.
     leaves: list[tuple[int, int]]
     same: list[tuple[int, int, int, int]]
+    # (number, slot) of those that got no gradient, and their kinds of hooks.
+    idle: list[tuple[int, int, int]]
 
     def hold(self, first: Recording) -> bool:
-        """Whether the same leaves are the same again, and no others."""
+        """Whether all is so again."""
         reached = [first]
         for number, slot in self.ways:
             hist = reached[number].hists.get(slot)
@@ -31,18 +35,34 @@ class Identities:
                 return False
             reached.append(hist[0])
         entered = [recording.entered for recording in reached]
+        for number, slot, kinds in self.idle:
+            leaf = entered[number].get(slot)
+            if leaf is None or has_hooks(leaf) != kinds:
+                return False
         distinct = {id(entered[n].get(slot)) for n, slot in self.leaves}
         return len(distinct) == len(self.leaves) - len(self.same) and all(
             entered[a].get(x) is entered[b].get(y) for a, x, b, y in self.same
         )
 
 
-def identities(
+def has_hooks(leaf: Any) -> int:
+    """Which kinds of Python code run when a gradient reaches this leaf, as bits."""
+    hooks, node = leaf._hooks, leaf._node
+    kinds = 0
+    if hooks is not None:
+        kinds = bool(hooks.backward) | bool(hooks.post) << 1
+    if node is not None and not isinstance(node, weakref.ref):
+        kinds |= 4
+    return kinds
+
+
+def leaf_facts(
     ways: Sequence[tuple[int, int]],
     leaves: Iterable[tuple[Recording, int]],
+    idle: Iterable[tuple[Recording, int]],
     numbers: dict[int, int],
-) -> Identities | None:
-    """What there is to know of the leaves of a walk; None if one path tells it all.
+) -> LeafFacts | None:
+    """What there is to know of the leaves of a walk; None if its path tells it all.
 
     `numbers`: number of a recording -> its number in the walk.
     """
@@ -56,5 +76,6 @@ def identities(
         if other is not place:
             same.append((*other, *place))
     if len({number for number, _ in places}) < 2:
-        return None
-    return Identities(list(ways), places, same)
+        places, same = [], []
+    without = [(numbers[r.seq], s, has_hooks(r.entered[s])) for r, s in idle]
+    return LeafFacts(list(ways), places, same, without) if places or without else None
