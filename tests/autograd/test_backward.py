@@ -375,3 +375,23 @@ def a_second_backward_through_a_written_piece(torch):
                 print(total.item())
             total.backward()
             yield attempt(total.backward), x.grad
+
+
+@case
+def gradients_whose_elements_are_one(torch):
+    """An expanded `.grad` is refused where it would be written to."""
+    for given in (torch.ones(1).expand(3), torch.ones(3).expand(2, 3)[0]):
+        x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        y = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        x.grad = given
+        for _ in range(3):
+            yield attempt((x * 2 + y).sum().backward)
+            yield attempt(torch.nn.utils.clip_grad_norm_, [x], 0.5)
+            yield attempt(torch.nn.utils.clip_grad_value_, [x], 0.5)
+            yield x.grad, y.grad
+        x.grad = given.clone()
+        (x * 2 + y).sum().backward()
+        yield x.grad, y.grad
+        x.grad = given
+        (x * x * y).sum().backward(create_graph=True)
+        yield x.grad.detach(), x.grad.requires_grad

@@ -15,7 +15,7 @@ from torchshim._core.hooks import hooks_of, retaining
 from torchshim._core.record import local
 from torchshim._core.saved import detached_in_place
 from torchshim._core.state import DETACHED
-from torchshim._core.storage import TensorBase, version_of
+from torchshim._core.storage import TensorBase, check_apart, version_of
 from torchshim._core.threads import keep
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions import backward as passes
@@ -99,6 +99,8 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool) -> None:
         rec = local.rec
         if before._meta.inference:
             rec.check_writable(before)
+        if before._storage is not None:
+            check_apart(before, ())
         rec.write(before, engine.add[0](before, grad))
 
 

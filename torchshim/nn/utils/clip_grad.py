@@ -10,6 +10,7 @@ from typing import Any
 import torchshim
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
+from torchshim._core.storage import check_apart
 from torchshim._tensor import Tensor
 
 __all__ = [
@@ -165,6 +166,9 @@ def _scale(grads: list[Any], max_norm: float, total: Any) -> None:
                 # What is there twice, or shows the same memory, is scaled twice.
                 distinct = {id(grad._storage or grad): grad for grad in reversed(group)}
                 targets = [*reversed(distinct.values())]
+                for each in targets:
+                    if each._storage is not None:
+                        check_apart(each, ())
                 args = [tuple(targets), norm, max_norm]
                 rec.mutate(REGISTRY["clip_by_norm"], args, targets)
                 if len(targets) == len(group):
