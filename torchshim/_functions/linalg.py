@@ -246,13 +246,11 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
             batch, dtype=A._meta.dtype.to_real(), device=A.device
         )
         return _given(empty, out, A)
+    if p == "nuc":
+        values = fns.svdvals(A)
+        return _given(fns.sum(values, -1) * fns.sum(1 / values, -1), out, A)
     inverse, info = fns.inv_ex(A)
-    if p == "nuc":
-        # Its norm needs numbers, which the inverse of a singular matrix has not.
-        inverse = fns.where((info == 0)[..., None, None], inverse, 0)
     result = fns.matrix_norm(A, p) * fns.matrix_norm(inverse, p)
-    if p == "nuc":
-        return _given(fns.where(info == 0, result, math.inf), out, A)
     result = fns.where(info == 0, result, math.inf)
     return _given(fns.nan_to_num(result, math.inf, math.inf, -math.inf), out, A)
 
