@@ -91,6 +91,7 @@ def name_of(value):
     torch.ones(2).as_subclass(Disabled) + 1
     torch.ones(2).as_subclass(Disabled)
     torch.broadcast_tensors(x, torch.ones(1))
+    type("Named", (torch.nn.Parameter,), {})(torch.ones(2))
 """)
 def subclasses(torch, line):
     kind = plain_subclass(torch)

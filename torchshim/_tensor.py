@@ -522,7 +522,7 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
         except RuntimeError:
             grad_fn = "Invalid"
     read = contents is None and meta.shape.numel() and meta.device.type != "meta"
-    text = format_tensor(
+    return format_tensor(
         tensor._host() if read else meta,
         dtype=meta.dtype.name,
         default_dtype=dtypes.get_default_dtype().name,
@@ -532,9 +532,8 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
         class_prefix="tensor" if plain else type(tensor).__name__,
         tensor_contents=contents,
         tangent=tangent,
+        parameter=not plain and getattr(tensor, "_is_param", False),
     )
-    marked = not plain and getattr(tensor, "_is_param", False)
-    return f"Parameter({text})" if marked else text
 
 
 def host_value(tensor: TensorBase) -> np.ndarray:

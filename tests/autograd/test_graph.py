@@ -107,6 +107,7 @@ def nodes(torch):
     yield isinstance(a, graph.Node)
     accumulate = node.next_functions[0][0].next_functions[0][0]
     yield isinstance(accumulate, graph.Node), accumulate.name()
+    yield "variable" in dir(accumulate), [n for n in dir(accumulate) if "saved" in n]
     later = y.sin().grad_fn
     yield later._sequence_nr() > node._sequence_nr()
     node.metadata["key"] = 3

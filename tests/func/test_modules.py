@@ -73,6 +73,9 @@ def ensembles(torch):
     yield attempt(stack, [models[0], nn.Linear(3, 2).eval()])
     models[1].weight.requires_grad_(False)
     yield attempt(stack, models)
+    yield attempt(torch.vmap(nn.BatchNorm1d(3)), torch.randn(2, 4, 3))
+    layer = nn.InstanceNorm1d(3, track_running_stats=True)
+    yield attempt(torch.vmap(layer), torch.randn(2, 4, 3, 5))
     norm = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2))
     yield torch.func.replace_all_batch_norm_modules_(norm) is norm
     yield norm[0].running_mean, norm[0].track_running_stats

@@ -355,6 +355,12 @@ def iteration(torch):
     torch.arange(5)[torch.tensor([5])].tolist()
     torch.arange(5)[torch.tensor([-6])].tolist()
     torch.arange(5)[torch.tensor([1, 7]) + 1].tolist()
+    torch.zeros(2, 3)[:, [7]].tolist()
+    torch.zeros(2, 3)[[0], [7]].tolist()
+    torch.zeros(2, 3, 4)[None, :, :, torch.tensor([6]) + 1].tolist()
+    torch.zeros(2, 3, 4)[torch.tensor([-1]) + 1, :, torch.tensor([6]) + 1].tolist()
+    x = torch.zeros(2, 3); x[:, [7]] = 1.0; x.tolist()
+    x = torch.zeros(2, 3); x[:, torch.tensor([6]) + 1] = 1.0; x.tolist()
     """
 )
 def out_of_range(torch, line):

@@ -480,15 +480,16 @@ def check_known(view: Tensor, indices: Sequence[Any]) -> None:
             f"too many indices for tensor of dimension {len(view._meta.shape)} "
             f"(got {len(indices)})"
         )
-    for dim, item in enumerate(indices):
-        if item is None or not isinstance(item._array, np.ndarray):
+    given = [(dim, item) for dim, item in enumerate(indices) if item is not None]
+    for place, (dim, item) in enumerate(given):
+        if not isinstance(item._array, np.ndarray):
             continue
         array, n = item._array, _size(view._meta.shape, dim)
         bad = (array < -n) | (array >= n)
         if bad.any():
             if not n:
                 raise IndexError("index is out of bounds for dimension with size 0")
-            raise out_of_bounds(int(array[bad].reshape(-1)[0]), dim, n)
+            raise out_of_bounds(int(array[bad].reshape(-1)[0]), place, n)
 
 
 Tensor.__getitem__ = getitem  # type: ignore[attr-defined]

@@ -89,9 +89,23 @@ def _batch_norm(
     return out
 
 
+_MAPPED_INPUT = (
+    "Batch norm got a batched tensor as input while the running_mean or running_var, "
+    "which will be updated in place, were not batched.\nIf you are using a module and "
+    "do not need eval mode, please set `track_running_stats` to be False.If you are "
+    "using a prebuilt module and do not need eval mode, please see the functorch "
+    "website for resources on how to patch your module to work with vmap"
+)
+
+
 def _update(
     input: Tensor, mean: Any, var: Any, momentum: float, by_sample: bool
 ) -> None:
+    if input._meta.batch:
+        levels = dict(input._meta.batch)
+        for x in (mean, var):
+            if x is not None and not levels.keys() <= dict(x._meta.batch).keys():
+                raise RuntimeError(_MAPPED_INPUT)
     if input.numel():
         factor = float(momentum)
         if mean is not None:

@@ -216,7 +216,8 @@ def _shown_name(node: Node, name: str) -> str:
 
 def saved_names(node: Node) -> dict[str, str]:
     """PyTorch's name of each saved value -> the operator's own name for it."""
-    call = node._event.call
+    # The node of a leaf stands for no event.
+    call = None if isinstance(node, AccumulateGrad) else node._event.call
     if not isinstance(call, Call):
         return {}
     names: dict[str, str] = {}

@@ -107,10 +107,13 @@ def _index_tuple(input: Array, indices: OptArrays) -> tuple[Any, ...]:
 
 
 def _index_checks(input: Array, indices: OptArrays, *rest: Any) -> list[Check]:
+    # The dimension that PyTorch's text names is the place among the index tensors.
     found: list[Check] = []
-    for d, index in enumerate(indices):
-        n = input.shape[d]
-        found += outside(index, -n, n, bounds_text(d, n))
+    place = 0
+    for n, index in zip(input.shape, indices, strict=False):
+        if index is not None:
+            found += outside(index, -n, n, bounds_text(place, n))
+            place += 1
     return found
 
 

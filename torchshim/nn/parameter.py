@@ -48,6 +48,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     tensor([1., 2.], requires_grad=True)
     """
 
+    # As on a tensor subclass that was made one: what its text is told by.
+    _is_param = True
+
     # Operators on parameters give plain tensors.
     __torch_function__ = disabled_torch_function_impl  # type: ignore[assignment]
 
