@@ -258,7 +258,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     def _is_view(self) -> bool:
         # What a custom function returned has a history of its own, and no base.
-        return self._base is not None or self._view_note is not None
+        known = self._base is not None or self._view_note is not None
+        return known and not self._meta.inference
 
     # -- reading -----------------------------------------------------------------------
 

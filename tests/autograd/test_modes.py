@@ -228,3 +228,58 @@ def anomaly_tells_of_the_forward(torch):
     trace = y.grad_fn.metadata["traceback_"]
     yield type(trace).__name__, "y = leaf(torch, 1.0) * 2" in trace[-1]
     yield (leaf(torch, 1.0) * 2).grad_fn.metadata
+
+
+@case
+def changes_of_inference_tensors(torch):
+    """Outside of the mode they are refused, also where only the geometry changes."""
+    import copy
+
+    def change(name, *arguments):
+        with torch.inference_mode():
+            x, y, z = (torch.tensor([[1.0, 2.0], [3.0, 4.0]]) for _ in range(3))
+            getattr(y, name)(*arguments)
+        with torch.no_grad():
+            refused = attempt(getattr(z, name), *arguments)
+        return attempt(getattr(x, name), *arguments), refused, y.is_inference(), y
+
+    yield change("t_")
+    yield change("transpose_", 0, 1)
+    yield change("unsqueeze_", 0)
+    yield change("squeeze_")
+    yield change("as_strided_", (2,), (2,))
+    yield change("set_", torch.ones(3))
+    yield change("set_")
+    yield change("resize_", 1, 2)
+    yield change("resize_", 2, 2)
+    with torch.inference_mode():
+        x = torch.tensor([1.0, 2.0, 3.0])
+        v = x[1:]
+        yield v._is_view()
+        normal = leaf(torch, 1.0, 2.0) * 1
+    z = copy.deepcopy(x)
+    yield z.is_inference(), z.add_(1), copy.deepcopy(normal).is_inference()
+
+
+@case
+def memory_of_inference_tensors(torch):
+    """What `detach()` and `.data` give outside of the mode counts its own versions."""
+    with torch.inference_mode():
+        x = torch.tensor([1.0, 2.0, 3.0])
+        inner = x.detach()
+    d = x.detach()
+    yield d.is_inference(), d._version, attempt(lambda: inner._version)
+    d.add_(1)
+    d.detach().mul_(2)
+    x.data.sub_(1)
+    yield d, x, inner, d._version, x.data._version
+    yield attempt(lambda: x._version), attempt(lambda: d[0]._version)
+    w = leaf(torch, 1.0, 2.0, 3.0)
+    yield attempt(lambda: d * w), attempt(lambda: (d + w).sum().backward()), w.grad
+    w.data = x
+    yield w.is_inference(), w._version, w
+    with torch.no_grad():
+        w.add_(1)
+    yield w._version, x
+    for refused in (x, inner, d[0]):
+        yield attempt(refused.add_, 1)

@@ -130,14 +130,17 @@ class Viewing(Foreign):
         if storage is None:
             storage = self.storage_of(base)
         storage.add(view)
-        if base._own_version is not None:
+        assert op.view is not None
+        if base._own_version is not None and not base._meta.inference:
             view._own_version = base._own_version
         if base._ahead:
             view._ahead = base._ahead
         if base._levels:
             view._levels = base._levels
-        assert op.view is not None
         if op.view.detached:
+            if base._meta.inference and not self.inference:
+                # What was made in inference mode counts no versions, this does.
+                view._own_version = [0]
             if storage.shared is not None:
                 view._slot = -1
                 self._forget_volatile()

@@ -59,8 +59,7 @@ class Writing(Viewing):
         meta = tensor._meta
         if self.levels and op is not None:
             self.check_captured(tensor, op)
-        if meta.inference and not self.inference:
-            raise RuntimeError(_INFERENCE_WRITTEN)
+        self.check_inference(tensor)
         self.check_history(tensor, args)
         if repeats(meta.shape, meta.strides):
             onto_itself = (
@@ -77,6 +76,12 @@ class Writing(Viewing):
                 raise RuntimeError(SHARED_WITHIN)
             if isinstance(op.overlaps, tuple):
                 warnings.warn(_EXPANDED.format(*op.overlaps), UserWarning, 5)
+
+    def check_inference(self, tensor: TensorBase) -> None:
+        """Raises for a tensor without a version counter, outside of inference mode."""
+        if tensor._meta.inference and not self.inference:
+            if tensor._own_version is None:
+                raise RuntimeError(_INFERENCE_WRITTEN)
 
     def check_history(self, tensor: TensorBase, args: Sequence[Any]) -> None:
         """Raises where a write that autograd tracks would be of a leaf, or of a view

@@ -230,7 +230,7 @@ def _output_nr(self: Tensor) -> int:
 
 def _version(self: Tensor) -> int:
     """How often the memory of this tensor was written to."""
-    if self.is_inference():  # type: ignore[attr-defined]
+    if self._meta.inference and self._own_version is None:
         raise RuntimeError("Inference tensors do not track version counter.")
     return version_of(self) + self._ahead
 
@@ -349,7 +349,7 @@ def register_post_accumulate_grad_hook(
 @method
 def detach_(self: Tensor) -> Tensor:
     """Takes this tensor out of the graph that made it: it becomes a leaf."""
-    if self._is_view():
+    if self._is_view() and not local.rec.inference:
         raise RuntimeError(_DETACH_VIEW)
     meta = self._meta
     if meta.requires_grad:

@@ -308,6 +308,8 @@ def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
     made = _new(type(self))
     made._slot = -1
     made._meta = self._meta
+    if made._meta.inference != rec.inference:
+        made._meta = self._meta.replace(inference=rec.inference)
     made._array = None
     if storage is None:
         made._array = _own(rec.array_of(self))
@@ -316,7 +318,7 @@ def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
         with _no_grad():
             copied = fns.clone(self)
         made._array = _own(rec.array_of(copied))
-        made._meta = self._meta.replace(strides=copied._meta.strides, offset=0)
+        made._meta = made._meta.replace(strides=copied._meta.strides, offset=0)
     else:
         twin = memo.get(id(storage))
         if twin is None:
@@ -347,7 +349,7 @@ def _storage_copy(storage: Storage) -> Storage:
     base = from_array(
         array, device=storage.meta.device, strides=tuple(storage.meta.strides)
     )
-    base._meta = storage.meta
+    base._meta = storage.meta.replace(inference=local.rec.inference)
     twin = Storage(base)
     twin.aliases.clear()
     return twin

@@ -187,7 +187,9 @@ def _become(self: Tensor, other: Tensor) -> None:
     self._slot = -1
     self._array = other._array
     self._meta = other._meta.replace(
-        requires_grad=self._meta.requires_grad, leaf=self._meta.leaf
+        requires_grad=self._meta.requires_grad,
+        leaf=self._meta.leaf,
+        inference=self._meta.inference,
     )
 
 
@@ -218,6 +220,7 @@ def resize_(
     if meta.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     if shape != tuple(meta.shape):
+        local.rec.check_inference(self)
         _take_shape(self, shape, memory_format)
     return self
 
@@ -245,7 +248,8 @@ def alias_of(self: Tensor, cls: Any = Tensor) -> Any:
 def _data(self: Tensor) -> Tensor:
     """The same memory without history; its changes are not counted."""
     made = alias_of(self)
-    made._own_version, made._ahead = [0], 0
+    if not (made._meta.inference and local.rec.inference):
+        made._own_version, made._ahead = [0], 0
     return made
 
 
@@ -304,10 +308,10 @@ def _onto(self: Tensor, value: TensorBase) -> None:
     _leave(self)
     self._slot = -1
     self._array = None
-    self._meta = value._meta.replace(
-        requires_grad=meta.requires_grad, leaf=meta.leaf, inference=meta.inference
-    )
+    self._meta = value._meta.replace(requires_grad=meta.requires_grad, leaf=meta.leaf)
     rec.link(self, value, _DETACH, ())
+    if value._meta.inference and not meta.inference and own is None:
+        own = [version]  # that memory counts none
     self._own_version = own  # not that of a `.data` given
     self._ahead += version - version_of(self)
     rec.replaced(self, old, value)
@@ -360,6 +364,7 @@ def set_(
     stride: Any = None,
 ) -> Tensor:
     """Puts the tensor on the memory of `source`; without it, on none."""
+    local.rec.check_inference(self)
     own = self._meta.dtype
     if isinstance(source, TypedStorage) and source.dtype is not own:
         raise RuntimeError(
@@ -372,6 +377,7 @@ def set_(
     if source is None:
         array = np.zeros(0, dtypes.array_dtype(self._meta.dtype))
         _become(self, from_array(array, device=self._meta.device))
+        self._versions += 1
         return self
     if not isinstance(source, Tensor):
         raise TypeError(wrong("set_", "source", 1, "Tensor", source))
@@ -395,9 +401,10 @@ def set_(
             steps = meta_of(shape, self._meta.dtype, self._meta.device).strides
         with _no_grad():
             source = source.as_strided(shape, steps, as_index(storage_offset) or 0)
-    bits = bits_of(self)
+    bits, inference = bits_of(self), self._meta.inference
     _onto(self, source)
     set_bits(self, bits)
+    self._meta = self._meta.replace(inference=inference)
     self._ahead += 1
     return self
 

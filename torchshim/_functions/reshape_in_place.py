@@ -14,6 +14,7 @@ from torchshim._tensor import Tensor
 def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
     """Makes a tensor the view of itself that an operator gives."""
     rec = local.rec
+    rec.check_inference(self)
     meta = self._meta
     if rec.grad and meta.requires_grad and meta.leaf:
         raise RuntimeError(
@@ -35,9 +36,11 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
     self._meta = new._meta
     self._array = None
     self._node = None
-    self._versions += 1
     if storage is None:
+        self._versions += 1
         self._hist = None
+    else:
+        self._ahead += 1
     rec.live.append(weakref.ref(self))
     return self
 
