@@ -395,3 +395,35 @@ def gradients_whose_elements_are_one(torch):
         x.grad = given
         (x * x * y).sum().backward(create_graph=True)
         yield x.grad.detach(), x.grad.requires_grad
+
+
+@case
+def gradients_of_linear_operators(torch):
+    """Under `create_graph` they require grad as far as PyTorch's formulas say so."""
+    grad = torch.autograd.grad
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    changes = (
+        lambda t: t.clone().fill_(2.0),
+        lambda t: t.clone().zero_(),
+        lambda t: t * 1,
+        lambda t: t / 2,
+        lambda t: -t,
+        lambda t: t[None] - t[None],
+        lambda t: t.view(1, 2).expand(3, 2).sum(0),
+        lambda t: t.cumsum(0).flip(0),
+        lambda t: t.clone().index_fill_(0, torch.tensor([0]), 3.0),
+        lambda t: t.double().mean(),
+        lambda t: torch.cat([t, t]),
+        lambda t: t**2,
+        lambda t: t.exp(),
+    )
+    for change in changes:
+        y = change(x)
+        (first,) = grad((y * y).sum(), x, create_graph=True)
+        yield first.detach(), first.requires_grad
+        if first.requires_grad:
+            (second,) = grad(first.sum(), x, create_graph=True)
+            yield second.detach(), second.requires_grad
+            third = change(first)
+            (third,) = grad((third * third).sum(), x, create_graph=True)
+            yield third.detach(), third.requires_grad

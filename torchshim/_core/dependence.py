@@ -16,19 +16,20 @@ import numpy as np
 from torchshim._core.call import Avals, Call, ScalarHole, VjpCall
 
 
-def several_operands(call: Any) -> bool:
-    """Whether this is the gradient of an operator with gradients to several tensors.
+def is_telling(call: Any) -> bool:
+    """Whether this is a gradient that PyTorch's formula computes from no more than JAX.
 
-    Those of one tensor are left out: PyTorch's formulas for them hold it, even where
-    the derivative is a constant (`x**1`).
+    Those of operators of one tensor are left out where PyTorch keeps that: the formulas
+    hold it, even where the derivative is a constant (`x**1`).
     """
     if not isinstance(call, VjpCall):
         return False
     while isinstance(call, VjpCall):
         call = call.inner
-    if not isinstance(call, Call) or call.n_arrays < 2:
+    if not isinstance(call, Call):
         return False
-    return sum(map(call.differentiable, range(call.n_arrays))) > 1
+    wrt = [i for i in range(call.n_arrays) if call.differentiable(i)]
+    return len(wrt) > 1 or set(wrt).isdisjoint(call.needs(wrt))
 
 
 @functools.lru_cache(maxsize=1024)

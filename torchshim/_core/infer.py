@@ -7,7 +7,7 @@ from typing import Any
 
 from torchshim._core.batching import results_of, seen_by
 from torchshim._core.call import Call, PythonCall
-from torchshim._core.dependence import dependence, several_operands
+from torchshim._core.dependence import dependence, is_telling
 from torchshim._core.device import get_default_device
 from torchshim._core.meta import Meta, elementwise_strides, indexed_strides, meta_of
 from torchshim._core.op import Op
@@ -80,7 +80,7 @@ class Inference:
                     f"broadcast shape {list(avals[0][0])}"
                 )
         sources: Sequence[Any] | None = None
-        if wrt and not (levels or batches) and several_operands(call):
+        if wrt and not (levels or batches) and is_telling(call):
             sources = dependence(call, tuple((m.shape, m.dtype) for m in metas))
         results = []
         for k, ((shape, dtype), mapped) in enumerate(zip(avals, batch, strict=True)):
