@@ -302,3 +302,26 @@ def versions_after_untracked_writes(torch, read):
     if read & 4:
         z.tolist()
     yield y._version, attempt(z.mean().backward)
+
+
+@case
+def kept_as_they_are_and_overwritten(torch):
+    """What an operator in place overwrites is packed as a copy."""
+    for changed in (1, 2, 3):
+        x, w = leaf(torch, 1.0, 2.0, 3.0), leaf(torch, 0.5, 2.0, 4.0)
+        seen = []
+
+        def pack(t, seen=seen):
+            seen.append((type(t.grad_fn).__name__, t.is_leaf, t._version))
+            return t
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            y = x * 1
+            y.mul_(w)
+            if changed > 1:
+                y[1:].mul_(w[1:])
+            if changed > 2:
+                y.pow_(2)
+                y.div_(w)
+        y.sum().backward()
+        yield x.grad, w.grad, seen

@@ -218,6 +218,10 @@ class SavingRecorder(Recorder):
         """
         pair, call = current(), state.call
         assert pair is not None
+        if state.write in state.operands:
+            # What is about to be overwritten.
+            at = state.operands.index(state.write)
+            tensors = [*tensors[:at], fns.clone(tensors[at]), *tensors[at + 1 :]]
         # The hooks may read values, which ends the recording: make the results first.
         recording = self.recording
         self.mark("packed", state.slot)
