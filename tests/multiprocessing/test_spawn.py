@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent import futures
 
 import torchshim
 import torchshim.multiprocessing as mp
@@ -31,6 +32,31 @@ def strategies(torch):
     ours.set_sharing_strategy("file_system")
     yield ours.get_sharing_strategy()
     ours.set_sharing_strategy("file_descriptor")
+
+
+def total(x):
+    return (x * 2).sum().item()
+
+
+def test_every_kind_of_fork_computes():
+    torchshim.ones(2).sum().item()  # the runtime runs
+    context = mp.get_context("fork")
+    x = [torchshim.ones(2), torchshim.arange(3.0)]
+    with context.Pool(2) as pool:
+        assert pool.map(total, x) == [4.0, 6.0]
+    with futures.ProcessPoolExecutor(1, context) as pool:
+        assert list(pool.map(total, x)) == [4.0, 6.0]
+    queue = context.SimpleQueue()
+    process = context.Process(target=double, args=(0, queue, x[1]))
+    process.start()
+    assert queue.get()[1].tolist() == [0, 2, 4]
+    process.join()
+    assert process.exitcode == 0
+    child = os.fork()
+    if not child:
+        os._exit(int(total(x[1])))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 6
+    assert (x[1] + 1).tolist() == [1, 2, 3]
 
 
 def test_start_processes():

@@ -2,13 +2,13 @@
 
 Tensors that go through queues and pipes are copied; no memory is shared, so the sharing
 strategies are names only. A forked process computes in a process of its own, see
-`torchshim.utils.data._utils.companion`; a spawned one as any program does.
+`_fork` and `torchshim.utils.data._utils.companion`; a spawned one as any program does.
 """
 
 import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403  # pyright: ignore
 
-from torchshim.multiprocessing._process import Process
+from torchshim.multiprocessing import _fork as _fork
 from torchshim.multiprocessing.spawn import (
     ProcessContext,
     ProcessExitedException,
@@ -20,7 +20,6 @@ from torchshim.multiprocessing.spawn import (
 
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     *_multiprocessing.__all__,
-    "Process",
     "ProcessContext",
     "ProcessExitedException",
     "ProcessRaisedException",

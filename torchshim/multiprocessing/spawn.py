@@ -155,10 +155,6 @@ def start_processes(
     for i in range(nprocs):
         files.append(os.path.join(folder, f"{i}.pickle"))
         kind: Any = context.Process  # type: ignore[attr-defined]
-        if start_method == "fork":
-            from torchshim.multiprocessing._process import ForkProcess
-
-            kind = ForkProcess
         process = kind(target=_call, args=(fn, i, args, files[i]), daemon=daemon)
         process.start()
         processes.append(process)
