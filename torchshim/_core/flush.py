@@ -21,6 +21,7 @@ from torchshim._core.lower import has_checks
 from torchshim._core.no_data import NoData, absent_of
 from torchshim._core.program import CACHE, Compiled, Program
 from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State
+from torchshim._core.stepwise import Stepwise, make_program
 from torchshim._core.storage import Storage, TensorBase, value_lock
 
 
@@ -284,7 +285,7 @@ class Run:
         self,
         places: list[int],
         given: list[Any],
-        program: Program | None = None,
+        program: Program | Stepwise | None = None,
         scalars: Any = None,
         inputs: Any = None,
     ) -> None:
@@ -324,8 +325,8 @@ def _prepared(rec: Any, state: State, end: End, donates: bool) -> Run:
     key = (state, end.computed, donated)
     compiled = CACHE.get(key)
     if compiled is None:
-        compiled, entry = _compile(rec, state, end.computed, donated, inputs)
-        CACHE.add(key, compiled, entry)
+        compiled = _make(rec, state, end.computed, donated, inputs)
+        CACHE.add(key, compiled)
     vector = np.array(rec.scalars[: state.n_scalars], np.float64)
     return Run(end.places, given, compiled, vector, inputs)
 
@@ -354,13 +355,13 @@ def _donations(inputs: list[Any], held: Set[int]) -> tuple[int, ...]:
     return tuple(alone)
 
 
-def _compile(
+def _make(
     rec: Any,
     state: State,
     outputs: tuple[int, ...],
     donated: tuple[int, ...],
     inputs: list[Any],
-) -> tuple[Program, Compiled]:
+) -> Program | Stepwise:
     # XLA warns of donated inputs that no output can reuse: donate only the others.
     avals: list[Any] = []
     metas: dict[int, Any] = {}
@@ -374,14 +375,14 @@ def _compile(
         (p, (tuple(inputs[p].shape), np.dtype(inputs[p].dtype))) for p in donated
     ]
     usable = program.matched_donations(candidates, avals)
-    compiled = Program(state, outputs, usable, keeps_varying(rec))
     entry = Compiled(
         line=rec.line(),
-        events=compiled.lowered.n_events,
+        events=0,
         outputs=len(outputs),
         reason=rec.why() or _other_ends(state, outputs, usable),
     )
-    return compiled, entry
+    copied = sum(inputs[p].nbytes for p in usable)
+    return make_program(state, outputs, usable, keeps_varying(rec), entry, copied)
 
 
 def keeps_varying(rec: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core.call import INT_HOLE, Call, Number, intern_call
+from torchshim._core.call import INT_HOLE, Avals, Call, Number, intern_call
 from torchshim._core.op import (
     INDEX,
     INDICES,
@@ -59,6 +59,30 @@ def punched(
 def opened(call: Any) -> Any:
     """The call with all its integers as runtime scalars."""
     return with_holes(call, [value is not None for value in integers(call)])
+
+
+def generalized(call: Any, mask: Sequence[bool], given: Avals) -> Any | None:
+    """The call with the masked integers as runtime scalars, for operands like these.
+
+    None where the operator needs one of them to be static.
+    """
+    found = with_holes(call, mask)
+    if found is call:
+        return call
+    try:
+        return found if found.infer(given) == call.infer(given) else None
+    except Exception:
+        return None
+
+
+def indexing(call: Any) -> list[bool]:
+    """Which of a call's integers are indices."""
+    root = _root(call)
+    return [
+        _value(root, part, inner) is not None
+        and root.op.params[part].role in (INDEX, INDICES)
+        for part, inner in _positions(root)
+    ]
 
 
 def _root(call: Any) -> Any:

@@ -56,14 +56,26 @@ def called(call: Any) -> str:
     return f"the gradient of {call.inner.op.public}"
 
 
-def _elements(metas: Sequence[Meta]) -> int:
+def elements_of(metas: Sequence[Meta]) -> int:
     return sum(math.prod(meta.array_shape) for meta in metas)
 
 
 class Lowered:
     """A JAX function of (runtime scalars, inputs) and what to pass to it."""
 
-    __slots__ = ("elements", "fn", "inputs", "n_events", "rank", "sites", "size")
+    __slots__ = (
+        "calls",
+        "elements",
+        "fn",
+        "inputs",
+        "n_events",
+        "operands",
+        "outputs",
+        "rank",
+        "sites",
+        "size",
+        "slots",
+    )
 
     def __init__(self, state: State, outputs: Sequence[int]) -> None:
         events = reachable(state.path(), outputs)
@@ -72,27 +84,28 @@ class Lowered:
         self.rank = max((len(m.batch) + len(m.shape) for m in metas), default=0)
         # What it has to do: how many elements the operators read, or write.
         self.elements = sum(
-            max(_elements(e.given), _elements(e.metas))
+            max(elements_of(e.given), elements_of(e.metas))
             for e in events
             if e.kind == CALL
         )
-        # Positions (in the recording) of the inputs that are used.
+        # Positions (in the recording) of the inputs that are used, and their slots.
         self.inputs = tuple(e.n_inputs - 1 for e in events if e.kind == INPUT)
-        self.sites: list[checks.CheckSite] = []
-        self.fn = self._function(events, tuple(outputs))
-
-    def _function(
-        self, events: list[State], outputs: tuple[int, ...]
-    ) -> Callable[..., Any]:
-        slots = [e.slot for e in events if e.kind == INPUT]
+        self.slots = tuple(e.slot for e in events if e.kind == INPUT)
         same: dict[int, int] = {}
         for event in events:
             if event.kind == IDENTITY:
                 source = event.operands[0]
                 same[event.slot] = same.get(source, source)
-        calls = [e for e in events if e.kind == CALL]
-        operands = [tuple(same.get(s, s) for s in e.operands) for e in calls]
-        outputs = tuple(same.get(s, s) for s in outputs)
+        # What is to be computed, of which slots; identities are resolved.
+        self.calls = [e for e in events if e.kind == CALL]
+        self.operands = [tuple(same.get(s, s) for s in e.operands) for e in self.calls]
+        self.outputs = tuple(same.get(s, s) for s in outputs)
+        self.sites: list[checks.CheckSite] = []
+        self.fn = self._function()
+
+    def _function(self) -> Callable[..., Any]:
+        slots, calls, operands = self.slots, self.calls, self.operands
+        outputs = self.outputs
         places = outline.find(calls, operands, set(outputs))
         single = [True] * len(calls)
         for k, place in places.items():

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchshim._core.batching import seen_by
-from torchshim._core.integers import integers, opened, with_holes
+from torchshim._core.integers import generalized, integers, opened
 from torchshim._core.stacks import LEAST
 from torchshim._core.state import State
 
@@ -173,14 +173,10 @@ def _common_calls(group: Group, events: Sequence[State]) -> list[Any] | None:
         event = events[first + k]
         turns = [integers(events[place[0] + k].call) for place in group]
         mask = [len(set(each)) > 1 for each in zip(*turns, strict=True)]
-        call = with_holes(event.call, mask)
-        if call is not event.call:
-            given = tuple((seen_by(call, m), m.dtype) for m in event.given)
-            try:
-                if call.infer(given) != event.call.infer(given):
-                    return None
-            except Exception:
-                return None  # the operator needs this integer to be static
+        given = tuple((seen_by(event.call, m), m.dtype) for m in event.given)
+        call = generalized(event.call, mask, given)
+        if call is None:
+            return None
         calls.append(call)
     return calls
 

@@ -62,7 +62,7 @@ def note(entry: Compiled) -> None:
 
 
 # The profiler's: called with a program that ran, when it began, and what it gave.
-watchers: list[Callable[[Program, int, Any], None]] = []
+watchers: list[Callable[[Any, int, Any], None]] = []
 
 
 # XLA takes a tenth of a second for so few operators (an outline's count once): nothing
@@ -117,6 +117,16 @@ def known(wanted: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     return dict(wanted)
 
 
+def raise_lack_of_memory(error: Exception) -> None:
+    """Raises PyTorch's error if that is what JAX's says."""
+    text = str(error)
+    if text.startswith("RESOURCE_EXHAUSTED"):
+        name = {"gpu": "CUDA"}.get(jax.default_backend(), jax.default_backend())
+        raise OutOfMemoryError(
+            f"{name} out of memory. {text.partition(': ')[2]}"
+        ) from error
+
+
 def hasty_runs(lowered: Lowered, updates: bool, rare: bool) -> int:
     """How often a program that was compiled in haste runs; 0: it is not.
 
@@ -144,15 +154,15 @@ class Program:
 
     __slots__ = (
         "__weakref__",
-        "_hasty",
+        "_careful",
         "_jit",
         "_jitted",
-        "_runs",
         "entry",
         "inputs",
         "known",
         "lowered",
         "outputs",
+        "runs",
     )
 
     def __init__(
@@ -161,11 +171,12 @@ class Program:
         outputs: tuple[int, ...],
         donated: tuple[int, ...],
         rare: bool = False,
+        lowered: Lowered | None = None,
     ) -> None:
         # What `explain()` says; its time is filled in by the first run.
         self.entry: Compiled | None = None
         successors = replaced_inputs(state, outputs)
-        self.lowered = Lowered(state, outputs)
+        self.lowered = lowered = lowered or Lowered(state, outputs)
         self.outputs = outputs
         fn = self.lowered.fn
         given = frozenset(donated)
@@ -192,16 +203,19 @@ class Program:
             donate_argnums=(1,) if gifts else (),
             compiler_options=chosen or None,
         )
-        # Runs that are left before it is compiled with care.
-        self._hasty = self._runs = hasty_runs(self.lowered, bool(gifts), rare)
-        if self._hasty:
+        self.runs = 0
+        hasty = hasty_runs(self.lowered, bool(gifts), rare)
+        # The run for which it is compiled again, with care.
+        self._careful = hasty + 1 if hasty else 0
+        if hasty:
             self._jitted = self._jit(compiler_options=chosen | haste())
         else:
             self._jitted = self._jit()
 
     def __call__(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
-        if self._hasty and self.entry is None:
-            self._run_again()
+        self.runs += 1
+        if self.runs == self._careful:
+            self._compile_again()
         gifts, kept = self.inputs
         args = scalars, [inputs[p] for p in gifts], [inputs[p] for p in kept]
         # The call and the store of its result run in C, with no point between them
@@ -212,40 +226,32 @@ class Program:
             with jax.enable_x64(True):
                 result.extend(itertools.starmap(self._jitted, (args,)))
         except jax.errors.JaxRuntimeError as error:
-            text = str(error)
-            if not text.startswith("RESOURCE_EXHAUSTED"):
-                raise
-            name = {"gpu": "CUDA"}.get(jax.default_backend(), jax.default_backend())
-            raise OutOfMemoryError(
-                f"{name} out of memory. {text.partition(': ')[2]}"
-            ) from error
+            raise_lack_of_memory(error)
+            raise
         for watch in watchers:
             watch(self, began, result[0])
         if self.entry is not None:
             self.entry.seconds = time.perf_counter() - started
             self.known, self.entry = self.entry, None
 
-    def _run_again(self) -> None:
-        """Counts the runs of a program compiled in haste."""
-        self._hasty -= 1
-        if self._hasty == 0:
-            self._jitted = self._jit()
-            reason = f"run {self._runs + 1} times: compiled again, with care"
-            self.entry = dataclasses.replace(self.known, reason=reason, seconds=0.0)
-            note(self.entry)
+    def _compile_again(self) -> None:
+        self._jitted = self._jit()
+        reason = f"run {self.runs} times: compiled again, with care"
+        self.entry = dataclasses.replace(self.known, reason=reason, seconds=0.0)
+        note(self.entry)
 
 
 class ProgramCache:
-    """Programs of all states, the least recently used dropped first.
+    """What runs the recordings, the least recently used dropped first.
 
     Threads share it: what one of them looks through, others change meanwhile.
     """
 
     def __init__(self, bound: int = 512) -> None:
         self.bound = bound
-        self._programs: OrderedDict[Any, Program] = OrderedDict()
+        self._programs: OrderedDict[Any, Any] = OrderedDict()
 
-    def get(self, key: tuple[Any, ...]) -> Program | None:
+    def get(self, key: tuple[Any, ...]) -> Any:
         program = self._programs.get(key)
         if program is not None:
             try:
@@ -254,12 +260,10 @@ class ProgramCache:
                 pass  # just dropped
         return program
 
-    def add(self, key: tuple[Any, ...], program: Program, entry: Compiled) -> None:
+    def add(self, key: tuple[Any, ...], program: Any) -> None:
         self._programs[key] = program
-        program.entry = entry
         if len(self._programs) > self.bound:
             self._programs.popitem(last=False)
-        note(entry)
 
     def ends(self, state: State) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """(outputs, donated inputs) of the programs known for a state."""

@@ -26,6 +26,7 @@ import torchshim
 from torchshim._core import call as calls
 from torchshim._core.lower import Lowered
 from torchshim._core.op import REGISTRY, Op
+from torchshim._core.program import Compiled, note
 from torchshim._core.state import CALL, State
 
 _FIELDS = (
@@ -119,17 +120,20 @@ class RemoteProgram:
     What crosses over between processes cannot be donated, and is small.
     """
 
-    entry: Any = None
-
     def __init__(
         self,
         state: State,
         outputs: tuple[int, ...],
         donated: tuple[int, ...],
-        rare: bool = False,
+        rare: bool,
+        entry: Compiled,
+        copied: int,
     ) -> None:
         self.lowered = Lowered(state, outputs)
         self.outputs = outputs
+        self.entry = entry
+        entry.events = self.lowered.n_events
+        note(entry)
         try:
             self._data: bytes | None = packed(state, outputs)
         except (pickle.PicklingError, TypeError, AttributeError) as error:

@@ -51,7 +51,7 @@ def leave_runtime() -> None:
     gc.freeze()
     shared.SMALL = shared.SMALL_ONCE = sys.maxsize
     flush.CACHE = program.CACHE = program.ProgramCache()
-    flush.Program = RemoteProgram  # type: ignore[assignment,misc]
+    flush.make_program = RemoteProgram  # type: ignore[assignment]
     flush._donations = lambda inputs, held: ()
 
 

@@ -1,0 +1,329 @@
+"""Recordings run event by event, where a script's structure follows its data.
+
+A tree, or a sentence of another length in each turn, makes each recording a new one;
+its events are not. Instead of a program for each recording there is a *kernel* for each
+kind of event (a call and the shapes of its operands), which all recordings share.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import threading
+import time
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from torchshim._core import checks, integers, program
+from torchshim._core.batching import seen_by
+from torchshim._core.call import PythonCall
+from torchshim._core.lower import (
+    HostScalar,
+    Lowered,
+    called,
+    elements_of,
+    filled,
+    has_checks,
+)
+from torchshim._core.program import Compiled, Program
+from torchshim._core.state import State
+
+# What things take, in microseconds: tracing an event of a program; compiling one, with
+# care or in haste; making a kernel; running one; and each of its elements, which a
+# program that is compiled with care keeps in a register.
+_TRACING, _WITH_CARE, _IN_HASTE = 2_000, 15_000, 5_000
+_KERNEL, _EVENT, _ELEMENT = 30_000, 10, 0.001
+# Programs of fewer events are compiled soon enough.
+_LEAST_EVENTS = 64
+# The last recordings that ended at a line: at least so many of them, at most so many
+# that are looked at, each run so few times at the mean, and the next one is taken for
+# another that will not run often.
+_LEAST, _LAST, _FEW_RUNS = 3, 16, 10
+# Bytes that are overwritten by donation, of which event by event there are two copies.
+_COPIED = 64 * 2**20
+# Elements up to which code that was compiled in haste is as good.
+_SMALL = 4096
+# Bounds: on kernels, on kinds of events that are remembered, on lines.
+_KERNELS, _KINDS, _LINES = 4096, 20_000, 1000
+
+
+class Kernel:
+    """One call, compiled alone."""
+
+    __slots__ = ("_jitted", "entry", "found")
+
+    def __init__(self, event: State, call: Any) -> None:
+        count, checked = len(event.operands), has_checks(event)
+        # Its checks, as far as they are known when it has run.
+        self.found: list[checks.Check] = []
+        self.entry: Compiled | None = Compiled(
+            line=event.line,
+            events=1,
+            outputs=len(event.metas),
+            reason=f"{call!r} alone: recordings differ in their structure",
+        )
+
+        def run(*given: Any) -> tuple[Sequence[Any], Any]:
+            arrays, values = given[:count], given[count:]
+            outs = call.apply(arrays, values)
+            found = call.check(arrays, values) if checked else []
+            self.found[:] = [dataclasses.replace(c, bad=None, value=0) for c in found]
+            return outs, checks.pack(found) if found else None
+
+        metas = event.given + event.metas
+        rank = max((len(meta.array_shape) for meta in metas), default=0)
+        chosen = program.options(rank)
+        if elements_of(metas) <= _SMALL:
+            chosen = chosen | program.haste()
+        self._jitted = jax.jit(run, compiler_options=chosen or None)
+
+    def __call__(self, *given: Any) -> tuple[Sequence[Any], Any]:
+        entry = self.entry
+        if entry is None:
+            return self._jitted(*given)
+        started = time.perf_counter()
+        result = self._jitted(*given)
+        if self.entry is not None:  # no other thread was quicker
+            self.entry = None
+            entry.seconds = time.perf_counter() - started
+            program.note(entry)
+        return result
+
+
+KERNELS: OrderedDict[Any, Kernel] = OrderedDict()
+# Hashes of the kinds of events that were recorded, with a kernel or without one.
+_known: OrderedDict[int, None] = OrderedDict()
+# Line -> what ran the last recordings that ended there, and what compiling them takes.
+_made: OrderedDict[Any, deque[Any]] = OrderedDict()
+# Held while these are used. Threads share them.
+_lock = threading.Lock()
+
+
+def _put(table: OrderedDict[Any, Any], key: Any, value: Any, bound: int) -> Any:
+    """Keeps a value in a table, where what was put there longest ago makes room."""
+    table[key] = value
+    table.move_to_end(key)
+    if len(table) > bound:
+        table.popitem(last=False)
+    return value
+
+
+_indexing = functools.lru_cache(_KINDS)(integers.indexing)
+
+
+def _kind(event: State) -> tuple[Any, ...]:
+    """The call that a kernel is made of, and the operands that it is made for."""
+    call = event.call
+    mask = _indexing(call)
+    if any(mask):
+        # Any piece of a tensor is taken by the same kernel.
+        given = tuple((seen_by(call, m), m.dtype) for m in event.given)
+        call = integers.generalized(call, mask, given) or call
+    return call, tuple((m.array_shape, m.dtype) for m in event.given)
+
+
+def _kernel(kind: tuple[Any, ...], event: State) -> Any:
+    if isinstance(kind[0], PythonCall):
+        return _passing(kind[0])
+    kernel = KERNELS.get(kind) or Kernel(event, kind[0])
+    return _put(KERNELS, kind, kernel, _KERNELS)
+
+
+def _passing(call: PythonCall) -> Callable[..., tuple[Sequence[Any], None]]:
+    """Of a function whose backward is Python code: its results are there already."""
+    return lambda *given: (given[call.n_inputs :], None)
+
+
+@dataclasses.dataclass(slots=True)
+class Step:
+    """One event of a recording: what it takes, and what nobody needs after it."""
+
+    kernel: Callable[..., tuple[Sequence[Any], Any]]
+    operands: tuple[int, ...]
+    scalars: list[HostScalar | int]
+    made: range
+    dead: list[int]
+
+
+class Reports:
+    """What several kernels' checks found, as the one array that a program gives."""
+
+    __slots__ = ("arrays",)
+
+    def __init__(self, arrays: list[Any]) -> None:
+        self.arrays = arrays
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.concatenate([np.asarray(array) for array in self.arrays], dtype=dtype)
+
+
+class Stepwise:
+    """A recording that is run event by event, until a program of its own would pay.
+
+    Called as a `Program` is. Nothing is donated; an array is let go of as soon as
+    nothing needs it.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_enough",
+        "_make",
+        "_program",
+        "_steps",
+        "lowered",
+        "runs",
+    )
+
+    def __init__(
+        self,
+        lowered: Lowered,
+        kinds: Sequence[Any],
+        enough: int,
+        make: Callable[[], Program],
+    ) -> None:
+        self.lowered = lowered
+        self.runs = 0
+        # After so many, `make` gives a program.
+        self._enough = enough
+        self._make = make
+        self._program: Program | None = None
+        self._steps = self._plan(kinds)
+
+    @property
+    def entry(self) -> Compiled | None:
+        """What `explain()` says of the program that is about to be compiled."""
+        return None if self._program is None else self._program.entry
+
+    def _plan(self, kinds: Sequence[Any]) -> list[Step]:
+        lowered = self.lowered
+        steps: list[Step] = []
+        needed = set(lowered.outputs)
+        events = list(zip(lowered.calls, lowered.operands, kinds, strict=True))
+        for event, operands, kind in reversed(events):
+            made = range(event.slot, event.n_slots)
+            dead = [slot for slot in {*made, *operands} if slot not in needed]
+            needed.update(operands)
+            steps.append(
+                Step(
+                    kernel=_kernel(kind, event),
+                    operands=operands,
+                    scalars=filled(event, kind[0]),
+                    made=made,
+                    dead=dead,
+                )
+            )
+        return steps[::-1]
+
+    def __call__(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
+        self.runs += 1
+        if self._program is not None:
+            self._program(scalars, inputs, result)
+            return
+        began = time.perf_counter_ns() if program.watchers else 0
+        try:
+            with jax.enable_x64(True):
+                result.append(self._run(scalars, inputs))
+        except jax.errors.JaxRuntimeError as error:
+            program.raise_lack_of_memory(error)
+            raise
+        for watch in program.watchers:
+            watch(self, began, result[0])
+        if self.runs >= self._enough:
+            self._program = self._make()
+            self._steps = []
+
+    def _run(self, scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
+        lowered = self.lowered
+        given = [inputs[p] for p in lowered.inputs]
+        env = dict(zip(lowered.slots, given, strict=True))
+        reports: list[Any] = []
+        for step in self._steps:
+            outs, report = step.kernel(
+                *[env[slot] for slot in step.operands],
+                *[
+                    v.read(scalars) if isinstance(v, HostScalar) else np.int64(v)
+                    for v in step.scalars
+                ],
+            )
+            env.update(zip(step.made, outs, strict=True))
+            for slot in step.dead:
+                del env[slot]
+            if report is not None:
+                reports.append(report)
+        if reports and not lowered.sites:
+            lowered.sites[:] = [
+                checks.CheckSite(c.error, c.text, called(event.call), event.line)
+                for event, step in zip(lowered.calls, self._steps, strict=True)
+                for c in getattr(step.kernel, "found", ())
+            ]
+        return [env[slot] for slot in lowered.outputs], (
+            Reports(reports) if reports else None
+        )
+
+
+def make_program(
+    state: State,
+    outputs: tuple[int, ...],
+    donated: tuple[int, ...],
+    rare: bool,
+    entry: Compiled,
+    copied: int,
+) -> Program | Stepwise:
+    """What runs a recording: a program, or kernels for its events.
+
+    `copied`: bytes of the inputs that a program overwrites.
+    """
+    lowered = Lowered(state, outputs)
+    entry.events = lowered.n_events
+
+    def make() -> Program:
+        made = Program(state, outputs, donated, rare, lowered)
+        made.entry = entry
+        program.note(entry)
+        return made
+
+    if len(lowered.calls) < _LEAST_EVENTS or copied > _COPIED:
+        return make()
+    careful = program.hasty_runs(lowered, bool(donated), rare) == 0
+    compiling = lowered.size * (_WITH_CARE if careful else _IN_HASTE)
+    compiling += len(lowered.calls) * _TRACING
+    with _lock:
+        made = _stepwise(lowered, entry.line, compiling, make) or make()
+        last = _made.get(entry.line) or deque[Any](maxlen=_LAST)
+        _put(_made, entry.line, last, _LINES).append((weakref.ref(made), compiling))
+    return made
+
+
+def _stepwise(
+    lowered: Lowered, line: Any, compiling: float, make: Callable[[], Program]
+) -> Stepwise | None:
+    """What runs a recording event by event, if that takes less than `compiling`."""
+    kinds = [_kind(event) for event in lowered.calls]
+    missing = {kind for kind in kinds if kind not in KERNELS}
+    # A kernel that other recordings could have used will be used by the next ones.
+    new = {kind for kind in missing if hash(kind) not in _known}
+    for kind in kinds:
+        _put(_known, hash(kind), None, _KINDS)
+    lost = _EVENT * len(kinds) + _ELEMENT * lowered.elements
+    # Of the time that is saved at first, half may be lost.
+    enough = int((compiling - len(new) * _KERNEL) / (2 * lost))
+    if enough < 1 or _wasted(line) < len(missing) * _KERNEL:
+        return None
+    return Stepwise(lowered, kinds, enough, make)
+
+
+def _wasted(line: Any) -> float:
+    """What compiling takes for the last recordings that ended at a line.
+
+    Less than nothing if it is not wasted, since they ran again and again.
+    """
+    last = [(made(), compiling) for made, compiling in _made.get(line, ())]
+    runs = [made.runs for made, _ in last if made is not None]
+    if len(runs) < _LEAST or sum(runs) > _FEW_RUNS * len(runs):
+        return -1
+    return sum(compiling for _, compiling in last)
