@@ -92,3 +92,29 @@ def refused_pieces(torch):
     place = torch.empty((), dtype=torch.int64, device="meta")
     yield attempt(torch.tensor_split, torch.rand(4), place, 0)
     yield attempt(torch.tensor(1).unflatten, 0, [])
+
+
+@case
+def warnings_each_time(torch):
+    """A call that warns does so again where the same was recorded before."""
+
+    def told(function):
+        import warnings
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function()
+        return [str(w.message)[:30] for w in caught]
+
+    one, x = torch.ones(1), torch.ones(2, 1)
+    for function in (
+        lambda: one.std(),
+        lambda: torch.var_mean(x, dim=1),
+        lambda: torch.var(one * 2, correction=5).item(),
+        lambda: torch.cov(torch.ones(1, 1)),
+    ):
+        yield [told(function) for _ in range(6)]
+    w = torch.ones(1, requires_grad=True)
+    for _ in range(3):
+        yield told(lambda: (w.std() + one.var()).item())
+    yield told(lambda: torch.ones(3).std()), told(lambda: torch.ones(3).std())

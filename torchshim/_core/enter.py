@@ -10,7 +10,7 @@ from typing import Any
 
 from torchshim._core.meta import Meta
 from torchshim._core.op import ARRAYS, OPT_ARRAYS, SCALAR_ROLES, Op, write_op
-from torchshim._core.state import HIDDEN, INPUT, Recording, State
+from torchshim._core.state import HIDDEN, INPUT, WARNED, Recording, State
 from torchshim._core.storage import (
     SLOT_BITS,
     Storage,
@@ -129,6 +129,7 @@ class Entering(Trie):
         """Makes a jump edge of the events from `start` to `state`, if it can be one."""
         if (
             entering is None
+            or state.key[0] is WARNED
             or state.n_inputs - start.n_inputs != len(entering)
             or state.n_scalars - start.n_scalars != n_floats
             or state.depth - start.depth != len(entering) + 1

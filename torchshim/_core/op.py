@@ -136,6 +136,7 @@ class Op:
         "static_for",
         "typecheck",
         "view",
+        "warns",
         "whole",
         "writes",
     )
@@ -167,6 +168,7 @@ class Op:
     mutates: tuple[str, ...]
     curved: bool
     typecheck: Callable[..., Any] | None
+    warns: Callable[..., str | None] | None
     level: str | None
     overlaps: bool | tuple[str, str]
     apart: tuple[str, ...]
@@ -246,6 +248,7 @@ def op(
     mutates: Sequence[str] = (),
     curved: bool = True,
     typecheck: Callable[..., Any] | None = None,
+    warns: Callable[..., str | None] | None = None,
     static_for: Callable[..., bool] | None = None,
     level: str | None = None,
     overlaps: bool | tuple[str, str] = False,
@@ -292,7 +295,8 @@ def op(
       `gradient_checks(results, cotangents)`: those of its gradient, where a cotangent
       may be None.
     - `typecheck(*metas or values)`: raises what PyTorch raises at the call, where the
-      operator's own function cannot.
+      operator's own function cannot. `warns(*metas or values)`: the text of PyTorch's
+      warning at the call, if there is one; such calls always take the slow path.
     - `static_for(metas)`: whether integers stay static for tensors of these metas, as
       `typecheck` asks for their values (default: they may become runtime scalars).
     - `level`: the function itself handles the dimension of the `vmap` whose number is
@@ -365,6 +369,7 @@ def op(
             mutates=tuple(mutates),
             curved=curved,
             typecheck=typecheck,
+            warns=warns,
             static_for=static_for,
             level=level,
             overlaps=overlaps,
@@ -435,6 +440,7 @@ def _make_write_op(view: Op) -> Op:
         "checks": None,
         "gradient_checks": None,
         "typecheck": None,
+        "warns": None,
         "curved": False,
         "level": None if view.level is None else "new",
     }

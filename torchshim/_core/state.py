@@ -20,6 +20,8 @@ ROOT, INPUT, IDENTITY, CALL, MARK = range(5)
 WRITTEN, HIDDEN, MOVED = "write", "hidden", "moved"
 # The mark of a value whose tensor left the graph by `detach_()`.
 DETACHED = "detached"
+# Begins the keys of calls that warn: no hot path looks them up.
+WARNED = "warned"
 
 
 # Kinds of jump edges kept on one state; and of one kind, for operands, histories and

@@ -8,7 +8,7 @@ from typing import Any
 
 from torchshim._bind import type_name
 from torchshim._derived import fns, public
-from torchshim._errors import warn
+from torchshim._errors import warn_once
 from torchshim._functions.memory import write_into
 from torchshim._tensor import Tensor
 
@@ -289,7 +289,7 @@ def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
     >>> torch.chain_matmul(torch.ones(1, 2), torch.ones(2, 1))
     tensor([[2.]])
     """
-    warn(
+    warn_once(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch "
         "release. Use torch.linalg.multi_dot instead, which accepts a list of two or "
         "more tensors rather than multiple parameters.",

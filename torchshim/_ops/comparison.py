@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from torchshim._core import dtypes
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import ALWAYS_BOOL, NO_OPMATH
-from torchshim._errors import warn
+from torchshim._errors import warn_once
 from torchshim._ops._common import (
     COMPLEX,
     category,
@@ -434,7 +434,7 @@ _BYTES = (
 
 def _check_condition(condition: Any, input: Any, other: Any) -> None:
     if condition.dtype is dtypes.uint8:
-        warn(_BYTES, UserWarning)
+        warn_once(_BYTES)
     elif condition.dtype is not dtypes.bool_:
         raise RuntimeError(
             "where expected condition to be a boolean tensor, but got a tensor with "

@@ -11,7 +11,6 @@ from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import INT_TO_FLOAT
-from torchshim._errors import warn
 from torchshim._ops._reducing import dense, is_complex, not_implemented, wide
 
 # -- histograms ------------------------------------------------------------------------
@@ -249,12 +248,19 @@ def _check_cov(
                 f"observations in the input but got {math.prod(weights.shape)} != "
                 f"{number}"
             )
-    if fweights is None and aweights is None and number - correction <= 0:
-        warn(
-            "cov(): degrees of freedom is <= 0. Correction should be strictly less "
-            "than the number of observations.",
-            UserWarning,
-        )
+
+
+def _cov_warning(
+    input: Any, correction: int = 1, fweights: Any = None, aweights: Any = None
+) -> str | None:
+    shape = input.shape
+    number = shape[1] if len(shape) == 2 else math.prod(shape)
+    if fweights is not None or aweights is not None or number - correction > 0:
+        return None
+    return (
+        "cov(): degrees of freedom is <= 0. Correction should be strictly less than "
+        "the number of observations."
+    )
 
 
 def _check_matrix(name: str, input: Any) -> None:
@@ -291,6 +297,7 @@ def _cov_checks(
     grad_fn="SqueezeBackward0",
     out=False,
     typecheck=_check_cov,
+    warns=_cov_warning,
     checks=_cov_checks,
 )
 def cov(

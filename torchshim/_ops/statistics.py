@@ -10,7 +10,6 @@ import jax.numpy as jnp
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
-from torchshim._errors import warn
 from torchshim._ops._reducing import (
     Dims,
     axes_of,
@@ -79,29 +78,29 @@ def _degrees(unbiased: bool, correction: float | None) -> float:
     return int(unbiased) if correction is None else correction
 
 
-def _warn(name: str, input: Any, dim: Dims, lost: float) -> None:
+def _warning(name: str, input: Any, dim: Dims, lost: float) -> str | None:
     axes = axes_of(dim, len(input.shape))
     number = math.prod(input.shape[a] for a in axes)
     inexact = input.dtype.is_floating_point or input.dtype.is_complex
-    if inexact and number - lost <= 0:
-        warn(
-            f"{name}(): degrees of freedom is <= 0. Correction should be strictly "
-            "less than the reduction factor (input numel divided by output numel).",
-            UserWarning,
-        )
+    if not inexact or number - lost > 0:
+        return None
+    return (
+        f"{name}(): degrees of freedom is <= 0. Correction should be strictly "
+        "less than the reduction factor (input numel divided by output numel)."
+    )
 
 
 def _warns(name: str) -> Any:
-    def check(
+    def warning(
         input: Any, dim: Dims, unbiased: bool, keepdim: bool, correction: float | None
-    ) -> None:
-        _warn(name, input, dim, _degrees(unbiased, correction))
+    ) -> str | None:
+        return _warning(name, input, dim, _degrees(unbiased, correction))
 
-    return check
+    return warning
 
 
 def _warns_whole(name: str) -> Any:
-    return lambda input, unbiased: _warn(name, input, None, int(unbiased))
+    return lambda input, unbiased: _warning(name, input, None, int(unbiased))
 
 
 @op(
@@ -111,7 +110,7 @@ def _warns_whole(name: str) -> Any:
     grad_fn="VarBackward0",
     saves=("input",),
     out=False,
-    typecheck=_warns_whole("var"),
+    warns=_warns_whole("var"),
 )
 def var_whole(input: Array, unbiased: bool) -> Array:
     """The variance of all elements."""
@@ -124,7 +123,7 @@ def var_whole(input: Array, unbiased: bool) -> Array:
     overload=True,
     grad_fn="VarBackward0",
     saves=("input",),
-    typecheck=_warns("var"),
+    warns=_warns("var"),
 )
 def var(
     input: Array,
@@ -146,7 +145,7 @@ def var(
     grad_fn="StdBackward0",
     saves=("input", "result"),
     out=False,
-    typecheck=_warns_whole("std"),
+    warns=_warns_whole("std"),
 )
 def std_whole(input: Array, unbiased: bool) -> Array:
     """The standard deviation of all elements."""
@@ -159,7 +158,7 @@ def std_whole(input: Array, unbiased: bool) -> Array:
     overload=True,
     grad_fn="StdBackward0",
     saves=("input", "result"),
-    typecheck=_warns("std"),
+    warns=_warns("std"),
 )
 def std(
     input: Array,
@@ -182,7 +181,7 @@ def std(
     saves=("input",),
     method=False,
     out=False,
-    typecheck=_warns_whole("var_mean"),
+    warns=_warns_whole("var_mean"),
 )
 def var_mean_whole(input: Array, unbiased: bool) -> tuple[Array, Array]:
     """The variance and the mean of all elements."""
@@ -197,7 +196,7 @@ def var_mean_whole(input: Array, unbiased: bool) -> tuple[Array, Array]:
     saves=("input",),
     method=False,
     out=False,
-    typecheck=_warns("var_mean"),
+    warns=_warns("var_mean"),
 )
 def var_mean(
     input: Array,
@@ -220,7 +219,7 @@ def var_mean(
     saves=("input", "result"),
     method=False,
     out=False,
-    typecheck=_warns_whole("std_mean"),
+    warns=_warns_whole("std_mean"),
 )
 def std_mean_whole(input: Array, unbiased: bool) -> tuple[Array, Array]:
     """The standard deviation and the mean of all elements."""
@@ -235,7 +234,7 @@ def std_mean_whole(input: Array, unbiased: bool) -> tuple[Array, Array]:
     saves=("input", "result"),
     method=False,
     out=False,
-    typecheck=_warns("std_mean"),
+    warns=_warns("std_mean"),
 )
 def std_mean(
     input: Array,
