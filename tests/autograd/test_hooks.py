@@ -451,3 +451,20 @@ def several_leaves_asked_for(torch):
         yield attempt(torch.autograd.grad, (x * y).sum(), asked)
         (x * y).sum().backward(inputs=asked)
         yield x.grad, y.grad, log
+
+
+@case
+def replaced_where_there_is_no_gradient(torch):
+    """Hooks of nodes may not give a gradient where none has come."""
+    for make in (lambda x: x.unbind(), lambda x: x.split(1), lambda x: (x * 2,)):
+        for used in (0, -1):
+            x = leaf(torch, 1.0, 2.0)
+            outs = make(x)
+            node = outs[0].grad_fn
+            node.register_prehook(lambda g: tuple(torch.ones(()) for _ in g))
+            yield attempt(outs[used].sum().backward), x.grad
+    x, y = leaf(torch, 1.0, 2.0), leaf(torch, 3.0, 4.0)
+    z = x * y
+    z.grad_fn.register_hook(lambda i, o: (torch.ones(2), torch.ones(2)))
+    yield attempt(torch.autograd.grad, z.sum(), x, retain_graph=True)
+    yield torch.autograd.grad(z.sum(), [x, y])

@@ -11,11 +11,9 @@ from collections import OrderedDict
 from typing import Any
 
 from torchshim._core.graph import Place, origin
-from torchshim._core.naming import check_replacement
+from torchshim._core.naming import REPLACED_NONE, check_replacement
 from torchshim._core.record import Recorder, local
 from torchshim._core.storage import version_of
-
-REPLACED_NONE = "can't replace a None gradient with a non-None value"
 
 # Tensors whose gradient is retained: a write moves that on, so each backward looks.
 retaining: dict[int, weakref.ref[Any]] = {}

@@ -158,6 +158,9 @@ def modified_text(
     )
 
 
+REPLACED_NONE = "can't replace a None gradient with a non-None value"
+
+
 def check_replacement(hook: Any, grad: Any, result: Any) -> None:
     """Raises PyTorch's error for what cannot stand in for a gradient."""
     name = getattr(hook, "__name__", None)

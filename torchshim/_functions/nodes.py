@@ -13,7 +13,13 @@ from torchshim._core.call import HOLE, Call, Number, ScalarHole
 from torchshim._core.engine import SECOND_BACKWARD, Walk
 from torchshim._core.gradients import plan_of
 from torchshim._core.hooks import place_of
-from torchshim._core.naming import WRAPPED, check_replacement, flows_of, outputs_of
+from torchshim._core.naming import (
+    REPLACED_NONE,
+    WRAPPED,
+    check_replacement,
+    flows_of,
+    outputs_of,
+)
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
 from torchshim._core.op import STATIC
 from torchshim._core.record import local
@@ -41,6 +47,8 @@ def _replacement(hook: Any, given: tuple[Any, ...], result: Any) -> Any:
     for before, after in zip(given, result, strict=True):
         if after is None:
             continue
+        if before is None:
+            raise RuntimeError(REPLACED_NONE)
         check_replacement(hook, before, after)
     return result
 
