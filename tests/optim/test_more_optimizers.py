@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import torchshim
 from tests.optim.test_rules import outcome, parameters, steps
 from tests.oracle import attempt, case
 
@@ -128,6 +129,17 @@ def lbfgs(torch, flags):
     for name in ("old_dirs", "old_stps", "ro", "al"):
         state[name] = [v for v in state.get(name, []) if v is not None][:4]
     yield state, list(optimizer.state_dict()["state"])
+
+
+def test_a_growing_history_is_few_programs():
+    optimizer, params, closure, _ = fit(torchshim, lr=0.01, max_iter=5)
+    optimizer.step(closure)
+    before = torchshim.explain()
+    for _ in range(6):
+        optimizer.step(closure)
+    assert len(optimizer.state[params[0]]["ro"]) > 16
+    # One for each power of two: 8, 16 and 32, and what a second step does otherwise.
+    assert len(torchshim.explain(before)) <= 8
 
 
 @case

@@ -8,9 +8,11 @@ from typing import Any, cast
 import numpy as np
 
 import torchshim
+from torchshim._core import dtypes
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
-from torchshim._tensor import Tensor
+from torchshim._functions.creation import place
+from torchshim._tensor import Tensor, from_array
 from torchshim.optim._line_search import Point, strong_wolfe
 from torchshim.optim._rules import check_lr
 from torchshim.optim.optimizer import Optimizer, ParamsT, grad_mode
@@ -25,6 +27,16 @@ def _scalar(value: Any) -> Any:
     """The value of a 0-dim tensor, as NumPy's scalar of the dtype PyTorch rounds to."""
     double = value.dtype is torchshim.float64
     return (np.float64 if double else np.float32)(value.item())
+
+
+def _array_dtype(like: Any) -> Any:
+    return dtypes.array_dtype(like.dtype)
+
+
+def _placed(value: Any, like: Any) -> Any:
+    """A number as a tensor of the dtype and on the device of another."""
+    array = place(np.asarray(value, _array_dtype(like)), like.device)
+    return from_array(array, device=like.device)
 
 
 class LBFGS(Optimizer):
@@ -158,6 +170,8 @@ class LBFGS(Optimizer):
         memory: dict[str, Any] = {name: state.get(name) for name in _MEMORY}
         d, t = state.get("d"), state.get("t")
         previous, previous_loss = state.get("prev_flat_grad"), state.get("prev_loss")
+        padding: list[list[Tensor]] = [[], [], []]
+        coefficients = None
         iteration = 0
         while iteration < max_iter:
             iteration += 1
@@ -166,8 +180,12 @@ class LBFGS(Optimizer):
                 d = grad.neg()
                 memory = dict(zip(_MEMORY, ([], [], [], 1), strict=True))
             else:
-                al = state.setdefault("al", [None] * group["history_size"])
-                d = self._direction(memory, al, grad, previous, d, t)
+                size = len(state.setdefault("al", [None] * group["history_size"]))
+                self._remember(memory, size, grad.sub(previous), d, t)
+                if memory["old_dirs"]:
+                    d, coefficients = self._direction(memory, padding, grad, size)
+                else:
+                    d = grad.neg().mul(memory["H_diag"])
             if previous is None:
                 previous = grad.clone(memory_format=torchshim.contiguous_format)
             else:
@@ -206,6 +224,11 @@ class LBFGS(Optimizer):
             if flat or moved or abs(loss - previous_loss) < tolerance_change:
                 break
 
+        if coefficients is not None:
+            # Their program has run. Views of them would be events of the next one.
+            host, count = coefficients._host(), len(memory["old_dirs"])
+            last = [_placed(value, coefficients) for value in host[-count:]]
+            state["al"][:count] = last
         if isinstance(t, np.generic):
             t = torchshim.tensor(float(t), dtype=grad.dtype, device=grad.device)
         state.update(
@@ -213,48 +236,46 @@ class LBFGS(Optimizer):
         )
         return first_loss
 
-    def _direction(
-        self,
-        memory: dict[str, Any],
-        al: list[Any],
-        grad: Any,
-        last: Any,
-        d: Any,
-        t: Any,
-    ) -> Any:
-        """The next direction, after the last step is remembered; `al` is filled."""
-        dirs, steps, ro = (memory[name] for name in _MEMORY[:3])
-        y = grad.sub(last)
+    def _remember(
+        self, memory: dict[str, Any], size: int, y: Any, d: Any, t: Any
+    ) -> None:
+        """Adds the last step, by which the gradient changed by `y`, to the memory."""
         s = d.mul(t if isinstance(t, Tensor) else float(t))
         ys = y.dot(s)
         if ys > 1e-10:
-            if len(dirs) == len(al):
-                for history in (dirs, steps, ro):
-                    history.pop(0)
-            dirs.append(y)
-            steps.append(s)
-            ro.append(1.0 / ys)
+            made = (y, s, 1.0 / ys)
+            for name, value in zip(_MEMORY, made, strict=False):
+                if len(memory[name]) == size:
+                    memory[name].pop(0)
+                memory[name].append(value)
             memory["H_diag"] = ys / y.dot(y)
-        if not dirs:
-            return grad.neg().mul(memory["H_diag"])
-        # Zeros up to a power of two, so that a growing history is few programs.
-        count = len(dirs)
-        missing = (1 << (count - 1).bit_length()) - count
-        zero, nothing = torchshim.zeros_like(grad), torchshim.zeros_like(ro[0])
+
+    def _direction(
+        self,
+        memory: dict[str, Any],
+        padding: list[list[Tensor]],
+        grad: Any,
+        size: int,
+    ) -> tuple[Any, Any]:
+        """The next direction, and the coefficients of the first loop.
+
+        Zeros come first, up to a power of two. Each is a tensor of its own, as a step
+        is, so that a growing history is few programs.
+        """
+        count = len(memory["ro"])
+        missing = min(1 << (count - 1).bit_length(), size) - count
+        padded = []
+        for name, zeros in zip(_MEMORY, padding, strict=False):
+            if len(zeros) < missing:
+                like = memory[name][0]
+                array = place(np.zeros(like.shape, _array_dtype(like)), like.device)
+                more = missing - len(zeros)
+                zeros += [from_array(array, device=like.device) for _ in range(more)]
+            padded.append((*zeros[:missing], *memory[name]))
         rec = local.rec
-        found = rec.call(
-            REGISTRY["lbfgs_direction"],
-            [
-                grad,
-                (zero,) * missing + tuple(dirs),
-                (zero,) * missing + tuple(steps),
-                (nothing,) * missing + tuple(ro),
-                memory["H_diag"],
-            ],
-        )
-        d, coefficients = cast(Any, rec.results(found))
-        al[:count] = coefficients[missing:].unbind()
-        return d
+        operation = REGISTRY["lbfgs_direction"]
+        found = rec.call(operation, [grad, *padded, memory["H_diag"]])
+        return cast(tuple[Any, Any], rec.results(found))
 
     def _search(
         self, closure: Callable[[], Any], t: Any, start: Point, d: Any, max_ls: int
