@@ -163,3 +163,18 @@ def node_of_zeros(torch):
             yield type(y.zero_().grad_fn).__name__
     with torch.no_grad():
         yield x.zero_(), x.grad_fn, x.is_leaf
+
+
+@case
+def twice_where_saved_tensors_may_change(torch):
+    """Gradients of gradients, several times, while saved tensors are written to."""
+    for _ in range(3):
+        x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        with torch.autograd.graph.allow_mutation_on_saved_tensors() as context:
+            b = x * 1
+            y = b * b * x
+            b.mul_(2)
+            (g,) = torch.autograd.grad(y.sum(), [x], create_graph=True)
+            h = (g * g).exp().mean() * 1e-3
+            g.zero_()
+            yield torch.autograd.grad(h, [x]), len(context.cloned) > 0

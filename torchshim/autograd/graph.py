@@ -130,16 +130,19 @@ class _AllowMutationOnSavedContext:
         self._kept: weakref.WeakValueDictionary[Any, _Kept] = (
             weakref.WeakValueDictionary()
         )
+        # All of them; a key may be another tensor's by now.
+        self._all: weakref.WeakSet[_Kept] = weakref.WeakSet()
 
     def pack(self, tensor: Tensor) -> _Kept:
         key = id(tensor), version_of(tensor)
         kept = self._kept.get(key)
         if kept is None or kept.tensor() is not tensor:
             kept = self._kept[key] = _Kept(tensor)
+            self._all.add(kept)
         return kept
 
     def unpack(self, kept: _Kept) -> Tensor:
-        if kept not in self._kept.values() or _Mutation.allowed is not self:
+        if kept not in self._all or _Mutation.allowed is not self:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' "
                 "contextin which the graph was originally recorded."
@@ -149,16 +152,17 @@ class _AllowMutationOnSavedContext:
     @property
     def cloned(self) -> dict[Any, Tensor]:
         """The values whose tensors were written to since they were kept."""
-        return {kept: kept.value for kept in self._kept.values() if kept.written()}
+        return {kept: kept.value for kept in self._all if kept.written()}
 
     @property
     def original(self) -> dict[Any, Tensor]:
         """The other values."""
-        return {kept: kept.value for kept in self._kept.values() if not kept.written()}
+        return {kept: kept.value for kept in self._all if not kept.written()}
 
     def clear(self) -> None:
         """Forgets everything."""
         self._kept.clear()
+        self._all.clear()
 
 
 class _Mutation:
