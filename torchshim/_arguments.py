@@ -237,11 +237,8 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
 
 
 def numpy_scalar(value: Any) -> Any:
-    """A numpy number as a Python number, or None."""
-    item = getattr(value, "item", None)
-    if item is not None and getattr(value, "ndim", 1) == 0:
-        return item()
-    return None
+    """A numpy number as a Python number, or None, as for arrays of any shape."""
+    return value.item() if isinstance(value, np.generic) else None
 
 
 def signature_of(op: Op) -> inspect.Signature:

@@ -13,7 +13,7 @@ def duals(torch):
     with fw.dual_level() as level:
         yield level
         d = fw.make_dual(x, v)
-        print(d, d * 2, torch.ones(3, 3) * d)
+        print(d, d * 2, torch.ones(3, 3) * d, d.sum() / 4)
         yield fw.unpack_dual(d * 2), fw.unpack_dual(x)
         yield fw.unpack_dual(torch.sum(d)), fw.unpack_dual(d > 0)
         yield attempt(fw.make_dual, x, torch.ones(2))

@@ -167,6 +167,29 @@ def buffers(torch):
     yield z.set_(torch.ones(2)), z.shape
 
 
+@case(warnings=False).lines(
+    """
+    x * z, z.dtype
+    i + z
+    x - z
+    x**z
+    z * x
+    torch.mul(x, z)
+    x.add(z)
+    torch.add(x, x, alpha=z)
+    torch.where(x > 0, z, x)
+    torch.clamp(x, max=z)
+    torch.pow(z, x)
+    x == z
+    x < z
+    torch.full((2,), z)
+    """
+)
+def arrays_of_no_dimension_are_no_numbers(torch, line):
+    x, i = torch.ones(2), torch.ones(2, dtype=torch.int32)
+    return evaluate(torch, line, x=x, i=i, z=np.array(2.0))
+
+
 @case
 def read_only(torch):
     a = np.arange(3.0)

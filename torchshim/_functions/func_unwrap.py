@@ -71,7 +71,7 @@ def tangent_text(tensor: Tensor) -> str | None:
     """The text of the tangent of a dual tensor."""
     level = current_dual_level()
     found: Any = None if level is None else local.rec.tangent_of(tensor, level.number)
-    return None if found is None else repr(found)
+    return None if found is None else f"{found}"
 
 
 _tensor.transformed_text.append(text)
