@@ -33,17 +33,16 @@ from torchshim._core.lower import (
 from torchshim._core.program import Compiled, Program
 from torchshim._core.state import State
 
-# What things take, in microseconds: tracing an event of a program; compiling one, with
-# care or in haste; making a kernel; running one; and each of its elements, which a
-# program that is compiled with care keeps in a register.
-_TRACING, _WITH_CARE, _IN_HASTE = 2_000, 15_000, 5_000
-_KERNEL, _EVENT, _ELEMENT = 30_000, 10, 0.001
 # Programs of fewer events are compiled soon enough.
 _LEAST_EVENTS = 64
 # The last recordings that ended at a line: at least so many of them, at most so many
 # that are looked at, each run so few times at the mean, and the next one is taken for
 # another that will not run often.
 _LEAST, _LAST, _FEW_RUNS = 3, 16, 10
+# Seconds, as measured: what a run takes longer for each event that is run alone, and
+# for each element, which a program that is compiled with care keeps in a register; and
+# what making a kernel takes, counted as so many of them beside those that were made.
+_EVENT, _ELEMENT, _KERNEL, _AS_MANY = 10e-6, 1e-9, 0.035, 8
 # Bytes that are overwritten by donation, of which event by event there are two copies.
 _COPIED = 64 * 2**20
 # Elements up to which code that was compiled in haste is as good.
@@ -91,14 +90,17 @@ class Kernel:
         if self.entry is not None:  # no other thread was quicker
             self.entry = None
             entry.seconds = time.perf_counter() - started
+            _making.append(entry.seconds)
             program.note(entry)
         return result
 
 
 KERNELS: OrderedDict[Any, Kernel] = OrderedDict()
-# Hashes of the kinds of events that were recorded, with a kernel or without one.
-_known: OrderedDict[int, None] = OrderedDict()
-# Line -> what ran the last recordings that ended there, and what compiling them takes.
+# Hash of a kind of events -> how many recordings had some.
+_known: OrderedDict[int, int] = OrderedDict()
+# What making the last kernels took.
+_making: deque[float] = deque(maxlen=256)
+# Line -> what ran the last recordings that ended there.
 _made: OrderedDict[Any, deque[Any]] = OrderedDict()
 # Held while these are used. Threads share them.
 _lock = threading.Lock()
@@ -177,18 +179,21 @@ class Stepwise:
         "_steps",
         "lowered",
         "runs",
+        "spared",
     )
 
     def __init__(
         self,
         lowered: Lowered,
         kinds: Sequence[Any],
+        spared: float,
         enough: int,
         make: Callable[[], Program],
     ) -> None:
         self.lowered = lowered
         self.runs = 0
-        # After so many, `make` gives a program.
+        # Seconds that compiling would take. After `enough` runs `make` gives a program.
+        self.spared = spared
         self._enough = enough
         self._make = make
         self._program: Program | None = None
@@ -289,41 +294,49 @@ def make_program(
 
     if len(lowered.calls) < _LEAST_EVENTS or copied > _COPIED:
         return make()
-    careful = program.hasty_runs(lowered, bool(donated), rare) == 0
-    compiling = lowered.size * (_WITH_CARE if careful else _IN_HASTE)
-    compiling += len(lowered.calls) * _TRACING
     with _lock:
-        made = _stepwise(lowered, entry.line, compiling, make) or make()
+        made = _stepwise(lowered, entry.line, make) or make()
         last = _made.get(entry.line) or deque[Any](maxlen=_LAST)
-        _put(_made, entry.line, last, _LINES).append((weakref.ref(made), compiling))
+        _put(_made, entry.line, last, _LINES).append(weakref.ref(made))
     return made
 
 
 def _stepwise(
-    lowered: Lowered, line: Any, compiling: float, make: Callable[[], Program]
+    lowered: Lowered, line: Any, make: Callable[[], Program]
 ) -> Stepwise | None:
-    """What runs a recording event by event, if that takes less than `compiling`."""
+    """What runs a recording event by event, if that takes less than compiling it."""
     kinds = [_kind(event) for event in lowered.calls]
     missing = {kind for kind in kinds if kind not in KERNELS}
-    # A kernel that other recordings could have used will be used by the next ones.
-    new = {kind for kind in missing if hash(kind) not in _known}
-    for kind in kinds:
-        _put(_known, hash(kind), None, _KINDS)
-    lost = _EVENT * len(kinds) + _ELEMENT * lowered.elements
-    # Of the time that is saved at first, half may be lost.
-    enough = int((compiling - len(new) * _KERNEL) / (2 * lost))
-    if enough < 1 or _wasted(line) < len(missing) * _KERNEL:
+    # A kernel that several recordings could have used will be used by the next ones.
+    rare = [kind for kind in missing if _known.get(hash(kind), 0) < _LEAST]
+    for kind in {*kinds}:
+        _put(_known, hash(kind), _known.get(hash(kind), 0) + 1, _KINDS)
+    wasted, events = _wasted(line)
+    if not events:
         return None
-    return Stepwise(lowered, kinds, enough, make)
+    making = (sum(_making) + _KERNEL * _AS_MANY) / (len(_making) + _AS_MANY)
+    spared = wasted / events * len(kinds)
+    lost = _EVENT * len(kinds) + _ELEMENT * lowered.elements
+    if len(rare) * making > spared / 4 or len(missing) * making > wasted:
+        return None
+    # Of the time that is saved at first, half may be lost.
+    enough = max(1, int(spared / (2 * lost)))
+    return Stepwise(lowered, kinds, spared, enough, make)
 
 
-def _wasted(line: Any) -> float:
-    """What compiling takes for the last recordings that ended at a line.
+def _wasted(line: Any) -> tuple[float, int]:
+    """Seconds for compiling the last recordings that ended at a line, and their events.
 
-    Less than nothing if it is not wasted, since they ran again and again.
+    Nothing if it is not wasted, since they ran again and again.
     """
-    last = [(made(), compiling) for made, compiling in _made.get(line, ())]
-    runs = [made.runs for made, _ in last if made is not None]
-    if len(runs) < _LEAST or sum(runs) > _FEW_RUNS * len(runs):
-        return -1
-    return sum(compiling for _, compiling in last)
+    last = [made for known in _made.get(line, ()) if (made := known()) is not None]
+    if len(last) < _LEAST or sum(made.runs for made in last) > _FEW_RUNS * len(last):
+        return 0.0, 0
+    return sum(map(_cost, last)), sum(len(made.lowered.calls) for made in last)
+
+
+def _cost(made: Program | Stepwise) -> float:
+    """Seconds that compiling a program took, or would have taken."""
+    if isinstance(made, Stepwise):
+        return made.spared
+    return 0.0 if made.entry is not None else made.known.seconds
