@@ -39,11 +39,21 @@ def last():
     return next(reversed(CACHE._programs.values()))
 
 
-def alternating(x, turns):
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 0.75
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 0.75
+
+
+def alternating(x, turns, scaled=lambda x: x * 0.75):
     """A chain whose structure is the bits of `turns`, and what it gives."""
     expected = x.detach().numpy().astype(np.float64)
     for turn in turns:
-        x = (x + 1.5).sin() if turn else x * 0.75
+        x = (x + 1.5).sin() if turn else scaled(x)
         expected = np.sin(expected + 1.5) if turn else expected * 0.75
     return x, expected
 
@@ -53,13 +63,14 @@ def structures(count, length=48):
     return [rng.integers(0, 2, length).tolist() for _ in range(count)]
 
 
-def test_structures_that_differ_share_kernels():
+@pytest.mark.parametrize("scaled", [lambda x: x * 0.75, Scaled.apply])
+def test_structures_that_differ_share_kernels(scaled):
     x = torch.linspace(0, 1, 21).view(3, 7).clone().requires_grad_()
     x.tolist()
     made = []
     for turns in structures(12):
         start = program.count()
-        y, expected = alternating(x, turns)
+        y, expected = alternating(x, turns, scaled)
         np.testing.assert_allclose(y.tolist(), expected, rtol=1e-5)
         made.append([entry.events for entry in program.compiled_since(start)])
     programs = [events for events in made if events and max(events) > 1]

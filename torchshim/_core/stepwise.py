@@ -306,10 +306,11 @@ def _stepwise(
 ) -> Stepwise | None:
     """What runs a recording event by event, if that takes less than compiling it."""
     kinds = [_kind(event) for event in lowered.calls]
-    missing = {kind for kind in kinds if kind not in KERNELS}
+    wanted = {kind for kind in kinds if not isinstance(kind[0], PythonCall)}
+    missing = [kind for kind in wanted if kind not in KERNELS]
     # A kernel that several recordings could have used will be used by the next ones.
     rare = [kind for kind in missing if _known.get(hash(kind), 0) < _LEAST]
-    for kind in {*kinds}:
+    for kind in wanted:
         _put(_known, hash(kind), _known.get(hash(kind), 0) + 1, _KINDS)
     wasted, events = _wasted(line)
     if not events:
