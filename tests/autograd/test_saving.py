@@ -325,3 +325,16 @@ def kept_as_they_are_and_overwritten(torch):
                 y.div_(w)
         y.sum().backward()
         yield x.grad, w.grad, seen
+
+
+def test_unpacked_of_another_shape():
+    """Told at the backward, and not by the program that could not be made of it."""
+    import pytest
+
+    import torchshim
+
+    x = torchshim.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    with torchshim.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t[:2]):
+        y = (x * x).sum()
+    with pytest.raises(RuntimeError, match=r"shape \[2\] in the place of .* \[3\]"):
+        y.backward()

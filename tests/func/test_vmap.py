@@ -216,3 +216,18 @@ def numbers_of_each(torch):
     rows = torch.vmap(lambda a, i: a[i], in_dims=(None, 0))
     yield torch.vmap(rows)(x[0], torch.tensor([[0, 1], [1, 1]]))
     yield attempt(torch.vmap(lambda a, i: a[i]), x, i > 0)
+
+
+@case
+def memory_of_each(torch):
+    """`.data` of what the innermost transform maps over is refused."""
+    x = batch(torch)
+
+    def assign(t):
+        t.data = t * 2
+        return t
+
+    yield attempt(torch.vmap(lambda t: t.data * 2), x)
+    yield attempt(torch.vmap(assign), x)
+    yield torch.vmap(lambda t: x.data.sum() + t)(x)
+    yield torch.vmap(torch.func.grad(lambda t: (t.data * t).sum()))(x)

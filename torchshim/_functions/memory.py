@@ -21,6 +21,7 @@ from torchshim._core.layout import (
     preserve_format,
     strided,
 )
+from torchshim._core.levels import VMAP
 from torchshim._core.meta import meta_of
 from torchshim._core.op import REGISTRY
 from torchshim._core.promotion import castable
@@ -245,8 +246,16 @@ def alias_of(self: Tensor, cls: Any = Tensor) -> Any:
     return made
 
 
+def _mapped(self: Tensor) -> bool:
+    """Whether the innermost of the transforms in progress maps over a tensor."""
+    levels = local.rec.levels
+    return bool(levels) and levels[-1].kind == VMAP and bool(self._meta.batch)
+
+
 def _data(self: Tensor) -> Tensor:
     """The same memory without history; its changes are not counted."""
+    if _mapped(self):
+        raise RuntimeError("accessing `data` under vmap transform is not allowed")
     made = alias_of(self)
     if not (made._meta.inference and local.rec.inference):
         made._own_version, made._ahead = [0], 0
@@ -271,6 +280,10 @@ def _set_data(self: Tensor, value: Any) -> None:
         raise TypeError(f"Variable data has to be a tensor, but got {kind_of(value)}")
     if getattr(value, "layout", strided) is not strided:
         raise RuntimeError(_OTHER_KIND)
+    if _mapped(self):
+        raise RuntimeError(
+            "mutating directly with `.data` under vmap transform is not allowed."
+        )
     meta, its = self._meta, value._meta
     if meta.requires_grad and not (its.dtype.is_floating_point or its.dtype.is_complex):
         raise RuntimeError(

@@ -133,11 +133,18 @@ class Packed:
         Under `create_graph` it has the history of the value that was packed.
         """
         tensor = self.unpack()
-        if not create or not isinstance(i, int):
+        if not isinstance(i, int):
             return tensor
         slot = event.operands[i]
         source = recording.events(recording.state or local.rec.state)[slot]
         meta = source.metas[slot - source.slot]
+        if tensor._meta.shape != meta.shape:
+            raise RuntimeError(
+                f"the unpack hook gave a tensor of shape {list(tensor._meta.shape)} in "
+                f"the place of one of shape {list(meta.shape)}"
+            )
+        if not create:
+            return tensor
         if not meta.requires_grad:
             return tensor.detach() if tensor.requires_grad else tensor
         return fns._with_history_of(tensor, with_history(recording, slot, meta))
