@@ -398,7 +398,8 @@ def eager() -> None:
     from torchshim._core.program import Program
 
     def call(self: Any, scalars: Any, inputs: Any, result: list[Any]) -> None:
-        self.entry = None
+        if self.entry is not None:
+            self.known, self.entry = self.entry, None
         with jax.enable_x64(True):
             order = sorted(p for part in self.inputs for p in part)
             arrays = {p: jax.device_put(inputs[p]) for p in order}
