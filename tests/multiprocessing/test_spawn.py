@@ -8,6 +8,7 @@ from concurrent import futures
 import torchshim
 import torchshim.multiprocessing as mp
 from tests.oracle import attempt, case
+from torchshim.multiprocessing import _fork
 
 
 def double(i, queue, x):
@@ -57,6 +58,16 @@ def test_every_kind_of_fork_computes():
         os._exit(int(total(x[1])))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 6
     assert (x[1] + 1).tolist() == [1, 2, 3]
+
+
+def test_forks_where_jax_does_not_tell_whether_it_runs(monkeypatch):
+    x = torchshim.arange(3.0)
+    x.sum().item()
+    monkeypatch.setattr(_fork, "xla_bridge", None)
+    child = os.fork()
+    if not child:
+        os._exit(int(total(x)))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 6
 
 
 def test_start_processes():
