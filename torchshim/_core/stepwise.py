@@ -308,8 +308,8 @@ def _stepwise(
     kinds = [_kind(event) for event in lowered.calls]
     wanted = {kind for kind in kinds if not isinstance(kind[0], PythonCall)}
     missing = [kind for kind in wanted if kind not in KERNELS]
-    # A kernel that several recordings could have used will be used by the next ones.
-    rare = [kind for kind in missing if _known.get(hash(kind), 0) < _LEAST]
+    # A kernel that two recordings could have used will be used by the next ones.
+    rare = [kind for kind in missing if _known.get(hash(kind), 0) < 2]
     for kind in wanted:
         _put(_known, hash(kind), _known.get(hash(kind), 0) + 1, _KINDS)
     wasted, events = _wasted(line)
