@@ -48,7 +48,7 @@ _COPIED = 64 * 2**20
 # Elements up to which code that was compiled in haste is as good.
 _SMALL = 4096
 # Bounds: on kernels, on kinds of events that are remembered, on lines.
-_KERNELS, _KINDS, _LINES = 4096, 20_000, 1000
+_KERNELS, _KINDS, _LINES = 1024, 20_000, 1000
 
 
 class Kernel:
@@ -102,8 +102,8 @@ _known: OrderedDict[int, int] = OrderedDict()
 _making: deque[float] = deque(maxlen=256)
 # Line -> what ran the last recordings that ended there.
 _made: OrderedDict[Any, deque[Any]] = OrderedDict()
-# Held while these are used. Threads share them.
-_lock = threading.Lock()
+# Held while these are used. Threads share them; a finalizer may come in between.
+_lock = threading.RLock()
 
 
 def _put(table: OrderedDict[Any, Any], key: Any, value: Any, bound: int) -> Any:
