@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+# Names that random programs have.
+ANY_GRAD = [f"t{n}.grad" for n in range(100)]
+
 
 def has_expanded(found: dict[str, Any], lines: list[str]) -> bool:
     """Whether elements of a tensor are one in memory though no line expands it."""
@@ -51,14 +54,22 @@ def asks_of_results(expected: Any, lines: list[str]) -> bool:
 
     PyTorch's formulas are of some operators' results (`sigmoid`), here of operands.
     """
-    created = False
+    # Names of gradients that have a history, and of what was computed with them.
+    gradients: set[str] = set()
     for line in lines:
+        read = line.rpartition(", = ")[2]
+        used = gradients.intersection(re.findall(r"t\d+(?:\.grad)?", read))
         asked = re.search(r"grad\(.*\[(t[\d, t]*)\], allow_unused", line)
-        for name in asked[1].split(", ") if created and asked else ():
+        for name in asked[1].split(", ") if asked and used else ():
             for each in expected.snapshots.values():
                 if name in each and not each[name]["leaf"]:
                     return True
-        created = created or "create_graph=True" in line
+        if "create_graph=True" in line:
+            made = re.match(r"(t\d+(?:, t\d+)*), = ", line)
+            # A backward gives them to any of the leaves.
+            gradients.update(made[1].split(", ") if made else ANY_GRAD)
+        elif used:
+            gradients.update(re.findall(r"t\d+", line))
     return False
 
 

@@ -45,7 +45,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     >>> with dual_level():
     ...     dual = make_dual(torch.tensor(3.0), torch.tensor(1.0))
     ...     print(dual**2)
-    tensor(9., tangent=tensor(6.))
+    tensor(9., tangent=6.0)
     """
     current = current_dual_level()
     if current is None or (level is not None and level < 0):
