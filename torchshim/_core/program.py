@@ -149,7 +149,8 @@ class Program:
     """An executable. Called with the host vector of scalars and all of a recording's
     inputs; puts the outputs and the checks' report (None without checks) in a list.
 
-    `rare`: whether it is taken for one that will not run often.
+    `rare`: whether it is taken for one that will not run often. `lowered`: its state
+    and outputs as a function.
     """
 
     __slots__ = (
@@ -170,13 +171,13 @@ class Program:
         state: State,
         outputs: tuple[int, ...],
         donated: tuple[int, ...],
-        rare: bool = False,
-        lowered: Lowered | None = None,
+        rare: bool,
+        lowered: Lowered,
     ) -> None:
         # What `explain()` says; its time is filled in by the first run.
         self.entry: Compiled | None = None
         successors = replaced_inputs(state, outputs)
-        self.lowered = lowered = lowered or Lowered(state, outputs)
+        self.lowered = lowered
         self.outputs = outputs
         fn = self.lowered.fn
         given = frozenset(donated)

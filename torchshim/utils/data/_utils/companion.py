@@ -115,7 +115,7 @@ def packed(state: State, outputs: Sequence[int]) -> bytes:
 
 
 class RemoteProgram:
-    """Stands in for `Program` in a worker: runs in the companion.
+    """Stands in for `make_program` in a worker: runs in the companion.
 
     What crosses over between processes cannot be donated, and is small.
     """
