@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 
 @case.lines(r"""
@@ -33,3 +33,30 @@ def gather_with_sparse_gradients(torch):
     yield torch.gather(x, 1, i, sparse_grad=True)
     y = torch.gather(x.requires_grad_(), 1, i, sparse_grad=True)
     yield torch.autograd.grad(y.sum(), x)[0].to_dense()
+
+
+@case(warnings=False)
+def slices_that_do_not_go_with_a_vector_of_indices(torch):
+    def put(name, x, dim, index, source, *rest, **kind):
+        return attempt(
+            lambda: getattr(x, name)(dim, index, source, *rest, **kind).tolist()
+        )
+
+    T = torch.tensor
+    indices = [T(i, dtype=torch.long) for i in ([0, 1], [0], [], [5, 0], [[0, 1]], 0)]
+    for name, *reduce in ("index_add",), ("index_copy",), ("index_reduce", "mean"):
+        for shape in (2, 2, 3), (2,), ():
+            x = torch.zeros(shape)
+            for other in (2, 3), (2, 2, 3), (2,), (), (1, 2, 2, 3), (0,):
+                for index in indices:
+                    for dim in sorted({0, max(x.ndim - 1, 0)}):
+                        yield put(name, x, dim, index, torch.ones(other), *reduce)
+        for dtype in torch.int32, torch.float32:
+            for source in torch.ones(1), torch.ones(1).double():
+                yield put(name, x[None], 0, T([0], dtype=dtype), source, *reduce)
+    x = torch.zeros(4, 3, 2)
+    for dim in range(3):
+        source = x.narrow(dim, 0, 1)
+        yield put("index_add", x, dim, T([-1], dtype=torch.int32), source)
+        yield put("index_add", x, dim, T([-1]), source)
+        yield put("index_add", x, dim, T([-1]), source, alpha=2)

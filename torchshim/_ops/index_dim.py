@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -37,7 +38,7 @@ def _select_checks(input: Array, dim: int, index: Array) -> list[Check]:
     if axis == 1:  # which PyTorch has a kernel of its own for
         text = f"INDICES element is out of DATA bounds, id={{value}} axis_dim={n}"
         return outside(index, 0, n, text, RuntimeError)
-    return outside(index, 0, n, "index out of range in self")
+    return outside_self(input, axis, index)
 
 
 @op(
@@ -70,16 +71,35 @@ def index_select(input: Array, dim: int, index: Array) -> Array:
 
 
 def _add_checks(
-    input: Array, dim: int, index: Array, source: Array, *rest: Any
+    input: Array,
+    dim: int,
+    index: Array,
+    source: Array,
+    alpha: Scalar = 1,
 ) -> list[Check]:
+    if not input.size:
+        return []
     dim = wrap_dim(dim, input.ndim)
-    n = input.shape[dim] if input.ndim else 1
-    return outside(index, 0, n, bounds_text(dim, n), RuntimeError)
+    checks = outside_self(input, dim, index)
+    if index.dtype == np.int64 and input.ndim > 1 and dim in (0, input.ndim - 1):
+        # Where `alpha` is one, which only the program may know, PyTorch scatters.
+        n = input.shape[dim]
+        scattering = outside(index, 0, n, bounds_text(dim, n), RuntimeError)
+        once = [replace(check, bad=check.bad & (alpha == 1)) for check in scattering]
+        return once + checks
+    return checks
 
 
-def _check_source(
+def outside_self(input: Array, dim: int, index: Array, *rest: Any) -> list[Check]:
+    """The check that indices lie within a dimension, as most operators say it."""
+    n = input.shape[wrap_dim(dim, input.ndim)] if input.ndim else 1
+    return outside(index, 0, n, "index out of range in self")
+
+
+def check_source(
     input: Array, dim: int, index: Array, source: Array, name: str
 ) -> None:
+    """Refuse slices that do not go with a vector of indices, `dim` from the front."""
     if index.ndim > 1:
         raise IndexError(
             f"{name}: Index is supposed to be a vector, but got dim: {index.ndim} with "
@@ -95,16 +115,23 @@ def _check_source(
             f"{name}: self ({scalar_name(input)}) and source ({scalar_name(source)}) "
             "must have the same scalar type"
         )
+    if dim and dim >= source.ndim:
+        raise RuntimeError(
+            f"{name}: Indexing dim {dim} is out of bounds of the source tensor with "
+            f"dim {source.ndim}"
+        )
+    if not source.ndim and index.size != 1:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     along = source.shape[dim] if source.ndim else 1
     if index.size != along:
         raise RuntimeError(
             f"{name}: Number of indices ({index.size}) should be equal to "
             f"source.size(dim): ({along}), for dim: {dim}"
         )
-    if source.ndim and (
-        source.shape[:dim] + source.shape[dim + 1 :]
-        != input.shape[:dim] + input.shape[dim + 1 :]
-    ):
+    ours, theirs = input.shape, source.shape
+    if ours and theirs:
+        ours, theirs = ours[:dim] + ours[dim + 1 :], theirs[:dim] + theirs[dim + 1 :]
+    if ours != theirs:
         raise RuntimeError(
             "source tensor shape must match self tensor shape, excluding the specified "
             f"dimension. Got self.shape = {list(input.shape)} source.shape = "
@@ -129,7 +156,7 @@ def index_add(
 ) -> Array:
     """Slices of `source` times `alpha` added at the indices along a dimension."""
     dim = wrap_dim(dim, input.ndim)
-    _check_source(input, dim, index, source, "index_add_()")
+    check_source(input, dim, index, source, "index_add_()")
     scaled = (
         source
         if isinstance(alpha, int) and alpha == 1
@@ -168,6 +195,17 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
         raise IndexError(
             f"{name}: Index should have dimension 1 or 0 (got {index.ndim})"
         )
+    if not source.ndim and index.size != 1:
+        raise IndexError(
+            f"{name}: When source is scalar, index should have one element "
+            f"(got {index.size})"
+        )
+    if source.ndim and input.ndim and source.ndim != input.ndim:
+        raise IndexError(
+            f"{name}: When source and destination are not scalars, their "
+            f"dimensionality must match. Source dimensionality ({source.ndim}), "
+            f"destination dimensionality ({input.ndim})"
+        )
     if index.dtype != np.int64:
         raise RuntimeError(
             f"{name}: Expected a long tensor for index, but got {scalar_name(index)}"
@@ -179,7 +217,7 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
         )
     ours = input.shape[:dim] + input.shape[dim + 1 :]
     theirs = source.shape[:dim] + source.shape[dim + 1 :]
-    if source.ndim and ours != theirs:
+    if ours != theirs:
         raise RuntimeError(
             f"{name}: Source/destination tensor must have same slice shapes. "
             f"Destination slice shape: {' '.join(map(str, ours))} at dimension {dim} "
@@ -192,7 +230,7 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
             f"source.size(dim) ({along})"
         )
     if not input.ndim:
-        return source.reshape(())
+        return written(input[None], source.reshape(-1), (index.reshape(-1),))[0]
     where = (slice(None),) * dim + (index.reshape(-1),)
     return written(input, source, where)
 

@@ -15,6 +15,7 @@ from torchshim._core.op import Array, Scalar, op
 from torchshim._errors import warn_once
 from torchshim._ops._common import BOOL, COMPLEX, refuse
 from torchshim._ops._reducing import wide
+from torchshim._ops.index_dim import check_source, outside_self
 from torchshim._ops.indexing import (
     IN_BOUNDS,
     added,
@@ -23,7 +24,6 @@ from torchshim._ops.indexing import (
     multiplied,
     outside,
     scalar_for,
-    scalar_name,
     written,
 )
 from torchshim._ops.shape import contiguous_layout
@@ -437,7 +437,7 @@ def _check_index_reduce(reduce: str) -> None:
     grad_fn="IndexReduceBackward0",
     saves=("input", "index", "source", "result"),
     differentiable=("input", "source"),
-    checks=_range_checks,
+    checks=outside_self,
     layout=contiguous_layout,
     inplace=True,
     method=False,
@@ -458,19 +458,9 @@ def index_reduce_values(
     """Slices of `source` reduced into the input at the indices along a dimension."""
     dim = wrap_dim(dim, input.ndim)
     _check_index_reduce(reduce)
+    check_source(input, dim, index, source, "index_reduce_()")
     refuse("index_func_", input, BOOL + COMPLEX)
-    if index.ndim > 1:
-        raise IndexError("index_reduce_(): Index is supposed to be a vector")
-    if input.dtype != source.dtype:
-        raise RuntimeError(
-            f"index_reduce_(): self ({scalar_name(input)}) and source "
-            f"({scalar_name(source)}) must have the same scalar type"
-        )
     target, values = _line(input), _line(source)
-    if index.size != values.shape[dim]:
-        raise IndexError(
-            "index_reduce_(): Number of indices should be equal to source.size(dim)"
-        )
     along: Ints = tuple(-1 if d == dim else 1 for d in range(target.ndim))
     full = jnp.broadcast_to(index.reshape(along), values.shape)
     out = reduced(target, values, _places(full, dim), reduce, include_self)
