@@ -423,3 +423,30 @@ def other_ways_to_count(torch):
     d = y.data
     Doubled.of(torch).apply(d)
     yield x._version, y._version, d._version, d
+
+
+@case(warnings=False)
+def gradients_of_the_shape_before(torch):
+    for shape in (2, 3), (1, 2, 3), (2, 2, 3), (2, 2, 2, 3), (1, 1, 2, 2, 3), (12,), ():
+        for create in False, True:
+            for before in None, shape, (2, 2, 3), (2, 3):
+                x = torch.ones(2, 2, 3, requires_grad=True)
+                y = x.sum(0)
+                x.data = torch.ones(shape)
+                if before is not None and before != shape:
+                    yield attempt(setattr, x, "grad", torch.ones(before))
+                elif before is not None:
+                    x.grad = torch.ones(before)
+                grad = x.grad
+                yield attempt(y.sum().backward, create_graph=create)
+                yield x.grad, x.grad is grad
+                if grad is not None:
+                    yield grad._version
+    x = torch.ones(2, 2, 3, requires_grad=True)
+    x.grad = torch.ones(2, 2, 3)
+    y = x.sum(0)
+    for shape in (2, 2, 3), (2, 3), (2, 2, 3), (1, 2, 2, 3), (2, 3), (2, 2, 3):
+        x.data = torch.ones(shape)
+        yield attempt(y.sum().backward, retain_graph=True)
+        yield x.grad, torch.autograd.grad(y.sum(), x, retain_graph=True)
+        x.grad = None

@@ -60,9 +60,9 @@ class Jump:
     # Values that entered: ("saved", owner, slot), ("grad", position in leaves) or
     # ("held", number, meta), and the slot they took.
     entered: list[tuple[str, int, Any, int]]
-    # (owner, slot of the leaf, its kinds of hooks, what its grad held before, slot and
-    # meta of its grad)
-    leaves: list[tuple[int, int, int, Any, int, Meta]]
+    # (owner, slot of the leaf, its kinds of hooks, its shape, what its grad held before,
+    # slot and meta of its grad)
+    leaves: list[tuple[int, int, int, tuple[int, ...], Any, int, Meta]]
     copied: list[Copy]
     # (owner, slots) of saved values of closed recordings that are used as they were.
     checked: list[tuple[int, tuple[int, ...]]]
@@ -362,8 +362,9 @@ class Capture:
                 raise NotRepeatable
             grads[id(grad)] = i
             owner = numbers[place[0].seq]
-            hooks = has_hooks(leaf)
-            jump.leaves.append((owner, place[1], hooks, status, grad._slot, grad._meta))
+            hooks, shape = has_hooks(leaf), leaf._meta.shape
+            after = grad._slot, grad._meta
+            jump.leaves.append((owner, place[1], hooks, shape, status, *after))
         slots = [
             event.slot
             for event in _between(self._begin, rec.state)
@@ -496,9 +497,10 @@ def _follow(
         if not depths.isdisjoint(owners[number].freed):
             return None
     leaves = []
-    for number, slot, hooks, status, _, _ in jump.leaves:
+    for number, slot, hooks, shape, status, _, _ in jump.leaves:
         leaf = owners[number].entered[slot]
-        if has_hooks(leaf) != hooks or not leaf._meta.requires_grad:
+        meta = leaf._meta
+        if has_hooks(leaf) != hooks or not meta.requires_grad or meta.shape != shape:
             return None
         if grad_status(rec, leaf) != status:
             return None
@@ -560,7 +562,7 @@ def _follow(
     else:
         rec.state = jump.state
     live, cls = rec.live, tensor_class[0]
-    for leaf, (_, _, _, status, slot, meta) in zip(leaves, jump.leaves, strict=True):
+    for leaf, (*_, status, slot, meta) in zip(leaves, jump.leaves, strict=True):
         grad = leaf._grad
         if status is None:
             grad = _new(cls)

@@ -19,7 +19,7 @@ from torchshim._core.storage import TensorBase, check_apart, version_of
 from torchshim._core.threads import keep
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions import backward as passes
-from torchshim._functions import nodes
+from torchshim._functions import creation, nodes
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor
 
@@ -88,7 +88,9 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool) -> None:
     """Puts a gradient into `.grad`, or adds it to the one that is there."""
     before = self._grad
     if before is None:
-        if create:
+        if grad._meta.shape != self._meta.shape:  # `.data` of another was assigned since
+            grad = creation.empty_like(self, requires_grad=False).copy_(grad)
+        elif create:
             grad = fns._gradient_copy(grad)
         if grad._meta.strides != self._meta.strides and layout_policy.enforced:
             grad = _laid_out(self, grad)
@@ -101,6 +103,9 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool) -> None:
             rec.check_writable(before)
         if before._storage is not None:
             check_apart(before, ())
+        if grad._meta.shape != before._meta.shape:
+            before.add_(grad)  # it broadcasts, or is refused
+            return
         rec.write(before, engine.add[0](before, grad))
 
 
