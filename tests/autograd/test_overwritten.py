@@ -152,3 +152,35 @@ def views_looked_at_without_gradients(torch, made, leaf):
         with torch.no_grad():
             found = (v + v).tolist()
         yield found
+
+
+_TAKES = {
+    "itself": lambda t: t,
+    "detached": lambda t: t.detach(),
+    "data": lambda t: t.data,
+    "view": lambda t: t.view(2, 3),
+    "view of detached": lambda t: t.detach().view(6).view(2, 3),
+    "detached view": lambda t: t.view(6).detach().view(2, 3),
+}
+_WRITES = {
+    "through a view": lambda t, x: t.permute(1, 0).zero_(),
+    "whole": lambda t, x: t.zero_(),
+    "item": lambda t, x: t.__setitem__(0, 0.0),
+    "detached": lambda t, x: t.detach().zero_(),
+    "tracked": lambda t, x: t.mul_(x),
+    "tracked through a view": lambda t, x: t.view(-1).mul_(x.view(-1)),
+}
+
+
+@case.over(take=list(_TAKES), write=list(_WRITES), read=[False, True])
+def node_that_the_error_names(torch, take, write, read):
+    # Which of the tensors on its memory was saved, a closed recording does not know.
+    for own in (False,) if read and "tracked" in write else (False, True):
+        x = torch.ones(2, 3, requires_grad=True)
+        y = x.cumsum(1)
+        z = _TAKES[take](y)
+        total = (x * z).sum()
+        if read:
+            total.item()
+        _WRITES[write](z if own else y, x)
+        yield attempt(total.backward)

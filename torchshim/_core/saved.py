@@ -271,6 +271,10 @@ class SavedValues(Leaves):
         remade = source.view and source.call.op.view.strided
         if remade and meta.requires_grad and not meta.leaf:
             return "AsStridedBackward0"
+        if source.alias and not meta.requires_grad:
+            detached = self.detached_at(recording, slot)
+            if detached is not None:
+                return self.name_of_write(recording, slot, detached)
         if recording.state is None:
             if slot in recording.hists and self.event(origin(recording, slot)).view:
                 return "AsStridedBackward0"
@@ -300,6 +304,33 @@ class SavedValues(Leaves):
             if now.requires_grad and not now.leaf:
                 return grad_name(made_by)
         return None
+
+    def detached_at(self, recording: Recording, slot: int) -> int | None:
+        """The detached alias of a value that a value is, or is a view of."""
+        event = self.event((recording, slot))
+        while event.alias and event.operands and not event.metas[0].requires_grad:
+            made = event.operands[0]
+            event = self.event((recording, made))
+            if event.metas[made - event.slot].requires_grad:
+                return slot
+            slot = made
+        return None
+
+    def name_of_write(
+        self, recording: Recording, slot: int, detached: int
+    ) -> str | None:
+        """The node that writes to a detached alias gave a value that shows it."""
+        name = None
+        for event in (recording.state or self.frozen or self.rec.state).path():
+            to = event.write
+            if to is None or not (event.metas and event.metas[0].requires_grad):
+                continue
+            if self.detached_at(recording, to) == detached:
+                if slot != detached:
+                    name = "AsStridedBackward0"
+                else:
+                    name = grad_name(event) if to == slot else "CopySlices"
+        return name
 
     def version_at(self, recording: Recording, slot: int) -> int:
         """The version number of a value's memory when it was saved."""

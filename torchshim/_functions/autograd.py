@@ -88,7 +88,9 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool) -> None:
     """Puts a gradient into `.grad`, or adds it to the one that is there."""
     before = self._grad
     if before is None:
-        if grad._meta.shape != self._meta.shape:  # `.data` of another was assigned since
+        if (
+            grad._meta.shape != self._meta.shape
+        ):  # `.data` of another was assigned since
             grad = creation.empty_like(self, requires_grad=False).copy_(grad)
         elif create:
             grad = fns._gradient_copy(grad)
