@@ -184,3 +184,25 @@ def node_that_the_error_names(torch, take, write, read):
             total.item()
         _WRITES[write](z if own else y, x)
         yield attempt(total.backward)
+
+
+@case.over(
+    share=["itself", "detached", "data"],
+    write=[name for name in _WRITES if "tracked" not in name],
+    read=["never", "before", "after"],
+)
+def memory_that_numpy_shares(torch, share, write, read):
+    x = torch.tensor([1.0, 1.25, 1.5], requires_grad=True)
+    for use in lambda y: y * x, lambda y: x**y, lambda y: (x + y).exp() * y[0]:
+        y = torch.tensor([[0.5, 0.75, 1.0], [1.25, 1.5, 1.75]])
+        array = _TAKES[share](y).numpy()
+        z = use(y)
+        if read == "before":
+            yield z.tolist()
+        _WRITES[write](y, x)
+        if read == "after":
+            yield y.tolist()
+        yield array, y._version
+        yield attempt(z.sum().backward)
+        w = use(y)
+        yield torch.autograd.grad(w.sum(), x)

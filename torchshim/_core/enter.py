@@ -308,8 +308,10 @@ class Entering(Trie):
                 piece = shared.piece(tensor)
                 if piece is not None:
                     tensor._slot = self._input((INPUT, meta), meta, piece)
+                    self.note_memory(tensor._slot, storage)
                     return tensor._slot
             shared.refresh(storage)
+            self.note_memory(self.raw(storage), storage)
         base = tensor._base
         if base is not None and tensor._hist is not None:
             if tensor._hist_version == storage.version:

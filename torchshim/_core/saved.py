@@ -116,7 +116,7 @@ class SavedValues(Leaves):
                 count = self.overwritten().count(slot)
                 hidden = self.overwritten().is_hidden(slot)
                 if recording.elsewhere:
-                    written = self.overwritten().elsewhere(recording, slot)
+                    written = self.elsewhere(recording, slot)
                     if written[1] is not None:
                         count = written[0] + writes_of(written[1]) - written[2]
             elif slot in recording.versions:
@@ -242,6 +242,11 @@ class SavedValues(Leaves):
             self.writes = Overwritten(self.frozen or self.rec.state)
         return self.writes
 
+    def elsewhere(self, recording: Recording, slot: int) -> tuple[int, Any, int]:
+        """As `Overwritten.elsewhere`, of a recording."""
+        written = self.overwritten()
+        return written.elsewhere(written.noted(recording), slot)
+
     def raise_modified(
         self, recording: Recording, event: State, slot: int, count: int
     ) -> None:
@@ -278,7 +283,7 @@ class SavedValues(Leaves):
         if recording.state is None:
             if slot in recording.hists and self.event(origin(recording, slot)).view:
                 return "AsStridedBackward0"
-            for tensor in showing(self.overwritten().elsewhere(recording, slot)[1]):
+            for tensor in showing(self.elsewhere(recording, slot)[1]):
                 return None if tensor.grad_fn is None else tensor.grad_fn.name()
             tensor = recording.entered.get(slot)
             if tensor is not None and tensor._view_note is None:
@@ -339,7 +344,7 @@ class SavedValues(Leaves):
             if saved is not None and saved.holder is not None:
                 return saved.version
         if recording.elsewhere:
-            writes, memory, version = self.overwritten().elsewhere(recording, slot)
+            writes, memory, version = self.elsewhere(recording, slot)
             if memory is not None:
                 return version - writes
         first, writes = self.overwritten().origin(slot)

@@ -112,13 +112,14 @@ def versions_of(
         if (slot := tensor._raw) >= 0 and tensor._storage is None:
             holders[root(slot, slot)] = tensor
     found: dict[int, SavedVersion] = {}
+    noted = written.noted(recording)
     for slot, last, writes, is_moved, is_hidden in memories:
         tensor = entered.get(slot)
         known, replaced = None, 0
         if tensor is not None:
             known, replaced = weakref.ref(tensor), tensor._replaced
-        if recording.elsewhere:
-            before, holder, version = written.elsewhere(recording, slot)
+        if noted:
+            before, holder, version = written.elsewhere(noted, slot)
             if holder is not None:
                 found[slot] = SavedVersion(
                     reference(holder),
@@ -236,12 +237,12 @@ class Overwritten:
         """`Recording.elsewhere`, by the first values of the memories."""
         return {self.root(s): note for s, note in recording.elsewhere.items()}
 
-    def elsewhere(self, recording: Recording, slot: int) -> tuple[int, Any, int]:
-        """What other threads know of a value's memory: `Recording.elsewhere`.
-
-        The writes in this path, then the memory and its version after them.
+    def elsewhere(
+        self, noted: dict[int, tuple[Any, int]], slot: int
+    ) -> tuple[int, Any, int]:
+        """What is noted of a value's memory: the writes in this path before it was,
+        then the memory and its version after them.
         """
-        noted = self.noted(recording)
         writes = 0
         for at in self.chain(slot):
             if at in noted:
