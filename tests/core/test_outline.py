@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import torchshim as torch
-from torchshim._core import lower, outline
+from torchshim._core import convolutions, lower, outline
 from torchshim._core.record import local
 
 
@@ -285,3 +285,31 @@ def test_recordings_that_begin_a_level(found):
         total = (total + gradients[turn % 3]) * 0.5 + z[turn % 3]
     assert total.isfinite().all()
     assert found[-1][0] > 40
+
+
+def test_convolutions_in_repeated_parts(found, monkeypatch):
+    """In XLA's order, which it sees to in a program's entry only."""
+    made = []
+    convolved = convolutions.convolved
+
+    def note(*args, **params):
+        result = convolved(*args, **params)
+        made.append(params["dimension_numbers"])
+        return result
+
+    monkeypatch.setattr(convolutions, "convolved", note)
+
+    def run():
+        torch.manual_seed(0)
+        blocks = [torch.nn.Conv2d(16, 16, 3, padding=1) for _ in range(10)]
+        y = x = torch.randn(1, 16, 5, 5, requires_grad=True)
+        for block in blocks:
+            y = y + torch.tanh(block(y)) * 0.5
+        (y**2).sum().backward()
+        return [x.grad.tolist(), *(b.weight.grad.tolist() for b in blocks)]
+
+    outlined, expected = both(monkeypatch, run)
+    assert any(isinstance(p, outline.Loop) for p in found[-1][1])
+    assert len(made) >= 3  # forward, and both gradients
+    for a, b in zip(outlined, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-5)

@@ -20,6 +20,7 @@ except ImportError:  # experimental: without it, programs only compile more slow
 
 from torchshim._core import checks, outline
 from torchshim._core.call import ScalarHole, VjpCall
+from torchshim._core.convolutions import ordered
 from torchshim._core.meta import Meta
 from torchshim._core.stacks import Turn, Values, on_stack, stacked
 from torchshim._core.state import CALL, IDENTITY, INPUT, State
@@ -206,7 +207,7 @@ def call_outline(
     """Calls the function of a repeated part, and puts its results into `env`."""
     shared = place.outline
     if shared.function is None:
-        shared.function = jax.jit(partial(evaluate_outline, shared))
+        shared.function = jax.jit(ordered(partial(evaluate_outline, shared)))
     arguments = [env[s] for s in place.arguments]
     values = [
         runtime_scalars(event, call, scalars)
@@ -248,7 +249,7 @@ def run_loop(loop: outline.Loop, env: Values, scalars: Any, found: list[Found]) 
         kept, reports = jax.vmap(lambda given: turn((), given)[1])((each, values))
     else:
         last, (kept, reports) = jax.lax.scan(
-            turn, last, (each, values), length=len(places)
+            ordered(turn), last, (each, values), length=len(places)
         )
     for n, value in zip(handed.values(), last, strict=True):
         k, r = shared.results[n]
