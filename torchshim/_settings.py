@@ -12,6 +12,7 @@ from torchshim._core import record
 from torchshim._core.device import device_count
 from torchshim._core.precision import precision
 from torchshim._functions._arguments import kind_of, warn, wrong
+from torchshim._functions._values import fills_memory
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
@@ -107,6 +108,18 @@ def init_num_threads() -> None:
 class _Determinism:
     on = False
     warn_only = False
+    # Whether memory is filled then that a program has not chosen values for.
+    fill = True
+
+
+def _apply_determinism() -> None:
+    fills_memory[0] = _Determinism.on and _Determinism.fill
+
+
+def fill_uninitialized_memory(mode: bool) -> None:
+    """Decides whether determinism fills memory with values that show (NaN, …)."""
+    _Determinism.fill = mode
+    _apply_determinism()
 
 
 _XLA_FLAG = "--xla_gpu_deterministic_ops=true"
@@ -134,6 +147,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
                 )
             )
     _Determinism.on, _Determinism.warn_only = mode, warn_only
+    _apply_determinism()
     if mode:
         _warn_of_gpus()
 

@@ -1,5 +1,6 @@
 """Storages: the memory under tensors (`torch.storage`)."""
 
+from torchshim._core.dtypes import dtype as _dtype
 from torchshim._functions import typed_storage as _typed
 from torchshim._functions.legacy_storage import storagetype as _LegacyStorageMeta
 from torchshim._functions.storage import UntypedStorage
@@ -9,6 +10,16 @@ __all__ = ["TypedStorage", "UntypedStorage"]
 
 
 _StorageBase = UntypedStorage
+
+
+def _storage_type_to_dtype_map() -> dict[str, _dtype]:
+    """The dtypes by the names of the old classes of storages."""
+    return dict(_typed.KINDS)
+
+
+def _dtype_to_storage_type_map() -> dict[_dtype, str]:
+    """The names of the old classes of storages by their dtypes."""
+    return {dtype: name for name, dtype in _typed.KINDS.items()}
 
 
 def _get_always_warn_typed_storage_removal() -> bool:

@@ -82,3 +82,40 @@ def overlaps_and_maps(torch):
     x = torch.arange(3.0)
     yield x.map2_(torch.ones(3), torch.ones(3), lambda a, b, c: a + b + c)
     yield attempt(torch._assert_async, torch.tensor(0)), torch._assert_async(one)
+
+
+@case(warnings=False)
+def bytes_indexed_and_refused(torch):
+    s = torch.UntypedStorage([1, 2, 300, 4])
+    yield s.tolist(), s.fill_(300).tolist(), s.resizable(), s.byte().tolist()
+    wrong = (s.fill_, 1.5), (s.copy_, 3), (s.__getitem__, 9), (s.__getitem__, "a")
+    yield [attempt(f, a) for f, a in wrong], attempt(lambda: s[::2])
+    yield attempt(s.__setitem__, 9, 1), attempt(s.__setitem__, 0, "a")
+    s[0:2] = 301
+    yield s.tolist(), attempt(torch.UntypedStorage, 1, 2)
+    yield attempt(torch.UntypedStorage, "a"), attempt(torch.UntypedStorage, [1.5])
+    wrapped = {"wrap_storage": s, "dtype": torch.int32}
+    typed = torch.TypedStorage
+    yield attempt(typed, **(wrapped | {"dtype": 3}))
+    yield attempt(typed, **(wrapped | {"wrap_storage": 3})), attempt(typed, 1.5)
+    yield attempt(typed, **wrapped, device="cpu"), attempt(typed, typed(1))
+    t = typed(**wrapped)
+    yield t._size(), t._nbytes(), t._element_size(), t._untyped_storage is s
+
+
+@case(warnings=False)
+def without_memory(torch):
+    t = torch.TypedStorage([1, 2], dtype=torch.float32, device="meta")
+    u = torch.ones(2, device="meta").untyped_storage()
+    for s in (t, u):
+        yield s.data_ptr(), s.nbytes(), s.size(), s.type(), s.is_shared(), s.clone()
+        yield s.get_device(), s.is_pinned(), attempt(s.cpu), attempt(s.tolist)
+        yield attempt(lambda s=s: s[0]), attempt(s.share_memory_), attempt(s.pin_memory)
+        yield attempt(s._share_fd_cpu_), attempt(s._share_filename_cpu_)
+        yield s.is_cuda, s.device
+    yield attempt(torch.FloatStorage([1, 2]).copy_, t), t.double()
+    yield attempt(lambda: torch.TypedStorage(device="meta")[0])
+    for name, dtype in torch.storage._storage_type_to_dtype_map().items():
+        kinds = torch.storage._dtype_to_storage_type_map()
+        if name.startswith(("Float", "Int", "Bool", "Complex")):
+            yield name, dtype, kinds[dtype]

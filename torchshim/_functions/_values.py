@@ -19,6 +19,20 @@ from torchshim._functions._arguments import warn_once
 
 _PLAIN = frozenset((int, float, bool, complex))
 
+# Whether memory that nobody has chosen values for is filled with such as show
+# (`use_deterministic_algorithms`); otherwise with zeros.
+fills_memory = [False]
+
+
+def unchosen(dtype: dtypes.dtype) -> Any:
+    """The value of elements that nobody has chosen one for."""
+    if not fills_memory[0]:
+        return 0
+    if dtype.is_floating_point or dtype.is_complex:
+        return math.nan
+    return True if dtype is dtypes.bool_ else dtypes.iinfo(dtype).max
+
+
 SLOW_LIST = (
     "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please "
     "consider converting the list to a single numpy.ndarray with numpy.array() before "

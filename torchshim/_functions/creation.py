@@ -40,7 +40,7 @@ from torchshim._functions._arguments import (
     tensor_argument,
     wrong,
 )
-from torchshim._functions._values import fitting
+from torchshim._functions._values import fitting, unchosen
 from torchshim._ops import creation as ops
 from torchshim._tensor import Tensor, from_array, set_requires_grad
 
@@ -86,11 +86,11 @@ def filled(
     device: Any,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A new tensor filled with one number."""
+    """A new tensor filled with one number; None: with what nobody has chosen."""
     check_size(function, size)
     check_gradient(dtype, requires_grad)
     kind = dtypes.array_dtype(dtype)
-    value = fitting(value, dtype)
+    value = unchosen(dtype) if value is None else fitting(value, dtype)
     if at_once(device):
         array = _constant(size, value, kind, device)
         return from_array(array, requires_grad, device=device)
@@ -134,7 +134,7 @@ def out_dtype(function: str, out: Any, dtype: Any, default: Any) -> Any:
 
 def _of_size(
     function: str,
-    value: int,
+    value: int | None,
     given: Any,
     size: Any,
     out: Any,
@@ -209,7 +209,7 @@ def empty(
     requires_grad: bool = False,
     memory_format: memory_format = contiguous_format,
 ) -> Tensor:
-    """A tensor whose values nobody has chosen: here, zeros.
+    """A tensor whose values nobody has chosen: zeros, unless determinism is asked for.
 
     >>> import torchshim as torch
     >>> torch.empty(2, 3).shape
@@ -223,7 +223,7 @@ def empty(
         options = {"dtype": dtype, "layout": layout, "device": device}
         return empty_strided(shape, dense, requires_grad=requires_grad, **options)
     return _of_size(
-        "empty", 0, args, size, out, dtype, layout, device, pin_memory, requires_grad
+        "empty", None, args, size, out, dtype, layout, device, pin_memory, requires_grad
     )
 
 
@@ -278,7 +278,7 @@ def empty_strided(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A tensor of zeros with these strides.
+    """A tensor of unchosen values (zeros) with these strides.
 
     >>> import torchshim as torch
     >>> torch.empty_strided((2, 3), (1, 2)).stride()
@@ -307,11 +307,11 @@ def empty_strided(
     else:
         extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     if extent == math.prod(shape):
-        made = _constant(shape, 0, dtypes.array_dtype(dtype), device)
+        made = _constant(shape, unchosen(dtype), dtypes.array_dtype(dtype), device)
         return from_array(made, bool(requires_grad), device=device, strides=strides)
     # Gaps or overlaps: another way to look at a row of memory.
     with _no_grad():
-        memory = filled(function, (extent,), 0, dtype, device)
+        memory = filled(function, (extent,), None, dtype, device)
         made = fns.detach(memory.as_strided(shape, strides))
     made._base = None
     return finish(made, bool(requires_grad))
@@ -353,7 +353,7 @@ def _made_like(
         strides = elementwise_strides(shape, [(shape, meta.strides)])
     else:
         strides = format_strides(shape, wanted)
-    value = fitting(value, dtype)
+    value = unchosen(dtype) if value is None else fitting(value, dtype)
     if at_once(where):
         made = _constant(shape, value, dtypes.array_dtype(dtype), where)
         return from_array(made, bool(requires_grad), device=where, strides=strides)
@@ -431,7 +431,7 @@ def empty_like(
     if input is None:
         raise missing("empty_like", "input")
     rest = layout, device, pin_memory, requires_grad, memory_format
-    return _like("empty_like", input, 0, dtype, *rest)
+    return _like("empty_like", input, None, dtype, *rest)
 
 
 @public
@@ -499,7 +499,7 @@ def new_ones(self: Tensor, *size: Any, **options: Any) -> Tensor:
 @public(namespaces=(), method=True)
 def new_empty(self: Tensor, *size: Any, **options: Any) -> Tensor:
     """Unchosen values (zeros) of this size, of the tensor's dtype, on its device."""
-    return _new("new_empty", self, size, 0, options)
+    return _new("new_empty", self, size, None, options)
 
 
 @public(namespaces=(), method=True)
@@ -535,7 +535,7 @@ def empty_permuted(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A tensor of zeros, dense in memory, with its dimensions in this order there.
+    """A tensor of unchosen values, dense in memory, its dimensions in this order there.
 
     >>> import torchshim as torch
     >>> torch.empty_permuted((2, 3, 4), (0, 2, 1)).stride()

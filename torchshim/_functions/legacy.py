@@ -47,13 +47,13 @@ def legacy(
         )
     where = device_of("new", device)
     if not args:
-        return filled("new", (0,), 0, dtype, where)
+        return filled("new", (0,), None, dtype, where)
     first = args[0]
     if len(args) > 1 or first.__class__ is int or isinstance(first, np.integer):
         sizes = tuple(v.__index__() for v in args)
-        return filled("new", sizes, 0, dtype, where)
+        return filled("new", sizes, None, dtype, where)
     if first.__class__.__name__ == "Size":
-        return filled("new", tuple(first), 0, dtype, where)
+        return filled("new", tuple(first), None, dtype, where)
     if isinstance(first, TensorBase):
         own = first._meta
         if cls is not Tensor and own.dtype is not dtype:

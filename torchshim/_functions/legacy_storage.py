@@ -9,7 +9,7 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._functions._arguments import device_of
 from torchshim._functions.storage import UntypedStorage, untyped_of
-from torchshim._functions.typed_storage import TypedStorage
+from torchshim._functions.typed_storage import KINDS, TypedStorage
 
 
 class storagetype(type):
@@ -54,14 +54,7 @@ class storagetype(type):
         return f"<class 'torch.{cls.__name__}'>"
 
 
-_NUMBERS = (
-    "Byte Char Short Int Long Half Float Double Bool BFloat16 ComplexFloat "
-    "ComplexDouble"
-).split()
 STORAGE_TYPES: dict[str, storagetype] = {
-    f"{d.scalar_name}Storage": storagetype(
-        f"{d.scalar_name}Storage", (), {"dtype": d, "__module__": "torch"}
-    )
-    for d in dtypes.DTYPES
-    if d.scalar_name in _NUMBERS
+    name: storagetype(name, (), {"dtype": dtype, "__module__": "torch"})
+    for name, dtype in KINDS.items()
 }

@@ -16,13 +16,8 @@ from torchshim._functions._arguments import (
 from torchshim._functions.creation import _no_grad, place
 from torchshim._functions.memory import set_
 from torchshim._functions.sparse_tensor import handles
-from torchshim._functions.storage import UntypedStorage
+from torchshim._functions.storage import NOT_SHARED, UntypedStorage
 from torchshim._tensor import Fact, Tensor, from_array, host_value
-
-_NOT_SHARED = (
-    "share_memory_() has no effect in torchshim: other processes do not see what is "
-    "written to the tensor"
-)
 
 
 def _on_host(self: Any, name: str) -> None:
@@ -189,7 +184,7 @@ def storage_type(self: Any) -> Any:
 @public(namespaces=(), method=True)
 def share_memory_(self: Any) -> Tensor:
     """Does nothing, with a warning: no other process sees the memory."""
-    warn_once(_NOT_SHARED)
+    warn_once(NOT_SHARED)
     return self
 
 

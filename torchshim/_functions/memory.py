@@ -6,6 +6,7 @@ https://docs.pytorch.org/docs/2.13/tensors.html
 from __future__ import annotations
 
 import copyreg
+import math
 import weakref
 from typing import Any
 
@@ -23,6 +24,7 @@ from torchshim._core.layout import (
 )
 from torchshim._core.levels import VMAP
 from torchshim._core.meta import meta_of
+from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
 from torchshim._core.promotion import castable
 from torchshim._core.record import local
@@ -45,14 +47,16 @@ from torchshim._functions._arguments import (
 )
 from torchshim._functions.ahead import send_ahead
 from torchshim._functions.creation import _no_grad, place
-from torchshim._functions.storage import UntypedStorage
+from torchshim._functions.storage import UntypedStorage, lengthen, lengthened
 from torchshim._functions.typed_storage import TypedStorage
 from torchshim._ops._formats import suggested_format
+from torchshim._ops.view_geometry import memory_size
 from torchshim._overrides import ALL_DISABLED, disabled
 from torchshim._tensor import Tensor, from_array, set_requires_grad
 
 _new = object.__new__
 _DETACH = REGISTRY["detach"]
+_PIECE = REGISTRY["strided_view"]
 _SEEN = {op.view.bit: op for op in REGISTRY.values() if op.view and op.view.bit}
 
 RESIZED = (
@@ -155,31 +159,58 @@ def _alone(self: Tensor) -> bool:
 def _take_shape(
     self: Tensor, shape: tuple[int, ...], wanted: Any = contiguous_format
 ) -> None:
-    """Changes a tensor's size; the values it had stay, in the order of the memory."""
+    """Changes a tensor's size; what its memory holds stays where it is."""
+    meta, storage = self._meta, self._storage
+    strides = format_strides(shape, wanted)
+    whole = meta if storage is None else storage.meta
+    have = memory_size(whole.shape, whole.strides, whole.offset)
+    have = have * whole.dtype.itemsize // meta.dtype.itemsize
+    need = memory_size(shape, strides, placement(self)[2])
+    if need > have and _alone(self):
+        _become(self, _longer(self, shape, strides))
+        self._versions += 1
+        return
+    if need > have:
+        lengthen(local.rec.storage_of(self), need, meta.dtype)
+    piece = _piece(self, shape, strides)
+    _onto(self, piece)
+    assert self._storage is not None
+    self._storage.count_write(self)
+
+
+def _longer(self: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
+    """A tensor of more elements, which begin with those of this one, as in memory."""
     meta = self._meta
-    if not _alone(self):
-        if self._storage is not None and self._storage.shared is not None:
-            raise RuntimeError("Trying to resize storage that is not resizable")
-        raise NotImplementedError(
-            "resize_(): tensors that share their memory with others can't be resized"
-        )
-    size = 1
-    for length in shape:
-        size *= length
-    flat = np.zeros(size, dtypes.array_dtype(meta.dtype))
-    if meta.shape.numel() and size:
+    before = np.zeros(0, dtypes.array_dtype(meta.dtype))
+    if meta.device.type == "meta":
+        array: Any = NoData(shape, dtypes.array_dtype(meta.dtype))
+        return from_array(array, device=meta.device, strides=strides)
+    if meta.shape.numel():
         host = self._host()
         order = sorted(range(host.ndim), key=lambda d: -meta.strides[d])
-        before = host.transpose(order).reshape(-1)[:size]
-        flat[: before.size] = before
-    strides = format_strides(shape, wanted)
+        before = host.transpose(order).reshape(-1)
+    flat = lengthened(before, math.prod(shape), meta.dtype)
     order = sorted(range(len(shape)), key=lambda d: -strides[d])
     ordered = flat.reshape([shape[d] for d in order])
     back = [order.index(d) for d in range(len(shape))]
     # Not `ascontiguousarray`, which makes 0-dim arrays 1-dim.
     array = place(np.array(ordered.transpose(back), order="C"), meta.device)
-    _become(self, from_array(array, device=meta.device, strides=strides))
-    self._versions += 1
+    return from_array(array, device=meta.device, strides=strides)
+
+
+def _piece(self: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
+    """A tensor on the memory from where this one begins, without history."""
+    root, offset = local.rec.storage_of(self).meta, placement(self)[2]
+    if root.dtype is not self._meta.dtype:
+        with _no_grad():
+            return self.detach().as_strided(shape, strides, offset)  # type: ignore[attr-defined]
+    bits, made = bits_of(self), alias_of(self)
+    new = meta_of(shape, root.dtype, root.device, strides, offset)
+    made._meta = new.replace(inference=made._meta.inference)
+    place = root.strides, root.offset
+    made._path = ((_PIECE, (shape, strides, offset, place), 0),)
+    set_bits(made, bits)
+    return made
 
 
 def _become(self: Tensor, other: Tensor) -> None:
@@ -212,7 +243,7 @@ def _leave(self: Tensor) -> None:
 def resize_(
     self: Tensor, *sizes: Any, memory_format: Any = contiguous_format
 ) -> Tensor:
-    """Changes the size in place, keeping what is in memory; new elements are zero."""
+    """Changes the size in place; memory keeps what it holds, more of it is unchosen."""
     if memory_format is preserve_format:
         raise RuntimeError("Unsupported memory formatPreserve")
     shape = size_of("resize_", sizes)

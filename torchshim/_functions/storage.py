@@ -13,15 +13,33 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.device import current_accelerator, device_count
+from torchshim._core.meta import meta_of
+from torchshim._core.no_data import NoData
+from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._core.storage import Storage
 from torchshim._derived import public
-from torchshim._functions._arguments import device_of
+from torchshim._functions._arguments import device_of, kind_of, warn_once, wrong
+from torchshim._functions._values import unchosen
 from torchshim._functions.construct import sharing
 from torchshim._functions.creation import _no_grad, place
 from torchshim._tensor import Tensor, address_of, from_array
 
+_FORMS = (
+    "torch.UntypedStorage() received an invalid combination of arguments - got ({0}), "
+    "but expected one of:\n"
+    " * (*, int allocator = None, torch.device device = None)\n"
+    " * (int size, *, int allocator = None, torch.device device = None)\n"
+    " * (object sequence, *, int allocator = None, torch.device device = None)\n"
+)
+NOT_SHARED = (
+    "share_memory_() has no effect in torchshim: other processes do not see what is "
+    "written to the tensor"
+)
+_OWN_MEMORY = "{0}() is not supported: each process has memory of its own"
 _new = object.__new__
+_PIECE = REGISTRY["strided_view"]
 
 
 def memory_of(storage: Storage) -> np.ndarray:
@@ -35,6 +53,45 @@ def memory_of(storage: Storage) -> np.ndarray:
         base = np.asarray(local.rec.base_array_of(storage))
     order = sorted(range(base.ndim), key=lambda d: -storage.meta.strides[d])
     return np.ascontiguousarray(base.transpose(order)).reshape(-1)
+
+
+def lengthened(flat: np.ndarray, count: int, dtype: dtypes.dtype) -> np.ndarray:
+    """So many elements, first those given, then such as nobody has chosen."""
+    made = np.full(count, unchosen(dtype), dtypes.array_dtype(dtype))
+    made[: flat.size] = flat
+    return made
+
+
+def lengthen(storage: Storage, count: int, dtype: dtypes.dtype) -> None:
+    """Gives a storage more elements (of a dtype); its tensors stay where they are.
+
+    NotImplementedError where one of them has a history.
+    """
+    if storage.shared is not None:
+        raise RuntimeError("Trying to resize storage that is not resizable")
+    meta, tensors = storage.meta, storage.tensors()
+    if any(t._meta.requires_grad and not t._meta.leaf for t in tensors):
+        raise NotImplementedError(
+            "memory that a tensor with a history shows can't be resized"
+        )
+    kind, device = meta.dtype, meta.device
+    if (count * dtype.itemsize) % kind.itemsize:
+        raise NotImplementedError(
+            f"memory of {kind} can't have {count * dtype.itemsize} bytes"
+        )
+    count = count * dtype.itemsize // kind.itemsize
+    local.rec.flush()
+    array: Any = NoData((count,), dtypes.array_dtype(kind))
+    if device.type != "meta":
+        array = place(lengthened(memory_of(storage), count, kind), device)
+    # What was the whole is a piece of it now.
+    piece = (tuple(meta.shape), meta.strides, 0, ((1,), 0))
+    for tensor in tensors:
+        tensor._path = ((_PIECE, piece, 0), *tensor._path)
+        tensor._slot = tensor._raw = -1
+    storage.meta = meta_of((count,), kind, device)
+    storage.array, storage.slot = array, -1
+    storage.home, storage.tracked = None, False
 
 
 def tensor_on(storage: Storage, cls: Any = Tensor) -> Any:
@@ -68,15 +125,22 @@ class UntypedStorage:
     _tensor: Any
 
     def __init__(self, *args: Any, device: Any = None) -> None:
-        if len(args) > 1:
-            raise NotImplementedError(
-                "UntypedStorage(): only a size or a sequence of bytes is supported"
-            )
         data: Any = args[0] if args else 0
-        if isinstance(data, int):
-            held = np.zeros(data, np.uint8)
+        known = hasattr(data, "__index__") or hasattr(data, "__len__")
+        if len(args) > 1 or not known:
+            got = ", ".join(kind_of(a) for a in args)
+            raise TypeError(_FORMS.format(got))
+        if hasattr(data, "__index__"):
+            held = np.full(data.__index__(), unchosen(dtypes.uint8), np.uint8)
         else:
-            held = np.array(list(data), np.uint8)
+            for item in data:
+                if not isinstance(item, int):
+                    raise RuntimeError(
+                        "torch.UntypedStorage(): tried to construct a storage from a "
+                        f"sequence ({type(data).__name__}), but one of the items was "
+                        f"of type {type(item).__name__} instead of int"
+                    )
+            held = np.array([item & 255 for item in data], np.uint8)
         self._start(held, _cpu() if device is None else _device(device))
 
     @staticmethod
@@ -141,8 +205,10 @@ class UntypedStorage:
         return 1
 
     def data_ptr(self) -> int:
-        """The address that tensors on it have in common; 0 where it is empty."""
-        return address_of(self._storage) if self.nbytes() else 0
+        """The address that tensors on it have in common; 0 where there is none."""
+        if not self.nbytes() or self.device.type == "meta":
+            return 0
+        return address_of(self._storage)
 
     @property
     def _cdata(self) -> int:
@@ -167,12 +233,27 @@ class UntypedStorage:
         if not isinstance(index, (int, slice)):
             kind = type(index).__name__
             raise TypeError(f"can't index a torch.UntypedStorage with {kind}")
-        found = self._bytes()[index]
-        return int(found) if isinstance(index, int) else UntypedStorage(found)
+        if isinstance(index, slice) and index.step not in (None, 1):
+            raise RuntimeError(
+                f"Trying to slice with a step of {index.step}, but only a step of 1 is "
+                "supported"
+            )
+        held, have = self._bytes(), self.nbytes()
+        if isinstance(index, int) and not -have <= index < have:
+            raise IndexError(f"index {index} out of range for storage of size {have}")
+        found = held[index]
+        return int(found) if isinstance(index, int) else untyped_of(found, self._where)
 
     def __setitem__(self, index: Any, value: int) -> None:
+        if not isinstance(value, int):
+            raise RuntimeError(
+                "can only set storage content with a int types, but got "
+                f"{type(value).__name__} instead"
+            )
         changed = self._bytes().copy()
-        changed[index] = value
+        if isinstance(index, int) and not -len(changed) <= index < len(changed):
+            raise RuntimeError("out of bounds")
+        changed[index] = value & 255
         self._write(changed)
 
     def _write(self, changed: np.ndarray) -> None:
@@ -187,32 +268,43 @@ class UntypedStorage:
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> Any:
         """Takes the bytes of a storage of this size; RuntimeError for others."""
+        if not isinstance(source, UntypedStorage):
+            raise TypeError(wrong("copy_", "src", 1, "torch.Storage", source))
         if self.nbytes() != source.nbytes():
             raise RuntimeError(
                 f"size does not match, self was {self.nbytes()} bytes but src was "
                 f"{source.nbytes()} bytes"
             )
-        self._write(source._bytes().copy())
+        if source.device.type == "meta" != self.device.type:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if self.device.type != "meta":
+            self._write(source._bytes().copy())
         return self
 
     def fill_(self, value: int) -> Any:
         """Sets all bytes."""
-        self[:] = value
+        if not isinstance(value, int):
+            raise RuntimeError(f"fill_ expects int, but got {type(value).__name__}")
+        if self.device.type != "meta":
+            self[:] = value
         return self
 
     def resize_(self, size: int) -> Any:
-        """Takes another number of bytes; NotImplementedError once tensors show them."""
-        if size == self.nbytes():
+        """Takes another number of bytes; fewer only before tensors show them."""
+        have = self.nbytes()
+        if size == have:
             return self
         if self._raw is None:
-            raise NotImplementedError(
-                "UntypedStorage.resize_(): the size of memory that tensors show does "
-                "not change"
-            )
-        longer = np.zeros(size, np.uint8)
-        kept = min(size, self.nbytes())
-        longer[:kept] = self._bytes()[:kept]
-        self._raw = longer
+            core = self._storage
+            if size < have:
+                raise NotImplementedError(
+                    "UntypedStorage.resize_(): memory that tensors show does not "
+                    "become smaller"
+                )
+            lengthen(core, size, dtypes.uint8)
+            self._hold(core)
+            return self
+        self._raw = lengthened(self._bytes()[:size], size, dtypes.uint8)
         return self
 
     def byteswap(self, dtype: dtypes.dtype) -> None:
@@ -246,6 +338,55 @@ class UntypedStorage:
         """Whether a GPU reads the memory directly: never."""
         return False
 
+    def pin_memory(self, device: Any = None) -> Any:
+        """Refused: a copy to an accelerator is begun from tensors only."""
+        if self.device.type != "cpu":
+            raise TypeError(f"cannot pin '{self.type()}' only CPU memory can be pinned")
+        if current_accelerator() is None:
+            raise RuntimeError(
+                "Cannot access accelerator device when none is available."
+            )
+        raise NotImplementedError(
+            "UntypedStorage.pin_memory() is not supported: pin tensors"
+        )
+
+    def resizable(self) -> bool:
+        """Whether it can take more bytes: not where the memory is another library's."""
+        return self._core is None or self._core.shared is None
+
+    def share_memory_(self) -> Any:
+        """Does nothing, with a warning: no other process sees the memory."""
+        if self.device.type not in ("cpu", "cuda"):
+            raise RuntimeError("_share_fd_: only available on CPU")
+        warn_once(NOT_SHARED)
+        return self
+
+    def _share_fd_cpu_(self, *args: Any) -> Any:
+        return self._share("_share_fd_")
+
+    def _share_filename_cpu_(self, *args: Any) -> Any:
+        return self._share("_share_filename_")
+
+    def _share_cuda_(self, *args: Any) -> Any:
+        if not device_count("cuda"):
+            raise RuntimeError("CUDA is not available")
+        raise NotImplementedError(_OWN_MEMORY.format("_share_cuda_"))
+
+    def _share(self, name: str) -> Any:
+        if self.device.type != "cpu":
+            raise RuntimeError(f"{name}: only available on CPU")
+        raise NotImplementedError(_OWN_MEMORY.format(name))
+
+    def _write_file(
+        self, file: Any, is_real_file: bool, save_size: bool, element_size: int
+    ) -> None:
+        """Writes the bytes, after the number of elements where `save_size`."""
+        if self.device.type == "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if save_size:
+            file.write((self.nbytes() // element_size).to_bytes(8, "little"))
+        file.write(self._bytes().tobytes())
+
     def get_device(self) -> int | None:
         """The number of the device; None for the CPU."""
         return self.device.index
@@ -264,7 +405,9 @@ class UntypedStorage:
 
     def clone(self) -> UntypedStorage:
         """A copy."""
-        return UntypedStorage(self._bytes())
+        if self.device.type == "meta":
+            return UntypedStorage(self.nbytes(), device=self.device)
+        return untyped_of(self._bytes().copy(), self.device)
 
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
         """Itself where it is on the device, else a copy there."""

@@ -82,16 +82,31 @@ class TypedStorage:
         if args and isinstance(args[0], UntypedStorage):
             wrap_storage, *args = args  # type: ignore[assignment]
             dtype = args.pop() if args else dtype  # type: ignore[attr-defined]
-        wrong = ""
+        wrong, error = "", RuntimeError
         if wrap_storage is not None and args:
             wrong = "No positional arguments should be given when using 'wrap_storage'"
         elif wrap_storage is not None and dtype is None:
             wrong = "Argument 'dtype' must be specified"
+        elif wrap_storage is not None and not isinstance(dtype, dtypes.dtype):
+            wrong = f"Argument 'dtype' must be torch.dtype, not {type(dtype)}"
+            error = TypeError
+        elif wrap_storage is not None and device is not None:
+            wrong = (
+                "Argument 'device' should not be specified when 'wrap_storage' is given"
+            )
+        elif wrap_storage is not None and not isinstance(wrap_storage, UntypedStorage):
+            kind = type(wrap_storage)
+            wrong = f"Argument 'wrap_storage' must be UntypedStorage, but got {kind}"
+            error = TypeError
         elif len(args) > 1:
             wrong = "Too many positional arguments"
+        elif args and not _is_data(args[0]):
+            wrong, error = f"Argument type not recognized: {type(args[0])}", TypeError
         if wrong:
-            raise RuntimeError(f"{_FORMS}\n{wrong}")
+            raise error(f"{_FORMS}\n{wrong}")
         self.dtype = dtypes.get_default_dtype() if dtype is None else dtype
+        if not isinstance(self.dtype, dtypes.dtype):
+            raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
         if wrap_storage is None:
             wrap_storage = _new_untyped(args[0] if args else 0, self.dtype, device)
         self._untyped = wrap_storage
@@ -106,9 +121,11 @@ class TypedStorage:
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """The name of the legacy class, or the elements in another dtype."""
+        if dtype is None and self.device.type == "meta":
+            return "torch.storage.TypedStorage"
         if dtype is None:
             return f"torch.{self.pickle_storage_type()}"
-        return self._to(dtype)
+        return self._to(_dtype_of(dtype))
 
     def pickle_storage_type(self) -> str:
         """The name of the legacy class within torch."""
@@ -117,12 +134,43 @@ class TypedStorage:
     def _to(self, dtype: dtypes.dtype) -> TypedStorage:
         if dtype is self.dtype:
             return self
+        if self.device.type == "meta":
+            return TypedStorage(len(self), dtype=dtype, device=self.device)
         made: Any = self._as_tensor(self.dtype).to(dtype)  # type: ignore[attr-defined]
         return _typed_storage(made)
 
     def untyped(self) -> UntypedStorage:
         """The same memory as bytes."""
         return self._untyped
+
+    @property
+    def _untyped_storage(self) -> UntypedStorage:
+        return self._untyped
+
+    def resizable(self) -> bool:
+        """Whether it can take more elements."""
+        return self._untyped.resizable()
+
+    def share_memory_(self) -> TypedStorage:
+        """Does nothing, with a warning: no other process sees the memory."""
+        self._untyped.share_memory_()
+        return self
+
+    def pin_memory(self, device: Any = None) -> Any:
+        """Refused: a copy to an accelerator is begun from tensors only."""
+        return self._untyped.pin_memory(device)
+
+    def _share_fd_cpu_(self, *args: Any) -> Any:
+        return self._untyped._share_fd_cpu_(*args)
+
+    def _share_filename_cpu_(self, *args: Any) -> Any:
+        return self._untyped._share_filename_cpu_(*args)
+
+    def _share_cuda_(self, *args: Any) -> Any:
+        return self._untyped._share_cuda_(*args)
+
+    def _write_file(self, *args: Any) -> None:
+        self._untyped._write_file(*args)
 
     def nbytes(self) -> int:
         """Its size in bytes."""
@@ -231,6 +279,8 @@ class TypedStorage:
                 "slices are only supported in UntypedStorage.__getitem__"
             )
         self._check_index(index)
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
         if not -len(self) <= index < len(self):
             raise IndexError(
                 f"index {index} out of range for storage of size {len(self)}"
@@ -253,6 +303,12 @@ class TypedStorage:
     def _as_tensor(self, dtype: dtypes.dtype) -> Tensor:
         return self._untyped._as_tensor(dtype)
 
+    _size = size
+    _nbytes = nbytes
+    _data_ptr = data_ptr
+    _element_size = element_size
+    _getitem = __getitem__
+
     def is_shared(self) -> bool:
         """Whether other processes see the memory: never."""
         return False
@@ -267,6 +323,29 @@ class TypedStorage:
         return f"{body}[{kind} of size {self.size()}]"
 
     __str__ = __repr__
+
+
+def _is_data(data: Any) -> bool:
+    """Whether a typed storage can be made of `data`."""
+    return hasattr(data, "__index__") or isinstance(data, Sequence)
+
+
+# The names of the old classes, which say what a storage holds.
+KINDS: dict[str, dtypes.dtype] = {
+    f"{d.scalar_name}Storage": d
+    for d in (
+        *(dtypes.float64, dtypes.float32, dtypes.float16, dtypes.int64, dtypes.int32),
+        *(dtypes.int16, dtypes.int8, dtypes.uint8, dtypes.bool_, dtypes.bfloat16),
+        *(dtypes.complex128, dtypes.complex64),
+    )
+}
+
+
+def _dtype_of(kind: Any) -> dtypes.dtype:
+    """The dtype that `type()` is given: itself, or by a class or its name."""
+    if isinstance(kind, str):
+        kind = KINDS.get(kind.rpartition(".")[2], kind)
+    return getattr(kind, "dtype", kind)
 
 
 def _conversion(dtype: dtypes.dtype) -> Any:
@@ -285,6 +364,7 @@ for _name, _dtype in (
     *(("char", dtypes.int8), ("byte", dtypes.uint8), ("bool", dtypes.bool_)),
     *(("bfloat16", dtypes.bfloat16), ("complex_float", dtypes.complex64)),
     ("complex_double", dtypes.complex128),
+    *((d.name, d) for d in dtypes.DTYPES if d.name.startswith("float8") and d.np),
 ):
     setattr(TypedStorage, _name, _conversion(_dtype))
     setattr(UntypedStorage, _name, _conversion(_dtype))
@@ -297,8 +377,6 @@ def _new_untyped(data: Any, dtype: dtypes.dtype, device: Any) -> UntypedStorage:
     elif isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
         values = np.array(data, dtypes.array_dtype(dtype))
     else:
-        if isinstance(data, (TypedStorage, UntypedStorage)):
-            raise TypeError(f"Argument type not recognized: {type(data)}")
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     made = _new(UntypedStorage)
     made._start(np.frombuffer(values.tobytes(), np.uint8), where)
