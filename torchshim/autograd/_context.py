@@ -149,8 +149,8 @@ class BackwardCFunction(Node, FunctionCtx):
     # Position of each operand of the recorded event among the arguments of `apply`.
     _positions: tuple[int, ...] = ()
     # Position of each result of the event among what the forward returned.
-    _outputs: tuple[int, ...] = ()
-    _n_outs = 0
+    _outputs: tuple[int, ...] = (0,)
+    _n_outs = 1
     _where: Any = None
     # What the backward returned last, while hooks look at it.
     _returned: Sequence[Any] = ()
@@ -238,8 +238,10 @@ class BackwardCFunction(Node, FunctionCtx):
 
     def apply(self, *args: Any) -> Any:
         """Calls the user's backward."""
-        user_fn = self._get_user_fn()
-        if self._forward_cls.boxed_grads_call:
+        cls = self._forward_cls
+        unusual = cls.vjp is not cls._missing_backward
+        user_fn = self._get_user_fn() if unusual else cls.backward
+        if cls.boxed_grads_call:
             args = (list(args),)
         return user_fn(self, *args)
 
@@ -272,6 +274,37 @@ class BackwardCFunction(Node, FunctionCtx):
         wrt: Sequence[int],
     ) -> list[Any]:
         """The gradients for the operands `wrt` of the event, from the user's code."""
+        if self._n_outs == 1 and grads[0] is not None:
+            given = grads
+        else:
+            given = self._materialized(event, grads)
+        results = self._checked(self.apply(*given))
+        if event.depth in recording.node_hooks:
+            self._returned = [results[at] for at in self._positions]
+        fit: list[Any] = []
+        for i in event.wrt:
+            at = self._positions[i]
+            out = results[at]
+            if out is not None:
+                meta, got = event.given[i], out._meta
+                if got.batch:
+                    out = fitted(out, event, meta, walk.outside)
+                    got = out._meta
+                if got is not meta and (
+                    got.shape != meta.shape
+                    or got.dtype is not meta.dtype
+                    or got.device is not meta.device
+                ):
+                    out = self._fitted(out, meta, at)
+            fit.append(out)
+        if not walk.retain:
+            self._saved, self._freed = (), True
+        if wrt == event.wrt:
+            return fit
+        return [fit[event.wrt.index(i)] for i in wrt]
+
+    def _materialized(self, event: Any, grads: Sequence[Any]) -> list[Any]:
+        """The gradients of what the forward returned, zeros where none has come."""
         given: list[Any] = [None] * self._n_outs
         for k, at in enumerate(self._outputs):
             grad = grads[k]
@@ -283,30 +316,10 @@ class BackwardCFunction(Node, FunctionCtx):
             if self.materialize_grads and self._materialize_non_diff_grads:
                 for at, (shape, dtype) in self._plain_outputs.items():
                     given[at] = fns._gradient_zeros(shape, dtype)
-        results = self._checked(self.apply(*given))
-        if event.depth in recording.node_hooks:
-            self._returned = [results[at] for at in self._positions]
-        fit: dict[int, Any] = {}
-        for i in event.wrt:
-            out = results[self._positions[i]]
-            if out is not None:
-                meta, got = event.given[i], out._meta
-                if got.batch:
-                    out = fitted(out, event, meta, walk.outside)
-                    got = out._meta
-                if got is not meta and (
-                    got.shape != meta.shape
-                    or got.dtype is not meta.dtype
-                    or got.device is not meta.device
-                ):
-                    out = self._fitted(out, meta, self._positions[i])
-            fit[i] = out
-        if not walk.retain:
-            self._saved, self._freed = (), True
-        return [fit[i] for i in wrt]
+        return given
 
     # Outputs that are not in the event (not differentiable): position -> shape, dtype
-    _plain_outputs: Mapping[int, tuple[tuple[int, ...], Any]]
+    _plain_outputs: Mapping[int, tuple[tuple[int, ...], Any]] = {}
 
     def _checked(self, found: Any) -> tuple[Any, ...]:
         results = found if isinstance(found, tuple) else (found,)

@@ -17,6 +17,7 @@ from torchshim._core.call import PythonCall
 from torchshim._core.dtypes import type_name
 from torchshim._core.node import Node
 from torchshim._core.record import local, watchers
+from torchshim._core.state import State
 from torchshim._core.storage import TensorBase, set_version, version_of
 from torchshim._core.views import differentiable
 from torchshim._functions.backward import warn_once
@@ -279,6 +280,12 @@ def _record(
     outputs: list[Any],
 ) -> None:
     """Records the event whose backward is the user's code, and gives it the outputs."""
+    if len(outputs) == 1 and ctx.dirty_tensors is ctx.non_differentiable is None:
+        out = outputs[0]
+        if isinstance(out, TensorBase) and _is_new(out, tensors):
+            state = _attach(rec, ctx, before, outputs)
+            out._slot, out._meta = state.slot, state.metas[0]
+            return
     inputs = {*map(id, tensors)}
     dirty, constant = _ids(ctx.dirty_tensors), _ids(ctx.non_differentiable)
     raws: list[Any] = []
@@ -305,12 +312,7 @@ def _record(
     ctx._n_outs, ctx._outputs, ctx._plain_outputs = len(outputs), tuple(places), plain
     if not raws:
         return
-    state = rec.python(_event(type(ctx), len(before), len(raws)), before, values)
-    for watch in watchers:
-        watch(rec, state.depth - 1)
-    recording = rec.recording
-    recording.python[state.depth] = ctx
-    ctx._where, ctx._at = weakref.ref(recording), state
+    state = _attach(rec, ctx, before, values)
     for k, out in enumerate(raws):
         if id(out) in dirty and id(out) in inputs and out._base is not None:
             # Its base and the other views get the history, too.
@@ -326,6 +328,27 @@ def _record(
         for out in outputs:
             if isinstance(out, TensorBase) and out._view_note is not None:
                 out._view_note = "multi"
+
+
+def _is_new(out: Any, inputs: Sequence[Any]) -> bool:
+    """Whether an output is a value of the forward's own, that nothing else shows."""
+    meta = out._meta
+    if meta.requires_grad or not differentiable(meta) or out._array is not None:
+        return False
+    if out._storage is not None or out._node is not None or out._hist is not None:
+        return False
+    return out._view_note is None and all(out is not tensor for tensor in inputs)
+
+
+def _attach(rec: Any, ctx: Any, before: Sequence[Any], values: Sequence[Any]) -> State:
+    """Records the event, from the inputs to the values of the outputs."""
+    state = rec.python(_event(type(ctx), len(before), len(values)), before, values)
+    for watch in watchers:
+        watch(rec, state.depth - 1)
+    recording = rec.recording
+    recording.python[state.depth] = ctx
+    ctx._where, ctx._at = weakref.ref(recording), state
+    return state
 
 
 def _untracked(rec: Any, out: Any) -> Any:
