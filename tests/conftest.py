@@ -68,6 +68,18 @@ def pytest_collection_modifyitems(
     items[:] = live
 
 
+@pytest.fixture(autouse=True)
+def room() -> None:
+    """Programs are counted: what is recorded must not be pruned in a test's middle."""
+    from torchshim._core import trie
+    from torchshim._core.record import local
+
+    rec = local.rec
+    if rec.states > trie.STATE_BOUND // 2:
+        rec.flush()
+        rec.prune(rec.root)
+
+
 @pytest.fixture
 def real_torch(request: pytest.FixtureRequest) -> Any:
     """PyTorch itself; the test is skipped where it is not to be used (mark it live)."""
