@@ -114,3 +114,15 @@ def wrong_types(torch):
     yield attempt(torch._foreach_add, first, 2, alpha=2)
     yield attempt(torch._foreach_add, first, more=2)
     yield attempt(torch._foreach_exp, first, 1)
+
+
+@case
+def nothing_to_combine(torch):
+    one, none = [torch.ones(1)], [torch.ones(0)]
+    yield (
+        attempt(torch._foreach_addcmul, one, [], []),
+        attempt(torch._foreach_max, none),
+    )
+    yield attempt(torch._foreach_lerp, one, [], one), attempt(torch._foreach_max, [])
+    yield attempt(torch._foreach_copy_, one, []), attempt(torch._foreach_norm, none)
+    yield attempt(torch._foreach_norm, none, float("inf"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 
 @case.lines(r"""
@@ -112,3 +112,39 @@ def memory(torch, line):
     whole = torch.arange(6.0)
     a, b, e = whole[:4].view(2, 2), whole[2:].view(2, 2), torch.ones(2, 2)
     return evaluate(torch, line, a=a, b=b, e=e, i=torch.tensor([0, 1]))
+
+
+@case.lines("""
+torch.cumsum(f[0], 0, out=o)
+torch.cumsum(n[0], 0, out=o)
+torch.cumsum(n[0], 0, dtype=torch.float32, out=o)
+torch.cumprod(f[0], 0, out=o)
+torch.sum(f, 0, out=o)
+torch.sum(n, 0, dtype=torch.float64, out=o)
+torch.prod(f, 0, out=o)
+torch.prod(n, 0, dtype=torch.int32, out=o)
+torch.mean(n, 0, dtype=torch.float64, out=o)
+torch.nansum(n, 0, dtype=torch.float32, out=o)
+torch.diff(torch.arange(3.0), out=o)
+torch.diff(torch.arange(3.0), n=0, out=o)
+torch.linalg.vector_norm(f, dim=0, dtype=torch.float64, out=o)
+torch.softmax(f[0], 0, dtype=torch.float64, out=o)
+""")
+def of_other_dtypes(torch, line):
+    f, n = torch.tensor([[1.6, 2.6]] * 2), torch.tensor([[1, 2]] * 2)
+    for kind in "float32 float64 int32 int64 bool complex64".split():
+        o = torch.empty(2, dtype=getattr(torch, kind))
+        yield attempt(evaluate, torch, line, f=f, n=n, o=o)
+
+
+@case.lines("""
+torch.median(torch.ones(2, 2), 0, out=(torch.empty(2).double(), i))
+torch.nanmedian(torch.ones(2, 2), 0, out=(torch.empty(2).int(), i))
+i.index_fill_(0, i, 0)
+torch.zeros(1).expand(3).index_fill_(0, i, 1)
+m[1:].masked_fill_(m[:-1], False)
+m.masked_fill_(m, False)
+""")
+def refused_memory(torch, line):
+    m, i = torch.tensor([True, False, True]), torch.tensor([0, 1])
+    return evaluate(torch, line, m=m, i=i)

@@ -189,3 +189,12 @@ def normal_parameters(torch):
     made = torch.normal(mean, std), torch.normal(mean, 2.0), torch.normal(1.0, std)
     grads = torch.autograd.grad(sum(m.sum() for m in made), (mean, std))
     return [m.grad_fn.name() for m in made], grads
+
+
+@case
+def no_weights(torch):
+    for shape, count in (((0, 3), 2), ((0,), 2), ((2, 0), 1), ((2,), 0), ((2,), 3)):
+        for replacement in (False, True):
+            yield attempt(torch.multinomial, torch.ones(shape), count, replacement)
+    yield attempt(torch.multinomial, torch.ones(2**24 + 1), 2)
+    yield attempt(torch.searchsorted, torch.tensor(1.0), 1.0)

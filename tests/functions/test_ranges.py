@@ -11,6 +11,8 @@ from tests.oracle import case, evaluate
 
 
 @case.lines(r"""
+torch.arange(1j)
+torch.arange(0,1,1j)
 torch.arange(5)
 torch.arange(5.)
 torch.arange(0,1,0.1)

@@ -108,3 +108,17 @@ def errors(torch):
     container = prune.PruningContainer()
     container._tensor_name = "weight"
     yield attempt(container.add_pruning_method, 3)
+
+
+@case
+def amounts_and_norms(torch):
+    prune = torch.nn.utils.prune
+    for amount, size in ((0.0, 10), (3, 10), (0.56, 100), (1.0, 5), (0.05, 3)):
+        yield prune._compute_nparams_toprune(amount, size)
+    for amount, size in ((20, 19), (0.3, 0), (3, 4), (1.0, 1)):
+        yield attempt(prune._validate_pruning_amount, amount, size)
+    yield attempt(prune._validate_structured_pruning, torch.ones(3))
+    yield attempt(prune._validate_pruning_dim, torch.ones(3), 2)
+    x = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
+    for n, dim in ((1, 0), (2, 1), ("fro", 0), ("nuc", 0), (float("inf"), -1)):
+        yield attempt(prune._compute_norm, x, n, dim)

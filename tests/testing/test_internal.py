@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import importlib
 import unittest
 
@@ -24,6 +25,9 @@ def what_is_equal(torch):
 
     one = torch.ones(2)
     yield equal(one, [1.0, 1.0]), equal(torch.tensor(3), 3), equal(1, 1.0)
+    kind = enum.Enum("kind", "first second")
+    yield equal(kind.first, kind.first), equal({"a": kind.first}, {"a": kind.second})
+    yield equal(enum.IntEnum("count", "one").one, 1), equal(kind.first, 1)
     yield equal(np.ones(2), one.double()), equal(one * float("nan"), one * float("nan"))
     yield equal(torch.Size([1, 2]), (1, 2)), equal(True, torch.tensor(True))
     yield equal(one, one + 0.01), equal(one, one + 0.01, atol=0.1, rtol=0)

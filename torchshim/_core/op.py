@@ -114,6 +114,7 @@ class Op:
         "grad_fn",
         "gradient_checks",
         "inplace",
+        "inplace_check",
         "layout",
         "level",
         "method",
@@ -149,7 +150,8 @@ class Op:
     saves: Sequence[str] | Mapping[str, Sequence[str]]
     static_for: Callable[..., bool] | None
     inplace: bool
-    out: bool | str | tuple[str, ...]
+    inplace_check: Callable[..., Any] | None
+    out: bool | str | tuple[bool | str, ...] | Callable[..., bool | str]
     castable: str | tuple[str, ...]
     method: bool | str
     aliases: tuple[str, ...]
@@ -229,7 +231,8 @@ def op(
     grad_fn: str | Callable[..., str] | None = None,
     saves: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     inplace: bool = False,
-    out: bool | str | tuple[str, ...] | None = None,
+    inplace_check: Callable[..., Any] | None = None,
+    out: bool | str | tuple[bool | str, ...] | Callable[..., bool | str] | None = None,
     castable: str | tuple[str, ...] = (),
     method: bool | str = True,
     aliases: Sequence[str] = (),
@@ -275,7 +278,10 @@ def op(
     - `out`: whether there is `out=` (default: for functions of tensors of one result);
       a text: of the result's own dtype alone, and what is said of another, with
       `have`, `want` and parameters; one for each of several results. "exact" and "same"
-      are the texts of most functions, and of PyTorch's element-wise loops.
+      are the texts of most functions, and of PyTorch's element-wise loops. "asked": of
+      the parameter `dtype`'s alone, where that is given; "computed": and otherwise the
+      function is asked for the dtype that `out` has. Or a function of the arguments that
+      gives True or a text.
     - `castable`: what is said of an `out=` of a dtype that the result can't be cast to,
       where that is not what PyTorch says usually.
     - `layout`: "preserve" gives element-wise memory order (the default with promote),
@@ -297,6 +303,8 @@ def op(
     - `typecheck(*metas or values)`: raises what PyTorch raises at the call, where the
       operator's own function cannot. `warns(*metas or values)`: the text of PyTorch's
       warning at the call, if there is one; such calls always take the slow path.
+      `inplace_check(*metas or values)`: raises what the in-place form alone does,
+      before everything else.
     - `static_for(metas)`: whether integers stay static for tensors of these metas, as
       `typecheck` asks for their values (default: they may become runtime scalars).
     - `level`: the function itself handles the dimension of the `vmap` whose number is
@@ -348,6 +356,7 @@ def op(
             if saves is not None
             else tuple(p.name for p in params if p.role != STATIC),
             inplace=inplace,
+            inplace_check=inplace_check,
             out=(view is None and from_tensors and results == "tensor")
             if out is None
             else out,
@@ -440,6 +449,7 @@ def _make_write_op(view: Op) -> Op:
         "checks": None,
         "gradient_checks": None,
         "typecheck": None,
+        "inplace_check": None,
         "warns": None,
         "curved": False,
         "level": None if view.level is None else "new",

@@ -293,7 +293,7 @@ def check_memory(op: Op, target: Any, args: Sequence[Any]) -> None:
 
     As its declaration says: `apart` and `whole`.
     """
-    if op.apart and not op.writes:
+    if op.apart and not op.writes and not op.overlaps:
         check_apart(target, ())
     # PyTorch's `copy_` alone reads and writes what is conjugated or negated.
     as_is = op.name == "copy_"

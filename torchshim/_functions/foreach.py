@@ -6,6 +6,7 @@ tensors give the list they were given, the others a tuple.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -39,6 +40,16 @@ def _tensors(name: str, value: Any, *more: Any) -> Sequence[Any]:
     if not value:
         raise RuntimeError("Tensor list must have at least one tensor.")
     return value
+
+
+def _matching(name: str, tensors: Sequence[Any], value: Any) -> Sequence[Any]:
+    """Another list of as many tensors."""
+    if _is_list(value) and len(value) != len(tensors):
+        raise RuntimeError(
+            "Tensor lists must have the same number of tensors, got "
+            f"{len(tensors)} and {len(value)}"
+        )
+    return _tensors(name, value)
 
 
 def _others(name: str, tensors: Sequence[Any], other: Any) -> Sequence[Any]:
@@ -131,7 +142,7 @@ def _sum(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
 def _lerp(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
     def each(self: Any, tensors1: Any, weight: Any) -> tuple[Any, ...]:
         tensors = _tensors(name, self, tensors1, weight)
-        ends = _same_length(tensors, _tensors(name, tensors1))
+        ends = _matching(name, tensors, tensors1)
         weights = _others(name, tensors, weight)
         rows = zip(tensors, ends, weights, strict=True)
         return tuple([operator(t, end, w) for t, end, w in rows])
@@ -153,8 +164,8 @@ def _fused(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
     ) -> tuple[Any, ...]:
         value = value if scalars is None else scalars
         tensors = _tensors(name, self, tensor1, tensor2)
-        first = _same_length(tensors, _tensors(name, tensor1))
-        second = _same_length(tensors, _tensors(name, tensor2))
+        first = _matching(name, tensors, tensor1)
+        second = _matching(name, tensors, tensor2)
         rows = zip(tensors, first, second, strict=True)
         if not isinstance(value, Tensor):
             values = _others(name, tensors, value)
@@ -245,6 +256,13 @@ def _foreach_zero_(self: Any) -> Any:
 def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:
     """The vector norm of each tensor of a list."""
     tensors = _tensors("_foreach_norm", self)
+    if isinstance(ord, (int, float)) and ord == math.inf:
+        for tensor in tensors:
+            if not tensor.numel():
+                raise RuntimeError(
+                    "_foreach_norm cannot compute the infinity norm on an empty tensor "
+                    "because the operation does not have an identity"
+                )
     return tuple([fns.vector_norm(t, ord, None, False, dtype=dtype) for t in tensors])
 
 
@@ -258,7 +276,13 @@ def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor,
 @public
 def _foreach_max(self: Any) -> tuple[Tensor, ...]:
     """The largest element of each tensor of a list."""
-    return tuple([t.max() for t in _tensors("_foreach_max", self)])
+    tensors = _tensors("_foreach_max", self)
+    if not all(t.numel() for t in tensors):
+        raise RuntimeError(
+            "_foreach_max cannot compute the maximum of an empty tensor; max over zero "
+            "elements is undefined."
+        )
+    return tuple([t.max() for t in tensors])
 
 
 @public

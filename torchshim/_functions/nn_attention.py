@@ -113,7 +113,15 @@ def scaled_dot_product_attention(
         _check_kernels(query, attn_mask, dropout_p)
     if dropout_p == 0 and _fused(query, key, value, attn_mask, enable_gqa):
         return fns.fused_attention(query, key, value, attn_mask, is_causal, scale)
+    if enable_gqa and query.dim() > 2 and query.size(-3) % max(key.size(-3), 1):
+        raise RuntimeError(
+            "Number of heads in key and value must divide the number of heads in "
+        )
     mask = None
+    if dropout_p > 1:
+        raise RuntimeError(
+            f"dropout probability has to be between 0 and 1, but got {dropout_p:g}"
+        )
     if dropout_p > 0:
         batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
         shape = (*batch, query.size(-2), key.size(-2))

@@ -152,6 +152,17 @@ def multinomial(
         raise RuntimeError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
         )
+    if meta.shape[-1] > 1 << 24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
+    if replacement and not meta.shape[-1]:
+        if meta.shape[0]:
+            raise RuntimeError(
+                "aminmax(): cannot compute aminmax over an empty dimension as the "
+                "operation has no identity."
+            )
+        raise RuntimeError(
+            "invalid multinomial distribution (sum of probabilities <= 0)"
+        )
     engine = engine_of(generator, "multinomial", meta.device)
     check_parameters(input)
     if by_host(engine, input):

@@ -81,6 +81,8 @@ def arange(
         number_of("arange", n, i + 1, given.get(n, d))
         for i, (n, d) in enumerate(zip(names, (0, 0, 1), strict=True))
     )
+    if any(isinstance(v, complex) and v.imag for v in (start, end, step)):
+        raise RuntimeError("value cannot be converted to type double without overflow")
     check_options("arange", layout, pin_memory, requires_grad)
     whole = all(isinstance(v, int) for v in (start, end, step))
     default = dtypes.int64 if whole else _default_dtype()

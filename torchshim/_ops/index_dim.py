@@ -254,6 +254,7 @@ def _index_fill_node(input: Any, dim: int, index: Any, value: Any) -> str:
     inplace=True,
     out=False,
     overlaps=("index_fill_", "tensor[mask] = scalar"),
+    apart=("index",),
 )
 def index_fill(input: Array, dim: int, index: Array, value: Operand) -> Array:
     """The slices at the indices along a dimension set to one value."""

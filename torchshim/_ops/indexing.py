@@ -389,6 +389,7 @@ def _fill_node(input: Any, mask: Any, value: Any) -> str:
     inplace=True,
     out=False,
     overlaps=("masked_fill_", "tensor[mask] = scalar"),
+    whole=("mask",),
 )
 def masked_fill(input: Array, mask: Array, value: Operand) -> Array:
     """The input with `value` wherever the mask is True."""

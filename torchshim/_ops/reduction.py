@@ -60,7 +60,7 @@ def _asked(input, dim, keepdim, dtype) -> None:  # type: ignore[no-untyped-def]
 # -- sums and products -----------------------------------------------------------------
 
 
-@op(grad_fn=_numbered("Sum"), saves=(), typecheck=_asked)
+@op(grad_fn=_numbered("Sum"), saves=(), typecheck=_asked, out="computed")
 def sum(
     input: Array,
     dim: Dims = ALL,
@@ -80,6 +80,7 @@ def sum(
 @op(
     grad_fn=_numbered("Mean"),
     saves=(),
+    out="asked",
     castable=(
         "mean.dtype_out(): input types can't be cast to the desired output "
         "type {have.scalar_name}"
@@ -101,7 +102,12 @@ def mean(
     return (total / count(input, axes)).astype(result)
 
 
-@op(grad_fn=_numbered("Prod"), saves=("input", "result"), typecheck=_asked)
+@op(
+    grad_fn=_numbered("Prod"),
+    saves=("input", "result"),
+    typecheck=_asked,
+    out="computed",
+)
 def prod(
     input: Array,
     dim: int = ALL,  # type: ignore[assignment]
@@ -118,7 +124,12 @@ def prod(
     return jnp.prod(w, axis=axes, keepdims=keepdim, dtype=w.dtype).astype(x.dtype)
 
 
-@op(grad_fn="NansumBackward0", saves=("input",), typecheck=_asked)
+@op(
+    grad_fn="NansumBackward0",
+    saves=("input",),
+    typecheck=_asked,
+    out="computed",
+)
 def nansum(
     input: Array,
     dim: Dims = None,

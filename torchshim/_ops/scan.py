@@ -41,6 +41,7 @@ _OTHER_TYPE = "expected scalar_type {want.scalar_name} but found {have.scalar_na
     inplace=True,
     typecheck=_asked,
     whole=("input",),
+    out="computed",
 )
 def cumsum(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
     """The sum of each element and those before it along a dimension."""
@@ -58,6 +59,7 @@ def cumsum(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
     inplace=True,
     typecheck=_asked,
     whole=("input",),
+    out="computed",
 )
 def cumprod(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
     """The product of each element and those before it along a dimension."""
@@ -132,10 +134,14 @@ def _diff_node(input: object, n: int = 1, *rest: object) -> str:
     return "SubBackward0" if n else "CopyBackwards"
 
 
+def _diff_out(input: object, n: int = 1, *rest: object) -> bool | str:
+    return True if n else _OTHER_TYPE
+
+
 @op(
     grad_fn=_diff_node,
     saves=(),
-    out=_OTHER_TYPE,
+    out=_diff_out,
 )
 def diff(
     input: Array,

@@ -194,7 +194,7 @@ def _check_search(
                 f"{name}: sorter must be a tensor of long dtype but got dtype "
                 f"{scalar_name(sorter)}"
             )
-    if not edges.ndim:
+    if not edges.ndim and getattr(values, "shape", ()):
         raise RuntimeError(
             f"{name}: boundaries tensor should have positive dimension, but got 0 "
             "dimension"

@@ -320,6 +320,14 @@ _ELEMENTS: dict[str, Any] = {
     "out": True,
     "curved": False,
 }
+_OF_MEDIAN: dict[str, Any] = {
+    "out": (
+        "Expected tensor for 'values' to have the same type as tensor for argument #2 "
+        "'self'; but type {have.tensor_name} does not equal {want.tensor_name} (while "
+        "checking arguments for median)",
+        True,
+    )
+}
 
 
 _WHOLE: dict[str, Any] = {
@@ -341,7 +349,7 @@ def median_whole(input: Array) -> Array:
     public="median",
     overload=True,
     grad_fn="MedianBackward1",
-    **_ELEMENTS,
+    **_ELEMENTS | _OF_MEDIAN,
 )
 def median_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The medians along a dimension, and their positions."""
@@ -359,7 +367,7 @@ def nanmedian_whole(input: Array) -> Array:
     public="nanmedian",
     overload=True,
     grad_fn="NanmedianBackward1",
-    **_ELEMENTS,
+    **_ELEMENTS | _OF_MEDIAN,
 )
 def nanmedian_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The medians along a dimension, NaNs left out, and their positions."""

@@ -35,6 +35,12 @@ from torchshim.nn.modules._global_hooks import (
     _global_forward_hooks as _global_forward_hooks,
 )
 from torchshim.nn.modules._global_hooks import (
+    _global_forward_hooks_always_called as _global_forward_hooks_always_called,
+)
+from torchshim.nn.modules._global_hooks import (
+    _global_forward_hooks_with_kwargs as _global_forward_hooks_with_kwargs,
+)
+from torchshim.nn.modules._global_hooks import (
     _global_forward_pre_hooks as _global_forward_pre_hooks,
 )
 from torchshim.nn.modules._global_hooks import (

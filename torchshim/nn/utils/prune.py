@@ -225,7 +225,7 @@ class RandomUnstructured(BasePruningMethod):
         self.amount = amount
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        count = _count_to_prune(self.amount, t.nelement())
+        count = _to_prune(self.amount, t.nelement())
         mask = default_mask.clone(memory_format=torchshim.contiguous_format)
         if count != 0:
             chosen = torchshim.rand_like(t).view(-1).topk(count)
@@ -247,7 +247,7 @@ class L1Unstructured(BasePruningMethod):
         self.amount = amount
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        count = _count_to_prune(self.amount, t.nelement())
+        count = _to_prune(self.amount, t.nelement())
         mask = default_mask.clone(memory_format=torchshim.contiguous_format)
         if count != 0:
             smallest = t.abs().view(-1).topk(count, largest=False)
@@ -274,9 +274,10 @@ class RandomStructured(BasePruningMethod):
         self.dim = dim
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        _validate_structured(t, self.dim)
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
         size = t.shape[self.dim]
-        count = _count_to_prune(self.amount, size)
+        count = _to_prune(self.amount, size)
         if count == 0:
             return default_mask
         drawn = torchshim.rand(size)
@@ -305,11 +306,11 @@ class LnStructured(BasePruningMethod):
         self.dim = dim
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        _validate_structured(t, self.dim)
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
         size = t.shape[self.dim]
-        count = _count_to_prune(self.amount, size)
-        others = tuple(d for d in range(t.dim()) if d != self.dim % t.dim())
-        norm = torchshim.norm(t, p=self.n, dim=others)
+        count = _to_prune(self.amount, size)
+        norm = _compute_norm(t, self.n, self.dim)
         kept = norm.topk(size - count, largest=True)
         if count == 0:
             return default_mask
@@ -502,23 +503,40 @@ def _validate_pruning_amount_init(amount: Any) -> None:
         )
 
 
-def _count_to_prune(amount: Any, size: int) -> Any:
-    """The number of elements, or channels, that an amount means."""
-    whole = isinstance(amount, numbers.Integral)
-    count: Any = amount if whole else round(amount * size)
-    if count > size:
+def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+    if isinstance(amount, numbers.Integral) and amount > tensor_size:  # type: ignore[operator]
         raise ValueError(
-            f"amount={count} should be smaller than the number of parameters to "
-            f"prune={size}"
+            f"amount={amount} should be smaller than the number of parameters to "
+            f"prune={tensor_size}"
         )
-    return count
 
 
-def _validate_structured(t: Any, dim: int) -> None:
+def _compute_nparams_toprune(amount: Any, tensor_size: int) -> Any:
+    return (
+        amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+    )
+
+
+def _to_prune(amount: Any, size: int) -> Any:
+    """The number of elements, or channels, that an amount means."""
+    _validate_pruning_amount(amount, size)
+    return _compute_nparams_toprune(amount, size)
+
+
+def _compute_norm(t: Any, n: Any, dim: int) -> Any:
+    """The norm of each channel."""
+    others = tuple(d for d in range(t.dim()) if d != dim % t.dim())
+    return torchshim.norm(t, p=n, dim=others)
+
+
+def _validate_structured_pruning(t: Any) -> None:
     if t.dim() <= 1:
         raise ValueError(
             "Structured pruning can only be applied to multidimensional tensors. Found "
             f"tensor of shape {t.shape} with {t.dim()} dims"
         )
+
+
+def _validate_pruning_dim(t: Any, dim: int) -> None:
     if dim >= t.dim():
         raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")

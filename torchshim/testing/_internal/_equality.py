@@ -51,7 +51,7 @@ class Relaxed(Options):
         if _either(both, _BOOLEANS, alike):
             a, b = (bool(self._single(x, "a boolean", id)) for x in both)
             return lambda: compare_booleans(a, b, self, id)
-        if _either(both, (*_NUMBERS, enum.Enum), (*_NUMBERS, enum.Enum, *_ARRAYS)):
+        if _either(both, _NUMBERS, (*_NUMBERS, *_ARRAYS)):
             return self._numbers(both, id)
         if all(isinstance(x, _ARRAYS) for x in both):
             x, y = (torch.as_tensor(value) for value in both)
