@@ -83,6 +83,17 @@ def unordered(expected: Any, lines: list[str]) -> bool:
     return threads and any(".backward(" in lines[at] for at in expected.errors)
 
 
+def keeps_shape(expected: Any, lines: list[str]) -> bool:
+    """Whether a leaf that was given `.data` of another shape was used once more.
+
+    As long as its old graph is alive, PyTorch refuses gradients of the new shape.
+    """
+    return any(".data = " in line for line in lines) and any(
+        "but expected shape compatible with" in str(error)
+        for error in expected.errors.values()
+    )
+
+
 def flattens_gradient(expected: Any, lines: list[str]) -> bool:
     """Whether `reshape` copies a gradient, since PyTorch's formula left it transposed.
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+
 from tests.oracle import attempt, case
 
 
@@ -206,3 +209,46 @@ def memory_that_numpy_shares(torch, share, write, read):
         yield attempt(z.sum().backward)
         w = use(y)
         yield torch.autograd.grad(w.sum(), x)
+
+
+_MAKES = {
+    "view": lambda x: x[None],
+    "product": lambda x: x * 2,
+    "view of a product": lambda x: (x * 2).view(1, 3),
+    "detached": lambda x: x.detach(),
+    "leaf": lambda x: x,
+    "result": lambda x: x.exp(),
+}
+
+
+@case.over(make=list(_MAKES), look=[False, True])
+def memory_of_several_threads(torch, make, look):
+    def elsewhere(call):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(call).result()
+
+    def fill(t):
+        with torch.no_grad():
+            t.fill_(2.0)
+
+    def fill_part(t):
+        with torch.no_grad():
+            t.view(-1)[:1].zero_()
+
+    def here(call):
+        return call()
+
+    def run(write, first, second, third):
+        x = torch.tensor([-1.0, -0.75, -0.5], requires_grad=True)
+        y = first(lambda: _MAKES[make](x))
+        z = second(lambda: (y.prod() * x).max())
+        if look:
+            yield y.grad_fn
+        yield attempt(third, lambda: write(y))
+        yield attempt(torch.autograd.grad, z, x)
+        yield y.grad_fn, y._version
+
+    threads = here, elsewhere
+    for write in fill, fill_part, lambda t: t.mul_(2), lambda t: t.detach().zero_():
+        for chosen in itertools.product(threads, threads, threads):
+            yield from run(write, *chosen)

@@ -150,14 +150,20 @@ class Foreign(Entering):
         """As of any tensor; its history may be in a recording of another thread."""
         slot = Entering._role(self, tensor, storage, slot)
         hist = self.recording.hists.get(slot)
-        if hist is not None and hist[0].state is None and hist[0] is not self.recording:
-            owner = recorders[hist[1] >> SLOT_BITS]
-            with owner.lock:
-                if owner.recording is hist[0]:
-                    twin = self._look(owner, hist[1], True)[1]
-                    assert twin is not None
-                    self.recording.hists[slot] = twin, hist[1]
+        if hist is not None:
+            self.recording.hists[slot] = self.history(*hist)
         return slot
+
+    def history(self, recording: Recording, slot: int) -> tuple[Recording, int]:
+        """A place in the graph, in a recording that this thread may look into."""
+        if recording.state is None and recording is not self.recording:
+            owner = recorders[slot >> SLOT_BITS]
+            with owner.lock:
+                if owner.recording is recording:
+                    twin = self._look(owner, slot, True)[1]
+                    assert twin is not None
+                    return twin, slot
+        return recording, slot
 
     def _foreign_array(self, holder: Storage | TensorBase) -> Any:
         """As `_foreign`, for a base value or one written without history."""

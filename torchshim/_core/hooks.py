@@ -24,7 +24,7 @@ def place_of(rec: Recorder, tensor: Any) -> Place:
     slot = tensor._slot
     if not rec.owns(slot):
         if slot < 0 and tensor._hist is not None and tensor._base is None:
-            return origin(*tensor._hist)
+            return origin(*rec.history(*tensor._hist))
         slot = rec.slot_seen(tensor)
     return origin(rec.recording, slot)
 

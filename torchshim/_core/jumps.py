@@ -60,8 +60,8 @@ class Jump:
     # Values that entered: ("saved", owner, slot), ("grad", position in leaves) or
     # ("held", number, meta), and the slot they took.
     entered: list[tuple[str, int, Any, int]]
-    # (owner, slot of the leaf, its kinds of hooks, its shape, what its grad held before,
-    # slot and meta of its grad)
+    # (owner, slot of the leaf, its kinds of hooks, its shape, what its grad held
+    # before, slot and meta of its grad)
     leaves: list[tuple[int, int, int, tuple[int, ...], Any, int, Meta]]
     copied: list[Copy]
     # (owner, slots) of saved values of closed recordings that are used as they were.

@@ -170,7 +170,7 @@ def grad_fn(tensor: Any) -> Any:
     slot = tensor._slot
     same = tensor._base is None or not written_since(tensor)
     if slot < 0 and tensor._hist is not None and tensor._base is None:
-        recording, slot = tensor._hist
+        recording, slot = rec.history(*tensor._hist)
     elif cached is not None and slot < 0 and same:
         return cached[1]
     else:

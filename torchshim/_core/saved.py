@@ -273,16 +273,17 @@ class SavedValues(Leaves):
                     return "AsStridedBackward0"
             return grad_name(source)
         meta = source.metas[slot - source.slot]
-        remade = source.view and source.call.op.view.strided
-        if remade and meta.requires_grad and not meta.leaf:
-            return "AsStridedBackward0"
+        if meta.requires_grad and not meta.leaf:
+            made = source
+            if slot in recording.hists:
+                made = self.event(origin(recording, slot))
+            if made.view and made.call.op.view.strided:
+                return "AsStridedBackward0"
         if source.alias and not meta.requires_grad:
             detached = self.detached_at(recording, slot)
             if detached is not None:
                 return self.name_of_write(recording, slot, detached)
         if recording.state is None:
-            if slot in recording.hists and self.event(origin(recording, slot)).view:
-                return "AsStridedBackward0"
             for tensor in showing(self.elsewhere(recording, slot)[1]):
                 return None if tensor.grad_fn is None else tensor.grad_fn.name()
             tensor = recording.entered.get(slot)
