@@ -84,11 +84,17 @@ _WELL_KNOWN = (
     "nn._reduction",
     "nn.parallel._functions",
     "testing._internal",
+    "utils._content_store",
+    "utils._device",
     "utils._import_utils",
     "utils._mode_utils",
     "utils._python_dispatch",
     "utils._pytree",
+    "utils._traceback",
     "utils.data._utils",
+    "utils.tensorboard._convert_np",
+    "utils.tensorboard._pytorch_graph",
+    "utils.tensorboard._utils",
 )
 
 

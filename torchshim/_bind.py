@@ -485,13 +485,7 @@ def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
     if op.differentiable is not False:
         refuse_tracked(rec, op.parsed, (args, out))
     check_memory(op, out, args)
-    made_with = args
-    if op.out == "computed":
-        at = [p.name for p in op.params].index("dtype")
-        if args[at] is None:
-            made_with = (*args[:at], out._meta.dtype, *args[at + 1 :])
-    result = record_call(rec, op, made_with)
-    return out_writer[0](op, (result,), (out,), args)[0]
+    return out_writer[0](op, (record_call(rec, op, op.to(args, out)),), (out,), args)[0]
 
 
 # `_tensor` puts the function here that resizes, casts and copies into `out`.

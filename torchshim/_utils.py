@@ -9,8 +9,13 @@ from typing import Any
 
 from torchshim._core import dtypes
 from torchshim._derived import fns
-from torchshim._functions.rebuilding import _rebuild_tensor, _rebuild_tensor_v2
-from torchshim.nn.parameter import _rebuild_parameter
+from torchshim._functions.memory import get_tensor_metadata, set_tensor_metadata
+from torchshim._functions.rebuilding import (
+    _rebuild_meta_tensor_no_storage,
+    _rebuild_tensor,
+    _rebuild_tensor_v2,
+)
+from torchshim.nn.parameter import _rebuild_parameter, _rebuild_parameter_with_state
 from torchshim.utils.data._utils.worker import ExceptionWrapper as _Carried
 from torchshim.utils.data._utils.worker import KeyErrorMessage
 
@@ -19,12 +24,17 @@ __all__ = [
     "KeyErrorMessage",
     "_flatten_dense_tensors",
     "_import_dotted_name",
+    "_rebuild_meta_tensor_no_storage",
     "_rebuild_parameter",
+    "_rebuild_parameter_with_state",
     "_rebuild_tensor",
     "_rebuild_tensor_v2",
     "_reorder_tensors_as",
     "_take_tensors",
     "_unflatten_dense_tensors",
+    "classproperty",
+    "get_tensor_metadata",
+    "set_tensor_metadata",
 ]
 
 
@@ -43,6 +53,18 @@ def _element_size(dtype: Any) -> int:
     if not isinstance(dtype, dtypes.dtype):
         raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
     return dtype.itemsize
+
+
+class classproperty:
+    """An attribute of a class that is computed."""
+
+    def __init__(self, func: Any) -> None:
+        own = isinstance(func, (classmethod, staticmethod))
+        self.fget = func if own else classmethod(func)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        owner = type(instance) if owner is None else owner
+        return self.fget.__get__(instance, owner)()
 
 
 def _import_dotted_name(name: str) -> Any:

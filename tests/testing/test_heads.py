@@ -151,11 +151,16 @@ testing._internal.opinfo.core: SampleInput
 testing._internal.opinfo.utils: np_unary_ufunc_integer_promotion_wrapper prod_numpy
   reference_reduction_numpy
 testing._internal.two_tensor: TwoTensor
+_utils: _rebuild_parameter_with_state classproperty get_tensor_metadata
+utils._content_store: ContentStoreReader ContentStoreWriter hash_storage
+utils._device: DeviceContext _device_constructors set_device
 utils._import_utils: import_dill
 utils._mode_utils: no_dispatch
 utils._python_dispatch: TorchDispatchMode
 utils._pytree: LeafSpec TreeSpec tree_all tree_any tree_flatten tree_map
   tree_map_only tree_unflatten
+utils._traceback: CapturedTraceback format_traceback_short
+  report_compile_source_on_error
 utils.checkpoint: CheckpointPolicy _infer_device_type checkpoint
   checkpoint_sequential create_selective_checkpoint_contexts
 utils.cpp_extension: load_inline
@@ -169,7 +174,13 @@ utils.data.sampler: BatchSampler RandomSampler SequentialSampler SubsetRandomSam
 utils.dlpack: to_dlpack
 utils.flop_counter: FlopCounterMode
 utils.hooks: RemovableHandle
+utils.module_tracker: ModuleTracker
 utils.serialization: config
+utils.tensorboard._convert_np: make_np
+utils.tensorboard._pytorch_graph: graph
+utils.tensorboard._utils: _prepare_video convert_to_HWC
+utils.weak: TensorWeakRef WeakIdKeyDictionary WeakIdRef WeakTensorKeyDictionary
+  _WeakHashRef
 """
 
 

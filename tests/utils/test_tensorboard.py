@@ -169,8 +169,7 @@ def sounds_and_videos(torch):
 
 @case
 def video_grid(torch):
-    name = "prepare_video" if "shim" in torch.__name__ else "_prepare_video"
-    prepare = getattr(module(torch, "._utils"), name)
+    prepare = module(torch, "._utils")._prepare_video
     for count in (1, 2, 3, 4, 5):
         values = np.arange(count * 2 * 3 * 4 * 5.0).reshape(count, 2, 3, 4, 5)
         yield prepare(values)

@@ -197,6 +197,14 @@ class Op:
             return f"{spaces[0]}_{self.public}"
         return self.public
 
+    def to(self, args: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
+        """The arguments of a call whose result `out` is to take."""
+        if self.out != "computed":
+            return args
+        at = [p.name for p in self.params].index("dtype")
+        kind = out._meta.dtype if args[at] is None else args[at]
+        return *args[:at], kind, *args[at + 1 :]
+
     def __reduce__(self) -> Any:
         return REGISTRY.__getitem__, (self.name,)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from torchshim._bind import check_outs, structseq
@@ -16,13 +17,19 @@ _Unpacked = structseq("lu_unpack", ("P", "L", "U"))
 _Infos = structseq("_lu_with_info", ("LU", "pivots", "info"))
 
 
+@functools.cache
+def _into(kind: type) -> type:
+    """The class of named results that were written to `out=`."""
+    return structseq(f"{kind.__name__}_out", kind.__match_args__)  # type: ignore[attr-defined]
+
+
 def _written(results: Any, out: Any, *args: Any) -> Any:
     """Named results written to `out=`, which takes their own dtypes alone."""
     if out is None:
         return results
     kind = type(results)
     check_outs(kind.__name__, out, len(results), len(args) + 1)
-    named = structseq(f"{kind.__name__}_out", kind.__match_args__)
+    named = _into(kind)
     pairs = zip(results, out, strict=True)
     return named(*(write_into(None, r, o, args, text="exact") for r, o in pairs))
 
@@ -247,11 +254,10 @@ def cross(
             "default value of dim will change to agree with that of linalg.cross in a "
             f"future release. {_WHERE}Cross.cpp:63.)"
         )
-        pairs = zip(input.shape, other.shape, strict=False)
-        of_three = [i for i, sizes in enumerate(pairs) if max(sizes) == 3]
-        if not of_three and input.dim() == other.dim():
+        of_three = [i for i, size in enumerate(input.shape) if size == 3]
+        if not of_three:
             raise RuntimeError("no dimension of size 3 in input")
-        dim = of_three[0] if of_three else -1
+        dim = of_three[0]
     return fns.linalg_cross(input, other, dim=dim, out=out)
 
 

@@ -311,6 +311,22 @@ def set_bits(self: Tensor, bits: tuple[str, ...]) -> None:
             self._path = (*self._path, (_SEEN[bit], (), 0))
 
 
+def get_tensor_metadata(tensor: Any) -> dict[str, bool]:
+    """Which bits a tensor has: `conj`, `neg`."""
+    if not isinstance(tensor, Tensor):
+        raise AssertionError(f"expected torch.Tensor, got {type(tensor).__name__}")
+    return dict.fromkeys(bits_of(tensor), True)
+
+
+def set_tensor_metadata(tensor: Any, metadata: Any) -> None:
+    """Has a tensor seen with such bits."""
+    if not isinstance(metadata, dict):
+        raise AssertionError(f"expected dict, got {type(metadata).__name__}")
+    if not isinstance(tensor, Tensor):
+        raise AssertionError(f"expected torch.Tensor, got {type(tensor).__name__}")
+    set_bits(tensor, tuple(bit for bit, on in metadata.items() if on))
+
+
 def _set_data(self: Tensor, value: Any) -> None:
     if not isinstance(value, TensorBase):
         raise TypeError(f"Variable data has to be a tensor, but got {kind_of(value)}")

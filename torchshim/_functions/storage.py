@@ -545,7 +545,11 @@ _objects = weakref.WeakValueDictionary()
 @public(namespaces=(), method=True)
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """The memory that the tensor shows (part of)."""
-    storage = local.rec.storage_of(self)
+    return shown(local.rec.storage_of(self))
+
+
+def shown(storage: Storage) -> UntypedStorage:
+    """The one object that programs see of a storage."""
     found = _objects.get(id(storage))
     if found is None or found._core is not storage:
         found = _new(UntypedStorage)

@@ -320,14 +320,12 @@ _ELEMENTS: dict[str, Any] = {
     "out": True,
     "curved": False,
 }
-_OF_MEDIAN: dict[str, Any] = {
-    "out": (
-        "Expected tensor for 'values' to have the same type as tensor for argument #2 "
-        "'self'; but type {have.tensor_name} does not equal {want.tensor_name} (while "
-        "checking arguments for median)",
-        True,
-    )
-}
+_OTHER_TYPE = (
+    "Expected tensor for 'values' to have the same type as tensor for argument #2 "
+    "'self'; but type {have.tensor_name} does not equal {want.tensor_name} (while "
+    "checking arguments for median)"
+)
+_OF_MEDIAN: dict[str, Any] = _ELEMENTS | {"out": (_OTHER_TYPE, True)}
 
 
 _WHOLE: dict[str, Any] = {
@@ -349,7 +347,7 @@ def median_whole(input: Array) -> Array:
     public="median",
     overload=True,
     grad_fn="MedianBackward1",
-    **_ELEMENTS | _OF_MEDIAN,
+    **_OF_MEDIAN,
 )
 def median_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The medians along a dimension, and their positions."""
@@ -367,7 +365,7 @@ def nanmedian_whole(input: Array) -> Array:
     public="nanmedian",
     overload=True,
     grad_fn="NanmedianBackward1",
-    **_ELEMENTS | _OF_MEDIAN,
+    **_OF_MEDIAN,
 )
 def nanmedian_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """The medians along a dimension, NaNs left out, and their positions."""
@@ -407,16 +405,14 @@ _OF_MODE: dict[str, Any] = {
 
 @op(grad_fn="ModeBackward0", apart=("input",), **_ELEMENTS | _OF_MODE)
 def mode(input: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
-    """The most frequent elements along a dimension, the smallest of equals; and where
-    they stand last."""
+    """The most frequent elements along a dimension, and where they stand last."""
     x, axis = one_axis(input, dim)
     check_not_empty("mode", x, (axis,), True)
     if is_complex(x):
         raise not_implemented("mode_cpu", x)
     if not x.size:
         shape = [1 if a == axis else n for a, n in enumerate(x.shape)]
-        index = jnp.zeros(shape, jnp.int64)
-        return _chosen(x, index, axis, keepdim)
+        return _chosen(x, jnp.zeros(shape, jnp.int64), axis, keepdim)
     ordered = order(x, axis)
     s = take(jax.lax.stop_gradient(x), ordered, axis)
     at = positions(s, axis)

@@ -65,6 +65,7 @@ def save(
     with _opened(f) as file, Writer(file, _archive_name(f)) as writer:
         writer.write("data.pkl", data.getvalue())
         alignment = str(_options.save.storage_alignment)
+        writer.write(".format_version", b"1")
         writer.write(".storage_alignment", alignment.encode())
         if not _disable_byteorder_record:
             writer.write("byteorder", sys.byteorder.encode())

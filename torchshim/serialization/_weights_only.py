@@ -6,6 +6,7 @@ list instead of importing them. Follows ``torch._weights_only_unpickler``.
 
 from __future__ import annotations
 
+import functools
 import io
 import pickle
 import struct
@@ -133,7 +134,6 @@ class Unpickler:
     def __init__(self, file: Any, *, encoding: str = "bytes") -> None:
         self.encoding = encoding
         self._file = file
-        self._users = allowed_by_user()
 
     def load(self) -> Any:
         """The object; UnpicklingError for whatever is not allowed.
@@ -178,6 +178,10 @@ class Unpickler:
         items, self.stack = self.stack, self.marks.pop()
         return items
 
+    @functools.cached_property
+    def _users(self) -> dict[str, Any]:
+        return allowed_by_user()  # whose errors are of files that need it
+
     # -- what could do harm ------------------------------------------------------------
 
     def find(self, module: str, name: str) -> Any:
@@ -203,8 +207,9 @@ class Unpickler:
         return found
 
     def may_call(self, func: Any) -> bool:
-        ours, users = callables().values(), self._users.values()
-        return any(func is f for f in ours) or any(func is f for f in users)
+        if any(func is f for f in callables().values()):
+            return True
+        return any(func is f for f in self._users.values())
 
     def global_(self) -> None:
         module, name = self.line(), self.line()

@@ -11,7 +11,8 @@ from torchshim.utils import hooks as hooks
 # Submodules that are imported when they are first used.
 _LAZY = ("_import_utils", "_mode_utils", "_python_dispatch", "checkpoint")
 _LAZY += ("benchmark", "cpp_extension", "deterministic", "dlpack", "flop_counter")
-_LAZY += ("collect_env",)
+_LAZY += ("_content_store", "_device", "_traceback", "collect_env", "module_tracker")
+_LAZY += ("weak",)
 
 
 def set_module(obj: _Any, mod: str) -> None:

@@ -85,7 +85,7 @@ def convert_to_HWC(tensor: np.ndarray, input_format: str) -> np.ndarray:
     raise TypeError("cannot unpack non-iterable NoneType object")
 
 
-def prepare_video(video: np.ndarray) -> np.ndarray:
+def _prepare_video(video: np.ndarray) -> np.ndarray:
     """Videos (N, T, C, H, W) in a grid: (T, H', W', C)."""
     count, frames, channels, height, width = video.shape
     if video.dtype == np.uint8:

@@ -34,11 +34,11 @@ from torchshim._functions.construct import as_tensor
 from torchshim._tensor import Tensor
 from torchshim.utils.tensorboard._hparams import hparams
 from torchshim.utils.tensorboard._utils import (
+    _prepare_video,
     bytes_of,
     convert_to_HWC,
     make_np,
     png,
-    prepare_video,
     saved,
     scale_of,
 )
@@ -406,7 +406,7 @@ def make_image(
 
 def video(tag: str, tensor: Any, fps: float = 4) -> Summary:
     """Videos (N, T, C, H, W) side by side, as a GIF. Needs moviepy."""
-    pixels = bytes_of(prepare_video(make_np(tensor)))
+    pixels = bytes_of(_prepare_video(make_np(tensor)))
     return _summary(tag, image=make_video(pixels, fps))
 
 
