@@ -35,6 +35,8 @@ class Inference:
         """Metas of the results, which operands get gradients, whether a view."""
         op: Op | None = call.op
         device = self.device_of(metas)
+        if call.write and op is not None and op.inplace_check is not None:
+            op.inplace_check(*call.arguments(metas, call.placeholders()))
         if op is not None and op.typecheck is not None:
             op.typecheck(*call.arguments(metas, call.placeholders()))
         if call.write and op is not None and op.promote is not None:

@@ -138,14 +138,22 @@ def saved_operands(event: State, call: Any, wrt: Sequence[int]) -> list[int]:
     return slots
 
 
+# The dtypes of old, whose tensor types are names in Python.
+_OF_OLD = frozenset({"Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double"})
+
+
+def tensor_type(dtype: Any, device: str = "cpu") -> str:
+    """The type of a tensor in PyTorch's errors: torch.FloatTensor, CPUBoolType."""
+    if dtype.scalar_name not in _OF_OLD:
+        return f"{device.upper()}{dtype.scalar_name}Type"
+    return f"torch.{'' if device == 'cpu' else device + '.'}{dtype.scalar_name}Tensor"
+
+
 def modified_text(
     meta: Any, name: str | None, number: int, version: int, expected: int
 ) -> str:
     """PyTorch's error for a saved tensor that was written to."""
-    made_by, scalar = "", meta.dtype.scalar_name
-    kind = f"torch.{scalar}Tensor"
-    if meta.dtype.is_complex or scalar == "BFloat16":  # dtypes newer than such names
-        kind = f"{meta.device.type.upper()}{scalar}Type"
+    made_by, kind = "", tensor_type(meta.dtype, meta.device.type)
     if name is not None:
         name = re.sub(r"Backward0?(?=\d*$)", "", qualified(name))
         made_by = f", which is output {number} of {name},"

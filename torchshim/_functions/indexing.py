@@ -23,7 +23,7 @@ from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
 from torchshim._errors import warn
-from torchshim._ops.view_geometry import KEEP, NEW, PICK
+from torchshim._ops.view_geometry import KEEP, NEW, PICK, size_at
 from torchshim._overrides import dispatch, mode_enabled, modes, overriding
 from torchshim._tensor import Tensor, from_array, host_value
 
@@ -425,7 +425,7 @@ def check_mask(mask: Tensor, shape: tuple[int, ...], dim: int) -> None:
     if meta.dtype is not dtypes.bool_ and meta.dtype is not dtypes.uint8:
         return
     for j, n in enumerate(tuple(meta.shape)):
-        if n != _size(shape, dim + j):
+        if n != size_at(shape, dim + j):
             raise IndexError(
                 f"The shape of the mask {list(meta.shape)} at index {j} does not match "
                 f"the shape of the indexed tensor {list(shape)} at index {dim + j}"

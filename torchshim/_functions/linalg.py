@@ -13,6 +13,7 @@ from torchshim._derived import fns, namespace, public
 from torchshim._functions._arguments import tensor_argument
 from torchshim._functions.creation import _no_grad
 from torchshim._functions.memory import write_into
+from torchshim._ops._common import broadcast_shapes
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._tensor import Tensor
 
@@ -300,9 +301,12 @@ def lstsq(
         raise RuntimeError(
             f"{name}: parameter `driver` should be one of ({', '.join(_DRIVERS)})"
         )
-    vector = b.dim() == 1 or (
-        input.dim() - 1 == b.dim() and tuple(b.shape) == tuple(input.shape)[:-1]
-    )
+    if not 0 <= input.dim() - b.dim() <= 1:
+        raise RuntimeError(
+            f"{name}: input.dim() must be greater or equal to other.dim() and "
+            "(input.dim() - other.dim()) <= 1"
+        )
+    vector = b.dim() < input.dim()
     right = b.unsqueeze(-1) if vector else b  # type: ignore[attr-defined]
     if input.shape[-2] != right.shape[-2]:
         which = "-1" if vector else "-2"
@@ -327,7 +331,7 @@ def _lstsq(A: Tensor, B: Tensor, vector: bool, rcond: float | None, driver: str)
         rcond = dtypes.finfo(dtype).eps * max(m, n)
     batch = tuple(B.shape)[:-2]
     if tuple(A.shape)[:-2] != batch:
-        batch = namespace("torch")["broadcast_shapes"](tuple(A.shape)[:-2], batch)
+        batch = broadcast_shapes(tuple(A.shape)[:-2], batch)
         A = fns.expand(A, (*batch, m, n))
         B = fns.expand(B, (*batch, m, B.shape[-1]))
     # `gels` takes a full rank for granted.
@@ -439,7 +443,16 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
             "linalg.vecdot: Expected a floating point or complex tensor as input. Got "
             f"{dtype.scalar_name}"
         )
-    result = fns.sum(x.conj() * y, dim)  # type: ignore[attr-defined]
+    if y._meta.dtype is not dtype:
+        raise RuntimeError(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of "
+            f"type {dtype.scalar_name} and y of type {y._meta.dtype.scalar_name} "
+            "instead"
+        )
+    if x.dim() == y.dim() == 1:
+        result = fns.vdot(x, y)
+    else:
+        result = fns.sum(x.conj() * y, dim)  # type: ignore[attr-defined]
     if out is not None and out._meta.dtype is not result._meta.dtype:
         raise RuntimeError(
             f"linalg.vecdot: Expected out of dtype{result._meta.dtype.scalar_name} but "

@@ -42,7 +42,7 @@ def einsum(*args: Any) -> Tensor:
                 f"expected Tensor as element {i} in argument 1, but got {type_name(x)}"
             )
     explicit = _explicit(equation, [len(x._meta.shape) for x in operands])
-    _check_sizes(explicit, operands)
+    _check_sizes(equation, explicit, operands)
     return fns._einsum(explicit, tuple(operands))
 
 
@@ -196,7 +196,7 @@ def _right_side(right: str, offset: int, dots: list[str], known: set[str]) -> li
     return out
 
 
-def _check_sizes(equation: str, operands: Sequence[Any]) -> None:
+def _check_sizes(given: str, equation: str, operands: Sequence[Any]) -> None:
     sizes: dict[str, int] = {}
     for which, (term, x) in enumerate(
         zip(equation.split("->")[0].split(","), operands, strict=True)
@@ -212,6 +212,13 @@ def _check_sizes(equation: str, operands: Sequence[Any]) -> None:
         for c, size in own.items():
             seen = sizes.get(c, 1)
             if size != seen and size != 1 and seen != 1:
+                if c not in given:
+                    raise RuntimeError(
+                        f"einsum(): dimension {term.index(c)} covered by ellipsis in "
+                        f"operand {which}has size {size} which does not broadcast with "
+                        f"previously seen ellipsis with size {seen} for the respective "
+                        "dimension"
+                    )
                 raise RuntimeError(
                     f"einsum(): subscript {c} has size {size} for operand {which} "
                     "which "

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._core.naming import tensor_type
 from torchshim._core.random import engine_of
 from torchshim._core.record import local
 from torchshim._derived import fns, public
@@ -20,6 +21,7 @@ from torchshim._functions.random_examples import (
     examples,
 )
 from torchshim._functions.random_parameters import below, by_host
+from torchshim._ops.view_geometry import expanded_shape
 from torchshim._tensor import Tensor
 
 
@@ -129,15 +131,18 @@ def random_(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Te
 @public(namespaces=(), method=True)
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Ones with probability `p`, a number or a tensor, zeros otherwise."""
+    shape = tuple(self._meta.shape)
+    if isinstance(p, Tensor) and 0 in shape:
+        p = 0.5  # PyTorch does not look at the tensor where there is nothing to draw
     if not isinstance(p, Tensor):
         draw = Draw("bernoulli", (float(number_of("bernoulli_", "p", 1, p)),))
         op = fns._draw_bernoulli2_
         return fill_drawn("bernoulli_", self, draw, op, generator, ".float")
     engine = engine_of(generator, "bernoulli_", self._meta.device)
+    expanded_shape(p._meta.shape, shape, tensor_type(p._meta.dtype))
     check_parameters(p)
     given: Draw | Tensor = p
     if by_host(engine, p) and not examples():
-        shape = tuple(self._meta.shape)
         chances = _flat(np.broadcast_to(p._host(), shape), self._meta.strides)
         given = Draw("bernoulli", (chances,))
     op = fns._draw_bernoulli1_

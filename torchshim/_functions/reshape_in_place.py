@@ -54,10 +54,20 @@ def _method(name: str, wanted: str, function: Any) -> None:
     public(method, name=name, namespaces=(), method=True)
 
 
+@public(namespaces=(), method=True)
+def t_(self: Tensor) -> Tensor:
+    """`t` of the tensor itself."""
+    if len(self._meta.shape) > 2:
+        raise RuntimeError(
+            "t_() expects a tensor with <= 2 dimensions, but self is "
+            f"{len(self._meta.shape)}D"
+        )
+    return _become(self, "t", ())
+
+
 _method("transpose_", "transpose", lambda dim0, dim1: (dim0, dim1))
 _method("swapdims_", "transpose", lambda dim0, dim1: (dim0, dim1))
 _method("swapaxes_", "swapaxes", lambda axis0, axis1: (axis0, axis1))
-_method("t_", "t", lambda: ())
 _method("unsqueeze_", "unsqueeze", lambda dim: (dim,))
 _method(
     "squeeze_",

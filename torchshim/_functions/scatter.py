@@ -13,7 +13,7 @@ from torchshim._functions._arguments import kind_of
 from torchshim._functions.assignment import put_with
 from torchshim._functions.backward import warn_once
 from torchshim._functions.indexing import is_mask
-from torchshim._ops.indexing import broadcast_pair
+from torchshim._ops._common import broadcast_shapes
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._tensor import Tensor, host_value
 
@@ -87,7 +87,7 @@ def scatter_(
     return _scatter("_", self, dim, index, _source(src, value), reduce)
 
 
-def _index_list(indices: Any) -> list[Any]:
+def _index_list(input: Tensor, indices: Any) -> list[Any]:
     if not isinstance(indices, (tuple, list)):
         raise TypeError(
             "index_put(): argument 'indices' (position 1) must be tuple of Tensors, "
@@ -106,6 +106,10 @@ def _index_list(indices: Any) -> list[Any]:
                 "tensors used as indices must be long, int, byte or bool tensors"
             )
         found.append(item)
+    if len(found) > input.dim():
+        raise IndexError(
+            f"too many indices for tensor of dimension {input.dim()} (got {len(found)})"
+        )
     return found
 
 
@@ -123,7 +127,7 @@ def index_put(
     >>> torch.index_put(x, (torch.tensor([0, 0]),), torch.tensor(5), True)
     tensor([11,  2,  3])
     """
-    return put_with(input, _index_list(indices), values, accumulate, "")
+    return put_with(input, _index_list(input, indices), values, accumulate, "")
 
 
 @public(namespaces=("torch",), method=True)
@@ -131,7 +135,7 @@ def index_put_(
     input: Tensor, indices: Any, values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """`index_put` in place."""
-    return put_with(input, _index_list(indices), values, accumulate, "_")
+    return put_with(input, _index_list(input, indices), values, accumulate, "_")
 
 
 @public(method=True)
@@ -166,7 +170,7 @@ def take_along_dim(
         one = (1,)
         ours = tuple(have[:dim]) + one + tuple(have[dim + 1 :])
         theirs = tuple(want[:dim]) + one + tuple(want[dim + 1 :])
-        common = broadcast_pair(ours, theirs)
+        common = broadcast_shapes(ours, theirs)
         sizes = (*common[:dim], want[dim], *common[dim + 1 :])
         index = indices if tuple(want) == sizes else fns.expand(indices, *sizes)
         sizes = (*common[:dim], have[dim], *common[dim + 1 :])

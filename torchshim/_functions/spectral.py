@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from torchshim._autocast import autocast_whole
+from torchshim._core.naming import tensor_type
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, namespace, public
 from torchshim._functions._arguments import (
@@ -172,11 +173,10 @@ def _check_stft(
     def wrong(text: str) -> RuntimeError:
         shown = "None"
         if window is not None:
-            kind = window._meta.dtype.scalar_name
-            shown = f"torch.{kind}Tensor{{{_sizes(window)}}}"
+            shown = f"{tensor_type(window._meta.dtype)}{{{_sizes(window)}}}"
         normalized, onesided, as_complex, align = map(_flag, flags)
         return RuntimeError(
-            f"stft(torch.{input._meta.dtype.scalar_name}Tensor{_sizes(input)}, "
+            f"stft({tensor_type(input._meta.dtype)}{_sizes(input)}, "
             f"n_fft={n_fft}, hop_length={hop}, win_length={length}, window={shown}, "
             f"normalized={normalized}, onesided={onesided}, "
             f"return_complex={as_complex}, align_to_window={align}) : {text}"
@@ -293,9 +293,9 @@ def _istft_call(
     n_fft, hop, width, center, normalized, onesided, length, as_complex = arguments
     shown = "None"
     if window is not None:
-        shown = f"torch.{window._meta.dtype.scalar_name}Tensor{{{_sizes(window)}}}"
+        shown = f"{tensor_type(window._meta.dtype)}{{{_sizes(window)}}}"
     return (
-        f"istft(CPU{input._meta.dtype.scalar_name}Type{_sizes(input)}, n_fft={n_fft}, "
+        f"istft({tensor_type(input._meta.dtype)}{_sizes(input)}, n_fft={n_fft}, "
         f"hop_length={hop}, win_length={width}, window={shown}, "
         f"center={_flag(center)}, normalized={_flag(normalized)}, "
         f"onesided={_flag(onesided)}, length={length}, "

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.call import broadcast_shape
 from torchshim._core.meta import Meta
 from torchshim._core.record import local
 
@@ -56,6 +57,11 @@ def rounded(fn: Callable[[Any], Any], x: Any) -> Any:
     if x.dtype == np.float32 and x.size <= _SMALL and jax.default_backend() == "cpu":
         return fn(x.astype(np.float64)).astype(np.float32)
     return fn(x)
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The common shape of several, or PyTorch's error."""
+    return broadcast_shape([tuple(shape) for shape in shapes])
 
 
 def is_tensor(value: Any) -> bool:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
-from torchshim._ops._common import scalar_name
+from torchshim._ops._common import broadcast_shapes, scalar_name
 
 
 class LinAlgError(RuntimeError):
@@ -133,7 +133,7 @@ def first_zero(a: Array) -> Array:
 
 def batched(a: Array, b: Array) -> tuple[Array, Array]:
     """Two batches of matrices, broadcast to one batch."""
-    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = broadcast_shapes(b.shape[:-2], a.shape[:-2])
     return (
         jnp.broadcast_to(a, batch + a.shape[-2:]),
         jnp.broadcast_to(b, batch + b.shape[-2:]),

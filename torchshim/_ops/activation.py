@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import DEFAULT
-from torchshim._ops.matmul import scalar_name
+from torchshim._ops._common import scalar_name
 from torchshim._ops.views import wrap_dim
 
 _SQRT_HALF = 0.7071067811865476

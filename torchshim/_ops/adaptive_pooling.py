@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from torchshim._core.op import Array
-from torchshim._ops.matmul import scalar_name
+from torchshim._ops._common import scalar_name
 from torchshim._ops.pooling import (
     _HALF,
     Ints,

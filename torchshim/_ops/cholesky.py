@@ -196,7 +196,7 @@ def cholesky_solve(input: Array, input2: Array, upper: bool = False) -> Array:
             f"{input2.shape[-1]} by {input2.shape[-1]} but each b matrix is "
             f"{input.shape[-2]} by {input.shape[-1]}"
         )
-    B, factor = batched(input, input2)
+    factor, B = batched(input2, input)
     return _cholesky_solution(B, factor, upper)
 
 

@@ -13,6 +13,7 @@ from torchshim._core.promotion import ALWAYS_BOOL, NO_OPMATH
 from torchshim._errors import warn_once
 from torchshim._ops._common import (
     COMPLEX,
+    broadcast_shapes,
     category,
     is_complex,
     is_integral,
@@ -20,7 +21,6 @@ from torchshim._ops._common import (
     kind,
     refuse,
 )
-from torchshim._ops.matmul import broadcast_shapes
 
 # Comparisons --------------------------------------------------------------------------
 

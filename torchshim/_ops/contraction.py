@@ -12,9 +12,9 @@ from torchshim._core.checks import Check
 from torchshim._core.op import Array, Arrays, op
 from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT
-from torchshim._ops._common import BOOL, is_integral, refuse
+from torchshim._ops._common import BOOL, is_integral, refuse, scalar_name
 from torchshim._ops.linalg import check_square, inverse_checks
-from torchshim._ops.matmul import _HALF, matmul, rounded, scalar_name
+from torchshim._ops.matmul import _HALF, matmul, rounded
 
 # General contractions ----------------------------------------------------------------
 

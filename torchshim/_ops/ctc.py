@@ -12,8 +12,8 @@ from jax import lax
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
+from torchshim._ops._common import scalar_name
 from torchshim._ops.activation import floating_only
-from torchshim._ops.matmul import scalar_name
 
 # The logarithm of zero, finite so that differences of two are numbers.
 _NEVER = -1e30

@@ -12,10 +12,12 @@ import jax.numpy as jnp
 from torchshim._core.checks import Check
 from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.meta import elementwise_strides
+from torchshim._core.naming import tensor_type
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
+from torchshim._ops._common import broadcast_shapes, scalar_name
 from torchshim._ops.indexing import outside
-from torchshim._ops.matmul import broadcast_shapes, rounded, scalar_name
+from torchshim._ops.matmul import rounded
 from torchshim._ops.norm import _norm as p_norm
 from torchshim._ops.normalization import _wide
 
@@ -24,8 +26,7 @@ from torchshim._ops.normalization import _wide
 
 def _check_indices(indices: Array, name: str) -> None:
     if indices.dtype not in (jnp.int64, jnp.int32):
-        found = from_array_dtype(indices.dtype)
-        kind = found.tensor_name if found.name != "bool" else "CPUBoolType"
+        kind = tensor_type(from_array_dtype(indices.dtype))
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following "
             f"scalar types: Long, Int; but got {kind} instead (while checking "

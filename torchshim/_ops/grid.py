@@ -13,9 +13,10 @@ import numpy as np
 from jax import lax
 
 from torchshim._core.op import Array, op
+from torchshim._ops._common import scalar_name
 from torchshim._ops.activation import floating_only
 from torchshim._ops.creation import spaced
-from torchshim._ops.matmul import PRECISION, scalar_name
+from torchshim._ops.matmul import PRECISION
 
 # The numbers by which PyTorch knows the modes.
 _BILINEAR, _NEAREST, _BICUBIC = range(3)

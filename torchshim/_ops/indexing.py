@@ -19,6 +19,8 @@ from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import Array, Indices, Operand, OptArrays, op
+from torchshim._ops._common import broadcast_shapes
+from torchshim._ops._products import expands
 from torchshim._ops.shape import contiguous_layout
 from torchshim._ops.view_geometry import Ints, index_node
 from torchshim._ops.views import piece_shape, write_piece
@@ -306,19 +308,6 @@ def _check_mask(mask: Any, text: str) -> None:
         raise RuntimeError(text)
 
 
-def broadcast_pair(a: Ints, b: Ints) -> Ints:
-    """The broadcast shape of two; PyTorch's error where there is none."""
-    ndim = max(len(a), len(b))
-    left, right = (1,) * (ndim - len(a)) + tuple(a), (1,) * (ndim - len(b)) + tuple(b)
-    for d in reversed(range(ndim)):
-        if left[d] != right[d] and 1 not in (left[d], right[d]):
-            raise RuntimeError(
-                f"The size of tensor a ({left[d]}) must match the size of tensor b "
-                f"({right[d]}) at non-singleton dimension {d}"
-            )
-    return tuple(r if m == 1 else m for m, r in zip(left, right, strict=True))
-
-
 def scalar_for(value: Any, dtype: Any, complex_text: str | None = None) -> Array:
     """A number as a 0-dim array of a tensor's dtype; refuses complex to real."""
     real = not jnp.issubdtype(dtype, jnp.complexfloating)
@@ -387,6 +376,7 @@ def _fill_node(input: Any, mask: Any, value: Any) -> str:
     checks=_masked_fill_checks,
     checks_for=_may_overflow,
     inplace=True,
+    inplace_check=lambda input, mask, value: broadcast_shapes(input.shape, mask.shape),
     out=False,
     overlaps=("masked_fill_", "tensor[mask] = scalar"),
     whole=("mask",),
@@ -405,13 +395,13 @@ def masked_fill(input: Array, mask: Array, value: Operand) -> Array:
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor "
             f"with {value.ndim} dimension(s)."
         )
-    shape = broadcast_pair(mask.shape, input.shape)
+    shape = broadcast_shapes(mask.shape, input.shape)
     number = scalar_for(value, input.dtype, _no_element(input.dtype))
     return jnp.where(mask, jnp.broadcast_to(number, shape), input)
 
 
 def _masked_scatter_checks(input: Array, mask: Array, source: Array) -> list[Check]:
-    shape = broadcast_pair(mask.shape, input.shape)
+    shape = broadcast_shapes(mask.shape, input.shape)
     wanted = mask.sum() * (math.prod(shape) // max(mask.size, 1))
     text = "Number of elements of source < number of ones in mask"
     return [Check(wanted > source.size, RuntimeError, text)]
@@ -424,6 +414,7 @@ def _masked_scatter_checks(input: Array, mask: Array, source: Array) -> list[Che
     checks=_masked_scatter_checks,
     layout=contiguous_layout,
     inplace=True,
+    inplace_check=lambda input, mask, source: expands(mask, input.shape),
     out=False,
 )
 def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
@@ -438,7 +429,7 @@ def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
             "masked_scatter: expected self and source to have same dtypes but got"
             f"{scalar_name(input)} and {scalar_name(source)}"
         )
-    shape = broadcast_pair(mask.shape, input.shape)
+    shape = broadcast_shapes(mask.shape, input.shape)
     whole = jnp.broadcast_to(mask, shape)
     target = jnp.broadcast_to(input, shape)
     if not source.size:

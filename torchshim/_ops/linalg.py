@@ -11,7 +11,7 @@ from jax import lax
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Operand
-from torchshim._ops._common import scalar_name
+from torchshim._ops._common import broadcast_shapes, scalar_name
 from torchshim._ops._linalg import (
     batched,
     check_fits,
@@ -25,7 +25,7 @@ from torchshim._ops._linalg import (
 from torchshim._ops._linalg import linalg_op as _linalg
 from torchshim._ops.eigen import pinv_checks, pseudo_inverse, svd_checks, svdvals
 from torchshim._ops.norm import _norm as p_norm
-from torchshim._ops.view_geometry import wrap_dim
+from torchshim._ops.view_geometry import size_at, wrap_dim
 
 # Determinants and inverses -----------------------------------------------------------
 
@@ -386,10 +386,12 @@ def _check_cross(input: Array, other: Array) -> None:
 def linalg_cross(input: Array, other: Array, *, dim: int = -1) -> Array:
     """The cross product of vectors of three elements."""
     _check_cross(input, other)
+    sizes = size_at(input.shape, dim), size_at(other.shape, dim)
     axis = wrap_dim(dim, input.ndim)
-    if input.shape[axis] != 3 or other.shape[axis] != 3:
+    if sizes != (3, 3):
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got "
-            f"{input.shape[axis]} and {other.shape[axis]}"
+            f"{sizes[0]} and {sizes[1]}"
         )
+    broadcast_shapes(input.shape, other.shape)
     return _cross(input, other, axis)

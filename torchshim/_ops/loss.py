@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import DEFAULT
+from torchshim._ops._common import broadcast_shapes, scalar_name
 from torchshim._ops.activation import floating_only
-from torchshim._ops.matmul import broadcast_shapes, scalar_name
 
 _HALF = (jnp.float16, jnp.bfloat16)
 

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
 
-from torchshim._core.dtypes import dtype as DType
-from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT
-from torchshim._ops.view_geometry import wrap_dim
+from torchshim._ops import _products
+from torchshim._ops._common import broadcast_shapes
+from torchshim._ops._products import (
+    check_addend,
+    check_batches,
+    check_matrices,
+    check_mv,
+    check_mv_dtypes,
+    check_mv_shapes,
+    check_same,
+    check_vectors,
+    expanded,
+    kind,
+    refuse_bool,
+)
+from torchshim._ops.view_geometry import size_at
 
 # For products within other operators, which `precision` says nothing of: accelerators
 # would otherwise round float32 operands to fewer bits.
@@ -22,11 +33,6 @@ PRECISION = lax.Precision.HIGHEST
 
 _HALF = (jnp.float16, jnp.bfloat16)
 _BOTH_SAVED = {"input": ("other",), "other": ("input",)}
-
-
-def scalar_name(x: Any) -> str:
-    """PyTorch's name of an array's element type: Float, Long, …"""
-    return from_array_dtype(x.dtype).scalar_name
 
 
 def product(a: Array, b: Array, *, batch: int = 0, b_dim: int = 0) -> Array:
@@ -59,103 +65,6 @@ def scaled(x: Array, factor: Any, *, zero_ignores: bool = False) -> Array:
     return jnp.where(factor == 0, jnp.zeros_like(y), y) if zero_ignores else y
 
 
-def expanded(x: Array, shape: tuple[int, ...]) -> Array:
-    """`x` broadcast to a shape, or PyTorch's error."""
-    have = x.shape
-    if len(have) > len(shape):
-        raise RuntimeError(
-            f"expand({scalar_name(x)}Tensor{{{list(have)}}}, size={list(shape)}): the "
-            f"number of sizes provided ({len(shape)}) must be greater or equal to the "
-            f"number of dimensions in the tensor ({len(have)})"
-        )
-    for i in range(1, len(have) + 1):
-        if have[-i] != shape[-i] and have[-i] != 1:
-            raise RuntimeError(
-                f"The expanded size of the tensor ({shape[-i]}) must match the "
-                f"existing size ({have[-i]}) at non-singleton dimension "
-                f"{len(shape) - i}.  Target sizes: {list(shape)}.  Tensor sizes: "
-                f"{list(have)}"
-            )
-    return jnp.broadcast_to(x, shape)
-
-
-def _kind(x: Any) -> DType:
-    return from_array_dtype(x.dtype)
-
-
-def check_matrices(a: Array, b: Array, rows: int | None = None) -> None:
-    """Raises PyTorch's errors for a product of two matrices."""
-    n, k = (rows, a.shape[-1]) if rows is not None else a.shape
-    if k != b.shape[0]:
-        raise RuntimeError(
-            "mat1 and mat2 shapes cannot be multiplied "
-            f"({n}x{k} and {b.shape[0]}x{b.shape[1]})"
-        )
-    if a.dtype != b.dtype:
-        raise RuntimeError(
-            "expected m1 and m2 to have the same dtype, but got: "
-            f"{_kind(a).cpp_name} != {_kind(b).cpp_name}"
-        )
-    _refuse_bool(a, "addmm_impl_cpu_")
-
-
-def _refuse_bool(a: Array, kernel: str) -> None:
-    if a.dtype == jnp.bool_:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
-
-
-def _check_vectors(a: Array, b: Array) -> None:
-    if a.ndim != 1 or b.ndim != 1:
-        raise RuntimeError(
-            f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors"
-        )
-    if a.dtype != b.dtype:
-        raise RuntimeError(
-            "dot : expected both vectors to have same dtype, but found "
-            f"{scalar_name(a)} and {scalar_name(b)}"
-        )
-    if a.shape != b.shape:
-        raise RuntimeError(
-            f"inconsistent tensor size, expected tensor [{a.size}] and src [{b.size}] "
-            f"to have the same number of elements, but got {a.size} and {b.size} "
-            "elements respectively"
-        )
-
-
-def _check_mv(mat: Array, vec: Array, given: int | None = None) -> None:
-    if mat.ndim != 2 or vec.ndim != 1:
-        raise RuntimeError(
-            "vector + matrix @ vector expected, got "
-            f"{1 if given is None else given}, {mat.ndim}, {vec.ndim}"
-        )
-    if mat.shape[1] != vec.shape[0]:
-        raise RuntimeError(
-            f"size mismatch, got input ({mat.shape[0]}), mat "
-            f"({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
-        )
-    if mat.dtype != vec.dtype:
-        raise RuntimeError(
-            "addmv input tensors must have the same dtype, but got "
-            f"{scalar_name(vec)}, {scalar_name(mat)}, and {scalar_name(vec)}"
-        )
-
-
-def _check_batches(a: Array, b: Array) -> None:
-    for name, x in (("batch1", a), ("batch2", b)):
-        if x.ndim != 3:
-            raise RuntimeError(f"{name} must be a 3D tensor")
-    if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
-        raise RuntimeError(
-            "Expected size for first two dimensions of batch2 tensor to be: "
-            f"[{a.shape[0]}, {a.shape[2]}] but got: [{b.shape[0]}, {b.shape[1]}]."
-        )
-    if a.dtype != b.dtype:
-        raise RuntimeError(
-            f"expected scalar type {scalar_name(a)} but found {scalar_name(b)}"
-        )
-    _refuse_bool(a, "bmm")
-
-
 # Products ----------------------------------------------------------------------------
 
 
@@ -175,76 +84,26 @@ def _matmul_node(input: Any, other: Any) -> str:
     return "CloneBackward0" if a == 2 else "UnsafeViewBackward0"
 
 
-@op(grad_fn=_matmul_node, saves=_BOTH_SAVED, out="exact")
+@op(
+    grad_fn=_matmul_node,
+    saves=_BOTH_SAVED,
+    typecheck=_products.check_matmul,
+    out="exact",
+)
 def matmul(input: Array, other: Array) -> Array:
     """The matrix product, with vectors and broadcast batches."""
-    if input.ndim == 0 or other.ndim == 0:
-        raise RuntimeError(
-            "both arguments to matmul need to be at least 1D, but they are "
-            f"{input.ndim}D and {other.ndim}D"
-        )
-    if other.ndim == 1:
-        if input.ndim == 1:
-            _check_vectors(input, other)
-            _refuse_bool(input, "dot")
-        else:
-            rows = math.prod(input.shape[:-1])
-            _check_mv(jnp.empty((rows, input.shape[-1]), input.dtype), other)
-        return rounded(product(input, other), input)
-    if other.ndim == 2:
-        check_matrices(input, other, math.prod(input.shape[:-1]))
+    if other.ndim <= 2:
         return rounded(product(input, other), input)
     if input.ndim <= 2:
-        n = input.shape[0] if input.ndim == 2 else 1
-        k, m = other.shape[-2:]
-        rows = math.prod(other.shape[:-2]) * m
-        if input.ndim == 1:
-            _check_mv(jnp.empty((rows, k), other.dtype), input)
-        elif k != input.shape[1]:
-            raise RuntimeError(
-                "mat1 and mat2 shapes cannot be multiplied "
-                f"({rows}x{k} and {input.shape[1]}x{n})"
-            )
-        else:
-            check_matrices(jnp.empty((rows, k), other.dtype), input.T)
         out = product(jnp.swapaxes(other, -1, -2), input, b_dim=input.ndim - 1)
         return rounded(out if input.ndim == 1 else jnp.swapaxes(out, -1, -2), input)
-    from_, to = input.shape[:-2], other.shape[:-2]
-    batch = broadcast_shapes(from_, to)
-    count = math.prod(batch)
-    a, b = input.shape[-2:], other.shape[-2:]
-    if a[1] != b[0]:
-        raise RuntimeError(
-            "Expected size for first two dimensions of batch2 tensor to be: "
-            f"[{count}, {a[1]}] but got: [{count}, {b[0]}]."
-        )
-    if input.dtype != other.dtype:
-        raise RuntimeError(
-            f"expected scalar type {scalar_name(input)} but found {scalar_name(other)}"
-        )
-    _refuse_bool(input, "bmm")
+    batch = broadcast_shapes(input.shape[:-2], other.shape[:-2])
     out = product(
-        jnp.broadcast_to(input, batch + a),
-        jnp.broadcast_to(other, batch + b),
+        jnp.broadcast_to(input, batch + input.shape[-2:]),
+        jnp.broadcast_to(other, batch + other.shape[-2:]),
         batch=len(batch),
     )
     return rounded(out, input)
-
-
-def broadcast_shapes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
-    """The common shape of two, or PyTorch's error."""
-    n = max(len(a), len(b))
-    out = [1] * n
-    for i in reversed(range(n)):
-        x = a[i - n + len(a)] if i >= n - len(a) else 1
-        y = b[i - n + len(b)] if i >= n - len(b) else 1
-        if x != y and x != 1 and y != 1:
-            raise RuntimeError(
-                f"The size of tensor a ({x}) must match the size of tensor b ({y}) at "
-                f"non-singleton dimension {i}"
-            )
-        out[i] = y if x == 1 else x
-    return tuple(out)
 
 
 @op(
@@ -265,7 +124,7 @@ def mm(input: Array, mat2: Array) -> Array:
 @op(grad_fn="BmmBackward0", saves={"input": ("mat2",), "mat2": ("input",)}, out="exact")
 def bmm(input: Array, mat2: Array) -> Array:
     """The products of two batches of matrices, pair by pair."""
-    _check_batches(input, mat2)
+    check_batches(input, mat2)
     return rounded(product(input, mat2, batch=1), input)
 
 
@@ -279,7 +138,8 @@ def bmm(input: Array, mat2: Array) -> Array:
 )
 def mv(input: Array, vec: Array) -> Array:
     """The product of a matrix and a vector."""
-    _check_mv(input, vec)
+    size_at(input.shape, 0)
+    check_mv(input, vec)
     return rounded(product(input, vec), input)
 
 
@@ -295,16 +155,16 @@ _OUT_OF_DOT = (
 )
 def dot(input: Array, tensor: Array) -> Array:
     """The sum of the products of two vectors' elements."""
-    _check_vectors(input, tensor)
-    _refuse_bool(input, "dot")
+    check_vectors(input, tensor)
+    refuse_bool(input, "dot")
     return rounded(product(input, tensor), input)
 
 
 @op(grad_fn="VdotBackward0", saves=_BOTH_SAVED, out=_OUT_OF_DOT)
 def vdot(input: Array, other: Array) -> Array:
     """`dot` with the first vector conjugated."""
-    _check_vectors(input, other)
-    _refuse_bool(input, "vdot" if jnp.iscomplexobj(input) else "dot")
+    check_vectors(input, other)
+    refuse_bool(input, "vdot" if jnp.iscomplexobj(input) else "dot")
     return rounded(product(jnp.conj(input), other), input)
 
 
@@ -343,68 +203,49 @@ _PASSES: Any = {"passes": lambda input, a, b, beta, alpha: ("input",) * (beta ==
 _ADDS: Any = {"inplace": True, "out": "exact", "whole": ("input",), **_PASSES}
 
 
-def _check_addend(input: Array, other: Array, name: str) -> None:
-    if input.dtype != other.dtype:
-        raise RuntimeError(
-            f"self and {name} must have the same dtype, but got "
-            f"{scalar_name(input)} and {scalar_name(other)}"
-        )
-
-
 def _sum(input: Array, out: Array, beta: Any, alpha: Any) -> Array:
     addend = rounded(input, out)
     total = scaled(addend, beta, zero_ignores=True) + scaled(out, alpha)
     return rounded(total, input)
 
 
-@op(grad_fn="AddmmBackward0", saves=_addmm_saves("mat1", "mat2"), **_ADDS)
+@op(
+    grad_fn="AddmmBackward0",
+    saves=_addmm_saves("mat1", "mat2"),
+    inplace_check=_products.addmm_in_place,
+    **_ADDS,
+)
 def addmm(
     input: Array, mat1: Array, mat2: Array, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Array:
     """`beta * input + alpha * mat1 @ mat2`."""
-    for name, x in (("mat1", mat1), ("mat2", mat2)):
-        if x.ndim != 2:
-            raise RuntimeError(f"{name} must be a matrix, got {x.ndim}-D tensor")
-    if mat1.shape[1] != mat2.shape[0]:
-        check_matrices(mat1, mat2)
-    addend = expanded(input, (mat1.shape[0], mat2.shape[1]))
-    _check_addend(input, mat2, "mat2")
-    check_same(mat1, mat2)
+    addend = expanded(input, _products.check_addmm(input, mat1, mat2))
+    refuse_bool(mat1, "addmm_impl_cpu_")
     return _sum(addend, product(mat1, mat2), beta, alpha)
 
 
-def check_same(mat1: Array, mat2: Array) -> None:
-    """Raises PyTorch's error for two matrices of different types."""
-    if mat1.dtype != mat2.dtype:
-        raise RuntimeError(
-            "mat1 and mat2 must have the same dtype, but got "
-            f"{scalar_name(mat1)} and {scalar_name(mat2)}"
-        )
-    _refuse_bool(mat1, "addmm_impl_cpu_")
-
-
-@op(grad_fn="AddmvBackward0", saves=_addmm_saves("mat", "vec"), **_ADDS)
+@op(
+    grad_fn="AddmvBackward0",
+    saves=_addmm_saves("mat", "vec"),
+    inplace_check=_products.addmv_in_place,
+    **_ADDS,
+)
 def addmv(
     input: Array, mat: Array, vec: Array, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Array:
     """`beta * input + alpha * mat @ vec`."""
-    if mat.ndim != 2 or vec.ndim != 1 or input.ndim > 1:
-        _check_mv(jnp.empty((1,)) if input.ndim > 1 else mat, vec, input.ndim)
-    if mat.shape[1] != vec.shape[0] or (input.size not in (1, mat.shape[0])):
-        raise RuntimeError(
-            f"size mismatch, got input ({input.size}), mat "
-            f"({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
-        )
-    if not input.dtype == mat.dtype == vec.dtype:
-        raise RuntimeError(
-            "addmv input tensors must have the same dtype, but got "
-            f"{scalar_name(input)}, {scalar_name(mat)}, and {scalar_name(vec)}"
-        )
+    check_mv_shapes(mat, vec, input.shape)
+    check_mv_dtypes(input, mat, vec)
     out = product(mat, vec)
     return _sum(jnp.broadcast_to(input, out.shape), out, beta, alpha)
 
 
-@op(grad_fn="BaddbmmBackward0", saves=_addmm_saves("batch1", "batch2"), **_ADDS)
+@op(
+    grad_fn="BaddbmmBackward0",
+    saves=_addmm_saves("batch1", "batch2"),
+    inplace_check=_products.baddbmm_in_place,
+    **_ADDS,
+)
 def baddbmm(
     input: Array,
     batch1: Array,
@@ -414,20 +255,14 @@ def baddbmm(
     alpha: Scalar = 1,
 ) -> Array:
     """`beta * input + alpha * batch1 @ batch2`, pair by pair."""
-    addend = input
-    if batch1.ndim >= 2 and batch2.ndim < 3:
-        # PyTorch asks for the sizes of the result first.
-        wrap_dim(2, batch2.ndim)
-    if batch1.ndim >= 2 and batch2.ndim == 3:
-        shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
-        addend = expanded(input, shape)
-    _check_batches(batch1, batch2)
+    addend = expanded(input, _products.check_baddbmm(input, batch1, batch2))
+    check_batches(batch1, batch2)
     if input.dtype != batch1.dtype:
         raise RuntimeError(
             "Input dtypes must be the same, got: input "
-            f"{_kind(input).cpp_name}, batch1: "
-            f"{_kind(batch1).cpp_name}, batch2: "
-            f"{_kind(batch2).cpp_name}"
+            f"{kind(input).cpp_name}, batch1: "
+            f"{kind(batch1).cpp_name}, batch2: "
+            f"{kind(batch2).cpp_name}"
         )
     return _sum(addend, product(batch1, batch2, batch=1), beta, alpha)
 
@@ -452,24 +287,10 @@ def addbmm(
     alpha: Scalar = 1,
 ) -> Array:
     """`beta * input + alpha` times the sum of the batch's products."""
-    addend = input
-    if batch1.ndim >= 2 and batch2.ndim == 3:
-        addend = expanded(input, (batch1.shape[1], batch2.shape[2]))
-    for name, x in (("batch1", batch1), ("batch2", batch2)):
-        if x.ndim != 3:
-            raise RuntimeError(f"{name} must be a 3D tensor")
-    if batch1.shape[0] != batch2.shape[0]:
-        raise RuntimeError(
-            "batch1 and batch2 must have same number of batches, got "
-            f"{batch1.shape[0]} and {batch2.shape[0]}"
-        )
-    if batch1.shape[2] != batch2.shape[1]:
-        a, b = batch1.shape, batch2.shape
-        raise RuntimeError(
-            f"Incompatible matrix sizes for bmm ({a[1]}x{a[2]} and {b[1]}x{b[2]})"
-        )
-    _check_addend(input, batch2, "mat2")
+    addend = expanded(input, _products.check_addbmm(input, batch1, batch2))
+    check_addend(input, batch2, "mat2")
     check_same(batch1, batch2)
+    refuse_bool(batch1, "addmm_impl_cpu_")
     out = product(batch1, batch2, batch=1).sum(0)
     return _sum(addend, out, beta, alpha)
 
@@ -479,7 +300,9 @@ def addbmm(
     grad_fn="AddrBackward0",
     saves=_addmm_saves("vec1", "vec2"),
     **_PASSES,
+    typecheck=_products.check_addr,
     inplace=True,
+    inplace_check=_products.addr_in_place,
     layout=lambda shape, operands: None,
     whole=("input", "vec1", "vec2"),
 )
@@ -487,12 +310,7 @@ def addr(
     input: Array, vec1: Array, vec2: Array, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Array:
     """`beta * input + alpha * outer(vec1, vec2)`."""
-    for name, x in (("vec1", vec1), ("vec2", vec2)):
-        if x.ndim != 1:
-            raise RuntimeError(
-                f"addr: Expected 1-D argument {name}, but got {x.ndim}-D"
-            )
-    addend = expanded(input, (vec1.shape[0], vec2.shape[0]))
+    addend = jnp.broadcast_to(input, (vec1.shape[0], vec2.shape[0]))
     if input.dtype == jnp.bool_:
         both = vec1[:, None] & vec2
         return (addend & jnp.asarray(beta, bool)) | (both & jnp.asarray(alpha, bool))
@@ -507,6 +325,8 @@ def _linear_node(input: Any, weight: Any, bias: Any = None) -> str:
     if w == 1:
         return _matmul_node(input, weight) if bias is None else "AddBackward0"
     if bias is not None:
+        if n and not _products.adds_by_addmm(input, bias):
+            return "AddBackward0"
         return "AddmmBackward0" if n == 2 else "ViewBackward0"
     return {1: "SqueezeBackward4", 2: "MmBackward0"}.get(n, "UnsafeViewBackward0")
 
@@ -515,39 +335,22 @@ def _linear_node(input: Any, weight: Any, bias: Any = None) -> str:
     grad_fn=_linear_node,
     saves={"input": ("weight",), "weight": ("input",), "bias": ()},
     edges=("bias", "input", "weight"),  # as of `addmm`
+    typecheck=_products.check_linear,
     namespaces=("nn.functional",),
     method=False,
     out="exact",
 )
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """`input @ weight.T + bias`."""
-    if input.ndim == 0 or weight.ndim == 0:
-        raise RuntimeError(
-            "both arguments to linear need to be at least 1D, but they are "
-            f"{input.ndim}D and {weight.ndim}D"
-        )
-    if weight.ndim > 2:
-        raise RuntimeError(
-            f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D"
-        )
-    if weight.ndim == 1:
-        if bias is not None:
-            raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
-        return matmul(input, weight)
-    rows = math.prod(input.shape[:-1])
-    columns, k = weight.shape
-    if input.shape[-1] != k:
-        raise RuntimeError(
-            "mat1 and mat2 shapes cannot be multiplied "
-            f"({rows}x{input.shape[-1]} and {k}x{columns})"
-        )
+    b_dim = weight.ndim - 1
+    out = product(input, weight, b_dim=b_dim)
     if bias is None:
-        check_matrices(input, weight.T, rows)
-        return rounded(product(input, weight, b_dim=1), input)
-    expanded(bias, (rows, columns))
-    _check_addend(bias, weight, "mat2")
-    check_same(input, weight)
-    out = product(input, weight, b_dim=1)
+        return rounded(out, input)
+    apart = input.ndim != 2 and weight.ndim == 2 and bias.ndim > 1
+    if apart and _products.is_fused(bias.shape):
+        # Added to all rows in one matrix.
+        rows = out.reshape(-1, weight.shape[0])
+        return rounded((rows + rounded(bias, out)).reshape(out.shape), input)
     return rounded(out + rounded(bias, out), input)
 
 
@@ -583,12 +386,12 @@ def bilinear(
                 f"{input1.shape[i]} and {input2.shape[i]}"
             )
     for i, x in ((1, input1), (2, input2)):
-        if x.shape[-1] != weight.shape[i]:
+        if size_at(x.shape, x.ndim - 1) != size_at(weight.shape, i):
             raise RuntimeError(
                 f"bilinear(): input{i} size does not match weight size: got "
                 f"{x.shape[-1]} but expected {weight.shape[i]}"
             )
-    if bias is not None and bias.shape[0] != weight.shape[0]:
+    if bias is not None and size_at(bias.shape, 0) != weight.shape[0]:
         raise RuntimeError(
             f"bilinear(): bias size does not match weight size: got {bias.shape[0]} "
             f"but expected {weight.shape[0]}"
@@ -596,4 +399,7 @@ def bilinear(
     out = jnp.einsum(
         "...i,oij,...j->...o", input1, weight, input2, precision=precision.matmul
     )
-    return out if bias is None else out + bias
+    if bias is None:
+        return out
+    broadcast_shapes(out.shape, bias.shape)
+    return out + bias

@@ -14,6 +14,7 @@ from torchshim._core.checks import Check
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import COMPLEX_TO_FLOAT
+from torchshim._ops._common import broadcast_shapes
 from torchshim._ops._reducing import (
     Dims,
     axes_of,
@@ -328,4 +329,5 @@ def dist(input: Array, other: Array, p: float = 2) -> Array:
             "norm(): input dtype should be either floating point or complex. Got "
             f"{scalar_name(input)} instead."
         )
+    broadcast_shapes(input.shape, other.shape)
     return _distance(float(p))(input - other)

@@ -11,14 +11,11 @@ import jax.numpy as jnp
 from torchshim._core.dtypes import get_default_dtype
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import DEFAULT
+from torchshim._ops._common import broadcast_shapes, scalar_name
 from torchshim._ops._formats import channels_layout
 from torchshim._ops.activation import floating_only
 from torchshim._ops.arithmetic import _check_difference as check_difference
-from torchshim._ops.matmul import (
-    PRECISION,
-    broadcast_shapes,
-    scalar_name,
-)
+from torchshim._ops.matmul import PRECISION
 from torchshim._ops.norm import _norm as p_norm
 from torchshim._ops.views import wrap_dim
 

@@ -18,8 +18,8 @@ from jax import lax
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
+from torchshim._ops._common import scalar_name
 from torchshim._ops._formats import channels_layout
-from torchshim._ops.matmul import scalar_name
 
 Ints = tuple[int, ...]
 _HALF = (jnp.float16, jnp.bfloat16)

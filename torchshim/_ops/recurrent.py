@@ -16,9 +16,9 @@ from jax import lax
 
 from torchshim._core import dtypes
 from torchshim._core.op import Array, Arrays, Scalar, op
-from torchshim._ops._common import scalar_name
+from torchshim._ops._common import broadcast_shapes, scalar_name
 from torchshim._ops._reducing import wide
-from torchshim._ops.matmul import PRECISION, broadcast_shapes
+from torchshim._ops.matmul import PRECISION
 
 State = tuple[Array, ...]
 

@@ -11,8 +11,9 @@ import numpy as np
 from jax import lax
 
 from torchshim._core.op import Array, Scalar, op
+from torchshim._ops._common import scalar_name
 from torchshim._ops._formats import channels_layout
-from torchshim._ops.matmul import PRECISION, scalar_name
+from torchshim._ops.matmul import PRECISION
 
 Ints = tuple[int, ...]
 _HALF = (jnp.float16, jnp.bfloat16)

@@ -29,6 +29,13 @@ def wrap_dim(dim: int, ndim: int) -> int:
     return dim % bound
 
 
+def size_at(shape: Sequence[int], dim: int) -> int:
+    """The size of a dimension, or PyTorch's error of `size(dim)`."""
+    if not shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return shape[wrap_dim(dim, len(shape))]
+
+
 def wrap_dims(dims: int | Sequence[int], ndim: int) -> Ints:
     """Several dimensions made positive; none may appear twice."""
     if isinstance(dims, int):
@@ -198,12 +205,12 @@ def moved(ndim: int, source: Sequence[int], destination: Sequence[int]) -> Ints:
     return tuple(next(rest) if d < 0 else d for d in order)
 
 
-def expanded_shape(shape: Ints, size: Sequence[int], name: str = "Float") -> Ints:
-    """The shape of `expand(size)`: -1 keeps a size."""
+def expanded_shape(shape: Ints, size: Sequence[int], kind: str = "") -> Ints:
+    """The shape of `expand(size)`: -1 keeps a size; `kind`: the tensor's type."""
     lead = len(size) - len(shape)
     if lead < 0:
         raise RuntimeError(
-            f"expand(torch.{name}Tensor{{{list(shape)}}}, size={list(size)}): the "
+            f"expand({kind}{{{list(shape)}}}, size={list(size)}): the "
             f"number of sizes provided ({len(size)}) must be greater or equal to the "
             f"number of dimensions in the tensor ({len(shape)})"
         )

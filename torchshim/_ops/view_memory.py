@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torchshim._core.naming import tensor_type
 from torchshim._core.op import Array, Shape, View, op
 from torchshim._ops import view_geometry as geometry
 from torchshim._ops.view_geometry import (
@@ -18,12 +19,6 @@ from torchshim._ops.view_geometry import (
     expanded_shape,
     windows,
 )
-
-
-def type_name(dtype: Any) -> str:
-    """A dtype as PyTorch's legacy tensor types name it: Float, Long."""
-    return dtype.tensor_name.removeprefix("torch.").removesuffix("Tensor")
-
 
 # -- repeated memory ---------------------------------------------------------------
 
@@ -49,14 +44,11 @@ def _write_expanded(base: Array, new: Array, *args: Any) -> Array:
 
 
 def _check_expand(input: Any, size: Ints) -> None:
-    lead = len(size) - len(input.shape)
-    if lead < 0:
-        raise RuntimeError(
-            f"expand(torch.{type_name(input.dtype)}Tensor"
-            f"{{{list(input.shape)}}}, size={list(size)}): the number of sizes "
-            f"provided ({len(size)}) must be greater or equal to the number of "
-            f"dimensions in the tensor ({len(input.shape)})"
-        )
+    expanded_shape(tuple(input.shape), size, tensor_type(input.dtype))
+
+
+def _expanded(x: Array, size: Shape) -> Array:
+    return jnp.broadcast_to(x, expanded_shape(x.shape, size))
 
 
 _EXPAND = View(geometry.expanded, _write_expanded)
@@ -72,7 +64,7 @@ _EXPAND = View(geometry.expanded, _write_expanded)
 )
 def expand(input: Array, size: Shape) -> Array:
     """Dimensions of size 1 repeated without copying."""
-    return jnp.broadcast_to(input, expanded_shape(input.shape, size))
+    return _expanded(input, size)
 
 
 @op(
@@ -84,7 +76,7 @@ def expand(input: Array, size: Shape) -> Array:
 )
 def broadcast_to(input: Array, size: Shape) -> Array:
     """`expand` as a function."""
-    return jnp.broadcast_to(input, expanded_shape(input.shape, size))
+    return _expanded(input, size)
 
 
 # -- pieces ------------------------------------------------------------------------
@@ -265,7 +257,7 @@ def _retyped(
     shape: Ints, strides: Ints, offset: int, dtype: Any, source: Any
 ) -> Geometry:
     old, new = source.itemsize, dtype.itemsize
-    names = f"to view {type_name(source)} as {type_name(dtype)}"
+    names = f"to view {source.scalar_name} as {dtype.scalar_name}"
     why = "(different element sizes)"
     if old == new:
         return shape, strides, offset
