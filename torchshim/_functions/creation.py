@@ -255,6 +255,8 @@ def full(
     shape = size_of("full", (size,))
     value = number_of("full", "fill_value", 2, fill_value)
     check_options("full", layout, pin_memory, requires_grad)
+    if isinstance(fill_value, np.bool_):
+        value = float(value)  # as PyTorch takes it
     dtype = out_dtype("full", out, dtype, None) or _implied(value)
     device = device_of("full", device)
     result = filled("full", shape, value, dtype, device, bool(requires_grad))

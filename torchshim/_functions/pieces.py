@@ -296,6 +296,12 @@ def tensor_split(
                 "tensor_split expected tensor_indices_or_sections to have dtype of "
                 f"long, but got {given._meta.dtype.scalar_name}"
             )
+        if len(given._meta.shape) > 1:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a "
+                "zero-dimensional or one-dimensional tensor, but got a tensor with "
+                f"{len(given._meta.shape)} dims"
+            )
         given = given.tolist()  # type: ignore[attr-defined]
     if isinstance(given, int):
         if given <= 0:

@@ -520,7 +520,25 @@ def _at_least(name: str, change: Any) -> Any:
     def function(*tensors: Any) -> Any:
         if len(tensors) == 1 and isinstance(tensors[0], TensorBase):
             return change(tensors[0])
-        return tuple(change(t) for t in _listed(tensors))
+        given = _listed(tensors)
+        for i, each in enumerate(given):
+            if isinstance(each, TensorBase):
+                continue
+            kind = kind_of(each)
+            if tensors == (each,):
+                wrong_type = (
+                    "      didn't match because some of the arguments have invalid "
+                    f"types: (!{kind}!)\n"
+                )
+                raise TypeError(
+                    f"{name}() received an invalid combination of arguments - got "
+                    f"({kind}), but expected one of:\n * (Tensor input)\n{wrong_type}"
+                    f" * (tuple of Tensors tensors)\n{wrong_type}"
+                )
+            raise TypeError(
+                f"expected Tensor as element {i} in argument 0, but got {kind}"
+            )
+        return tuple(change(t) for t in given)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Tensors with at least {name[-2]} dimensions."

@@ -6,6 +6,7 @@ https://docs.pytorch.org/docs/2.13/futures.html
 from __future__ import annotations
 
 import concurrent.futures
+import traceback
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -51,36 +52,63 @@ class Future(Generic[T]):
     def _check(self) -> None:
         if self.done():
             raise RuntimeError(
-                "Future can only be marked completed once: attempting to mark a "
-                "completed future as complete again."
+                "Attempting to mark a completed Future as complete again. Note that a "
+                "Future can only be marked completed once."
             )
 
     def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
         """The future of what `callback` gives for this one, once it is done."""
+        if not callable(callback):
+            raise TypeError(
+                "then(): incompatible function arguments. The following argument types "
+                "are supported:\n    1. (self: torch._C.Future, arg0: "
+                "collections.abc.Callable) -> torch._C.Future\n\n"
+                f"Invoked with: {self!r}, {callback!r}"
+            )
         made: Future[Any] = Future()
 
         def run(_: Any) -> None:
             try:
-                made.set_result(callback(self))
+                found = callback(self)
             except Exception as error:
-                made.set_exception(error)
+                made.set_exception(RuntimeError(_of_callback(error)))
+            else:
+                made.set_result(found)
 
         self._future.add_done_callback(run)
         return made
+
+    def __reduce__(self) -> Any:
+        raise RuntimeError("Can not pickle torch.futures.Future")
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
         """Calls `callback` with this future, once it is done."""
         self._future.add_done_callback(lambda _: callback(self))
 
 
+def _of_callback(error: Exception) -> str:
+    """What is said of an error in a callback: where it was, from the innermost on."""
+    text = f"{type(error).__name__}: {error}"
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    if frames:
+        lines = [f"  {f.filename}({f.lineno}): {f.name}\n" for f in reversed(frames)]
+        text += "\n\nAt:\n" + "".join(lines)
+    return f"Got the following error when running the callback: {text}"
+
+
 def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
-    """A future that is done when all of these are."""
+    """A future that is done when all of these are, or with the first exception."""
     made: Future[list[Future[Any]]] = Future()
     left = [len(futures)]
 
-    def one(_: Any) -> None:
+    def one(done: Future[Any]) -> None:
         left[0] -= 1
-        if not left[0]:
+        error = done._future.exception()
+        if made.done():
+            return
+        if isinstance(error, Exception):
+            made.set_exception(error)
+        elif not left[0]:
             made.set_result(futures)
 
     if not futures:
