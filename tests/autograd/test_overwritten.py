@@ -223,9 +223,10 @@ _MAKES = {
 
 @case.over(make=list(_MAKES), look=[False, True])
 def memory_of_several_threads(torch, make, look):
+    other = ThreadPoolExecutor(1)
+
     def elsewhere(call):
-        with ThreadPoolExecutor(1) as pool:
-            return pool.submit(call).result()
+        return other.submit(call).result()
 
     def fill(t):
         with torch.no_grad():
@@ -252,3 +253,4 @@ def memory_of_several_threads(torch, make, look):
     for write in fill, fill_part, lambda t: t.mul_(2), lambda t: t.detach().zero_():
         for chosen in itertools.product(threads, threads, threads):
             yield from run(write, *chosen)
+    other.shutdown()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from tests.nn.test_functional import failures
 from tests.oracle import attempt, case
 
@@ -521,3 +523,34 @@ def unequal_padding(torch):
     yield conv(x, torch.ones(1, 1, 3), padding="same")
     yield conv(x, torch.ones(1, 1, 2), padding="same", dilation=2)
     yield conv(x, torch.ones(1, 1, 2), padding="same")
+
+
+@case
+def normalizations_of_few_dimensions(torch):
+    f, ones = torch.nn.functional, torch.ones
+    for shape in (0,), (3,), (1,), (), (0, 3), (2, 0), (3, 2):
+        for channels in {(*shape, 1)[0], (*shape, 1, 1)[1]}:
+            for has_statistics, affine, training in itertools.product(
+                [False, True], repeat=3
+            ):
+                for norm in f.batch_norm, f.instance_norm:
+                    statistics, scales = (
+                        (ones(channels), ones(channels)) if given else (None, None)
+                        for given in (has_statistics, affine)
+                    )
+                    yield attempt(norm, ones(shape), *statistics, *scales, training)
+                    yield statistics
+
+
+@case
+def similarities_of_few_dimensions(torch):
+    for shape in (), (3,), (0,), (2, 3):
+        for other in (), (3,), (1,), (2, 3), (2, 1):
+            for dim in 0, 1, -1, -2:
+                x = torch.ones(shape, requires_grad=True)
+                y = attempt(
+                    torch.nn.functional.cosine_similarity, x, torch.ones(other), dim
+                )
+                yield y
+                if isinstance(y, torch.Tensor):
+                    yield torch.autograd.grad(y.sum(), x)

@@ -50,7 +50,7 @@ def batch_norm(
 
 
 def _verify_batch_size(size: Any) -> None:
-    count = size[0] if size else 0
+    count = size[0]
     for s in size[2:]:
         count *= s
     if count == 1:
@@ -70,23 +70,31 @@ def _batch_norm(
     momentum: float,
     eps: float,
 ) -> Tensor:
+    if not input.numel():
+        return _of_nothing(input, weight, bias)
+    features = input._meta.shape[1] if input.ndim > 1 else 0
+    statistics = {"running_mean": mean, "running_var": var}
+    for name, x in {**statistics, "weight": weight, "bias": bias}.items():
+        if x is None and name in statistics and not training:
+            raise RuntimeError(f"{name} must be defined in evaluation mode")
+        if x is not None and x.numel() != features:
+            raise RuntimeError(
+                f"{name} should contain {features} elements not {x.numel()}"
+            )
+    input.size(1)  # raises where there is no such dimension
     if not training:
-        for name, x in (("running_mean", mean), ("running_var", var)):
-            if x is None:
-                raise RuntimeError(f"{name} must be defined in evaluation mode")
         return fns.batch_norm_eval(input, weight, bias, mean, var, eps)
-    try:
-        out = fns.batch_norm_train(input, weight, bias, eps)
-    except RuntimeError:
-        # PyTorch looks at the statistics first.
-        for name, x in (("running_mean", mean), ("running_var", var)):
-            if x is not None and x.numel() != input.shape[1]:
-                raise RuntimeError(
-                    f"{name} should contain {input.shape[1]} elements not {x.numel()}"
-                ) from None
-        raise
+    out = fns.batch_norm_train(input, weight, bias, eps)
     _update(input, mean, var, momentum, False)
     return out
+
+
+def _of_nothing(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """What PyTorch makes of an empty batch, by the first element of each parameter."""
+    out = input.clone()
+    if weight is not None:
+        out = out * weight.select(0, 0)
+    return out if bias is None else out + bias.select(0, 0)
 
 
 _MAPPED_INPUT = (
@@ -231,12 +239,26 @@ def _instance_norm(
     momentum: float,
     eps: float,
 ) -> Tensor:
-    if not use_input_stats:
-        if mean is None or var is None:
+    if not use_input_stats and (mean is None or var is None):
+        raise RuntimeError(
+            "Expected running_mean and running_var to be defined when "
+            "use_input_stats is false"
+        )
+    # In PyTorch the channels of a batch normalization, those of each sample apart.
+    samples, channels = input.size(0), input.size(1)
+    if not input.numel():
+        scale, shift = (
+            None if x is None else x.repeat(samples) for x in (weight, bias)
+        )
+        return _of_nothing(input, scale, shift)
+    given = {"running_mean": mean, "running_var": var, "weight": weight, "bias": bias}
+    for name, x in given.items():
+        if x is not None and x.numel() != channels:
             raise RuntimeError(
-                "Expected running_mean and running_var to be defined when "
-                "use_input_stats is false"
+                f"{name} should contain {samples * channels} elements not "
+                f"{samples * x.numel()}"
             )
+    if not use_input_stats:
         return fns.instance_norm_eval(input, weight, bias, mean, var, eps)
     out = fns.instance_norm_train(input, weight, bias, eps)
     _update(input, mean, var, momentum, True)
