@@ -398,15 +398,16 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) ->
         )
     shape = broadcast_shapes(x1.shape, x2.shape)
     x1, x2 = jnp.broadcast_to(x1, shape), jnp.broadcast_to(x2, shape)
-    axis = (wrap_dim(dim, len(shape)),)
+    axis = wrap_dim(dim, len(shape))
+    axes = (axis,) if shape else ()
 
     def unit(x: Array) -> Array:
         # The bound takes no part in the derivative.
-        size = p_norm(x, 2, axis)
+        size = p_norm(x, 2, axes)
         bounded = size + jax.lax.stop_gradient(jnp.maximum(size, eps) - size)
         return x / bounded
 
-    return (unit(x1) * unit(x2)).sum(axis)
+    return (unit(x1) * unit(x2)).sum(axes)
 
 
 @op(
