@@ -57,6 +57,38 @@ def queued_callbacks(torch):
 
 
 @case
+def numbered_backwards(torch):
+    number = torch._C._current_graph_task_id
+    seen = []
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    for node in (y, x):
+        node.register_hook(lambda grad: seen.append(number()))
+
+    class Inner(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            outer = number()
+            with torch.enable_grad():
+                z = torch.ones(1, requires_grad=True)
+                z.register_hook(lambda grad: seen.append(number() - outer))
+                (z * 2).sum().backward()
+            seen.append(number() - outer)
+            return grad
+
+    for _ in range(3):
+        y.sum().backward(retain_graph=True)
+    yield [n - seen[0] for n in seen], number()
+    seen.clear()
+    Inner.apply(x).sum().backward()
+    yield seen[:2], number()
+
+
+@case
 def saved_arguments(torch):
     a = torch.ones(3, 3, requires_grad=True)
     selected = a.index_select(0, torch.tensor([0, 1])).grad_fn

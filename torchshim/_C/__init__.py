@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import enum
 import importlib
+import itertools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from torchshim import _overrides
+from torchshim._core import engine
 from torchshim._core.device import device as device
 from torchshim._core.device import get_default_device
 from torchshim._core.dtypes import dtype as dtype
@@ -123,6 +126,21 @@ def _skip_one_hop_torch_function(
 def _get_tracing_state() -> None:
     """What `torch.jit.trace` is at: nothing, as functions run as they are."""
     return None
+
+
+# The numbers of the backwards that were asked for theirs.
+_next_task = itertools.count().__next__
+_tasks: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+
+def _current_graph_task_id() -> int:
+    """The number of the running backward, the innermost; -1 outside of one."""
+    stack = engine.walking.stack
+    if not stack:
+        return -1
+    if stack[-1] not in _tasks:
+        _tasks[stack[-1]] = _next_task()
+    return _tasks[stack[-1]]
 
 
 def _log_api_usage_once(event: str) -> None:
