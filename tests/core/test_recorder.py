@@ -298,7 +298,7 @@ def test_an_interrupt_while_histories_are_handed_out(monkeypatch):
 def test_long_recordings_are_flushed():
     y = x = torch.tensor([1.0], requires_grad=True)
     flushes = local.rec.flushes
-    n = record.LENGTH_BOUND + 50
+    n = record.LENGTH_BOUND + record.SEARCH_BOUND + 50
     for _ in range(n):
         y = y + 1.0
     assert local.rec.flushes > flushes

@@ -32,11 +32,14 @@ from torchshim._core.storage import (
 )
 from torchshim._core.threads import keep
 from torchshim._core.trie import recorders
+from torchshim._core.turns import Turns
 from torchshim._core.undo import Undo
 from torchshim._core.versions import versions_of
 
-# A recording that grows past this many events is flushed.
+# A recording that grows past this many events is flushed where a turn of the script's
+# loop begins, or when it has grown by so many more.
 LENGTH_BOUND = 2000
+SEARCH_BOUND = 1000
 # So is one that grows past this many during a backward: cutting it there keeps all
 # that its rest needs.
 WALK_BOUND = 8000
@@ -93,6 +96,7 @@ class Recorder(Transforming):
         # Values taken over from other threads' recordings.
         self.foreign: dict[tuple[int, int], TensorBase] = {}
         self.flushes = 0
+        self.turns = Turns()
         self.shadow: State | None = None
         self.diverged: tuple[State, Any] | None = None
         self.varied: dict[Any, tuple[bool, ...]] = {}
@@ -134,8 +138,7 @@ class Recorder(Transforming):
         So does the first use of a parameter that was changed by hand since a backward:
         a training step is one program, as `Optimizer.step` makes it.
         """
-        bound = LENGTH_BOUND if self.trace is None else WALK_BOUND
-        if self.state.depth >= bound or (
+        if self._is_long() or (
             self.recording.freed
             and self.grad
             and self.trace is None
@@ -143,6 +146,15 @@ class Recorder(Transforming):
             and any(map(self._is_updated, operands))
         ):
             self.flush()
+
+    def _is_long(self) -> bool:
+        depth = self.state.depth
+        if self.trace is not None:
+            return depth >= WALK_BOUND
+        last = depth >= LENGTH_BOUND + SEARCH_BOUND
+        return depth >= LENGTH_BOUND and self.turns.is_cut(
+            self.state, self.flushes, last
+        )
 
     def _is_updated(self, value: Any) -> bool:
         """Whether this is a leaf whose value was replaced in this recording."""
