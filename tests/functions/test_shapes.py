@@ -156,3 +156,18 @@ def masks_put(torch):
         if y.ndim:
             yield _shape(x.index_put_, (y > 0,), torch.ones(()))
             yield _shape(x.index_put, (y > 0, None), torch.ones(()))
+
+
+@case(warnings=False)
+def values_filled_in(torch):
+    x = torch.ones(2, 3)
+    for mask in torch.ones(2), torch.ones(2) > 0, torch.ones(2, 3), torch.ones(3) > 0:
+        for value in torch.ones(()), torch.ones(2), torch.ones(1, 3):
+            yield _shape(x.masked_fill, mask, value)
+            yield _shape(x.clone().masked_fill_, mask, value)
+            yield _shape(x.masked_scatter, mask, value)
+            yield _shape(torch.fill, x, value)
+            yield _shape(x.clone().fill_, value)
+    for shape in SHAPES:
+        tau = torch.zeros(shape)
+        yield _shape(torch.linalg.householder_product, torch.ones(3, 2), tau)

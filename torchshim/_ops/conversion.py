@@ -115,14 +115,24 @@ def _fill_in_place_node(input: object, value: object) -> str:
     return "FillBackward3" if hasattr(value, "shape") else "FillBackward2"
 
 
-@op(grad_fn=_fill_node, saves=(), method=False, layout="preserve", out=False)
-def fill(input: Array, value: Operand) -> Array:
-    """`input`'s sizes, filled with a number or a 0-dim tensor."""
-    if hasattr(value, "ndim") and value.ndim:
+def _check_fill(input: Any, value: Any) -> None:
+    if is_tensor(value) and value.shape:
         raise RuntimeError(
             "fill_ only supports 0-dimension value tensor but got tensor with "
-            f"{value.ndim} dimensions."
+            f"{len(value.shape)} dimensions."
         )
+
+
+@op(
+    grad_fn=_fill_node,
+    saves=(),
+    method=False,
+    layout="preserve",
+    out=False,
+    typecheck=_check_fill,
+)
+def fill(input: Array, value: Operand) -> Array:
+    """`input`'s sizes, filled with a number or a 0-dim tensor."""
     if isinstance(value, (bool, int, float)):
         value = number(value, input.dtype)
     return jnp.broadcast_to(cast(value, input.dtype), input.shape)
@@ -136,6 +146,7 @@ def fill(input: Array, value: Operand) -> Array:
     method=False,
     layout="preserve",
     overlaps=True,
+    typecheck=_check_fill,
 )
 def _fill(input: Array, value: Operand) -> Array:
     """What `fill_` records."""

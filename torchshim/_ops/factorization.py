@@ -24,6 +24,7 @@ from torchshim._ops._linalg import (
     linalg_op,
     refuse_kernel,
 )
+from torchshim._ops.view_geometry import size_at
 
 solve_triangular = lax.linalg.triangular_solve
 
@@ -332,7 +333,7 @@ def _householder(input: Array, tau: Array) -> Array:
         raise RuntimeError(
             f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
         )
-    if input.shape[-1] < tau.shape[-1]:
+    if input.shape[-1] < size_at(tau.shape, -1):
         raise RuntimeError(
             f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
         )

@@ -303,11 +303,6 @@ def put_mask(
     return jnp.where(chosen, input + spread if accumulate else spread, input)
 
 
-def _check_mask(mask: Any, text: str) -> None:
-    if mask.dtype != np.bool_:
-        raise RuntimeError(text)
-
-
 def scalar_for(value: Any, dtype: Any, complex_text: str | None = None) -> Array:
     """A number as a 0-dim array of a tensor's dtype; refuses complex to real."""
     real = not jnp.issubdtype(dtype, jnp.complexfloating)
@@ -364,6 +359,28 @@ def _masked_fill_checks(input: Array, mask: Array, value: Any) -> list[Check]:
     return [Check(bad.reshape(()), RuntimeError, _no_element(input.dtype))]
 
 
+def _check_filled(mask: dtypes.dtype) -> None:
+    if mask is not dtypes.bool_:
+        name = "unsigned char" if mask is dtypes.uint8 else mask.cpp_name
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {name}"
+        )
+
+
+def _check_filling(input: Any, mask: Any, value: Any) -> None:
+    if getattr(value, "shape", ()):
+        raise RuntimeError(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor "
+            f"with {len(value.shape)} dimension(s)."
+        )
+
+
+def _masked_fill_in_place(input: Any, mask: Any, value: Any) -> None:
+    _check_filling(input, mask, value)
+    _check_filled(mask.dtype)
+    broadcast_shapes(input.shape, mask.shape)
+
+
 def _fill_node(input: Any, mask: Any, value: Any) -> str:
     return f"MaskedFillBackward{int(hasattr(value, 'requires_grad'))}"
 
@@ -376,26 +393,16 @@ def _fill_node(input: Any, mask: Any, value: Any) -> str:
     checks=_masked_fill_checks,
     checks_for=_may_overflow,
     inplace=True,
-    inplace_check=lambda input, mask, value: broadcast_shapes(input.shape, mask.shape),
+    inplace_check=_masked_fill_in_place,
     out=False,
     overlaps=("masked_fill_", "tensor[mask] = scalar"),
     whole=("mask",),
 )
 def masked_fill(input: Array, mask: Array, value: Operand) -> Array:
     """The input with `value` wherever the mask is True."""
-    names = {np.dtype(np.uint8): "unsigned char"}
-    kind = dtypes.from_array_dtype(mask.dtype)
-    _check_mask(
-        mask,
-        "masked_fill_ only supports boolean masks, but got mask with dtype "
-        + names.get(np.dtype(mask.dtype), kind.cpp_name),
-    )
-    if getattr(value, "ndim", 0):
-        raise RuntimeError(
-            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor "
-            f"with {value.ndim} dimension(s)."
-        )
     shape = broadcast_shapes(mask.shape, input.shape)
+    _check_filling(input, mask, value)
+    _check_filled(dtypes.from_array_dtype(mask.dtype))
     number = scalar_for(value, input.dtype, _no_element(input.dtype))
     return jnp.where(mask, jnp.broadcast_to(number, shape), input)
 
@@ -419,6 +426,7 @@ def _masked_scatter_checks(input: Array, mask: Array, source: Array) -> list[Che
 )
 def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
     """The input with elements of `source`, in order, wherever the mask is True."""
+    shape = broadcast_shapes(mask.shape, input.shape)
     if mask.dtype != np.bool_:
         raise RuntimeError(
             "masked_scatter_ only supports boolean masks, but got mask with dtype "
@@ -429,7 +437,6 @@ def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
             "masked_scatter: expected self and source to have same dtypes but got"
             f"{scalar_name(input)} and {scalar_name(source)}"
         )
-    shape = broadcast_shapes(mask.shape, input.shape)
     whole = jnp.broadcast_to(mask, shape)
     target = jnp.broadcast_to(input, shape)
     if not source.size:
