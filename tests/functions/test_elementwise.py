@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tests.oracle import attempt, case, evaluate
 
 
@@ -44,3 +46,30 @@ def refused_types(torch):
     c = torch.ones(2, dtype=torch.complex64)
     for reduce in ("amax", "amin"):
         yield attempt(c.scatter_reduce, 0, torch.tensor([0, 0]), c, reduce)
+
+
+_LIMITS = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -2.5, 3.0]
+_DEGREES = [math.nan, math.inf, -math.inf, 0.0, 1.0, -1.0, 2.9, 7.0, 8.0, -3.0]
+_POLYNOMIALS = [
+    f"{kind}_{name}"
+    for kind, names in (
+        ("chebyshev_polynomial", "tuvw"),
+        ("shifted_chebyshev_polynomial", "tuvw"),
+        ("hermite_polynomial", ("h", "he")),
+        ("laguerre_polynomial", "l"),
+        ("legendre_polynomial", "p"),
+    )
+    for name in names
+]
+
+
+@case.over(dtype=["float32", "float64"])
+def special_functions_at_their_limits(torch, dtype):
+    dtype = getattr(torch, dtype)
+    x, y = torch.meshgrid([torch.tensor(_LIMITS, dtype=dtype)] * 2, indexing="ij")
+    for name in "gammainc", "gammaincc", "zeta", "xlogy", "xlog1py":
+        yield getattr(torch.special, name)(x, y)
+    # (Of NaN PyTorch gives what was in memory, where there is no recurrence.)
+    x, n = torch.tensor(_LIMITS[1:], dtype=dtype), torch.tensor(_DEGREES, dtype=dtype)
+    for name in _POLYNOMIALS:
+        yield getattr(torch.special, name)(x[:, None], n)

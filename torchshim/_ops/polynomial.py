@@ -29,7 +29,9 @@ def _polynomial(fn: Any) -> Any:
 
     def checked(x: Operand, n: Operand) -> Array:
         refuse(kernel, x, COMPLEX)
-        return fn(*jnp.broadcast_arrays(x, jnp.trunc(n)))
+        # In PyTorch what is no int64 becomes its least one; below 0 there are none.
+        n = jnp.where(jnp.abs(n) < 2.0**63, jnp.trunc(n), -1.0)
+        return fn(*jnp.broadcast_arrays(x, n))
 
     checked.__name__, checked.__doc__ = fn.__name__, fn.__doc__
     checked.__module__ = fn.__module__

@@ -399,8 +399,25 @@ def _incomplete(name: str, fn: Any, sign: float) -> Any:
     return value
 
 
-_igamma = _incomplete("igamma", lambda a, x: lax.igamma(a, x), 1.0)
-_igammac = _incomplete("igammac", lambda a, x: lax.igammac(a, x), -1.0)
+def _gamma_part(fn: Any, all_below: int) -> Any:
+    """An incomplete gamma function with PyTorch's limits: `all_below` where a = 0."""
+
+    def value(a: Array, x: Array) -> Array:
+        wide = jnp.promote_types(a.dtype, jnp.float64)  # XLA's series is not PyTorch's
+        found = fn(a.astype(wide), x.astype(wide)).astype(a.dtype)
+        # In PyTorch's order, which decides where the other operand is NaN.
+        none_below, nan = 1 - all_below, jnp.nan
+        found = jnp.where(x == jnp.inf, all_below, found)
+        found = jnp.where(a == jnp.inf, jnp.where(x == a, nan, none_below), found)
+        found = jnp.where(x == 0, none_below, found)
+        found = jnp.where(a == 0, jnp.where(x > 0, all_below, nan), found)
+        return jnp.where((a < 0) | (x < 0), nan, found)
+
+    return value
+
+
+_igamma = _incomplete("igamma", _gamma_part(lax.igamma, 1), 1.0)
+_igammac = _incomplete("igammac", _gamma_part(lax.igammac, 0), -1.0)
 
 
 @op(
@@ -464,7 +481,8 @@ def _zeta(x: Array, q: Array) -> Array:
     # XLA's underflows before this does.
     far = (q > 8 / np.finfo(x.dtype).eps) & (q < jnp.inf)
     value = jnp.where(far, jnp.where(far, q, 1) ** (1 - x) / (x - 1), value)
-    return jnp.where(pole | limit & (q < 1), jnp.inf, jnp.where(limit, 1, value))
+    value = jnp.where(pole | limit & (q < 1), jnp.inf, jnp.where(limit, 1, value))
+    return jnp.where(x < 1, jnp.nan, value)
 
 
 @_zeta.defjvp
