@@ -9,17 +9,22 @@ slower, and 300 times where the program was compiled in haste.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.extend.core import ClosedJaxpr, Literal, jaxprs_in_params
+
+try:
+    from jax.extend.core import ClosedJaxpr, Literal, jaxprs_in_params
+except ImportError:  # experimental: without it, such convolutions are slow
+    jaxprs_in_params = None  # type: ignore[assignment]
 
 
 def ordered(fn: Callable[..., Any]) -> Callable[..., Any]:
     """`fn` with all its convolutions in XLA's order, if this is for the CPU."""
-    if jax.default_backend() != "cpu":
+    if jaxprs_in_params is None or jax.default_backend() != "cpu":
         return fn
 
     def run(*args: Any) -> Any:
@@ -47,7 +52,7 @@ def evaluated(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
             made = evaluated(eqn.params["jaxpr"], operands)
         else:
             params = eqn.primitive.get_bind_params(eqn.params)
-            with eqn.ctx.manager:
+            with getattr(eqn.ctx, "manager", nullcontext()):
                 made = eqn.primitive.bind(*operands, **params)
             made = made if eqn.primitive.multiple_results else [made]
         env.update(zip(eqn.outvars, made, strict=True))
