@@ -97,7 +97,7 @@ def test_functions_without_any_stay_functions():
 
 
 def test_without_the_parts_of_jax_that_it_needs(monkeypatch):
-    monkeypatch.setattr(convolutions, "jaxprs_in_params", None)
+    monkeypatch.setattr(convolutions, "core", None)
 
     def function(x):
         return x

@@ -17,14 +17,14 @@ import jax.numpy as jnp
 from jax import lax
 
 try:
-    from jax.extend.core import ClosedJaxpr, Literal, jaxprs_in_params
+    from jax.extend import core
 except ImportError:  # experimental: without it, such convolutions are slow
-    jaxprs_in_params = None  # type: ignore[assignment]
+    core = None  # type: ignore[assignment]
 
 
 def ordered(fn: Callable[..., Any]) -> Callable[..., Any]:
     """`fn` with all its convolutions in XLA's order, if this is for the CPU."""
-    if jaxprs_in_params is None or jax.default_backend() != "cpu":
+    if core is None or jax.default_backend() != "cpu":
         return fn
 
     def run(*args: Any) -> Any:
@@ -35,14 +35,14 @@ def ordered(fn: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def evaluated(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+def evaluated(closed: Any, args: Sequence[Any]) -> list[Any]:
     """The results of a traced function; its convolutions are made by `convolved`."""
     jaxpr = closed.jaxpr
     env = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
     def value(atom: Any) -> Any:
-        return atom.val if isinstance(atom, Literal) else env[atom]
+        return atom.val if isinstance(atom, core.Literal) else env[atom]
 
     for eqn in jaxpr.eqns:
         operands = [value(v) for v in eqn.invars]
@@ -64,7 +64,7 @@ def has_convolution(jaxpr: Any) -> bool:
     jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
     return any(
         eqn.primitive is lax.conv_general_dilated_p
-        or any(map(has_convolution, jaxprs_in_params(eqn.params)))
+        or any(map(has_convolution, core.jaxprs_in_params(eqn.params)))
         for eqn in jaxpr.eqns
     )
 
