@@ -16,10 +16,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+core: Any = None
 try:
     from jax.extend import core
 except ImportError:  # experimental: without it, such convolutions are slow
-    core = None  # type: ignore[assignment]
+    pass
 
 
 def ordered(fn: Callable[..., Any]) -> Callable[..., Any]:
