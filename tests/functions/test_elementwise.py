@@ -49,6 +49,7 @@ def refused_types(torch):
 
 
 _LIMITS = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -2.5, 3.0]
+_LARGE = [1e10, 1e6, 1e7, 7777.0, 1.1, 0.9, 2.0]
 _DEGREES = [math.nan, math.inf, -math.inf, 0.0, 1.0, -1.0, 2.9, 7.0, 8.0, -3.0]
 _POLYNOMIALS = [
     f"{kind}_{name}"
@@ -68,6 +69,9 @@ def special_functions_at_their_limits(torch, dtype):
     dtype = getattr(torch, dtype)
     x, y = torch.meshgrid([torch.tensor(_LIMITS, dtype=dtype)] * 2, indexing="ij")
     for name in "gammainc", "gammaincc", "zeta", "xlogy", "xlog1py":
+        yield getattr(torch.special, name)(x, y)
+    x, y = torch.meshgrid([torch.tensor(_LARGE, dtype=dtype)] * 2, indexing="ij")
+    for name in "gammainc", "gammaincc", "zeta":
         yield getattr(torch.special, name)(x, y)
     # (Of NaN PyTorch gives what was in memory, where there is no recurrence.)
     x, n = torch.tensor(_LIMITS[1:], dtype=dtype), torch.tensor(_DEGREES, dtype=dtype)

@@ -399,12 +399,28 @@ def _incomplete(name: str, fn: Any, sign: float) -> Any:
     return value
 
 
+def _gamma_part_of_large(a: Array, x: Array, below: int) -> Array:
+    """Temme's uniform expansion of the incomplete gamma functions, its first terms."""
+    part = x / a - 1
+    root = jnp.sign(part) * jnp.sqrt(2 * jnp.maximum(part - jnp.log1p(part), 0))
+    near = jnp.abs(part) < 1e-4
+    safe, slope = jnp.where(near, 1, part), jnp.where(near, 1, root)
+    term = jnp.where(near, part / 12 - 1 / 3, 1 / safe - 1 / slope)
+    rest = term * jnp.exp(-a * root**2 / 2) / jnp.sqrt(2 * np.pi * a)
+    sign = -1 if below else 1
+    return lax.erfc(sign * root * jnp.sqrt(a / 2)) / 2 + sign * rest
+
+
 def _gamma_part(fn: Any, all_below: int) -> Any:
     """An incomplete gamma function with PyTorch's limits: `all_below` where a = 0."""
 
     def value(a: Array, x: Array) -> Array:
         wide = jnp.promote_types(a.dtype, jnp.float64)  # XLA's series is not PyTorch's
-        found = fn(a.astype(wide), x.astype(wide)).astype(a.dtype)
+        kind, a, x = a.dtype, a.astype(wide), x.astype(wide)
+        large = a > 1e6  # where XLA's series may take for ever
+        found = fn(jnp.where(large, 1, a), jnp.where(large, 1, x))
+        found = jnp.where(large, _gamma_part_of_large(a, x, all_below), found)
+        found = found.astype(kind)
         # In PyTorch's order, which decides where the other operand is NaN.
         none_below, nan = 1 - all_below, jnp.nan
         found = jnp.where(x == jnp.inf, all_below, found)
@@ -481,6 +497,9 @@ def _zeta(x: Array, q: Array) -> Array:
     # XLA's underflows before this does.
     far = (q > 8 / np.finfo(x.dtype).eps) & (q < jnp.inf)
     value = jnp.where(far, jnp.where(far, q, 1) ** (1 - x) / (x - 1), value)
+    # Of so high an order the first term is all there is.
+    steep = (x > 1000) & (x < jnp.inf) & (q > 0) & (q < jnp.inf)
+    value = jnp.where(steep, jnp.where(steep, q, 1) ** -x, value)
     value = jnp.where(pole | limit & (q < 1), jnp.inf, jnp.where(limit, 1, value))
     return jnp.where(x < 1, jnp.nan, value)
 
