@@ -60,6 +60,10 @@ def _verify_batch_size(size: Any) -> None:
         )
 
 
+# In the order in which PyTorch looks at their sizes.
+_OPERANDS = ("running_mean", "running_var", "weight", "bias")
+
+
 def _batch_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -72,16 +76,18 @@ def _batch_norm(
 ) -> Tensor:
     if not input.numel():
         return _of_nothing(input, weight, bias)
-    features = input._meta.shape[1] if input.ndim > 1 else 0
-    statistics = {"running_mean": mean, "running_var": var}
-    for name, x in {**statistics, "weight": weight, "bias": bias}.items():
-        if x is None and name in statistics and not training:
-            raise RuntimeError(f"{name} must be defined in evaluation mode")
-        if x is not None and x.numel() != features:
+    shape = input._meta.shape
+    features = shape[1] if len(shape) > 1 else 0
+    for name, x in zip(_OPERANDS, (mean, var, weight, bias), strict=True):
+        if x is None:
+            if not training and name.startswith("running"):
+                raise RuntimeError(f"{name} must be defined in evaluation mode")
+        elif x._meta.numel != features:
             raise RuntimeError(
                 f"{name} should contain {features} elements not {x.numel()}"
             )
-    input.size(1)  # raises where there is no such dimension
+    if len(shape) < 2:
+        input.size(1)  # raises
     if not training:
         return fns.batch_norm_eval(input, weight, bias, mean, var, eps)
     out = fns.batch_norm_train(input, weight, bias, eps)
@@ -251,9 +257,8 @@ def _instance_norm(
             None if x is None else x.repeat(samples) for x in (weight, bias)
         )
         return _of_nothing(input, scale, shift)
-    given = {"running_mean": mean, "running_var": var, "weight": weight, "bias": bias}
-    for name, x in given.items():
-        if x is not None and x.numel() != channels:
+    for name, x in zip(_OPERANDS, (mean, var, weight, bias), strict=True):
+        if x is not None and x._meta.numel != channels:
             raise RuntimeError(
                 f"{name} should contain {samples * channels} elements not "
                 f"{samples * x.numel()}"

@@ -6,6 +6,7 @@ https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/weak.py
 from __future__ import annotations
 
 import copy
+import operator
 import weakref
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
@@ -25,9 +26,12 @@ class WeakIdRef(weakref.ref):  # type: ignore[type-arg]
 
     __slots__ = ["_id"]
 
+    _hash = staticmethod(id)
+    _same = staticmethod(operator.is_)
+
     def __init__(self, key: Any, callback: Any = None) -> None:
         super().__init__(key, callback)  # type: ignore[call-arg]
-        self._id = id(key)
+        self._id = self._hash(key)
 
     def __hash__(self) -> int:
         return self._id
@@ -36,28 +40,17 @@ class WeakIdRef(weakref.ref):  # type: ignore[type-arg]
         mine = self()
         theirs = other() if isinstance(other, weakref.ref) else None
         if mine is not None and theirs is not None:
-            return mine is theirs
+            return bool(self._same(mine, theirs))
         return self is other
 
 
-class _WeakHashRef(weakref.ref):  # type: ignore[type-arg]
-    """A weak reference that hashes as its object does, and compares by identity."""
+class _WeakHashRef(WeakIdRef):
+    """A weak reference that hashes and compares as its object does."""
 
-    __slots__ = ["_id"]
+    __slots__ = ()
 
-    def __init__(self, key: Any, callback: Any = None) -> None:
-        super().__init__(key, callback)  # type: ignore[call-arg]
-        self._id = hash(key)
-
-    def __hash__(self) -> int:
-        return self._id
-
-    def __eq__(self, other: object) -> bool:
-        mine = self()
-        theirs = other() if isinstance(other, weakref.ref) else None
-        if mine is not None and theirs is not None:
-            return mine == theirs
-        return self is other
+    _hash = staticmethod(hash)
+    _same = staticmethod(operator.eq)
 
 
 class WeakIdKeyDictionary(MutableMapping[Any, Any]):
