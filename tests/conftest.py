@@ -69,14 +69,17 @@ def pytest_collection_modifyitems(
 
 
 @pytest.fixture(autouse=True)
-def room() -> None:
-    """Programs are counted: what is recorded must not be pruned in a test's middle."""
+def fresh_recording() -> None:
+    """Programs are counted: a test's recordings begin with its own first event.
+
+    Not with what the test before it left unread, nor are they pruned in its middle.
+    """
     from torchshim._core import trie
     from torchshim._core.record import local
 
     rec = local.rec
+    rec.flush()
     if rec.states > trie.STATE_BOUND // 2:
-        rec.flush()
         rec.prune(rec.root)
 
 
