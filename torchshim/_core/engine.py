@@ -524,7 +524,9 @@ def _run(
     accumulate: bool,
     outside: Levels,
 ) -> list[Any]:
-    plain = not (watcher or rec.recording.duals or written_elsewhere(rec.recording))
+    plain = rec.lays_out_grads and not (
+        watcher or rec.recording.duals or written_elsewhere(rec.recording)
+    )
     places: list[Place] = []
     for root in roots:
         if isinstance(root, TensorBase):

@@ -233,9 +233,10 @@ class Leaves(Graph):
                 status = jumps.grad_status(self.rec, leaf)
                 self.capture.delivered.append((leaf, place, status))
                 self.capture.fed.add(id(leaf))
+            shared = id(grad) in self.given or not self.pure
             if leaf._grad is None and not self.create:
                 grad = self.own(grad)
-            leaf._accumulate(grad, self.create)
+            leaf._accumulate(grad, self.create, shared)
 
     def own(self, grad: Any) -> Any:
         """The gradient as a tensor that nobody else holds: `.grad` is added to."""

@@ -66,6 +66,8 @@ class Recorder(Transforming):
         self.grad = True
         self.inference = False
         self.tracking = 1
+        # Whether a new `.grad` takes its leaf's memory order, whatever its own is.
+        self.lays_out_grads = True
         # Whether tangents are followed (forward mode).
         self.forward = True
         self.levels: list[Level] = []
@@ -346,7 +348,7 @@ class Local(threading.local):
                 rec = Recorder(len(recorders))
                 recorders.append(rec)
         rec.grad, rec.inference, rec.autocast = True, False, None
-        rec.intercepted = False
+        rec.intercepted, rec.lays_out_grads = False, True
         rec.set_mode()
         self.rec = rec
         self._lease = _Lease(rec)

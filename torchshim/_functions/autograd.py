@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 import weakref
 from collections import OrderedDict
@@ -16,7 +15,6 @@ from torchshim._core.record import local
 from torchshim._core.saved import detached_in_place
 from torchshim._core.state import DETACHED
 from torchshim._core.storage import TensorBase, check_apart, version_of
-from torchshim._core.threads import keep
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions import backward as passes
 from torchshim._functions import creation, nodes
@@ -75,17 +73,11 @@ def backward(
     passes.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
-class LayoutPolicy(threading.local):
-    """Whether a new `.grad` takes its parameter's memory order, in each thread."""
+def _accumulate(self: Tensor, grad: Tensor, create: bool, shared: bool) -> None:
+    """Puts a gradient into `.grad`, or adds it to the one that is there.
 
-    enforced = True
-
-
-layout_policy = keep(LayoutPolicy())
-
-
-def _accumulate(self: Tensor, grad: Tensor, create: bool) -> None:
-    """Puts a gradient into `.grad`, or adds it to the one that is there."""
+    `shared`: whether it is somebody else's, too.
+    """
     before = self._grad
     if before is None:
         if (
@@ -94,7 +86,9 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool) -> None:
             grad = creation.empty_like(self, requires_grad=False).copy_(grad)
         elif create:
             grad = fns._gradient_copy(grad)
-        if grad._meta.strides != self._meta.strides and layout_policy.enforced:
+        if grad._meta.strides != self._meta.strides and (
+            shared or create or local.rec.lays_out_grads
+        ):
             grad = _laid_out(self, grad)
         self._grad = grad
     elif create:

@@ -10,7 +10,6 @@ from typing import Any
 
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, set_version, version_of
-from torchshim._functions.autograd import layout_policy
 from torchshim.autograd._contextlib import (
     DecoratorContextManager,
     NoParamDecoratorContextManager,
@@ -237,19 +236,19 @@ class enforce_grad_layout_policy(DecoratorContextManager):
     """
 
     def __init__(self, enable: bool = True) -> None:
-        self.prev = layout_policy.enforced
-        layout_policy.enforced = enable
+        self.prev = local.rec.lays_out_grads
+        local.rec.lays_out_grads = enable
         self.mode = enable
 
     def __call__(self, orig_func: Any) -> Any:
-        layout_policy.enforced = self.prev
+        local.rec.lays_out_grads = self.prev
         return super().__call__(orig_func)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        layout_policy.enforced = self.prev
+        local.rec.lays_out_grads = self.prev
 
     def clone(self) -> enforce_grad_layout_policy:
         return self.__class__(self.mode)
