@@ -14,14 +14,6 @@ from torchshim._core import engine, flush, program, record, trie
 from torchshim._core.record import local
 
 
-@pytest.fixture
-def compiled():
-    """Counts the programs compiled since the test began."""
-    local.rec.flush()
-    before = torch.explain()
-    return lambda: len(torch.explain(before).programs)
-
-
 def test_a_steady_step_compiles_once(compiled):
     w = torch.tensor([0.5, -0.25], requires_grad=True)
     x = torch.tensor([1.0, 2.0])

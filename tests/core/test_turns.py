@@ -1,13 +1,15 @@
-"""Long loops are cut where their turns begin, so that the pieces are one program."""
+"""Recordings are cut where loops and their turns begin: the pieces are one program."""
 
 from __future__ import annotations
+
+import textwrap
 
 import pytest
 
 import torchshim as torch
 from torchshim._core import record
 from torchshim._core.record import local
-from torchshim._core.turns import beginning
+from torchshim._core.turns import beginning, outermost_loop
 
 
 @pytest.fixture
@@ -74,6 +76,83 @@ def test_no_loop_at_all(pieces):
     x = torch.ones(2)
     exec("x = x + 1.0\n" * 400, {"x": x})  # no instruction comes again
     assert pieces[0] == 150
+
+
+def run(script):
+    """Runs a script; returns the lengths of its recordings as `pieces` saw them."""
+    code = compile(textwrap.dedent(script), "script.py", "exec")
+    exec(code, {"__name__": "__main__", "torch": torch})
+
+
+def test_what_is_set_up_is_a_program_of_its_own(pieces, compiled):
+    run(
+        """
+        x = torch.linspace(0, 1, 12)[:, None]
+        y = (x * 3).sin()
+        w = torch.ones(1, 1, requires_grad=True)
+
+        def turn(x, y):
+            loss = ((x @ w - y) ** 2).mean()
+            loss.backward()
+            w.grad = None
+            return loss.item()
+
+        def train():
+            for epoch in range(2):
+                for i in range(0, 12, 4):
+                    turn(x[i : i + 4], y[i : i + 4])
+
+        train()
+        """
+    )
+    assert len(pieces) == 7
+    assert len(set(pieces[1:])) == 1
+    assert compiled() == 2
+
+
+def test_each_loop_is_entered_once(pieces):
+    run(
+        """
+        a = torch.ones(3)
+        while a.numel():
+            b = a * 2
+            c = b + [torch.ones(1) * n for n in range(3)][1]
+            break
+        for n in range(3):
+            for m in range(2):
+                b = b * c
+        d = a + b
+        for n in range(3):
+            d = d * 2
+        d.tolist()
+        """
+    )
+    # Before the first loop nothing was recorded; the others end what was before them.
+    assert len(pieces) == 3
+
+
+def test_loops_within_modules_end_nothing(pieces):
+    run(
+        """
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                x = x + 1
+                for n in range(3):
+                    x = x * 2
+                return x
+
+        Net()(torch.ones(2)).tolist()
+        """
+    )
+    assert len(pieces) == 1
+
+
+def test_loops_around_the_script_do_not_count(pieces):
+    x = torch.ones(2) + 1
+    for _ in range(2):
+        x = x * 2
+    assert pieces == []
+    assert outermost_loop() == outermost_loop() is not None  # pytest's
 
 
 def test_beginnings():

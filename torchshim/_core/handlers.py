@@ -24,7 +24,7 @@ _RAISED = frozenset(
 # Modules whose calls of an operator expect it to raise.
 _EXPECTING = ("unittest.", "_pytest.")
 # Code that belongs to the line it is called from.
-_INLINE = ("<lambda>", "<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
+INLINE = ("<lambda>", "<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
 _PACKAGE = __name__.partition(".")[0]
 
 Lines = tuple[tuple[int, int], ...]
@@ -57,7 +57,7 @@ def error_expected() -> bool | None:
         if is_own(frame):
             own = True
         elif own:
-            own = frame.f_code.co_name in _INLINE
+            own = frame.f_code.co_name in INLINE
             if frame.f_globals.get("__name__", "").startswith(_EXPECTING):
                 return True
             lines = expecting_lines(frame.f_code.co_filename)

@@ -138,14 +138,19 @@ class Recorder(Transforming):
         """Flushes a recording that has grown long; between events of users only.
 
         So does the first use of a parameter that was changed by hand since a backward:
-        a training step is one program, as `Optimizer.step` makes it.
+        a training step is one program, as `Optimizer.step` makes it. And so does the
+        first operator in a loop of the script, which ends what was set up for it.
         """
-        if self._is_long() or (
-            self.recording.freed
-            and self.grad
-            and self.trace is None
-            and not self.levels
-            and any(map(self._is_updated, operands))
+        if (
+            self._is_long()
+            or self._is_set_up()
+            or (
+                self.recording.freed
+                and self.grad
+                and self.trace is None
+                and not self.levels
+                and any(map(self._is_updated, operands))
+            )
         ):
             self.flush()
 
@@ -157,6 +162,11 @@ class Recorder(Transforming):
         return depth >= LENGTH_BOUND and self.turns.is_cut(
             self.state, self.flushes, last
         )
+
+    def _is_set_up(self) -> bool:
+        if self.trace is not None or self.levels or self.state is self.root:
+            return False
+        return self.turns.enters_loop(self.flushes)
 
     def _is_updated(self, value: Any) -> bool:
         """Whether this is a leaf whose value was replaced in this recording."""

@@ -329,13 +329,13 @@ class Trie(Inference):
         operands: Sequence[tuple[int, Meta]],
         numbers: Sequence[tuple[int, int | None, int]],
     ) -> bool:
-        """Whether an operator's integers are indices into what came from outside."""
+        """Whether the integers are indices into an input, or a view of one."""
         if any(op.params[part].role not in (INDEX, INDICES) for part, _, _ in numbers):
             return False
         slot, meta = operands[0]
         state: State | None = None if meta.requires_grad else self.state
         while state is not None:
-            if state.kind == IDENTITY and state.slot == slot:
+            if state.slot == slot and (state.kind == IDENTITY or state.view):
                 slot = state.operands[0]
             elif state.slot <= slot < state.n_slots:
                 return state.kind == INPUT

@@ -1,21 +1,27 @@
-"""Where a long recording is cut: where a turn of the script's loop begins.
+"""Where a recording is cut before anybody reads: where the script's loop begins.
 
-A recording that grows long is flushed. Were it cut just anywhere, each piece of a long
-loop (a thousand steps of sampling) would begin at another place of the loop's body, and
-be another program: up to as many as a turn has events. So it goes on for a while, to
-where a turn begins, after which all pieces are alike. What begins a turn is seen in the
-script's frames: from one operator to the next, one of them has gone back, or makes
-again the call that it had made.
+What a script sets up before its outermost loop is a program of its own. Were it part of
+the first turn's, that turn would be another program than the others, and with a large
+model XLA's work be done twice.
+
+A recording that grows long is flushed, too. Were it cut just anywhere, each piece of a
+long loop (a thousand steps of sampling) would begin at another place of the loop's
+body, and be another program: up to as many as a turn has events. So it goes on for a
+while, to where a turn begins, after which all pieces are alike. What begins a turn is
+seen in the script's frames: from one operator to the next, one of them has gone back,
+or makes again the call that it had made.
 """
 
 from __future__ import annotations
 
+import dis
+import functools
 import sys
 from types import CodeType
 from typing import Any
 from weakref import WeakSet
 
-from torchshim._core.handlers import is_own
+from torchshim._core.handlers import INLINE, is_own
 from torchshim._core.state import State
 
 # Beginnings of turns that are remembered.
@@ -25,12 +31,14 @@ _HEADS = 64
 Stack = list[tuple[int, CodeType, int]]
 # How far in; whether it is a call made again; the instruction; the code.
 Head = tuple[int, bool, int, CodeType]
+# A loop: the code, the first instruction of what is repeated.
+Loop = tuple[CodeType, int]
 
 
 class Turns:
     """What one recorder knows of the script's loops."""
 
-    __slots__ = ("_best", "_cuts", "_flush", "_heads", "_stack")
+    __slots__ = ("_best", "_cuts", "_flush", "_heads", "_last", "_stack")
 
     def __init__(self) -> None:
         self._heads: set[tuple[bool, int, CodeType]] = set()
@@ -39,6 +47,18 @@ class Turns:
         self._flush = -1
         self._stack: Stack = []
         self._best: Head | None = None
+        # In which recording (flushes before it) and loop the last new event was.
+        self._last: tuple[int, Loop | None] = -1, None
+
+    def enters_loop(self, flush: int) -> bool:
+        """Whether the script has come to a loop since the last new event.
+
+        Of one recording, of which `flush` is the number. Only outermost loops count,
+        before which nothing comes again that is recorded with them.
+        """
+        loop = outermost_loop()
+        before, self._last = self._last, (flush, loop)
+        return loop is not None and before[0] == flush and before[1] != loop
 
     def is_cut(self, state: State, flush: int, last: bool) -> bool:
         """Whether a recording that has grown long is cut before the next operator.
@@ -76,6 +96,46 @@ def stack() -> Stack:
             found.append((id(frame), frame.f_code, frame.f_lasti))
         frame = frame.f_back
     return found[::-1]
+
+
+def outermost_loop() -> Loop | None:
+    """The first of the script's loops that runs now, but within calls of this package.
+
+    A module's `forward` may loop over layers; comprehensions do not count either.
+    """
+    frames: list[Any] = []
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if is_own(frame):
+            frames.clear()
+        else:
+            frames.append(frame)
+            if frame.f_code.co_name == "<module>":
+                if frame.f_globals.get("__name__") == "__main__":
+                    break
+        frame = frame.f_back
+    else:
+        return None
+    for frame in reversed(frames):
+        code, at = frame.f_code, frame.f_lasti
+        if code.co_name not in INLINE:
+            for first, last in _loops(code):
+                if first <= at <= last:
+                    return code, first
+    return None
+
+
+@functools.lru_cache(256)
+def _loops(code: CodeType) -> list[tuple[int, int]]:
+    """The first and the last instruction of each loop, the outer ones first."""
+    found: dict[int, int] = {}
+    for instruction in dis.get_instructions(code):
+        if (
+            instruction.opcode in dis.hasjrel
+            and instruction.argval < instruction.offset
+        ):
+            found[instruction.argval] = instruction.offset
+    return sorted(found.items())
 
 
 def beginning(before: Stack, after: Stack) -> Head | None:
