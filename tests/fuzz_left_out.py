@@ -7,6 +7,7 @@ from typing import Any
 
 # Names that random programs have.
 ANY_GRAD = [f"t{n}.grad" for n in range(100)]
+_OTHER_SHAPE = re.compile(r"got \[(.*)\] but expected shape compatible with \[(.*)\]")
 
 
 def has_expanded(found: dict[str, Any], lines: list[str]) -> bool:
@@ -83,15 +84,42 @@ def unordered(expected: Any, lines: list[str]) -> bool:
     return threads and any(".backward(" in lines[at] for at in expected.errors)
 
 
-def keeps_shape(expected: Any, lines: list[str]) -> bool:
-    """Whether a leaf that was given `.data` of another shape was used once more.
+def keeps_shape(expected: Any, at: int, lines: list[str]) -> bool:
+    """Whether a backward fails at a leaf that got `.data` of another shape before.
 
     As long as its old graph is alive, PyTorch refuses gradients of the new shape.
     """
-    return any(".data = " in line for line in lines) and any(
-        "but expected shape compatible with" in str(error)
-        for error in expected.errors.values()
-    )
+    refused = _OTHER_SHAPE.search(expected.errors[at][1])
+    if refused is None:
+        return False
+    new, old = ([*map(int, re.findall(r"\d+", text))] for text in refused.groups())
+    for name in {
+        line.split(".data = ")[0] for line in lines[:at] if ".data = " in line
+    }:
+        facts = [expected.snapshots.get(i, {}).get(name) for i in range(at)]
+        shapes = [f["shape"] for f in facts if f is not None]
+        if old in shapes and shapes[-1] == new != old:
+            return True
+    return False
+
+
+def frees_write(expected: Any, at: int, lines: list[str]) -> bool:
+    """Whether a second backward fails through a write to a gradient that is a view.
+
+    PyTorch frees the node of a write to a view, whatever was written. Of which memory
+    its engine makes gradients is its own affair; here they are no views.
+    """
+    if "backward through the graph a second time" not in expected.errors[at][1]:
+        return False
+    for made, line in enumerate(lines[:at]):
+        found = re.match(r"(t\d+(?:, t\d+)*), = torch.autograd.grad", line)
+        for name in found[1].split(", ") if found else ():
+            facts = [expected.snapshots.get(i, {}).get(name) for i in range(made, at)]
+            first = facts[0]
+            if first is not None and first["base"]:
+                if any(f and f["version"] > first["version"] for f in facts):
+                    return True
+    return False
 
 
 def flattens_gradient(expected: Any, lines: list[str]) -> bool:
