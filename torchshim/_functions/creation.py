@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from torchshim import _bind
 from torchshim._core import dtypes
 from torchshim._core.device import get_default_device, jax_device, put
 from torchshim._core.layout import (
@@ -97,11 +98,9 @@ def filled(
     return finish(fns.full(size, value, dtype, device), requires_grad)
 
 
-def into(function: str, out: Any, result: Tensor) -> Tensor:
+def into(out: Tensor, result: Tensor) -> Tensor:
     """`out=` of a creation function: resized without a warning, and filled."""
-    tensor_argument(function, "out", 0, out)
-    if out._meta.shape != result._meta.shape:
-        out.resize_(result._meta.shape)
+    out.resize_(result._meta.shape)
     with _no_grad():
         out.copy_(result)
     return out
@@ -129,7 +128,13 @@ def out_dtype(function: str, out: Any, dtype: Any, default: Any) -> Any:
             f"dtype {dtype.scalar_name} does not match dtype of out parameter "
             f"({have.scalar_name})"
         )
+    if function not in _RESIZING:
+        _bind.refuse_tracked(local.rec, f"aten::{function}", (out,))
     return have
+
+
+# What refuses an `out` that requires grad in `resize_`'s words.
+_RESIZING = frozenset({"empty", "randn"})
 
 
 def _of_size(
@@ -149,7 +154,7 @@ def _of_size(
     dtype = out_dtype(function, out, dtype, dtypes.get_default_dtype())
     device = device_of(function, device)
     result = filled(function, shape, value, dtype, device, bool(requires_grad))
-    return result if out is None else into(function, out, result)
+    return result if out is None else into(out, result)
 
 
 @public
@@ -260,7 +265,7 @@ def full(
     dtype = out_dtype("full", out, dtype, None) or _implied(value)
     device = device_of("full", device)
     result = filled("full", shape, value, dtype, device, bool(requires_grad))
-    return result if out is None else into("full", out, result)
+    return result if out is None else into(out, result)
 
 
 def _implied(value: Any) -> dtypes.dtype:

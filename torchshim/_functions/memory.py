@@ -139,12 +139,17 @@ def _check_out(
         raise RuntimeError((castable_text or _CASTABLE).format(want=want, have=have))
 
 
+def resize_output(out: Tensor, shape: tuple[int, ...]) -> None:
+    """Gives what stands for `out=` the shape of a result, with a warning."""
+    have = out._meta.shape
+    if shape != have:
+        if have.numel():
+            warn(RESIZED.format(list(have), list(shape)))
+        _take_shape(out, tuple(shape))
+
+
 def _take_over(result: Tensor, out: Tensor) -> Tensor:
-    made, have = result._meta, out._meta
-    if made.shape != have.shape:
-        if have.shape.numel():
-            warn(RESIZED.format(list(have.shape), list(made.shape)))
-        _take_shape(out, tuple(made.shape))
+    resize_output(out, result._meta.shape)
     with _no_grad():
         fns.copy_(out, result)
     return out

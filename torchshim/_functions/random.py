@@ -19,7 +19,7 @@ from torchshim._core.random import (
     engine_of,
     seed_all,
 )
-from torchshim._derived import NEVER, public
+from torchshim._derived import NEVER, fns, public
 from torchshim._functions._arguments import (
     as_index,
     check_gradient,
@@ -34,9 +34,10 @@ from torchshim._functions._arguments import (
     unfit,
     wrong,
 )
-from torchshim._functions.creation import finish, into, out_dtype
+from torchshim._functions.creation import _no_grad, finish, into, out_dtype
 from torchshim._functions.draws import NORMAL, UNIFORM, Draw, drawn
-from torchshim._functions.random_parameters import normal_of
+from torchshim._functions.random_fill import fill_drawn
+from torchshim._functions.random_parameters import normal_into, normal_of
 from torchshim._tensor import Tensor, from_array
 
 Generator.wrap = staticmethod(from_array)
@@ -123,10 +124,19 @@ def _of_size(
         raise unfit(function)
     chosen = out_dtype(function, out, dtype, dtypes.get_default_dtype())
     device = device_of(function, device)
-    result = _drawn(
-        function, shape, draw, chosen, device, generator, bool(requires_grad)
-    )
-    return result if out is None else into(function, out, result)
+    if out is not None:
+        return _redrawn(function, out, shape, draw, generator)
+    return _drawn(function, shape, draw, chosen, device, generator, bool(requires_grad))
+
+
+def _redrawn(
+    function: str, out: Tensor, shape: tuple[int, ...], draw: Draw, generator: Any
+) -> Tensor:
+    """`out=` takes the size without a warning, and numbers in its memory's order."""
+    check_size(function, shape)
+    out.resize_(shape)
+    with _no_grad():
+        return fill_drawn(function, out, draw, fns.copy_, generator)
 
 
 @public
@@ -225,9 +235,10 @@ def randint(
     check_size("randint", shape)
     _check_bounds(low, high)
     draw = Draw("integers", (low, high))
+    if out is not None:
+        return _redrawn("randint", out, shape, draw, generator)
     flag = bool(requires_grad)
-    result = _drawn("randint", shape, draw, chosen, device, generator, flag)
-    return result if out is None else into("randint", out, result)
+    return _drawn("randint", shape, draw, chosen, device, generator, flag)
 
 
 @public
@@ -263,7 +274,7 @@ def randperm(
     draw = Draw("permutation")
     flag = bool(requires_grad)
     result = _drawn("randperm", (count,), draw, chosen, device, generator, flag)
-    return result if out is None else into("randperm", out, result)
+    return result if out is None else into(out, result)
 
 
 def _check_order(count: int, dtype: dtypes.dtype) -> None:
@@ -403,5 +414,6 @@ def normal(
         draw = Draw("normal", (float(mean), scale))
         rest = generator, out, dtype, layout, device, requires_grad, pin_memory
         return _of_size("normal", draw, (size,), None, *rest)
-    result = normal_of(mean, std, generator)
-    return result if out is None else into("normal", out, result)
+    if out is None:
+        return normal_of(mean, std, generator)
+    return normal_into(out, mean, std, generator)

@@ -12,8 +12,9 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from torchshim import _bind
 from torchshim._core import dtypes, host_integers, host_random
-from torchshim._core.host_dtypes import check_floating
+from torchshim._core.host_dtypes import check_floating, check_kernel
 from torchshim._core.mt19937 import MT19937
 from torchshim._core.random import engine_of
 from torchshim._core.record import local
@@ -25,8 +26,9 @@ from torchshim._functions._arguments import (
     unfit,
     wrong,
 )
-from torchshim._functions.creation import into, place
+from torchshim._functions.creation import _no_grad, into, place
 from torchshim._functions.draws import NORMAL, UNIFORM, Draw, drawn
+from torchshim._functions.memory import resize_output
 from torchshim._functions.random_examples import check_parameters, examples, whole
 from torchshim._ops.matmul import broadcast_shapes
 from torchshim._tensor import Tensor, from_array
@@ -70,6 +72,34 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
     return result
 
 
+def normal_into(out: Any, mean: Any, std: Any, generator: Any) -> Tensor:
+    """`out=` of `normal_of`: plain numbers in its dtype, in its memory's order.
+
+    They are scaled and shifted there. With a number for `std`, `out` and `mean`
+    broadcast.
+    """
+    tensor_argument("normal", "out", 0, out)
+    tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
+    if not tensors:
+        raise unfit("normal")
+    _bind.refuse_tracked(local.rec, "normal", (mean, std, out))
+    check_parameters(*tensors)
+    if not isinstance(std, Tensor):
+        if std < 0:
+            raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+        resize_output(out, broadcast_shapes(mean._meta.shape, out._meta.shape))
+        with _no_grad():
+            return out.normal_(0.0, std, generator=generator).add_(mean)
+    if std._meta.dtype.is_complex:
+        raise RuntimeError("normal expects standard deviation to be non-complex")
+    if is_known(std) and std._meta.shape.numel() and not (std._host() >= 0).all():
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    resize_output(out, broadcast_shapes(tensors[0]._meta.shape, std._meta.shape))
+    with _no_grad():
+        out.normal_(generator=generator)
+        return out.copy_(fns._draw_scaled(out, std, 0.0)).add_(mean)
+
+
 @public(method=True)
 def bernoulli(
     input: Any, p: Any = None, *, generator: Any = None, out: Any = None
@@ -86,6 +116,8 @@ def bernoulli(
     engine = engine_of(generator, "bernoulli", meta.device)
     if p is None:
         check_parameters(input)
+        if out is not None:
+            return _ones_into(out, input, generator)
     if p is not None:
         draw = Draw("bernoulli", (float(p),))
         result = drawn(draw, shape, meta.dtype, meta.device, engine)
@@ -101,13 +133,23 @@ def bernoulli(
     if local.rec.grad and meta.requires_grad:
         # A node that passes zeros on, as PyTorch's graph has it.
         result = fns._draw_bernoulli0(fns.clone(input), result)
-    return result if out is None else into("bernoulli", out, result)
+    return result
+
+
+def _ones_into(out: Any, chances: Tensor, generator: Any) -> Tensor:
+    """`out=` of `bernoulli`: drawn in the order of its memory, in any dtype."""
+    tensor_argument("bernoulli", "out", 0, out)
+    _bind.refuse_tracked(local.rec, "bernoulli", (chances, out))
+    out.resize_(chances._meta.shape)
+    with _no_grad():
+        return out.bernoulli_(chances, generator=generator)
 
 
 def below(
     chance: Tensor, shape: Any, meta: Any, engine: Any, strides: Any = None
 ) -> Tensor:
     """Ones with the chances in a tensor, compared in the program."""
+    check_kernel(dtypes.array_dtype(meta.dtype), "bernoulli_tensor_cpu_self_")
     if not chance._meta.dtype.is_floating_point:
         check_floating(dtypes.array_dtype(chance.dtype), "bernoulli_tensor_cpu_p_")
     wide = dtypes.float64 if chance.dtype is dtypes.float64 else dtypes.float32
@@ -177,7 +219,7 @@ def multinomial(
         result = from_array(made, device=meta.device, batch=batch)
     else:
         result = _chosen(input, count, bool(replacement), engine)
-    return result if out is None else into("multinomial", out, result)
+    return result if out is None else into(out, result)
 
 
 def _chosen(weights: Tensor, count: int, replacement: bool, engine: Any) -> Tensor:

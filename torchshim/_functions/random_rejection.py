@@ -17,7 +17,7 @@ from torchshim._core.record import local
 from torchshim._core.threefry import Threefry
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import tensor_argument
-from torchshim._functions.creation import into, place
+from torchshim._functions.creation import place
 from torchshim._functions.draws import counter, entered
 from torchshim._functions.random_examples import check_parameters, examples, whole
 from torchshim._tensor import Tensor, from_array
@@ -58,7 +58,7 @@ def _in_program(
 
 
 @public
-def poisson(input: Any, generator: Any = None, *, out: Any = None) -> Tensor:
+def poisson(input: Any, generator: Any = None) -> Tensor:
     """Poisson numbers with the rates in `input`.
 
     >>> import torchshim as torch
@@ -71,14 +71,11 @@ def poisson(input: Any, generator: Any = None, *, out: Any = None) -> Tensor:
     def node(rate: Tensor, values: Tensor) -> Tensor:
         return fns._draw_poisson(fns.clone(rate), values)
 
-    made = _drawn("poisson", "poisson", node, generator, input)
-    return made if out is None else into("poisson", out, made)
+    return _drawn("poisson", "poisson", node, generator, input)
 
 
 @public
-def binomial(
-    count: Any, prob: Any, generator: Any = None, *, out: Any = None
-) -> Tensor:
+def binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
     """How many of `count` trials succeed, each with the probability `prob`.
 
     ValueError unless both are floating, RuntimeError unless of one dtype.
@@ -102,8 +99,7 @@ def binomial(
         )
     if count._meta.shape != prob._meta.shape:
         count, prob = fns.expand_as(count, prob), prob
-    made = _drawn("binomial", "binomial", fns._draw_binomial, generator, count, prob)
-    return made if out is None else into("binomial", out, made)
+    return _drawn("binomial", "binomial", fns._draw_binomial, generator, count, prob)
 
 
 @public

@@ -45,6 +45,25 @@ def _check_kernel(name: str, dtype: dtypes.dtype, without: tuple[int, ...]) -> N
     dtypes.array_dtype(dtype)
 
 
+_OTHER_LENGTH = (
+    "The number of elements in the out tensor of shape {0} is {1} which does not match "
+    "the computed number of elements {2}. Note that this may occur as a result of "
+    "rounding error. The out tensor will be resized to a tensor of shape ({2},). "
+    "(Triggered internally at "
+    "/__w/pytorch/pytorch/aten/src/ATen/native/RangeFactories.cpp:199.)"
+)
+
+
+def _in_order(out: Tensor, result: Tensor, warned: bool = False) -> Tensor:
+    """`out=` of a range: an `out` of as many elements keeps its shape."""
+    shape, count = out._meta.shape, result._meta.shape.numel()
+    if shape.numel() == count:
+        return into(out, result.view(shape))
+    if warned and shape.numel():
+        warn(_OTHER_LENGTH.format(list(shape), shape.numel(), count))
+    return into(out, result)
+
+
 @public
 def arange(
     *args: Any,
@@ -92,7 +111,7 @@ def arange(
     check_gradient(chosen, requires_grad)
     length = _length(start, end, step, chosen)
     result = _arithmetic(length, start, step, chosen, device, bool(requires_grad))
-    return result if out is None else into("arange", out, result)
+    return result if out is None else _in_order(out, result, warned=True)
 
 
 def _length(start: Any, end: Any, step: Any, dtype: dtypes.dtype) -> int:
@@ -170,7 +189,7 @@ def range_(
     _length(start, end, step, chosen)
     length = math.floor((end - start) / step) + 1
     result = _arithmetic(length, start, step, chosen, device, bool(requires_grad))
-    return result if out is None else into("range", out, result)
+    return result if out is None else _in_order(out, result)
 
 
 def _ends(function: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
@@ -235,7 +254,7 @@ def linspace(
     else:
         result = fns.linspace(start, end, count, chosen, device)
         result = finish(result, bool(requires_grad))
-    return result if out is None else into("linspace", out, result)
+    return result if out is None else _in_order(out, result)
 
 
 @public
@@ -272,7 +291,7 @@ def logspace(
     else:
         result = fns.logspace(start, end, count, base, chosen, device)
         result = finish(result, bool(requires_grad))
-    return result if out is None else into("logspace", out, result)
+    return result if out is None else _in_order(out, result)
 
 
 @public
@@ -315,7 +334,7 @@ def eye(
         result = from_array(place(array, device), bool(requires_grad), device=device)
     else:
         result = finish(fns.eye(rows, columns, chosen, device), bool(requires_grad))
-    return result if out is None else into("eye", out, result)
+    return result if out is None else into(out, result)
 
 
 def _triangle(
