@@ -500,7 +500,9 @@ def _follow(
     for number, slot, hooks, shape, status, _, _ in jump.leaves:
         leaf = owners[number].entered[slot]
         meta = leaf._meta
-        if has_hooks(leaf) != hooks or not meta.requires_grad or meta.shape != shape:
+        if has_hooks(leaf) != hooks or meta.shape != shape:
+            return None
+        if not (meta.requires_grad and meta.leaf):
             return None
         if grad_status(rec, leaf) != status:
             return None

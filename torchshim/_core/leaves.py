@@ -19,6 +19,7 @@ _ASKED_LEAF = (
     "A leaf node was passed to _will_engine_execute_node but we are currently running "
     "autograd.grad(). This is currently not supported."
 )
+_MOVED_LEAF = "leaf variable has been moved into the graph interior"
 
 
 class Leaves(Graph):
@@ -65,7 +66,7 @@ class Leaves(Graph):
         if self.capture is not None:
             self.capture.arrived.append(place)
         if self.leaf_edges is None:
-            if has_hooks(leaf):
+            if has_hooks(leaf) or not leaf._meta.leaf:
                 self.count_leaves()
         elif count == self.leaf_edges.get(place):
             self.ready.append(place)
@@ -196,7 +197,8 @@ class Leaves(Graph):
 
         They get None where no gradient has come.
         """
-        if leaf._hooks is not None and leaf._hooks.backward:
+        hooks = leaf._hooks
+        if hooks is not None and hooks.backward and (leaf._meta.leaf or hooks.place):
             event = self.event(place)
             (grad,) = self.call_python(LEAF, place[0], event, (), [grad])
         self.put_hooked(leaf, place, grad)
@@ -210,6 +212,8 @@ class Leaves(Graph):
         if leaf._inherits:
             self.capture = None  # only its base's values: nothing is added
             return
+        if grad is not None and not leaf._meta.leaf:
+            raise RuntimeError(_MOVED_LEAF)
         node = leaf._node
         if isinstance(node, weakref.ref) or node is None:
             node = None

@@ -1,0 +1,127 @@
+"""Leaves that are none any more when a gradient of their old graph arrives."""
+
+from __future__ import annotations
+
+from tests.oracle import attempt, case
+
+
+def by_piece(torch, x, y):
+    x[:1] = y[:1] * 2
+
+
+def detached(torch, x, y):
+    x.mul_(y)
+    x.detach_().requires_grad_()
+
+
+def with_other_data(torch, x, y):
+    x.data = torch.tensor([5.0, 6.0])
+
+
+# What is done to a leaf that does not require grad any more. (`mark_dirty` is not
+# among it: PyTorch crashes in the backward then.)
+MOVES = {
+    "nothing": lambda torch, x, y: None,
+    "product": lambda torch, x, y: x.mul_(y),
+    "copy": lambda torch, x, y: x.copy_(y.clone()),
+    "constant": lambda torch, x, y: x.mul_(2),
+    "view": lambda torch, x, y: x.view(-1).mul_(y),
+    "no grad": lambda torch, x, y: torch.no_grad()(x.mul_)(y),
+    "required again": lambda torch, x, y: x.requires_grad_(),
+    "piece": by_piece,
+    "detached": detached,
+    "data": with_other_data,
+}
+
+
+def graph(torch, order):
+    """Leaves, one of which is to be moved, and what was computed of them."""
+    x, y, z, w = (torch.tensor([i, i + 1.0], requires_grad=True) for i in range(4))
+    a, b = (x, z) if order == "first" else (z, x)
+    u = w * 2
+    first, second = (a + a if order == "often" else a * 3), b * 2
+    return (x, y, z, w), ((first + u) * w.detach() + second).sum()
+
+
+def grads(leaves):
+    return [leaf.grad for leaf in leaves if leaf.is_leaf]
+
+
+def to_result(loss, x):
+    (loss + x.sum()).backward(inputs=[x], retain_graph=True)
+
+
+@case.over(move=list(MOVES), order=["first", "last", "often"])
+def moved(torch, move, order):
+    for read in (False, True):
+        leaves, loss = graph(torch, order)
+        x, y, z, w = leaves
+        if read:
+            print(loss.item())
+        x.requires_grad_(False)
+        MOVES[move](torch, x, y)
+        if read:
+            print(x.tolist())
+        yield x.requires_grad, x.is_leaf, type(x.grad_fn).__name__
+        yield attempt(loss.backward, retain_graph=True), grads(leaves)
+        yield attempt(loss.backward, inputs=[z, w], retain_graph=True), grads(leaves)
+        yield attempt(torch.autograd.grad, loss, [z, w], retain_graph=True)
+        yield attempt(to_result, loss, x)
+        yield grads(leaves), attempt(loss.backward), attempt(loss.backward)
+        yield grads(leaves)
+
+
+def add_hook(torch, x, z, kind, seen):
+    if kind == "tensor":
+        x.register_hook(lambda g: seen.append(g.tolist()))
+    elif kind == "after":
+        x.register_post_accumulate_grad_hook(lambda p: seen.append(None))
+    elif kind == "node":
+        node = torch.autograd.graph.get_gradient_edge(x).node
+        node.register_prehook(lambda g: seen.append(g[0].tolist()))
+    else:
+        z.register_hook(lambda g: seen.append(g.tolist()))
+
+
+@case.over(move=["nothing", "product", "copy", "required again"])
+def with_hooks(torch, move):
+    kinds = ["tensor", "after", "other"]
+    if move in ("nothing", "required again"):
+        kinds.append("node")
+    for kind in kinds:
+        for when in ("before", "after"):
+            leaves, loss = graph(torch, "first")
+            x, y, z, _ = leaves
+            seen = []
+            if when == "before":
+                add_hook(torch, x, z, kind, seen)
+            x.requires_grad_(False)
+            MOVES[move](torch, x, y)
+            if when == "after":
+                yield type(attempt(add_hook, torch, x, z, kind, seen)).__name__
+            yield attempt(loss.backward, retain_graph=True), grads(leaves), len(seen)
+            yield attempt(loss.backward), grads(leaves), seen
+
+
+@case
+def in_a_loop(torch):
+    """What was remembered of a walk is not taken for another."""
+    for turn in range(8):
+        leaves, loss = graph(torch, "first")
+        x, y, *_ = leaves
+        if turn % 2:
+            print(loss.item())
+        if turn > 3:
+            x.requires_grad_(False)
+            x.mul_(y)
+        yield attempt(loss.backward), grads(leaves)
+    x = torch.ones(2, requires_grad=True)
+    y = torch.tensor([2.0, 3.0], requires_grad=True)
+    for turn in range(6):
+        loss = (x * 3).sum()
+        print(loss.item())
+        if turn == 4:
+            x.requires_grad_(False)
+            x.mul_(y)
+            print(x.tolist())
+        yield attempt(loss.backward), grads([x, y])
