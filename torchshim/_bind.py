@@ -339,7 +339,7 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
                 return made[0] if op.results == "tensor" else as_results(op, made)
         if op.view.detached and args[0]._view_note is not None:
             rec.enter_outdated(args[0])
-    rec.make_room(args)
+    rec.cut(args)
     if op.writes:
         target = args[0]
         rec.check_writable(target, op, args)

@@ -110,6 +110,22 @@ def test_what_is_set_up_is_a_program_of_its_own(pieces, compiled):
     assert compiled() == 2
 
 
+def test_a_turn_that_begins_with_a_constant(pieces, compiled):
+    run(
+        """
+        w = torch.ones(3, requires_grad=True)
+        x = torch.arange(3) * 2.5
+        for turn in range(4):
+            total = x.new_zeros(3)
+            total = total + w * x
+            total.sum().backward()
+            w.grad.tolist()
+        """
+    )
+    assert len(pieces) == 5
+    assert compiled() == 3  # the first turn has no gradient to add to
+
+
 def test_each_loop_is_entered_once(pieces):
     run(
         """

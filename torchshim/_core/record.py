@@ -134,22 +134,28 @@ class Recorder(Transforming):
             if self.mode is not None:
                 self.mode = self.bits
 
-    def make_room(self, operands: Sequence[Any] = ()) -> None:
-        """Flushes a recording that has grown long; between events of users only.
+    def make_room(self) -> None:
+        """Flushes a recording that has grown long; between events of users only."""
+        if self._is_long():
+            self.flush()
 
-        So does the first use of a parameter that was changed by hand since a backward:
-        a training step is one program, as `Optimizer.step` makes it. And so does the
-        first operator in a loop of the script, which ends what was set up for it.
+    def cut(self, operands: Sequence[Any]) -> None:
+        """Flushes before a new event where a program had better end.
+
+        That is: where the script's loop begins; where a parameter is used that was
+        changed by hand since a backward (a training step is one program, as
+        `Optimizer.step` makes it); in what has grown long.
         """
-        if (
-            self._is_long()
-            or self._is_set_up()
-            or (
-                self.recording.freed
-                and self.grad
-                and self.trace is None
-                and not self.levels
-                and any(map(self._is_updated, operands))
+        if self._is_long() or (
+            self.trace is None
+            and not self.levels
+            and (
+                self.turns.enters_loop(self.flushes)
+                or (
+                    self.recording.freed
+                    and self.grad
+                    and any(map(self._is_updated, operands))
+                )
             )
         ):
             self.flush()
@@ -162,11 +168,6 @@ class Recorder(Transforming):
         return depth >= LENGTH_BOUND and self.turns.is_cut(
             self.state, self.flushes, last
         )
-
-    def _is_set_up(self) -> bool:
-        if self.trace is not None or self.levels or self.state is self.root:
-            return False
-        return self.turns.enters_loop(self.flushes)
 
     def _is_updated(self, value: Any) -> bool:
         """Whether this is a leaf whose value was replaced in this recording."""
@@ -228,7 +229,7 @@ class Recorder(Transforming):
                 self._close(recording, state, saved, savers)
             for tensor, slot in alive.histories:
                 tensor._hist = recording, slot
-                if tensor._base is not None and tensor._storage is not None:
+                if tensor._view_of is not None and tensor._storage is not None:
                     tensor._hist_version = tensor._storage.version
         if self.levels:
             self.note_levels([*alive.tensors, *placed])

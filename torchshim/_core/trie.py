@@ -91,7 +91,7 @@ class Trie(Inference):
     def set_tangent(self, slot: int, level: int, tangent: TensorBase) -> None:
         raise NotImplementedError
 
-    def make_room(self, operands: Sequence[Any] = ()) -> None:
+    def make_room(self) -> None:
         raise NotImplementedError
 
     def flush(self) -> None:

@@ -68,6 +68,8 @@ def _constant(size: tuple[int, ...], value: Any, kind: Any, device: Any) -> Any:
 def at_once(device: Any) -> bool:
     """Whether a tensor is to be made now rather than by the running recording."""
     rec = local.rec
+    if not rec.state.next:
+        rec.cut(())  # an event of it would be new
     return rec.state is rec.root or device is not get_default_device()
 
 
@@ -320,7 +322,7 @@ def empty_strided(
     with _no_grad():
         memory = filled(function, (extent,), None, dtype, device)
         made = fns.detach(memory.as_strided(shape, strides))
-    made._base = None
+    made._view_of = None
     return finish(made, bool(requires_grad))
 
 
