@@ -534,9 +534,15 @@ class VjpCall(Inferring):
     def differentiable(self, i: int) -> bool:
         if i >= len(self.kept):
             return True
-        op = self.inner.op
-        curved = op is None or op.curved
-        return curved and self.inner.differentiable(self.kept[i])
+        return bends(self.inner, self.wrt, self.kept[i])
+
+
+def bends(inner: Any, wrt: Sequence[int], i: int) -> bool:
+    """Whether the derivatives of a call by the operands `wrt` flow to operand `i`."""
+    op, owners = inner.op, getattr(inner, "owners", ())
+    if op is not None and not op.bends([owners[w] for w in wrt], owners[i]):
+        return False
+    return inner.differentiable(i)
 
 
 class PythonCall(Inferring):

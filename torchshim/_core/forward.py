@@ -13,6 +13,7 @@ from torchshim._core.call import (
     Inferring,
     Levels,
     Outputs,
+    bends,
     intern_call,
     linearize,
 )
@@ -112,8 +113,7 @@ class JvpCall(Inferring):
     def differentiable(self, i: int) -> bool:
         if i >= self.n_primals:
             return self.inner.differentiable(self.along[i - self.n_primals])
-        op = self.inner.op
-        return (op is None or op.curved) and self.inner.differentiable(i)
+        return bends(self.inner, self.along, i)
 
 
 def jvp_call(inner: Any, along: tuple[int, ...], n_primals: int) -> JvpCall:

@@ -168,7 +168,7 @@ class Op:
     operands: tuple[str, ...] | None
     passes: Sequence[str] | Callable[..., Sequence[str]]
     mutates: tuple[str, ...]
-    curved: bool
+    curved: bool | Mapping[str, Sequence[str]]
     typecheck: Callable[..., Any] | None
     warns: Callable[..., str | None] | None
     level: str | None
@@ -223,6 +223,12 @@ class Op:
             return tuple(names)
         return tuple(self.saves)
 
+    def bends(self, wrt: Sequence[str], name: str) -> bool:
+        """Whether gradients for the parameters `wrt` depend on the parameter `name`."""
+        if isinstance(self.curved, bool):
+            return self.curved
+        return any(name in self.curved.get(w, ()) for w in wrt)
+
 
 REGISTRY: dict[str, Op] = {}
 
@@ -257,7 +263,7 @@ def op(
     operands: Sequence[str] | None = None,
     passes: Sequence[str] | Callable[..., Sequence[str]] = (),
     mutates: Sequence[str] = (),
-    curved: bool = True,
+    curved: bool | Mapping[str, Sequence[str]] = True,
     typecheck: Callable[..., Any] | None = None,
     warns: Callable[..., str | None] | None = None,
     static_for: Callable[..., bool] | None = None,
@@ -301,7 +307,8 @@ def op(
       their shape and dtype; or a function of the arguments (None for tensors, NaN for
       runtime scalars) that gives them. In PyTorch that is one tensor, too.
     - `curved`: False for operators that are piecewise linear: their gradient does not
-      depend on the operands, so that second derivatives do not flow to them.
+      depend on the operands, so that second derivatives do not flow to them; or a dict
+      from a differentiated parameter to those that its gradient does depend on.
     - `mutates`: the parameters whose tensors the results replace, see
       `Recorder.mutate`.
     - `checks(*args)`: data-dependent checks, see `_core.checks`; `checks_for(metas)`:

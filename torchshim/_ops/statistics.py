@@ -519,21 +519,20 @@ _QUANTILE: dict[str, Any] = {
     "saves": ("intermediate",),
     "overload": True,
     "grad_fn": "SqueezeBackward4",
+    "curved": False,
     "out": "quantile() out tensor must be same dtype as the input tensor",
 }
-_QUANTILES = {
+# Between two elements the gradient by each is the other's place, that by `q` their
+# difference.
+_QUANTILES: dict[str, Any] = {
     **_QUANTILE,
+    "curved": {"input": ("q",), "q": ("input",)},
     "differentiable": _quantile_flows,
     "checks": _quantile_checks,
 }
 
 
-@op(
-    name="quantile.scalar",
-    public="quantile",
-    curved=False,
-    **_QUANTILE,
-)
+@op(name="quantile.scalar", public="quantile", **_QUANTILE)
 def quantile_scalar(
     input: Array,
     q: float,
@@ -548,14 +547,7 @@ def quantile_scalar(
     return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
-@op(
-    name="quantile.tensor",
-    public="quantile",
-    **_QUANTILE,
-    differentiable=_quantile_flows,
-    checks=_quantile_checks,
-    curved=False,
-)
+@op(name="quantile.tensor", public="quantile", **_QUANTILES)
 def quantile_tensor(
     input: Array,
     q: Array,

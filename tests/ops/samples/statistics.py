@@ -154,7 +154,9 @@ def many_quantiles() -> Iterator[Sample]:
     yield sample(X, q)
     yield sample(X, q, 0, keepdim=True)
     for how in ("linear", "midpoint", "higher"):
-        yield sample(X, f32([0.1, 0.55]), 1, interpolation=how)
+        yield sample(X, f32([0.1, 0.55]), 1, interpolation=how).twice()
+    yield sample(X, constant(f32([0.1, 0.55]))).twice()
+    yield sample(constant(X), f32([0.1, 0.55])).twice()
     yield sample(X, q, keepdim=True)
     yield sample(X, constant(f32(0.5)), 1)
     yield sample(NANS, q, 1)
