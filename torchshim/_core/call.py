@@ -23,6 +23,7 @@ from torchshim._core.op import (
     OPT_SCALAR,
     SCALAR,
     Op,
+    bends,
 )
 
 
@@ -535,14 +536,6 @@ class VjpCall(Inferring):
         if i >= len(self.kept):
             return True
         return bends(self.inner, self.wrt, self.kept[i])
-
-
-def bends(inner: Any, wrt: Sequence[int], i: int) -> bool:
-    """Whether the derivatives of a call by the operands `wrt` flow to operand `i`."""
-    op, owners = inner.op, getattr(inner, "owners", ())
-    if op is not None and not op.bends([owners[w] for w in wrt], owners[i]):
-        return False
-    return inner.differentiable(i)
 
 
 class PythonCall(Inferring):

@@ -13,10 +13,10 @@ from torchshim._core.call import (
     Inferring,
     Levels,
     Outputs,
-    bends,
     intern_call,
     linearize,
 )
+from torchshim._core.op import bends
 
 UNSUPPORTED = (
     "Trying to use forward AD with {} that does not support it because it has not been "

@@ -223,11 +223,14 @@ class Op:
             return tuple(names)
         return tuple(self.saves)
 
-    def bends(self, wrt: Sequence[str], name: str) -> bool:
-        """Whether gradients for the parameters `wrt` depend on the parameter `name`."""
-        if isinstance(self.curved, bool):
-            return self.curved
-        return any(name in self.curved.get(w, ()) for w in wrt)
+
+def bends(call: Any, wrt: Sequence[int], i: int) -> bool:
+    """Whether the derivatives of a call by the operands `wrt` flow to operand `i`."""
+    curved = True if call.op is None else call.op.curved
+    if not isinstance(curved, bool):
+        name = call.owners[i]
+        curved = any(name in curved.get(call.owners[w], ()) for w in wrt)
+    return curved and call.differentiable(i)
 
 
 REGISTRY: dict[str, Op] = {}
