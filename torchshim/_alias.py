@@ -83,6 +83,7 @@ _WELL_KNOWN = (
     "autograd._functions",
     "nn._reduction",
     "nn.parallel._functions",
+    "testing._comparison",
     "testing._internal",
     "utils._content_store",
     "utils._device",

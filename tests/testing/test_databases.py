@@ -7,7 +7,10 @@ import warnings
 import pytest
 
 import torchshim as torch
-from torchshim.testing._internal.common_methods_invocations import op_db
+from torchshim.testing._internal.common_methods_invocations import (
+    op_db,
+    spectral_funcs,
+)
 from torchshim.testing._internal.common_modules import module_db
 from torchshim.testing._internal.common_optimizers import OptimizerErrorEnum, optim_db
 
@@ -37,3 +40,24 @@ def test_modules_are_made():
 def test_operators_are_named():
     assert all(callable(op.op) and op.dtypes for op in op_db)
     assert len({op.formatted_name for op in op_db}) == len(op_db)
+
+
+@pytest.mark.parametrize("info", spectral_funcs, ids=lambda info: info.name)
+def test_transforms_agree_with_their_references(info):
+    for sample in info.sample_inputs("cpu", torch.float64):
+        found = info(sample.input, *sample.args, **sample.kwargs)
+        given = {"axis" if k == "dim" else k: v for k, v in sample.kwargs.items()}
+        if isinstance(given.get("axis"), tuple) or info.name[-1] in "2n":
+            axes = given.pop("axis", None)
+            axes = (axes,) if isinstance(axes, int) else axes
+            if axes is None and info.name.endswith("2"):
+                axes = (-2, -1)
+            if axes is None and "s" in given:
+                axes = tuple(range(-len(given["s"]), 0))
+            given["axes"] = axes
+        expected = info.ref(sample.input.numpy(), *sample.args, **given)
+        torch.testing.assert_close(found, torch.from_numpy(expected))
+    for refused in info.error_inputs("cpu"):
+        sample = refused.sample_input
+        with pytest.raises(refused.error_type, match=refused.error_regex):
+            info(sample.input, **sample.kwargs)

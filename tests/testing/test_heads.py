@@ -26,7 +26,7 @@ _functorch.make_functional: functional_init functional_init_with_buffers
 _functorch.utils: enable_single_level_autograd_function unwrap_dead_wrappers
 _functorch.vmap: restore_vmap
 _ops: HigherOrderOperator OpOverload
-_prims_common: suggest_memory_format
+_prims_common: DimsType corresponding_complex_dtype suggest_memory_format
 _subclasses.fake_tensor: FakeTensorConverter FakeTensorMode
 _subclasses.meta_utils: assert_metadata_eq
 _utils: ExceptionWrapper _import_dotted_name _rebuild_tensor
@@ -63,6 +63,7 @@ serialization: LoadEndianness SourceChangeWarning
   get_default_load_endianness get_unsafe_globals_in_checkpoint safe_globals
   set_crc32_options set_default_load_endianness skip_data
 storage: TypedStorage UntypedStorage _LegacyStorage
+testing._comparison: default_tolerances
 testing._internal:
 testing._internal.autograd_function_db: autograd_function_db
 testing._internal.common_cuda: CDNA2OrLater PLATFORM_SUPPORTS_CUDNN_ATTENTION
@@ -86,6 +87,7 @@ testing._internal.common_dtype: all_mps_types_and all_types all_types_and
   floating_types_and get_all_dtypes get_all_fp_dtypes get_all_int_dtypes
   get_all_math_dtypes get_all_qint_dtypes integral_types integral_types_and
 testing._internal.common_methods_invocations: ReductionOpInfo ReductionPythonRefInfo
+  SpectralFuncType spectral_funcs
   binary_ufuncs generate_elementwise_binary_broadcasting_tensors
   generate_elementwise_binary_extremal_value_tensors
   generate_elementwise_binary_large_value_tensors
@@ -120,7 +122,8 @@ testing._internal.common_utils: AlwaysWarnTypedStorageRemoval BytesIOContext
   TEST_WITH_TORCHDYNAMO TEST_WITH_TORCHINDUCTOR TEST_WITH_TSAN
   TemporaryDirectoryName TemporaryFileName TestCase _assertGradAndGradgradChecks
   bytes_to_scalar compare_equal_outs_and_grads copy_func disable_gc
-  do_test_empty_full download_file freeze_rng_state gcIfJetson get_function_arglist
+  do_test_empty_full download_file dtype2prec_DONTUSE freeze_rng_state gcIfJetson
+  get_function_arglist
   get_tensors_from gradcheck gradgradcheck instantiate_parametrized_tests
   is_iterable_of_tensors iter_indices load_tests
   make_fullrank_matrices_with_distinct_singular_values make_symmetric_matrices
@@ -155,7 +158,7 @@ _utils: _rebuild_parameter_with_state classproperty get_tensor_metadata
 utils._content_store: ContentStoreReader ContentStoreWriter hash_storage
 utils._device: DeviceContext _device_constructors set_device
 utils._import_utils: import_dill
-utils._mode_utils: no_dispatch
+utils._mode_utils: all_same_mode no_dispatch
 utils._python_dispatch: TorchDispatchMode
 utils._pytree: LeafSpec TreeSpec tree_all tree_any tree_flatten tree_map
   tree_map_only tree_unflatten

@@ -145,3 +145,28 @@ def make_errors(torch):
     yield attempt(
         make, 2, **float32, noncontiguous=True, memory_format=torch.contiguous_format
     )
+
+
+@case
+def tolerances_by_dtype(torch):
+    found = importlib.import_module(f"{torch.__name__}.testing._comparison")
+    default = found.default_tolerances
+    yield default(torch.float32), default(torch.int64), default(torch.complex64)
+    yield default(torch.float64, torch.ones(1, dtype=torch.half))
+    yield default(torch.float32, dtype_precisions={torch.float32: (0.5, 0.25)})
+    yield attempt(default, 3)
+
+
+@case
+def questions_of_dtypes_and_strides(torch):
+    prims = importlib.import_module(f"{torch.__name__}._prims_common")
+    for shape in ((), (2,), (2, 3), (4, 0, 3), (1, 2, 3, 4)):
+        yield prims.make_contiguous_strides_for(shape)
+        yield prims.make_contiguous_strides_for(shape, row_major=False)
+    names = "bool int8 uint16 float16 bfloat16 float8_e4m3fn complex32 complex128"
+    for dtype in (getattr(torch, name) for name in names.split()):
+        kinds = ("boolean", "integer", "float", "complex")
+        yield [getattr(prims, f"is_{kind}_dtype")(dtype) for kind in kinds]
+        yield prims.dtype_to_type(dtype)
+        yield attempt(prims.corresponding_complex_dtype, dtype)
+        yield attempt(prims.corresponding_real_dtype, dtype)

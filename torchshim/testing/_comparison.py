@@ -104,6 +104,20 @@ def _largest(table: Any, *of: Any) -> tuple[float, float]:
     return max(rtol for rtol, _ in found), max(atol for _, atol in found)
 
 
+def default_tolerances(
+    *inputs: Any, dtype_precisions: Mapping[Any, tuple[float, float]] | None = None
+) -> tuple[float, float]:
+    """(rtol, atol) for tensors or dtypes: the largest of theirs."""
+    for given in inputs:
+        if not isinstance(given, (Tensor, dtypes.dtype)):
+            raise TypeError(
+                f"Expected a torch.Tensor or a torch.dtype, but got {type(given)} "
+                "instead."
+            )
+    of = [x.dtype if isinstance(x, Tensor) else x for x in inputs]
+    return _largest(dtype_precisions or _TOLERANCES, *of)
+
+
 # -- what is compared with what --------------------------------------------------------
 
 

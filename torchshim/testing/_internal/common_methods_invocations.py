@@ -1,7 +1,7 @@
 """`torch.testing._internal.common_methods_invocations`: a database of operators.
 
-Those that NumPy has, too: element-wise operators and reductions. `compat_suite ops`
-compares PyTorch's whole database where PyTorch is installed.
+Those that NumPy has, too: element-wise operators, reductions and transforms.
+`compat_suite ops` compares PyTorch's whole database where PyTorch is installed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from torchshim.testing._internal._op_tables import (
     reduction_ops,
     unary_ufuncs,
 )
+from torchshim.testing._internal._spectral_tables import (
+    sample_inputs_spectral_ops as sample_inputs_spectral_ops,
+)
+from torchshim.testing._internal._spectral_tables import spectral_funcs
 from torchshim.testing._internal.opinfo.core import (
     BinaryUfuncInfo as BinaryUfuncInfo,
 )
@@ -26,14 +30,19 @@ from torchshim.testing._internal.opinfo.core import (
     ReductionPythonRefInfo as ReductionPythonRefInfo,
 )
 from torchshim.testing._internal.opinfo.core import SampleInput as SampleInput
+from torchshim.testing._internal.opinfo.core import (
+    SpectralFuncInfo as SpectralFuncInfo,
+)
+from torchshim.testing._internal.opinfo.core import (
+    SpectralFuncType as SpectralFuncType,
+)
 from torchshim.testing._internal.opinfo.core import UnaryUfuncInfo as UnaryUfuncInfo
 
-op_db: list[OpInfo] = [*unary_ufuncs, *binary_ufuncs, *reduction_ops]
+op_db: list[OpInfo] = [*unary_ufuncs, *binary_ufuncs, *reduction_ops, *spectral_funcs]
 reference_filtered_ops = [op for op in reduction_ops if op.ref is not None]
 # Operators written in Python, and those of masked tensors, are not listed.
 python_ref_db: list[OpInfo] = []
 reference_masked_ops: list[OpInfo] = []
-spectral_funcs: list[OpInfo] = []
 shape_funcs: list[OpInfo] = []
 sparse_unary_ufuncs: list[OpInfo] = []
 foreach_unary_op_db: list[OpInfo] = []

@@ -89,6 +89,13 @@ torch_to_numpy_dtype_dict = {v: k for k, v in numpy_to_torch_dtype_dict.items()}
     torch.bfloat16: np.float32
 }
 has_corresponding_torch_dtype = has_torch_dtype
+# Absolute tolerances of the older tests of layers.
+dtype2prec_DONTUSE = {
+    torch.float: 1e-5,
+    torch.double: 1e-5,
+    torch.half: 1e-2,
+    torch.bfloat16: 1e-1,
+}
 
 
 def numpy_to_torch_dtype(np_dtype: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -346,3 +347,21 @@ class ReductionOpInfo(OpInfo):
 
 class ReductionPythonRefInfo(ReductionOpInfo):
     """A reduction written in Python: there are none."""
+
+
+class SpectralFuncType(enum.Enum):
+    """Over how many dimensions a transform goes."""
+
+    OneD = 1
+    TwoD = 2
+    ND = 3
+
+
+class SpectralFuncInfo(OpInfo):
+    """What is known of a Fourier transform."""
+
+    def __init__(
+        self, name: str, *, ndimensional: SpectralFuncType, **known: Any
+    ) -> None:
+        super().__init__(name, supports_inplace=False, **known)
+        self.ndimensional = ndimensional
