@@ -150,15 +150,22 @@ class Recorder(Transforming):
             self.trace is None
             and not self.levels
             and (
-                self.turns.enters_loop(self.flushes)
-                or (
+                (
                     self.recording.freed
                     and self.grad
                     and any(map(self._is_updated, operands))
                 )
+                or self._enters_loop()
             )
         ):
             self.flush()
+
+    def _enters_loop(self) -> bool:
+        """Asked where the recording is new; at its start, while no loop was seen."""
+        turns, state = self.turns, self.state
+        if state.next and (turns.in_loop or state is not self.root):
+            return False
+        return turns.enters_loop(self.flushes)
 
     def _is_long(self) -> bool:
         depth = self.state.depth

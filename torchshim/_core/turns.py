@@ -50,6 +50,11 @@ class Turns:
         # In which recording (flushes before it) and loop the last new event was.
         self._last: tuple[int, Loop | None] = -1, None
 
+    @property
+    def in_loop(self) -> bool:
+        """Whether the last new event was in a loop."""
+        return self._last[1] is not None
+
     def enters_loop(self, flush: int) -> bool:
         """Whether the script has come to a loop since the last new event.
 
