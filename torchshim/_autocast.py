@@ -273,7 +273,7 @@ def _cast_tensor(tensor: Any, wanted: DType, low: DType) -> Any:
         and meta.requires_grad
         and meta.dtype is dtypes.float32
         and tensor.is_leaf
-        and tensor._base is None
+        and tensor._view_of is None
     ):
         return fns.to_copy(tensor, wanted)
     found = settings.casts.get(id(tensor))

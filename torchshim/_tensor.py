@@ -257,8 +257,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         return self._meta.dtype.is_signed
 
     def _is_view(self) -> bool:
-        # What a custom function returned has a history of its own, and no base.
-        known = self._base is not None or self._view_note is not None
+        # What a custom function returned has a history of its own.
+        known = self._view_of is not None or self._view_note is not None
         return known and not self._meta.inference
 
     # -- reading -----------------------------------------------------------------------
@@ -445,7 +445,7 @@ def set_requires_grad(tensor: TensorBase, value: bool) -> None:
             "Setting requires_grad=True on inference tensor outside InferenceMode is "
             "not allowed."
         )
-    base = tensor._base
+    base = tensor._view_of
     if base is not None and not value:
         # It still says what its base does.
         tensor._inherits = value = base._meta.requires_grad

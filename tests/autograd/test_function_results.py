@@ -247,3 +247,53 @@ def nodes_are_not_copied(torch):
         yield attempt(copy.copy, node), attempt(copy.deepcopy, node)
         yield attempt(pickle.dumps, node)
     yield attempt(setattr, (x * 2).grad_fn, "note", 5)
+
+
+BODIES = {
+    "as it is": lambda ctx, x: x,
+    "piece": lambda ctx, x: x[:2],
+    "view_as": lambda ctx, x: x.view_as(x),
+    "detach": lambda ctx, x: x.detach(),
+    "data": lambda ctx, x: x.data,
+    "pieces": lambda ctx, x: (x[:2], x[1:]),
+    "piece and result": lambda ctx, x: (x[:2], x * 2),
+    "unbind": lambda ctx, x: x.unbind()[0],
+    "expand": lambda ctx, x: x.expand(2, 3),
+    "view of a result": lambda ctx, x: (x * 2)[:2],
+    "twice": lambda ctx, x: (lambda v: (v, v))(x[:2]),
+}
+ROOTS = {
+    "plain": lambda torch: (x := torch.ones(3), x),
+    "leaf": lambda torch: (x := torch.ones(3, requires_grad=True), x),
+    "result": lambda torch: (x := torch.ones(3, requires_grad=True) * 1, x),
+    "view": lambda torch: (x := torch.ones(3, requires_grad=True) * 1, x[:]),
+    "view of a leaf": lambda torch: (x := torch.ones(3, requires_grad=True), x[:]),
+    "one of several": lambda torch: (x := torch.ones(1, 3), x.unbind()[0]),
+    "custom": lambda torch: (
+        x := torch.ones(3, requires_grad=True) * 1,
+        function(torch, lambda ctx, x: x.view(3)).apply(x),
+    ),
+}
+
+
+@case.over(body=list(BODIES))
+def bases_of_views(torch, body):
+    def constant(ctx, x):
+        found = BODIES[body](ctx, x)
+        ctx.mark_non_differentiable(*(found if isinstance(found, tuple) else [found]))
+        return found
+
+    for make in ROOTS.values():
+        for made in function(torch, BODIES[body]), function(torch, constant):
+            for mode in True, False:
+                root, x = make(torch)
+                with torch.set_grad_enabled(mode):
+                    outs = made.apply(x)
+                yield mode, x is root
+                for out in outs if isinstance(outs, tuple) else (outs,):
+                    with torch.no_grad():
+                        hidden = out.view_as(out)
+                    for view in out, out[:1], out.detach(), hidden:
+                        base = view._base
+                        known = [base is t for t in (None, root, x, out)]
+                        yield known, view._is_view(), view.requires_grad

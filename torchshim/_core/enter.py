@@ -182,7 +182,11 @@ class Entering(Trie):
         if len(tensors) != 1 or storage.shared is not None or storage.array is None:
             return
         tensor = tensors[0]
-        if tensor._path or tensor._base is not None or tensor._own_version is not None:
+        if (
+            tensor._path
+            or tensor._view_of is not None
+            or tensor._own_version is not None
+        ):
             return
         if tensor._meta.offset or storage.meta.strides != tensor._meta.strides:
             return
@@ -312,7 +316,7 @@ class Entering(Trie):
                     return tensor._slot
             shared.refresh(storage)
             self.note_memory(self.raw(storage), storage)
-        base = tensor._base
+        base = tensor._view_of
         if base is not None and tensor._hist is not None:
             if tensor._hist_version == storage.version:
                 base = None  # unmodified since: its own history goes on
@@ -413,7 +417,7 @@ class Entering(Trie):
 
         PyTorch leaves the nodes that a view was made by out of the graph then.
         """
-        base, storage, recording = view._base, view._storage, self.recording
+        base, storage, recording = view._view_of, view._storage, self.recording
         grad = view._meta.requires_grad and not view._meta.leaf
         if base is None or storage is None or not (grad and self.grad):
             return view

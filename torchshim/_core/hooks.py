@@ -23,7 +23,7 @@ def place_of(rec: Recorder, tensor: Any) -> Place:
     """Where the gradient of a tensor arrives."""
     slot = tensor._slot
     if not rec.owns(slot):
-        if slot < 0 and tensor._hist is not None and tensor._base is None:
+        if slot < 0 and tensor._hist is not None and tensor._view_of is None:
             return origin(*rec.history(*tensor._hist))
         slot = rec.slot_seen(tensor)
     return origin(rec.recording, slot)
@@ -115,7 +115,7 @@ def hooks_of(tensor: Any, make: bool = False) -> TensorHooks | None:
     hooks: TensorHooks | None = tensor._hooks
     if hooks is not None and hooks.place is not None:
         rec = local.rec
-        if tensor._base is not None:
+        if tensor._view_of is not None:
             moved = hooks.version != version_of(tensor)
         else:
             recording, slot = place_of(rec, tensor)
@@ -151,7 +151,7 @@ def move_retained() -> None:
         tensor = ref()
         if tensor is None or tensor._hooks is None:
             retaining.pop(key, None)
-        elif tensor._base is not None or tensor._hooks.place is None:
+        elif tensor._view_of is not None or tensor._hooks.place is None:
             pass  # (A view gets another node when it is used: `derived`.)
         elif tensor._lost is None and tensor._hooks.version != version_of(tensor):
             # Only a write gives a tensor another node. Most have seen none: they are

@@ -171,7 +171,7 @@ class Transforming(Writing):
         slot = tensor._slot if storage is None else storage.slot
         if slot >= 0 and not self.owns(slot):
             return tuple(self.levels)  # made by another thread: not known
-        known = [tensor, tensor._base]
+        known = [tensor, tensor._view_of]
         found: list[Level] = []
         while slot >= 0:
             event = self.state.maker(slot)
@@ -201,7 +201,7 @@ class Transforming(Writing):
                 )
                 name = f"{op.name.rstrip('_')}_{overload}"
             raise RuntimeError(CAPTURED.format(name))
-        base = tensor if tensor._base is None else tensor._base
+        base = tensor if tensor._view_of is None else tensor._view_of
         if self.grad and any(n.kind == GRAD for n in self.levels):
             if self.starts_level(base):
                 raise RuntimeError(WRITTEN_LEAF if base is tensor else WRITTEN_VIEW)

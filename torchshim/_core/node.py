@@ -168,8 +168,8 @@ def grad_fn(tensor: Any) -> Any:
     cached = tensor._node
     rec = local.rec
     slot = tensor._slot
-    same = tensor._base is None or not written_since(tensor)
-    if slot < 0 and tensor._hist is not None and tensor._base is None:
+    same = tensor._view_of is None or not written_since(tensor)
+    if slot < 0 and tensor._hist is not None and tensor._view_of is None:
         recording, slot = rec.history(*tensor._hist)
     elif cached is not None and slot < 0 and same:
         return cached[1]

@@ -50,7 +50,8 @@ class TensorBase:
 
     # Rare state lives in the instance dictionary, with these defaults.
     _storage: Storage | None = None
-    _base: Any = None
+    # Of a view: the tensor whose memory and history it shares.
+    _view_of: Any = None
     _path: tuple[Any, ...] = ()
     _hist: Any = None
     # Views: the version of their storage that `_hist` belongs to.
@@ -63,8 +64,9 @@ class TensorBase:
     _versions: int = 0
     _view_note: str | None = None
     # A view that a custom function returned, which has a history of its own: the name
-    # of the function and which output it was.
+    # of the function and which output it was; and what it is said to be a view of.
     _made_by: Any = None
+    _made_on: Any = None
     # A view that requires grad only because its base does: it has no history and
     # gets no gradient.
     _inherits: bool = False
@@ -202,7 +204,7 @@ def lacks_node(view: TensorBase) -> bool:
     """Whether a view got no node from a write that would have changed its own."""
     if view._view_note is None or not written_since(view):
         return False
-    base = view._base
+    base = view._view_of
     return base is None or base._meta.requires_grad or not view._meta.leaf
 
 
@@ -215,7 +217,7 @@ def underived(base: TensorBase) -> list[TensorBase]:
         known = view._slot >= 0 or (
             view._hist is not None and view._hist_version == writes_of(view)
         )
-        if view._base is base and own and not known:
+        if view._view_of is base and own and not known:
             found.append(view)
     return found
 

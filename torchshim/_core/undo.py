@@ -91,7 +91,7 @@ class Undo:
             missing = meta.requires_grad and not meta.leaf
             if storage.array is None and storage.shared is None and storage.slot < 0:
                 self._lose(tensor)
-            elif missing and hist is None and tensor._base is None:
+            elif missing and hist is None and tensor._view_of is None:
                 self._entered_again(tensor)
             return
         if tensor._array is None and rec.owns(slot):

@@ -74,7 +74,7 @@ def view_error(tensor: Any, outdated: bool = False) -> str:
 
 def _own_node(tensor: Any) -> tuple[str, int]:
     """Name and output number of the node that a view was made by."""
-    if tensor._base is None:
+    if tensor._view_of is None:
         return tensor._made_by
     meta = tensor._storage.meta
     *before, (op, args, number) = tensor._path
@@ -148,7 +148,7 @@ class Viewing(Foreign):
             if base._view_note is not None and written_since(base):
                 base._slot = -1  # let in for its data alone
             return
-        view._base = base if base._base is None else base._base
+        view._view_of = base if base._view_of is None else base._view_of
         view._path = (*base._path, (op, args, k))
         # Its node is PyTorch's until the memory is written to.
         view._versions = version_of(view)
@@ -172,7 +172,8 @@ class Viewing(Foreign):
         """A new view without history: it requires grad as far as its base does."""
         if not view._meta.requires_grad:
             return
-        if view._base._meta.requires_grad:
+        base = view._view_of
+        if (base if base._made_on is None else base._made_on)._meta.requires_grad:
             view._inherits = True
         else:
             # What it was made from is a view that requires grad itself.
@@ -181,7 +182,7 @@ class Viewing(Foreign):
 
     def let_views_in(self, base: TensorBase, value: bool) -> None:
         """Notes the histories of views whose base is to stop to require grad."""
-        if value or base._base is not None:
+        if value or base._view_of is not None:
             return
         for view in underived(base):
             if written_since(view):
@@ -211,7 +212,7 @@ class Viewing(Foreign):
         assert storage is not None
         for view in storage.tensors():
             meta = view._meta
-            if view._base is not base or not (
+            if view._view_of is not base or not (
                 view._inherits or (meta.requires_grad < value and differentiable(meta))
             ):
                 continue

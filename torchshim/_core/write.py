@@ -88,7 +88,7 @@ class Writing(Viewing):
         that was made so that its history cannot be rewritten."""
         if not self.grad:
             return
-        meta, base = tensor._meta, tensor._base
+        meta, base = tensor._meta, tensor._view_of
         if tensor._view_note is not None and (
             meta.requires_grad
             or any(isinstance(a, TensorBase) and a._meta.requires_grad for a in args)
@@ -110,7 +110,7 @@ class Writing(Viewing):
         if tensor._view_note is not None and self.grad and new._meta.requires_grad:
             raise RuntimeError(view_error(tensor))
         untracked = not self.grad and meta.requires_grad
-        base = tensor if tensor._base is None else tensor._base
+        base = tensor if tensor._view_of is None else tensor._view_of
         if tensor._storage is None:
             slot = self.slot_of(new)
             old = tensor._slot if tensor._raw < 0 else tensor._raw
@@ -294,12 +294,12 @@ class Writing(Viewing):
         overwritten = known = storage.slot
         if not self.owns(overwritten):
             # As this thread knows it: what was written through a view is part of it.
-            whole = writer if writer._base is None else writer._base
+            whole = writer if writer._view_of is None else writer._view_of
             known = -1 if whole._path else self.slot_here(whole._slot)
         version = storage.version + (writer._own_version is None)
         for alias in storage.tensors():
             meta = alias._meta
-            base = alias._base
+            base = alias._view_of
             counted = alias._own_version is writer._own_version
             if meta.requires_grad and not meta.leaf:
                 if base is None or not counted:
@@ -342,7 +342,7 @@ class Writing(Viewing):
             return
         for alias in base._storage.tensors():
             meta = alias._meta
-            if alias._base is not base or not differentiable(meta):
+            if alias._view_of is not base or not differentiable(meta):
                 continue
             if alias is writer or alias._view_note is None:
                 alias._unaware = alias is not writer and meta.leaf

@@ -283,8 +283,16 @@ def _post_hooks(self: Tensor) -> Any:
     return None if self._hooks is None else self._hooks.post
 
 
+def _base(self: Tensor) -> Tensor | None:
+    """The tensor that a view shows the memory of."""
+    base = self._view_of
+    made_on = self._made_on if base is None else base._made_on
+    return None if self._meta.inference else base if made_on is None else made_on
+
+
 Tensor.grad_fn = _read_only("grad_fn", _grad_fn)  # type: ignore[assignment,method-assign]
 Tensor.is_leaf = _read_only("is_leaf", _is_leaf)  # type: ignore[assignment,method-assign]
+Tensor._base = _read_only("_base", _base)  # type: ignore[attr-defined]
 Tensor._version = _read_only("_version", _version)  # type: ignore[attr-defined]
 Tensor.output_nr = _read_only("output_nr", _output_nr)  # type: ignore[attr-defined]
 Tensor.retains_grad = _read_only("retains_grad", _retains)  # type: ignore[attr-defined]

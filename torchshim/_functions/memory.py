@@ -243,7 +243,7 @@ def _leave(self: Tensor) -> None:
         storage.aliases[:] = [r for r in storage.aliases if r() is not self]
         self._storage = None
         self._path = ()
-        self._base = None
+        self._view_of = self._made_on = None
         self._view_note = None
     self._address = None
     self._raw = -1
@@ -398,7 +398,7 @@ def swap_contents(a: Tensor, b: Tensor) -> None:
     first, second = (local.rec.storage_of(tensor) for tensor in (a, b))
     stands_for = {id(a): b, id(b): a}
     for tensor, storage, name in ((a, first, "t1"), (b, second, "t2")):
-        views = [t for t in storage.tensors() if t._base is tensor]
+        views = [t for t in storage.tensors() if t._view_of is tensor]
         if views:
             raise RuntimeError(
                 f"Expected use_count of {name} to be 1 or 2 with an AccumulateGrad "

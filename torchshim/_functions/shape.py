@@ -223,7 +223,7 @@ def root_of(tensor: Tensor) -> Tensor:
     storage = tensor._storage
     if storage is None or not tensor._path:
         return tensor
-    base = tensor._base
+    base = tensor._view_of
     if base is not None and not base._path:
         return base
     root = object.__new__(Tensor)

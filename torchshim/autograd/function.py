@@ -304,8 +304,10 @@ def _record(
         if id(out) in inputs and id(out) not in dirty:
             # An input given back as it is becomes another tensor on its memory.
             with no_grad():
-                out = outputs[k] = outputs[k].detach()
-            aliases.add(id(out))
+                alias = outputs[k] = out.detach()
+            alias._made_on = out if out._base is None else out._base
+            aliases.add(id(alias))
+            out = alias
         raws.append(out)
         values.append(_untracked(rec, out) if out._meta.requires_grad else out)
         places.append(k)
@@ -314,15 +316,15 @@ def _record(
         return
     state = _attach(rec, ctx, before, values)
     for k, out in enumerate(raws):
-        if id(out) in dirty and id(out) in inputs and out._base is not None:
+        if id(out) in dirty and id(out) in inputs and out._view_of is not None:
             # Its base and the other views get the history, too.
             set_version(out, version_of(out) - 1)  # which this counts again
             rec.write(out, rec.result(state, k))
             continue
-        view = out._base is not None or out._view_note is not None
+        view = out._view_of is not None or out._view_note is not None
         _adopt(rec, ctx, out, state, k, view or id(out) in aliases)
     for out in raws:
-        if out._storage is not None and out._view_note is None and out._base is None:
+        if out._storage is not None and out._view_note is None and out._view_of is None:
             rec.bequeath(out, True)
     if len(raws) > 1:
         for out in outputs:
@@ -374,7 +376,8 @@ def _adopt(rec: Any, ctx: Any, out: Any, state: Any, k: int, view: bool) -> None
         out._array = None
         rec.live.append(weakref.ref(out))
     if view:
-        out._base = None
+        if out._view_of is not None:
+            out._made_on, out._view_of = out._base, None
         out._inherits = False
         out._view_note = "custom"
         out._made_by = type(ctx).__name__.removesuffix("Backward"), ctx._outputs[k]
@@ -399,7 +402,7 @@ def _check_dirty(
                 "a leaf Variable that requires grad has been used in an in-place "
                 "operation."
             )
-        elif out._base is not None:
+        elif out._view_of is not None:
             if len(outputs) > 1:
                 raise RuntimeError(_DIRTY_VIEW)
             local.rec.check_history(out, ())
