@@ -293,7 +293,7 @@ def bases_of_views(torch, body):
                 for out in outs if isinstance(outs, tuple) else (outs,):
                     with torch.no_grad():
                         hidden = out.view_as(out)
-                    for view in out, out[:1], out.detach(), hidden:
+                    for view in out, out[...], out.detach(), hidden:
                         base = view._base
                         known = [base is t for t in (None, root, x, out)]
                         yield known, view._is_view(), view.requires_grad
