@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.batching import results_of, seen_by
-from torchshim._core.call import Call, PythonCall
+from torchshim._core.call import Call, PythonCall, broadcast_shape
 from torchshim._core.dependence import dependence, is_telling
 from torchshim._core.device import get_default_device
 from torchshim._core.meta import Meta, elementwise_strides, indexed_strides, meta_of
 from torchshim._core.op import Op
-from torchshim._core.promotion import COMPLEX_TO_FLOAT, check_result
+from torchshim._core.promotion import COMPLEX_TO_FLOAT, castable, check_result
 
 INFERENCE_SAVED = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created "
@@ -46,7 +46,7 @@ class Inference:
                     f"In-place {op.public.rstrip('_')} is not supported for "
                     "complex tensors."
                 )
-            check_result(call.promoted(metas), given)
+            _check_result(op, metas, call.promoted(metas))
         avals = call.infer(tuple((seen_by(call, m), m.dtype) for m in metas))
         batches = [m.batch for m in metas if m.batch]
         batch: list[Any] = [()] * len(avals)
@@ -75,12 +75,7 @@ class Inference:
         if op is not None and op.view is not None:
             return self._view_metas(call, metas, avals, wrt, device, batch, levels)
         if call.write:
-            target = metas[0]
-            if avals[0][0] != tuple(target.shape):
-                raise RuntimeError(
-                    f"output with shape {list(target.shape)} doesn't match the "
-                    f"broadcast shape {list(avals[0][0])}"
-                )
+            _check_kept(metas[0], avals[0][0])
         sources: Sequence[Any] | None = None
         if wrt and not (levels or batches) and is_telling(call):
             sources = dependence(call, tuple((m.shape, m.dtype) for m in metas))
@@ -215,3 +210,25 @@ class Inference:
         if device is None:
             device = get_default_device()
         return device
+
+
+def _check_kept(target: Meta, shape: tuple[int, ...]) -> None:
+    """Raises where what is written in place has another shape than its tensor."""
+    if shape != tuple(target.shape):
+        raise RuntimeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape "
+            f"{list(shape)}"
+        )
+
+
+def _check_result(op: Op, metas: Sequence[Meta], result: Any) -> None:
+    """Raises where an in-place operator's result does not fit its tensor.
+
+    PyTorch tells of shapes before dtypes, and both before what a kernel lacks.
+    """
+    given = metas[0].dtype
+    if isinstance(op.castable, str) and not castable(result, given):
+        raise RuntimeError(op.castable.format(want=result, have=given))
+    if op.layout == "preserve" and len(metas) > 1:
+        _check_kept(metas[0], broadcast_shape([tuple(m.shape) for m in metas]))
+    check_result(result, given)

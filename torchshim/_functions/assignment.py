@@ -36,7 +36,7 @@ from torchshim._functions.indexing import (
 )
 from torchshim._ops.view_geometry import KEEP, NEW, PICK
 from torchshim._overrides import ORDINARY, dispatch, modes, overriding
-from torchshim._tensor import Tensor, from_array
+from torchshim._tensor import Tensor, from_array, host_value
 
 _size = tuple.__getitem__
 _PICK = (PICK,)
@@ -201,6 +201,13 @@ def put_with(
     same = value._meta.dtype is view._meta.dtype
     masks = [d for d, i in enumerate(indices) if is_mask(i)]
     plain = any(i is not None and i is not SKIP and not is_mask(i) for i in indices)
+    put = fns.put_tensors_ if form else fns.put_tensors
+    if masks and not plain and not any(indices[d]._meta.shape for d in masks):
+        # Masks without dimensions choose everything or nothing.
+        if all(host_value(indices[d]) for d in masks):
+            return put(view, (), value, accumulate)
+        fns.put_tensors(view, (), value)  # for what it refuses
+        return view if form else view.clone()
     if len(masks) == 1 and not plain:
         at = masks[0]
         mask = indices[at]
@@ -216,12 +223,11 @@ def put_with(
             mask = fns.ne(mask, 0)
         # Of a wrong dtype PyTorch tells after a wrong number of values.
         if same or one:
-            put = fns.put_mask_ if form else fns.put_mask
-            return put(view, mask, value, at, accumulate)
+            masked = fns.put_mask_ if form else fns.put_mask
+            return masked(view, mask, value, at, accumulate)
     places = without_masks(view, indices)
     if same:
         check_known(view, places)
-    put = fns.put_tensors_ if form else fns.put_tensors
     return put(view, places, value, accumulate)
 
 

@@ -19,6 +19,7 @@ from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, check_apart
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import wrong
+from torchshim._functions.memory import resize_output
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor, from_array, host_value
@@ -46,8 +47,7 @@ def _exact(dtype: dtypes.dtype) -> bool:
 
 def _written(out: Any, result: Tensor) -> Tensor:
     """The result in the tensor given as `out=`, resized to it."""
-    if out.shape != result.shape:
-        out.resize_(result.shape)
+    resize_output(out, result._meta.shape)
     return out.copy_(result)
 
 
@@ -110,7 +110,10 @@ def nonzero(
             "nonzero: Expected out tensor to have scalar type Long but got scalar "
             f"type{out.dtype.scalar_name}"
         )
-    return _written(out, result)
+    if out.shape != result.shape:
+        resize_output(out, result._meta.shape)
+        out.as_strided_(result.shape, result.stride())
+    return out.copy_(result)
 
 
 @public(method=True)

@@ -246,7 +246,7 @@ def resolve(
     shape = self._meta.shape
     named = sum(specified(item) for item in items)
     if named > len(shape):
-        if not shape and len(items) == 1 and items[0].__class__ is int:
+        if not shape and len(items) == 1 and index.__class__ is int:
             raise IndexError(ZERO_DIM)
         raise too_many(shape)
     starts: list[int] = []
@@ -450,7 +450,8 @@ def without_masks(view: Tensor, indices: Sequence[Any]) -> list[Any]:
             check_mask(item, view._meta.shape, dim)
             if item._meta.batch:
                 raise RuntimeError(_BATCHED_MASK)
-            found += [from_array(p) for p in np.nonzero(host_value(item))]
+            if item._meta.shape:
+                found += [from_array(p) for p in np.nonzero(host_value(item))]
         else:
             found.append(item)
     while found and found[-1] is None:

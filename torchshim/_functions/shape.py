@@ -479,6 +479,12 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
             [2, 2]])
     """
     vectors = list(_listed(tensors))
+    for i, each in enumerate(vectors):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {i} in argument 0, but got "
+                f"{type(each).__name__}"
+            )
     if indexing is None:
         warn_once(
             "torch.meshgrid: in an upcoming release, it will be required to pass the "

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from torchshim._core.dtypes import bool_, from_array_dtype
+from torchshim._core.dtypes import bool_, from_array_dtype, int64
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.naming import tensor_type
 from torchshim._core.op import Array
@@ -49,9 +49,25 @@ def kind_name(x: Any) -> str:
     return kind(x).scalar_name
 
 
-def refuse_bool(a: Any, kernel: str) -> None:
-    if kind(a) is bool_:
+def refuse_bool(a: Any, kernel: str, *sizes: int) -> None:
+    """There are no products of bools, but where one of the sizes is 0."""
+    if kind(a) is bool_ and 0 not in sizes:
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+
+
+def refuse_sum(a: Any, b: Any, rows: int, beta: Any = 1) -> None:
+    """Of bools: there are no sums with products, but where these have no elements.
+
+    What has no terms is the addend times `beta`, which is a bool no more.
+    """
+    refuse_bool(a, "addmm_impl_cpu_", rows, *b.shape[-2:])
+    if (
+        kind(a) is bool_
+        and rows
+        and b.shape[-1]
+        and not (beta is not None and beta == 0)
+    ):
+        check_result(int64, bool_)
 
 
 # Two matrices ------------------------------------------------------------------------
@@ -69,13 +85,14 @@ def check_inner(a: Any, b: Any, rows: int | None = None) -> None:
 
 def check_matrices(a: Any, b: Any, rows: int | None = None) -> None:
     """Raises PyTorch's errors for a product of two matrices."""
+    n = a.shape[0] if rows is None else rows
     check_inner(a, b, rows)
     if a.dtype != b.dtype:
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got: "
             f"{kind(a).cpp_name} != {kind(b).cpp_name}"
         )
-    refuse_bool(a, "addmm_impl_cpu_")
+    refuse_bool(a, "addmm_impl_cpu_", n, *b.shape)
 
 
 def check_same(mat1: Any, mat2: Any) -> None:
@@ -160,7 +177,7 @@ def check_mv_dtypes(input: Any, mat: Any, vec: Any) -> None:
             "addmv input tensors must have the same dtype, but got "
             f"{kind_name(input)}, {kind_name(mat)}, and {kind_name(vec)}"
         )
-    refuse_bool(mat, "addmv_impl_cpu")
+    refuse_bool(mat, "addmv_impl_cpu", *mat.shape)
 
 
 def addmv_in_place(input: Any, mat: Any, vec: Any, *_: Any) -> None:
@@ -218,7 +235,7 @@ def check_batches(a: Any, b: Any) -> None:
         raise RuntimeError(
             f"expected scalar type {kind_name(a)} but found {kind_name(b)}"
         )
-    refuse_bool(a, "bmm")
+    refuse_bool(a, "bmm", *a.shape, *b.shape)
 
 
 def batches_to(input: Any, *sizes: tuple[Any, int]) -> tuple[int, ...]:
@@ -375,7 +392,7 @@ def check_linear(input: Any, weight: Any, bias: Any = None) -> None:
     elif adds_by_addmm(input, bias):
         a = _folded(a)
         expands(bias, check_addmm(bias, a, b))
-        refuse_bool(a, "addmm_impl_cpu_")
+        refuse_sum(a, b, math.prod(a.shape[:-1]))
     else:
         check_sides(a, b)
         shape, added = (*a.shape[:-1], *b.shape[1:]), tuple(bias.shape)

@@ -311,6 +311,7 @@ def prelu(input: Array, weight: Array) -> Array:
             "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = "
             f"{weight.ndim}"
         )
+    floating_only(input, "prelu_cpu")
     if weight.ndim == 1:
         axis = 1 if input.ndim > 1 else 0
         shape = [weight.size if i == axis else 1 for i in range(input.ndim)]

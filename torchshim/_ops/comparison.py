@@ -374,6 +374,11 @@ def _where(mask: Array, value: Array) -> Array:
     return jnp.where(mask, value, jnp.zeros((), value.dtype))
 
 
+def _out_of_clamp(input: Any, *bounds: Any) -> bool | str:
+    """With numbers as bounds an `out=` of another dtype is refused."""
+    return True if any(hasattr(b, "shape") for b in bounds) else "same"
+
+
 @op(
     promote=NO_OPMATH,
     grad_fn=_clamp_node("Clamp", 0),
@@ -386,6 +391,7 @@ def _where(mask: Array, value: Array) -> Array:
     aliases=("clip",),
     typecheck=_check_clamp,
     curved=False,
+    out=_out_of_clamp,
 )
 def clamp(
     input: Array, min: Operand | None = None, max: Operand | None = None
@@ -405,6 +411,7 @@ def clamp(
     inplace=True,
     typecheck=_check_bound("clamp"),
     curved=False,
+    out=_out_of_clamp,
 )
 def clamp_min(input: Array, min: Operand) -> Array:
     """Elements of at least `min`."""
@@ -418,6 +425,7 @@ def clamp_min(input: Array, min: Operand) -> Array:
     inplace=True,
     typecheck=_check_bound("clamp"),
     curved=False,
+    out=_out_of_clamp,
 )
 def clamp_max(input: Array, max: Operand) -> Array:
     """Elements of at most `max`."""

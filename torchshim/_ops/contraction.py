@@ -143,7 +143,8 @@ def _integer_einsum(terms: list[str], right: str, arrays: list[Array]) -> Array:
                     f"expected scalar type {scalar_name(out)} but found "
                     f"{scalar_name(x)}"
                 )
-            refuse("bmm", x, BOOL)
+            if out.size and x.size:
+                refuse("bmm", x, BOOL)
         kind = jnp.promote_types(out.dtype, x.dtype)
         out = jnp.einsum(
             f"{done},{shared}->{kept}", out, x, preferred_element_type=kind

@@ -408,8 +408,11 @@ def _transposed(
     dilation: int | Ints,
 ) -> Array:
     x = _batched(input, n, name)
-    if weight.ndim > x.ndim:
+    k = weight.ndim - 2
+    if k != n:
         _check_dimensions(x, weight, 0)
+        # PyTorch has already one value for each of the input's dimensions.
+        repeated((stride,) * n if isinstance(stride, int) else stride, k, "stride")
     steps = repeated(stride, n, "stride")
     around = repeated(padding, n, "padding")
     extra = repeated(output_padding, n, "output_padding")

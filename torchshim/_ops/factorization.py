@@ -126,7 +126,7 @@ def lu_solve(
 ) -> Array:
     """The solution for a matrix (or its adjoint) that is given by `lu_factor`."""
     name = "linalg.lu_solve"
-    check_floating(LU, name, "lu_solve_cpu")
+    check_floating(LU, f"torch.{name}", f"{name}_cpu")
     if pivots.dtype != jnp.int32:
         raise RuntimeError(
             f"{name}: pivots should be a Tensor of scalar type torch.int32"

@@ -76,7 +76,8 @@ def histc(input: Array, bins: int = 100, min: float = 0, max: float = 0) -> Arra
     if is_complex(input):
         raise not_implemented("aminmax_cpu" if min == max else "histogram_cpu", input)
     if not jnp.issubdtype(input.dtype, jnp.floating):
-        raise not_implemented("histogram_cpu", input)
+        kernel = "linspace_cpu" if input.dtype == bool else "histogram_cpu"
+        raise not_implemented(kernel, input)
     if not (math.isfinite(min) and math.isfinite(max)):
         raise RuntimeError(f"torch.histc: range of [{min:g}, {max:g}] is not finite")
     if min > max:
@@ -129,10 +130,10 @@ def _before(edges: Array, x: Array, right: bool) -> Array:
     return jnp.searchsorted(edges, x, side="right" if right else "left") - 1
 
 
-def check_dtype(input: Array) -> None:
+def check_dtype(input: Array, kernel: str = "histogramdd") -> None:
     """Refuses what PyTorch's kernel does not cover."""
     if input.dtype not in (jnp.float32, jnp.float64):
-        raise not_implemented("histogramdd", input)
+        raise not_implemented(kernel, input)
 
 
 @op(
@@ -164,7 +165,7 @@ def histogram_edges(
             f"dtype, but got input with dtype {cpp_name(input)} and bins for dimension "
             f"0 with dtype {cpp_name(bins)}"
         )
-    check_dtype(input)
+    check_dtype(input, "histogram_cpu")
     at = _before(bins, input.reshape(-1), True)
     return _histogram(input, bins, at, weight, density)
 

@@ -188,6 +188,8 @@ def inner(input: Array, other: Array) -> Array:
             "inner() the last dimension must match on both input tensors but got "
             f"shapes {list(input.shape)} and {list(other.shape)}"
         )
+    if input.ndim == other.ndim == 1:
+        refuse_bool(input, "dot")
     return rounded(product(input, other, b_dim=other.ndim - 1), input)
 
 
@@ -220,7 +222,7 @@ def addmm(
 ) -> Array:
     """`beta * input + alpha * mat1 @ mat2`."""
     addend = expanded(input, _products.check_addmm(input, mat1, mat2))
-    refuse_bool(mat1, "addmm_impl_cpu_")
+    _products.refuse_sum(mat1, mat2, mat1.shape[0], beta)
     return _sum(addend, product(mat1, mat2), beta, alpha)
 
 
@@ -264,6 +266,7 @@ def baddbmm(
             f"{kind(batch1).cpp_name}, batch2: "
             f"{kind(batch2).cpp_name}"
         )
+    _products.refuse_sum(batch1, batch2, batch1.shape[0] * batch1.shape[1], beta)
     return _sum(addend, product(batch1, batch2, batch=1), beta, alpha)
 
 
@@ -290,7 +293,7 @@ def addbmm(
     addend = expanded(input, _products.check_addbmm(input, batch1, batch2))
     check_addend(input, batch2, "mat2")
     check_same(batch1, batch2)
-    refuse_bool(batch1, "addmm_impl_cpu_")
+    _products.refuse_sum(batch1, batch2, batch1.shape[0] * batch1.shape[1], beta)
     out = product(batch1, batch2, batch=1).sum(0)
     return _sum(addend, out, beta, alpha)
 

@@ -40,7 +40,7 @@ from torchshim._ops._common import (
     saves=("input",),
     inplace=True,
     aliases=("absolute",),
-    out="same",
+    out=lambda input: True if input.dtype.is_complex else "same",
 )
 def abs(input: Array) -> Array:
     """The absolute value; the modulus of complex numbers."""

@@ -309,7 +309,9 @@ def _polygamma(n: int, x: Array) -> Array:
     # n! zeta(n + 1, x), with alternating signs.
     factorial = math.exp(math.lgamma(n + 1)) if n < 171 else math.inf
     order = jnp.full_like(x, n + 1)
-    return _zeta(order, x) * np.asarray(factorial if n % 2 else -factorial, x.dtype)
+    with np.errstate(over="ignore"):
+        factor = np.asarray(factorial if n % 2 else -factorial, x.dtype)
+    return _zeta(order, x) * factor
 
 
 @op(

@@ -1,0 +1,185 @@
+"""Calls with a fault, and with two: what is said, and of which of them."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from tests.oracle import attempt, case, evaluate
+
+BINARY = """
+add sub mul div pow floor_divide remainder fmod bitwise_and bitwise_or eq lt logical_and
+copysign hypot heaviside clamp_max xlogy ldexp gcd lcm __ilshift__
+bitwise_right_shift
+""".split()
+OPERANDS = (
+    (("int64", 3), ("float32", 4)),
+    (("int64", 3), ("float32", 2, 3)),
+    (("bool", 3), ("int64", 2, 3)),
+    (("float32", 3), ("int64", 2, 3)),
+    (("float16", 3), ("float16", 2, 3)),
+    (("int64", 3), ("float32", 3)),
+    (("int64", 1), ("float32", 0)),
+)
+
+
+@case.over(*BINARY)
+def in_place(torch, name):
+    for operands in OPERANDS:
+        x, y = (torch.ones(s, dtype=getattr(torch, kind)) for kind, *s in operands)
+        method = name if name.startswith("__") else name + "_"
+        yield attempt(getattr(x, method), y)
+
+
+@case(warnings=False)
+def in_place_of_three(torch):
+    for (a, b), kind in product(((3, 4), (3, (2, 3))), (torch.float32, torch.int64)):
+        x, y = torch.ones(a, dtype=torch.int64), torch.ones(b, dtype=kind)
+        yield attempt(x.addcmul_, y, y)
+        yield attempt(x.masked_fill_, y > 0, 1.5), attempt(x.addcdiv_, y, y)
+
+
+@case.lines("""
+torch.ones(3)[torch.tensor(True)]
+torch.ones(3)[torch.tensor(False)]
+m=torch.ones(3); m[torch.tensor(True)]=torch.ones(4); m
+m=torch.ones(3); m[torch.tensor(False)]=torch.ones(4); m
+m=torch.ones(3); m[torch.tensor(True)]=torch.ones(1,3); m
+m=torch.ones(3); m[torch.tensor(True)]=torch.ones(2,3); m
+m=torch.ones(3); m[torch.tensor(True), torch.tensor([0,1])]=torch.ones(3); m
+m=torch.ones(3); m[torch.tensor(True), torch.tensor([0,7])]=torch.ones(2); m
+m=torch.ones(3); m[torch.tensor(True), torch.tensor([True,False])]=1; m
+torch.ones(3).index_put_((torch.tensor(True),), torch.ones(4))
+torch.ones(3).index_put_((torch.tensor(True),torch.tensor([1])), torch.ones(3))
+torch.ones(3).index_put_((torch.tensor([True,False]),), torch.ones(3))
+torch.ones(())[torch.tensor(True)]
+torch.ones(())[torch.tensor(0)]
+torch.ones(2,3).index_put_((torch.tensor(True),torch.tensor(True)), torch.ones(4))
+torch.ones(2,3).index_put_((torch.tensor(False),), torch.ones(4))
+torch.ones(2,3).index_put_((torch.tensor(False),), torch.ones(2,3).double())
+torch.ones(2,3).index_put_((torch.tensor(True),), torch.ones(4).double())
+F.conv_transpose1d(torch.ones(2), torch.ones(2,2,2))
+F.conv_transpose1d(torch.ones(2,3), torch.ones(2,2))
+F.conv_transpose1d(torch.ones(()), torch.ones(2,2,2))
+F.conv_transpose1d(torch.ones(2,3), torch.ones(2))
+F.conv_transpose1d(torch.ones(2,3), torch.ones(()))
+F.conv_transpose2d(torch.ones(2,3), torch.ones(2,2,2,2))
+F.conv_transpose2d(torch.ones(2,3,3), torch.ones(2,2,2))
+F.conv_transpose2d(torch.ones(1,2,3,3), torch.ones(2,2,2))
+F.conv_transpose2d(torch.ones(1,2,3,3), torch.ones(2,2))
+F.conv_transpose2d(torch.ones(2), torch.ones(2,2,2,2))
+F.conv_transpose2d(torch.ones(1,1,1,2,3), torch.ones(2,2,2,2))
+F.conv_transpose3d(torch.ones(2,3,3), torch.ones(2,2,2,2,2))
+F.conv_transpose3d(torch.ones(2,3,3,3), torch.ones(2,2,2,2))
+F.conv_transpose3d(torch.ones(2,3), torch.ones(2,2,2,2,2))
+torch.linalg.lu_solve(N, p, N)
+torch.lu_solve(N, N, p)
+torch.lu_solve(N.float(), N, p)
+torch.linalg.lu_solve(N.float(), torch.ones(2,dtype=long), N.float())
+torch.linalg.lu_solve(N.half(), p, N.half())
+torch.histogram(torch.arange(3), 2)
+torch.histogram(torch.arange(3), torch.arange(3))
+torch.histogram(torch.arange(3.), torch.arange(3))
+torch.histogram(torch.arange(3).half(), 2)
+torch.histogram(torch.arange(3.), 2, weight=torch.arange(3))
+torch.histogram(torch.arange(3).bool(), 2)
+torch.histogram(torch.arange(3).cfloat(), 2)
+torch.histogramdd(torch.ones(2,2).long(), [2,2])
+torch.histc(torch.arange(3))
+torch.histc(torch.arange(3).bool())
+torch.histc(torch.arange(3).cfloat())
+torch.arange(3).ldexp_(torch.tensor(2))
+torch.arange(3).ldexp_(torch.tensor(2.))
+torch.arange(3.).ldexp_(torch.tensor(2))
+torch.arange(3).bool().ldexp_(torch.tensor(2))
+torch.arange(3.).half().ldexp_(torch.tensor([2.]))
+torch.arange(3).ldexp(torch.tensor(2))
+F.prelu(torch.arange(3), torch.tensor([1]))
+F.prelu(torch.arange(3), torch.tensor([1.]))
+F.prelu(torch.arange(3.), torch.tensor([1]))
+F.prelu(torch.arange(3).bool(), torch.tensor([True]))
+F.prelu(torch.arange(3).cfloat(), torch.tensor([1]).cfloat())
+F.prelu(torch.arange(3.), torch.tensor([1.,2.]))
+F.prelu(torch.arange(3.), torch.tensor([[1.]]))
+F.prelu(torch.arange(3.).view(1,3), torch.tensor([1.,2.]))
+torch.mm(B(0,2), B(2,2))
+torch.mm(B(2,0), B(0,2))
+torch.mm(B(2,2), B(2,2))
+torch.matmul(B(2,0), B(0,2))
+torch.bmm(B(2,2,0), B(2,0,2))
+torch.bmm(B(0,2,2), B(0,2,2))
+torch.bmm(B(1,2,2), B(1,2,2))
+torch.mv(B(2,0), B(0))
+torch.mv(B(0,2), B(2))
+torch.mv(B(2,2), B(2))
+torch.dot(B(0), B(0))
+torch.vdot(B(0), B(0))
+torch.inner(B(0), B(0))
+torch.inner(B(2,0), B(2,0))
+torch.outer(B(0), B(2))
+torch.addmm(B(2,2), B(2,0), B(0,2))
+torch.addmm(B(0,2), B(0,2), B(2,2))
+torch.addmv(B(2), B(2,0), B(0))
+torch.baddbmm(B(2,2,2), B(2,2,0), B(2,0,2))
+torch.addbmm(B(2,2), B(2,2,0), B(2,0,2))
+torch.addr(B(2,2), torch.ones(2).bool(), torch.ones(2).bool())
+torch.addr(B(0,2), torch.ones(0).bool(), torch.ones(2).bool())
+F.linear(B(2,0), B(2,0))
+F.linear(B(0,2), B(2,2))
+F.linear(B(2,0), B(2,0), B(2))
+torch.tensordot(B(2,0), B(0,2), 1)
+torch.einsum("ij,jk->ik", B(2,0), B(0,2))
+torch.linalg.multi_dot([B(2,0), B(0,2)])
+torch.chain_matmul(B(2,0), B(0,2))
+torch.linalg.matrix_power(B(0,0), 2)
+torch.clamp(torch.ones(2), 0, 1, out=torch.zeros(2).double())
+torch.clamp(torch.ones(2), 0, 1, out=torch.zeros(2).long())
+torch.clamp(torch.ones(2), 0, 1, out=torch.zeros(2).half())
+torch.clamp(torch.ones(2).long(), 0, 1, out=torch.zeros(2))
+torch.clamp(torch.ones(2).long(), 0.5, 1, out=torch.zeros(2))
+torch.clamp(torch.ones(2).long(), 0.5, 1, out=torch.zeros(2).long())
+torch.clamp(torch.ones(2), torch.zeros(2), out=torch.zeros(2).double())
+torch.clamp(torch.ones(2), torch.zeros(2), out=torch.zeros(2).long())
+torch.clamp(torch.ones(2), torch.zeros(2).double(), out=torch.zeros(2))
+torch.clamp_min(torch.ones(2), 0, out=torch.zeros(2).double())
+torch.clamp_max(torch.ones(2), 0, out=torch.zeros(2).double())
+torch.clamp_max(torch.ones(2), torch.zeros(2), out=torch.zeros(2).double())
+torch.abs(torch.ones(2), out=torch.zeros(2).double())
+torch.abs(torch.ones(2), out=torch.zeros(2).long())
+torch.abs(torch.ones(2).cfloat(), out=torch.zeros(2))
+torch.abs(torch.ones(2).cfloat(), out=torch.zeros(2).double())
+torch.abs(torch.ones(2).cfloat(), out=torch.zeros(2).cfloat())
+torch.abs(torch.ones(2).cfloat(), out=torch.zeros(2).long())
+torch.angle(torch.ones(2).cfloat(), out=torch.zeros(2).double())
+torch.angle(torch.ones(2).cfloat(), out=torch.zeros(2).cfloat())
+torch.angle(torch.ones(2), out=torch.zeros(2).double())
+torch.sgn(torch.ones(2), out=torch.zeros(2).double())
+torch.nonzero(torch.eye(2), out=torch.zeros(5).long())
+torch.nonzero(torch.eye(2), out=torch.zeros(2,2).long())
+torch.nonzero(torch.eye(2), out=torch.zeros(0).long())
+torch.nonzero(torch.eye(2), out=torch.zeros(2,2).long().T)
+torch.nonzero(torch.eye(2), out=torch.zeros(2,2))
+torch.nonzero(torch.eye(2), out=torch.zeros(3,2))
+torch.nonzero(torch.eye(2))
+torch.meshgrid(torch.ones(2), torch.ones(2).double())
+torch.meshgrid(torch.ones(2), torch.ones(2,2).double())
+torch.meshgrid()
+torch.meshgrid([])
+torch.meshgrid(torch.ones(2), 3)
+torch.meshgrid([torch.ones(2), 3])
+torch.meshgrid(3)
+torch.meshgrid(torch.ones(()), torch.ones(2))
+torch.meshgrid(torch.ones(2), torch.ones(3), indexing="xy")
+torch.meshgrid(torch.ones(2), torch.ones(3), torch.ones(2), indexing="xy")
+torch.special.polygamma(3, torch.tensor([-2.5, -0.5, -100.5, -1e-3]))
+torch.special.polygamma(51, torch.tensor([-2.5, -0.5, -100.5, -1e-3, 2.]))
+""")
+def lines(torch, line):
+    def B(*shape):
+        return torch.zeros(shape, dtype=torch.bool)
+
+    N = torch.ones(2, 2, dtype=torch.int64)
+    names = {"F": torch.nn.functional, "long": torch.int64}
+    made = evaluate(
+        torch, line, B=B, p=torch.ones(2).int(), N=N, o=torch.zeros(0), **names
+    )
+    return (made, made.stride()) if isinstance(made, torch.Tensor) else made
