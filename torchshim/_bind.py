@@ -154,21 +154,15 @@ def hot_source(
             f"return _slow_operator(rec, _op, ({args},), _func, {operator!r}, "
             f"{reflected})"
         )
-    if not op.writes:
-        # Tensors that enter with this operator: the key is in order, and made again.
-        given = "None if out is not None else " if has_out else ""
-        lines += [
-            "    except KeyError:",
-            f"        state = {given}rec.enter(({key}), ({args},))",
-            f"        if state is None: {slow_path}",
-            "    except (AttributeError, TypeError):",
-            f"        {slow_path}",
-        ]
-    else:
-        lines += [
-            "    except (KeyError, AttributeError, TypeError):",
-            f"        {slow_path}",
-        ]
+    # Tensors that enter with this operator: the key is in order, and made again.
+    given = "None if out is not None else " if has_out else ""
+    lines += [
+        "    except KeyError:",
+        f"        state = {given}rec.enter(({key}), ({args},))",
+        f"        if state is None: {slow_path}",
+        "    except (AttributeError, TypeError):",
+        f"        {slow_path}",
+    ]
     if floats == 1:
         n = after[0]
         lines.append(f"    if c_{n} is float: rec.scalars[state.scalar] = {n}")

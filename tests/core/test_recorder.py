@@ -323,6 +323,30 @@ def test_branches_that_are_forgotten_are_not_entered_again(monkeypatch):
     assert local.rec.states == sum(top.size for top in kept)
 
 
+def test_writes_to_tensors_that_enter_are_looked_up(monkeypatch):
+    """As an average of parameters over the steps: `e.mul_(0.9).add_(p, alpha=0.1)`."""
+    params = [torch.ones(2, requires_grad=True) for _ in range(3)]
+    averages = [p.detach().clone() for p in params]
+    calls = []
+    call = record.Recorder.call
+
+    def noted(rec, op, args):
+        calls.append(op.name)
+        return call(rec, op, args)
+
+    monkeypatch.setattr(record.Recorder, "call", noted)
+    for _ in range(4):
+        calls.clear()
+        with torch.no_grad():
+            for p, e in zip(params, averages, strict=True):
+                e.mul_(0.9).add_(p, alpha=0.1)
+                p -= 0.5 * e
+        local.rec.flush()
+    assert calls == []
+    assert [p._version for p in params] == [4] * 3
+    assert [e._version for e in averages] == [8] * 3
+
+
 def test_what_jax_keeps_for_each_shape_is_let_go_of(monkeypatch):
     trace = program.partial_eval.trace_to_jaxpr
     monkeypatch.setattr(trie, "STATE_BOUND", 200)

@@ -56,8 +56,8 @@ class Entering(Trie):
 
     def _hot_key(self, op: Op, args: Sequence[Any]) -> tuple[Any, ...] | None:
         """What the operator's function looks up, where an entrance may be found."""
-        if self.mode is None or op.writes:
-            return None  # tangents follow each event; writes are checked each time
+        if self.mode is None:
+            return None  # tangents follow each event
         plain = tensor_class[0]
         parts: list[Any] = [op, self.bits]
         for param, arg in zip(op.params, args, strict=True):
