@@ -38,6 +38,16 @@ def kind_of(value: Any) -> str:
     return dtypes.type_name(type(value))
 
 
+def all_tensors(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What was given, if it is tensors."""
+    for i, each in enumerate(given):
+        if not isinstance(each, TensorBase):
+            raise TypeError(
+                f"expected Tensor as element {i} in argument 0, but got {kind_of(each)}"
+            )
+    return given
+
+
 def wrong(function: str, name: str, position: int, expected: str, value: Any) -> str:
     """The text of a TypeError; position 0: given by keyword."""
     where = f" (position {position})" if position else ""

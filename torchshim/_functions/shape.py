@@ -12,7 +12,7 @@ from torchshim._core import dtypes
 from torchshim._core.storage import TensorBase, bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._errors import warn, warn_once
-from torchshim._functions._arguments import kind_of, size_of
+from torchshim._functions._arguments import all_tensors, kind_of, size_of
 from torchshim._ops.view_geometry import (
     memory_size,
     wrap_dim,
@@ -443,11 +443,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
             [4, 4]])
     """
     shape: tuple[int, ...] = ()
-    for i, t in enumerate(tensors):
-        if not isinstance(t, TensorBase):
-            raise TypeError(
-                f"expected Tensor as element {i} in argument 0, but got {kind_of(t)}"
-            )
+    for t in all_tensors(tensors):
         shape = broadcast_shape(shape, tuple(t._meta.shape))
     return tuple(
         t if tuple(t._meta.shape) == shape else fns.expand(t, *shape) for t in tensors
@@ -478,13 +474,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     tensor([[1, 1],
             [2, 2]])
     """
-    vectors = list(_listed(tensors))
-    for i, each in enumerate(vectors):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"expected Tensor as element {i} in argument 0, but got "
-                f"{type(each).__name__}"
-            )
+    vectors = all_tensors(_listed(tensors))
     if indexing is None:
         warn_once(
             "torch.meshgrid: in an upcoming release, it will be required to pass the "

@@ -484,26 +484,37 @@ def zeta(input: Operand, other: Operand) -> Array:
 
 @jax.custom_jvp
 def _zeta(x: Array, q: Array) -> Array:
-    # XLA's is for positive q. Below, the sum of (q + k) ** -x has finitely many
-    # negative terms: a difference of two such sums, by the sign of whole powers.
+    kind, x, q = x.dtype, x.astype(jnp.float64), q.astype(jnp.float64)
+    # Below 0 the sum of (q + k) ** -x has finitely many negative terms: a difference
+    # of two sums of positive ones, by the sign of whole powers.
     low = (q < 0) & jnp.isfinite(q)
     part = jnp.where(low, jnp.ceil(q) - q, 0.5)
-    odd = jnp.where(x % 2 == 1, -1, 1).astype(x.dtype)
-    below = lax.zeta(x, 1 - part) + odd * lax.zeta(x, part)
-    below -= odd * lax.zeta(x, jnp.where(low, 1 - q, 1))
+    odd = jnp.where(x % 2 == 1, -1.0, 1.0)
+    below = _positive_zeta(x, 1 - part) + odd * _positive_zeta(x, part)
+    below -= odd * _positive_zeta(x, jnp.where(low, 1 - q, 1))
     below = jnp.where(x == jnp.floor(x), below, jnp.nan)
-    value = jnp.where(low, below, lax.zeta(x, jnp.where(low, 1, q)))
+    above = jnp.where(low, 1, q)
+    # Where PyTorch's sum is 0 its correction is NaN: a product overflows.
+    lost = (x > 2.5e13) & (above > 1) & jnp.isfinite(x) & (above**-x == 0)
+    value = jnp.where(lost & (q < jnp.inf), jnp.nan, _positive_zeta(x, above))
+    value = jnp.where(low, below, value)
     # What PyTorch has at the poles and at the ends.
     pole = (q <= 0) & (q == jnp.floor(q)) & ~(x < 1) | (x == 1)
     limit = (x == jnp.inf) & (q <= 1)
+    value = jnp.where(pole | limit & (q < 1), jnp.inf, jnp.where(limit, 1, value))
+    return jnp.where(x < 1, jnp.nan, value).astype(kind)
+
+
+def _positive_zeta(x: Array, q: Array) -> Array:
+    """XLA's, which is for q above 0, with what it makes NaN or loses."""
+    value = lax.zeta(x, q)
     # XLA's underflows before this does.
     far = (q > 8 / np.finfo(x.dtype).eps) & (q < jnp.inf)
     value = jnp.where(far, jnp.where(far, q, 1) ** (1 - x) / (x - 1), value)
-    # Of so high an order the first term is all there is.
+    # Of so high an order the first term is all there is, and where it is infinite.
+    first = jnp.where(q > 0, q, 1) ** -x
     steep = (x > 1000) & (x < jnp.inf) & (q > 0) & (q < jnp.inf)
-    value = jnp.where(steep, jnp.where(steep, q, 1) ** -x, value)
-    value = jnp.where(pole | limit & (q < 1), jnp.inf, jnp.where(limit, 1, value))
-    return jnp.where(x < 1, jnp.nan, value)
+    return jnp.where(steep | jnp.isinf(first), first, value)
 
 
 @_zeta.defjvp
