@@ -25,7 +25,7 @@ from torchshim._core.jumps import (
 )
 from torchshim._core.leaves import Leaves
 from torchshim._core.naming import flows_of, outputs_of
-from torchshim._core.state import IDENTITY, INPUT, Recording, State
+from torchshim._core.state import IDENTITY, INPUT, MARK, Recording, State
 
 
 class Replay(Leaves):
@@ -35,6 +35,9 @@ class Replay(Leaves):
 
     freed: list[tuple[Recording, int]]
     derivatives: set[Any]
+    # The last state that `writes` is of.
+    frozen: State | None
+    writes: Any
 
     def enqueue(self, recording: Recording, event: State) -> None:
         raise NotImplementedError
@@ -84,17 +87,34 @@ class Replay(Leaves):
                 self.capture.pause(self, code, recording, event, wrt, grads)
             except NotRepeatable:
                 self.capture = None
+        before, running = self.rec.state, self.rec.recording
         try:
             found = self._python(code, recording, event, wrt, grads)
         except BaseException:
             self._raised(code)
             raise
+        if self.rec.recording is running:
+            self._look_for_writes(before)
         if self.capture is not None:
             try:
                 self.capture.resume(self, found)
             except NotRepeatable:
                 self.capture = None
         return found
+
+    def _look_for_writes(self, before: State) -> None:
+        """Notes that Python code has written to something since."""
+        state = self.rec.state
+        while state is not before and state.parent is not None:
+            if state.write is not None or state.kind == MARK or state.mutated():
+                self._look_again()
+                return
+            state = state.parent
+
+    def _look_again(self) -> None:
+        """Takes what the running recording has come to for what the walk knows."""
+        self.frozen, self.writes = self.rec.state, None
+        self.tables.pop(self.rec.recording.seq, None)
 
     def _python(
         self,
@@ -145,7 +165,11 @@ class Replay(Leaves):
             self.hand_on(recording, event, wrt, found)
         elif code == LEAF:
             leaf = recording.entered[event.slot]
-            self.put_hooked(leaf, (recording, event.slot), found[0])
+            self.finishing = True  # leaves that are ready come after this one
+            try:
+                self.put_hooked(leaf, (recording, event.slot), found[0])
+            finally:
+                self.finishing = False
         elif code == HOOKS and event.kind in (INPUT, IDENTITY):
             self.pass_on(recording, event, found[0])
         elif code == HOOKS:
@@ -251,6 +275,8 @@ class Replay(Leaves):
         """Brings the walk to where it calls Python code."""
         self.restrict()
         self.capture = None
+        if self.rec.recording is owners[0]:
+            self._look_again()
         for number, slot, known in pause.waiting:
             self.grads[owners[number], slot] = held[known[0]]
         for number, event in pause.queue:

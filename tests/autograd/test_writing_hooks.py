@@ -1,0 +1,102 @@
+"""Hooks that write to tensors while a backward runs, and what it then computes with."""
+
+from __future__ import annotations
+
+from tests.oracle import attempt, case
+
+
+def untracked(torch, write):
+    with torch.no_grad():
+        write()
+
+
+# What a hook does with the leaves x and w, the results y = x * w and z = exp(y) * y.
+WRITES = {
+    "leaf's data": lambda torch, x, w, y, z: x.data.add_(1),
+    "piece of data": lambda torch, x, w, y, z: x.data[:1].fill_(5),
+    "leaf": lambda torch, x, w, y, z: untracked(torch, lambda: x.add_(1)),
+    "piece": lambda torch, x, w, y, z: untracked(torch, lambda: w[1:].mul_(2)),
+    "result": lambda torch, x, w, y, z: untracked(torch, lambda: y.add_(1)),
+    "detached": lambda torch, x, w, y, z: y.detach().zero_(),
+    "last": lambda torch, x, w, y, z: untracked(torch, lambda: z.zero_()),
+    "other data": lambda torch, x, w, y, z: setattr(x, "data", torch.ones(2)),
+    "with history": lambda torch, x, w, y, z: y.mul_(x),
+    "grad": lambda torch, x, w, y, z: None if w.grad is None else w.grad.add_(1),
+    "nothing": lambda torch, x, w, y, z: None,
+}
+WHERE = ["x", "y", "z", "after", "node", "node before", "function"]
+
+
+class Hooked:
+    """A graph with a hook at one place."""
+
+    def __init__(self, torch, where, write):
+        self.torch, self.write, self.left = torch, write, 1
+        self.x = torch.tensor([1.0, 2.0], requires_grad=True)
+        self.w = torch.tensor([0.5, 0.25], requires_grad=True)
+        self.y = self.x * self.w
+        v = self.y
+        if where == "function":
+            v = self.function().apply(v)
+        self.z = v.exp() * v
+        if where in ("x", "y", "z"):
+            getattr(self, where).register_hook(self.hook)
+        elif where == "after":
+            self.x.register_post_accumulate_grad_hook(self.hook)
+        elif where == "node":
+            self.y.grad_fn.register_hook(lambda ins, outs: self.hook(None))
+        elif where == "node before":
+            self.y.grad_fn.register_prehook(lambda outs: self.hook(None))
+
+    def function(self):
+        body = {
+            "forward": staticmethod(lambda ctx, v: v * 2),
+            "backward": staticmethod(lambda ctx, g: (self.hook(None), g * 2)[1]),
+        }
+        return type("F", (self.torch.autograd.Function,), body)
+
+    def hook(self, grad):
+        if self.left:
+            self.left -= 1
+            self.write(self.torch, self.x, self.w, self.y, self.z)
+
+    def state(self):
+        values = [t.detach().tolist() for t in (self.x, self.w, self.y)]
+        grads = [None if t.grad is None else t.grad.tolist() for t in (self.x, self.w)]
+        return values, grads
+
+
+@case.over(write=list(WRITES), where=WHERE)
+def writing(torch, write, where):
+    ones = torch.ones(2)
+    for _ in range(2):
+        for read in (False, True):
+            for retain in (False, True):
+                made = Hooked(torch, where, WRITES[write])
+                if read:
+                    print(made.z.tolist())
+                yield attempt(made.z.backward, ones, retain_graph=retain)
+                yield made.state()
+                made.left = 1
+                yield attempt(made.z.backward, ones), made.state()
+
+
+@case.over(first=WHERE, then=WHERE)
+def at_another_place(torch, first, then):
+    """What was remembered of a walk with a hook at another place."""
+    seen = []
+
+    def look(torch, x, w, y, z):
+        grads = [None if t.grad is None else t.grad.tolist() for t in (x, w)]
+        seen.append((grads, [t.tolist() for t in (x, w)]))
+
+    for where in (first, first, then, first, then):
+        for read in (False, True):
+            made = Hooked(torch, where, look)
+            if read:
+                print(made.z.tolist())
+            for _ in range(2):
+                made.left = 9
+                made.z.backward(torch.ones(2), retain_graph=True)
+                yield where, list(seen), made.state()
+                seen.clear()
