@@ -120,8 +120,10 @@ class Trie(Inference):
         for param, arg in zip(op.params, args, strict=True):
             role = param.role
             if arg is None or role == STATIC:
-                parts.append(arg)
-                template.append(arg)
+                # Complex numbers that equal real ones are refused where these are not.
+                part, entry = scalar(arg, None) if type(arg) is complex else (arg, arg)
+                parts.append(part)
+                template.append(entry)
             elif isinstance(arg, TensorBase):
                 slot = self.slot_of(arg)
                 parts.append(slot)

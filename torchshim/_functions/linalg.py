@@ -93,7 +93,7 @@ def norm(
         x = A if dtype is None else A.to(dtype)
         result = fns.matrix_norm(x, ord, axes if dim is not None else (-2, -1), keepdim)
     else:
-        order = 2.0 if ord is None else float(ord)
+        order = 2.0 if ord is None else ord
         result = fns.vector_norm(
             A, order, axes if dim is not None else None, keepdim, dtype=dtype
         )
@@ -228,6 +228,12 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
         raise RuntimeError(
             "linalg.cond: The input tensor must have at least 2 dimensions."
         )
+    if isinstance(p, complex):
+        if p.imag:
+            raise RuntimeError(
+                "value cannot be converted to type double without overflow"
+            )
+        p = p.real
     if p is None or (not isinstance(p, str) and abs(p) == 2):
         values = fns.svdvals(A)
         if not values.shape[-1]:
@@ -297,24 +303,27 @@ def lstsq(
             f"{name}: Expected input and other to have the same dtype, but got input's "
             f"dtype {dtype.scalar_name} and other's dtype {b._meta.dtype.scalar_name}"
         )
-    if driver is not None and driver not in _DRIVERS:
-        raise RuntimeError(
-            f"{name}: parameter `driver` should be one of ({', '.join(_DRIVERS)})"
-        )
     if not 0 <= input.dim() - b.dim() <= 1:
         raise RuntimeError(
             f"{name}: input.dim() must be greater or equal to other.dim() and "
             "(input.dim() - other.dim()) <= 1"
         )
-    vector = b.dim() < input.dim()
-    right = b.unsqueeze(-1) if vector else b  # type: ignore[attr-defined]
-    if input.shape[-2] != right.shape[-2]:
-        which = "-1" if vector else "-2"
-        raise RuntimeError(f"{name}: input.size(-2) should match other.size({which})")
+    vector = b.dim() == 1 or tuple(b.shape) == tuple(input.shape)[:-1]
+    rows = -1 if vector else -2
+    if input.shape[-2] != b.shape[rows]:
+        raise RuntimeError(f"{name}: input.size(-2) should match other.size({rows})")
+    if driver is not None and driver not in _DRIVERS:
+        raise RuntimeError(
+            f"{name}: parameter `driver` should be one of ({', '.join(_DRIVERS)})"
+        )
     if dtype.category < dtypes.FLOATING or dtype.itemsize < 4:
         raise RuntimeError(
             "This function doesn't handle types other than float and double"
         )
+    right = b.unsqueeze(-1) if vector else b  # type: ignore[attr-defined]
+    if b.dim() < input.dim() and not vector:
+        # PyTorch counts batches as if these were vectors.
+        right = fns.expand(b, (*b.shape[:-1], *b.shape[-2:]))
     result = _lstsq(input, right, vector, rcond, driver or "gelsy")
     if out is None:
         return result
@@ -329,7 +338,7 @@ def _lstsq(A: Tensor, B: Tensor, vector: bool, rcond: float | None, driver: str)
     m, n = A.shape[-2:]
     if rcond is None:
         rcond = dtypes.finfo(dtype).eps * max(m, n)
-    batch = tuple(B.shape)[:-2]
+    batch, given = tuple(B.shape)[:-2], A
     if tuple(A.shape)[:-2] != batch:
         batch = broadcast_shapes(tuple(A.shape)[:-2], batch)
         A = fns.expand(A, (*batch, m, n))
@@ -342,8 +351,8 @@ def _lstsq(A: Tensor, B: Tensor, vector: bool, rcond: float | None, driver: str)
     full = m > n and driver != "gelsy"
     if driver != "gels":
         with _no_grad():
-            found = fns.svdvals(A.detach())  # type: ignore[attr-defined]
-            rank = _rank(A.detach(), 0.0, rcond, False)  # type: ignore[attr-defined]
+            found = fns.svdvals(given.detach())  # type: ignore[attr-defined]
+            rank = _rank(given.detach(), 0.0, rcond, False)  # type: ignore[attr-defined]
         if driver != "gelsy":
             values = found
             full = full and bool(fns.eq(rank, n).all().item())

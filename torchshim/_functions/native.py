@@ -12,7 +12,7 @@ from typing import Any
 from torchshim._bind import check_outs
 from torchshim._core import dtypes
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import warn
+from torchshim._functions._arguments import warn_once
 from torchshim._functions.memory import write_into
 from torchshim._functions.nn_layers import batch_norm
 from torchshim._functions.nn_layers import embedding_bag as _embedding_bag
@@ -215,20 +215,46 @@ _OLD_NORM = (
 
 
 @public
-def frobenius_norm(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
+def frobenius_norm(
+    input: Any, dim: Any, keepdim: bool = False, *, out: Any = None
+) -> Tensor:
     """The root of the sum of the squares; deprecated for `linalg.vector_norm`."""
-    warn(_OLD_NORM.format("frobenius_norm", "vector_norm(A, 2.", 3175))
+    if isinstance(dim, bool):
+        raise TypeError("frobenius_norm(): argument 'dim' must be tuple of ints")
+    warn_once(_OLD_NORM.format("frobenius_norm", "vector_norm(A, 2.", 3175))
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    return fns.vector_norm(input, 2.0, dims or None, keepdim)
+    if len(dims) > 2:
+        raise RuntimeError(
+            f"Expected at most 2 dimensions, but got {len(dims)} dimensions instead."
+        )
+    given = input._meta.dtype
+    if given.category < dtypes.FLOATING:
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{given.scalar_name} instead."
+        )
+    return fns.norm(input, 2.0, dims or None, keepdim, out=out)
 
 
 @public
-def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
+def nuclear_norm(
+    input: Any, dim: Any = (-2, -1), keepdim: bool = False, *, out: Any = None
+) -> Tensor:
     """The sum of the singular values; deprecated for `linalg.matrix_norm`."""
-    warn(_OLD_NORM.format("nuclear_norm", "matrix_norm(A, 'nuc'", 3229))
+    warn_once(_OLD_NORM.format("nuclear_norm", "matrix_norm(A, 'nuc'", 3229))
     if isinstance(dim, bool):
         dim, keepdim = (-2, -1), dim
-    return input.norm("nuc", tuple(dim), keepdim)
+    dims = (dim, dim) if isinstance(dim, int) else tuple(dim)
+    result = fns.matrix_norm(input, "nuc", dims, keepdim)
+    if out is None:
+        return result
+    have, want = out._meta.dtype, result._meta.dtype
+    if have is not want:
+        raise RuntimeError(
+            f"linalg.matrix_norm expected out tensor dtype {want.scalar_name} but got: "
+            f"{have.scalar_name}"
+        )
+    return write_into(None, result, out, (input,))
 
 
 _STARTS = {

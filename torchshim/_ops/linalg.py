@@ -25,6 +25,7 @@ from torchshim._ops._linalg import (
 from torchshim._ops._linalg import linalg_op as _linalg
 from torchshim._ops.eigen import pinv_checks, pseudo_inverse, svd_checks, svdvals
 from torchshim._ops.norm import _norm as p_norm
+from torchshim._ops.norm import check_order
 from torchshim._ops.view_geometry import size_at, wrap_dim
 
 # Determinants and inverses -----------------------------------------------------------
@@ -295,6 +296,7 @@ def matrix_norm(
 ) -> Array:
     """A norm of matrices: Frobenius, nuclear, of rows, of columns, spectral."""
     name = "linalg.matrix_norm"
+    check_order(ord, name)
     check_matrix(input, name)
     if not jnp.issubdtype(input.dtype, jnp.inexact):
         raise RuntimeError(

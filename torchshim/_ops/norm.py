@@ -57,6 +57,7 @@ def _vector_norm(
     x: Array, ord: float, dim: Dims, keepdim: bool, dtype: DType | None
 ) -> Array:
     _check_dtypes(x, dtype)
+    check_order(ord, "linalg.vector_norm")
     ord = float(ord)
     axes = axes_of(dim, x.ndim)
     if (ord < 0 or ord == math.inf) and x.ndim:
@@ -68,6 +69,14 @@ def _vector_norm(
     else:
         out = _norm(w, ord, axes)
     return squeezed(out, axes, keepdim).astype(x.real.dtype)
+
+
+def check_order(ord: Any, name: str) -> None:
+    """Refuses complex numbers for the order of a norm."""
+    if isinstance(ord, complex):
+        raise RuntimeError(
+            f"{name}: Expected a non-complex scalar as the order of norm."
+        )
 
 
 def _check_dtypes(x: Array, dtype: DType | None) -> None:
@@ -330,4 +339,5 @@ def dist(input: Array, other: Array, p: float = 2) -> Array:
             f"{scalar_name(input)} instead."
         )
     broadcast_shapes(input.shape, other.shape)
+    check_order(p, "linalg.vector_norm")
     return _distance(float(p))(input - other)

@@ -1,0 +1,58 @@
+"""Norms by their older names, orders that are no real numbers, least squares."""
+
+from tests.oracle import attempt, case
+
+ORDERS = (1 + 2j, 2 + 0j, 0j)
+
+
+@case
+def complex_orders(torch):
+    linalg = torch.linalg
+    shapes = ((2, 2), (3,), (0,), (2, 2, 2))
+    given = [torch.ones(shape) for shape in shapes] + [torch.ones(2, 2).int()]
+    for order in ORDERS:
+        for x in given:
+            for norm in (linalg.vector_norm, linalg.matrix_norm, linalg.norm):
+                yield attempt(norm, x, order), attempt(norm, x, order, dim=(0, 1))
+            yield attempt(torch.norm, x, order), attempt(x.norm, order, 0)
+            yield attempt(torch.dist, x, x, order), attempt(linalg.cond, x, order)
+            yield attempt(torch.renorm, x, order, 0, 1.0)
+
+
+@case
+def real_orders_after_complex_ones(torch):
+    norm = torch.linalg.vector_norm
+    for order in (5, 6.0):
+        x = torch.tensor([1.0, 2.0])
+        yield attempt(norm, x, complex(order)), norm(x, order), norm(x, float(order))
+        yield norm(torch.ones(3), order)
+
+
+@case
+def older_norms(torch):
+    outs = ("float32", 0), ("float32", 9), ("float64", 0), ("int32", 0)
+    for x in (torch.eye(3), torch.ones(2, 2, 2), torch.ones(2, 2).int(), torch.ones(3)):
+        for norm in (torch.nuclear_norm, torch.frobenius_norm):
+            for dims in ((), ((0, 1),), ((1, 0), True), ([0],), ((),), ((0, 1, 2),)):
+                yield attempt(norm, x, *dims)
+                for dtype, size in outs:
+                    out = torch.empty(size, dtype=getattr(torch, dtype))
+                    yield attempt(norm, x, *dims, out=out)
+            yield attempt(norm, x, (0, 0)), attempt(norm, x, (0, 5))
+            yield attempt(norm, x, 0), attempt(norm, x, True), attempt(norm, x, None)
+
+
+@case
+def right_hand_sides(torch):
+    shapes = (
+        *(((1, 1, 1), (3, 1)), ((1, 2, 2), (3, 2)), ((2, 3, 3), (2, 3))),
+        *(((2, 3, 3), (3, 3)), ((1, 3, 3), (3, 3)), ((4, 3, 3), (1, 3))),
+        *(((2, 1, 3, 3), (1, 5, 3)), ((2, 1, 3, 3), (1, 5, 3, 2)), ((3, 3), (3,))),
+        *(((3, 3), (2, 3, 3)), ((2, 3, 3), (3,)), ((5, 3, 2), (3, 5))),
+        *(((0, 3, 3), (1, 3, 1)), ((5, 3, 2), (5, 3))),
+    )
+    for left, right in shapes:
+        a = torch.eye(left[-2], left[-1]).expand(left) * 2
+        b = torch.arange(float(torch.Size(right).numel())).reshape(right)
+        for driver in ("gelsy", "gels", "gelsd", "other"):
+            yield attempt(torch.linalg.lstsq, a, b, driver=driver)
