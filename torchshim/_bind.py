@@ -61,6 +61,7 @@ methods: set[Any] = set()
 # What `tensor == operand` gives for operands that are no tensor and no number.
 equals_array: list[Callable[[Any, Any], Any]] = []
 _NONE_OF = (("extra", "()"), ("named", "{}"))
+_LISTS = (ARRAYS, OPT_ARRAYS)
 
 
 def hot_source(
@@ -106,7 +107,7 @@ def hot_source(
             parts.append(f"{n}._key")
         elif p.role == OPT_ARRAY:
             parts.append(f"None if {n} is None else {n}._key")
-        elif p.role in (ARRAYS, OPT_ARRAYS):
+        elif p.role in _LISTS:
             parts.append(f"tuple([None if t is None else t._key for t in {n}])")
         elif p.role in (OPERAND, OPT_OPERAND):
             parts.append(
@@ -156,9 +157,10 @@ def hot_source(
         )
     # Tensors that enter with this operator: the key is in order, and made again.
     given = "None if out is not None else " if has_out else ""
+    each = [f"*{p.name}" if p.role in _LISTS else p.name for p in op.params]
     lines += [
         "    except KeyError:",
-        f"        state = {given}rec.enter(({key}), ({args},))",
+        f"        state = {given}rec.enter(({key}), ({', '.join(each)},))",
         f"        if state is None: {slow_path}",
         "    except (AttributeError, TypeError):",
         f"        {slow_path}",

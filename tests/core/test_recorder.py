@@ -323,18 +323,37 @@ def test_branches_that_are_forgotten_are_not_entered_again(monkeypatch):
     assert local.rec.states == sum(top.size for top in kept)
 
 
-def test_writes_to_tensors_that_enter_are_looked_up(monkeypatch):
-    """As an average of parameters over the steps: `e.mul_(0.9).add_(p, alpha=0.1)`."""
-    params = [torch.ones(2, requires_grad=True) for _ in range(3)]
-    averages = [p.detach().clone() for p in params]
-    calls = []
+@pytest.fixture
+def calls(monkeypatch):
+    """Names of the operators that went the slow way."""
+    names = []
     call = record.Recorder.call
 
     def noted(rec, op, args):
-        calls.append(op.name)
+        names.append(op.name)
         return call(rec, op, args)
 
     monkeypatch.setattr(record.Recorder, "call", noted)
+    return names
+
+
+def test_batches_of_what_enters_are_looked_up(calls):
+    data, labels = torch.arange(24.0).view(12, 2).clone(), torch.arange(12)
+    more = torch.ones(2)
+    found = []
+    for i in (0, 3, 6, 9):
+        calls.clear()
+        x, y = data[i : i + 3], labels[i]
+        both = torch.stack([x[0] + 0.0, more])
+        found.append([x.sum().item(), y.item(), both.sum().item()])
+    assert calls == []
+    assert found == [[15.0, 0, 3.0], [51.0, 3, 15.0], [87.0, 6, 27.0], [123.0, 9, 39.0]]
+
+
+def test_writes_to_tensors_that_enter_are_looked_up(calls):
+    """As an average of parameters over the steps: `e.mul_(0.9).add_(p, alpha=0.1)`."""
+    params = [torch.ones(2, requires_grad=True) for _ in range(3)]
+    averages = [p.detach().clone() for p in params]
     for _ in range(4):
         calls.clear()
         with torch.no_grad():

@@ -47,11 +47,14 @@ class Entering(Trie):
     def call_entering(self, op: Op, args: Sequence[Any]) -> State:
         """As `call`; remembers an entrance for the next time."""
         start, key = self.state, self._hot_key(op, args)
-        entering = None if key is None else entering_operands(args)
+        operands: list[Any] = []
+        for param, arg in zip(op.params, args, strict=True):
+            operands += arg if param.role in (ARRAYS, OPT_ARRAYS) else (arg,)
+        entering = None if key is None else entering_operands(operands)
         state = self.call(op, args)
         if entering:
             n_floats = sum(part is float for part in key or ())
-            self.remember_entrance(start, key, state, args, entering, n_floats)
+            self.remember_entrance(start, key, state, operands, entering, n_floats)
         return state
 
     def _hot_key(self, op: Op, args: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -64,8 +67,12 @@ class Entering(Trie):
             kind = arg.__class__
             if kind is plain or kind in plain_classes:
                 parts.append(arg._slot)
-            elif isinstance(arg, TensorBase) or param.role in (ARRAYS, OPT_ARRAYS):
+            elif isinstance(arg, TensorBase):
                 return None
+            elif param.role in (ARRAYS, OPT_ARRAYS):
+                if not all(t is None or t.__class__ is plain for t in arg):
+                    return None
+                parts.append(tuple([None if t is None else t._slot for t in arg]))
             elif arg is None or param.role not in SCALAR_ROLES:
                 parts.append(arg)
             else:
@@ -75,7 +82,8 @@ class Entering(Trie):
     def enter(self, key: Any, operands: Sequence[Any]) -> State | None:
         """Repeats a known entrance; None where something is not as it was then.
 
-        The event's runtime scalars are left to the caller.
+        `operands`: the arguments, each of a list of tensors. The event's runtime
+        scalars are left to the caller.
         """
         start = self.state
         if start.jumps is None:

@@ -20,6 +20,7 @@ from torchshim._core import dtypes
 from torchshim._core.call import INT_HOLE
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
+from torchshim._core.state import INPUT
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns
 from torchshim._errors import warn
@@ -62,6 +63,11 @@ def basic(self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...]) -> Tenso
     rec = local.rec
     state = rec.state
     slot = self._slot
+    if slot < 0 and (INPUT, self._meta) in state.next and not self._meta.requires_grad:
+        storage = self._storage
+        if storage is None or not (storage.slot >= 0 or storage.shared or self._path):
+            slot = rec.slot_of(self)  # as it entered before
+            state = rec.state
     try:
         if state.learnt is None:
             found = state.next[_INDEX, rec.mode, slot, starts, plan]
