@@ -267,9 +267,13 @@ def choose(
     signatures: Sequence[inspect.Signature],
     args: Any,
     kwargs: Any,
-) -> Callable[..., Any]:
-    """The first overload that takes these arguments."""
+) -> tuple[Callable[..., Any], bool]:
+    """The first overload that takes these arguments, and whether their types tell.
+
+    One that takes tensors goes before one that takes their number.
+    """
     names: dict[Any, Any] = {OTHER_NAMES.get(k, k): v for k, v in kwargs.items()}
+    by_number = None
     for function, signature in zip(functions, signatures, strict=True):
         try:
             bound = signature.bind(*args, **names)
@@ -283,7 +287,15 @@ def choose(
             for p in op.params
             if p.name in bound.arguments
         ):
-            return function
+            if not any(
+                p.role not in _OF_TENSORS
+                and isinstance(bound.arguments.get(p.name), TensorBase)
+                for p in op.params
+            ):
+                return function, True
+            by_number = by_number or function
+    if by_number is not None:
+        return by_number, False
     got = ", ".join(
         [type_name(a) for a in args]
         + [f"{k}={type_name(v)}" for k, v in kwargs.items()]
@@ -292,6 +304,9 @@ def choose(
         f"{name}() received an invalid combination of arguments - got ({got}), but "
         "expected one of:\n" + "\n".join(f" * {s}" for s in signatures) + "\n"
     )
+
+
+_OF_TENSORS = (ARRAY, OPT_ARRAY, OPERAND, OPT_OPERAND)
 
 
 def is_number_for_tensor(op: Op, value: Any) -> bool:

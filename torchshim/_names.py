@@ -52,8 +52,8 @@ def overloaded(
             if found is None:
                 if not signatures:
                     signatures.extend(signature_of(f.__op__) for f in functions)  # type: ignore[attr-defined]
-                found = choose(name, functions, signatures, args, kwargs)
-                if len(chosen) < 1000:
+                found, always = choose(name, functions, signatures, args, kwargs)
+                if always and len(chosen) < 1000:
                     chosen[key] = found
             return found(*args, **kwargs)
         except Exception:

@@ -183,3 +183,30 @@ def lines(torch, line):
         torch, line, B=B, p=torch.ones(2).int(), N=N, o=torch.zeros(0), **names
     )
     return (made, made.stride()) if isinstance(made, torch.Tensor) else made
+
+
+# A 0-dim tensor of whole numbers may be a number, but is a tensor where one is taken.
+@case.lines("""
+torch.max(n, torch.tensor(4)); torch.max(torch.tensor([3, 4]), torch.tensor([[5], [2]]))
+torch.max(n, n), torch.max(x.long(), x.long()[0])
+torch.min(torch.tensor([3, 4]), n)
+torch.max(x.bool(), torch.tensor(True))
+torch.max(x, n)
+torch.max(x, n, True)
+torch.max(x, dim=n)
+torch.max(x, other=n)
+x.max(n), x.min(n)
+torch.sum(x, n)
+torch.sum(x, n.float())
+torch.median(x, n)
+torch.mean(x, n), torch.prod(x, n), torch.all(x, n), torch.std(x, n)
+torch.pow(n, n), torch.where(x > 0, n, n), torch.clamp(x, n, n)
+torch.split(x, n)
+torch.tensor_split(x, n)
+torch.repeat_interleave(x, n)
+torch.index_fill(x, 0, n, n)
+torch.searchsorted(torch.ones(3), n)
+""")
+def numbers_in_tensors(torch, line):
+    x, n = torch.arange(6.0).view(2, 3), torch.tensor(1)
+    return evaluate(torch, line, x=x, n=n)

@@ -86,3 +86,11 @@ def within_a_recording(torch):
     x = x + torch.arange(3, 0, -1) + torch.arange(0.5, 2, 0.5)
     x = x + torch.logspace(0, 2, 3) + torch.tril_indices(2, 2)[0]
     return x
+
+
+@case.over("int64", "uint8", "int8", "float32", "float16")
+def powers_of_casts(torch, dtype):
+    for ends in (4.3, 1.2, 4), (0.9, 2.9, 3), (2, 5.5, 6), (3, 0, 1), (4.9, 4.9, 1):
+        for base in 3.0, 2.0, 2.5, 0.5:
+            if dtype != "int8" or ends[2] > 1:
+                yield torch.logspace(*ends, base, dtype=getattr(torch, dtype))

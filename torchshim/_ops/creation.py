@@ -134,6 +134,8 @@ def powers(xp: Any, start: Any, end: Any, steps: int, base: Any, np_dtype: Any) 
     """`base` to the power of `steps` numbers from `start` to `end`."""
     wide = np.complex128 if np_dtype.kind == "c" else np.float64
     i = np.arange(steps)
+    if steps != 1:  # PyTorch casts the ends first, but that of one alone
+        start, end = (xp.asarray(v).astype(np_dtype) for v in (start, end))
     start, end, base = (xp.asarray(v).astype(wide) for v in (start, end, base))
     step = (end - start) / max(steps - 1, 1)
     exponents = xp.where(
