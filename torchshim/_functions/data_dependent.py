@@ -112,7 +112,8 @@ def nonzero(
         )
     if out.shape != result.shape:
         resize_output(out, result._meta.shape)
-        out.as_strided_(result.shape, result.stride())
+        if result.numel():
+            out.as_strided_(result.shape, result.stride())
     return out.copy_(result)
 
 
