@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 
 # `g` requires grad, `t` is in column order, `s` has gaps.
@@ -106,3 +106,47 @@ def made(torch, line):
     torch.manual_seed(3)
     made = evaluate(torch, line, g=g, o=o, t=t, s=s)
     return (made, made.stride()) if isinstance(made, torch.Tensor) else made
+
+
+SHAPES = ((5,), (2, 3), (3, 4), (1,), (0,), (), (2, 2, 2, 2))
+
+
+def _shapes(function, *args, **kwargs):
+    result = attempt(function, *args, **kwargs)
+    results = result if isinstance(result, (tuple, list)) else (result,)
+    return [getattr(each, "shape", each) for each in results]
+
+
+# With what is said of each size.
+@case.over("kthvalue", "mode", "median")
+def without_a_dimension(torch, name):
+    function = getattr(torch, name)
+    for x in torch.arange(24.0).view(2, 3, 4), torch.ones(()):
+        for dim in range(-x.ndim or -1, x.ndim or 1):
+            args = (x, 1, dim) if name == "kthvalue" else (x, dim)
+            for shape in SHAPES:
+                out = torch.zeros(shape), torch.zeros(shape, dtype=torch.int64)
+                yield _shapes(function, *args, out=out)
+                yield _shapes(function, *args, True, out=out)
+
+
+@case.lines("""
+torch.narrow_copy(x, 1, 0, 2, out=o)
+torch.unbind_copy(x, 0, out=(o, o.clone()))
+torch.split_copy(x, 1, 0, out=(o, o.clone()))
+torch.split_copy(x, 1, 0, out=(x[0].double()[None], x[:1].int()))
+torch.split_with_sizes_copy(x, [1, 1], 0, out=(o, o.clone()))
+torch.addbmm(torch.ones(3, 3), x, x.mT, out=o)
+torch.masked_select(x, x > 5, out=o)
+torch.chain_matmul(x[0], x[1].T, out=o)
+torch.diff(x, out=o)
+torch.gather(x, 0, torch.zeros(1, 1, 1, dtype=torch.int64), out=o)
+torch.hstack([x, x], out=o)
+torch.renorm(x, 1, 0, 1.0, out=o)
+torch.aminmax(x, out=(o, o.clone()))
+""")
+def sizes(torch, line):
+    for shape in (5,), (), (2, 3, 4), (0,):
+        x, o = torch.arange(24.0).view(2, 3, 4), torch.zeros(shape)
+        yield _shapes(evaluate, torch, line, x=x, o=o)
+        yield o.shape

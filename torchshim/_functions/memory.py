@@ -95,7 +95,7 @@ def write_into(
     name = op.parsed if op is not None else "this function"
     _bind.refuse_tracked(local.rec, name, (args, out))
     _check_out(op, result, out, args, text, ())
-    return _take_over(result, out)
+    return _take_over(op, result, out, args)
 
 
 def write_all(op: Any, results: Any, outs: Any, args: Any) -> list[Tensor]:
@@ -103,7 +103,7 @@ def write_all(op: Any, results: Any, outs: Any, args: Any) -> list[Tensor]:
     pairs = list(zip(results, outs, strict=True))
     for i, (result, out) in enumerate(pairs):
         _check_out(op, result, out, args, _of(op.out, i), _of(op.castable, i))
-    return [_take_over(result, out) for result, out in pairs]
+    return [_take_over(op, result, out, args) for result, out in pairs]
 
 
 def _truths(op: Any) -> set[Any]:
@@ -148,8 +148,38 @@ def resize_output(out: Tensor, shape: tuple[int, ...]) -> None:
         _take_shape(out, tuple(shape))
 
 
-def _take_over(result: Tensor, out: Tensor) -> Tensor:
-    resize_output(out, result._meta.shape)
+# What PyTorch resizes without a warning.
+_SILENT = frozenset({"addbmm", "logsigmoid"})
+
+
+def _resize_along(op: Any, out: Tensor, shape: tuple[int, ...], args: Any) -> None:
+    """`resize_output` for `kthvalue` and `mode`.
+
+    Its warning has the dimension that is gone from the result.
+    """
+    have, sizes = out._meta.shape, args[0]._meta.shape
+    given = dict(zip((p.name for p in op.params), args, strict=False))
+    if given["keepdim"]:
+        resize_output(out, shape)
+    elif have != shape:
+        shown, wanted = list(have), list(shape)
+        dim = given["dim"] % max(len(sizes), 1)
+        if len(have) == len(shape) or (op.name == "mode" and len(have) >= dim):
+            shown.insert(dim, 1)
+        wanted.insert(dim, 1)
+        if have.numel() and (sizes or op.name != "mode"):
+            warn(RESIZED.format(shown, wanted if sizes else []))
+        _take_shape(out, tuple(shape))
+
+
+def _take_over(op: Any, result: Tensor, out: Tensor, args: Any) -> Tensor:
+    name, shape = None if op is None else op.name, result._meta.shape
+    if name in ("kthvalue", "mode"):
+        _resize_along(op, out, shape, args)
+    elif name not in _SILENT:
+        resize_output(out, shape)
+    elif shape != out._meta.shape:
+        _take_shape(out, tuple(shape))
     with _no_grad():
         fns.copy_(out, result)
     return out

@@ -12,6 +12,7 @@ from torchshim._core import dtypes
 from torchshim._core.storage import bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._functions import pieces
+from torchshim._functions.memory import resize_output
 from torchshim._functions.shape import strided_arguments
 from torchshim._ops.view_geometry import KEEP, PICK, wrap_dim
 from torchshim._tensor import Tensor
@@ -84,6 +85,9 @@ def narrow_copy(
         )
     at, first = pieces.narrowed(input, dim, start, length)
     plan = (KEEP,) * at + ((length, 1),)
+    shape = input._meta.shape
+    if out is not None and out._meta.dtype is input._meta.dtype:
+        out.resize_((*shape[:at], length, *shape[at + 1 :]))  # without a warning
     return fns.piece_copy(input, (first,), plan, "NarrowCopyBackward0", out=out)
 
 
@@ -145,8 +149,7 @@ def _into(results: Sequence[Tensor], out: Sequence[Tensor] | None) -> Any:
                 f"Expected out tensor to have dtype {want.cpp_name}, but got "
                 f"{have.cpp_name} instead"
             )
-        if target._meta.shape != result._meta.shape:
-            target.resize_(result._meta.shape)  # type: ignore[attr-defined]
+        resize_output(target, result._meta.shape)
         fns.copy_(target, result)
     return None
 
@@ -162,7 +165,12 @@ def split_copy(
     """`split` into pieces of one size, as copies."""
     at = pieces.splittable(input, "split", dim)
     sizes = pieces.even(input, split_size, at)
-    return _into(fns.split_pieces_copy(input, sizes, at), out)
+    made = fns.split_pieces_copy(input, sizes, at)
+    if out is None:
+        return tuple(made)
+    for result, target in zip(made, out, strict=True):
+        fns.copy_(target, result)  # as it is: PyTorch resizes none
+    return None
 
 
 @public
