@@ -214,3 +214,12 @@ torch.searchsorted(torch.ones(3), n)
 def numbers_in_tensors(torch, line):
     x, n = torch.arange(6.0).view(2, 3), torch.tensor(1)
     return evaluate(torch, line, x=x, n=n)
+
+
+@case.over("nansum", "nanmean")
+def dtypes_of_sums_without_nan(torch, name):
+    kinds = torch.int64, torch.bool, torch.cfloat, torch.float64, torch.half
+    for x in torch.ones(2, 3), torch.ones(2, 3).half(), torch.ones(3, dtype=torch.long):
+        for kind in kinds:
+            yield attempt(getattr(torch, name), x, dtype=kind)
+            yield attempt(getattr(torch, name), x, 0, dtype=kind)

@@ -138,14 +138,20 @@ def nansum(
     dtype: DType | None = None,
 ) -> Array:
     """The sum of the elements that are not NaN."""
-    if is_complex(input):
-        raise RuntimeError("nansum on CPU does not support complex inputs")
+    _check_nansum(input, dtype)
     axes = axes_of(dim, input.ndim)
     x = accumulated(input, dtype)
     if x.dtype == jnp.bool_:
         return jnp.any(x, axis=axes, keepdims=keepdim)
     out = _sum_without_nan(wide(x), axes)
     return squeezed(out, axes, keepdim).astype(x.dtype)
+
+
+def _check_nansum(input: Array, dtype: DType | None) -> None:
+    if is_complex(input):
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    if dtype is not None and dtype.is_complex and not is_exact(input):
+        raise not_implemented("nansum_cpu", jnp.zeros((), dtype.np))
 
 
 def _sum_without_nan(x: Array, axes: tuple[int, ...]) -> Array:
@@ -174,8 +180,12 @@ def nanmean(
             "nanmean(): expected input to have floating point or complex dtype but "
             f"got {scalar_name(input)}"
         )
-    if is_complex(input):
-        raise RuntimeError("nansum on CPU does not support complex inputs")
+    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(
+            "nanmean(): could not infer output dtype. Optional dtype must be either a "
+            f"floating point or complex dtype. Got: {dtype.scalar_name}"
+        )
+    _check_nansum(input, dtype)
     axes = axes_of(dim, input.ndim)
     x = cast(input, dtype)
     w = wide(x)
