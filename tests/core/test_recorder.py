@@ -366,6 +366,21 @@ def test_writes_to_tensors_that_enter_are_looked_up(calls):
     assert [e._version for e in averages] == [8] * 3
 
 
+def test_what_data_gives_is_looked_up(calls):
+    params = [torch.ones(2, requires_grad=True) for _ in range(3)]
+    targets = [torch.zeros(2) for _ in params]
+    for _ in range(4):
+        calls.clear()
+        for p, t in zip(params, targets, strict=True):
+            t.data.copy_(0.5 * p.data + 0.5 * t.data)
+            p.data.add_(t, alpha=-0.5).clamp_(-1.0, 1.0)
+        local.rec.flush()
+    assert calls == []
+    assert [p._version for p in params] == [0] * 3
+    assert [t.tolist() for t in targets] == [[0.3515625, 0.3515625]] * 3
+    assert [p.tolist() for p in params] == [[-0.00390625, -0.00390625]] * 3
+
+
 def test_what_jax_keeps_for_each_shape_is_let_go_of(monkeypatch):
     trace = program.partial_eval.trace_to_jaxpr
     monkeypatch.setattr(trie, "STATE_BOUND", 200)

@@ -40,6 +40,7 @@ class Entering(Trie):
     id: int
     recording: Recording
     trace: list[Any] | None
+    levels: list[Any]
     storages: dict[int, Storage]
     mode: Any
     base_tangents: weakref.WeakKeyDictionary[Storage, dict[int, Any]]
@@ -86,12 +87,35 @@ class Entering(Trie):
         scalars are left to the caller.
         """
         start = self.state
-        if start.jumps is None:
-            return None
-        for jump in start.jumps.get(key, ()):
-            if self._enter_as(jump, operands):
-                return self.state
+        if start.jumps is not None:
+            for jump in start.jumps.get(key, ()):
+                if self._enter_as(jump, operands):
+                    return self.state
+        for t in operands:
+            if isinstance(t, TensorBase) and t._slot < 0 and t._storage is not None:
+                return self._enter_stored(key, operands)
         return None
+
+    def _enter_stored(self, key: Any, operands: Sequence[Any]) -> State | None:
+        """Has tensors without history enter from their storages, and looks up then."""
+        if key[1] is None or self.levels or self.trace is not None:
+            return None
+        if len(operands) != len(key) - 2:
+            return None  # a list among them
+        for t in operands:
+            if isinstance(t, TensorBase) and t._slot < 0:
+                storage = t._storage
+                if storage is None:
+                    simple = t._array is not None
+                else:
+                    simple = storage.shared is None and not t._meta.requires_grad
+                if not simple:
+                    return None  # whoever looks at it next is to see it as it is
+        slots = [
+            self.slot_of(t) if isinstance(t, TensorBase) else part
+            for part, t in zip(key[2:], operands, strict=True)
+        ]
+        return self.state.next.get((*key[:2], *slots))
 
     def _enter_as(self, jump: Entrance, operands: Sequence[Any]) -> bool:
         start, inputs, recording = self.state, self.inputs, self.recording

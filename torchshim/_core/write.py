@@ -225,6 +225,9 @@ class Writing(Viewing):
             elif a.__class__ is float:
                 floats.append(a)
                 parts.append(float)
+            elif isinstance(a, TensorBase):
+                operands.append(a)
+                parts.append(a._slot)
             else:
                 parts.append(a)
         key = tuple(parts)

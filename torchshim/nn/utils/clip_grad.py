@@ -11,6 +11,7 @@ import torchshim
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._core.storage import check_apart
+from torchshim._derived import fns
 from torchshim._tensor import Tensor
 
 __all__ = [
@@ -89,11 +90,8 @@ def get_total_norm(
     norm_type = float(norm_type)
     if not tensors:
         return torchshim.tensor(0.0)
-    rec = local.rec
     with torchshim.no_grad():
-        total: Any = rec.result(
-            rec.call(REGISTRY["total_norm"], [_on_one_device(tensors), norm_type])
-        )
+        total = fns.total_norm(_on_one_device(tensors), norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is "
