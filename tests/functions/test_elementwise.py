@@ -77,3 +77,9 @@ def special_functions_at_their_limits(torch, dtype):
     x, n = torch.tensor(_LIMITS[1:], dtype=dtype), torch.tensor(_DEGREES, dtype=dtype)
     for name in _POLYNOMIALS:
         yield getattr(torch.special, name)(x[:, None], n)
+
+
+@case
+def waves_of_airy(torch):
+    """In float32 of as many digits as far from zero the phase has."""
+    return torch.special.airy_ai(torch.arange(-100, 1, 3))

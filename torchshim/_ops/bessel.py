@@ -514,7 +514,8 @@ _AIRY_EDGE, _AIRY_TERMS = 2.09, 16
 @_bessel
 def airy_ai(x: Array) -> Array:
     """Airy's function Ai."""
-    left = jnp.where(x < -_AIRY_EDGE, x, -3)
+    # The phase grows: rounded to float32 it would lose the digits that waves show.
+    left = jnp.where(x < -_AIRY_EDGE, x, -3).astype(jnp.float64)
     root = jnp.sqrt(-left)
     zeta = -2 * left * root / 3
     z = 1 / zeta
@@ -523,6 +524,7 @@ def airy_ai(x: Array) -> Array:
     odd = z * _ratio(z * z, _AIRY_AGN, _AIRY_AGD)
     scale = float(1 / np.sqrt(np.pi))
     waves = scale / jnp.sqrt(root) * (jnp.sin(phase) * even - jnp.cos(phase) * odd)
+    waves = waves.astype(x.dtype)
 
     right = jnp.where(x >= _AIRY_EDGE, jnp.minimum(x, 104), 3)
     root = jnp.sqrt(right)
