@@ -28,6 +28,7 @@ from torchshim._core.op import (
     Op,
     Param,
 )
+from torchshim._core.promotion import real_number
 from torchshim._core.storage import TensorBase
 from torchshim._parser import NUMBERS_AS_TENSORS
 
@@ -217,6 +218,8 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
                 f"{op.parsed}(): argument '{param.name}' (position {position + 1}) "
                 f"must be int, not float"
             )
+        if kind is complex and note == "float":
+            return real_number(value, np.float32)
         if value is not None or note not in _SINGLE:
             return value
     if isinstance(value, TensorBase):

@@ -402,10 +402,30 @@ def converted(array: Any, np_dtype: Any) -> Any:
     return array.astype(np_dtype)
 
 
+def no_element(np_dtype: Any) -> str:
+    """PyTorch's text for a number that cannot become an element of an array's dtype."""
+    found = dtypes.from_array_dtype(np_dtype)
+    integral = found.category == dtypes.INTEGER and found is not dtypes.int32
+    name = f"{found.name}_t" if integral else found.cpp_name
+    return f"value cannot be converted to type {name} without overflow"
+
+
+def real_number(value: Any, np_dtype: Any) -> Any:
+    """A number for elements of a dtype: complex ones are refused where it is real."""
+    if not isinstance(value, complex) or np.issubdtype(np_dtype, np.complexfloating):
+        return value
+    if np_dtype == np.bool_:
+        return bool(value)
+    if value.imag:
+        raise RuntimeError(no_element(np_dtype))
+    return value.real
+
+
 def number(value: Any, np_dtype: Any) -> Any:
     """A Python number or runtime scalar as a 0-dim array of the given dtype."""
     if isinstance(value, jax.Array):
         return value.astype(np_dtype)
+    value = real_number(value, np_dtype)
     if (
         isinstance(value, int)
         and np.issubdtype(np_dtype, np.integer)

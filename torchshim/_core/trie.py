@@ -119,11 +119,10 @@ class Trie(Inference):
 
         for param, arg in zip(op.params, args, strict=True):
             role = param.role
-            if arg is None or role == STATIC:
-                # Complex numbers that equal real ones are refused where these are not.
-                part, entry = scalar(arg, None) if type(arg) is complex else (arg, arg)
-                parts.append(part)
-                template.append(entry)
+            # Complex numbers are refused where real ones that equal them are not.
+            if arg is None or (role == STATIC and arg.__class__ is not complex):
+                parts.append(arg)
+                template.append(arg)
             elif isinstance(arg, TensorBase):
                 slot = self.slot_of(arg)
                 parts.append(slot)

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from torchshim._core.dtypes import bool_, from_array_dtype, int64
+from torchshim._core.dtypes import FLOATING, bool_, from_array_dtype, int64
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.naming import tensor_type
 from torchshim._core.op import Array
-from torchshim._core.promotion import check_result, promote_types
+from torchshim._core.promotion import check_result, promote_types, real_number
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops.view_geometry import expanded_shape, size_at
 
@@ -193,10 +193,24 @@ def _check_outer(vec1: Any, vec2: Any) -> None:
             )
 
 
-def check_addr(input: Any, vec1: Any, vec2: Any, *_: Any) -> None:
+def check_addr(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> None:
     """Of metas, as half types reach the function as float32."""
     _check_outer(vec1, vec2)
     expands(input, (vec1.shape[0], vec2.shape[0]))
+    result = promote_types(promote_types(input.dtype, vec1.dtype), vec2.dtype)
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if isinstance(factor, bool):
+            if result is not bool_:
+                raise RuntimeError(
+                    f"Boolean {name} only supported for Boolean results."
+                )
+        elif isinstance(factor, (float, complex)) and result.category < FLOATING:
+            raise RuntimeError(
+                f"For integral input tensors, argument {name} must not be a floating "
+                "point number."
+            )
+    for factor in (beta, alpha):
+        real_number(factor, result.np)
 
 
 def addr_in_place(input: Any, vec1: Any, vec2: Any, *_: Any) -> None:
@@ -228,14 +242,16 @@ def check_batch_shapes(a: Any, b: Any) -> None:
         )
 
 
-def check_batches(a: Any, b: Any) -> None:
+def check_batches(a: Any, b: Any, kernel: str = "bmm") -> None:
     """Raises PyTorch's errors for `bmm`."""
     check_batch_shapes(a, b)
     if a.dtype != b.dtype:
         raise RuntimeError(
             f"expected scalar type {kind_name(a)} but found {kind_name(b)}"
         )
-    refuse_bool(a, "bmm", *a.shape, *b.shape)
+    if a.shape[1] * a.shape[2] * b.shape[2] >= 400:
+        kernel = "addmm_impl_cpu_"  # larger ones are products of matrices each
+    refuse_bool(a, kernel, *a.shape, *b.shape)
 
 
 def batches_to(input: Any, *sizes: tuple[Any, int]) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from torchshim._core.promotion import (
     BOOL_TO_LONG,
     DEFAULT,
     INT_TO_FLOAT,
+    real_number,
 )
 from torchshim._ops._common import (
     BOOL,
@@ -193,6 +194,8 @@ def _check_lerp(input: Any, end: Any, weight: Any) -> None:
         raise NotImplementedError(
             f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'"
         )
+    if not is_tensor(weight):
+        real_number(weight, input.dtype.np)
 
 
 @op(

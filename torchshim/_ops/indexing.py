@@ -19,6 +19,7 @@ from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import Array, Indices, Operand, OptArrays, op
+from torchshim._core.promotion import no_element
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops._products import expands
 from torchshim._ops.shape import contiguous_layout
@@ -322,14 +323,6 @@ def scalar_for(value: Any, dtype: Any, complex_text: str | None = None) -> Array
         return jnp.asarray(value).astype(dtype)
 
 
-def _no_element(dtype: Any) -> str:
-    """PyTorch's text for a number that a fill cannot turn into an element."""
-    kind = dtypes.from_array_dtype(dtype)
-    integral = kind.category == dtypes.INTEGER and kind is not dtypes.int32
-    name = f"{kind.name}_t" if integral else kind.cpp_name
-    return f"value cannot be converted to type {name} without overflow"
-
-
 def _may_overflow(metas: Sequence[Any]) -> bool:
     """Whether a number may be too large for the first tensor's elements."""
     kind = metas[0].dtype
@@ -356,7 +349,7 @@ def _masked_fill_checks(input: Array, mask: Array, value: Any) -> list[Check]:
         number = number.astype(np.float64)
         most = float(dtypes.finfo(kind).max)
         bad = jnp.isfinite(number) & (jnp.abs(number) > most)
-    return [Check(bad.reshape(()), RuntimeError, _no_element(input.dtype))]
+    return [Check(bad.reshape(()), RuntimeError, no_element(input.dtype))]
 
 
 def _check_filled(mask: dtypes.dtype) -> None:
@@ -403,7 +396,7 @@ def masked_fill(input: Array, mask: Array, value: Operand) -> Array:
     shape = broadcast_shapes(mask.shape, input.shape)
     _check_filling(input, mask, value)
     _check_filled(dtypes.from_array_dtype(mask.dtype))
-    number = scalar_for(value, input.dtype, _no_element(input.dtype))
+    number = scalar_for(value, input.dtype, no_element(input.dtype))
     return jnp.where(mask, jnp.broadcast_to(number, shape), input)
 
 

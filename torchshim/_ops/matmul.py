@@ -9,7 +9,7 @@ from jax import lax
 
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
-from torchshim._core.promotion import DEFAULT
+from torchshim._core.promotion import DEFAULT, real_number
 from torchshim._ops import _products
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops._products import (
@@ -54,6 +54,7 @@ def rounded(x: Array, like: Array) -> Array:
 
 def scaled(x: Array, factor: Any, *, zero_ignores: bool = False) -> Array:
     """`factor * x`. `zero_ignores`: a zero factor hides NaN and infinity in `x`."""
+    factor = real_number(factor, x.dtype)
     if isinstance(factor, (bool, int)) and factor == 1:
         return x
     if isinstance(factor, (bool, int, float, complex)):
@@ -258,7 +259,7 @@ def baddbmm(
 ) -> Array:
     """`beta * input + alpha * batch1 @ batch2`, pair by pair."""
     addend = expanded(input, _products.check_baddbmm(input, batch1, batch2))
-    check_batches(batch1, batch2)
+    check_batches(batch1, batch2, "baddbmm")
     if input.dtype != batch1.dtype:
         raise RuntimeError(
             "Input dtypes must be the same, got: input "
@@ -294,7 +295,8 @@ def addbmm(
     check_addend(input, batch2, "mat2")
     check_same(batch1, batch2)
     _products.refuse_sum(batch1, batch2, batch1.shape[0] * batch1.shape[1], beta)
-    out = product(batch1, batch2, batch=1).sum(0)
+    each = product(batch1, batch2, batch=1)
+    out = each.sum(0, dtype=each.dtype)
     return _sum(addend, out, beta, alpha)
 
 

@@ -275,7 +275,7 @@ def _check_renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> None:
     typecheck=_check_renorm,
     out="exact",
 )
-def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
+def renorm(input: Array, p: Any, dim: int, maxnorm: float) -> Array:
     """Slices along a dimension whose `p`-norm exceeds `maxnorm` scaled down to it."""
     kept = wrap_dim(dim, input.ndim)
     axes = tuple(d for d in range(input.ndim) if d != kept)
@@ -331,7 +331,7 @@ def _distance(p: float) -> Any:
     out=False,
     layout=lambda shape, operands: (),
 )
-def dist(input: Array, other: Array, p: float = 2) -> Array:
+def dist(input: Array, other: Array, p: Any = 2) -> Array:
     """The p-norm of `input - other`."""
     if is_exact(input):
         raise RuntimeError(

@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from torchshim._core.op import Array, Scalar, op
+from torchshim._core.promotion import real_number
 from torchshim._ops._common import scalar_name
 from torchshim._ops._formats import channels_layout
 from torchshim._ops.matmul import PRECISION
@@ -54,7 +55,7 @@ def constant_pad_nd(input: Array, pad: Ints, value: Scalar = 0) -> Array:
                 f"dimension {input.ndim - 1 - i} of your input."
             )
         pads[-1 - i] = (before, after, 0)
-    filler = jnp.asarray(value).astype(input.dtype)
+    filler = jnp.asarray(real_number(value, input.dtype)).astype(input.dtype)
     return lax.pad(input, filler, pads)
 
 

@@ -1,0 +1,52 @@
+"""The factors of sums with products: of kinds that the elements cannot take."""
+
+import itertools
+
+from tests.oracle import attempt, case
+
+FACTORS = (2.0, True, 2, 2j, 3 + 0j, 0)
+
+
+@case
+def of_other_kinds(torch):
+    for name in ("int64", "int8", "bool", "float16", "float32", "complex64"):
+        m = torch.ones(2, 2, dtype=getattr(torch, name))
+        a = torch.ones(2, dtype=getattr(torch, name))
+        for beta, alpha in itertools.product(FACTORS, repeat=2):
+            given = {"beta": beta, "alpha": alpha}
+            yield attempt(torch.addr, m, a, a, **given)
+            yield attempt(m.clone().addr_, a, a, **given)
+            yield attempt(torch.addmm, m, m, m, **given)
+            yield attempt(torch.addbmm, m, m[None], m[None], **given)
+            yield attempt(torch.baddbmm, m[None], m[None], m[None], **given)
+            if name != "float16":
+                yield attempt(torch.addmv, a, m, a, **given)
+
+
+@case
+def batches_of_bools(torch):
+    for n in (1, 2, 8):
+        b = torch.ones(2, n, n, dtype=torch.bool)
+        yield attempt(torch.baddbmm, b, b, b), attempt(torch.bmm, b, b)
+        yield attempt(torch.baddbmm, b, b, b, beta=0), attempt(torch.matmul, b, b)
+        yield attempt(torch.addbmm, b[0], b, b), attempt(b.clone().baddbmm_, b, b)
+
+
+@case
+def of_element_wise_operators(torch):
+    nn = torch.nn.functional
+    at = torch.tensor([0])
+    for name in ("int64", "float32"):
+        x = torch.tensor([1, 2, 3]).to(getattr(torch, name))
+        for c in (2 + 0j, 2j):
+            yield attempt(torch.addcmul, x, x, x, value=c)
+            yield attempt(torch.addcdiv, x, x, x, value=c)
+            yield attempt(torch.constant_pad_nd, x, (1, 1), c)
+            yield attempt(x.clone().fill_, c), attempt(x.index_fill, 0, at, c)
+            yield attempt(torch.full_like, x, c), attempt(x.masked_fill, x > 1, c)
+            yield attempt(torch.add, x, x, alpha=c), attempt(x.clone().mul_, c)
+            if x.is_floating_point():
+                yield attempt(nn.leaky_relu, x, c), attempt(nn.elu, x, c)
+                yield attempt(nn.hardshrink, x, c), attempt(nn.softplus, x, c)
+            if c.imag:
+                yield attempt(torch.lerp, x, x + 1, c)
