@@ -135,7 +135,7 @@ def _gather_batch(dataset: Any, indices: Any) -> list[Tensor] | None:
     rows[rows < 0] += size
     if get_worker_info() is not None:
         return [from_array(t._host()[rows], device=t.device) for t in tensors]
-    index = torchshim.from_numpy(rows)
+    index = from_array(rows)
     return [t.index_select(0, index.to(t.device)) for t in tensors]
 
 
