@@ -1,8 +1,8 @@
-"""Products of integers and truth values, whose sums PyTorch makes int64."""
+"""Products of integers and truth values, whose sums PyTorch makes int64; layouts."""
 
 from __future__ import annotations
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 
 @case.lines(r"""
@@ -25,3 +25,31 @@ torch.kron(u, u[:1] < 3)
 """)
 def integers(torch, line):
     return evaluate(torch, line, u=torch.arange(6, dtype=torch.uint8).view(2, 3))
+
+
+@case
+def kronecker_layouts(torch):
+    def last(*shape):
+        return torch.arange(float(torch.Size(shape).numel())).reshape(shape)
+
+    four, five = torch.channels_last, torch.channels_last_3d
+    given = [
+        *(last(2, 3), last(3, 2).t(), last(4), last(8)[::2], last(2, 3, 4)),
+        *(last(2, 4, 3).mT, last(4, 3, 2).permute(2, 1, 0), last(1, 2, 3, 4)),
+        last(1, 2, 3, 4).contiguous(memory_format=four),
+        last(2, 3, 2, 2).contiguous(memory_format=four),
+        last(1, 2, 2, 2, 2).contiguous(memory_format=five),
+        *(torch.tensor(2.0), last(0, 3), last(4, 6)[::2, ::2]),
+        last(1, 3).expand(2, 3),
+    ]
+    for a in given:
+        for b in given:
+            found = attempt(torch.kron, a, b)
+            refused = isinstance(found, Exception)
+            yield found if refused else (found.stride(), found.sum())
+    image = given[8]
+    for order in ((0, 1, 2, 3), (0, 3, 1, 2), (3, 2, 1, 0)):
+        sizes = (1, 4, 9, 16)
+        back = [order.index(d) for d in range(4)]
+        out = torch.zeros([sizes[d] for d in order]).permute(back)
+        yield torch.kron(image, image, out=out), out.stride()

@@ -9,12 +9,14 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchshim._core.checks import Check
+from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Arrays, op
 from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT
 from torchshim._ops._common import BOOL, is_integral, refuse, scalar_name
 from torchshim._ops.linalg import check_square, inverse_checks
 from torchshim._ops.matmul import _HALF, matmul, rounded
+from torchshim._ops.view_geometry import viewed
 
 # General contractions ----------------------------------------------------------------
 
@@ -252,11 +254,23 @@ def outer(input: Array, vec2: Array) -> Array:
     return input[:, None] * vec2
 
 
+def _kron_layout(shape: tuple[int, ...], operands: Sequence[Any]) -> Any:
+    """That of a view of the product of both, spread over twice as many dimensions."""
+    spread: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    for which, (size, strides) in enumerate(operands):
+        padded = (1,) * (len(shape) - len(size)) + size
+        wide = tuple(n for s in padded for n in ((1, s) if which else (s, 1)))
+        spread.append((wide, viewed(size, strides, 0, wide)[1]))
+    pairs = zip(*(size for size, _ in spread), strict=True)
+    product = tuple(max(pair) if 0 not in pair else 0 for pair in pairs)
+    return viewed(product, elementwise_strides(product, spread), 0, shape)[1]
+
+
 @op(
     promote=DEFAULT,
     grad_fn="UnsafeViewBackward0",
     saves=("intermediate",),
-    layout=lambda shape, operands: None,
+    layout=_kron_layout,
     whole=("input", "other"),
 )
 def kron(input: Array, other: Array) -> Array:
