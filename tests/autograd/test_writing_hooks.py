@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from tests.oracle import attempt, case
 
 
@@ -100,3 +102,57 @@ def at_another_place(torch, first, then):
                 made.z.backward(torch.ones(2), retain_graph=True)
                 yield where, list(seen), made.state()
                 seen.clear()
+
+
+TWICE = {
+    "data": lambda torch, x, n: (x.data.mul_(0.5), x.data.add_(0.25)),
+    "leaf": lambda torch, x, n: untracked(torch, lambda: x.mul_(0.5).add_(0.25)),
+    "both": lambda torch, x, n: untracked(torch, lambda: x.data.mul_(0.5) + x.add_(1)),
+    "piece": lambda torch, x, n: (x.data[:1].mul_(3), x.data[1:].add_(1)),
+    "read": lambda torch, x, n: print(x.data.mul_(0.5).tolist(), x.data.add_(1)),
+    "array": lambda torch, x, n: (x.data.mul_(0.5), n.__iadd__(1), x.data.add_(1)),
+    "array only": lambda torch, x, n: n.__imul__(0.5),
+}
+
+
+def add_hook(where, x, y, write):
+    def hook(*given):
+        write()
+
+    if where == "x":
+        x.register_hook(hook)
+    elif where == "y":
+        y.register_hook(hook)
+    elif where == "after":
+        x.register_post_accumulate_grad_hook(hook)
+    else:
+        y.grad_fn.register_hook(hook)
+
+
+@case.over(write=list(TWICE), where=["x", "y", "after", "node"])
+def memory_of_numpy(torch, write, where):
+    for _ in range(2):
+        x = torch.tensor([-1.0, -0.75], requires_grad=True)
+        n = x.detach().numpy()
+        y = x * 2
+        add_hook(where, x, y, functools.partial(TWICE[write], torch, x, n))
+        for _ in range(2):
+            (y * 3).sum().backward(retain_graph=True)
+            yield x.detach(), n.tolist(), x.grad, x._version
+
+
+@case
+def gradients_in_memory_of_numpy(torch):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    x.grad = torch.zeros(2)
+    n = x.grad.numpy()
+    seen = []
+    x.register_post_accumulate_grad_hook(
+        lambda p: seen.append((p.grad.tolist(), n.tolist()))
+    )
+    for _ in range(3):
+        (x * x).sum().backward()
+        yield x.grad, n.tolist(), seen
+        with torch.no_grad():
+            x.grad.mul_(0.5)
+        yield n.tolist()

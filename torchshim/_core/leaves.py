@@ -240,7 +240,11 @@ class Leaves(Graph):
             shared = id(grad) in self.given or not self.pure
             if leaf._grad is None and not self.create:
                 grad = self.own(grad)
-            leaf._accumulate(grad, self.create, shared)
+            self.rec.delivering = True
+            try:
+                leaf._accumulate(grad, self.create, shared)
+            finally:
+                self.rec.delivering = False
 
     def own(self, grad: Any) -> Any:
         """The gradient as a tensor that nobody else holds: `.grad` is added to."""

@@ -91,8 +91,10 @@ class Recorder(Transforming):
         self.stale: list[weakref.ref[TensorBase]] = []
         # Tensors on memory that numpy shares: they keep no slot from call to call.
         self.volatile: list[TensorBase] = []
-        # Storages on shared memory that a backward in progress wrote to.
+        # Storages on shared memory that a backward in progress wrote to, and whether
+        # it is doing so: it adds to a `.grad`.
         self.unstored: list[Storage] = []
+        self.delivering = False
         self.storages: dict[int, Storage] = {}
         self.recording = Recording(next_sequence())
         # Values taken over from other threads' recordings.

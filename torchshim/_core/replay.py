@@ -82,6 +82,9 @@ class Replay(Leaves):
     ) -> list[Any]:
         """What Python code makes of gradients, noted for the jump edge."""
         self.finish_whole()
+        if self.rec.unstored:  # the code may look at a `.grad` in NumPy's memory
+            self.capture = None
+            self.rec.store_shared()
         if self.capture is not None:
             try:
                 self.capture.pause(self, code, recording, event, wrt, grads)

@@ -47,6 +47,7 @@ class Writing(Viewing):
 
     raws: list[TensorBase]
     unstored: list[Storage]
+    delivering: bool
     levels: list[Any]
 
     def check_captured(self, tensor: TensorBase, op: Op | str) -> None:
@@ -146,10 +147,10 @@ class Writing(Viewing):
             self._store(storage, tensor, whole)
         if storage.shared is not None:
             # The flush comes first: it keeps the history of what was written.
-            if self.trace is None:
+            if not self.delivering:
                 self.flush()
                 storage.shared.store(storage)
-            else:
+            else:  # at the end of the walk
                 self.unstored.append(storage)
             self.volatile.append(tensor)
             self._forget_volatile()
