@@ -366,6 +366,17 @@ def test_writes_to_tensors_that_enter_are_looked_up(calls):
     assert [e._version for e in averages] == [8] * 3
 
 
+def test_integers_that_vary_are_looked_up(calls):
+    x = torch.tensor([1.0, 2.0])
+    for step in range(5):
+        calls.clear()
+        y = x * 2.0
+        for i in range(1, 4):
+            y = y * i + step
+        assert y.tolist() == [x * 12 + 10 * step for x in (1.0, 2.0)]
+    assert calls == []
+
+
 def test_what_data_gives_is_looked_up(calls):
     params = [torch.ones(2, requires_grad=True) for _ in range(3)]
     targets = [torch.zeros(2) for _ in params]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torchshim._core.integers import punched
 from torchshim._core.meta import Meta
 from torchshim._core.op import ARRAYS, OPT_ARRAYS, SCALAR_ROLES, Op, write_op
 from torchshim._core.state import HIDDEN, INPUT, WARNED, Recording, State
@@ -23,6 +24,7 @@ from torchshim._core.trie import Trie, frozen_call
 from torchshim._core.undo import lost
 
 _new = object.__new__
+_INT = (int,)
 
 
 @dataclass(slots=True)
@@ -94,7 +96,28 @@ class Entering(Trie):
         for t in operands:
             if isinstance(t, TensorBase) and t._slot < 0 and t._storage is not None:
                 return self._enter_stored(key, operands)
-        return None
+        return None if start.learnt is None else self._learnt_event(key, start)
+
+    def _learnt_event(self, key: Any, start: State) -> State | None:
+        """A known event with integers that are runtime scalars, which it fills in.
+
+        Not where there are others, which the caller fills in.
+        """
+        op, learnt = key[0], start.learnt
+        if learnt is None or op.warns is not None or any(p is float for p in key):
+            return None
+        places = [
+            i for i, p in enumerate(key) if p.__class__ is tuple and p[:1] == _INT
+        ]
+        mask = learnt.get(tuple(punched(key, [(i, None) for i in places])))
+        if mask is None:
+            return None
+        chosen = [i for i, dynamic in zip(places, mask, strict=True) if dynamic]
+        found = start.next.get(tuple(punched(key, [(i, None) for i in chosen])))
+        if found is not None:
+            values = [key[i][1] for i in chosen]
+            self.scalars[found.scalar : found.n_scalars] = values
+        return found
 
     def _enter_stored(self, key: Any, operands: Sequence[Any]) -> State | None:
         """Has tensors without history enter from their storages, and looks up then."""
