@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +26,9 @@ from torchshim._ops.reduction import mean
 
 
 def _bins(size: int, out: int) -> list[tuple[int, int]]:
-    return [(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
+    at = np.arange(out)  # which has no room where the result has none
+    begins, ends = at * size // out, -(-(at + 1) * size // out)
+    return list(zip(begins.tolist(), ends.tolist(), strict=True))
 
 
 def _adaptive_sizes(pool: str, input: Array, output_size: Any, n: int) -> Ints:
@@ -69,7 +72,16 @@ def _adaptive_sizes(pool: str, input: Array, output_size: Any, n: int) -> Ints:
                 f"dimensions, but input has sizes {shape} with dimension {i} being "
                 "empty"
             )
+    _check_room(pool, [*shape[: input.ndim - n], *(1,) * (n == 1), *sizes], input)
     return sizes
+
+
+def _check_room(pool: str, shape: list[int], input: Array) -> None:
+    """Refuses results whose size is no 64-bit integer."""
+    if "avg" in pool and math.prod(shape) >= 2**63:
+        raise RuntimeError("numel: integer multiplication overflow")
+    if math.prod(shape) * input.dtype.itemsize >= 2**63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={shape}")
 
 
 def _is_one(n: int, input: Any, output_size: Any) -> bool:
