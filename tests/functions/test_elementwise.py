@@ -83,3 +83,10 @@ def special_functions_at_their_limits(torch, dtype):
 def waves_of_airy(torch):
     """In float32 of as many digits as far from zero the phase has."""
     return torch.special.airy_ai(torch.arange(-100, 1, 3))
+
+
+@case.over("atan", "atanh")
+def ends_of_the_plane(torch, name):
+    ends = torch.tensor([-float("inf"), -2.0, 0.0, 3.0, float("inf"), float("nan")])
+    grid = torch.complex(*torch.meshgrid(ends, ends, indexing="ij"))
+    return getattr(torch, name)(grid), getattr(torch, name)(grid.to(torch.cdouble))

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import DEFAULT, INT_TO_FLOAT
@@ -286,7 +287,30 @@ def acos(input: Array) -> Array:
 @_unary("Atan", "input", aliases=("arctan",))
 def atan(input: Array) -> Array:
     """The inverse of the tangent."""
-    return jnp.arctan(input)
+    return _atan(input)
+
+
+@jax.custom_jvp
+def _atan(x: Array) -> Array:
+    if not is_complex(x):
+        return jnp.arctan(x)
+    known = jnp.where(jnp.isnan(x.real) | jnp.isnan(x.imag), 0, x)
+    real, imag = _beside_nan(x.imag, x.real)
+    return jnp.where(known == x, jnp.arctan(known), lax.complex(imag, real))
+
+
+def _beside_nan(x: Array, y: Array) -> tuple[Array, Array]:
+    """The parts of `atanh(x + iy)` where one of them is NaN, as C has them."""
+    zero = jnp.copysign(0.0, x)
+    right = jnp.copysign(jnp.where(jnp.isinf(y), np.pi / 2, jnp.nan), y)
+    kept = (x == 0) | jnp.isinf(x) | jnp.isnan(x) & jnp.isinf(y)
+    return jnp.where(kept, zero, jnp.nan).astype(x.dtype), right.astype(x.dtype)
+
+
+@_atan.defjvp
+def _atan_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (dx,) = primals, tangents
+    return _atan(x), dx / (1 + x * x)
 
 
 @jax.custom_jvp
@@ -465,7 +489,12 @@ def atanh(input: Array) -> Array:
 
 @jax.custom_jvp
 def _atanh(x: Array) -> Array:
-    return jnp.arctanh(x)
+    if not is_complex(x):
+        return jnp.arctanh(x)
+    known = jnp.where(jnp.isnan(x.real) | jnp.isnan(x.imag), 0, x)
+    return jnp.where(
+        known == x, jnp.arctanh(known), lax.complex(*_beside_nan(x.real, x.imag))
+    )
 
 
 @_atanh.defjvp
