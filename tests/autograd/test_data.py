@@ -450,3 +450,36 @@ def gradients_of_the_shape_before(torch):
         yield attempt(y.sum().backward, retain_graph=True)
         yield x.grad, torch.autograd.grad(y.sum(), x, retain_graph=True)
         x.grad = None
+
+
+HIDDEN = {
+    "nothing": lambda t, x: None,
+    "copy": lambda t, x: t.data.copy_(x),
+    "product": lambda t, x: t.data.mul_(x),
+    "piece": lambda t, x: t.data.view(-1)[:1].copy_(x[:1]),
+    "constant": lambda t, x: t.data.fill_(1.0),
+}
+COUNTED = {
+    "write": lambda torch, t: t.mul_(2),
+    "no grad": lambda torch, t: torch.no_grad()(t.mul_)(2),
+    "view": lambda torch, t: t.view(-1).mul_(2),
+    "detached": lambda torch, t: t.detach().mul_(2),
+    "data": lambda torch, t: t.data.mul_(2),
+}
+
+
+@case.over(hidden=list(HIDDEN), counted=list(COUNTED))
+def histories_through_data(torch, hidden, counted):
+    """A write through `.data` of what has a history, then one that versions count."""
+    for use in (lambda t: t / t, lambda t: t * 3 * t, lambda t: t.sum()):
+        for read in range(3):
+            x = leaf(torch, 1.0, 2.0)
+            t = x * 2
+            HIDDEN[hidden](t, x)
+            if read == 1:
+                yield t.tolist()
+            y = use(t)
+            if read == 2:
+                yield t.tolist()
+            COUNTED[counted](torch, t)
+            yield t._version, attempt((y.sum() + x.sum()).backward), x.grad

@@ -145,9 +145,8 @@ class SavedValues(Leaves):
             if not event.alias or not event.operands:
                 return False
             if event.call is None:
-                detached = detached or not event.metas[0].requires_grad
-            else:
-                viewed, detached = True, detached or event.call.op.view.detached
+                return False  # of another tensor that shows the value
+            viewed, detached = True, detached or event.call.op.view.detached
             at = event.operands[0]
         ref, cell, version = known
         if cell[0] != version:
