@@ -175,6 +175,8 @@ def _unpool(n: int) -> Any:
         kernel = each(kernel_size)
         steps = kernel if stride is None else each(stride)
         around = each(padding)
+        if min(len(steps), len(around)) < len(kernel):
+            raise IndexError("tuple index out of range")
         default = [
             (s - 1) * t + k - 2 * p
             for s, t, k, p in zip(input.shape[-n:], steps, kernel, around, strict=False)
@@ -202,6 +204,18 @@ def _unpool(n: int) -> Any:
                 "elements in indices should be type int64 but got: "
                 f"{indices.dtype.scalar_name}"
             )
+        read = {"output_size": size}
+        which = "two elements (height, width)"
+        if n == 3:
+            read |= {"stride": steps, "padding": around}
+            which = "three elements (depth, height, width)"
+        for given, values in read.items():
+            if len(values) != n:
+                but = "but got" if given == "output_size" else "but got:"
+                raise RuntimeError(
+                    f"There should be exactly {which} in {given}, {but} {len(values)} "
+                    "elements."
+                )
         if input.dim() not in (n + 1, n + 2):
             raise RuntimeError(
                 f"Input to max_unpooling{n}d should be a {n + 1}d or {n + 2}d Tensor, "

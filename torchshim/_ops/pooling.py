@@ -518,7 +518,8 @@ def max_unpool(input: Array, indices: Array, size: Ints) -> Array:
     lead = input.shape[: input.ndim - len(size)]
     rows = math.prod(lead)
     row = jnp.arange(rows)[:, None]
-    at = indices.reshape(rows, -1)
+    each = math.prod(input.shape[len(lead) :])
+    at = indices.reshape(rows, each)
 
     @jax.custom_jvp
     def placed(values: Array) -> Array:
@@ -532,4 +533,4 @@ def max_unpool(input: Array, indices: Array, size: Ints) -> Array:
     def blank(values: Array) -> Any:
         return jnp.zeros((rows, math.prod(size)), values.dtype).at[row, at]
 
-    return placed(input.reshape(rows, -1)).reshape(*lead, *size)
+    return placed(input.reshape(rows, each)).reshape(*lead, *size)
