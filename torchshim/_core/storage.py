@@ -169,6 +169,13 @@ class Storage:
         return False
 
 
+def base_of(view: TensorBase) -> Any:
+    """The tensor that a view is said to be one of."""
+    base = view._view_of
+    made_on = view._made_on if base is None else base._made_on
+    return base if made_on is None else made_on
+
+
 def writes_of(holder: Storage | TensorBase) -> int:
     """How often the memory that a tensor or a storage stands for was written to."""
     if isinstance(holder, Storage):

@@ -14,7 +14,7 @@ from torchshim._core.hooks import hooks_of, retaining
 from torchshim._core.record import local
 from torchshim._core.saved import detached_in_place
 from torchshim._core.state import DETACHED
-from torchshim._core.storage import TensorBase, check_apart, version_of
+from torchshim._core.storage import TensorBase, base_of, check_apart, version_of
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions import backward as passes
 from torchshim._functions import creation, nodes
@@ -285,9 +285,7 @@ def _post_hooks(self: Tensor) -> Any:
 
 def _base(self: Tensor) -> Tensor | None:
     """The tensor that a view shows the memory of."""
-    base = self._view_of
-    made_on = self._made_on if base is None else base._made_on
-    return None if self._meta.inference else base if made_on is None else made_on
+    return None if self._meta.inference else base_of(self)
 
 
 Tensor.grad_fn = _read_only("grad_fn", _grad_fn)  # type: ignore[assignment,method-assign]

@@ -18,7 +18,7 @@ from torchshim._core.dtypes import type_name
 from torchshim._core.node import Node
 from torchshim._core.record import local, watchers
 from torchshim._core.state import State
-from torchshim._core.storage import TensorBase, set_version, version_of
+from torchshim._core.storage import TensorBase, base_of, set_version, version_of
 from torchshim._core.views import differentiable
 from torchshim._functions.backward import warn_once
 from torchshim.autograd._context import (
@@ -304,8 +304,9 @@ def _record(
         if id(out) in inputs and id(out) not in dirty:
             # An input given back as it is becomes another tensor on its memory.
             with no_grad():
-                alias = outputs[k] = out.detach()
-            alias._made_on = out if out._base is None else out._base
+                alias = outputs[k] = outputs[k].detach()
+            base = base_of(out)
+            alias._made_on = out if base is None else base
             aliases.add(id(alias))
             out = alias
         raws.append(out)
@@ -377,7 +378,7 @@ def _adopt(rec: Any, ctx: Any, out: Any, state: Any, k: int, view: bool) -> None
         rec.live.append(weakref.ref(out))
     if view:
         if out._view_of is not None:
-            out._made_on, out._view_of = out._base, None
+            out._made_on, out._view_of = base_of(out), None
         out._inherits = False
         out._view_note = "custom"
         out._made_by = type(ctx).__name__.removesuffix("Backward"), ctx._outputs[k]
