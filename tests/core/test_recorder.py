@@ -410,7 +410,8 @@ def test_what_jax_keeps_for_each_shape_is_let_go_of(monkeypatch):
     assert kept._jitted._cache_size() == 1
 
 
-def test_threads_train_at_once():
+@pytest.mark.parametrize("attempt", range(8))  # each a race of its own
+def test_threads_train_at_once(attempt):
     shared = torch.tensor([0.5, 2.0], requires_grad=True)
     losses: dict[int, list[float]] = {}
 

@@ -89,6 +89,8 @@ class Entering(Trie):
         scalars are left to the caller.
         """
         start = self.state
+        if self.levels and key[0].writes:
+            return None  # to what a transform may have captured
         if start.jumps is not None:
             for jump in start.jumps.get(key, ()):
                 if self._enter_as(jump, operands):
@@ -191,8 +193,8 @@ class Entering(Trie):
         ):
             return
         entered = [(*entry, operands[entry[0]]._slot) for entry in entering]
-        if any(slot < 0 for *_, slot in entered):
-            return  # forgotten at once: its memory was NumPy's, too
+        if not all(start.n_slots <= slot < state.n_slots for *_, slot in entered):
+            return  # forgotten at once, as NumPy's memory is, or another thread's by now
         start.remember(key, Entrance(state, entered))
 
     def owns(self, slot: int) -> bool:
@@ -366,9 +368,9 @@ class Entering(Trie):
                 # A view of numpy's memory enters by itself, without its base.
                 piece = shared.piece(tensor)
                 if piece is not None:
-                    tensor._slot = self._input((INPUT, meta), meta, piece)
-                    self.note_memory(tensor._slot, storage)
-                    return tensor._slot
+                    slot = tensor._slot = self._input((INPUT, meta), meta, piece)
+                    self.note_memory(slot, storage)
+                    return slot
             shared.refresh(storage)
             self.note_memory(self.raw(storage), storage)
         base = tensor._view_of
@@ -384,8 +386,8 @@ class Entering(Trie):
         else:
             source, done = None, 0
         if len(tensor._path) == done and source is None:
-            tensor._slot = self._role(tensor, storage, self.raw(storage))
-            return tensor._slot
+            slot = tensor._slot = self._role(tensor, storage, self.raw(storage))
+            return slot
         if source is None:
             piece = _new(TensorBase)
             piece._meta = storage.meta
@@ -437,8 +439,15 @@ class Entering(Trie):
         try:
             self.grad = grad
             self.set_mode()
+            plain = not (self.volatile or self.recording.duals)
             for op, args, k in view._path[done:]:
-                whole = self.result(self.call(op, [whole, *args]), k)
+                key = op, self.bits, self.slot_of(whole), *args
+                found = self.state.next.get(key) if plain else None
+                if found is None:
+                    found = self.call(op, [whole, *args])
+                else:
+                    self.state = found
+                whole = self.result(found, k)
         finally:
             self.grad = before
             self.set_mode()

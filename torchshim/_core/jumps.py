@@ -356,7 +356,7 @@ class Capture:
             if (
                 status == "other"
                 or grad is None
-                or grad._slot < 0
+                or not rec.owns(grad._slot)
                 or type(grad) is not tensor_class[0]
             ):
                 raise NotRepeatable
