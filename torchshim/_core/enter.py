@@ -194,7 +194,7 @@ class Entering(Trie):
             return
         entered = [(*entry, operands[entry[0]]._slot) for entry in entering]
         if not all(start.n_slots <= slot < state.n_slots for *_, slot in entered):
-            return  # forgotten at once, as NumPy's memory is, or another thread's by now
+            return  # forgotten at once (NumPy's memory), or in another thread's by now
         start.remember(key, Entrance(state, entered))
 
     def owns(self, slot: int) -> bool:
