@@ -149,17 +149,18 @@ class Entering(Trie):
         try:
             for i, meta, history, slot in jump.entered:
                 t = operands[i]
+                array = t._array  # other threads may write to it
                 if (
                     t._meta is not meta
                     or t._slot >= 0  # it stands among the operands twice
-                    or t._array is None
+                    or array is None
                     or t._storage is not None
                     or (history is not None and history is not has_history(t))
                 ):
                     return False
                 if history:
                     recording.hists[slot] = t._hist
-                inputs.append(t._array)
+                inputs.append(array)
                 entered[slot] = t
                 t._slot = slot
             self.state = jump.state
