@@ -264,7 +264,7 @@ class Call(Inferring):
         compute, result = promotion.resolve(
             self.op.promote, self._operand_kinds(args), self.default_dtype
         )
-        np_dtype = compute.np
+        np_dtype, made = compute.np, dtypes.array_dtype(result)
         cast: list[Any] = []
         takes_part = self.op.operands
         for arg, entry, param in zip(args, self.template, self.op.params, strict=True):
@@ -283,7 +283,7 @@ class Call(Inferring):
                 cast.append(promotion.number(arg, np_dtype))
             else:
                 cast.append(arg)
-        return cast, dtypes.array_dtype(result)
+        return cast, made
 
     def promoted(self, metas: Sequence[Any]) -> DType:
         """The dtype that operands of these metas promote to."""

@@ -95,9 +95,10 @@ class Entering(Trie):
             for jump in start.jumps.get(key, ()):
                 if self._enter_as(jump, operands):
                     return self.state
-        for t in operands:
-            if isinstance(t, TensorBase) and t._slot < 0 and t._storage is not None:
-                return self._enter_stored(key, operands)
+        if any(part.__class__ is int and part < 0 for part in key):
+            found = self._enter_stored(key, operands)
+            if found is not None or self.state is not start:
+                return found
         return None if start.learnt is None else self._learnt_event(key, start)
 
     def _learnt_event(self, key: Any, start: State) -> State | None:
@@ -127,15 +128,23 @@ class Entering(Trie):
             return None
         if len(operands) != len(key) - 2:
             return None  # a list among them
-        for t in operands:
-            if isinstance(t, TensorBase) and t._slot < 0:
+        stored = False
+        for part, t in zip(key[2:], operands, strict=True):
+            if isinstance(t, TensorBase):
+                if part.__class__ is not int or part != t._slot:
+                    return None  # operators are overridden for it
+                if part >= 0:
+                    continue
                 storage = t._storage
                 if storage is None:
                     simple = t._array is not None
                 else:
                     simple = storage.shared is None and not t._meta.requires_grad
+                    stored = True
                 if not simple:
                     return None  # whoever looks at it next is to see it as it is
+        if not stored:
+            return None
         slots = [
             self.slot_of(t) if isinstance(t, TensorBase) else part
             for part, t in zip(key[2:], operands, strict=True)
