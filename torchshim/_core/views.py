@@ -14,6 +14,7 @@ from torchshim._core.storage import (
     SLOT_BITS,
     Storage,
     TensorBase,
+    base_of,
     lacks_node,
     underived,
     version_of,
@@ -172,8 +173,7 @@ class Viewing(Foreign):
         """A new view without history: it requires grad as far as its base does."""
         if not view._meta.requires_grad:
             return
-        base = view._view_of
-        if (base if base._made_on is None else base._made_on)._meta.requires_grad:
+        if base_of(view)._meta.requires_grad:
             view._inherits = True
         else:
             # What it was made from is a view that requires grad itself.

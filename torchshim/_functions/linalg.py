@@ -9,6 +9,7 @@ from typing import Any
 from torchshim._autocast import autocast_whole
 from torchshim._bind import check_outs, structseq
 from torchshim._core import dtypes
+from torchshim._core.promotion import real_number
 from torchshim._derived import fns, namespace, public
 from torchshim._functions._arguments import tensor_argument
 from torchshim._functions.creation import _no_grad
@@ -16,6 +17,9 @@ from torchshim._functions.memory import write_into
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._tensor import Tensor
+
+# What norms say of an `out=` of another dtype, after their name.
+OTHER_NORM = "expected out tensor dtype {want.scalar_name} but got: {have.scalar_name}"
 
 
 def _given(result: Tensor, out: Any, *args: Any) -> Tensor:
@@ -99,12 +103,7 @@ def norm(
         )
     if out is None:
         return result
-    if out._meta.dtype is not result._meta.dtype:
-        raise RuntimeError(
-            "linalg.norm expected out tensor dtype "
-            f"{result._meta.dtype.scalar_name} but got: {out._meta.dtype.scalar_name}"
-        )
-    return write_into(None, result, out, (A,))
+    return write_into(None, result, out, (A,), f"linalg.norm {OTHER_NORM}")
 
 
 # Pseudo-inverses, ranks, condition numbers --------------------------------------------
@@ -228,12 +227,7 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
         raise RuntimeError(
             "linalg.cond: The input tensor must have at least 2 dimensions."
         )
-    if isinstance(p, complex):
-        if p.imag:
-            raise RuntimeError(
-                "value cannot be converted to type double without overflow"
-            )
-        p = p.real
+    p = real_number(p, dtypes.float64.np)
     if p is None or (not isinstance(p, str) and abs(p) == 2):
         values = fns.svdvals(A)
         if not values.shape[-1]:

@@ -13,6 +13,7 @@ from torchshim._bind import check_outs
 from torchshim._core import dtypes
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import warn_once
+from torchshim._functions.linalg import OTHER_NORM
 from torchshim._functions.memory import write_into
 from torchshim._functions.nn_layers import batch_norm
 from torchshim._functions.nn_layers import embedding_bag as _embedding_bag
@@ -248,13 +249,7 @@ def nuclear_norm(
     result = fns.matrix_norm(input, "nuc", dims, keepdim)
     if out is None:
         return result
-    have, want = out._meta.dtype, result._meta.dtype
-    if have is not want:
-        raise RuntimeError(
-            f"linalg.matrix_norm expected out tensor dtype {want.scalar_name} but got: "
-            f"{have.scalar_name}"
-        )
-    return write_into(None, result, out, (input,))
+    return write_into(None, result, out, (input,), f"linalg.matrix_norm {OTHER_NORM}")
 
 
 _STARTS = {

@@ -294,9 +294,14 @@ def atan(input: Array) -> Array:
 def _atan(x: Array) -> Array:
     if not is_complex(x):
         return jnp.arctan(x)
-    known = jnp.where(jnp.isnan(x.real) | jnp.isnan(x.imag), 0, x)
     real, imag = _beside_nan(x.imag, x.real)
-    return jnp.where(known == x, jnp.arctan(known), lax.complex(imag, real))
+    return _or_nan(jnp.arctan, x, imag, real)
+
+
+def _or_nan(fn: Any, x: Array, real: Array, imag: Array) -> Array:
+    """A complex function, with these parts where one of `x`'s is NaN."""
+    known = jnp.where(jnp.isnan(x.real) | jnp.isnan(x.imag), 0, x)
+    return jnp.where(known == x, fn(known), lax.complex(real, imag))
 
 
 def _beside_nan(x: Array, y: Array) -> tuple[Array, Array]:
@@ -491,10 +496,7 @@ def atanh(input: Array) -> Array:
 def _atanh(x: Array) -> Array:
     if not is_complex(x):
         return jnp.arctanh(x)
-    known = jnp.where(jnp.isnan(x.real) | jnp.isnan(x.imag), 0, x)
-    return jnp.where(
-        known == x, jnp.arctanh(known), lax.complex(*_beside_nan(x.real, x.imag))
-    )
+    return _or_nan(jnp.arctanh, x, *_beside_nan(x.real, x.imag))
 
 
 @_atanh.defjvp
