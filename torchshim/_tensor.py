@@ -550,10 +550,10 @@ def host_value(tensor: TensorBase) -> np.ndarray:
     if storage is None:
         array = rec.array_of(tensor)
         rec.raise_failed_checks()
-        return np.asarray(array)
+        return rec.host(array)
     base_array = rec.base_array_of(storage)
     rec.raise_failed_checks()
-    base = np.asarray(base_array)
+    base = rec.host(base_array)
     meta, root = tensor._meta, storage.meta
     # Memory order of the base: its dimensions by falling stride.
     order = sorted(range(base.ndim), key=lambda d: -root.strides[d])

@@ -35,6 +35,7 @@ from torchshim._core.trie import recorders
 from torchshim._core.turns import Turns
 from torchshim._core.undo import Undo
 from torchshim._core.versions import versions_of
+from torchshim._core.waiting import Waiter
 
 # A recording that grows past this many events is flushed where a turn of the script's
 # loop begins, or when it has grown by so many more.
@@ -106,6 +107,7 @@ class Recorder(Transforming):
         self.varied: dict[Any, tuple[bool, ...]] = {}
         self.last: dict[Any, tuple[int, tuple[Any, ...]]] = {}
         self.reports: list[tuple[Any, list[Any]]] = []
+        self.waiter = Waiter()
         # Entries of a backward walk in progress, for its jump edge.
         self.trace: list[Any] | None = None
         self.set_mode()
@@ -331,11 +333,17 @@ class Recorder(Transforming):
         if len(self.reports) > 64 and not np.asarray(self.reports[0][1])[:, 0].any():
             del self.reports[0]
 
+    def host(self, array: Any) -> np.ndarray:
+        """The values of an array; raises what its program raised."""
+        if len(recorders) - len(_idle) == 1:  # no other thread donates it
+            self.waiter.wait(array)
+        return np.asarray(array)
+
     def raise_failed_checks(self) -> None:
         """Raises the first data-dependent error of the programs run so far."""
         while self.reports:
             sites, report = self.reports.pop(0)
-            found = np.asarray(report).tolist()
+            found = self.host(report).tolist()
             for site, (bad, value) in zip(sites, found, strict=True):
                 if bad:
                     self.reports.clear()

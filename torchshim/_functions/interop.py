@@ -47,7 +47,7 @@ def shared_memory(tensor: Tensor) -> np.ndarray:
     rec = local.rec
     storage = rec.storage_of(tensor)
     if storage.shared is None:
-        base = np.asarray(rec.base_array_of(storage))
+        base = rec.host(rec.base_array_of(storage))
         aliases = storage.tensors()
         if storage.slot >= 0 or any(a._slot >= 0 for a in aliases):
             # Slots would outlive what NumPy writes; histories go with the recording.

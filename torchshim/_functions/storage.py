@@ -48,9 +48,9 @@ def memory_of(storage: Storage) -> np.ndarray:
     if storage.shared is not None:
         base = storage.shared.memory
     elif storage.array is None and home is not None and home._storage is None:
-        base = np.asarray(local.rec.array_of(home))  # which took the value back
+        base = local.rec.host(local.rec.array_of(home))  # which took the value back
     else:
-        base = np.asarray(local.rec.base_array_of(storage))
+        base = local.rec.host(local.rec.base_array_of(storage))
     order = sorted(range(base.ndim), key=lambda d: -storage.meta.strides[d])
     return np.ascontiguousarray(base.transpose(order)).reshape(-1)
 

@@ -1,0 +1,56 @@
+"""Waiting for an array that a program is still computing.
+
+On the CPU, XLA computes on a thread of its own. A thread that sleeps until a short
+program ends is woken late, and goes on with cold caches: with a step of 0.2 ms that
+doubled the time of the step, Python's part included (`benchmarks/README.md`). So the
+reader looks again and again for a moment before it sleeps.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import numpy as np
+
+# Seconds. Programs that take longer gain nothing, and want the processor.
+MOMENT = 1e-3
+# After a moment in vain it sleeps at once: the next read, the next 3, 7, ... times.
+_MOST_SLEEPS = 255
+
+# Lets the program's threads, and Python's others, run; missing on Windows.
+_give_way = getattr(os, "sched_yield", lambda: time.sleep(0))
+
+
+class Waiter:
+    """Waits for arrays, and remembers whether that was worth it."""
+
+    __slots__ = ("sleeps", "vain")
+
+    def __init__(self) -> None:
+        self.vain = 0
+        # How many more times to sleep at once.
+        self.sleeps = 0
+
+    def wait(self, array: Any) -> None:
+        """Until JAX's or NumPy's array is ready, or a moment has passed.
+
+        No other thread may donate the array meanwhile: jaxlib crashes when asked
+        whether what was deleted is ready.
+        """
+        if isinstance(array, np.ndarray) or array.is_deleted() or array.is_ready():
+            return
+        if getattr(array.device, "platform", None) != "cpu":
+            return
+        if self.sleeps:
+            self.sleeps -= 1
+            return
+        end = time.perf_counter() + MOMENT
+        while not array.is_ready():
+            if time.perf_counter() > end:
+                self.vain = min(2 * self.vain + 1, _MOST_SLEEPS)
+                self.sleeps = self.vain
+                return
+            _give_way()
+        self.vain = 0
