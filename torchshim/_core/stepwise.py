@@ -160,6 +160,16 @@ class Reports:
     def __init__(self, arrays: list[Any]) -> None:
         self.arrays = arrays
 
+    @property
+    def device(self) -> Any:
+        return self.arrays[0].device
+
+    def is_deleted(self) -> bool:
+        return False  # nothing of a recording that is run event by event is donated
+
+    def is_ready(self) -> bool:
+        return all(array.is_ready() for array in self.arrays)
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.concatenate([np.asarray(array) for array in self.arrays], dtype=dtype)
 
