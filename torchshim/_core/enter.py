@@ -154,6 +154,7 @@ class Entering(Trie):
     def _enter_as(self, jump: Entrance, operands: Sequence[Any]) -> bool:
         start, inputs, recording = self.state, self.inputs, self.recording
         entered = recording.entered
+        seen: list[tuple[TensorBase, int]] = []  # on NumPy's memory
         del inputs[start.n_inputs :]
         try:
             for i, meta, history, slot in jump.entered:
@@ -162,17 +163,24 @@ class Entering(Trie):
                 if (
                     t._meta is not meta
                     or t._slot >= 0  # it stands among the operands twice
-                    or array is None
-                    or t._storage is not None
                     or (history is not None and history is not has_history(t))
                 ):
                     return False
+                if array is None or t._storage is not None:
+                    array = self._from_numpy(t)
+                    if array is None:
+                        return False
+                    inputs.append(array)
+                    seen.append((t, slot))
+                    continue
                 if history:
                     recording.hists[slot] = t._hist
                 inputs.append(array)
                 entered[slot] = t
                 t._slot = slot
             self.state = jump.state
+            for t, slot in seen:
+                self._note_numpy(t, slot)
             if self.trace is not None:
                 self.trace += [operands[i] for i, *_ in jump.entered]
             return True
@@ -202,10 +210,41 @@ class Entering(Trie):
             or state.depth - start.depth != len(entering) + 1
         ):
             return
-        entered = [(*entry, operands[entry[0]]._slot) for entry in entering]
-        if not all(start.n_slots <= slot < state.n_slots for *_, slot in entered):
-            return  # forgotten at once (NumPy's memory), or in another thread's by now
+        slots = range(start.n_slots, start.n_slots + len(entering))
+        for (i, *_), slot in zip(entering, slots, strict=True):
+            t = operands[i]
+            if t._slot != slot and t._storage is None:
+                return  # in another thread's recording by now
+        entered = [(*entry, slot) for entry, slot in zip(entering, slots, strict=True)]
         start.remember(key, Entrance(state, entered))
+
+    def _from_numpy(self, tensor: TensorBase) -> Any:
+        """The array by which a tensor on NumPy's memory enters, as it is now.
+
+        None where it does not simply enter.
+        """
+        storage = tensor._storage
+        if (
+            self.trace is not None
+            or storage is None
+            or storage.slot >= 0
+            or not simply_shown(tensor, storage)
+            or storage in self.base_tangents
+        ):
+            return None
+        assert storage.shared is not None
+        if tensor._path:
+            return storage.shared.piece(tensor)
+        storage.shared.refresh(storage)
+        return storage.array
+
+    def _note_numpy(self, tensor: TensorBase, slot: int) -> None:
+        """Notes where a tensor on NumPy's memory entered, see `_derive`."""
+        storage = tensor._storage
+        assert storage is not None
+        if not tensor._path:
+            self._note_base(storage, slot)
+        self.note_memory(slot, storage)
 
     def owns(self, slot: int) -> bool:
         """Whether a slot is one of this recorder's."""
@@ -352,10 +391,7 @@ class Entering(Trie):
         slot = storage.slot
         if slot < 0:
             slot = self._input((INPUT, storage.meta), storage.meta, storage.array)
-            self.recording.bases[slot] = storage
-            self.storages[id(storage)] = storage
-            storage.slot = slot
-            storage.tracked = False
+            self._note_base(storage, slot)
             if storage in self.base_tangents:
                 self.recording.duals[slot] = self.base_tangents[storage]
             if self.trace is not None:
@@ -367,6 +403,12 @@ class Entering(Trie):
             return slot
         self.storages[id(storage)] = storage
         return slot
+
+    def _note_base(self, storage: Storage, slot: int) -> None:
+        self.recording.bases[slot] = storage
+        self.storages[id(storage)] = storage
+        storage.slot = slot
+        storage.tracked = False
 
     def _derive(self, tensor: TensorBase, storage: Storage) -> int:
         """The slot of a tensor that shares its storage, from the base value."""
@@ -551,11 +593,27 @@ def entering_operands(
     found: list[tuple[int, Meta, bool | None]] = []
     for i, t in enumerate(operands):
         if isinstance(t, TensorBase) and t._slot < 0:
-            if t._storage is not None or t._array is None:
+            storage = t._storage
+            if storage is None:
+                if t._array is None:
+                    return None
+            elif storage.slot >= 0 or not simply_shown(t, storage):
                 return None
             inner = t._meta.requires_grad and not t._meta.leaf
             found.append((i, t._meta, has_history(t) if inner else None))
     return found
+
+
+def simply_shown(tensor: TensorBase, storage: Storage) -> bool:
+    """Whether a tensor shows NumPy's memory and that is all there is to it."""
+    meta = tensor._meta
+    return (
+        storage.shared is not None
+        and not meta.requires_grad
+        and not tensor._tangents
+        and tensor._own_version is None
+        and (bool(tensor._path) or storage.meta is meta)
+    )
 
 
 def has_history(tensor: TensorBase) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import jax
 import numpy as np
 
 from torchshim._core import program
@@ -345,13 +344,6 @@ def _donations(inputs: list[Any], held: Set[int]) -> tuple[int, ...]:
     alone = [p for p, n in enumerate(counts) if n <= _ALONE and p not in held]
     if any(map(weakref.getweakrefcount, inputs)):
         alone = [p for p in alone if not weakref.getweakrefcount(inputs[p])]
-    for position in alone:
-        array = inputs[position]
-        if array.__class__ is np.ndarray:
-            # What was made on the host is donated like what a program made, so
-            # that the first step of a loop runs the same program as the others.
-            with jax.enable_x64(True):
-                inputs[position] = jax.device_put(array.copy())
     return tuple(alone)
 
 

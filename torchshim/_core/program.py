@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 try:
     from jax._src.interpreters import partial_eval
@@ -145,6 +146,17 @@ def hasty_runs(lowered: Lowered, updates: bool, rare: bool) -> int:
     return 0 if updates else HASTY_RUNS
 
 
+def _on_device(array: Any) -> Any:
+    """What was made on the host is donated like what a program made.
+
+    So the first step of a loop runs the same program as the others.
+    """
+    if type(array) is not np.ndarray:
+        return array
+    with jax.enable_x64(True):
+        return jax.device_put(array.copy())
+
+
 class Program:
     """An executable. Called with the host vector of scalars and all of a recording's
     inputs; puts the outputs and the checks' report (None without checks) in a list.
@@ -218,7 +230,10 @@ class Program:
         if self.runs == self._careful:
             self._compile_again()
         gifts, kept = self.inputs
-        args = scalars, [inputs[p] for p in gifts], [inputs[p] for p in kept]
+        gift = [inputs[p] for p in gifts]
+        if np.ndarray in map(type, gift):
+            gift = list(map(_on_device, gift))
+        args = scalars, gift, [inputs[p] for p in kept]
         # The call and the store of its result run in C, with no point between them
         # where Ctrl-C could lose the result after the inputs were donated.
         started = 0.0 if self.entry is None else time.perf_counter()
