@@ -348,6 +348,9 @@ def iteration(torch):
     yield x
     yield attempt(lambda: list(torch.tensor(1.0)))
     yield 9 in x, 5.5 in x, attempt(lambda: "a" in x)
+    numbers = np.int64(9), np.float32(5.5), np.float64(9), np.bool_(True)
+    yield [number in x for number in numbers], np.complex64(9j) in x
+    yield attempt(lambda: None in x), attempt(lambda: [9.0] in x)
 
 
 @case.lines(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tests.oracle import attempt, case, evaluate
 
 
@@ -249,6 +251,28 @@ def layers(torch, line):
 def refusals(torch, line):
     result = attempt(evaluate, torch, line, **scope(torch))
     return repr(result) if isinstance(result, torch.nn.Module) else result
+
+
+@case.lines("""
+    nn.Linear(i, i)
+    nn.Conv2d(i, i, (i, 2), padding=i, groups=i)
+    nn.ConvTranspose1d(i, 2, i, stride=i)
+    nn.BatchNorm1d(i, eps=f, momentum=f)
+    nn.GroupNorm(i, i, eps=f)
+    nn.LayerNorm((i, 2), eps=f)
+    nn.Embedding(i, i, padding_idx=1, max_norm=f)
+    nn.EmbeddingBag(i, i, max_norm=f, norm_type=f, padding_idx=1)
+    nn.EmbeddingBag(5, 3, max_norm=0.5, norm_type=1, scale_grad_by_freq=True)
+    nn.Dropout(f)
+    nn.LeakyReLU(f)
+    nn.MaxPool2d(i, stride=i)
+    nn.AdaptiveAvgPool2d((i, 2))
+    nn.Upsample(scale_factor=i)
+    nn.LSTM(i, i, i, dropout=f)
+    nn.LSTMCell(i, i)
+""")
+def texts_of_numpy_numbers(torch, line):
+    return repr(evaluate(torch, line, i=np.int64(2), f=np.float64(0.5)))
 
 
 @case

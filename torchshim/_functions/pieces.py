@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from numbers import Number
 from typing import Any
 
 from torchshim._core import dtypes
@@ -379,7 +380,7 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
 
 def _contains(self: Tensor, element: Any) -> bool:
     """Whether any element equals a number or a tensor."""
-    if isinstance(element, (TensorBase, bool, int, float, complex)):
+    if isinstance(element, (TensorBase, Number)):  # NumPy's numbers, too
         return bool((self == element).any())  # type: ignore[attr-defined]
     raise RuntimeError(
         "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
