@@ -333,7 +333,7 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
             made = rec.shared_views(op, args)
             if made is not None:
                 return made[0] if op.results == "tensor" else as_results(op, made)
-        if op.view.detached and args[0]._view_note is not None:
+        if op.view.detached and (args[0]._view_note is not None or args[0]._unaware):
             rec.enter_outdated(args[0])
     rec.cut(args)
     if op.writes:

@@ -108,13 +108,14 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         if not isinstance(value, bool):
             raise RuntimeError("requires_grad must be a bool")
         meta = self._meta
-        if not meta.leaf:
+        if not (meta.leaf or self._unaware):
             raise RuntimeError(_FLAG_OF_RESULT if value else _DETACH_INSTEAD)
         if value and not _can_require_grad(meta.dtype):
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"
             )
-        set_requires_grad(self, value)
+        if meta.leaf:
+            set_requires_grad(self, value)
 
     @requires_grad.deleter
     def requires_grad(self) -> None:
@@ -128,7 +129,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
                 f"not {type_name(type(requires_grad))}"
             )
         meta = self._meta
-        if not meta.leaf and not requires_grad:
+        if not (meta.leaf or requires_grad or self._unaware):
             raise RuntimeError(_DETACH_INSTEAD)
         if requires_grad and not _can_require_grad(meta.dtype):
             raise RuntimeError(

@@ -505,3 +505,80 @@ def of_a_base_that_requires_grad_later(torch, read, write):
                 x.data.mul_(2)
         yield part.is_leaf, part.requires_grad, type(part.grad_fn).__name__, part
         yield attempt((part * 2).sum().backward), x.grad
+
+
+@case.over(
+    read=["", "requires_grad", "grad_fn", "detach", "no_grad", "retain_grad", "flag"],
+    write=["zero_", "addcmul_", "no_grad", "view"],
+)
+def whose_node_nobody_asked_for(torch, read, write):
+    """PyTorch takes them for leaves until somebody does, however often bases change."""
+    x = torch.ones(2, 2, requires_grad=True)
+    base = torch.zeros(2, 2)
+    view = base[...]
+    other = base[:1]
+
+    def look():
+        if read == "no_grad":
+            with torch.no_grad():
+                view * 2
+        elif read in ("detach", "retain_grad"):
+            getattr(view, read)()
+        elif read == "flag":
+            view.requires_grad = False
+        elif read:
+            getattr(view, read)
+
+    def change():
+        if write == "zero_":
+            view.zero_()
+        elif write == "addcmul_":
+            view.addcmul_(x, x)
+        elif write == "view":
+            other.mul_(3)
+        else:
+            with torch.no_grad():
+                view.mul_(2)
+
+    for _ in range(3):
+        base.addcmul_(x, x, value=0.5)
+        yield attempt(look)
+        yield attempt(change)
+        yield view.tolist()
+    yield attempt(view.mul_, 2)
+    yield facts(view), facts(view)
+    (view * view).sum().backward()
+    yield x.grad
+
+
+@case.over(read=[False, True])
+def that_items_were_assigned_to(torch, read):
+    """It is a view of the view that PyTorch writes to then."""
+    x = torch.ones(2, requires_grad=True)
+    view = torch.zeros(4).view(2, 2)
+    for i in (0, 1, 0):
+        view[i] = x * 3
+        if read:
+            yield view.grad_fn is None
+        yield attempt(view.mul_, 2)
+    (view * view).sum().backward()
+    yield x.grad
+
+
+@case.over(write=["fill_", "copy_", "mul_", "add_"], by=["view", "base"])
+def that_were_written_to_before_their_base_is_detached(torch, write, by):
+    """PyTorch makes the node of what is written to at once, that of others later."""
+    for read in (False, True):
+        x = torch.ones(2, 2, requires_grad=True)
+        base = x * 2
+        view, before = base.view(-1), torch.zeros(4).view(2, 2)
+        late = before[0]
+        writer = {"view": view, "base": base}[by]
+        before.add_(x)
+        getattr(writer, write)(writer.detach().clone() if write == "copy_" else 3)
+        if read:
+            yield view.requires_grad, view.is_leaf
+        base.detach_()
+        yield facts(base), facts(view)
+        (view * view).sum().backward()
+        yield x.grad, attempt(before.detach_), facts(late)

@@ -54,7 +54,7 @@ class TensorBase:
     _view_of: Any = None
     _path: tuple[Any, ...] = ()
     _hist: Any = None
-    # Views: the version of their storage that `_hist` belongs to.
+    # Views: the version of their storage that `_hist` belongs to, or their last write.
     _hist_version: int = -1
     _grad: Any = None
     _hooks: Any = None

@@ -146,7 +146,7 @@ class Viewing(Foreign):
                 view._slot = -1
                 self._forget_volatile()
             view._path = base._path
-            if base._view_note is not None and written_since(base):
+            if base._unaware or (base._view_note is not None and written_since(base)):
                 base._slot = -1  # let in for its data alone
             return
         view._view_of = base if base._view_of is None else base._view_of
@@ -185,7 +185,12 @@ class Viewing(Foreign):
         if value or base._view_of is not None:
             return
         for view in underived(base):
-            if written_since(view):
+            if view._unaware:
+                # It never had a node.
+                view._unaware = False
+                view._meta = view._meta.plain
+                continue
+            if written_since(view) and view._hist_version != writes_of(view):
                 # PyTorch makes its node anew when it is used.
                 end = self.ending_at(self.slot_of(base), base._meta, view)
                 piece = self._piece_of(end, view, len(base._path), True)
@@ -252,11 +257,11 @@ class Viewing(Foreign):
         """As of any tensor; PyTorch refuses some views after a write to their base."""
         if tensor._view_note is not None and self.grad:
             self.check_current(tensor)
-        if tensor._unaware:
+        if self.grad:
             tensor._unaware = False
         slot = Foreign._derive(self, tensor, storage)
-        if tensor._view_note is not None and lacks_node(tensor):
-            tensor._slot = -1  # refused as soon as gradients are wanted
+        if tensor._unaware or (tensor._view_note is not None and lacks_node(tensor)):
+            tensor._slot = -1  # derived again as soon as gradients are wanted
         return slot
 
     def enter_outdated(self, tensor: TensorBase) -> None:

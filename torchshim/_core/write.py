@@ -349,13 +349,15 @@ class Writing(Viewing):
             if alias._view_of is not base or not differentiable(meta):
                 continue
             if alias is writer or alias._view_note is None:
-                alias._unaware = alias is not writer and meta.leaf
+                alias._unaware = alias is not writer and (meta.leaf or alias._unaware)
                 alias._hist = None
                 alias._inherits = False
                 alias._meta = meta.replace(
                     requires_grad=True, leaf=False, levels=levels
                 )
                 alias._node = None
+                if alias is writer:  # PyTorch makes its node at once
+                    alias._hist_version = base._storage.version
             elif meta.leaf:
                 alias._inherits = True
                 alias._meta = meta.replace(requires_grad=True)

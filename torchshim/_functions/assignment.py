@@ -91,7 +91,9 @@ def write_basic(
         check_number(value, meta.dtype)
     piece = any(entry != KEEP for entry in plan)
     if piece:
-        noted = self._view_note is not None or self._unaware
+        if self._unaware and local.rec.grad:
+            self._unaware = False  # PyTorch takes the piece, which asks for its node
+        noted = self._view_note is not None
         if noted or (0 in meta.strides and expanded(meta)):
             view = basic(self, starts, plan)
             write_basic(view, (), (), value)
@@ -108,6 +110,8 @@ def write_basic(
         if value._meta.shape and value._meta.shape != shape:
             value = broadcast_value(value, shape)
     fns.put_piece_(self, value, starts, plan)
+    if piece and meta.leaf and not self._meta.leaf and self._view_of is not None:
+        self._unaware = True  # it is the piece that PyTorch writes to
 
 
 def expanded(meta: Any) -> bool:

@@ -199,7 +199,7 @@ def retain_grad(self: Tensor) -> None:
     meta = self._meta
     if not meta.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    if meta.leaf:
+    if meta.leaf or self._unaware:
         return
     mine = hooks_of(self, make=True)
     assert mine is not None
@@ -224,7 +224,7 @@ def _read_only(name: str, getter: Callable[[Any], Any]) -> property:
 def _output_nr(self: Tensor) -> int:
     """Which output of its node this tensor is."""
     meta = self._meta
-    if meta.leaf or not meta.requires_grad:
+    if meta.leaf or not meta.requires_grad or self._unaware:
         return 0
     return node.edge_of(*hooks.place_of(local.rec, self))[1]
 
@@ -242,6 +242,8 @@ def _is_leaf(self: Tensor) -> bool:
     if self._is_view():
         self._unaware = False
         local.rec.check_current(self)
+        if self._hist is None:
+            self._hist_version = version_of(self)  # PyTorch makes its node
     return meta.leaf or bool(meta.levels and local.rec.starts_level(self))
 
 
@@ -377,6 +379,8 @@ def detach_(self: Tensor) -> Tensor:
             rec.let_views_in(self, False)
             self._slot = -1
         self._meta = changed
+        if self._storage is not None:
+            rec.bequeath(self, False)
         if not meta.leaf:
             self._hist = self._node = None
             hooks.leave_node(self)
