@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.fuzz_hooks import hook_line
 from tests.fuzz_scope import code_of, has_history, make_scope, tensors_of
 
 Lines = list[str]
@@ -378,21 +379,7 @@ class Maker:
         )
 
     def hook(self) -> str:
-        a = self.pick(lambda t: t.requires_grad)
-        return self.rng.choice(
-            [
-                f"h = {a}.register_hook(double)",
-                f"h = {a}.register_hook(peek)",
-                f"h = {a}.register_hook(kept.append)",
-                "read(kept)",
-                f"h = {a}.register_hook(bump)",
-                f"h = {a}.register_hook(boom)",
-                "h.remove()",
-                f"{a}.retain_grad()",
-                f"h = {a}.grad_fn.register_hook(lambda i, o: None)",
-                f"h = {a}.register_post_accumulate_grad_hook(lambda p: read(p.grad))",
-            ]
-        )
+        return hook_line(self)
 
     def toggle(self) -> str:
         a = self.pick()

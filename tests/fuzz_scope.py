@@ -46,6 +46,12 @@ def make_scope(torch: Any, log: list[Any]) -> dict[str, Any]:
     def bump(grad: Any) -> Any:
         return grad + 1 if not grad.requires_grad else None
 
+    def hook(tensor: Any, function: Any) -> Any:
+        # PyTorch crashes at a hook on a view whose base was written to since and
+        # whose node nobody has asked for.
+        tensor.grad_fn  # noqa: B018
+        return tensor.register_hook(function)
+
     def distinct(*tensors: Any) -> list[Any]:
         """Tensors, none of which is in the memory of another."""
         return [*{t.untyped_storage().data_ptr(): t for t in tensors}.values()]
@@ -81,6 +87,7 @@ def make_scope(torch: Any, log: list[Any]) -> dict[str, Any]:
         "Halves": Halves,
         "Sum": Sum,
         "distinct": distinct,
+        "hook": hook,
         "kept": [],
         "torch": torch,
         "np": np,
