@@ -141,6 +141,11 @@ def lu_unpack(
     """
     tensor_argument("lu_unpack", "LU_data", 1, LU_data)
     tensor_argument("lu_unpack", "LU_pivots", 2, LU_pivots)
+    if LU_data.dim() < 2:
+        raise RuntimeError(
+            "torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: "
+            f"{list(LU_data.shape)} instead"
+        )
 
     def empty() -> Tensor:
         return namespace("torch")["empty"](0, dtype=LU_data.dtype)

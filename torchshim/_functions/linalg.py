@@ -415,10 +415,16 @@ def tensorsolve(
         A = fns.permute(A, (*(d for d in range(A.dim()) if d not in chosen), *chosen))
     shape = tuple(A.shape)
     rows, columns = math.prod(shape[: B.dim()]), math.prod(shape[B.dim() :])
-    if rows != columns:
+    given = B.numel()
+    if columns != given:
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
-            f"prod(self.shape[:other.ndim]), but got {columns} != {rows}"
+            f"prod(self.shape[:other.ndim]), but got {columns} != {given}"
+        )
+    if rows != columns:
+        raise RuntimeError(
+            f"shape '[{columns}, {columns}]' is invalid for input of size "
+            f"{rows * columns}"
         )
     solution = fns.solve(fns.reshape(A, (rows, columns)), fns.reshape(B, (-1,)))
     return _given(fns.reshape(solution, shape[B.dim() :]), out, A, B)

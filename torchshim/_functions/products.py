@@ -9,6 +9,7 @@ from typing import Any
 from torchshim._bind import type_name
 from torchshim._derived import fns, public
 from torchshim._errors import warn_once
+from torchshim._functions._arguments import tensor_argument
 from torchshim._functions.memory import write_into
 from torchshim._tensor import Tensor
 
@@ -225,6 +226,46 @@ def _check_sizes(given: str, equation: str, operands: Sequence[Any]) -> None:
                     f"does not broadcast with previously seen size {seen}"
                 )
             sizes[c] = seen if size == 1 else size
+
+
+@public(name="inner", method=True)
+def _inner_or_product(
+    input: Tensor, other: Tensor, *, out: Tensor | None = None
+) -> Tensor:
+    """Products summed over the last dimension of both; the product with a number.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.inner.html
+
+    >>> import torchshim as torch
+    >>> torch.inner(torch.ones(2, 3), torch.ones(3))
+    tensor([3., 3.])
+    """
+    tensor_argument("inner", "self", 1, input)
+    tensor_argument("inner", "other", 2, other)
+    if input._meta.shape and other._meta.shape:
+        return fns.inner(input, other, out=out)
+    return fns.mul(input, other, out=out)
+
+
+@public(name="kron", method=True)
+def _kron_of_all(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The Kronecker product; both have the dimensions of that with more.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.kron.html
+
+    >>> import torchshim as torch
+    >>> torch.kron(torch.ones(2), torch.tensor([1.0, 2.0]))
+    tensor([1., 2., 1., 2.])
+    """
+    tensor_argument("kron", "self", 1, input)
+    tensor_argument("kron", "other", 2, other)
+    # What has dimensions decides the dtype, what has none does not.
+    ndim = max(len(input._meta.shape), len(other._meta.shape))
+    if not input._meta.shape and ndim:
+        input = fns.reshape(input, (1,) * ndim)
+    elif not other._meta.shape and ndim:
+        other = fns.reshape(other, (1,) * ndim)
+    return fns.kron(input, other, out=out)
 
 
 @public

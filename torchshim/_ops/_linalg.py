@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
 from torchshim._ops._common import broadcast_shapes, scalar_name
+from torchshim._ops.view_geometry import size_at
 
 
 class LinAlgError(RuntimeError):
@@ -138,6 +139,37 @@ def batched(a: Array, b: Array) -> tuple[Array, Array]:
         jnp.broadcast_to(a, batch + a.shape[-2:]),
         jnp.broadcast_to(b, batch + b.shape[-2:]),
     )
+
+
+def check_same_dtype(name: str, A: Array, B: Array, which: str = "A") -> None:
+    """Raises PyTorch's error for a right side of another dtype."""
+    if A.dtype != B.dtype:
+        raise RuntimeError(
+            f"{name}: Expected {which} and B to have the same dtype, but found {which} "
+            f"of type {scalar_name(A)} and B of type {scalar_name(B)} instead"
+        )
+
+
+def check_equation(name: str, A: Array, B: Array) -> None:
+    """What the older functions say of the sides of an equation that do not fit."""
+    if A.dtype != B.dtype:
+        raise RuntimeError(
+            "Expected b and A to have the same dtype, but found b of type "
+            f"{scalar_name(B)} and A of type {scalar_name(A)} instead."
+        )
+    rows, columns, height, width = (
+        size_at(x.shape, d) for x in (A, B) for d in (-2, -1)
+    )
+    if rows != columns:
+        raise RuntimeError(
+            "A must be batches of square matrices, but they are "
+            f"{rows} by {columns} matrices"
+        )
+    if rows != height:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {name}: each A matrix is {rows} by {rows} "
+            f"but each b matrix is {height} by {width}"
+        )
 
 
 def check_fits(name: str, a: Array, b: Array, left: bool) -> None:

@@ -15,6 +15,7 @@ from torchshim._ops._linalg import (
     adjoint,
     batched,
     castable_text,
+    check_equation,
     check_floating,
     check_square,
     diagonal,
@@ -185,18 +186,9 @@ def cholesky_solve(input: Array, input2: Array, upper: bool = False) -> Array:
                 f"{name} should have at least 2 dimensions, but has {each.ndim} "
                 "dimensions instead"
             )
-    if input2.shape[-1] != input2.shape[-2]:
-        raise RuntimeError(
-            "A must be batches of square matrices, but they are "
-            f"{input2.shape[-2]} by {input2.shape[-1]} matrices"
-        )
-    if input2.shape[-1] != input.shape[-2]:
-        raise RuntimeError(
-            "Incompatible matrix sizes for cholesky_solve: each A matrix is "
-            f"{input2.shape[-1]} by {input2.shape[-1]} but each b matrix is "
-            f"{input.shape[-2]} by {input.shape[-1]}"
-        )
+    check_equation("cholesky_solve", input2, input)
     factor, B = batched(input2, input)
+    refuse_kernel(input, "cholesky_solve_cpu")
     return _cholesky_solution(B, factor, upper)
 
 

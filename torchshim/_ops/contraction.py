@@ -9,11 +9,13 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchshim._core.checks import Check
+from torchshim._core.host_dtypes import NAMES
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Arrays, op
 from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT
 from torchshim._ops._common import BOOL, is_integral, refuse, scalar_name
+from torchshim._ops._products import refuse_bool
 from torchshim._ops.linalg import check_square, inverse_checks
 from torchshim._ops.matmul import _HALF, matmul, rounded
 from torchshim._ops.view_geometry import viewed
@@ -56,6 +58,7 @@ def _tensordot(
                     f"{input.shape[x]} in dim {x} and second has size "
                     f"{other.shape[y]} in dim {y}"
                 )
+    refuse_bool(input, "addmm_impl_cpu_", input.size, other.size)
     out = lax.dot_general(
         input,
         other,
@@ -158,14 +161,6 @@ def _integer_einsum(terms: list[str], right: str, arrays: list[Array]) -> Array:
 @op(grad_fn="ViewBackward0", name="_multi_dot", namespaces=(), out=False)
 def _multi_dot(tensors: Arrays) -> Array:
     """A chain of matrix products in the order that needs fewest multiplications."""
-    kinds = {x.dtype for x in tensors}
-    if len(kinds) > 1:
-        i = next(i for i, x in enumerate(tensors) if x.dtype != tensors[0].dtype)
-        raise RuntimeError(
-            f"multi_dot(): expected all tensors to have the same dtype but got "
-            f"tensor {i} with dtype {scalar_name(tensors[i])} and tensor 0 with dtype "
-            f"{scalar_name(tensors[0])}"
-        )
     if len(tensors) < 2:
         raise RuntimeError(
             f"multi_dot(): expected at least 2 tensors but got {len(tensors)}"
@@ -181,11 +176,20 @@ def _multi_dot(tensors: Arrays) -> Array:
                 )
         elif x.ndim != 2:
             raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {x.ndim}D")
+    for i, x in enumerate(tensors):
+        if x.dtype != tensors[0].dtype:
+            first, other = (NAMES[y.dtype.name][1] for y in (tensors[0], x))
+            raise RuntimeError(
+                "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
+                f"{first} and tensor {i} {other}"
+            )
+    for i, x in enumerate(tensors):
         if i and tensors[i - 1].shape[-1] != x.shape[0]:
             raise RuntimeError(
                 f"multi_dot(): tensors {i - 1} and {i} with shapes "
                 f"{list(tensors[i - 1].shape)} and {list(x.shape)} cannot be multiplied"
             )
+    refuse_bool(tensors[0], "addmm_impl_cpu_", *(n for x in tensors for n in x.shape))
     if all(x.ndim == 2 for x in tensors) or len(tensors) > 2:
         return jnp.linalg.multi_dot(list(tensors), precision=precision.matmul)
     return matmul(tensors[0], tensors[1])

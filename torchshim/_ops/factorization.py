@@ -10,14 +10,16 @@ from jax import lax
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
-from torchshim._ops._common import scalar_name
+from torchshim._ops._common import is_integral, scalar_name
 from torchshim._ops._linalg import (
     adjoint,
     batched,
     castable_text,
+    check_equation,
     check_fits,
     check_floating,
     check_matrix,
+    check_same_dtype,
     check_square,
     failed,
     first_zero,
@@ -126,15 +128,12 @@ def lu_solve(
 ) -> Array:
     """The solution for a matrix (or its adjoint) that is given by `lu_factor`."""
     name = "linalg.lu_solve"
-    check_floating(LU, f"torch.{name}", f"{name}_cpu")
+    if is_integral(LU):
+        check_floating(LU, f"torch.{name}")
+    check_same_dtype(name, LU, B, "LU")
     if pivots.dtype != jnp.int32:
         raise RuntimeError(
             f"{name}: pivots should be a Tensor of scalar type torch.int32"
-        )
-    if LU.dtype != B.dtype:
-        raise RuntimeError(
-            f"{name}: Expected LU and B to have the same dtype, but found LU of type "
-            f"{scalar_name(LU)} and B of type {scalar_name(B)} instead"
         )
     check_square(LU, "torch.linalg.lu_solve")
     check_matrix(B, name, "B")
@@ -149,10 +148,11 @@ def lu_solve(
             f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got "
             f"pivots with shape {list(pivots.shape)} instead"
         )
-    if not B.size:
-        return B
-    order = _order_of(pivots, LU.shape[-1])
     lu, b = batched(LU, B)
+    if not b.size:
+        return b
+    refuse_kernel(LU, f"{name}_cpu")
+    order = _order_of(pivots, LU.shape[-1])
     if not left:  # the transpose of the equation
         b = jnp.swapaxes(b, -1, -2)
         b = jnp.conj(b) if adjoint else b
@@ -390,6 +390,10 @@ def ormqr(
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     if input3.ndim < 2:
         raise RuntimeError(f"{name}: other must have at least 2 dimensions.")
+    if input3.shape[side] != input.shape[-2]:
+        raise RuntimeError(
+            f"{name}: other.shape[{side}] must be equal to input.shape[-2]"
+        )
     if input2.shape[-1] > min(input3.shape[side], input.shape[-1]):
         raise RuntimeError(
             f"{name}: tau.shape[-1] must be equal to min(other.shape[{side}], "
@@ -404,10 +408,6 @@ def ormqr(
         raise RuntimeError(
             f"{name}: tau.shape[-1] must be equal to min(other.shape[{side}], "
             "input.shape[-1])"
-        )
-    if input3.shape[side] != input.shape[-2]:
-        raise RuntimeError(
-            f"{name}: other.shape[{side}] must be equal to input.shape[-2]"
         )
     _check_tau(name, input, input2)
     if input3.ndim != input.ndim:
@@ -476,18 +476,9 @@ def _triangular_solve(
                 f"{name}: Expected {which} to have at least 2 dimensions, but it has "
                 f"{each.ndim} dimensions instead"
             )
-    if A.shape[-1] != A.shape[-2]:
-        raise RuntimeError(
-            "A must be batches of square matrices, but they are "
-            f"{A.shape[-2]} by {A.shape[-1]} matrices"
-        )
-    if A.shape[-1] != b.shape[-2]:
-        raise RuntimeError(
-            f"Incompatible matrix sizes for triangular_solve: each A matrix is "
-            f"{A.shape[-1]} by {A.shape[-1]} but each b matrix is {b.shape[-2]} by "
-            f"{b.shape[-1]}"
-        )
+    check_equation("triangular_solve", A, b)
     a, right = batched(A, b)
+    refuse_kernel(A, "triangular_solve_cpu")
     solution = right
     if right.size:
         solution = solve_triangular(

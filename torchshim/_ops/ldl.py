@@ -16,15 +16,15 @@ from jax import lax
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array
-from torchshim._ops._common import scalar_name, without_derivative
+from torchshim._ops._common import is_integral, scalar_name, without_derivative
 from torchshim._ops._linalg import (
     batched,
-    check_fits,
+    check_equation,
     check_floating,
-    check_matrix,
     check_square,
     failed,
     linalg_op,
+    refuse_kernel,
 )
 
 # Below this share of the largest element beside it a pivot is not taken alone.
@@ -220,14 +220,19 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) ->
     """The solution for a matrix that is given by `ldl_factor`."""
     name = "torch.linalg.ldl_solve"
     check_square(LD, name)
-    check_floating(LD, name, "ldl_solve_cpu")
-    check_matrix(B, name, "B")
-    if LD.dtype != B.dtype:
+    if is_integral(LD):
+        check_floating(LD, name)
+    check_equation(name, LD, B)
+    if pivots.shape != LD.shape[:-1]:
         raise RuntimeError(
-            f"{name}: LD dtype {scalar_name(LD)} does not match b dtype "
-            f"{scalar_name(B)}"
+            f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got "
+            f"pivots with shape {list(pivots.shape)} instead"
         )
-    check_fits(name, LD, B, True)
+    if not is_integral(pivots) or pivots.dtype == bool:
+        raise RuntimeError(
+            f"{name}: Expected pivots to be integers. Got {scalar_name(pivots)}"
+        )
     LD, B = batched(LD, B)
+    refuse_kernel(LD, "ldl_solve_kernel_cpu")
     pivots = jnp.broadcast_to(pivots, LD.shape[:-1])
     return _solution(LD, pivots, B, hermitian) if B.size else B

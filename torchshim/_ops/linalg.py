@@ -17,6 +17,7 @@ from torchshim._ops._linalg import (
     check_fits,
     check_floating,
     check_matrix,
+    check_same_dtype,
     check_square,
     failed,
     first_zero,
@@ -188,19 +189,16 @@ def _is_vector(A: Array, B: Array) -> bool:
 
 
 def _solution(A: Array, B: Array, left: bool) -> Array:
-    check_square(A, "linalg.solve")
     if not jnp.issubdtype(A.dtype, jnp.inexact):
         check_floating(A, "linalg.solve")
-    refuse_kernel(A, "lu_cpu")
-    if A.dtype != B.dtype:
-        raise RuntimeError(
-            "linalg.solve: Expected A and B to have the same dtype, but found A of "
-            f"type {scalar_name(A)} and B of type {scalar_name(B)} instead"
-        )
+    check_same_dtype("linalg.solve", A, B)
+    check_square(A, "linalg.solve")
     vector = _is_vector(A, B)
     b = B[..., None] if vector else B
+    check_matrix(b, "linalg.solve", "B")
     check_fits("linalg.solve", A, b, left)
     a, b = batched(A, b)
+    refuse_kernel(A, "lu_cpu")
     if not left:
         a, b = jnp.swapaxes(a, -1, -2), jnp.swapaxes(b, -1, -2)
     out = jnp.linalg.solve(a, b) if b.size else b
@@ -257,8 +255,9 @@ def solve_triangular(
     check_matrix(B, "linalg.solve_triangular", "B")
     check_fits("linalg.solve_triangular", input, B, left)
     a, b = batched(input, B)
+    refuse_kernel(input, "triangular_solve_cpu")
     if not b.size:
-        return b
+        return b.astype(a.dtype)
     return lax.linalg.triangular_solve(
         a,
         b.astype(a.dtype),
@@ -373,6 +372,8 @@ def _check_cross(input: Array, other: Array) -> None:
         raise RuntimeError(
             "linalg.cross: inputs must have the same number of dimensions."
         )
+    if input.dtype == jnp.bool_:
+        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     if input.dtype != other.dtype:
         raise RuntimeError(
             f"expected scalar type {scalar_name(input)} but found {scalar_name(other)}"

@@ -182,8 +182,6 @@ def inner(input: Array, other: Array) -> Array:
     """Products summed over the last dimension of both."""
     if input.dtype != other.dtype:
         raise RuntimeError("both inputs should have same dtype")
-    if input.ndim == 0 or other.ndim == 0:
-        return input * other
     if input.shape[-1] != other.shape[-1]:
         raise RuntimeError(
             "inner() the last dimension must match on both input tensors but got "
@@ -191,6 +189,7 @@ def inner(input: Array, other: Array) -> Array:
         )
     if input.ndim == other.ndim == 1:
         refuse_bool(input, "dot")
+    refuse_bool(input, "addmm_impl_cpu_", input.size, other.size)
     return rounded(product(input, other, b_dim=other.ndim - 1), input)
 
 
