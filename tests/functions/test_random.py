@@ -157,6 +157,9 @@ def pending_parameters(torch):
             torch.normal(mean[0], std),
         )
         yield torch.normal(mean.float(), std), torch.normal(mean, std.float())
+        point = mean[0, 0]
+        yield torch.normal(point, 2.0), torch.normal(1.0, std[0, 0])
+        yield torch.normal(point, std[0, 0]), torch.normal(point, std)
         weights = base + 0.5
         yield torch.multinomial(weights, 1)
         if dtype != torch.bfloat16:  # whose scores are often equal

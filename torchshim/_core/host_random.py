@@ -227,7 +227,9 @@ def _in_place(
     wide = np.float32 if output.dtype in HALVES else output.dtype
     if other.ndim:
         wide = np.result_type(wide, np.float32 if other.dtype in HALVES else other)
-    return cast(function(output.astype(wide), other.astype(wide)), output.dtype)
+    # Of arrays without dimensions NumPy makes scalars.
+    result = np.asarray(function(output.astype(wide), other.astype(wide)))
+    return cast(result, output.dtype)
 
 
 def log_normal(
