@@ -50,3 +50,21 @@ def of_element_wise_operators(torch):
                 yield attempt(nn.hardshrink, x, c), attempt(nn.softplus, x, c)
             if c.imag:
                 yield attempt(torch.lerp, x, x + 1, c)
+
+
+LARGE = (-1, -1.5, -0.5, 65519, 65520, 1e39, 3.4028235e38, -256, 255.5, 1e39j)
+FILLED = ("uint8", "int8", "int32", "float16", "bfloat16", "float32", "complex64")
+
+
+@case
+def filled_with_what_is_too_large(torch):
+    for name, v in itertools.product(FILLED, LARGE):
+        x = torch.ones(2, dtype=getattr(torch, name))
+        yield attempt(x.clone().fill_, v), attempt(torch.full_like, x, v)
+        yield attempt(torch.full, (2,), v, dtype=x.dtype), attempt(x.new_full, (1,), v)
+        yield attempt(torch.tensor, [v], dtype=x.dtype)
+        yield attempt(torch.scalar_tensor, v, dtype=x.dtype)
+        yield attempt(torch.as_tensor, v, dtype=x.dtype)
+        for at in (0, [0], slice(1), x != 0):
+            y = x.clone()
+            yield attempt(y.__setitem__, at, v), y

@@ -177,11 +177,9 @@ def _element(value: Any, dtype: dtypes.dtype) -> Any:
     if dtype.category == dtypes.BOOL:
         return bool(value)
     if isinstance(value, float):
-        if not math.isfinite(value):
+        if not math.isfinite(value) or (value < 0 and not np.iinfo(dtype.np).min):
             raise RuntimeError(_overflow(dtype))
         return int(value)
-    if isinstance(value, complex):
-        return int(float(value))  # type: ignore[arg-type]  # Python's own error
     return value.__index__() if hasattr(value, "__index__") else _no_integer(value)
 
 
@@ -200,9 +198,11 @@ def _largest(dtype: dtypes.dtype) -> float:
     return float(dtypes.finfo(dtype).max)
 
 
-def fitting(value: Any, dtype: dtypes.dtype) -> Any:
+def fitting(value: Any, dtype: dtypes.dtype, *, wide: bool = False) -> Any:
     """The number that elements of a dtype are set to; raises where PyTorch refuses.
 
+    `wide`: half types are filled from a double, and what is larger is infinite, as
+    single elements are.
     OverflowError for integers of more than 64 bits, RuntimeError for numbers that do
     not fit the dtype.
     """
@@ -217,24 +217,26 @@ def fitting(value: Any, dtype: dtypes.dtype) -> Any:
             return True
         bad = value.imag != 0
         value = value.real
-    small = dtype in (dtypes.float16, dtypes.bfloat16)
+    small = wide and dtype in (dtypes.float16, dtypes.bfloat16)
     if dtype.category == dtypes.INTEGER and not bad:
         if isinstance(value, float) and not math.isfinite(value):
             bad = True
         else:
             limits = np.iinfo(dtype.np)
             # PyTorch lets negative numbers of the same width wrap around.
-            low = limits.min if limits.min else -limits.max
+            wraps = not (limits.min or isinstance(value, float))
+            low = -limits.max if wraps else limits.min
             bad = not low <= value <= limits.max
-    elif dtype.is_floating_point and not bad and dtype.itemsize < 8 and not small:
-        size = abs(value)
-        bad = math.isfinite(size) and size > _largest(dtype)
+    elif not (bad or small) and (dtype.is_complex or dtype.is_floating_point):
+        if dtype.to_real().itemsize < 8:
+            largest = _largest(dtype)
+            bad = any(largest < abs(v) < math.inf for v in (value.real, value.imag))
     if bad:
         name = {"bool": "bool", "int64": "int64_t"}.get(dtype.name, dtype.cpp_name)
         if dtype.category == dtypes.INTEGER:
             name = "int" if dtype is dtypes.int32 else f"{dtype.name}_t"
         if small:
-            name = "double"  # which they are filled from: what is larger is infinite
+            name = "double"
         raise RuntimeError(f"value cannot be converted to type {name} without overflow")
     return value
 
@@ -269,11 +271,11 @@ def _fitted(array: np.ndarray, dtype: dtypes.dtype) -> np.ndarray:
         raise ValueError("Overflow when unpacking long long")
     if array.size and integral:
         if kind == "c":
-            raise TypeError("must be real number, not complex")
+            _no_integer(1j)
         limits = np.iinfo(target)
         if kind == "f" and not np.isfinite(array).all():
             raise RuntimeError(_overflow(dtype))
-        low = limits.min if limits.min else -limits.max
+        low = limits.min if limits.min or kind == "f" else -limits.max
         least, most = array.min().item(), array.max().item()
         if kind != "b" and not (low <= least and most <= limits.max):
             raise RuntimeError(_overflow(dtype))

@@ -87,7 +87,7 @@ def write_basic(
     if kind is not float and kind is not Tensor and kind is not int:
         value = check_value(self, value)
     meta = self._meta
-    if kind is not Tensor and meta.dtype.category == dtypes.INTEGER:
+    if kind is not Tensor:
         check_number(value, meta.dtype)
     piece = any(entry != KEEP for entry in plan)
     if piece:
@@ -163,9 +163,12 @@ def check_value(self: Tensor, value: Any) -> Any:
 
 
 def check_number(value: Any, dtype: dtypes.dtype) -> None:
-    """Raises where a number is none of an integer dtype."""
-    if dtype.category == dtypes.INTEGER and not isinstance(value, TensorBase):
-        fitting(value, dtype)
+    """Raises where a number cannot be an element."""
+    usual = value.__class__ is float or value.__class__ is int
+    if usual and dtype.is_floating_point and -1e30 < value < 1e30:
+        return
+    if not isinstance(value, TensorBase):
+        fitting(value, dtype, wide=True)
 
 
 def write_any(self: Tensor, index: Any, value: Any) -> None:
@@ -178,11 +181,6 @@ def write_any(self: Tensor, index: Any, value: Any) -> None:
         write_basic(view, (), (), value)
         return
     if not isinstance(value, TensorBase):
-        if isinstance(value, complex) and not self._meta.dtype.is_complex:
-            raise RuntimeError(
-                f"value cannot be converted to type {self._meta.dtype.cpp_name} "
-                "without overflow"
-            )
         check_number(value, self._meta.dtype)
         value = number_tensor(view, value)
     else:
@@ -192,7 +190,8 @@ def write_any(self: Tensor, index: Any, value: Any) -> None:
 
 def number_tensor(like: Tensor, value: Any) -> Tensor:
     """A number as a 0-dim tensor; it is an input, so its value is in no key."""
-    return from_array(np.asarray(value).astype(like._meta.dtype.np))
+    with np.errstate(over="ignore"):  # what is too large for half types is infinite
+        return from_array(np.asarray(value).astype(like._meta.dtype.np))
 
 
 def put_with(

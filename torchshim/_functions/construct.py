@@ -166,7 +166,7 @@ def scalar_tensor(
     check_options("scalar_tensor", layout, pin_memory, requires_grad)
     dtype = dtype_of("scalar_tensor", dtype) or dtypes.get_default_dtype()
     where = device_of("scalar_tensor", device)
-    value = fitting(value, dtype)
+    value = fitting(value, dtype, wide=True)
     return tensor_from(value, dtype, where, bool(requires_grad))
 
 

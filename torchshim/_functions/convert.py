@@ -370,7 +370,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     if isinstance(value, (np.number, np.bool_)):
         value = value.item()
     meta = input._meta
-    value = fitting(value, meta.dtype)
+    value = fitting(value, meta.dtype, wide=all(n == 1 for n in meta.shape))
     if _fresh(input):
         local.rec.check_writable(input, _FILL)
         kind = dtypes.array_dtype(meta.dtype)

@@ -93,7 +93,8 @@ def filled(
     check_size(function, size)
     check_gradient(dtype, requires_grad)
     kind = dtypes.array_dtype(dtype)
-    value = unchosen(dtype) if value is None else fitting(value, dtype)
+    single = size.count(1) == len(size)
+    value = unchosen(dtype) if value is None else fitting(value, dtype, wide=single)
     if at_once(device):
         array = _constant(size, value, kind, device)
         return from_array(array, requires_grad, device=device)
@@ -362,7 +363,8 @@ def _made_like(
         strides = elementwise_strides(shape, [(shape, meta.strides)])
     else:
         strides = format_strides(shape, wanted)
-    value = unchosen(dtype) if value is None else fitting(value, dtype)
+    single = shape.count(1) == len(shape)
+    value = unchosen(dtype) if value is None else fitting(value, dtype, wide=single)
     if at_once(where):
         made = _constant(shape, value, dtypes.array_dtype(dtype), where)
         return from_array(made, bool(requires_grad), device=where, strides=strides)
