@@ -365,3 +365,23 @@ def capsules(torch):
 @case
 def numpy_numbers_as_tensors(torch):
     yield torch.asarray(np.float32(3)), torch.asarray(np.int8(3), dtype=torch.float32)
+
+
+class _Speaking:
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+@case
+def dlpack_of_bfloat16(torch):
+    x = torch.arange(5).bfloat16()
+    yield torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x))
+    for y in (x, x[::2], x[:, None], x[:0], x[2]):
+        z = torch.from_dlpack(_Speaking(y))
+        yield z, z.dtype, (z + 1).sum()

@@ -206,14 +206,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Ten
         _check_exported(ext_tensor)
         made = fns.detach(ext_tensor)
     elif _on_cpu(ext_tensor := _speaking(ext_tensor)):
-        try:
-            array = np.from_dlpack(ext_tensor)
-            if isinstance(ext_tensor, _Capsule):
-                array = np.asarray(_Writeable(array))
-        except (BufferError, RuntimeError, TypeError):
-            array = np.array(ext_tensor)
-        # Memory that its owner takes for constant gets a copy.
-        made = sharing(array if array.flags.writeable else array.copy())
+        made = _imported(ext_tensor)
     else:
         array = jax.dlpack.from_dlpack(ext_tensor)
         index = next(iter(array.devices())).id
@@ -221,6 +214,22 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Ten
     if copy:
         made = made.clone()
     return made if device is None else made.to(device=device)
+
+
+def _imported(ext_tensor: Any) -> Tensor:
+    try:
+        array = np.from_dlpack(ext_tensor)
+        if isinstance(ext_tensor, _Capsule):
+            array = np.asarray(_Writeable(array))
+    except (BufferError, RuntimeError, TypeError):
+        try:
+            held = jax.dlpack.from_dlpack(ext_tensor)
+        except Exception:
+            array = np.array(ext_tensor)
+        else:  # elements that NumPy does not have: a copy
+            return from_array(held.copy(), device=_device("cpu"))
+    # Memory that its owner takes for constant gets a copy.
+    return sharing(array if array.flags.writeable else array.copy())
 
 
 class _Capsule:
