@@ -73,6 +73,8 @@ torch.linalg.multi_dot([torch.ones(2, 2).bool(), torch.ones(2, 2).bool()])
 torch.tensordot(torch.ones(2, 2).bool(), torch.ones(2, 2).bool(), 1)
 torch.inner(torch.ones(2, 2).bool(), torch.ones(2).bool())
 torch.linalg.cross(torch.ones(2, 3).bool(), torch.ones(2, 3))
+torch.einsum("", [])
+torch.einsum("")
 torch.linalg.cross(torch.ones(2, 3).bool(), torch.ones(2, 3).bool())
 """)
 def other_faults(torch): ...

@@ -1,5 +1,7 @@
 """Norms by their older names, orders that are no real numbers, least squares."""
 
+import itertools
+
 from tests.oracle import attempt, case
 
 ORDERS = (1 + 2j, 2 + 0j, 0j)
@@ -56,3 +58,21 @@ def right_hand_sides(torch):
         b = torch.arange(float(torch.Size(right).numel())).reshape(right)
         for driver in ("gelsy", "gels", "gelsd", "other"):
             yield attempt(torch.linalg.lstsq, a, b, driver=driver)
+
+
+@case
+def gradients_of_tiny_and_huge_numbers(torch):
+    """Whose squares a dtype does not hold."""
+    inf = float("inf")
+    for kind, numbers in (
+        ("complex128", ([1 + 2j, 1e-160 + 1e-160j], [3e200 + 2j, 1e200j], [1e-160j])),
+        ("complex64", ([2e-23 + 1e-23j, 3], [2e25 + 1e24j, 3], [0j, 1j], [3e25j])),
+        ("float32", ([1e-30], [-3e30])),
+    ):
+        for values, order in itertools.product(numbers, (inf, -inf, 1, 0.5, 3)):
+            x = torch.tensor(values, dtype=getattr(torch, kind), requires_grad=True)
+            y = torch.linalg.vector_norm(x, order)
+            y.backward()
+            yield y if order != 3 or x.numel() == 1 else order
+            if order != 3:
+                yield x.grad

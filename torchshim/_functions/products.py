@@ -26,7 +26,7 @@ def einsum(*args: Any) -> Tensor:
     >>> torch.einsum("ij,j->i", torch.ones(2, 3), torch.ones(3))
     tensor([3., 3.])
     """
-    if len(args) < 2:
+    if len(args) < 2 or (len(args) == 2 and args[1] in ((), [])):
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or "
             "at least one operand and its subscripts list"

@@ -27,6 +27,7 @@ from torchshim._ops._reducing import (
     with_slope,
 )
 from torchshim._ops.eigen import svd_checks, svdvals
+from torchshim._ops.rounding import _direction, _modulus
 from torchshim._ops.view_geometry import wrap_dim
 
 
@@ -136,6 +137,8 @@ def _norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
         return x.real**2 + x.imag**2 if is_complex(x) else x * x
 
     def value(x: Array) -> Array:
+        if p and all(x.shape[axis] == 1 for axis in axes):
+            return jnp.abs(x)
         if p == 2:
             return jnp.sqrt(total(squares(x)))
         size = jnp.abs(x)
@@ -173,16 +176,12 @@ def _norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
         return x * size ** (p - 2) * scale
 
     def magnitude(x: Array) -> Array:
-        if not is_complex(x):
-            return jnp.abs(x)
-        zero = x == 0
-        return jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, squares(x))))
+        return _modulus(x) if is_complex(x) else jnp.abs(x)
 
     def sign(x: Array) -> Array:
-        if not is_complex(x):
-            return jnp.where(jnp.isnan(x), 0, jnp.sign(x))
-        zero = x == 0
-        return jnp.where(zero, 0, x / jnp.where(zero, 1, magnitude(x)))
+        if is_complex(x):
+            return _direction(x)
+        return jnp.where(jnp.isnan(x), 0, jnp.sign(x))
 
     still = (lambda out: out == 0) if p > 1 and p not in (2, math.inf) else None
     return with_slope(x, axes, value, slope, still)
