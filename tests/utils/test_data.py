@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import pickle
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.oracle import attempt, case
+from torchshim._core import stepwise
+from torchshim._core.program import CACHE
 
 
 def scope(torch: Any) -> dict[str, Any]:
@@ -504,12 +508,29 @@ def test_tensor_data_sets_are_gathered_at_once(monkeypatch: Any) -> None:
     assert asked == []
 
 
-def test_random_choices_in_samples_settle() -> None:
-    """A batch of samples made along random paths needs no program of its own."""
+@case
+def endless_sampler(torch):
+    """As programs ask for one that count their own steps."""
+    for replacement in True, False:
+        torch.manual_seed(0)
+        order = torch.utils.data.RandomSampler(range(5), replacement, 10**15)
+        yield list(itertools.islice(order, 70)), len(order)
+
+
+@pytest.mark.parametrize("reads", ["step", "sample"])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_random_choices_in_samples_settle(at_once, reads, monkeypatch) -> None:
+    """A batch of samples made along random paths needs no program of its own.
+
+    Nor does it stay with its step, where that is run event by event.
+    """
     import random
 
     import torchshim as torch
 
+    if at_once:
+        monkeypatch.setattr(stepwise, "_LEAST_EVENTS", 0)
+        monkeypatch.setattr(stepwise, "_wasted", lambda line: (1e9, 1))
     choices = random.Random(0)
 
     class Augmented(torch.utils.data.Dataset):
@@ -521,16 +542,36 @@ def test_random_choices_in_samples_settle() -> None:
             for change in (torch.exp, torch.sin, torch.cos, torch.tanh):
                 if choices.random() < 0.5:
                     x = change(x)
+            if reads == "sample":
+                x.tolist()
+                x = x * 2
             return x
 
     weight = torch.ones(3, requires_grad=True)
     loader = torch.utils.data.DataLoader(Augmented(), 8)
+    added = 0
     for _ in range(3):
         before = torch.explain()
+        added = CACHE.added
         for batch in loader:
             assert batch.shape == (8, 3)
-            (batch * weight).sum().backward()
-        assert weight.grad is not None
-        weight.grad.tolist()
+            loss = (batch * weight).sum()
+            loss.backward()
+            if reads == "step":
+                loss.tolist()
         weight.grad = None
     assert len(torch.explain(before)) <= 4
+    assert CACHE.added - added <= 4
+
+
+def test_samples_apart_are_no_part_of_the_step_before() -> None:
+    import torchshim as torch
+    from torchshim.utils.data._utils.fetch import Pace
+
+    pace = Pace()
+    weight = torch.ones(2) + 1
+    pace.begin()
+    assert weight._array is None
+    pace.apart = True
+    pace.begin()
+    assert weight._array is not None

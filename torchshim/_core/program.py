@@ -265,6 +265,8 @@ class ProgramCache:
 
     def __init__(self, bound: int = 512) -> None:
         self.bound = bound
+        # How many were added so far: recordings that had not been met (or not lately).
+        self.added = 0
         self._programs: OrderedDict[Any, Any] = OrderedDict()
 
     def get(self, key: tuple[Any, ...]) -> Any:
@@ -278,6 +280,7 @@ class ProgramCache:
 
     def add(self, key: tuple[Any, ...], program: Any) -> None:
         self._programs[key] = program
+        self.added += 1
         if len(self._programs) > self.bound:
             self._programs.popitem(last=False)
 

@@ -7,7 +7,7 @@ the same order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import Any, Generic, TypeVar
 
 import torchshim
@@ -103,13 +103,13 @@ class RandomSampler(Sampler[int]):
         if self.replacement:
             # PyTorch draws 32 at a time.
             whole, rest = divmod(self.num_samples, 32)
-            for size in [32] * whole + [rest]:
+            for size in chain(repeat(32, whole), [rest]):
                 yield from torchshim.randint(
                     high=n, size=(size,), dtype=torchshim.int64, generator=generator
                 ).tolist()
             return
         whole, rest = divmod(self.num_samples, n)
-        for size in [n] * whole + [rest]:
+        for size in chain(repeat(n, whole), [rest]):
             # One more permutation is drawn even where nothing of it is used.
             order = torchshim.randperm(n, generator=generator).tolist()
             yield from order[:size]

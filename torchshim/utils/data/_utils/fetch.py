@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import torchshim
-from torchshim._core import program
+from torchshim._core.program import CACHE
 from torchshim._core.record import local
 from torchshim._tensor import Tensor, from_array
 from torchshim.utils.data._utils.collate import collates_as_built_in
@@ -18,26 +18,28 @@ from torchshim.utils.data.dataset import Subset, TensorDataset
 class Pace:
     """Whether samples are recorded together, with the step that uses them.
 
-    That makes one program of a batch and its step, which is compiled anew for each
-    batch if a data set decides by random numbers what to do with a sample. After a
-    few such batches in a row, samples and batches are run on their own: there are few
-    programs of one sample.
+    That makes one recording of a batch and its step, which is a new one for each batch
+    (compiled anew, or run event by event) if a data set decides by random numbers what
+    to do with a sample. After a few such batches in a row, samples and batches are run
+    on their own: there are few recordings of one sample.
     """
 
     _PATIENCE = 4
 
     def __init__(self) -> None:
-        self.programs = program.count()
+        self.recordings = CACHE.added
         self.unsettled = 0
         self.apart = False
 
     def begin(self) -> None:
         """A batch is asked for."""
-        programs = program.count()
-        self.unsettled = self.unsettled + 1 if programs > self.programs else 0
-        self.programs = programs
+        recordings = CACHE.added
+        self.unsettled = self.unsettled + 1 if recordings > self.recordings else 0
+        self.recordings = recordings
         if self.unsettled > self._PATIENCE and get_worker_info() is None:
             self.apart = True
+        if self.apart:
+            local.rec.flush()  # the step before, which the first sample would change
 
     def taken(self, value: Any) -> Any:
         """A sample or a batch is there."""
