@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -83,7 +84,32 @@ def logcumsumexp(input: Array, dim: int) -> Array:
     if is_exact(x):
         raise not_implemented("logcumsumexp_out_cpu", x)
     out = jax.lax.cumlogsumexp(wide(x), axis=axis)
+    if is_complex(x) and x.size:
+        added = _added_in_order(jax.lax.stop_gradient(x), axis)
+        turn = 2 * math.pi
+        turns = jnp.round((added.imag - jax.lax.stop_gradient(out.imag)) / turn)
+        turned = out + jax.lax.complex(jnp.zeros_like(turns), turns * turn)
+        out = jnp.where(jnp.isnan(out), added, turned)
     return out.astype(x.dtype).reshape(input.shape)
+
+
+def _added_in_order(x: Array, axis: int) -> Array:
+    """The running sum, one after the other: the phase goes on from the larger one's."""
+
+    def add(total: Array, one: Array) -> tuple[Array, Array]:
+        more = total.real > one.real
+        large, small = jnp.where(more, total, one), jnp.where(more, one, total)
+        size, angle = jnp.exp(small.real - large.real), small.imag - large.imag
+        across, along = size * jnp.sin(angle), 1 + size * jnp.cos(angle)
+        real = large.real + jnp.log(along * along + across * across) / 2
+        added = jax.lax.complex(real, large.imag + jnp.arctan2(across, along))
+        total = jnp.where(large.real == -jnp.inf, total, added)
+        return total, total
+
+    items = jnp.moveaxis(x, axis, 0)
+    start = jnp.full_like(items[0], -jnp.inf)
+    _, sums = jax.lax.scan(add, start, items)
+    return jnp.moveaxis(sums, 0, axis)
 
 
 def _running(name: str, input: Array, dim: int, largest: bool) -> tuple[Array, Array]:
