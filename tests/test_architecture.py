@@ -17,8 +17,8 @@ CORE = (
     "host_random host_integers host_rejection random meta layout op checks call "
     "batching forward state no_data storage versions undo naming integers stacks "
     "convolutions outline lower program stepwise flush dependence infer handlers trie "
-    "enter foreign views write levels turns waiting record shared leaf_facts jumps "
-    "graph leaves replay gradients saved engine hooks node"
+    "known enter entrances foreign views write levels turns waiting record shared "
+    "leaf_facts jumps graph leaves replay gradients saved engine hooks node"
 ).split()
 LAYERS = [
     ["_version", "_hooks", "_pytree", "_errors"],

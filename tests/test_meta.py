@@ -10,6 +10,7 @@ import pytest
 
 import torchshim
 from tests.oracle import attempt, case
+from torchshim._core.record import local
 
 
 def facts(value):
@@ -208,3 +209,13 @@ def test_nothing_is_computed():
     kept = torch.ones(2) + 1  # on the CPU, in the same recording
     assert kept.tolist() == [2.0, 2.0]
     assert x.grad.shape == x.shape and x.grad.is_meta
+
+
+def test_batches_are_counted_where_the_module_was_made_earlier():
+    with torchshim.device("meta"):
+        layer = torchshim.nn.BatchNorm1d(3)
+    local.rec.flush()
+    for _ in range(2):
+        layer(torchshim.empty(2, 3, device="meta"))
+    assert layer.num_batches_tracked.is_meta
+    assert layer.num_batches_tracked._version == 3  # it was set to zero first

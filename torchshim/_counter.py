@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._core.no_data import NoData
 from torchshim._core.record import local
 from torchshim._tensor import Tensor
 
@@ -44,7 +45,7 @@ def advance(counters: Sequence[Tensor]) -> None:
     array = new = None
     for counter in counters:
         before = counter._array
-        if before is None:
+        if before is None or isinstance(before, NoData):
             counter.add_(1)  # type: ignore[attr-defined]
             continue
         if before is not array:  # counters that go together share one

@@ -556,19 +556,24 @@ def host_value(tensor: TensorBase) -> np.ndarray:
     rec.raise_failed_checks()
     base = rec.host(base_array)
     meta, root = tensor._meta, storage.meta
-    # Memory order of the base: its dimensions by falling stride.
-    order = sorted(range(base.ndim), key=lambda d: -root.strides[d])
-    flat = np.ascontiguousarray(base.transpose(order)).reshape(-1)
-    begin = root.offset * flat.itemsize
     # A view may have another dtype than its base; its geometry counts in its own.
-    flat = flat.view(dtypes.array_dtype(meta.dtype))
-    size = flat.itemsize
-    memory = np.lib.stride_tricks.as_strided(
-        flat[placement(tensor)[2] - begin // size :],
+    kind = dtypes.array_dtype(meta.dtype)
+    if 0 in meta.shape:
+        return np.empty(meta.shape, kind)
+    if not base.flags.c_contiguous or not root.contiguous:
+        # Memory order of the base: its dimensions by falling stride.
+        order = sorted(range(base.ndim), key=lambda d: -root.strides[d])
+        base = np.ascontiguousarray(base.transpose(order))
+    size = kind.itemsize
+    offset = placement(tensor)[2] * size - root.offset * base.itemsize
+    memory: np.ndarray = np.ndarray(
         meta.shape,
-        tuple(s * size for s in meta.strides),
-        writeable=False,
+        kind,
+        base.reshape(-1).view(np.uint8),
+        offset,
+        tuple([s * size for s in meta.strides]),
     )
+    memory.flags.writeable = False
     return seen(tensor, memory)
 
 

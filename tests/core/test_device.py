@@ -325,7 +325,9 @@ def test_gpus(two_gpus: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.usefixtures("two_gpus")
-def test_legacy_tensor_types() -> None:
+def test_legacy_tensor_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_warned", set())
+
     class DoubleTensor:
         dtype, is_cuda, is_sparse = dtypes.float64, True, False
 
@@ -333,7 +335,8 @@ def test_legacy_tensor_types() -> None:
         is_sparse = True
 
     try:
-        module.set_default_tensor_type(DoubleTensor)
+        with pytest.warns(UserWarning, match="is deprecated as of PyTorch 2.1"):
+            module.set_default_tensor_type(DoubleTensor)
         assert dtypes.get_default_dtype() is dtypes.float64
         assert module.default_device() == device("cuda")
         with pytest.raises(TypeError, match="only dense types"):

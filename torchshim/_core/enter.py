@@ -5,246 +5,33 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from torchshim._core.integers import punched
+from torchshim._core.known import Known
 from torchshim._core.meta import Meta
-from torchshim._core.op import ARRAYS, OPT_ARRAYS, SCALAR_ROLES, Op, write_op
-from torchshim._core.state import HIDDEN, INPUT, WARNED, Recording, State
+from torchshim._core.op import Op, write_op
+from torchshim._core.state import HIDDEN, INPUT, Recording
 from torchshim._core.storage import (
     SLOT_BITS,
     Storage,
     TensorBase,
-    plain_classes,
     tensor_class,
     writes_of,
 )
-from torchshim._core.trie import Trie, frozen_call
+from torchshim._core.trie import frozen_call
 from torchshim._core.undo import lost
 
 _new = object.__new__
-_INT = (int,)
 
 
-@dataclass(slots=True)
-class Entrance:
-    """A jump edge: an event, and what enters just before."""
-
-    state: State
-    # (operand, meta, whether it has a history if it can have one, slot)
-    entered: Sequence[tuple[int, Meta, bool | None, int]]
-
-
-class Entering(Trie):
+class Entering(Known):
     """Gives tensors slots in the running recording."""
 
     id: int
     recording: Recording
     trace: list[Any] | None
-    levels: list[Any]
     storages: dict[int, Storage]
-    mode: Any
     base_tangents: weakref.WeakKeyDictionary[Storage, dict[int, Any]]
-
-    def call_entering(self, op: Op, args: Sequence[Any]) -> State:
-        """As `call`; remembers an entrance for the next time."""
-        start, key = self.state, self._hot_key(op, args)
-        operands: list[Any] = []
-        for param, arg in zip(op.params, args, strict=True):
-            operands += arg if param.role in (ARRAYS, OPT_ARRAYS) else (arg,)
-        entering = None if key is None else entering_operands(operands)
-        state = self.call(op, args)
-        if entering:
-            n_floats = sum(part is float for part in key or ())
-            self.remember_entrance(start, key, state, operands, entering, n_floats)
-        return state
-
-    def _hot_key(self, op: Op, args: Sequence[Any]) -> tuple[Any, ...] | None:
-        """What the operator's function looks up, where an entrance may be found."""
-        if self.mode is None:
-            return None  # tangents follow each event
-        plain = tensor_class[0]
-        parts: list[Any] = [op, self.bits]
-        for param, arg in zip(op.params, args, strict=True):
-            kind = arg.__class__
-            if kind is plain or kind in plain_classes:
-                parts.append(arg._slot)
-            elif isinstance(arg, TensorBase):
-                return None
-            elif param.role in (ARRAYS, OPT_ARRAYS):
-                if not all(t is None or t.__class__ is plain for t in arg):
-                    return None
-                parts.append(tuple([None if t is None else t._slot for t in arg]))
-            elif arg is None or param.role not in SCALAR_ROLES:
-                parts.append(arg)
-            else:
-                parts.append(float if kind is float else (kind, arg))
-        return tuple(parts)
-
-    def enter(self, key: Any, operands: Sequence[Any]) -> State | None:
-        """Repeats a known entrance; None where something is not as it was then.
-
-        `operands`: the arguments, each of a list of tensors. The event's runtime
-        scalars are left to the caller.
-        """
-        start = self.state
-        if self.levels and key[0].writes:
-            return None  # to what a transform may have captured
-        if start.jumps is not None:
-            for jump in start.jumps.get(key, ()):
-                if self._enter_as(jump, operands):
-                    return self.state
-        if any(part.__class__ is int and part < 0 for part in key):
-            found = self._enter_stored(key, operands)
-            if found is not None or self.state is not start:
-                return found
-        return None if start.learnt is None else self._learnt_event(key, start)
-
-    def _learnt_event(self, key: Any, start: State) -> State | None:
-        """A known event with integers that are runtime scalars, which it fills in.
-
-        Not where there are others, which the caller fills in.
-        """
-        op, learnt = key[0], start.learnt
-        if learnt is None or op.warns is not None or any(p is float for p in key):
-            return None
-        places = [
-            i for i, p in enumerate(key) if p.__class__ is tuple and p[:1] == _INT
-        ]
-        mask = learnt.get(tuple(punched(key, [(i, None) for i in places])))
-        if mask is None:
-            return None
-        chosen = [i for i, dynamic in zip(places, mask, strict=True) if dynamic]
-        found = start.next.get(tuple(punched(key, [(i, None) for i in chosen])))
-        if found is not None:
-            values = [key[i][1] for i in chosen]
-            self.scalars[found.scalar : found.n_scalars] = values
-        return found
-
-    def _enter_stored(self, key: Any, operands: Sequence[Any]) -> State | None:
-        """Has tensors without history enter from their storages, and looks up then."""
-        if key[1] is None or self.levels or self.trace is not None:
-            return None
-        if len(operands) != len(key) - 2:
-            return None  # a list among them
-        stored = False
-        for part, t in zip(key[2:], operands, strict=True):
-            if isinstance(t, TensorBase):
-                if part.__class__ is not int or part != t._slot:
-                    return None  # operators are overridden for it
-                if part >= 0:
-                    continue
-                storage = t._storage
-                if storage is None:
-                    simple = t._array is not None
-                else:
-                    simple = storage.shared is None and not t._meta.requires_grad
-                    stored = True
-                if not simple:
-                    return None  # whoever looks at it next is to see it as it is
-        if not stored:
-            return None
-        slots = [
-            self.slot_of(t) if isinstance(t, TensorBase) else part
-            for part, t in zip(key[2:], operands, strict=True)
-        ]
-        return self.state.next.get((*key[:2], *slots))
-
-    def _enter_as(self, jump: Entrance, operands: Sequence[Any]) -> bool:
-        start, inputs, recording = self.state, self.inputs, self.recording
-        entered = recording.entered
-        seen: list[tuple[TensorBase, int]] = []  # on NumPy's memory
-        del inputs[start.n_inputs :]
-        try:
-            for i, meta, history, slot in jump.entered:
-                t = operands[i]
-                array = t._array  # other threads may write to it
-                if (
-                    t._meta is not meta
-                    or t._slot >= 0  # it stands among the operands twice
-                    or (history is not None and history is not has_history(t))
-                ):
-                    return False
-                if array is None or t._storage is not None:
-                    array = self._from_numpy(t)
-                    if array is None:
-                        return False
-                    inputs.append(array)
-                    seen.append((t, slot))
-                    continue
-                if history:
-                    recording.hists[slot] = t._hist
-                inputs.append(array)
-                entered[slot] = t
-                t._slot = slot
-            self.state = jump.state
-            for t, slot in seen:
-                self._note_numpy(t, slot)
-            if self.trace is not None:
-                self.trace += [operands[i] for i, *_ in jump.entered]
-            return True
-        finally:
-            if self.state is start:
-                for i, _, _, slot in jump.entered:
-                    recording.hists.pop(slot, None)
-                    if entered.get(slot) is operands[i]:
-                        operands[i]._slot = -1
-                        del entered[slot]
-
-    def remember_entrance(
-        self,
-        start: State,
-        key: Any,
-        state: State,
-        operands: Sequence[Any],
-        entering: Sequence[tuple[int, Meta, bool | None]] | None,
-        n_floats: int,
-    ) -> None:
-        """Makes a jump edge of the events from `start` to `state`, if it can be one."""
-        if (
-            entering is None
-            or state.key[0] is WARNED
-            or state.n_inputs - start.n_inputs != len(entering)
-            or state.n_scalars - start.n_scalars != n_floats
-            or state.depth - start.depth != len(entering) + 1
-        ):
-            return
-        slots = range(start.n_slots, start.n_slots + len(entering))
-        for (i, *_), slot in zip(entering, slots, strict=True):
-            t = operands[i]
-            if t._slot != slot and t._storage is None:
-                return  # in another thread's recording by now
-        entered = [(*entry, slot) for entry, slot in zip(entering, slots, strict=True)]
-        start.remember(key, Entrance(state, entered))
-
-    def _from_numpy(self, tensor: TensorBase) -> Any:
-        """The array by which a tensor on NumPy's memory enters, as it is now.
-
-        None where it does not simply enter.
-        """
-        storage = tensor._storage
-        if (
-            self.trace is not None
-            or storage is None
-            or storage.slot >= 0
-            or not simply_shown(tensor, storage)
-            or storage in self.base_tangents
-        ):
-            return None
-        assert storage.shared is not None
-        if tensor._path:
-            return storage.shared.piece(tensor)
-        storage.shared.refresh(storage)
-        return storage.array
-
-    def _note_numpy(self, tensor: TensorBase, slot: int) -> None:
-        """Notes where a tensor on NumPy's memory entered, see `_derive`."""
-        storage = tensor._storage
-        assert storage is not None
-        if not tensor._path:
-            self._note_base(storage, slot)
-        self.note_memory(slot, storage)
 
     def owns(self, slot: int) -> bool:
         """Whether a slot is one of this recorder's."""
@@ -491,15 +278,8 @@ class Entering(Trie):
         try:
             self.grad = grad
             self.set_mode()
-            plain = not (self.volatile or self.recording.duals)
             for op, args, k in view._path[done:]:
-                key = op, self.bits, self.slot_of(whole), *args
-                found = self.state.next.get(key) if plain else None
-                if found is None:
-                    found = self.call(op, [whole, *args])
-                else:
-                    self.state = found
-                whole = self.result(found, k)
+                whole = self.result(self.call_again(op, [whole, *args]), k)
         finally:
             self.grad = before
             self.set_mode()
@@ -519,13 +299,14 @@ class Entering(Trie):
         """
         pieces = [whole]
         for op, args, k in steps[:-1]:
-            pieces.append(self.result(self.call(op, [pieces[-1], *args]), k))
+            pieces.append(self.result(self.call_again(op, [pieces[-1], *args]), k))
             if self.forward and writer._storage is not None:
                 # One on the way may be what `make_dual` gave.
                 path = writer._path[: before + len(pieces) - 1]
                 self._share_tangents(pieces[-1], path, writer._storage)
         for (op, args, k), piece in zip(reversed(steps), reversed(pieces), strict=True):
-            new = self.result(self.call(write_op(op), [piece, new, *args, k]))
+            put = self.call_again(write_op(op), [piece, new, *args, k])
+            new = self.result(put)
         return new
 
     def derived_anew(self, view: TensorBase) -> TensorBase:
@@ -581,40 +362,3 @@ class Entering(Trie):
 
     def _foreign_array(self, holder: Storage | TensorBase) -> Any:
         raise NotImplementedError
-
-
-def entering_operands(
-    operands: Sequence[Any],
-) -> list[tuple[int, Meta, bool | None]] | None:
-    """Tensors that enter with their next use; None if one does not simply enter.
-
-    Each with its place, its meta, and whether it has a history, where it can have one.
-    """
-    found: list[tuple[int, Meta, bool | None]] = []
-    for i, t in enumerate(operands):
-        if isinstance(t, TensorBase) and t._slot < 0:
-            storage = t._storage
-            if storage is None:
-                if t._array is None:
-                    return None
-            elif storage.slot >= 0 or not simply_shown(t, storage):
-                return None
-            inner = t._meta.requires_grad and not t._meta.leaf
-            found.append((i, t._meta, has_history(t) if inner else None))
-    return found
-
-
-def simply_shown(tensor: TensorBase, storage: Storage) -> bool:
-    """Whether a tensor shows NumPy's memory and that is all there is to it."""
-    meta = tensor._meta
-    return (
-        storage.shared is not None
-        and not meta.requires_grad
-        and not tensor._tangents
-        and tensor._own_version is None
-        and (bool(tensor._path) or storage.meta is meta)
-    )
-
-
-def has_history(tensor: TensorBase) -> bool:
-    return tensor._hist is not None

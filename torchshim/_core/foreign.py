@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from torchshim._core.enter import Entering
+from torchshim._core.entrances import Entrances
 from torchshim._core.flush import values_of
 from torchshim._core.state import Recording
 from torchshim._core.storage import (
@@ -20,7 +20,7 @@ from torchshim._core.trie import recorders
 _new = object.__new__
 
 
-class Foreign(Entering):
+class Foreign(Entrances):
     """Looks into other threads' recordings without changing them."""
 
     foreign: dict[tuple[int, int], TensorBase]
@@ -148,7 +148,7 @@ class Foreign(Entering):
 
     def _role(self, tensor: TensorBase, storage: Storage | None, slot: int) -> int:
         """As of any tensor; its history may be in a recording of another thread."""
-        slot = Entering._role(self, tensor, storage, slot)
+        slot = Entrances._role(self, tensor, storage, slot)
         hist = self.recording.hists.get(slot)
         if hist is not None:
             self.recording.hists[slot] = self.history(*hist)

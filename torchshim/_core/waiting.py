@@ -12,8 +12,6 @@ import os
 import time
 from typing import Any
 
-import numpy as np
-
 # Seconds. Programs that take longer gain nothing, and want the processor.
 MOMENT = 1e-3
 # After a moment in vain it sleeps at once: the next read, the next 3, 7, ... times.
@@ -34,12 +32,13 @@ class Waiter:
         self.sleeps = 0
 
     def wait(self, array: Any) -> None:
-        """Until JAX's or NumPy's array is ready, or a moment has passed.
+        """Until an array is ready, or a moment has passed. Others than JAX's are there.
 
         No other thread may donate the array meanwhile: jaxlib crashes when asked
         whether what was deleted is ready.
         """
-        if isinstance(array, np.ndarray) or array.is_deleted() or array.is_ready():
+        is_ready = getattr(array, "is_ready", None)
+        if is_ready is None or array.is_deleted() or is_ready():
             return
         if getattr(array.device, "platform", None) != "cpu":
             return
@@ -47,7 +46,7 @@ class Waiter:
             self.sleeps -= 1
             return
         end = time.perf_counter() + MOMENT
-        while not array.is_ready():
+        while not is_ready():
             if time.perf_counter() > end:
                 self.vain = min(2 * self.vain + 1, _MOST_SLEEPS)
                 self.sleeps = self.vain

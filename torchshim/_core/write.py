@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core.enter import entering_operands
+from torchshim._core.entrances import entering_operands
 from torchshim._core.meta import Meta
 from torchshim._core.op import Op
 from torchshim._core.state import HIDDEN, MARK, MOVED, WRITTEN, State
