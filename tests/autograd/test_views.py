@@ -542,11 +542,9 @@ def whose_node_nobody_asked_for(torch, read, write):
 
     for _ in range(3):
         base.addcmul_(x, x, value=0.5)
-        yield attempt(look)
-        yield attempt(change)
+        yield attempt(look), attempt(change)
         yield view.tolist()
-    yield attempt(view.mul_, 2)
-    yield facts(view), facts(view)
+    yield attempt(view.mul_, 2), facts(view), facts(view)
     (view * view).sum().backward()
     yield x.grad
 
@@ -582,3 +580,21 @@ def that_were_written_to_before_their_base_is_detached(torch, write, by):
         yield facts(base), facts(view)
         (view * view).sum().backward()
         yield x.grad, attempt(before.detach_), facts(late)
+
+
+@case.over(tracked=[False, True])
+def of_views_that_were_made_otherwise(torch, tracked):
+    """What PyTorch says of where they were made, as the last of them tells."""
+    makers = {
+        "plain": lambda t: t[...],
+        "several": lambda t: t.chunk(1)[0],
+        "no_grad": torch.no_grad()(lambda t: t[...]),
+        "inference": torch.inference_mode()(lambda t: t.unbind()[0]),
+    }
+    x = torch.ones(2, 2, requires_grad=True)
+    for first in makers.values():
+        for second in makers.values():
+            for third in (makers["plain"], makers["no_grad"]):
+                base = x * 2 if tracked else torch.zeros(2, 2)
+                view = third(second(first(base)))
+                yield attempt(view.add_, x.sum())

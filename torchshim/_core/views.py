@@ -153,9 +153,12 @@ class Viewing(Foreign):
         view._path = (*base._path, (op, args, k))
         # Its node is PyTorch's until the memory is written to.
         view._versions = version_of(view)
-        if self.inference and not base._meta.inference:
+        if (
+            self.inference and not base._meta.inference
+        ) or base._view_note == "inference":
             view._view_note = "inference"
-            self._inherit(view)
+            if not self.grad:
+                self._inherit(view)
         elif not self.grad:
             view._view_note = "no_grad"
             self._inherit(view)

@@ -126,7 +126,7 @@ def pieces_of(input: Tensor, sizes: Sequence[int], dim: int, op: Any) -> Any:
 
 def one_of_several(view: Tensor) -> Tensor:
     """A view that PyTorch makes together with others: its writes are restricted."""
-    if view._view_note is None:
+    if local.rec.grad and view._view_note != "inference":
         view._view_note = "multi"
     return view
 
