@@ -15,7 +15,7 @@ from torchshim._core.dtypes import type_name
 from torchshim._core.layout import contiguous_format, has_format, strided
 from torchshim._core.meta import Size, meta_of
 from torchshim._core.record import local
-from torchshim._core.shared import seen
+from torchshim._core.shared import seen, shown
 from torchshim._core.storage import Storage, TensorBase, bits_of, placement
 from torchshim._errors import TO_SCALAR, warn_once
 from torchshim._overrides import (
@@ -554,27 +554,7 @@ def host_value(tensor: TensorBase) -> np.ndarray:
         return rec.host(array)
     base_array = rec.base_array_of(storage)
     rec.raise_failed_checks()
-    base = rec.host(base_array)
-    meta, root = tensor._meta, storage.meta
-    # A view may have another dtype than its base; its geometry counts in its own.
-    kind = dtypes.array_dtype(meta.dtype)
-    if 0 in meta.shape:
-        return np.empty(meta.shape, kind)
-    if not base.flags.c_contiguous or not root.contiguous:
-        # Memory order of the base: its dimensions by falling stride.
-        order = sorted(range(base.ndim), key=lambda d: -root.strides[d])
-        base = np.ascontiguousarray(base.transpose(order))
-    size = kind.itemsize
-    offset = placement(tensor)[2] * size - root.offset * base.itemsize
-    memory: np.ndarray = np.ndarray(
-        meta.shape,
-        kind,
-        base.reshape(-1).view(np.uint8),
-        offset,
-        tuple([s * size for s in meta.strides]),
-    )
-    memory.flags.writeable = False
-    return seen(tensor, memory)
+    return shown(tensor, storage, rec.host(base_array))
 
 
 def from_array(

@@ -17,7 +17,7 @@ import numpy as np
 
 from torchshim._core.device import put
 from torchshim._core.dtypes import array_dtype
-from torchshim._core.storage import TensorBase, bits_of, placement
+from torchshim._core.storage import Storage, TensorBase, bits_of, placement
 
 _memcmp: Any = None
 try:
@@ -89,6 +89,29 @@ def seen(tensor: TensorBase, memory: np.ndarray) -> np.ndarray:
         turn = np.conjugate if bit == "conj" else np.negative
         memory = np.asarray(turn(memory))
     return memory
+
+
+def shown(tensor: TensorBase, storage: Storage, base: np.ndarray) -> np.ndarray:
+    """What a tensor on a storage shows of the base's value (not to be written to)."""
+    meta, root = tensor._meta, storage.meta
+    # A view may have another dtype than its base; its geometry counts in its own.
+    kind = array_dtype(meta.dtype)
+    if 0 in meta.shape:
+        return np.empty(meta.shape, kind)
+    if not (base.flags.c_contiguous and root.contiguous):
+        # Memory order of the base: its dimensions by falling stride.
+        order = sorted(range(base.ndim), key=lambda d: -root.strides[d])
+        base = np.ascontiguousarray(base.transpose(order))
+    size = kind.itemsize
+    memory: np.ndarray = np.ndarray(
+        meta.shape,
+        kind,
+        base.reshape(-1).view(np.uint8),
+        placement(tensor)[2] * size - root.offset * base.itemsize,
+        tuple([s * size for s in meta.strides]),
+    )
+    memory.flags.writeable = False
+    return seen(tensor, memory)
 
 
 class Shared:
