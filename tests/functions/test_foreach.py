@@ -126,3 +126,15 @@ def nothing_to_combine(torch):
     yield attempt(torch._foreach_lerp, one, [], one), attempt(torch._foreach_max, [])
     yield attempt(torch._foreach_copy_, one, []), attempt(torch._foreach_norm, none)
     yield attempt(torch._foreach_norm, none, float("inf"))
+    yield attempt(torch._foreach_mm, one, []), attempt(torch._foreach_mm, one, one * 2)
+
+
+@case
+def arguments_of_other_kinds(torch):
+    one, whole = [torch.ones(1)], [torch.ones(1, dtype=torch.int64)]
+    yield attempt(torch._foreach_copy_, one, one, 2)
+    yield attempt(torch._foreach_copy_, one, one, [True])
+    yield attempt(torch._foreach_norm, one, True)
+    yield attempt(torch._foreach_powsum, whole), torch._foreach_powsum(one, 3)
+    yield attempt(torch._foreach_maximum_, whole, one)
+    yield attempt(torch._foreach_minimum_, whole, one)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torchshim._bind import type_name
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import combination, is_number
 from torchshim._tensor import Tensor
@@ -196,7 +197,7 @@ def _bound(name: str, clamp: str) -> None:
     def plain(t: Any, other: Any) -> Any:
         return (of_tensors if isinstance(other, Tensor) else of_number)(t, other)
 
-    _both(name, _binary, plain, lambda t, other: t.copy_(plain(t, other)))
+    _both(name, _binary, plain, getattr(fns, f"{clamp}_"))
 
 
 for _name in _UNARY:
@@ -238,6 +239,11 @@ def _foreach_clone(self: Any, *, memory_format: Any = None) -> tuple[Tensor, ...
 def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Copies each tensor of `src` into the one at its place in `self`."""
     tensors = _tensors("_foreach_copy_", self, src)
+    if not isinstance(non_blocking, bool):
+        raise TypeError(
+            "_foreach_copy_(): argument 'non_blocking' (position 3) must be bool, not "
+            f"{type_name(non_blocking)}"
+        )
     pairs = zip(tensors, _same_length(tensors, _tensors("", src)), strict=True)
     for target, source in pairs:
         target.copy_(source, non_blocking)
@@ -256,6 +262,10 @@ def _foreach_zero_(self: Any) -> Any:
 def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:
     """The vector norm of each tensor of a list."""
     tensors = _tensors("_foreach_norm", self)
+    if isinstance(ord, bool):
+        raise RuntimeError(
+            "foreach_tensor_norm_slow expects ord to be integer or float"
+        )
     if isinstance(ord, (int, float)) and ord == math.inf:
         for tensor in tensors:
             if not tensor.numel():
@@ -270,6 +280,11 @@ def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor, .
 def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:
     """The sum of each tensor's absolute values to a power."""
     tensors = _tensors("_foreach_powsum", self)
+    for tensor in tensors:
+        dtype_of = tensor._meta.dtype
+        if not (dtype_of.is_floating_point or dtype_of.is_complex):
+            name = dtype_of.scalar_name
+            raise NotImplementedError(f"\"powsum_cpu\" not implemented for '{name}'")
     return tuple([t.abs().pow(ord).sum(dtype=dtype) for t in tensors])
 
 
@@ -289,5 +304,9 @@ def _foreach_max(self: Any) -> tuple[Tensor, ...]:
 def _foreach_mm(self: Any, mat2: Any) -> tuple[Tensor, ...]:
     """The matrix products of two lists."""
     tensors = _tensors("_foreach_mm", self, mat2)
-    pairs = zip(tensors, _same_length(tensors, _tensors("", mat2)), strict=True)
+    if _is_list(mat2) and len(tensors) != len(mat2):
+        raise RuntimeError(
+            "_foreach_mm: self and mat2 must have the same number of tensors"
+        )
+    pairs = zip(tensors, _tensors("", mat2), strict=True)
     return tuple([fns.mm(a, b) for a, b in pairs])
