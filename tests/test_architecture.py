@@ -57,6 +57,8 @@ LAYERS = [
         "functional",
         "overrides",
         "_C",
+        "_linalg_utils",
+        "_lobpcg",
         "_utils_internal",
         "fx",
         "library",

@@ -75,6 +75,8 @@ _WELL_KNOWN = (
     "_C",
     "_dynamo",
     "_functorch",
+    "_linalg_utils",
+    "_lobpcg",
     "_prims_common",
     "_subclasses",
     "_tensor",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 from tests.oracle import attempt, case
 
 
@@ -69,3 +71,25 @@ def refused(torch):
     A, X = _matrix(torch, 7), _start(torch, 7)
     yield attempt(torch.lobpcg, A, k=3), attempt(torch.lobpcg, A[:3], k=1)
     yield attempt(torch.lobpcg, A, B=A[:3], k=1), attempt(torch.lobpcg, A, X=X[:3])
+
+
+@case
+def helpers(torch):
+    """What PyTorch's own test of `lobpcg` imports."""
+    utils = importlib.import_module(f"{torch.__name__}._linalg_utils")
+    module = importlib.import_module(f"{torch.__name__}._lobpcg")
+    yield module.lobpcg(torch.eye(9), k=1)[0], module.LOBPCG.__name__
+    A, X = torch.tensor([[2.0, 1], [1, 3]]), torch.tensor([[1.0], [2.0]])
+    yield (
+        utils.is_sparse(A),
+        utils.is_sparse(A.to_sparse()),
+        attempt(utils.is_sparse, 3),
+    )
+    for name in ("int32", "float16", "complex64"):
+        kind = getattr(torch, name)
+        yield utils.get_floating_dtype(torch.ones(2, dtype=kind))
+    yield utils.matmul(None, X), utils.matmul(A, X), utils.matmul(A.to_sparse(), X)
+    yield utils.bform(X, A, X), utils.qform(None, X), utils.qform(A, X)
+    yield utils.basis(A).abs(), utils.symeig(A)[0], utils.symeig(A, True)[0]
+    for name in ("matrix_rank", "solve", "lstsq", "_symeig", "eig"):
+        yield attempt(getattr(utils, name), A, A)

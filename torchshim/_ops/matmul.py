@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from torchshim._core.host_dtypes import NAMES
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT, real_number
@@ -191,6 +192,44 @@ def inner(input: Array, other: Array) -> Array:
         refuse_bool(input, "dot")
     refuse_bool(input, "addmm_impl_cpu_", input.size, other.size)
     return rounded(product(input, other, b_dim=other.ndim - 1), input)
+
+
+@op(
+    method=False,
+    differentiable=False,
+    out=(
+        "int_mm_out_cpu: Expected result dtype to be of type kInt but got "
+        "{have.cpp_name}"
+    ),
+)
+def _int_mm(input: Array, mat2: Array) -> Array:
+    """The product of matrices of 8-bit integers, in 32 bits."""
+    name = "int_mm_out_cpu"
+    if input.ndim != 2:
+        raise RuntimeError(
+            f"{name}: Expected self to be of dimension 2 but got {input.ndim}"
+        )
+    columns, _ = input.shape[1], size_at(mat2.shape, 1)
+    if mat2.ndim != 2:
+        raise RuntimeError(
+            f"{name}: Expected mat2 to be of dimension 2 but got {mat2.ndim}"
+        )
+    if columns != mat2.shape[0]:
+        raise RuntimeError(
+            f"{name}: self.size(1) needs to match mat2.size(0) but got "
+            f"{columns} and {mat2.shape[0]}"
+        )
+    if input.dtype not in (jnp.int8, jnp.uint8):
+        raise RuntimeError(
+            f"{name}: Expected self dtype to be int8 or uint8 but got "
+            f"{NAMES[input.dtype.name][1]}"
+        )
+    if mat2.dtype != jnp.int8:
+        raise RuntimeError(
+            f"{name}: Expected mat2 dtype to be of type int8 but got "
+            f"{NAMES[mat2.dtype.name][1]}"
+        )
+    return input.astype(jnp.int32) @ mat2.astype(jnp.int32)
 
 
 # A product and a sum -----------------------------------------------------------------

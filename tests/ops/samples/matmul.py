@@ -72,6 +72,21 @@ def vectors() -> Iterator[Sample]:
     yield sample(floats(3), floats(2)).raises()
 
 
+@samples("_int_mm")
+def small_integers() -> Iterator[Sample]:
+    high = {"low": 100, "high": 128}
+    large = [ints(*shape, dtype="int8", **high) for shape in ((3, 5), (5, 2))]
+    # PyTorch resizes no out=.
+    yield sample(*large).without("out")
+    small = ints(5, 2, dtype="int8")
+    yield sample(ints(3, 5, dtype="uint8", **high), small).without("out")
+    yield sample(ints(0, 5, dtype="int8"), small).without("out")
+    yield sample(ints(3, 5, dtype="int8"), ints(5, 2, dtype="uint8")).raises()
+    yield sample(ints(3, 5), ints(5, 2, dtype="int8")).raises()
+    yield sample(ints(3, 5, dtype="int8"), ints(3, 2, dtype="int8")).raises()
+    yield sample(ints(5, dtype="int8"), ints(5, 2, dtype="int8")).raises()
+
+
 @samples("addmm")
 def sum_with_matrices() -> Iterator[Sample]:
     yield sample(floats(2, 4), floats(2, 3), floats(3, 4)).twice()
