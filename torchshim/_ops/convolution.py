@@ -420,14 +420,16 @@ def _transposed(
     _check(x, weight, bias, steps, around, spans, groups, True, extra)
     _check_types(x, weight, bias)
     if any(e >= s and e >= d for e, s, d in zip(extra, steps, spans, strict=True)):
+        # PyTorch's convolution over one dimension is one over two.
+        flat = n == 1
         parts = [
             f"{what}_{axis}: {v}"
             for what, values in (
-                ("output_padding", extra),
-                ("stride", steps),
-                ("dilation", spans),
+                ("output_padding", (0,) * flat + tuple(extra)),
+                ("stride", (1,) * flat + tuple(steps)),
+                ("dilation", (1,) * flat + tuple(spans)),
             )
-            for axis, v in zip(_AXES[n], values, strict=True)
+            for axis, v in zip(_AXES[n + flat], values, strict=True)
         ]
         raise RuntimeError(
             "output padding must be smaller than either stride or dilation, but got "
@@ -455,8 +457,13 @@ def _transposed(
             )
         ]
         if min(sizes) < 1:
+            flat = (1,) * (n == 1)
+            given, made = (
+                " x ".join(map(str, (*flat, *each))) for each in (x.shape[2:], sizes)
+            )
             raise RuntimeError(
-                f"{name}: the calculated output size {sizes} is too small"
+                f"Given input size per channel: ({given}). Calculated output size per "
+                f"channel: ({made}). Output size is too small"
             )
 
     def run(a: Array, b: Array) -> Array:
