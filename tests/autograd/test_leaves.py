@@ -125,3 +125,24 @@ def in_a_loop(torch):
             x.mul_(y)
             print(x.tolist())
         yield attempt(loss.backward), grads([x, y])
+
+
+@case.over(tracked=[False, True])
+def that_require_grad_as_their_bases_do(torch, tracked):
+    """PyTorch has no node for them: no gradient reaches them."""
+    for _ in range(2):
+        x = torch.ones(2, 2, requires_grad=True)
+        base = x * 2 if tracked else x
+        with torch.no_grad():
+            view, other = base[:1], base[1:]
+        y = (view * x[:1] + other).sum()
+        grad = torch.autograd.grad
+        yield grad(y, view, allow_unused=True, retain_graph=True)
+        yield attempt(grad, y, view, retain_graph=True)
+        yield grad(y, [other, x, view], allow_unused=True, retain_graph=True)
+        y.backward(inputs=[view, x], retain_graph=True)
+        yield view.grad, x.grad
+        y.backward(inputs=[view])
+        yield view.grad, x.grad
+        y.backward()
+        yield view.grad, x.grad

@@ -338,10 +338,16 @@ def _run(
     if hooks.retaining:
         hooks.move_retained()
     results: list[Any] = [None] * len(wanted)
-    if starts:
+    # A view that requires grad as its base does has no node: it gets no gradient.
+    lost = [i for i, t in enumerate(targets or ()) if getattr(t, "_inherits", False)]
+    if lost and targets is not None:
+        targets = [t for i, t in enumerate(targets) if i not in lost]
+    if starts and (targets or not lost):
         results = engine.run_backward(
             starts, vectors, retain, create, targets, accumulate
         )
+        for i in lost:
+            results.insert(i, None)
     if not allow_unused:
         for i, result in enumerate(results):
             if result is None:
