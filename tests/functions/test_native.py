@@ -116,3 +116,23 @@ def refused_segments(torch):
     yield attempt(f, x, "sum", lengths=torch.tensor([1.0, 2.0]))
     yield attempt(f, x, "sum", offsets=torch.tensor([0.0, 3.0]))
     yield attempt(f, x.long(), "sum", lengths=torch.tensor([1, 2]))
+
+
+@case
+def convolution(torch):
+    f, one = torch.convolution, torch.ones
+    x, w = one(1, 2, 5), one(3, 2, 3)
+    plain = [1], [0], [1], False, [0], 1
+    yield f(x, w, None, *plain), f(x, w, one(3), [2], [1], [2], False, [0], 1)
+    yield f(x, one(2, 3, 3), one(3), [2], [1], [1], True, [1], 1)
+    deep = one(4, 2, 3, 3), None, [1, 1], [1, 1], [1, 1], False, [0, 0]
+    yield f(one(1, 4, 5, 5), *deep, 2), attempt(f, one(2, 5, 5), *deep, 1)
+    yield (
+        attempt(f, one(1, 3, 5), w, None, *plain),
+        attempt(f, x, w.double(), None, *plain),
+    )
+    yield attempt(f, x, w, one(4), *plain), attempt(f, x, w, None, 1, *plain[1:])
+    yield attempt(f, x, w, None, [1], [-1], *plain[2:])
+    x = torch.arange(10.0).reshape(1, 2, 5).requires_grad_()
+    y = f(x, w, None, *plain)
+    yield y.grad_fn.name(), torch.autograd.grad((y * y).sum(), x)

@@ -489,3 +489,52 @@ def embedding_bag(
         include_last_offset,
         padding_idx,
     )
+
+
+# Convolutions -------------------------------------------------------------------------
+
+
+@public
+def convolution(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> Tensor:
+    """The operator that all convolutions are, with its lists of numbers.
+
+    >>> import torchshim as torch
+    >>> x, w = torch.ones(1, 1, 4), torch.ones(1, 1, 2)
+    >>> torch.convolution(x, w, None, [1], [0], [1], False, [0], 1)
+    tensor([[[2., 2., 2.]]])
+    """
+    ndim, given = weight.dim(), {"stride": (4, stride), "padding": (5, padding)}
+    given |= {"dilation": (6, dilation), "output_padding": (8, output_padding)}
+    for name, (position, value) in given.items():
+        if not isinstance(value, (tuple, list)):
+            raise TypeError(
+                f"convolution(): argument '{name}' (position {position}) must be tuple "
+                f"of ints, not {type(value).__name__}"
+            )
+    if input.dim() != ndim:
+        raise RuntimeError(
+            f"Expected {ndim}-dimensional input for {ndim}-dimensional weight "
+            f"{list(weight.shape)}, but got {input.dim()}-dimensional input of size "
+            f"{list(input.shape)} instead"
+        )
+    kind, other = input._meta.dtype, weight._meta.dtype
+    if kind is not other:
+        raise RuntimeError(
+            f"expected scalar type {kind.scalar_name} but found {other.scalar_name}"
+        )
+    if transposed:
+        function = getattr(fns, f"conv_transpose{ndim - 2}d")
+        shift = padding, output_padding
+        return function(input, weight, bias, stride, *shift, groups, dilation)
+    function = getattr(fns, f"conv{ndim - 2}d")
+    return function(input, weight, bias, stride, padding, dilation, groups)
