@@ -54,13 +54,6 @@ def test_what_is_ready_is_looked_at_once(patient):
     assert array.looks == 1
 
 
-def test_it_gives_way_between_two_looks(patient, monkeypatch):
-    given = []
-    monkeypatch.setattr(waiting, "_give_way", lambda: given.append(1))
-    Waiter().wait(Computing(4))
-    assert len(given) == 3
-
-
 def test_other_devices_are_not_looked_at(patient):
     array = Computing(5, "gpu")
     Waiter().wait(array)

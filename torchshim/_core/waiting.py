@@ -3,12 +3,12 @@
 On the CPU, XLA computes on a thread of its own. A thread that sleeps until a short
 program ends is woken late, and goes on with cold caches: with a step of 0.2 ms that
 doubled the time of the step, Python's part included (`benchmarks/README.md`). So the
-reader looks again and again for a moment before it sleeps.
+reader looks again and again for a moment before it sleeps. It does not give way in
+between (`sched_yield`): on a busy machine that takes as long as the others like.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Any
 
@@ -16,9 +16,6 @@ from typing import Any
 MOMENT = 1e-3
 # After a moment in vain it sleeps at once: the next read, the next 3, 7, ... times.
 _MOST_SLEEPS = 255
-
-# Lets the program's threads, and Python's others, run; missing on Windows.
-_give_way = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
 class Waiter:
@@ -51,5 +48,4 @@ class Waiter:
                 self.vain = min(2 * self.vain + 1, _MOST_SLEEPS)
                 self.sleeps = self.vain
                 return
-            _give_way()
         self.vain = 0
