@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchshim._core import dtypes
+from torchshim._core.layout import NAMES
 from torchshim._derived import fns, namespace
 from torchshim._tensor import Tensor
 
@@ -17,7 +18,7 @@ eig, lstsq, matrix_rank, solve, _symeig = (
 def is_sparse(A: Any) -> bool:
     """Whether a tensor is sparse."""
     if isinstance(A, Tensor):
-        return str(A.layout) == "torch.sparse_coo"
+        return A.layout is NAMES["sparse_coo"]
     raise TypeError(f"expected Tensor but got {type(A)}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +32,6 @@ class Entrances(Entering):
 
     levels: list[Any]
     mode: Any
-    base_tangents: weakref.WeakKeyDictionary[Storage, dict[int, Any]]
 
     def call_entering(self, op: Op, args: Sequence[Any]) -> State:
         """As `call`; remembers an entrance for the next time."""

@@ -224,7 +224,7 @@ def _imported(ext_tensor: Any) -> Tensor:
     except (BufferError, RuntimeError, TypeError):
         try:
             held = jax.dlpack.from_dlpack(ext_tensor)
-        except Exception:
+        except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
             array = np.array(ext_tensor)
         else:  # elements that NumPy does not have: a copy
             return from_array(held.copy(), device=_device("cpu"))

@@ -209,7 +209,8 @@ def _int_mm(input: Array, mat2: Array) -> Array:
         raise RuntimeError(
             f"{name}: Expected self to be of dimension 2 but got {input.ndim}"
         )
-    columns, _ = input.shape[1], size_at(mat2.shape, 1)
+    columns = input.shape[1]
+    size_at(mat2.shape, 1)  # what PyTorch asks for first, and its error
     if mat2.ndim != 2:
         raise RuntimeError(
             f"{name}: Expected mat2 to be of dimension 2 but got {mat2.ndim}"
