@@ -34,7 +34,7 @@ from torchshim._core.leaves import add
 from torchshim._core.meta import Meta
 from torchshim._core.record import Recorder, local
 from torchshim._core.replay import Replay
-from torchshim._core.saved import SECOND_BACKWARD, SavedValues
+from torchshim._core.saved import SavedValues
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import TensorBase
 from torchshim._core.threads import in_fresh_thread
@@ -221,14 +221,17 @@ class Walk(SavedValues, Replay):
                 self.keep_write(recording, event)
                 raise
 
-    def take(self, place: Place) -> Any:
-        """The whole gradient of one of several results, after its hooks."""
-        grad = self.grads.pop(place, None)
-        hooks = place[0].hooked.get(place[1])
-        if hooks is not None:
+    def take(self, recording: Recording, slots: Sequence[int]) -> dict[int, Any]:
+        """The whole gradients of some of an event's results, after their hooks."""
+        taken = {slot: self.grads.pop((recording, slot), None) for slot in slots}
+        hooked = {s: recording.hooked[s] for s in slots if s in recording.hooked}
+        if hooked:
             self.catch_up()
-            grad = hooks.run(grad)
-        return grad
+        for slot, hooks in hooked.items():
+            taken[slot] = hooks.replace(taken[slot])
+        for slot, hooks in hooked.items():
+            hooks.retain(taken[slot])
+        return taken
 
     def take_only(self, recording: Recording, event: State) -> list[Any]:
         """The whole gradient of an event's one result, after its hooks."""
@@ -255,7 +258,7 @@ class Walk(SavedValues, Replay):
         if len(slots) > 1 and recording.hooked:
             hooked = [s for s in recording.hooked if s in slots]
             order = [*hooked, *(s for s in slots if s not in hooked)]
-        taken = {slot: self.take((recording, slot)) for slot in order}
+        taken = self.take(recording, order)
         grads = [taken[slot] for slot in slots]
         if not further and self.targets:
             self.collect(recording, slots, grads)
@@ -305,8 +308,11 @@ class Walk(SavedValues, Replay):
     def go_back(
         self, recording: Recording, event: State, wrt: tuple[int, ...], grads: list[Any]
     ) -> None:
-        """From the gradients of an event's results to those of its operands."""
-        if not wrt:
+        """From the gradients of an event's results to those of its operands.
+
+        `backward(inputs=)` runs the nodes of its inputs, though nothing goes on there.
+        """
+        if not (wrt or self.accumulate):
             return
         hooked = event.depth in recording.node_hooks
         if hooked:
@@ -349,6 +355,9 @@ class Walk(SavedValues, Replay):
     ) -> Sequence[Any]:
         if isinstance(event.call, PythonCall):
             return self.call_python(FUNCTION, recording, event, wrt, grads)
+        if not wrt:
+            self.spend(recording, event, grads)
+            return ()
         if event.call.passing:
             return self.passed(recording, event, grads, wrt)
         return self.vjp(recording, event, grads, wrt)
@@ -376,11 +385,7 @@ class Walk(SavedValues, Replay):
         # Within a `vmap` around the level that differentiates, for one example.
         call = without(event.call, self.outside)
         plan = plan_of(event, call, wrt)
-        if plan.frees and event.depth in recording.freed:
-            raise RuntimeError(SECOND_BACKWARD)
-        outdated = self.check_versions(recording, plan)
-        if self.capture is not None and plan.saved and recording.state is not None:
-            self.capture.checked.append((recording, plan.saved))
+        outdated = self.use(recording, event, plan)
         checked = call.op is not None and call.op.gradient_checks is not None
         if checked:
             checked = self.is_whole_gradient(call)
@@ -430,13 +435,6 @@ class Walk(SavedValues, Replay):
         of the call was differentiated itself, part of the whole flows past the results.
         """
         return not self.rec.levels and call not in self.derivatives
-
-    def scalars_of(self, recording: Recording, event: State) -> list[float]:
-        if event.n_scalars == event.scalar:
-            return []
-        if recording is self.rec.recording:
-            return self.rec.scalars[event.scalar : event.n_scalars]
-        return recording.scalars[event.scalar : event.n_scalars]
 
     def operand(self, recording: Recording, slot: int) -> Any:
         """A value of the forward pass as a tensor of the running recording."""

@@ -63,15 +63,25 @@ class TensorHooks:
             hooks_of(tensor)
 
     def run(self, grad: Any) -> Any:
+        """What the hooks make of a gradient, which is retained where that is asked."""
+        grad = self.replace(grad)
+        if self.retained is not None:
+            self.retain(grad)
+        return grad
+
+    def replace(self, grad: Any) -> Any:
         """What the hooks make of a gradient."""
-        if self.backward:
-            for hook in list(self.backward.values()):
-                result = hook(grad)
-                if result is not None:
-                    if grad is None:
-                        raise RuntimeError(REPLACED_NONE)
-                    check_replacement(hook, grad, result)
-                    grad = result
+        for hook in list((self.backward or {}).values()):
+            result = hook(grad)
+            if result is not None:
+                if grad is None:
+                    raise RuntimeError(REPLACED_NONE)
+                check_replacement(hook, grad, result)
+                grad = result
+        return grad
+
+    def retain(self, grad: Any) -> None:
+        """Gives a gradient to the tensor that retains it, if one does."""
         tensor = None if self.retained is None else self.retained()
         if tensor is not None and grad is not None:
             before = tensor._grad
@@ -82,7 +92,6 @@ class TensorHooks:
             else:
                 # Not the object itself, which may be the caller's.
                 tensor._grad = local.rec.renamed(grad)
-        return grad
 
     def accumulated(self, leaf: Any) -> None:
         """Runs the hooks of a leaf whose `.grad` was just brought up to date."""
@@ -108,6 +117,15 @@ class HookChain:
         for hooks in self.chain:
             grad = hooks.run(grad)
         return grad
+
+    def replace(self, grad: Any) -> Any:
+        for hooks in self.chain:
+            grad = hooks.replace(grad)
+        return grad
+
+    def retain(self, grad: Any) -> None:
+        for hooks in self.chain:
+            hooks.retain(grad)
 
 
 def hooks_of(tensor: Any, make: bool = False) -> TensorHooks | None:

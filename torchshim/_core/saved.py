@@ -57,7 +57,12 @@ class SavedValues(Leaves):
     cotangents: Sequence[Any]
 
     def scalars_of(self, recording: Recording, event: State) -> list[float]:
-        raise NotImplementedError
+        """The runtime scalars that an event was recorded with."""
+        if event.n_scalars == event.scalar:
+            return []
+        if recording is self.rec.recording:
+            return self.rec.scalars[event.scalar : event.n_scalars]
+        return recording.scalars[event.scalar : event.n_scalars]
 
     def unpack(
         self, recording: Recording, event: State, grads: Sequence[Any]
@@ -75,6 +80,30 @@ class SavedValues(Leaves):
         if not self.retain:
             recording.packed[event.depth] = dict.fromkeys(packed)
         return found
+
+    def use(
+        self, recording: Recording, event: State, plan: GradientPlan
+    ) -> Sequence[int]:
+        """Raises if what an event saved is freed, or was overwritten in place.
+
+        Gives the values that were overwritten without any version counting it.
+        """
+        if plan.frees and event.depth in recording.freed:
+            raise RuntimeError(SECOND_BACKWARD)
+        outdated = self.check_versions(recording, plan)
+        if self.capture is not None and plan.saved and recording.state is not None:
+            self.capture.checked.append((recording, plan.saved))
+        return outdated
+
+    def spend(self, recording: Recording, event: State, grads: Sequence[Any]) -> None:
+        """Uses up what an event saved, for the gradient of none of its operands."""
+        plan = plan_of(event, event.call, ())
+        self.use(recording, event, plan)
+        if event.call.__class__ is VjpCall:
+            self.check_forward(recording, event, ())
+        self.unpack(recording, event, grads)
+        if plan.frees:
+            self.freed.append((recording, event.depth))
 
     def keep_write(self, recording: Recording, event: State) -> None:
         """Takes back that a write through a view was used up: its operator failed.

@@ -11,11 +11,11 @@ from inspect import Parameter
 from typing import Any
 
 from torchshim._core.dtypes import type_name
-from torchshim._core.engine import SECOND_BACKWARD
 from torchshim._core.infer import INFERENCE_SAVED
 from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
 from torchshim._core.record import local
+from torchshim._core.saved import SECOND_BACKWARD
 from torchshim._core.storage import TensorBase, version_of
 from torchshim._derived import fns
 from torchshim._functions.sparse_tensor import SparseTensor
