@@ -179,6 +179,12 @@ def other_dtypes(torch):
     yield attempt(f[:, :3].view, torch.float64)
     yield attempt(f[0, 0].view, torch.float64)
     yield attempt(f.T.view, torch.float16)
+    for start in (1, 2):  # a place that the recording does not know
+        yield attempt(f[:, start : start + 2].view, torch.float64)
+        yield attempt(f[1:, start : start + 2].view, torch.complex64)
+        yield attempt(torch.view_copy, f[:, start : start + 2], torch.float64)
+    x = torch.arange(15.0).reshape(5, 3)
+    yield attempt(x[:, 1:].view, torch.float64), attempt(x[1:, 1:].view, torch.float64)
 
 
 @case

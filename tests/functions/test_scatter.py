@@ -60,3 +60,19 @@ def slices_that_do_not_go_with_a_vector_of_indices(torch):
         yield put("index_add", x, dim, T([-1], dtype=torch.int32), source)
         yield put("index_add", x, dim, T([-1]), source)
         yield put("index_add", x, dim, T([-1]), source, alpha=2)
+
+
+@case.lines(r"""
+torch.take_along_dim(x, torch.ones(2, dtype=torch.int32), 0)
+torch.take_along_dim(x, torch.ones(2, 1, dtype=torch.int32), 5)
+torch.take_along_dim(x, torch.ones(2, 1, dtype=torch.int64), 5)
+torch.take_along_dim(x, torch.ones(2, 1, dtype=torch.int32))
+torch.take_along_dim(x, torch.ones(2, 1, dtype=torch.int16))
+torch.take_along_dim(x, torch.ones(2, 1))
+torch.take_along_dim(x.t(), torch.ones(2, dtype=torch.int64))
+torch.take_along_dim(x, torch.ones(2, 2, dtype=torch.int64).t())
+torch.take_along_dim(x[0, 0], torch.zeros(2, 2, dtype=torch.int64))
+torch.take_along_dim(x[0, 0], torch.zeros((), dtype=torch.int64), 0)
+""")
+def taken_along_a_dimension(torch, line):
+    return evaluate(torch, line, x=torch.arange(6.0).view(2, 3))

@@ -96,3 +96,41 @@ def dtypes_and_state(torch):
     x = utils.noncontiguous_like(torch.arange(6.0).view(2, 3))
     yield x, x.is_contiguous(), list(utils.iter_indices(x))
     yield utils.gradcheck(torch.sin, [torch.ones(2).double().requires_grad_()])
+
+
+@case(warnings=False)
+def errors_that_depend_on_data_come_in_time(torch):
+    TestCase = _module(torch, "common_utils").TestCase
+    x, far = torch.ones(3), torch.tensor([3])
+
+    def read(index):
+        return x[index]
+
+    def write(index):
+        x[index] = 2
+
+    class TestErrors(TestCase):
+        def test_expected(self):
+            self.assertRaises(IndexError, read, far)
+            self.assertRaisesRegex(IndexError, "index 3", write, far)
+            with self.assertRaises(IndexError) as caught:
+                read(far)
+            assert "index 3" in str(caught.exception)
+
+        def test_another(self):
+            self.assertRaises(ValueError, read, far)
+
+        def test_none(self):
+            self.assertRaises(IndexError, read, far - 1)
+
+        def test_unexpected(self):
+            read(far)
+
+        def test_untouched(self):
+            self.assertEqual(read(far - 1), 1, exact_dtype=False)
+
+    for name in ("expected", "another", "none", "unexpected", "untouched"):
+        result = unittest.TestResult()
+        TestErrors(f"test_{name}").run(result)
+        yield name, ["IndexError: index 3" in text for _, text in result.errors]
+        yield ["IndexError not raised" in text for _, text in result.failures]

@@ -14,7 +14,7 @@ from torchshim._functions.assignment import put_with
 from torchshim._functions.backward import warn_once
 from torchshim._functions.indexing import is_mask
 from torchshim._ops._common import broadcast_shapes
-from torchshim._ops.view_geometry import wrap_dim
+from torchshim._ops.view_geometry import size_at, wrap_dim
 from torchshim._tensor import Tensor, host_value
 
 _OLD_REDUCE = (
@@ -151,13 +151,8 @@ def take_along_dim(
     tensor([[1],
             [4]])
     """
-    if indices._meta.dtype is not dtypes.int64:
-        raise RuntimeError(
-            "torch.take_along_dim(): dtype of indices should be Long but got "
-            f"{indices._meta.dtype.tensor_name[6:-6]}"
-        )
     if dim is None:
-        source, index, dim = fns.reshape(input, -1), fns.reshape(indices, -1), 0
+        source, index, dim = fns.view(input, -1), fns.view(indices, -1), 0
     else:
         have, want = input._meta.shape, indices._meta.shape
         if len(have) != len(want):
@@ -166,6 +161,12 @@ def take_along_dim(
                 f"of dimensions, but got {len(have)} dimensions for input, and "
                 f"{len(want)} dimensions for indices"
             )
+        if indices._meta.dtype is not dtypes.int64:
+            raise RuntimeError(
+                "torch.take_along_dim(): dtype of indices should be Long but got "
+                f"{indices._meta.dtype.tensor_name[6:-6]}"
+            )
+        size_at(have, dim)  # a tensor without dimensions has none to take along
         dim = wrap_dim(dim, len(have))
         one = (1,)
         ours = tuple(have[:dim]) + one + tuple(have[dim + 1 :])

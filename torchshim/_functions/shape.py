@@ -26,8 +26,11 @@ _INT64 = 2**63
 # -- other dtypes, other shapes ----------------------------------------------------
 
 
-def check_retyped(tensor: Tensor) -> None:
-    """Raises for what cannot be read as another dtype: conjugated, negated views."""
+def check_retyped(tensor: Tensor, dtype: Any) -> None:
+    """Raises for what cannot be read as another dtype: conjugated, negated views.
+
+    And for a place in memory that only the arguments of a slice tell.
+    """
     for bit in bits_of(tensor):
         which = "conjugate view tensors"
         if bit == "neg":
@@ -36,6 +39,17 @@ def check_retyped(tensor: Tensor) -> None:
             f"torch.Tensor.view is not supported for {which} when converting to a "
             "different dtype."
         )
+    old = tensor._meta.dtype
+    ratio = dtype.itemsize // old.itemsize
+    shape = tensor._meta.shape
+    if ratio > 1 and shape and not shape[-1] % ratio:
+        offset = tensor.storage_offset()  # type: ignore[attr-defined]
+        if offset % ratio:
+            raise RuntimeError(
+                f"self.storage_offset() must be divisible by {ratio} to view "
+                f"{old.scalar_name} as {dtype.scalar_name} (different element sizes), "
+                f"but got {offset}"
+            )
 
 
 @public(namespaces=(), method=True)
@@ -52,7 +66,7 @@ def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     if dtype is None and size and size[0].__class__ is dtypes.dtype:
         (dtype,) = size
     if dtype is not None:
-        check_retyped(self)
+        check_retyped(self, dtype)
         return fns.view_dtype(self, dtype, self._meta.dtype)
     return fns.view(self, *size)
 

@@ -28,7 +28,7 @@ def view_copy(input: Tensor, size: Any, *, out: Tensor | None = None) -> Tensor:
     """`Tensor.view` as a copy: another shape, or read as another dtype."""
     if isinstance(size, dtypes.dtype):
         input = _resolved(input)
-        return fns.clone(fns.view_dtype(input, size, input._meta.dtype))
+        return fns.clone(input.view(size))
     return fns.view_copy(input, size, out=out)
 
 

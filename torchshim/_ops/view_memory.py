@@ -277,11 +277,6 @@ def _retyped(
             f"self.size(-1) must be divisible by {ratio} {names} {why}, but got "
             f"{shape[-1]}"
         )
-    if offset % ratio:
-        raise RuntimeError(
-            f"self.storage_offset() must be divisible by {ratio} {names} {why}, but "
-            f"got {offset}"
-        )
     if strides[-1] != 1:
         raise RuntimeError(
             f"self.stride(-1) must be 1 {names} {why}, but got {strides[-1]}"

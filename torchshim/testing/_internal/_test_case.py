@@ -6,6 +6,7 @@ import contextlib
 import random
 import re
 import unittest
+import unittest.case
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import torchshim as torch
+from torchshim._core.record import local
 from torchshim._errors import Unsupported
 from torchshim.testing._internal._equality import Relaxed, assert_equal
 
@@ -36,6 +38,27 @@ def set_warn_always_context(new_val: bool) -> Iterator[None]:
         yield
     finally:
         torch.set_warn_always(old)
+
+
+def _raise_deferred() -> None:
+    """Raises an error that depends on data and is due at the next read."""
+    local.rec.flush()
+    local.rec.raise_failed_checks()
+
+
+class _Raises(unittest.case._AssertRaisesContext):  # type: ignore[type-arg]
+    """Takes errors for the block's that are deferred beyond its end, too."""
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
+        if kind is not None:
+            return super().__exit__(kind, error, traceback)
+        try:
+            _raise_deferred()
+        except Exception as late:
+            if not super().__exit__(type(late), late, late.__traceback__):
+                raise
+            return True
+        return super().__exit__(None, None, None)
 
 
 class TestCase(unittest.TestCase):
@@ -69,6 +92,7 @@ class TestCase(unittest.TestCase):
         # What torchshim knowingly lacks, and says so, is no failure of a test.
         try:
             method()
+            _raise_deferred()
         except Unsupported as error:
             raise unittest.SkipTest(str(error)) from error
 
@@ -76,6 +100,20 @@ class TestCase(unittest.TestCase):
         torch.set_grad_enabled(self._grad_mode)
         if self._default_dtype_check_enabled:
             assert torch.get_default_dtype() == torch.float
+
+    def assertRaises(  # type: ignore[override]
+        self, expected_exception: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        """As unittest's; an error that depends on data is raised in time."""
+        context = _Raises(expected_exception, self)
+        return context.handle("assertRaises", args, kwargs)  # type: ignore[attr-defined]
+
+    def assertRaisesRegex(  # type: ignore[override]
+        self, expected_exception: Any, expected_regex: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        """As `assertRaises`, and the text has a part that the expression matches."""
+        context = _Raises(expected_exception, self, expected_regex)
+        return context.handle("assertRaisesRegex", args, kwargs)  # type: ignore[attr-defined]
 
     def assertEqual(  # type: ignore[override]
         self,
