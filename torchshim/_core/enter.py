@@ -15,6 +15,7 @@ from torchshim._core.storage import (
     SLOT_BITS,
     Storage,
     TensorBase,
+    steps_from,
     tensor_class,
     writes_of,
 )
@@ -221,7 +222,9 @@ class Entering(Known):
         left = base is not None and base._storage is not storage
         if base is not None and meta.requires_grad and not meta.leaf:
             # A differentiable view: the history goes through its base.
-            source, done = base, 0 if left else len(base._path)
+            source, done = base, 0
+            if not left:
+                done = len(tensor._path) - len(steps_from(base, tensor))
         else:
             source, done = None, 0
         if len(tensor._path) == done and source is None:
@@ -324,7 +327,8 @@ class Entering(Known):
         if not hooked and all(t._hooks is None for t in storage.tensors()):
             return view
         self.slot_of(base)
-        return self._piece_of(base, view, len(base._path), True)
+        done = len(view._path) - len(steps_from(base, view))
+        return self._piece_of(base, view, done, True)
 
     def renamed(self, tensor: TensorBase) -> TensorBase:
         """Another tensor with the same value and no history."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import threading
 import weakref
 from collections.abc import Sequence
@@ -253,12 +254,36 @@ def placement(tensor: TensorBase) -> Placement:
     meta, storage = tensor._meta, tensor._storage
     if storage is None:
         return tuple(meta.shape), meta.strides, meta.offset
-    root = storage.meta
+    return placed(storage.meta, tensor._path)
+
+
+def placed(root: Meta, path: Sequence[Any]) -> Placement:
+    """Where in a memory the steps of a path lead."""
     at: Placement = tuple(root.shape), root.strides, root.offset
-    for op, args, k in tensor._path:
+    for op, args, k in path:
         found = op.view.geometry(*at, *args)
         at = found[k] if isinstance(found, list) else found
     return at
+
+
+def leads_on(path: Sequence[Any], way: Sequence[Any]) -> bool:
+    """Whether a path goes on from where another one leads."""
+    return len(way) >= len(path) and all(map(operator.is_, path, way))
+
+
+def steps_from(base: TensorBase, view: TensorBase) -> tuple[Any, ...]:
+    """The steps from a base to its view.
+
+    NotImplementedError where there are none, as the base was resized.
+    """
+    path = base._path
+    here = base._storage is view._storage
+    if path and here and not leads_on(path, view._path):
+        raise NotImplementedError(
+            "a view that shows more of the memory than its base, which was resized, "
+            "can't take part in gradients"
+        )
+    return view._path[len(path) :]
 
 
 BITS = ("conj", "neg")
@@ -346,7 +371,7 @@ def _common(target: TensorBase, other: Any, as_is: bool = False) -> str:
     mine, theirs = placement(target), placement(other)
     if mine == theirs:
         return "whole"
-    if not (_dense(mine) and _dense(theirs)):
+    if not (dense(mine) and dense(theirs)):
         return ""
     start, first = mine[2], theirs[2]
     end, last = start + math.prod(mine[0]), first + math.prod(theirs[0])
@@ -355,7 +380,7 @@ def _common(target: TensorBase, other: Any, as_is: bool = False) -> str:
     return "part" if start < last and first < end else ""
 
 
-def _dense(at: Placement) -> bool:
+def dense(at: Placement) -> bool:
     """Whether the elements fill their memory without gaps, in some order."""
     expected = 1
     for stride, size in sorted(zip(at[1], at[0], strict=True)):

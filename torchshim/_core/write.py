@@ -20,6 +20,7 @@ from torchshim._core.storage import (
     hidden_writes,
     placement,
     repeats,
+    steps_from,
 )
 from torchshim._core.views import Viewing, differentiable, view_error
 
@@ -125,7 +126,7 @@ class Writing(Viewing):
         tracked = not untracked and (new._meta.requires_grad or meta.requires_grad)
         written = whole = new
         if tracked:
-            steps = tensor._path[len(base._path) :]
+            steps = steps_from(base, tensor)
             if steps:
                 self.slot_of(base)
                 self.recording.pieces[new._slot] = weakref.ref(tensor)

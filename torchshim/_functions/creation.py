@@ -41,7 +41,7 @@ from torchshim._functions._arguments import (
     tensor_argument,
     wrong,
 )
-from torchshim._functions._values import fitting, unchosen
+from torchshim._functions._values import fills_memory, fitting, unchosen
 from torchshim._ops import creation as ops
 from torchshim._tensor import Tensor, from_array, set_requires_grad
 
@@ -103,7 +103,9 @@ def filled(
 
 def into(out: Tensor, result: Tensor) -> Tensor:
     """`out=` of a creation function: resized without a warning, and filled."""
-    out.resize_(result._meta.shape)
+    from torchshim._functions.resizing import take_size
+
+    take_size(out, result._meta.shape)
     with _no_grad():
         out.copy_(result)
     return out
@@ -156,6 +158,9 @@ def _of_size(
     check_options(function, layout, pin_memory, requires_grad)
     dtype = out_dtype(function, out, dtype, dtypes.get_default_dtype())
     device = device_of(function, device)
+    if out is not None and value is None:
+        out.resize_(shape)
+        return out.fill_(unchosen(dtype)) if fills_memory[0] else out
     result = filled(function, shape, value, dtype, device, bool(requires_grad))
     return result if out is None else into(out, result)
 

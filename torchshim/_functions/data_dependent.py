@@ -16,10 +16,10 @@ import numpy as np
 from torchshim._bind import refuse_tracked
 from torchshim._core import dtypes
 from torchshim._core.record import local
-from torchshim._core.storage import TensorBase, check_apart
+from torchshim._core.storage import TensorBase, check_apart, placement
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import wrong
-from torchshim._functions.memory import resize_output
+from torchshim._functions.resizing import resize_output, show
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor, from_array, host_value
@@ -113,7 +113,7 @@ def nonzero(
     if out.shape != result.shape:
         resize_output(out, result._meta.shape)
         if result.numel():
-            out.as_strided_(result.shape, result.stride())
+            show(out, (tuple(result.shape), result.stride(), placement(out)[2]))
     return out.copy_(result)
 
 

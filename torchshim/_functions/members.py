@@ -13,8 +13,7 @@ from torchshim._functions._arguments import (
     dtype_of,
     warn_once,
 )
-from torchshim._functions.creation import _no_grad, place
-from torchshim._functions.memory import set_
+from torchshim._functions.creation import place
 from torchshim._functions.sparse_tensor import handles
 from torchshim._functions.storage import NOT_SHARED, UntypedStorage
 from torchshim._tensor import Fact, Tensor, from_array, host_value
@@ -109,16 +108,6 @@ def _take(self: Any, values: list[Any]) -> Tensor:
         return self
     new = tensor_from(values, self.dtype, self.device).view(tuple(self.shape))
     return self.copy_(new)
-
-
-@public(method=True)
-def as_strided_(
-    input: Any, size: Any, stride: Any, storage_offset: int | None = None
-) -> Tensor:
-    """Makes the tensor itself another view of its memory."""
-    with _no_grad():
-        offset = input.storage_offset() if storage_offset is None else storage_offset
-        return set_(input, input.detach(), offset, tuple(size), tuple(stride))
 
 
 @public(namespaces=(), method=True)

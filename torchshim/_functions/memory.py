@@ -1,4 +1,4 @@
-"""Tensors on other memory: `out=`, `resize_`, `.data`, `set_`, subclasses.
+"""Tensors on other memory: `out=`, `.data`, `set_`, subclasses.
 
 https://docs.pytorch.org/docs/2.13/tensors.html
 """
@@ -6,7 +6,6 @@ https://docs.pytorch.org/docs/2.13/tensors.html
 from __future__ import annotations
 
 import copyreg
-import math
 import weakref
 from typing import Any
 
@@ -17,57 +16,39 @@ from torchshim._attributes import fields, set_fields
 from torchshim._core import dtypes
 from torchshim._core.device import current_accelerator
 from torchshim._core.layout import (
-    contiguous_format,
-    format_strides,
-    preserve_format,
     strided,
 )
 from torchshim._core.levels import VMAP
 from torchshim._core.meta import meta_of
-from torchshim._core.no_data import NoData
-from torchshim._core.op import REGISTRY
 from torchshim._core.promotion import castable
 from torchshim._core.record import local
 from torchshim._core.storage import (
-    BITS,
     TensorBase,
     bits_of,
-    has_bit,
-    placement,
-    version_of,
 )
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions._arguments import (
     as_index,
-    check_size,
     kind_of,
     size_of,
     warn,
     wrong,
 )
 from torchshim._functions.ahead import send_ahead
-from torchshim._functions.creation import _no_grad, place
-from torchshim._functions.storage import UntypedStorage, lengthen, lengthened
+from torchshim._functions.creation import _no_grad
+from torchshim._functions.resizing import (
+    RESIZED,
+    alias_of,
+    become,
+    onto,
+    resize_output,
+    set_bits,
+    take_size,
+)
+from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
-from torchshim._ops._formats import suggested_format
-from torchshim._ops.view_geometry import memory_size
 from torchshim._overrides import ALL_DISABLED, disabled
 from torchshim._tensor import Tensor, from_array, set_requires_grad
-
-_new = object.__new__
-_DETACH = REGISTRY["detach"]
-_PIECE = REGISTRY["strided_view"]
-_SEEN = {op.view.bit: op for op in REGISTRY.values() if op.view and op.view.bit}
-
-RESIZED = (
-    "An output with one or more elements was resized since it had shape {0}, which "
-    "does not match the required output shape {1}. This behavior is deprecated, and in "
-    "a future PyTorch release outputs will not be resized unless they have zero "
-    "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to "
-    "zero elements with t.resize_(0). (Triggered internally at "
-    "/__w/pytorch/pytorch/aten/src/ATen/native/Resize.cpp:38.)"
-)
-
 
 # What PyTorch makes of `cat`.
 _JOINING = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stack"})
@@ -139,15 +120,6 @@ def _check_out(
         raise RuntimeError((castable_text or _CASTABLE).format(want=want, have=have))
 
 
-def resize_output(out: Tensor, shape: tuple[int, ...]) -> None:
-    """Gives what stands for `out=` the shape of a result, with a warning."""
-    have = out._meta.shape
-    if shape != have:
-        if have.numel():
-            warn(RESIZED.format(list(have), list(shape)))
-        _take_shape(out, tuple(shape))
-
-
 # What PyTorch resizes without a warning.
 _SILENT = frozenset({"addbmm", "logsigmoid"})
 
@@ -169,7 +141,7 @@ def _resize_along(op: Any, out: Tensor, shape: tuple[int, ...], args: Any) -> No
         wanted.insert(dim, 1)
         if have.numel() and (sizes or op.name != "mode"):
             warn(RESIZED.format(shown, wanted if sizes else []))
-        _take_shape(out, tuple(shape))
+        take_size(out, shape)
 
 
 def _take_over(op: Any, result: Tensor, out: Tensor, args: Any) -> Tensor:
@@ -178,143 +150,14 @@ def _take_over(op: Any, result: Tensor, out: Tensor, args: Any) -> Tensor:
         _resize_along(op, out, shape, args)
     elif name not in _SILENT:
         resize_output(out, shape)
-    elif shape != out._meta.shape:
-        _take_shape(out, tuple(shape))
+    else:
+        take_size(out, shape)
     with _no_grad():
         fns.copy_(out, result)
     return out
 
 
 _bind.out_writer.append(write_all)
-
-
-def _alone(self: Tensor) -> bool:
-    """Whether no other tensor shares the memory."""
-    storage = self._storage
-    if storage is None:
-        return True
-    return storage.shared is None and storage.tensors() == [self] and not self._path
-
-
-def _take_shape(
-    self: Tensor, shape: tuple[int, ...], wanted: Any = contiguous_format
-) -> None:
-    """Changes a tensor's size; what its memory holds stays where it is."""
-    meta, storage = self._meta, self._storage
-    strides = format_strides(shape, wanted)
-    whole = meta if storage is None else storage.meta
-    have = memory_size(whole.shape, whole.strides, whole.offset)
-    have = have * whole.dtype.itemsize // meta.dtype.itemsize
-    need = memory_size(shape, strides, placement(self)[2])
-    if need > have and _alone(self):
-        _become(self, _longer(self, shape, strides))
-        self._versions += 1
-        return
-    if need > have:
-        lengthen(local.rec.storage_of(self), need, meta.dtype)
-    piece = _piece(self, shape, strides)
-    _onto(self, piece)
-    assert self._storage is not None
-    self._storage.count_write(self)
-
-
-def _longer(self: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
-    """A tensor of more elements, which begin with those of this one, as in memory."""
-    meta = self._meta
-    before = np.zeros(0, dtypes.array_dtype(meta.dtype))
-    if meta.device.type == "meta":
-        array: Any = NoData(shape, dtypes.array_dtype(meta.dtype))
-        return from_array(array, device=meta.device, strides=strides)
-    if meta.shape.numel():
-        host = self._host()
-        order = sorted(range(host.ndim), key=lambda d: -meta.strides[d])
-        before = host.transpose(order).reshape(-1)
-    flat = lengthened(before, math.prod(shape), meta.dtype)
-    order = sorted(range(len(shape)), key=lambda d: -strides[d])
-    ordered = flat.reshape([shape[d] for d in order])
-    back = [order.index(d) for d in range(len(shape))]
-    # Not `ascontiguousarray`, which makes 0-dim arrays 1-dim.
-    array = place(np.array(ordered.transpose(back), order="C"), meta.device)
-    return from_array(array, device=meta.device, strides=strides)
-
-
-def _piece(self: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
-    """A tensor on the memory from where this one begins, without history."""
-    root, offset = local.rec.storage_of(self).meta, placement(self)[2]
-    if root.dtype is not self._meta.dtype:
-        with _no_grad():
-            return self.detach().as_strided(shape, strides, offset)  # type: ignore[attr-defined]
-    bits, made = bits_of(self), alias_of(self)
-    new = meta_of(shape, root.dtype, root.device, strides, offset)
-    made._meta = new.replace(inference=made._meta.inference)
-    place = root.strides, root.offset
-    made._path = ((_PIECE, (shape, strides, offset, place), 0),)
-    set_bits(made, bits)
-    return made
-
-
-def _become(self: Tensor, other: Tensor) -> None:
-    """Gives a tensor the memory of a new one, which nobody else has."""
-    _leave(self)
-    self._slot = -1
-    self._array = other._array
-    self._meta = other._meta.replace(
-        requires_grad=self._meta.requires_grad,
-        leaf=self._meta.leaf,
-        inference=self._meta.inference,
-    )
-
-
-def _leave(self: Tensor) -> None:
-    """Takes a tensor off its storage."""
-    storage = self._storage
-    if storage is not None:
-        self._versions = storage.version
-        storage.aliases[:] = [r for r in storage.aliases if r() is not self]
-        self._storage = None
-        self._path = ()
-        self._view_of = self._made_on = None
-        self._view_note = None
-    self._address = None
-    self._raw = -1
-
-
-@public(namespaces=(), method=True)
-def resize_(
-    self: Tensor, *sizes: Any, memory_format: Any = contiguous_format
-) -> Tensor:
-    """Changes the size in place; memory keeps what it holds, more of it is unchosen."""
-    if memory_format is preserve_format:
-        raise RuntimeError("Unsupported memory formatPreserve")
-    shape = size_of("resize_", sizes)
-    check_size("resize_", shape)
-    meta = self._meta
-    if meta.requires_grad:
-        raise RuntimeError("cannot resize variables that require grad")
-    if shape != tuple(meta.shape):
-        local.rec.check_inference(self)
-        _take_shape(self, shape, memory_format)
-    return self
-
-
-@public(namespaces=(), method=True)
-def resize_as_(
-    self: Tensor, other: Tensor, *, memory_format: Any = contiguous_format
-) -> Tensor:
-    """Changes the size in place to `other`'s."""
-    if memory_format is preserve_format:
-        memory_format = suggested_format(other._meta.shape, other._meta.strides)
-    return resize_(self, tuple(other._meta.shape), memory_format=memory_format)
-
-
-def alias_of(self: Tensor, cls: Any = Tensor) -> Any:
-    """A tensor on the same memory, without history; nothing is recorded."""
-    made = _new(cls)
-    made._slot = -1
-    made._array = None
-    made._meta = self._meta.plain
-    local.rec.link(made, self, _DETACH, ())
-    return made
 
 
 def _mapped(self: Tensor) -> bool:
@@ -337,13 +180,6 @@ _OTHER_KIND = (
     "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
     "incompatible tensor type."
 )
-
-
-def set_bits(self: Tensor, bits: tuple[str, ...]) -> None:
-    """Has a tensor that is in no recording seen with just these bits."""
-    for bit in BITS:
-        if has_bit(self, bit) != (bit in bits):
-            self._path = (*self._path, (_SEEN[bit], (), 0))
 
 
 def get_tensor_metadata(tensor: Any) -> dict[str, bool]:
@@ -382,39 +218,7 @@ def _set_data(self: Tensor, value: Any) -> None:
         or (meta.requires_grad and not meta.leaf)
     ):
         raise RuntimeError(_OTHER_KIND)
-    _onto(self, value)
-
-
-def _shows_the_same(self: Tensor, value: TensorBase) -> bool:
-    """Whether a tensor is already where `.data` would put it."""
-    return (
-        self._storage is not None
-        and self._storage is value._storage
-        and self._meta.dtype is value._meta.dtype
-        and placement(self) == placement(value)
-        and bits_of(self) == bits_of(value)
-    )
-
-
-def _onto(self: Tensor, value: TensorBase) -> None:
-    """Puts a tensor on the memory of another; its autograd role stays."""
-    if self is value or _shows_the_same(self, value):
-        return
-    rec, meta = local.rec, self._meta
-    if meta.requires_grad and not meta.leaf:
-        rec.keep_history(self)
-    version, own, old = version_of(self), self._own_version, self._slot
-    rec.let_views_go(self)
-    _leave(self)
-    self._slot = -1
-    self._array = None
-    self._meta = value._meta.replace(requires_grad=meta.requires_grad, leaf=meta.leaf)
-    rec.link(self, value, _DETACH, ())
-    if value._meta.inference and not meta.inference and own is None:
-        own = [version]  # that memory counts none
-    self._own_version = own  # not that of a `.data` given
-    self._ahead += version - version_of(self)
-    rec.replaced(self, old, value)
+    onto(self, value)
 
 
 def swap_contents(a: Tensor, b: Tensor) -> None:
@@ -476,7 +280,7 @@ def set_(
         source = source._as_tensor(self._meta.dtype)
     if source is None:
         array = np.zeros(0, dtypes.array_dtype(self._meta.dtype))
-        _become(self, from_array(array, device=self._meta.device))
+        become(self, from_array(array, device=self._meta.device))
         self._versions += 1
         return self
     if not isinstance(source, Tensor):
@@ -502,7 +306,7 @@ def set_(
         with _no_grad():
             source = source.as_strided(shape, steps, as_index(storage_offset) or 0)
     bits, inference = bits_of(self), self._meta.inference
-    _onto(self, source)
+    onto(self, source)
     set_bits(self, bits)
     self._meta = self._meta.replace(inference=inference)
     self._ahead += 1

@@ -349,7 +349,7 @@ def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     if len(matrices) == 1:
         (only,) = matrices
-        return only.clone() if out is None else out.resize_(only.shape).copy_(only)
+        return only.clone() if out is None else write_into(None, only, out, ())
     return _chained(matrices, out)
 
 

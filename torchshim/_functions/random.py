@@ -38,6 +38,7 @@ from torchshim._functions.creation import _no_grad, finish, into, out_dtype
 from torchshim._functions.draws import NORMAL, UNIFORM, Draw, drawn
 from torchshim._functions.random_fill import fill_drawn
 from torchshim._functions.random_parameters import normal_into, normal_of
+from torchshim._functions.resizing import take_size
 from torchshim._tensor import Tensor, from_array
 
 Generator.wrap = staticmethod(from_array)
@@ -134,7 +135,10 @@ def _redrawn(
 ) -> Tensor:
     """`out=` takes the size without a warning, and numbers in its memory's order."""
     check_size(function, shape)
-    out.resize_(shape)
+    if function == "randn":  # which PyTorch composes
+        out.resize_(shape)
+    else:
+        take_size(out, shape)
     with _no_grad():
         return fill_drawn(function, out, draw, fns.copy_, generator)
 

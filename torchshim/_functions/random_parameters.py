@@ -18,6 +18,7 @@ from torchshim._core.host_dtypes import check_floating, check_kernel
 from torchshim._core.mt19937 import MT19937
 from torchshim._core.random import engine_of
 from torchshim._core.record import local
+from torchshim._core.storage import set_version, version_of
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
     as_index,
@@ -28,8 +29,8 @@ from torchshim._functions._arguments import (
 )
 from torchshim._functions.creation import _no_grad, into, place
 from torchshim._functions.draws import NORMAL, UNIFORM, Draw, drawn
-from torchshim._functions.memory import resize_output
 from torchshim._functions.random_examples import check_parameters, examples, whole
+from torchshim._functions.resizing import resize_output, take_size
 from torchshim._ops.matmul import broadcast_shapes
 from torchshim._tensor import Tensor, from_array
 
@@ -95,9 +96,12 @@ def normal_into(out: Any, mean: Any, std: Any, generator: Any) -> Tensor:
     if is_known(std) and std._meta.shape.numel() and not (std._host() >= 0).all():
         raise RuntimeError("normal expects all elements of std >= 0.0")
     resize_output(out, broadcast_shapes(tensors[0]._meta.shape, std._meta.shape))
+    before = version_of(out)
     with _no_grad():
         out.normal_(generator=generator)
-        return out.copy_(fns._draw_scaled(out, std, 0.0)).add_(mean)
+        out.copy_(fns._draw_scaled(out, std, 0.0)).add_(mean)
+    set_version(out, before + 1)
+    return out
 
 
 @public(method=True)
@@ -140,7 +144,7 @@ def _ones_into(out: Any, chances: Tensor, generator: Any) -> Tensor:
     """`out=` of `bernoulli`: drawn in the order of its memory, in any dtype."""
     tensor_argument("bernoulli", "out", 0, out)
     _bind.refuse_tracked(local.rec, "bernoulli", (chances, out))
-    out.resize_(chances._meta.shape)
+    take_size(out, chances._meta.shape)
     with _no_grad():
         return out.bernoulli_(chances, generator=generator)
 

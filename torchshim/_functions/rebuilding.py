@@ -18,7 +18,7 @@ from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
 from torchshim._core.storage import BITS, TensorBase, bits_of, placement
 from torchshim._functions.creation import _no_grad
-from torchshim._functions.memory import alias_of, set_bits
+from torchshim._functions.resizing import alias_of, set_bits
 from torchshim._functions.storage import (
     UntypedStorage,
     held_by,

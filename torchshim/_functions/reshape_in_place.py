@@ -8,6 +8,8 @@ from typing import Any
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._derived import public
+from torchshim._functions.resizing import show, show_views
+from torchshim._functions.shape import strided_arguments
 from torchshim._tensor import Tensor
 
 
@@ -32,6 +34,7 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
     new = rec.result(state)
     if storage is not None:
         self._path = (*self._path, (op, args, 0))
+        show_views(self)
     self._slot = new._slot
     self._meta = new._meta
     self._array = None
@@ -40,7 +43,7 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
         self._versions += 1
         self._hist = None
     else:
-        self._ahead += 1
+        storage.count_write(self)
     rec.live.append(weakref.ref(self))
     return self
 
@@ -74,3 +77,22 @@ _method(
     "squeeze",
     lambda dim=...: (tuple(dim) if isinstance(dim, list) else dim,),
 )
+
+
+@public(method=True)
+def as_strided_(
+    input: Any, size: Any, stride: Any, storage_offset: int | None = None
+) -> Tensor:
+    """Makes the tensor itself another view of its memory."""
+    wanted = strided_arguments(input, size, stride, storage_offset)
+    source, size, stride, offset, _ = wanted
+    if local.rec.grad and input._meta.requires_grad:
+        if source is not input:
+            raise NotImplementedError(
+                "as_strided_(): a tensor with history can't show more than it did"
+            )
+        return _become(input, "strided_view", wanted[1:])
+    local.rec.check_inference(input)
+    show(input, (size, stride, offset))
+    local.rec.storage_of(input).count_write(input)
+    return input

@@ -85,9 +85,9 @@ def lengthen(storage: Storage, count: int, dtype: dtypes.dtype) -> None:
     if device.type != "meta":
         array = place(lengthened(memory_of(storage), count, kind), device)
     # What was the whole is a piece of it now.
-    piece = (tuple(meta.shape), meta.strides, 0, ((1,), 0))
+    step = _PIECE, (tuple(meta.shape), meta.strides, 0, ((1,), 0)), 0
     for tensor in tensors:
-        tensor._path = ((_PIECE, piece, 0), *tensor._path)
+        tensor._path = (step, *tensor._path)
         tensor._slot = tensor._raw = -1
     storage.meta = meta_of((count,), kind, device)
     storage.array, storage.slot = array, -1

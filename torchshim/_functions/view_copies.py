@@ -12,7 +12,7 @@ from torchshim._core import dtypes
 from torchshim._core.storage import bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._functions import pieces
-from torchshim._functions.memory import resize_output
+from torchshim._functions.resizing import resize_output, take_size
 from torchshim._functions.shape import strided_arguments
 from torchshim._ops.view_geometry import KEEP, PICK, wrap_dim
 from torchshim._tensor import Tensor
@@ -87,7 +87,7 @@ def narrow_copy(
     plan = (KEEP,) * at + ((length, 1),)
     shape = input._meta.shape
     if out is not None and out._meta.dtype is input._meta.dtype:
-        out.resize_((*shape[:at], length, *shape[at + 1 :]))  # without a warning
+        take_size(out, (*shape[:at], length, *shape[at + 1 :]))  # without a warning
     return fns.piece_copy(input, (first,), plan, "NarrowCopyBackward0", out=out)
 
 
@@ -149,7 +149,7 @@ def _into(results: Sequence[Tensor], out: Sequence[Tensor] | None) -> Any:
                 f"Expected out tensor to have dtype {want.cpp_name}, but got "
                 f"{have.cpp_name} instead"
             )
-        resize_output(target, result._meta.shape)
+        resize_output(target, result._meta.shape, counted=True)
         fns.copy_(target, result)
     return None
 
