@@ -150,19 +150,14 @@ class Recorder(Transforming):
         changed by hand since a backward (a training step is one program, as
         `Optimizer.step` makes it); in what has grown long.
         """
-        if self._is_long() or (
-            self.trace is None
-            and not self.levels
-            and (
-                (
-                    self.recording.freed
-                    and self.grad
-                    and any(map(self._is_updated, operands))
-                )
-                or self._enters_loop()
-            )
-        ):
+        if self._is_long():
             self.flush()
+        elif self.trace is None and not self.levels:
+            updated = False
+            if self.recording.freed and self.grad:
+                updated = any(map(self._is_updated, operands))
+            if updated or self._enters_loop():
+                self.flush()
 
     def _enters_loop(self) -> bool:
         """Asked where the recording is new; at its start, while no loop was seen."""
