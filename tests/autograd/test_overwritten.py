@@ -254,3 +254,65 @@ def memory_of_several_threads(torch, make, look):
         for chosen in itertools.product(threads, threads, threads):
             yield from run(write, *chosen)
     other.shutdown()
+
+
+_RESULTS = {
+    "halves": lambda torch, x: _halves(torch).apply(x * 1, x),
+    "constant": lambda torch, x: _halves(torch).apply(torch.ones(2, 2), x),
+    "split": lambda torch, x: (x * 1).split(1),
+    "max": lambda torch, x: (x * 1).max(1),
+    "topk": lambda torch, x: (x * 1).topk(1, 0),
+    "var_mean": lambda torch, x: torch.var_mean(x * 1, 0),
+    "std_mean": lambda torch, x: torch.std_mean(x * 1, 0),
+    "aminmax": lambda torch, x: torch.aminmax(x * 1, dim=0),
+    "slogdet": lambda torch, x: torch.linalg.slogdet(x * 1),
+}
+
+
+def _halves(torch):
+    class Halves(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            first, second = x * 2, y.exp()
+            ctx.save_for_backward(first, second, x)
+            return first, second
+
+        @staticmethod
+        def backward(ctx, first, second):
+            _ = ctx.saved_tensors
+            return first * 2, second
+
+    return Halves
+
+
+@case.over(made=list(_RESULTS), saved=["square", "function", "itself"])
+def which_result_it_was(torch, made, saved):
+    """Errors tell the number of what a node saves of its own results, 0 of others."""
+
+    def write(y, how):
+        if how == "relu":
+            y.relu_()
+        elif how == "piece":
+            y.view(-1)[:1].mul_(2)
+        else:
+            with torch.no_grad():
+                y.zero_()
+
+    for how, read in itertools.product(("relu", "piece", "no_grad"), (False, True)):
+        if made == "split" and how == "no_grad":
+            continue
+        for k in range(2):
+            x = torch.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+            results = _RESULTS[made](torch, x)
+            y = results[k]
+            if not y.requires_grad:
+                continue
+            z = sum(r.sum() for r in results if r.requires_grad)
+            if saved == "square":
+                z = (y * y).sum()
+            elif saved == "function":
+                z = sum(r.sum() for r in _halves(torch).apply(y, x))
+            if read:
+                yield z
+            yield attempt(write, y, how)
+            yield attempt(z.backward)

@@ -127,8 +127,8 @@ def saved_operands(event: State, call: Any, wrt: Sequence[int]) -> list[int]:
     for name in call.saved(wrt):
         if name == "result":
             slots += list(range(event.slot, event.n_slots))
-        elif name == "result1":
-            slots.append(event.slot + 1)
+        elif name in ("result0", "result1"):
+            slots.append(event.slot + int(name[-1]))
         else:
             slots += [
                 s

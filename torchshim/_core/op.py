@@ -236,7 +236,7 @@ def bends(call: Any, wrt: Sequence[int], i: int) -> bool:
 REGISTRY: dict[str, Op] = {}
 
 # What `saves` may name beside parameters: the operands are kept in their place.
-DERIVED = frozenset({"result", "result1", "intermediate"})
+DERIVED = frozenset({"result", "result0", "result1", "intermediate"})
 
 
 def op(
@@ -285,7 +285,7 @@ def op(
       function in the computation dtype and results leave in the result dtype.
     - `grad_fn`: PyTorch's node name, or a function of the arguments giving it.
     - `saves`: what PyTorch saves for backward: names of parameters, "result"
-      ("result1": the second one alone), "intermediate": what it computes on the way,
+      ("result0", "result1": one of two), "intermediate": what it computes on the way,
       which users cannot overwrite; a dict from a differentiated parameter to those it
       needs. Default: everything.
     - `differentiable`: False, or the names of the parameters gradients flow to, or a

@@ -285,9 +285,9 @@ class SavedValues(Leaves):
         tensor = recording.entered.get(slot)
         ahead = 0 if tensor is None else tensor._ahead
         version = count + self.version_at(recording, slot) + ahead
-        raise RuntimeError(
-            modified_text(meta, name, slot - source.slot, version, version - count)
-        )
+        # PyTorch keeps the number of what a node saves of its own results only.
+        number = slot - source.slot if event.slot <= slot < event.n_slots else 0
+        raise RuntimeError(modified_text(meta, name, number, version, version - count))
 
     def name_now(self, recording: Recording, event: State, slot: int) -> str | None:
         """The node of the tensor that was saved, as it is by now."""

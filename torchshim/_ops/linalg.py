@@ -64,6 +64,7 @@ def _slogdet(A: Array) -> tuple[Array, Array]:
     method=True,
     namespaces=("torch",),
     named_result=("sign", "logabsdet"),
+    saves=("A", "result0"),
 )
 def slogdet(A: Array) -> tuple[Array, Array]:
     """The sign and the logarithm of the absolute value of the determinant."""
@@ -75,6 +76,7 @@ def slogdet(A: Array) -> tuple[Array, Array]:
     name="linalg_slogdet",
     public="slogdet",
     named_result=("sign", "logabsdet"),
+    saves=("A", "result0"),
 )
 def linalg_slogdet(A: Array) -> tuple[Array, Array]:
     """The sign and the logarithm of the absolute value of the determinant."""

@@ -441,8 +441,7 @@ class SavedForBackward:
             now = self.storage.version
         if now != self.version:
             node: Any = None if tensor is None else tensor.grad_fn
-            name = node.name() if node is not None else None
-            number = 0 if tensor is None or node is None else tensor.output_nr
+            name, number = node.name() if node is not None else None, 0
             if self.output is not None and ctx is not None:
                 name, number = ctx.name(), self.output
             raise RuntimeError(

@@ -246,8 +246,9 @@ class SavingRecorder(Recorder):
                 for k, out in enumerate(outs):
                     packed["result", k] = Packed(pair, out)
                 continue
-            if name == "result1":
-                packed["result", 1] = Packed(pair, outs[1])
+            if name in ("result0", "result1"):
+                k = int(name[-1])
+                packed["result", k] = Packed(pair, outs[k])
                 continue
             for i, owner in enumerate(call.owners):
                 if owner == name:
