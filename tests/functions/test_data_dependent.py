@@ -233,3 +233,20 @@ def cartesian_prod(torch):
         "torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3., 4]))",
     ):
         yield run(torch, line)
+
+
+@case
+def ranges_without_ends(torch):
+    inf, nan = float("inf"), float("nan")
+    ends = [1, inf], [-inf, 2.5], [-inf, inf], [nan, 1], [-1234567, inf], [inf, -2e-5]
+    for values in ends:
+        for dtype in torch.float32, torch.float64:
+            x = torch.tensor(values, dtype=dtype)
+            yield attempt(torch.histc, x), attempt(torch.histc, x, 3, 2, 2)
+            yield attempt(torch.histogram, x, 3)
+            points = torch.stack([x.nan_to_num(0, 1, 1), x], 1)
+            yield attempt(torch.histogramdd, points, [3, 2])
+        between = tuple(map(float, values))
+        yield attempt(torch.histogram, torch.ones(3), 3, range=between)
+        yield attempt(torch.histogramdd, torch.ones(3, 1), [3], range=between)
+    yield torch.histc(torch.tensor([1, inf, nan]), 3, -1, 1)

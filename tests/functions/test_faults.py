@@ -228,3 +228,13 @@ def dtypes_of_sums_without_nan(torch, name):
         for kind in kinds:
             yield attempt(getattr(torch, name), x, dtype=kind)
             yield attempt(getattr(torch, name), x, 0, dtype=kind)
+
+
+@case.over("var", "std", "var_mean", "std_mean")
+def corrections_said_twice(torch, name):
+    x, f = torch.arange(6.0).view(2, 3), getattr(torch, name)
+    yield f(x, 1, True), f(x, 1, False, True), f(x, False), f(x, unbiased=False)
+    yield f(x, 1, correction=0), f(x, correction=None), f(x, 1, unbiased=True)
+    for given in (0, True, False), (0, True), (0, False), (True,), (0,):
+        yield attempt(f, x, *given, correction=2)
+        yield attempt(f, x, *given[:1], unbiased=True, correction=2)

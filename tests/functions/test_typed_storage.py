@@ -19,6 +19,7 @@ def made_and_indexed(torch):
     yield attempt(torch.TypedStorage, 1, 2), attempt(torch.TypedStorage, "a")
     yield attempt(torch.TypedStorage, wrap_storage=torch.UntypedStorage(8))
     yield attempt(torch.storage._LegacyStorage), s == s, s == s.clone()
+    yield torch.Storage([1, 2.5]).tolist(), torch.Storage is torch.FloatStorage
 
 
 @case(warnings=False)

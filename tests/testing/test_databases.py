@@ -9,6 +9,7 @@ import pytest
 import torchshim as torch
 from torchshim.testing._internal.common_methods_invocations import (
     op_db,
+    reduction_ops,
     spectral_funcs,
 )
 from torchshim.testing._internal.common_modules import module_db
@@ -61,3 +62,27 @@ def test_transforms_agree_with_their_references(info):
         sample = refused.sample_input
         with pytest.raises(refused.error_type, match=refused.error_regex):
             info(sample.input, **sample.kwargs)
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom", "ignore:Degrees")
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("info", reduction_ops, ids=lambda info: info.formatted_name)
+def test_reductions_agree_with_what_is_said_of_them(info):
+    x = torch.tensor([[1.5, -2.0, 3.0], [0.5, 4.0, 1.0]], dtype=torch.float64)
+    args, options = next(info.generate_args_kwargs(x))
+    assert info(x, *args, **options).dtype is (info.result_dtype or x.dtype)
+    for sample in info.sample_inputs("cpu", torch.float64):
+        found = info(sample.input, *sample.args, **sample.kwargs)
+        if info.ref is not None:
+            expected = info.ref(sample.input.numpy(), *sample.args, **sample.kwargs)
+            assert found.shape == expected.shape
+            torch.testing.assert_close(
+                found.double(), torch.tensor(expected).double(), equal_nan=True
+            )
+    if info.identity is not None:
+        empty = x.new_empty(0)
+        args, options = next(info.generate_args_kwargs(empty))
+        assert info(empty, *args, **options) == info.identity
+    if info.nan_policy == "propagate":
+        x[0, 0] = float("nan")
+        assert info(x, *args, **options).isnan()

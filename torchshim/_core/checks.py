@@ -12,12 +12,13 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
     """`bad` (0-dim bool): whether it fails. `value` (0-dim int) may stand in the text
-    as `{value}`."""
+    as `{value}`, or, if `two` numbers made it, as `{two}`."""
 
     bad: Any
     error: type[Exception]
@@ -35,12 +36,22 @@ class CheckSite:
     line: tuple[str, int] | None
 
     def exception(self, value: int) -> Exception:
-        error = self.error(self.text.replace("{value}", str(value)))
+        text = self.text.replace("{value}", str(value))
+        if "{two}" in text:
+            low, high = np.int64(value).reshape(1).view(np.float32).tolist()
+            text = text.replace("{two}", f"{low:g}, {high:g}")
+        error = self.error(text)
         if self.line is not None and hasattr(error, "add_note"):
             error.add_note(
                 f"raised by {self.op}, called in {self.line[0]}, line {self.line[1]}"
             )
         return error
+
+
+def two(low: Any, high: Any) -> Any:
+    """Two 0-dim numbers as one for `Check.value`, in float32."""
+    pair = jnp.stack([low.astype(jnp.float32), high.astype(jnp.float32)])
+    return lax.bitcast_convert_type(pair, jnp.int64)
 
 
 def pack(found: list[Check]) -> Any:

@@ -21,7 +21,7 @@ from torchshim._core.device import (
 from torchshim._core.dtypes import as_dtype
 from torchshim._core.layout import layout as Layout
 from torchshim._core.layout import strided
-from torchshim._core.storage import TensorBase
+from torchshim._core.storage import TensorBase, bits_of
 from torchshim._errors import warn as warn
 from torchshim._errors import warn_once as warn_once
 
@@ -237,3 +237,29 @@ def is_known(tensor: TensorBase) -> bool:
     if storage is None:
         return tensor._array is not None
     return storage.array is not None or storage.shared is not None
+
+
+def check_retyped(tensor: TensorBase, dtype: Any) -> None:
+    """Raises for what cannot be read as another dtype: conjugated, negated views.
+
+    And for a place in memory that only the arguments of a slice tell.
+    """
+    for bit in bits_of(tensor):
+        which = "conjugate view tensors"
+        if bit == "neg":
+            which = "tensors with negative bit set"
+        raise RuntimeError(
+            f"torch.Tensor.view is not supported for {which} when converting to a "
+            "different dtype."
+        )
+    old = tensor._meta.dtype
+    ratio = dtype.itemsize // old.itemsize
+    shape = tensor._meta.shape
+    if ratio > 1 and shape and not shape[-1] % ratio:
+        offset = tensor.storage_offset()  # type: ignore[attr-defined]
+        if offset % ratio:
+            raise RuntimeError(
+                f"self.storage_offset() must be divisible by {ratio} to view "
+                f"{old.scalar_name} as {dtype.scalar_name} (different element sizes), "
+                f"but got {offset}"
+            )

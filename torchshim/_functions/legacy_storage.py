@@ -58,3 +58,4 @@ STORAGE_TYPES: dict[str, storagetype] = {
     name: storagetype(name, (), {"dtype": dtype, "__module__": "torch"})
     for name, dtype in KINDS.items()
 }
+STORAGE_TYPES["Storage"] = STORAGE_TYPES["FloatStorage"]

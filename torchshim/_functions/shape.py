@@ -12,7 +12,12 @@ from torchshim._core import dtypes
 from torchshim._core.storage import TensorBase, bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._errors import warn, warn_once
-from torchshim._functions._arguments import all_tensors, kind_of, size_of
+from torchshim._functions._arguments import (
+    all_tensors,
+    check_retyped,
+    kind_of,
+    size_of,
+)
 from torchshim._ops.view_geometry import (
     memory_size,
     wrap_dim,
@@ -24,32 +29,6 @@ _INT64 = 2**63
 
 
 # -- other dtypes, other shapes ----------------------------------------------------
-
-
-def check_retyped(tensor: Tensor, dtype: Any) -> None:
-    """Raises for what cannot be read as another dtype: conjugated, negated views.
-
-    And for a place in memory that only the arguments of a slice tell.
-    """
-    for bit in bits_of(tensor):
-        which = "conjugate view tensors"
-        if bit == "neg":
-            which = "tensors with negative bit set"
-        raise RuntimeError(
-            f"torch.Tensor.view is not supported for {which} when converting to a "
-            "different dtype."
-        )
-    old = tensor._meta.dtype
-    ratio = dtype.itemsize // old.itemsize
-    shape = tensor._meta.shape
-    if ratio > 1 and shape and not shape[-1] % ratio:
-        offset = tensor.storage_offset()  # type: ignore[attr-defined]
-        if offset % ratio:
-            raise RuntimeError(
-                f"self.storage_offset() must be divisible by {ratio} to view "
-                f"{old.scalar_name} as {dtype.scalar_name} (different element sizes), "
-                f"but got {offset}"
-            )
 
 
 @public(namespaces=(), method=True)

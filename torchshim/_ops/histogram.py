@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from torchshim._core import dtypes
-from torchshim._core.checks import Check
+from torchshim._core.checks import Check, two
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import INT_TO_FLOAT
 from torchshim._ops._reducing import dense, is_complex, not_implemented, wide
@@ -45,20 +45,42 @@ def counted(
     return jnp.zeros(bins, x.dtype).at[at].add(jnp.where(inside, one, 0))
 
 
+def not_finite(name: str, x: Array) -> Check:
+    """A check that the range of some numbers has ends."""
+    low, high = jnp.min(x), jnp.max(x)
+    bad = ~(jnp.isfinite(low) & jnp.isfinite(high))
+    return Check(bad, RuntimeError, f"{name} [{{two}}] is not finite", two(low, high))
+
+
 def _finite(
     input: Array, bins: int = 100, min: float = 0, max: float = 0
 ) -> list[Check]:
     if min != max or not input.size or not jnp.issubdtype(input.dtype, jnp.floating):
         return []
-    name = "torch.histc: range"
-    return [
-        Check(
-            jnp.isnan(input).any(),
-            RuntimeError,
-            f"{name} of [-nan, -nan] is not finite",
-        ),
-        Check(jnp.isinf(input).any(), RuntimeError, f"{name} is not finite"),
-    ]
+    name = "torch.histc: range of"
+    text = f"{name} [-nan, -nan] is not finite"
+    undefined = jnp.isnan(input).any()
+    return [Check(undefined, RuntimeError, text), not_finite(name, input)]
+
+
+def _finite_bins(input: Array, bins: Any, range: Any, *others: Any) -> list[Check]:
+    if range is not None or not input.size:
+        return []
+    return [not_finite("torch.histogramdd: dimension 0's range", input)]
+
+
+def check_range(low: float, high: float, dim: int) -> None:
+    """Refuses a range without ends, or whose ends are not in order."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(
+            f"torch.histogramdd: dimension {dim}'s range [{low:g}, {high:g}] is not "
+            "finite"
+        )
+    if low > high:
+        raise RuntimeError(
+            "torch.histogramdd: min should not exceed max, but got min "
+            f"{low:g} max {high:g} for dimension {dim}"
+        )
 
 
 @op(
@@ -176,6 +198,7 @@ def histogram_edges(
     overload=True,
     differentiable=False,
     saves=(),
+    checks=_finite_bins,
     named_result=("hist", "bin_edges"),
     out=True,
 )
@@ -194,11 +217,7 @@ def histogram_bins(
     if range is None:
         low, high = ends(x)
     else:
-        if range[0] > range[1]:
-            raise RuntimeError(
-                "torch.histogramdd: min should not exceed max, but got min "
-                f"{range[0]:g} max {range[1]:g} for dimension 0"
-            )
+        check_range(range[0], range[1], 0)
         low, high = opened(
             jnp.asarray(range[0], x.dtype), jnp.asarray(range[1], x.dtype), 0.5
         )

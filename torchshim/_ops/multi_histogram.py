@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
 import jax.numpy as jnp
 
+from torchshim._core.checks import Check
 from torchshim._core.op import Array, Arrays, op
 from torchshim._ops import histogram
 from torchshim._ops.histogram import cpp_name
+
+
+def _finite(input: Array, bins: Any, range: Any) -> list[Check]:
+    if range is not None or not input.size:
+        return []
+    return [
+        histogram.not_finite(f"torch.histogramdd: dimension {i}'s range", input[..., i])
+        for i in builtins.range(input.shape[-1])
+    ]
 
 
 @op(
     name="histogramdd_edges",
     differentiable=False,
     saves=(),
+    checks=_finite,
     method=False,
     namespaces=(),
 )
@@ -33,11 +45,7 @@ def histogramdd_edges(input: Array, bins: Any, range: Any) -> tuple[Array, ...]:
             low, high = histogram.ends(points[:, i])
         else:
             low, high = range[2 * i : 2 * i + 2]
-            if low > high:
-                raise RuntimeError(
-                    "torch.histogramdd: min should not exceed max, but got min "
-                    f"{low:g} max {high:g} for dimension {i}"
-                )
+            histogram.check_range(low, high, i)
             low, high = histogram.opened(
                 jnp.asarray(low, input.dtype), jnp.asarray(high, input.dtype), 0.5
             )

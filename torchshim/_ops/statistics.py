@@ -74,8 +74,12 @@ def _moments(
     )
 
 
-def _degrees(unbiased: bool, correction: float | None) -> float:
-    return int(unbiased) if correction is None else correction
+def _degrees(unbiased: bool | None, correction: float | None) -> float:
+    if unbiased is None:
+        return 1 if correction is None else correction
+    if correction is not None:
+        raise TypeError("unbiased and correction say the same")
+    return int(unbiased)
 
 
 def _warning(name: str, input: Any, dim: Dims, lost: float) -> str | None:
@@ -92,7 +96,11 @@ def _warning(name: str, input: Any, dim: Dims, lost: float) -> str | None:
 
 def _warns(name: str) -> Any:
     def warning(
-        input: Any, dim: Dims, unbiased: bool, keepdim: bool, correction: float | None
+        input: Any,
+        dim: Dims,
+        unbiased: bool | None,
+        keepdim: bool,
+        correction: float | None,
     ) -> str | None:
         return _warning(name, input, dim, _degrees(unbiased, correction))
 
@@ -128,7 +136,7 @@ def var_whole(input: Array, unbiased: bool) -> Array:
 def var(
     input: Array,
     dim: Dims = None,
-    unbiased: bool = True,
+    unbiased: bool | None = None,
     keepdim: bool = False,
     *,
     correction: float | None = None,
@@ -163,7 +171,7 @@ def std_whole(input: Array, unbiased: bool) -> Array:
 def std(
     input: Array,
     dim: Dims = None,
-    unbiased: bool = True,
+    unbiased: bool | None = None,
     keepdim: bool = False,
     *,
     correction: float | None = None,
@@ -201,7 +209,7 @@ def var_mean_whole(input: Array, unbiased: bool) -> tuple[Array, Array]:
 def var_mean(
     input: Array,
     dim: Dims = None,
-    unbiased: bool = True,
+    unbiased: bool | None = None,
     keepdim: bool = False,
     *,
     correction: float | None = None,
@@ -239,7 +247,7 @@ def std_mean_whole(input: Array, unbiased: bool) -> tuple[Array, Array]:
 def std_mean(
     input: Array,
     dim: Dims = None,
-    unbiased: bool = True,
+    unbiased: bool | None = None,
     keepdim: bool = False,
     *,
     correction: float | None = None,

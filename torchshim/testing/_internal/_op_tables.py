@@ -1,4 +1,4 @@
-"""Element-wise operators and reductions, with NumPy's functions as references."""
+"""Element-wise operators, with NumPy's functions as references."""
 
 from __future__ import annotations
 
@@ -11,19 +11,13 @@ from torchshim.testing._internal._op_samples import (
     generate_elementwise_binary_broadcasting_tensors,
     generate_elementwise_binary_tensors,
     generate_elementwise_unary_tensors,
-    sample_inputs_reduction,
 )
 from torchshim.testing._internal.opinfo.core import (
     BinaryUfuncInfo,
-    ReductionOpInfo,
     UnaryUfuncInfo,
 )
 from torchshim.testing._internal.opinfo.utils import (
     np_unary_ufunc_integer_promotion_wrapper as in_float,
-)
-from torchshim.testing._internal.opinfo.utils import (
-    prod_numpy,
-    reference_reduction_numpy,
 )
 
 _HALVES = kinds._named("float16", "bfloat16")
@@ -173,40 +167,4 @@ binary_ufuncs: list[BinaryUfuncInfo] = [
     _binary("nextafter", np.nextafter, "f", supports_autograd=False, **_TENSORS),
     _binary("remainder", np.remainder, "fi", **_NO_ZERO),
     _binary("sub", np.subtract, "fci", supports_two_python_scalars=True),
-]
-
-
-def _reduction(name: str, ref: Any, letters: str, **known: Any) -> ReductionOpInfo:
-    return ReductionOpInfo(
-        name,
-        ref=reference_reduction_numpy(ref),
-        dtypes=_dtypes(letters),
-        sample_inputs_func=sample_inputs_reduction,
-        **known,
-    )
-
-
-_WHOLE: dict[str, Any] = {"promotes_int_to_int64": True}
-_LOGICAL: dict[str, Any] = {"supports_autograd": False, "result_dtype": _BOOL[0]}
-_PLACE: dict[str, Any] = {
-    "supports_multiple_dims": False,
-    "supports_autograd": False,
-    "result_dtype": kinds._named("int64")[0],
-}
-
-reduction_ops: list[ReductionOpInfo] = [
-    _reduction("all", np.all, "fcib", identity=True, **_LOGICAL),
-    _reduction("amax", np.amax, "fib"),
-    _reduction("amin", np.amin, "fib"),
-    _reduction("any", np.any, "fcib", identity=False, **_LOGICAL),
-    _reduction("argmax", np.argmax, "fi", **_PLACE),
-    _reduction("argmin", np.argmin, "fi", **_PLACE),
-    _reduction("mean", np.mean, "fc"),
-    _reduction("nansum", np.nansum, "fib", identity=0, nan_policy="omit", **_WHOLE),
-    _reduction(
-        "prod", prod_numpy, "fcib", identity=1, supports_multiple_dims=False, **_WHOLE
-    ),
-    _reduction("std", np.std, "f", complex_to_real=True),
-    _reduction("sum", np.sum, "fcib", identity=0, **_WHOLE),
-    _reduction("var", np.var, "f", complex_to_real=True),
 ]

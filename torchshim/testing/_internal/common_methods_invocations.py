@@ -11,11 +11,8 @@ from typing import Any
 import torchshim as torch
 from torchshim.testing._internal._databases import DecorateInfo as DecorateInfo
 from torchshim.testing._internal._op_samples import *  # noqa: F403
-from torchshim.testing._internal._op_tables import (
-    binary_ufuncs,
-    reduction_ops,
-    unary_ufuncs,
-)
+from torchshim.testing._internal._op_tables import binary_ufuncs, unary_ufuncs
+from torchshim.testing._internal._reduction_table import reduction_ops
 from torchshim.testing._internal._spectral_tables import (
     sample_inputs_spectral_ops as sample_inputs_spectral_ops,
 )

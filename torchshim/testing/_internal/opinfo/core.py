@@ -329,8 +329,8 @@ class ReductionOpInfo(OpInfo):
         promotes_int_to_int64: bool = False,
         result_dtype: Any = None,
         complex_to_real: bool = False,
-        generate_args_kwargs: Callable[..., Any] = lambda t, dim=None, keepdim=False: (
-            ((), {}),
+        generate_args_kwargs: Callable[..., Any] = lambda *args, **kwargs: iter(
+            [((), {})]
         ),
         **known: Any,
     ) -> None:
