@@ -43,7 +43,13 @@ from tests.fuzz_left_out import (
     views_of_gradients,
 )
 from tests.fuzz_programs import Lines, Maker
-from tests.fuzz_scope import code_of, make_scope, reads_what_it_writes, tensors_of
+from tests.fuzz_scope import (
+    code_of,
+    make_scope,
+    memory_of,
+    reads_what_it_writes,
+    tensors_of,
+)
 
 # Nodes that are one operator's in torchshim.
 SAME_NODES = {"ZeroBackward0": "FillBackward"}
@@ -106,7 +112,7 @@ def snapshot(scope: dict[str, Any], torch: Any) -> dict[str, Any]:
             objects.setdefault(id(tensor.grad), []).append(name + ".grad")
     for name, tensor in named.items():
         if tensor.numel():
-            memory.setdefault(tensor.untyped_storage().data_ptr(), []).append(name)
+            memory.setdefault(memory_of(tensor), []).append(name)
     found["same"] = {"objects": sorted(objects.values())}
     found["memory"] = {"shared": sorted(memory.values())}
     found["gradients"] = {"shared": shared_gradients(named)}

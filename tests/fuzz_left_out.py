@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tests.fuzz_scope import memory_of
+
 # Names that random programs have.
 ANY_GRAD = [f"t{n}.grad" for n in range(100)]
 _OTHER_SHAPE = re.compile(r"got \[(.*)\] but expected shape compatible with \[(.*)\]")
@@ -42,8 +44,7 @@ def shared_gradients(named: dict[str, Any]) -> list[Any]:
     for name, tensor in named.items():
         grad = tensor.grad
         if grad is not None and grad.numel():
-            ptr = grad.untyped_storage().data_ptr()
-            memory.setdefault(ptr, {}).setdefault(id(grad), (name, grad))
+            memory.setdefault(memory_of(grad), {}).setdefault(id(grad), (name, grad))
     return [
         [sorted(name for name, _ in group), max(grad._version for _, grad in group)]
         for group in ([*each.values()] for each in memory.values() if len(each) > 1)

@@ -54,7 +54,7 @@ def make_scope(torch: Any, log: list[Any]) -> dict[str, Any]:
 
     def distinct(*tensors: Any) -> list[Any]:
         """Tensors, none of which is in the memory of another."""
-        return [*{t.untyped_storage().data_ptr(): t for t in tensors}.values()]
+        return [*{memory_of(t): t for t in tensors}.values()]
 
     class Cube(torch.autograd.Function):
         @staticmethod
@@ -178,13 +178,23 @@ def reads_what_it_writes(line: str, scope: dict[str, Any], torch: Any) -> bool:
         for other in map(tensors.get, others):
             if target is None or other is None or other is target:
                 continue
-            memories = (t.untyped_storage().data_ptr() for t in (target, other))
+            memories = (memory_of(t) for t in (target, other))
             if len(set(memories)) > 1:
                 continue
             mine, read = places(target), places(other)
             if np.isin(mine, read).any() and not np.array_equal(mine, read):
                 return True
     return False
+
+
+def memory_of(tensor: Any) -> int:
+    """Where the memory of a tensor begins; what has no elements is by itself.
+
+    Not by way of `untyped_storage()`: PyTorch's Python object of memory may be one of
+    memory that was freed, which it calls an "invalid python storage".
+    """
+    at = tensor.data_ptr()
+    return at - tensor.storage_offset() * tensor.element_size() if at else id(tensor)
 
 
 def has_history(tensor: Any) -> bool:

@@ -227,9 +227,8 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
             return value.item()  # type: ignore[attr-defined]
     elif isinstance(value, tuple):
         return tuple(value)
-    scalar = numpy_scalar(value)
-    if scalar is not None:
-        return scalar
+    if isinstance(value, np.generic):
+        return value.item()
     if param.annotation in _SINGLE or isinstance(value, TensorBase):
         kinds = param.annotation if param.annotation in _SINGLE else "int"
         raise TypeError(
@@ -241,6 +240,8 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
 
 def numpy_scalar(value: Any) -> Any:
     """A numpy number as a Python number, or None, as for arrays of any shape."""
+    if isinstance(value, np.bool_):
+        return float(value)  # as PyTorch takes it
     return value.item() if isinstance(value, np.generic) else None
 
 

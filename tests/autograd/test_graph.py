@@ -178,3 +178,28 @@ def twice_where_saved_tensors_may_change(torch):
             h = (g * g).exp().mean() * 1e-3
             g.zero_()
             yield torch.autograd.grad(h, [x]), len(context.cloned) > 0
+
+
+@case.over(of=["result", "leaf", "view", "constant"], written=[False, True])
+def edges_of_views_without_history(torch, of, written):
+    """Views made under `no_grad` have no node that a gradient goes to."""
+    graph = torch.autograd.graph
+    x = torch.ones(2, requires_grad=True)
+    base = {"leaf": x, "constant": torch.ones(2)}.get(of)
+    base = x * 2 if base is None else base
+    with torch.no_grad():
+        view = base.view(-1)[:1] if of == "view" else base[:1]
+    if written:
+        yield attempt(base.mul_, x)
+    elif of == "constant":
+        base.requires_grad_()
+    yield view.requires_grad, attempt(lambda: view.grad_fn)
+    yield attempt(lambda: type(graph.get_gradient_edge(view).node).__name__)
+    for mode in "all", "any":
+        both = base, view
+        yield attempt(
+            lambda m, both: graph.register_multi_grad_hook(both, print, mode=m) and 1,
+            mode,
+            both,
+        )
+    yield attempt(torch.autograd.grad, base.sum(), view, allow_unused=True)

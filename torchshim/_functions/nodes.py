@@ -397,6 +397,9 @@ def gradient_edge(tensor: Tensor) -> GradientEdge:
             "It is not possible to get the gradient edge for a Tensor that does not "
             "require gradients"
         )
+    if tensor._inherits:  # a view made under `no_grad`: no gradient comes there
+        local.rec.check_current(tensor)
+        raise AssertionError("Expected gradient function to be set")
     return GradientEdge(*edge_of(*place_of(local.rec, tensor)))
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from numbers import Number
 from typing import Any
 
+import numpy as np
+
 from torchshim._core import dtypes
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, placement
@@ -186,7 +188,10 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
         if isinstance(split_size_or_sections, (tuple, list)):
             sizes = checked_sizes(tensor, split_size_or_sections, dim)
             return pieces_of(tensor, sizes, at, fns.split_sizes)
-        size = split_size_or_sections.__index__()
+        size = split_size_or_sections
+        if isinstance(size, (np.generic, np.ndarray)):
+            raise TypeError("split(): neither an int nor a sequence")
+        size = size.__index__()
         return pieces_of(tensor, even(tensor, size, at), at, fns.split_pieces)
     except Exception:
         several = "" if isinstance(split_size_or_sections, int) else "_with_sizes"
@@ -212,6 +217,7 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
 
 
 def _chunk_sizes(input: Tensor, chunks: int, dim: int) -> tuple[int, ...]:
+    chunks = chunks.__index__()
     if chunks <= 0:
         raise RuntimeError(
             f"chunk expects `chunks` to be greater than 0, got: {chunks}"
@@ -304,7 +310,8 @@ def tensor_split(
                 f"{len(given._meta.shape)} dims"
             )
         given = given.tolist()  # type: ignore[attr-defined]
-    if isinstance(given, int):
+    if isinstance(given, (int, np.integer)):
+        given = int(given)
         if given <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {given}")
         size, more = divmod(n, given)
@@ -327,6 +334,8 @@ def _axis_split(name: str, least: int, axis: int) -> Any:
                 f"got a tensor with {ndim} dimensions!"
             )
         at = 0 if name == "hsplit" and ndim == 1 else axis
+        if isinstance(indices_or_sections, np.integer):
+            indices_or_sections = int(indices_or_sections)
         if isinstance(indices_or_sections, int):
             n = input._meta.shape[at]
             if indices_or_sections == 0 or n % indices_or_sections:

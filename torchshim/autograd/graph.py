@@ -319,6 +319,8 @@ def register_multi_grad_hook(
     for tensor in tensors:
         if not tensor.requires_grad:
             raise AssertionError("Expected gradient function to be set")
+        if tensor._inherits:
+            gradient_edge(tensor)  # which refuses it
     pending: dict[int, tuple[int, list[Any], list[int]]] = {}
 
     def hook_of(position: int) -> Callable[[Tensor], None]:
