@@ -17,10 +17,10 @@ from torchshim._core.storage import (
     TensorBase,
     steps_from,
     tensor_class,
-    writes_of,
 )
 from torchshim._core.trie import frozen_call
 from torchshim._core.undo import lost
+from torchshim._core.versions import noted
 
 _new = object.__new__
 
@@ -127,10 +127,14 @@ class Entering(Known):
         self.note_memory(slot, tensor)
         return slot
 
-    def note_memory(self, slot: int, holder: Storage | TensorBase) -> None:
-        """Notes which memory a value is in, whose writes no event will tell of."""
-        note = weakref.ref(holder), writes_of(holder)
-        self.recording.elsewhere.setdefault(slot, note)
+    def note_memory(
+        self, slot: int, holder: Storage | TensorBase, path: tuple[Any, ...] = ()
+    ) -> None:
+        """Notes which memory a value is in, whose writes no event will tell of.
+
+        And the path of the view that it is of all that is there.
+        """
+        self.recording.elsewhere.setdefault(slot, noted(holder, path))
 
     def _role(self, tensor: TensorBase, storage: Storage | None, slot: int) -> int:
         """Gives a raw value the autograd role of the tensor that shows it."""
@@ -209,7 +213,7 @@ class Entering(Known):
                 piece = shared.piece(tensor)
                 if piece is not None:
                     slot = tensor._slot = self._input((INPUT, meta), meta, piece)
-                    self.note_memory(slot, storage)
+                    self.note_memory(slot, storage, tensor._path)
                     return slot
             shared.refresh(storage)
             self.note_memory(self.raw(storage), storage)
@@ -246,7 +250,7 @@ class Entering(Known):
             # Written to since it was made, by way of a base without history:
             # PyTorch makes its node anew, and that leads nowhere.
             piece = self.ending_at(self.slot_of(source), source._meta, tensor)
-        piece = self._piece_of(piece, tensor, done, source is not None)
+        piece = self.piece_of(piece, tensor._path[done:], source is not None)
         slot = piece._slot
         if source is None and meta.requires_grad:
             slot = self._role(tensor, storage, slot)
@@ -273,15 +277,15 @@ class Entering(Known):
         self.recording.entered[piece._slot] = end
         return piece
 
-    def _piece_of(
-        self, whole: TensorBase, view: TensorBase, done: int, grad: bool
+    def piece_of(
+        self, whole: TensorBase, path: Sequence[Any], grad: bool = False
     ) -> TensorBase:
-        """What a view shows of `whole`, by its path but for the first `done` steps."""
+        """What a view by that path shows of `whole`; with a history, or without."""
         before = self.grad
         try:
             self.grad = grad
             self.set_mode()
-            for op, args, k in view._path[done:]:
+            for op, args, k in path:
                 whole = self.result(self.call_again(op, [whole, *args]), k)
         finally:
             self.grad = before
@@ -327,8 +331,7 @@ class Entering(Known):
         if not hooked and all(t._hooks is None for t in storage.tensors()):
             return view
         self.slot_of(base)
-        done = len(view._path) - len(steps_from(base, view))
-        return self._piece_of(base, view, done, True)
+        return self.piece_of(base, steps_from(base, view), True)
 
     def renamed(self, tensor: TensorBase) -> TensorBase:
         """Another tensor with the same value and no history."""

@@ -211,7 +211,7 @@ class Entrances(Entering):
         assert storage is not None
         if not tensor._path:
             self._note_base(storage, slot)
-        self.note_memory(slot, storage)
+        self.note_memory(slot, storage, tensor._path)
 
 
 def entering_operands(

@@ -60,7 +60,7 @@ class Foreign(Entrances):
             self.tell_owner(tensor, tensor._slot)
             return self._enter(tensor)
         slot = self.slot_of(self._foreign_piece(tensor))
-        self.note_memory(slot, tensor._storage or tensor)
+        self.note_memory(slot, tensor._storage or tensor, tensor._path)
         return slot
 
     def tell_owner(self, holder: Storage | TensorBase, old: int) -> None:
@@ -70,7 +70,8 @@ class Foreign(Entrances):
         owner = recorders[old >> SLOT_BITS]
         with owner.lock:
             if old in self._pending(holder):
-                owner.note_memory(old, holder)
+                path = () if isinstance(holder, Storage) else holder._path
+                owner.note_memory(old, holder, path)
 
     @staticmethod
     def _pending(holder: Storage | TensorBase) -> tuple[int, ...]:

@@ -24,7 +24,6 @@ from torchshim._core.storage import (
     hidden_writes,
     tensor_class,
     value_lock,
-    writes_of,
 )
 
 _new = object.__new__
@@ -514,10 +513,9 @@ def _follow(
             saved = owner.versions.get(slot)
             if saved is None:
                 continue
-            alive = None if saved.holder is None else saved.holder()
-            if saved.writes or (alive is not None and writes_of(alive) != saved[1]):
+            if saved.writes or saved.written():
                 return None
-            if seldom and saved.outdated():
+            if (seldom or saved.hidden is None) and saved.outdated():
                 return None
     pieces: list[tuple[Any, int]] = []
     for kind, number, at, slot in jump.entered:

@@ -13,7 +13,7 @@ from torchshim._core.naming import grad_name, modified_text
 from torchshim._core.op import puts_back
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import REPLACED, hidden_of, hidden_writes, writes_of
-from torchshim._core.versions import Overwritten, showing
+from torchshim._core.versions import Elsewhere, Overwritten, showing
 
 SECOND_BACKWARD = (
     "Trying to backward through the graph a second time (or directly access saved "
@@ -145,9 +145,10 @@ class SavedValues(Leaves):
                 count = self.overwritten().count(slot)
                 hidden = self.overwritten().is_hidden(slot)
                 if recording.elsewhere:
-                    written = self.elsewhere(recording, slot)
-                    if written[1] is not None:
-                        count = written[0] + writes_of(written[1]) - written[2]
+                    there = self.elsewhere(recording, slot)
+                    if there is not None:
+                        count = there.writes()
+                        hidden = hidden or there.is_hidden()
             elif slot in recording.versions:
                 saved = recording.versions[slot]
                 count = saved.written()
@@ -243,8 +244,16 @@ class SavedValues(Leaves):
                 views.clear()
             else:
                 last = self.overwritten().last(root)
-            event = self.event((recording, last))
-            piece = self.rec.at(last, event.metas[last - event.slot])
+            there = self.elsewhere(recording, root)
+            if there is not None and there.moved():
+                if views:
+                    return saved  # a view stays on the memory that it was made of
+                piece = there.holder
+            elif there is not None and there.is_hidden():
+                piece = self.rec.piece_of(self.rec.whole(there.holder), there.note.path)
+            else:
+                event = self.event((recording, last))
+                piece = self.rec.at(last, event.metas[last - event.slot])
         else:
             known = recording.versions[slot]
             holder = known.holder()
@@ -252,9 +261,9 @@ class SavedValues(Leaves):
                 holder = moved
                 views.clear()
             elif known.hidden is None or hidden_of(holder) < known.hidden + REPLACED:
-                holder = self.rec.whole(holder)
+                holder = self.rec.piece_of(self.rec.whole(holder), known.path)
             else:
-                return saved  # a view stays on the memory that it was made of
+                return saved  # as above
             piece = holder
         piece = self.rec.renamed(piece)
         for event, k in reversed(views):
@@ -270,7 +279,7 @@ class SavedValues(Leaves):
             self.writes = Overwritten(self.frozen or self.rec.state)
         return self.writes
 
-    def elsewhere(self, recording: Recording, slot: int) -> tuple[int, Any, int]:
+    def elsewhere(self, recording: Recording, slot: int) -> Elsewhere | None:
         """As `Overwritten.elsewhere`, of a recording."""
         written = self.overwritten()
         return written.elsewhere(written.noted(recording), slot)
@@ -312,7 +321,8 @@ class SavedValues(Leaves):
             if detached is not None:
                 return self.name_of_write(recording, slot, detached)
         if recording.state is None:
-            for tensor in showing(self.elsewhere(recording, slot)[1]):
+            there = self.elsewhere(recording, slot)
+            for tensor in showing(None if there is None else there.holder):
                 return None if tensor.grad_fn is None else tensor.grad_fn.name()
             tensor = recording.entered.get(slot)
             if tensor is not None and tensor._view_note is None:
@@ -373,13 +383,13 @@ class SavedValues(Leaves):
             if saved is not None and saved.holder is not None:
                 return saved.version
         if recording.elsewhere:
-            writes, memory, version = self.elsewhere(recording, slot)
-            if memory is not None:
-                return version - writes
+            there = self.elsewhere(recording, slot)
+            if there is not None:
+                return there.version
         first, writes = self.overwritten().origin(slot)
         known = self.overwritten().noted(recording).get(first)
         if known is not None:
-            return writes + known[1]
+            return writes + known.version
         holder = recording.entered.get(first)
         if holder is None:
             holder = recording.bases.get(first)

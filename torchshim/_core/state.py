@@ -213,10 +213,10 @@ class Recording:
         self.seq = seq
         # Slot -> tensor, for values that came in from outside (inputs, leaves).
         self.entered: dict[int, Any] = {}
-        # Slot -> (weak reference to the memory, its version): values that came from
-        # another thread, or that another thread overwrote, and those in memory that
-        # NumPy shares, where each write ends the recording; no event tells of these.
-        self.elsewhere: dict[int, tuple[Any, int]] = {}
+        # Slot -> what is noted of its memory (`versions.Noted`): of values that came
+        # from another thread, or that another thread overwrote, and of those in memory
+        # that NumPy shares, where each write ends the recording: no event tells of it.
+        self.elsewhere: dict[int, Any] = {}
         # Slot of what `.data` gave -> (weak reference to that tensor, the cell that
         # counts its versions, the version).
         self.apart: dict[int, tuple[Any, list[int], int]] = {}

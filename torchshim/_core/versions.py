@@ -29,13 +29,16 @@ class SavedVersion(NamedTuple):
     # had been given other memory by then.
     tensor: Any
     replaced: int = 0
+    ahead: int = 0
+    # The path of the view that came in as this value, where the memory is not its own.
+    path: tuple[Any, ...] = ()
 
     def written(self) -> int:
         """How often the memory was written to since the value was saved."""
         holder = None if self.holder is None else self.holder()
         if holder is None:
             return self.writes
-        return writes_of(holder) - self.version
+        return writes_of(holder) - self.version + ahead_of(holder) - self.ahead
 
     def tensors(self) -> list[Any]:
         """The tensors that show the whole of the memory."""
@@ -75,11 +78,63 @@ def showing(holder: Any) -> list[Any]:
 
 def written_elsewhere(recording: Recording) -> bool:
     """Whether something was overwritten of which no event tells."""
-    for ref, version in recording.elsewhere.values():
-        holder = ref()
-        if holder is not None and writes_of(holder) != version:
-            return True
+    for note in recording.elsewhere.values():
+        holder = note.holder()
+        if holder is not None:
+            if writes_of(holder) != note.version or hidden_of(holder) != note.hidden:
+                return True
     return False
+
+
+def ahead_of(holder: Storage | TensorBase) -> int:
+    """By how much a tensor's version is ahead of what its memory has counted."""
+    return holder._ahead if isinstance(holder, TensorBase) else 0
+
+
+class Noted(NamedTuple):
+    """A memory to which writes are made that no event tells of."""
+
+    # Weak reference to who holds it; his version, `hidden_of` and `ahead_of` him.
+    holder: Any
+    version: int
+    hidden: int
+    ahead: int
+    # The path of the view that the value is of all that is there.
+    path: tuple[Any, ...]
+
+
+def noted(holder: Storage | TensorBase, path: tuple[Any, ...]) -> Noted:
+    """A memory as it is at the moment."""
+    known = writes_of(holder), hidden_of(holder), ahead_of(holder)
+    return Noted(weakref.ref(holder), *known, path)
+
+
+class Elsewhere(NamedTuple):
+    """What is noted of a value's memory, whose holder is alive."""
+
+    note: Noted
+    holder: Any
+    # The writes in the path before it was noted.
+    before: int
+
+    @property
+    def version(self) -> int:
+        """The version when the value was made."""
+        return self.note.version - self.before
+
+    def writes(self) -> int:
+        """The counted writes since the value was made."""
+        ahead = ahead_of(self.holder) - self.note.ahead
+        return writes_of(self.holder) - self.version + ahead
+
+    def is_hidden(self) -> bool:
+        """Whether a write was among them that nobody counted."""
+        return hidden_of(self.holder) != self.note.hidden
+
+    def moved(self) -> bool:
+        """Whether the holder is a tensor that was given another memory since."""
+        known = self.holder
+        return isinstance(known, TensorBase) and known._replaced > self.note.hidden
 
 
 def versions_of(
@@ -119,15 +174,21 @@ def versions_of(
         if tensor is not None:
             known, replaced = weakref.ref(tensor), tensor._replaced
         if noted:
-            before, holder, version = written.elsewhere(noted, slot)
-            if holder is not None:
+            there = written.elsewhere(noted, slot)
+            if there is not None:
+                if not there.moved():
+                    is_hidden = is_hidden or there.is_hidden()
+                elif tensor is there.holder:
+                    is_hidden, replaced = True, replaced - REPLACED
                 found[slot] = SavedVersion(
-                    reference(holder),
-                    version - before,
-                    writes_of(holder) - version + before,
-                    hidden_of(holder),
+                    reference(there.holder),
+                    there.version,
+                    there.writes(),
+                    None if is_hidden else hidden_of(there.holder),
                     known,
                     replaced,
+                    there.note.ahead,
+                    there.note.path,
                 )
                 continue
         # On memory that numpy shares a tensor doesn't keep its slot.
@@ -145,9 +206,8 @@ def versions_of(
             replaced -= REPLACED
         # A result whose operands are kept is not among what is let go of.
         ref = reference(holder) if slot in recording.saved else weakref.ref(holder)
-        found[slot] = SavedVersion(
-            ref, writes_of(holder) - writes, writes, hidden, known, replaced
-        )
+        version, ahead = writes_of(holder) - writes, ahead_of(holder)
+        found[slot] = SavedVersion(ref, version, writes, hidden, known, replaced, ahead)
     return found
 
 
@@ -233,23 +293,20 @@ class Overwritten:
         """How many counted writes this value's memory has seen since it was made."""
         return sum(at not in self._hidden for at in self.chain(slot)[:-1])
 
-    def noted(self, recording: Recording) -> dict[int, tuple[Any, int]]:
+    def noted(self, recording: Recording) -> dict[int, Noted]:
         """`Recording.elsewhere`, by the first values of the memories."""
         return {self.root(s): note for s, note in recording.elsewhere.items()}
 
-    def elsewhere(
-        self, noted: dict[int, tuple[Any, int]], slot: int
-    ) -> tuple[int, Any, int]:
-        """What is noted of a value's memory: the writes in this path before it was,
-        then the memory and its version after them.
-        """
+    def elsewhere(self, noted: dict[int, Noted], slot: int) -> Elsewhere | None:
+        """What is noted of a value's memory; None if nothing is, or nobody holds it."""
         writes = 0
         for at in self.chain(slot):
-            if at in noted:
-                ref, version = noted[at]
-                return writes, ref(), version
+            note = noted.get(at)
+            if note is not None:
+                holder = note.holder()
+                return None if holder is None else Elsewhere(note, holder, writes)
             writes += at not in self._hidden
-        return 0, None, 0
+        return None
 
     def origin(self, slot: int) -> tuple[int, int]:
         """The first value of this value's memory, and the counted writes since."""

@@ -196,7 +196,7 @@ class Viewing(Foreign):
             if written_since(view) and view._hist_version != writes_of(view):
                 # PyTorch makes its node anew when it is used.
                 end = self.ending_at(self.slot_of(base), base._meta, view)
-                piece = self._piece_of(end, view, len(base._path), True)
+                piece = self.piece_of(end, view._path[len(base._path) :], True)
                 view._slot = piece._slot
             self.settle_view(view)
 

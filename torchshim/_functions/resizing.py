@@ -279,10 +279,12 @@ def onto(self: Tensor, value: TensorBase) -> None:
     """Puts a tensor on the memory of another; its autograd role stays."""
     if self is value or _shows_the_same(self, value):
         return
-    rec, meta = local.rec, self._meta
+    rec, meta, old = local.rec, self._meta, self._slot
+    if not rec.owns(old):
+        rec.tell_owner(self, old)
     if meta.requires_grad and not meta.leaf:
         rec.keep_history(self)
-    version, own, old = version_of(self), self._own_version, self._slot
+    version, own = version_of(self), self._own_version
     rec.let_views_go(self)
     _leave(self)
     self._slot = -1

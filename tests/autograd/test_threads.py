@@ -1,0 +1,110 @@
+"""Tensors that one thread uses and another overwrites between forward and backward."""
+
+from __future__ import annotations
+
+import threading
+
+from tests.oracle import attempt, case
+
+
+def by_thread(work):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(work()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def at_once(work):
+    return work()
+
+
+# Of a constant and a leaf: the product, and the tensor that is overwritten then.
+USES = {
+    "constant": lambda t, x: (t * x, t),
+    "divided": lambda t, x: (t / x, t),
+    "result": lambda t, x: ((t * 1) * (x * 1), t),
+    "view": lambda t, x: (t[:2] * x[:2], t),
+    "view of all": lambda t, x: (t.view(3) * x.view(3), t),
+    "turned": lambda t, x: (t.flip(0) * x, t),
+}
+# How it is overwritten: only the last are counted.
+WRITES = {
+    "data": lambda t, other: t.data.mul_(0.5),
+    "piece of data": lambda t, other: t.data[:1].fill_(3),
+    "assigned": lambda t, other: setattr(t, "data", other),
+    "detached": lambda t, other: t.detach().mul_(2),
+    "itself": lambda t, other: t.mul_(2),
+}
+
+
+@case.over(use=list(USES), write=list(WRITES))
+def writes_between(torch, use, write):
+    for user, writer in ((by_thread, at_once), (at_once, by_thread)):
+        for read in (False, True):
+            t = torch.tensor([0.5, 0.75, 1.0])
+            x = torch.tensor([1.0, 1.25, 1.5], requires_grad=True)
+            other = torch.tensor([7.0, 8.0, 9.0]).mul_(1).mul_(1)
+
+            def work(t=t, x=x):
+                return USES[use](t, x)
+
+            y, target = user(work)
+            if read:
+                yield y
+            writer(lambda target=target, other=other: WRITES[write](target, other))
+            yield attempt(lambda y=y: y.sum().backward())
+            yield x.grad
+
+
+@case
+def results_that_another_thread_writes_to(torch):
+    for write in ("data", "piece of data", "detached", "itself"):
+        for user, writer in ((by_thread, at_once), (at_once, by_thread)):
+            x = torch.tensor([1.0, 1.25, 1.5], requires_grad=True)
+            y, target = user(lambda x=x: ((y := x * 1) * y, y))
+            writer(lambda target=target, write=write: WRITES[write](target, None))
+            yield attempt(lambda y=y: y.sum().backward())
+            yield x.grad
+
+
+@case
+def views_that_enter_another_thread(torch):
+    for write in ("data", "detached", "itself"):
+        for of_whole in (False, True):
+            t = torch.tensor([0.5, 0.75, 1.0])
+            x = torch.tensor([1.0, 1.25], requires_grad=True)
+            v = t[1:]
+            y = by_thread(lambda v=v, x=x: v * x)
+            WRITES[write](t if of_whole else v, None)
+            yield attempt(lambda y=y: y.sum().backward())
+            yield x.grad
+
+
+@case
+def steps_that_are_remembered(torch):
+    t = torch.tensor([0.5, 0.75, 1.0])
+    x = torch.tensor([1.0, 1.25, 1.5], requires_grad=True)
+    for user, writer in ((by_thread, at_once), (at_once, by_thread)):
+        for step in range(5):
+            y = user(lambda: t * x)
+            if step % 2:
+                writer(lambda: t.data.mul_(0.5))
+            x.grad = None
+            y.sum().backward()
+            yield x.grad
+
+
+@case
+def data_assigned_after_a_read(torch):
+    for writes in range(3):
+        t = torch.tensor([0.5, 0.75, 1.0])
+        x = torch.tensor([1.0, 1.25, 1.5], requires_grad=True)
+        y = t * x
+        yield y
+        other = torch.ones(3)
+        for _ in range(writes):
+            other.mul_(2)
+        t.data = other
+        y.sum().backward()
+        yield x.grad, t._version
