@@ -424,7 +424,7 @@ class _Option:
                 continue
             value = kwargs[name] if by_keyword else args[i]
             fits = _fits(kind, value)
-            shown = f"{name}={_nested(value)}" if by_keyword else _nested(value)
+            shown = f"{name}={nested_kind(value)}" if by_keyword else nested_kind(value)
             left, right = (good, good and off) if fits else (on, off)
             parts.append(f"{left}{shown}{right}")
         return f"({', '.join(parts)}{', ' if kwargs and not args else ''})"
@@ -450,7 +450,8 @@ def _fits(kind: str, value: Any) -> bool:
     return dtypes.type_name(type(value)) == kind
 
 
-def _nested(value: Any) -> str:
+def nested_kind(value: Any) -> str:
+    """The name of the type of a value, and of what is in it, as refusals say it."""
     if not isinstance(value, (tuple, list)):
         return _kind(value)
     inner = ", ".join(_kind(v) for v in value)

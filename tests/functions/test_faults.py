@@ -238,3 +238,34 @@ def corrections_said_twice(torch, name):
     for given in (0, True, False), (0, True), (0, False), (True,), (0,):
         yield attempt(f, x, *given, correction=2)
         yield attempt(f, x, *given[:1], unbiased=True, correction=2)
+
+
+@case.over("cumsum_", "cumprod_")
+def running_totals_in_place_of_another_dtype(torch, name):
+    kinds = "float32", "float64", "int64", "int8", "bool", "bfloat16", "complex64"
+    for kind in kinds:
+        x = torch.ones(2, dtype=getattr(torch, kind))
+        for dtype in (None, *kinds):
+            asked = dtype and getattr(torch, dtype)
+            yield attempt(getattr(x.clone(), name), 0, dtype=asked)
+
+
+@case.over("max", "min")
+def the_larger_of_complex_numbers(torch, name):
+    x, f = torch.ones(2), getattr(torch, name)
+    c = x * 1j
+    yield attempt(f, c, c), attempt(f, x, c), attempt(getattr(c, name), x)
+
+
+@case
+def sizes_that_are_no_integers(torch):
+    x = torch.ones(2)
+    for sizes in (
+        *((2.0, 3), (2, 3.0), (2, None), (2, x), ([2.0], 3), (True, 2), (x, 2)),
+        *(("a", 2), ((2, 3), 4), (2.0, "a", 3), (1, 2, "a"), (2, True)),
+    ):
+        for make in torch.Tensor, torch.LongTensor, x.new:
+            yield attempt(lambda make=make, sizes=sizes: make(*sizes).shape)
+    for data in [1], 1, torch.ones(2, dtype=torch.int32):
+        yield attempt(torch.asarray, data, requires_grad=True)
+    yield attempt(torch.asarray, x, dtype=torch.int32, requires_grad=True)

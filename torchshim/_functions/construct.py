@@ -364,6 +364,7 @@ def asarray(
     if requires_grad is None or (requires_grad and not made.is_leaf):
         return made
     if made.is_leaf:
+        check_gradient(made._meta.dtype, bool(requires_grad))
         if bool(requires_grad) != made.requires_grad:
             if made is obj and not requires_grad:
                 return made.detach()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from torchshim import _parser
 from torchshim._core import dtypes
 from torchshim._core.device import as_device, device_count
 from torchshim._core.meta import Size
@@ -50,8 +51,7 @@ def legacy(
         return filled("new", (0,), None, dtype, where)
     first = args[0]
     if len(args) > 1 or first.__class__ is int or isinstance(first, np.integer):
-        sizes = tuple(v.__index__() for v in args)
-        return filled("new", sizes, None, dtype, where)
+        return filled("new", _sizes(args), None, dtype, where)
     if first.__class__.__name__ == "Size":
         return filled("new", tuple(first), None, dtype, where)
     if isinstance(first, TensorBase):
@@ -86,12 +86,40 @@ def _options(dtype: dtypes.dtype) -> str:
     )
 
 
+def _sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
+    if args[0].__class__ is bool or not is_index(args[0]):
+        raise _incorrect(args, {})
+    for at, value in enumerate(args):
+        if not is_index(value):
+            raise TypeError(
+                f"new(): argument 'size' failed to unpack the object at pos {at + 1} "
+                f'with error "type must be tuple of ints,but got {kind_of(value)}"'
+            )
+    return tuple(v.__index__() for v in args)
+
+
+def is_index(value: Any) -> bool:
+    """Whether a value is an integer, or a tensor that holds one."""
+    if isinstance(value, TensorBase):
+        exact = not (value.is_floating_point() or value.is_complex())  # type: ignore[attr-defined]
+        return exact and value._meta.shape.numel() == 1
+    return hasattr(value, "__index__")
+
+
 def _incorrect(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
     got = [kind_of(a) for a in args] + [f"{k}={kind_of(v)}" for k, v in kwargs.items()]
     lines = []
+    # Two values could be for the first signature's `device`, by its deprecated order.
+    marked = () if kwargs else (0,) if len(args) == 2 else (3, 4)
     for number, line in enumerate(_LEGACY.strip().splitlines()):
         lines.append(f" * {line.strip()}\n")
-        if not number:
+        if number in marked:
+            kinds = ", ".join(f"!{_parser.nested_kind(value)}!" for value in args)
+            lines.append(
+                "      didn't match because some of the arguments have invalid types: "
+                f"({kinds})\n"
+            )
+        elif kwargs and not number:
             lines.append(
                 "      didn't match because some of the keywords were incorrect: "
                 f"{', '.join(kwargs)}\n"

@@ -202,7 +202,9 @@ def isneginf(input: Array) -> Array:
 # The larger and the smaller -----------------------------------------------------------
 
 
-def _check_ordered(name: str) -> Any:
+def check_ordered(name: str) -> Any:
+    """Refuses complex operands."""
+
     def check(input: Any, other: Any) -> None:
         if dtypes.COMPLEX in (category(input), category(other)):
             raise RuntimeError(f"{name} not implemented for complex tensors.")
@@ -256,7 +258,7 @@ _fmin = _extreme(jnp.fmin, _first_wins(jnp.less_equal))
     promote=NO_OPMATH,
     grad_fn="MaximumBackward0",
     saves=("input", "other"),
-    typecheck=_check_ordered("maximum"),
+    typecheck=check_ordered("maximum"),
     curved=False,
 )
 def maximum(input: Array, other: Array) -> Array:
@@ -268,7 +270,7 @@ def maximum(input: Array, other: Array) -> Array:
     promote=NO_OPMATH,
     grad_fn="MinimumBackward0",
     saves=("input", "other"),
-    typecheck=_check_ordered("minimum"),
+    typecheck=check_ordered("minimum"),
     curved=False,
 )
 def minimum(input: Array, other: Array) -> Array:
@@ -280,7 +282,7 @@ def minimum(input: Array, other: Array) -> Array:
     promote=NO_OPMATH,
     grad_fn="FmaxBackward0",
     saves=("input", "other"),
-    typecheck=_check_ordered("fmax"),
+    typecheck=check_ordered("fmax"),
     curved=False,
 )
 def fmax(input: Array, other: Array) -> Array:
@@ -292,7 +294,7 @@ def fmax(input: Array, other: Array) -> Array:
     promote=NO_OPMATH,
     grad_fn="FminBackward0",
     saves=("input", "other"),
-    typecheck=_check_ordered("fmin"),
+    typecheck=check_ordered("fmin"),
     curved=False,
 )
 def fmin(input: Array, other: Array) -> Array:

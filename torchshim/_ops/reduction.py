@@ -11,12 +11,7 @@ import jax.numpy as jnp
 from torchshim._core import dtypes
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Array, op
-from torchshim._core.promotion import (
-    DEFAULT,
-    INT_TO_FLOAT,
-    MEAN,
-    reduce_dtype,
-)
+from torchshim._core.promotion import DEFAULT, INT_TO_FLOAT, MEAN, reduce_dtype
 from torchshim._ops._reducing import (
     ALL,
     Dims,
@@ -40,7 +35,7 @@ from torchshim._ops._reducing import (
     wide,
     with_slope,
 )
-from torchshim._ops.comparison import maximum, minimum
+from torchshim._ops.comparison import check_ordered, maximum, minimum
 from torchshim._ops.view_geometry import wrap_dim
 
 
@@ -355,6 +350,7 @@ def min_dim(input: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array
     public="max",
     overload=True,
     promote=DEFAULT,
+    typecheck=check_ordered("maximum"),
     grad_fn="MaximumBackward0",
     curved=False,
 )
@@ -368,6 +364,7 @@ def max_other(input: Array, other: Array) -> Array:
     public="min",
     overload=True,
     promote=DEFAULT,
+    typecheck=check_ordered("minimum"),
     grad_fn="MinimumBackward0",
     curved=False,
 )

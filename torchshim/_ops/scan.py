@@ -28,6 +28,19 @@ from torchshim._ops._reducing import (
 from torchshim._ops.view_geometry import wrap_dim
 
 
+def _in_place(name: str) -> Any:
+    def check(input: Any, dim: int, dtype: DType | None) -> None:
+        if dtype is not None and dtype is not input.dtype:
+            raise RuntimeError(
+                f"Bad in-place call: input tensor dtype {input.dtype.cpp_name} and "
+                f"output tensor dtype {dtype.cpp_name} should match"
+            )
+        if input.dtype is dtypes.bool_:
+            raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
+
+    return check
+
+
 def _asked(input, dim, dtype) -> None:  # type: ignore[no-untyped-def]
     check_differentiable(input, dtype)
 
@@ -40,6 +53,7 @@ _OTHER_TYPE = "expected scalar_type {want.scalar_name} but found {have.scalar_na
     grad_fn="CumsumBackward0",
     saves=(),
     inplace=True,
+    inplace_check=_in_place("cumsum"),
     typecheck=_asked,
     whole=("input",),
     out="computed",
@@ -58,6 +72,7 @@ def cumsum(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
     grad_fn="CumprodBackward0",
     saves=("input", "result"),
     inplace=True,
+    inplace_check=_in_place("cumprod"),
     typecheck=_asked,
     whole=("input",),
     out="computed",
