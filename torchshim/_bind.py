@@ -324,18 +324,19 @@ def number_tensor(rec: Any, number: Any, other: Any) -> Any:
 def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
     """Records an operator with arguments that are in order."""
     if op.view is not None:
-        storage = args[0]._storage
-        if (
-            storage is not None
-            and storage.shared is not None
-            and not args[0]._meta.requires_grad
-        ):
-            made = rec.shared_views(op, args)
-            if made is not None:
-                return made[0] if op.results == "tensor" else as_results(op, made)
-        if op.view.detached and (args[0]._view_note is not None or args[0]._unaware):
-            rec.enter_outdated(args[0])
+        made = rec.shared_views(op, args)
+        if made is not None:
+            return made[0] if op.results == "tensor" else as_results(op, made)
     rec.cut(args)
+    outdated = rec.enter_outdated(op, args)
+    try:
+        return _recorded(rec, op, args)
+    finally:
+        for tensor in outdated:
+            tensor._slot = -1  # derived again as soon as gradients are wanted
+
+
+def _recorded(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
     if op.writes:
         target = args[0]
         rec.check_writable(target, op, args)

@@ -283,3 +283,34 @@ def memory_of_inference_tensors(torch):
     yield w._version, x
     for refused in (x, inner, d[0]):
         yield attempt(refused.add_, 1)
+
+
+# Uses of a view through which no gradient flows: PyTorch does not ask for its node.
+_DATA_ALONE = {
+    "comparison": lambda b: b > 0.6,
+    "argmax": lambda b: b.argmax(),
+    "isnan": lambda b: b.isnan(),
+    "long": lambda b: b.long(),
+    "not": lambda b: b.logical_not(),
+    "allclose": lambda b: b.allclose(b.detach()),
+    "detach": lambda b: b.detach(),
+    "filled": lambda b: b.masked_fill_(b > 0.6, 3),
+    "product": lambda b: b * 2,
+    "written": lambda b: b.mul_(2),
+}
+
+
+@case.over(made=["multiple", "no_grad", "both"], use=list(_DATA_ALONE))
+def data_of_views_that_lack_a_node(torch, made, use):
+    for write in ("tracked", "untracked"):
+        w = torch.tensor(0.5, requires_grad=True)
+        base = torch.arange(4.0)
+        if made != "multiple":
+            base = base * w
+        with torch.set_grad_enabled(made == "multiple"):
+            view = base[2:] if made == "no_grad" else base.chunk(2)[1]
+        with torch.set_grad_enabled(write == "tracked"):
+            base.mul_(w)
+        yield attempt(_DATA_ALONE[use], view)
+        yield attempt(lambda view=view: view * 2)
+        yield attempt(lambda view=view: view.grad_fn.name())

@@ -10,18 +10,21 @@ from torchshim._core.state import ROOT, State
 
 
 @pytest.fixture
-def compiled():
-    """Counts the programs compiled since the test began, with an empty trie.
-
-    What tests before it have recorded would have learnt what this one has to learn.
-    """
+def own_trie():
+    """An empty trie for one test: it has to learn what those before it have learnt."""
     rec = local.rec
     rec.flush()
-    known, states = rec.root, rec.states
-    rec.states = 0
+    known = rec.root, rec.states
     rec.root = rec.state = State(None, ROOT, None, first_slot=rec.first_slot)
-    before = torch.explain()
-    yield lambda: len(torch.explain(before).programs)
+    rec.states = 0
+    yield
     rec.flush()
-    rec.root = rec.state = known
-    rec.states = states
+    rec.root, rec.states = known
+    rec.state = rec.root
+
+
+@pytest.fixture
+def compiled(own_trie):
+    """Counts the programs compiled since the test began."""
+    before = torch.explain()
+    return lambda: len(torch.explain(before).programs)

@@ -299,7 +299,7 @@ def test_long_recordings_are_flushed():
     assert x.grad.item() == 1.0
 
 
-def test_the_trie_is_bounded(monkeypatch):
+def test_the_trie_is_bounded(own_trie, monkeypatch):
     monkeypatch.setattr(trie, "STATE_BOUND", 200)
     local.rec.flush()
     for n in range(1, 200):
@@ -310,7 +310,7 @@ def test_the_trie_is_bounded(monkeypatch):
     assert local.rec.states < 300
 
 
-def test_branches_that_are_forgotten_are_not_entered_again(monkeypatch):
+def test_branches_that_are_forgotten_are_not_entered_again(own_trie, monkeypatch):
     x = torch.ones(3)
     for _ in range(3):  # from the second time on by an entrance
         (x * 7.0).sum().item()
@@ -323,7 +323,7 @@ def test_branches_that_are_forgotten_are_not_entered_again(monkeypatch):
     assert local.rec.states == sum(top.size for top in kept)
 
 
-def test_what_jax_keeps_for_each_shape_is_let_go_of(monkeypatch):
+def test_what_jax_keeps_for_each_shape_is_let_go_of(own_trie, monkeypatch):
     trace = program.partial_eval.trace_to_jaxpr
     monkeypatch.setattr(trie, "STATE_BOUND", 200)
     x = torch.ones(3)

@@ -280,7 +280,8 @@ class Call(Inferring):
                 param.role in (OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
                 and arg is not None
             ):
-                cast.append(promotion.number(arg, np_dtype))
+                fits = param.name in self.op.fits
+                cast.append(promotion.number(arg, np_dtype, fits))
             else:
                 cast.append(arg)
         return cast, made

@@ -344,8 +344,13 @@ class Entering(Known):
         return twin
 
     def shared_views(self, op: Op, args: Sequence[Any]) -> list[TensorBase] | None:
-        """Views of memory that numpy shares, made without recording anything."""
-        base = args[0]
+        """Views of memory that numpy shares, made without recording anything.
+
+        None where that is not shared, or a view would have a history.
+        """
+        base, storage = args[0], args[0]._storage
+        if storage is None or storage.shared is None or base._meta.requires_grad:
+            return None
         metas, _, view = self.infer(frozen_call(op, args[1:]), [base._meta])
         if not view:
             return None

@@ -14,6 +14,8 @@ from typing import Any
 
 import jax
 
+from torchshim._core.dtypes import INTEGER
+
 # Roles of parameters, read off the annotation of an operator's function.
 ARRAY = "Array"  # a tensor: recorded, differentiable
 OPT_ARRAY = "Array | None"
@@ -110,6 +112,7 @@ class Op:
         "differentiable",
         "doc",
         "edges",
+        "fits",
         "fn",
         "grad_fn",
         "gradient_checks",
@@ -158,6 +161,7 @@ class Op:
     namespaces: tuple[str, ...]
     differentiable: bool | Sequence[str] | Callable[..., Sequence[str]]
     edges: tuple[str | None, ...] | None
+    fits: tuple[str, ...]
     view: View | None
     layout: str | Callable[..., Any] | None
     named_result: tuple[str, ...] | None
@@ -239,6 +243,14 @@ REGISTRY: dict[str, Op] = {}
 DERIVED = frozenset({"result", "result0", "result1", "intermediate"})
 
 
+def _narrow(metas: Sequence[Any]) -> bool:
+    """Whether integers may be too large for the elements of one of these tensors."""
+    kinds = [meta.dtype for meta in metas]
+    return all(k.category <= INTEGER for k in kinds) and any(
+        k.category == INTEGER and k.itemsize < 8 for k in kinds
+    )
+
+
 def op(
     fn: Callable[..., Any] | None = None,
     *,
@@ -256,6 +268,7 @@ def op(
     namespaces: Sequence[str] = ("torch",),
     differentiable: bool | Sequence[str] | Callable[..., Sequence[str]] = True,
     edges: Sequence[str | None] | None = None,
+    fits: Sequence[str] = (),
     view: View | None = None,
     layout: str | Callable[..., Any] | None = None,
     named_result: tuple[str, ...] | None = None,
@@ -292,6 +305,9 @@ def op(
       function of the arguments (None for tensors) that gives these names.
     - `edges`: those names in the order of the edges of PyTorch's node, where that is
       another; None for an edge that leads nowhere.
+    - `fits`: the parameters whose integers are refused where those of the computation
+      dtype, or of the function's own choice (`promotion.element`), are too small for
+      them (default: they wrap around).
     - `out`: whether there is `out=` (default: for functions of tensors of one result);
       a text: of the result's own dtype alone, and what is said of another, with
       `have`, `want` and parameters; one for each of several results. "exact" and "same"
@@ -384,6 +400,7 @@ def op(
             namespaces=tuple(namespaces),
             differentiable=differentiable,
             edges=None if edges is None else tuple(edges),
+            fits=tuple(fits),
             view=view,
             layout=order,
             named_result=named_result,
@@ -397,7 +414,7 @@ def op(
             curved=curved,
             typecheck=typecheck,
             warns=warns,
-            static_for=static_for,
+            static_for=static_for or (_narrow if fits else None),
             level=level,
             overlaps=overlaps,
             apart=tuple(apart),

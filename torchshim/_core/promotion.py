@@ -6,6 +6,8 @@ https://docs.pytorch.org/docs/2.13/tensor_attributes.html#type-promotion-doc.
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
@@ -410,6 +412,30 @@ def no_element(np_dtype: Any) -> str:
     return f"value cannot be converted to type {name} without overflow"
 
 
+def holds(kind: dtype, value: Any) -> bool:
+    """Whether PyTorch converts a number to elements of a dtype: it is not too large.
+
+    >>> holds(dtypes.uint8, 255), holds(dtypes.uint8, 256), holds(float32, 1e39)
+    (True, False, False)
+    """
+    if kind.category == dtypes.INTEGER:
+        if isinstance(value, float) and not math.isfinite(value):
+            return False
+        limits = np.iinfo(kind.np)
+        # Negative integers of the same width wrap around.
+        wraps = not (limits.min or isinstance(value, float))
+        return bool((-limits.max if wraps else limits.min) <= value <= limits.max)
+    if kind is dtypes.bool_ or kind.to_real().itemsize == 8:
+        return True
+    most = _largest(kind)
+    return not any(most < abs(v) < math.inf for v in (value.real, value.imag))
+
+
+@functools.cache
+def _largest(kind: dtype) -> float:
+    return float(dtypes.finfo(kind).max)
+
+
 def real_number(value: Any, np_dtype: Any) -> Any:
     """A number for elements of a dtype: complex ones are refused where it is real."""
     if not isinstance(value, complex) or np.issubdtype(np_dtype, np.complexfloating):
@@ -421,11 +447,23 @@ def real_number(value: Any, np_dtype: Any) -> Any:
     return value.real
 
 
-def number(value: Any, np_dtype: Any) -> Any:
-    """A Python number or runtime scalar as a 0-dim array of the given dtype."""
+def element(value: Any, np_dtype: Any) -> Any:
+    """As `real_number`; what elements that are integers cannot hold is refused, too."""
+    value = real_number(value, np_dtype)
+    if isinstance(value, (int, float)) and np.issubdtype(np_dtype, np.integer):
+        if not holds(dtypes.from_array_dtype(np_dtype), value):
+            raise RuntimeError(no_element(np_dtype))
+    return value
+
+
+def number(value: Any, np_dtype: Any, fits: bool = False) -> Any:
+    """A Python number or runtime scalar as a 0-dim array of the given dtype.
+
+    If it `fits`, one that is too large is refused; otherwise integers wrap around.
+    """
     if isinstance(value, jax.Array):
         return value.astype(np_dtype)
-    value = real_number(value, np_dtype)
+    value = element(value, np_dtype) if fits else real_number(value, np_dtype)
     if (
         isinstance(value, int)
         and np.issubdtype(np_dtype, np.integer)
@@ -436,4 +474,5 @@ def number(value: Any, np_dtype: Any) -> Any:
         value = int(value) & ((1 << bits) - 1)
         if np.issubdtype(np_dtype, np.signedinteger) and value >> (bits - 1):
             value -= 1 << bits
-    return np.asarray(value, dtype=np_dtype)
+    with np.errstate(over="ignore"):  # what is too large for half types is infinite
+        return np.asarray(value, dtype=np_dtype)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import threading
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
+from torchshim._core.dtypes import FLOATING, dtype
 from torchshim._core.foreign import Foreign
 from torchshim._core.meta import Meta
 from torchshim._core.op import Op
@@ -267,11 +269,22 @@ class Viewing(Foreign):
             tensor._slot = -1  # derived again as soon as gradients are wanted
         return slot
 
-    def enter_outdated(self, tensor: TensorBase) -> None:
-        """Lets a view in whose data alone is used: that is never refused."""
-        if tensor._slot < 0 and tensor._storage is not None:
-            self.live.append(weakref.ref(tensor))
-            Foreign._derive(self, tensor, tensor._storage)
+    def enter_outdated(self, op: Op, args: Sequence[Any]) -> Sequence[TensorBase]:
+        """Lets views in whose data alone an operator uses: that is never refused."""
+        if not (
+            op.differentiable is False
+            or (op.view is not None and op.view.detached)
+            or any(isinstance(a, dtype) and a.category < FLOATING for a in args)
+        ):
+            return ()
+        entered: list[TensorBase] = []
+        for t in args:
+            if isinstance(t, TensorBase) and t._slot < 0 and t._storage is not None:
+                if t._unaware or lacks_node(t):
+                    self.live.append(weakref.ref(t))
+                    Foreign._derive(self, t, t._storage)
+                    entered.append(t)
+        return entered
 
     def check_current(self, tensor: TensorBase) -> None:
         """Raises for a view without a node after a write that would give it one."""

@@ -6,14 +6,13 @@ https://docs.pytorch.org/docs/2.13/generated/torch.tensor.html.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.promotion import promote
+from torchshim._core.promotion import holds, promote
 from torchshim._core.storage import TensorBase
 from torchshim._functions._arguments import warn_once
 
@@ -193,11 +192,6 @@ def _overflow(dtype: dtypes.dtype) -> str:
     return f"value cannot be converted to type {dtype.name} without overflow"
 
 
-@functools.cache
-def _largest(dtype: dtypes.dtype) -> float:
-    return float(dtypes.finfo(dtype).max)
-
-
 def fitting(value: Any, dtype: dtypes.dtype, *, wide: bool = False) -> Any:
     """The number that elements of a dtype are set to; raises where PyTorch refuses.
 
@@ -218,19 +212,7 @@ def fitting(value: Any, dtype: dtypes.dtype, *, wide: bool = False) -> Any:
         bad = value.imag != 0
         value = value.real
     small = wide and dtype in (dtypes.float16, dtypes.bfloat16)
-    if dtype.category == dtypes.INTEGER and not bad:
-        if isinstance(value, float) and not math.isfinite(value):
-            bad = True
-        else:
-            limits = np.iinfo(dtype.np)
-            # PyTorch lets negative numbers of the same width wrap around.
-            wraps = not (limits.min or isinstance(value, float))
-            low = -limits.max if wraps else limits.min
-            bad = not low <= value <= limits.max
-    elif not (bad or small) and (dtype.is_complex or dtype.is_floating_point):
-        if dtype.to_real().itemsize < 8:
-            largest = _largest(dtype)
-            bad = any(largest < abs(v) < math.inf for v in (value.real, value.imag))
+    bad = bad or not (small or holds(dtype, value))
     if bad:
         name = {"bool": "bool", "int64": "int64_t"}.get(dtype.name, dtype.cpp_name)
         if dtype.category == dtypes.INTEGER:

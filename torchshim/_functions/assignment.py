@@ -164,6 +164,8 @@ def check_value(self: Tensor, value: Any) -> Any:
 
 def check_number(value: Any, dtype: dtypes.dtype) -> None:
     """Raises where a number cannot be an element."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("Overflow when unpacking long long")
     usual = value.__class__ is float or value.__class__ is int
     if usual and dtype.is_floating_point and -1e30 < value < 1e30:
         return

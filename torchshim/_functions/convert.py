@@ -371,6 +371,8 @@ def fill_(input: Tensor, value: Any) -> Tensor:
         value = value.item()
     meta = input._meta
     value = fitting(value, meta.dtype, wide=all(n == 1 for n in meta.shape))
+    if value.__class__ is int and meta.dtype.category > dtypes.INTEGER:
+        value = float(value)
     if _fresh(input):
         local.rec.check_writable(input, _FILL)
         kind = dtypes.array_dtype(meta.dtype)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.promotion import element
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
     as_index,
@@ -247,6 +248,8 @@ def linspace(
     device = device_of("linspace", device)
     if count:
         _check_kernel("linspace_cpu", chosen, (dtypes.BOOL,))
+        for number in (start, end):
+            element(number, chosen.np)
     check_gradient(chosen, requires_grad)
     if at_once(device):
         array = ops.spaced(np, start, end, count, chosen.np)

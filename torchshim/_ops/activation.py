@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Scalar, op
-from torchshim._core.promotion import DEFAULT
+from torchshim._core.promotion import DEFAULT, element
 from torchshim._ops._common import scalar_name
 from torchshim._ops.views import wrap_dim
 
@@ -175,7 +175,8 @@ def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array
         raise RuntimeError(
             "cannot do hardtanh on an unsigned type with negative limits"
         )
-    low, high = jnp.asarray(min_val, input.dtype), jnp.asarray(max_val, input.dtype)
+    limits = [element(v, input.dtype) for v in (min_val, max_val)]
+    low, high = (jnp.asarray(v).astype(input.dtype) for v in limits)
     return jnp.where(input <= low, low, jnp.where(input >= high, high, input))
 
 
@@ -240,6 +241,7 @@ def softshrink(input: Array, lambd: float = 0.5) -> Array:
     inplace=True,
     name="threshold",
     method=False,
+    fits=("threshold", "value"),
     out=False,
 )
 def threshold(input: Array, threshold: Scalar, value: Scalar) -> Array:

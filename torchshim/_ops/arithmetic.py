@@ -89,6 +89,7 @@ def _scaled(other: Array, alpha: Any) -> Any:
     passes=lambda input, other, alpha: ("input", "other") if alpha == 1 else ("input",),
     inplace=True,
     typecheck=_check_alpha,
+    fits=("alpha",),
 )
 def add(input: Array, other: Operand, *, alpha: Scalar = 1) -> Array:
     """`input + alpha * other`, broadcast."""
@@ -103,6 +104,7 @@ def add(input: Array, other: Operand, *, alpha: Scalar = 1) -> Array:
     inplace=True,
     aliases=("subtract",),
     typecheck=_check_difference,
+    fits=("alpha",),
 )
 def sub(input: Array, other: Operand, *, alpha: Scalar = 1) -> Array:
     """`input - alpha * other`, broadcast."""
@@ -118,6 +120,7 @@ def sub(input: Array, other: Operand, *, alpha: Scalar = 1) -> Array:
     out=False,
     layout=lambda shape, operands: elementwise_strides(shape, operands[::-1]),
     typecheck=_check_reflected,
+    fits=("alpha",),
 )
 def rsub(input: Array, other: Operand, *, alpha: Scalar = 1) -> Array:
     """`other - alpha * input`, broadcast."""
@@ -145,6 +148,7 @@ def mul(input: Array, other: Operand) -> Array:
     saves={"tensor1": ("tensor2",), "tensor2": ("tensor1",)},
     passes=("input",),
     inplace=True,
+    fits=("value",),
 )
 def addcmul(
     input: Array, tensor1: Array, tensor2: Array, *, value: Scalar = 1
@@ -174,6 +178,7 @@ def _check_addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any) -> None:
     passes=("input",),
     inplace=True,
     typecheck=_check_addcdiv,
+    fits=("value",),
 )
 def addcdiv(
     input: Array, tensor1: Array, tensor2: Array, *, value: Scalar = 1
@@ -502,6 +507,7 @@ _POWER_SAVES = {
     inplace=True,
     typecheck=_check_power,
     static_for=no_floats,
+    fits=("exponent",),
 )
 def pow(input: Operand, exponent: Operand) -> Array:
     """`input ** exponent`, broadcast."""

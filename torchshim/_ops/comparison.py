@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from torchshim._core import dtypes
 from torchshim._core.op import Array, Operand, op
-from torchshim._core.promotion import ALWAYS_BOOL, NO_OPMATH
+from torchshim._core.promotion import ALWAYS_BOOL, NO_OPMATH, scalar_dtype
 from torchshim._errors import warn_once
 from torchshim._ops._common import (
     COMPLEX,
@@ -376,6 +376,19 @@ def _where(mask: Array, value: Array) -> Array:
     return jnp.where(mask, value, jnp.zeros((), value.dtype))
 
 
+def _clamp_in_place(input: Any, *bounds: Any) -> None:
+    """With numbers as bounds PyTorch names the dtype as C++ does."""
+    given = [b for b in bounds if b is not None]
+    if not given or any(is_tensor(b) for b in given):
+        return
+    result = scalar_dtype(max(given, key=category), dtypes.get_default_dtype())
+    if input.dtype.category < result.category < dtypes.COMPLEX:
+        raise RuntimeError(
+            f"result type {result.scalar_name} can't be cast to the desired output "
+            f"type {input.dtype.cpp_name}"
+        )
+
+
 def _out_of_clamp(input: Any, *bounds: Any) -> bool | str:
     """With numbers as bounds an `out=` of another dtype is refused."""
     return True if any(hasattr(b, "shape") for b in bounds) else "same"
@@ -390,9 +403,11 @@ def _out_of_clamp(input: Any, *bounds: Any) -> bool | str:
         "max": ("input", "min", "max"),
     },
     inplace=True,
+    inplace_check=_clamp_in_place,
     aliases=("clip",),
     typecheck=_check_clamp,
     curved=False,
+    fits=("min", "max"),
     out=_out_of_clamp,
 )
 def clamp(
@@ -411,8 +426,10 @@ def clamp(
     grad_fn=_clamp_node("ClampMin", 1),
     saves=("input", "min"),
     inplace=True,
+    inplace_check=_clamp_in_place,
     typecheck=_check_bound("clamp"),
     curved=False,
+    fits=("min",),
     out=_out_of_clamp,
 )
 def clamp_min(input: Array, min: Operand) -> Array:
@@ -425,8 +442,10 @@ def clamp_min(input: Array, min: Operand) -> Array:
     grad_fn=_clamp_node("ClampMax", 1),
     saves=("input", "max"),
     inplace=True,
+    inplace_check=_clamp_in_place,
     typecheck=_check_bound("clamp"),
     curved=False,
+    fits=("max",),
     out=_out_of_clamp,
 )
 def clamp_max(input: Array, max: Operand) -> Array:
@@ -460,6 +479,7 @@ def _check_condition(condition: Any, input: Any, other: Any) -> None:
     saves=("condition",),
     method=False,
     typecheck=_check_condition,
+    fits=("input", "other"),
     out=("Expected out type to be {want.scalar_name} but got {have.scalar_name}"),
 )
 def where(condition: Array, input: Operand, other: Operand) -> Array:

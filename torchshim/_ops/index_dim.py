@@ -150,6 +150,7 @@ def check_source(
     out="exact",
     apart=("index", "source"),
     whole=("input",),
+    fits=("alpha",),
 )
 def index_add(
     input: Array, dim: int, index: Array, source: Array, *, alpha: Scalar = 1
@@ -255,6 +256,7 @@ def _index_fill_node(input: Any, dim: int, index: Any, value: Any) -> str:
     out=False,
     overlaps=("index_fill_", "tensor[mask] = scalar"),
     apart=("index",),
+    fits=("value",),
 )
 def index_fill(input: Array, dim: int, index: Array, value: Operand) -> Array:
     """The slices at the indices along a dimension set to one value."""

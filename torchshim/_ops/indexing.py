@@ -19,7 +19,7 @@ from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import Array, Indices, Operand, OptArrays, op
-from torchshim._core.promotion import no_element
+from torchshim._core.promotion import element, no_element
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops._products import expands
 from torchshim._ops.shape import contiguous_layout
@@ -317,6 +317,7 @@ def scalar_for(value: Any, dtype: Any, complex_text: str | None = None) -> Array
         )
     if isinstance(value, jax.Array):
         return value.astype(dtype)
+    value = element(value, dtype)
     if isinstance(value, int) and value >= 2**63:
         value = np.uint64(value)
     with np.errstate(over="ignore"):  # what is too large for half types is infinite
@@ -390,6 +391,7 @@ def _fill_node(input: Any, mask: Any, value: Any) -> str:
     out=False,
     overlaps=("masked_fill_", "tensor[mask] = scalar"),
     whole=("mask",),
+    fits=("value",),
 )
 def masked_fill(input: Array, mask: Array, value: Operand) -> Array:
     """The input with `value` wherever the mask is True."""

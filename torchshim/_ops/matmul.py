@@ -10,7 +10,7 @@ from jax import lax
 from torchshim._core.host_dtypes import NAMES
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
-from torchshim._core.promotion import DEFAULT, real_number
+from torchshim._core.promotion import DEFAULT, element, number
 from torchshim._ops import _products
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops._products import (
@@ -55,13 +55,13 @@ def rounded(x: Array, like: Array) -> Array:
 
 def scaled(x: Array, factor: Any, *, zero_ignores: bool = False) -> Array:
     """`factor * x`. `zero_ignores`: a zero factor hides NaN and infinity in `x`."""
-    factor = real_number(factor, x.dtype)
+    factor = element(factor, x.dtype)
     if isinstance(factor, (bool, int)) and factor == 1:
         return x
     if isinstance(factor, (bool, int, float, complex)):
         if zero_ignores and factor == 0:
             return jnp.zeros_like(x)
-        return x * jnp.asarray(factor, x.dtype)
+        return x * number(factor, x.dtype)
     factor = factor.astype(x.dtype)
     y = x * factor
     return jnp.where(factor == 0, jnp.zeros_like(y), y) if zero_ignores else y
@@ -242,7 +242,13 @@ def _addmm_saves(first: str, second: str) -> dict[str, tuple[str, ...]]:
 
 # The gradient of what is added, as it arrives.
 _PASSES: Any = {"passes": lambda input, a, b, beta, alpha: ("input",) * (beta == 1)}
-_ADDS: Any = {"inplace": True, "out": "exact", "whole": ("input",), **_PASSES}
+_ADDS: Any = {
+    "inplace": True,
+    "out": "exact",
+    "whole": ("input",),
+    "fits": ("beta", "alpha"),
+    **_PASSES,
+}
 
 
 def _sum(input: Array, out: Array, beta: Any, alpha: Any) -> Array:
@@ -347,6 +353,7 @@ def addbmm(
     typecheck=_products.check_addr,
     inplace=True,
     inplace_check=_products.addr_in_place,
+    fits=("beta", "alpha"),
     layout=lambda shape, operands: None,
     whole=("input", "vec1", "vec2"),
 )

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from torchshim._core.op import Array, Scalar, op
-from torchshim._core.promotion import real_number
+from torchshim._core.promotion import element
 from torchshim._ops._common import scalar_name
 from torchshim._ops._formats import channels_layout
 from torchshim._ops.matmul import PRECISION
@@ -29,7 +29,11 @@ _PLAIN: dict[str, Any] = {
 # -- padding --------------------------------------------------------------------------
 
 
-@op(grad_fn="ConstantPadNdBackward0", **{**_PLAIN, "namespaces": ("torch",)})
+@op(
+    grad_fn="ConstantPadNdBackward0",
+    fits=("value",),
+    **{**_PLAIN, "namespaces": ("torch",)},
+)
 def constant_pad_nd(input: Array, pad: Ints, value: Scalar = 0) -> Array:
     """The last dimensions made longer with a value, or shorter."""
     if len(pad) % 2:
@@ -55,7 +59,9 @@ def constant_pad_nd(input: Array, pad: Ints, value: Scalar = 0) -> Array:
                 f"dimension {input.ndim - 1 - i} of your input."
             )
         pads[-1 - i] = (before, after, 0)
-    filler = jnp.asarray(real_number(value, input.dtype)).astype(input.dtype)
+    if isinstance(value, int):
+        value = float(value)  # PyTorch's is a double
+    filler = jnp.asarray(element(value, input.dtype)).astype(input.dtype)
     return lax.pad(input, filler, pads)
 
 

@@ -178,6 +178,7 @@ def scatter_set(input: Array, dim: int, index: Array, src: Array) -> Array:
     out="exact",
     apart=("index",),
     whole=("input",),
+    fits=("value",),
 )
 def scatter_value(input: Array, dim: int, index: Array, value: Scalar) -> Array:
     """The input with one number where the indices say along a dimension."""
@@ -228,6 +229,7 @@ def scatter_combine(
     method=False,
     namespaces=(),
     out="exact",
+    fits=("value",),
 )
 def scatter_combine_value(
     input: Array, dim: int, index: Array, value: Scalar, reduce: str
