@@ -156,3 +156,26 @@ def positions_as_out(torch):
         yield torch.empty(2, out=x).clone(), x._version
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+@case.over(of=["constant", "result", "view", "base of a view"], size=[1, 2, 8])
+def saved_for_a_gradient(torch, of, size):
+    """PyTorch's error names the new size, ours the one that was saved."""
+    for function in ("mul", "add"):
+        w = torch.tensor(2.0, requires_grad=True)
+        x = torch.arange(4.0)
+        if of != "constant":
+            x = x * 1
+        v = x[:2] if "view" in of else x
+        y = getattr(v, function)(w).sum()
+        resized = v if of == "view" else x
+        if size == 2:
+            resized.as_strided_((2,), (1,))
+        else:
+            resized.resize_(size)
+        failed = None
+        try:
+            y.backward()
+        except RuntimeError as error:
+            failed = str(error).split("[")[0]
+        yield failed, w.grad, x[:1]

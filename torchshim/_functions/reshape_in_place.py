@@ -8,7 +8,7 @@ from typing import Any
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._derived import public
-from torchshim._functions.resizing import show, show_views
+from torchshim._functions.resizing import keep_saved, show, show_views
 from torchshim._functions.shape import strided_arguments
 from torchshim._tensor import Tensor
 
@@ -93,6 +93,7 @@ def as_strided_(
             )
         return _become(input, "strided_view", wanted[1:])
     local.rec.check_inference(input)
+    keep_saved(input)
     show(input, (size, stride, offset))
     local.rec.storage_of(input).count_write(input)
     return input

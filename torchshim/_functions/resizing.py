@@ -64,6 +64,13 @@ def _alone(self: Tensor) -> bool:
     return storage.shared is None and storage.tensors() == [self] and not self._path
 
 
+def keep_saved(self: Tensor) -> None:
+    """Before a tensor gets another size: what gradients saved of it keeps its own."""
+    storage, rec = self._storage, local.rec
+    if rec.owns(self._slot if storage is None else storage.slot):
+        rec.flush()
+
+
 def _take_shape(
     self: Tensor,
     shape: tuple[int, ...],
@@ -71,6 +78,7 @@ def _take_shape(
     counted: bool = True,
 ) -> None:
     """Changes a tensor's size; what its memory holds stays where it is."""
+    keep_saved(self)
     meta, storage = self._meta, self._storage
     strides, offset = format_strides(shape, wanted), placement(self)[2]
     whole = meta if storage is None else storage.meta
