@@ -176,7 +176,7 @@ def test_the_first_step_has_the_program_of_all_others(compiled):
         assert newest._jitted._cache_size() == 1
 
 
-def test_an_operator_with_which_tensors_enter_is_one_look_up(monkeypatch):
+def test_an_operator_with_which_tensors_enter_is_one_look_up(own_trie, monkeypatch):
     calls = []
     call = trie.Trie.call
     monkeypatch.setattr(

@@ -11,6 +11,7 @@ from torchshim._derived import fns, public
 from torchshim._errors import warn_once
 from torchshim._functions._arguments import tensor_argument
 from torchshim._functions.memory import write_into
+from torchshim._functions.resizing import resize_output
 from torchshim._tensor import Tensor
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
@@ -349,7 +350,10 @@ def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     if len(matrices) == 1:
         (only,) = matrices
-        return only.clone() if out is None else write_into(None, only, out, ())
+        if out is None:
+            return only.clone()
+        resize_output(out, only.shape)
+        return out.copy_(only)
     return _chained(matrices, out)
 
 
