@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy
 
+from tests.autograd.test_threads import by_thread
 from tests.oracle import attempt, case
 
 
@@ -358,21 +357,14 @@ def of_a_base_that_is_detached(torch):
 def used_before_numpy_writes(torch):
     """A view with history shows what NumPy wrote since it was last used."""
 
-    def elsewhere(work):
-        found = []
-        thread = threading.Thread(target=lambda: found.append(work()))
-        thread.start()
-        thread.join()
-        return found[0]
-
     x = torch.ones(2, 2, 3).requires_grad_()
     array = x.detach().numpy()
     whole = x.view_as(x)
-    here, there = whole[0], elsewhere(lambda: whole[:, 0])
+    here, there = whole[0], by_thread(lambda: whole[:, 0])
     for value in (2.0, 3.0):
-        yield here.mean(), there.mean(), elsewhere(whole.mean)
+        yield here.mean(), there.mean(), by_thread(whole.mean)
         array[...] = value
-        yield here.mean(), there.mean(), elsewhere(whole.mean)
+        yield here.mean(), there.mean(), by_thread(whole.mean)
         array[0] = value + 0.5
         yield here, there, whole.sum(), x.sum()
     (here * there[0]).sum().backward()

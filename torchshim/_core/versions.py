@@ -29,6 +29,7 @@ class SavedVersion(NamedTuple):
     # had been given other memory by then.
     tensor: Any
     replaced: int = 0
+    # `ahead_of` who holds the memory, at the closing.
     ahead: int = 0
     # The path of the view that came in as this value, where the memory is not its own.
     path: tuple[Any, ...] = ()
