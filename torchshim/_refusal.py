@@ -236,6 +236,8 @@ def usual(op: Op, values: tuple[Any, ...]) -> bool:
             break
         value = values[at]
         kind = value.__class__
+        if value.__class__ is tuple and not value and is_star(op, op.params[at]):
+            return False  # left out, or a sequence of none
         if kind in classes or value is op.params[at].default:
             continue
         if not sequence or kind not in (tuple, list, Size):

@@ -65,6 +65,26 @@ def wide(torch, dtype):
             yield name, number, attempt(REFUSED[name], torch, x, number)
 
 
+@case.over(dtype=["int8", "uint8", "int16", "int32", "int64", "float32"])
+def beyond_64_bits(torch, dtype):
+    x = torch.tensor([5, 7]).to(getattr(torch, dtype))
+    for n in (2**63, 2**63 + 3, 2**64, 2**70, -(2**63), -(2**63) - 1):
+        for name in ("add", "sub", "mul", "div", "eq", "lt"):
+            yield name, n, attempt(getattr(x, name), n)
+    # Divisors that wrap around to 0.
+    for n in (2**8, 2**16 + 2**8, 2**32, 2**63, 2**63 + 3, -(2**63), 0):
+        for name in ("floor_divide", "remainder", "fmod"):
+            yield name, n, attempt(getattr(x, name), n)
+        yield n, attempt(x.div, n, rounding_mode="trunc"), attempt(x[:0].remainder, n)
+
+
+@case
+def divisors_that_vary(torch):
+    x = torch.tensor([5, 7], dtype=torch.int8)
+    for n in (3, 4, 5, 256, 512, 261):
+        yield n, attempt(lambda n=n: (x % n + 1).tolist())
+
+
 @case.lines(
     """
     torch.tensor([1], dtype=torch.uint8).clamp_(1.5)

@@ -20,7 +20,8 @@ from torchshim._core.op import (
 )
 
 _ROLES = (INDEX, INDICES, OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
-_BOUND = 2**53
+# Runtime scalars travel as float64, which holds smaller ones.
+BOUND = 2**53
 
 
 def integers(call: Any) -> list[int | None]:
@@ -112,7 +113,7 @@ def _positions(call: Any) -> list[tuple[int, int | None]]:
 def _is_integer(entry: Any) -> bool:
     if isinstance(entry, Number):
         value = entry.value
-        return value.__class__ is int and -_BOUND < value < _BOUND
+        return value.__class__ is int and -BOUND < value < BOUND
     return entry is INT_HOLE
 
 

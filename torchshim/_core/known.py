@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core.integers import punched
+from torchshim._core.integers import BOUND, punched
 from torchshim._core.op import INDEX, INDICES, SCALAR_ROLES, Op
 from torchshim._core.state import State
 from torchshim._core.storage import TensorBase
@@ -53,6 +53,8 @@ class Known(Trie):
         if mask is None:
             return None
         chosen = [n for n, dynamic in zip(numbers, mask, strict=True) if dynamic]
+        if any(not -BOUND < value < BOUND for *_, value in chosen):
+            return None
         found = start.next.get(tuple(punched(key, [n[:2] for n in chosen])))
         if found is not None:
             at = found.scalar + len(floats)

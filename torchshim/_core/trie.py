@@ -22,7 +22,7 @@ from torchshim._core.call import (
 from torchshim._core.forward import jvp_call
 from torchshim._core.handlers import caller
 from torchshim._core.infer import Inference
-from torchshim._core.integers import punched
+from torchshim._core.integers import BOUND, punched
 from torchshim._core.meta import Meta
 from torchshim._core.op import (
     ARRAY,
@@ -111,7 +111,7 @@ class Trie(Inference):
             if kind is float:
                 values.append(value)
                 return float, FLOAT_HOLE
-            if kind is int and -(2**53) < value < 2**53:
+            if kind is int and -BOUND < value < BOUND:
                 numbers.append((len(parts), inner, len(values)))
                 values.append(value)
                 return (int, value), Number(value)

@@ -42,8 +42,11 @@ def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    if dtype is None and size and size[0].__class__ is dtypes.dtype:
-        (dtype,) = size
+    if dtype is None:
+        if not size:
+            raise TypeError("view() takes sizes or a dtype")
+        if size[0].__class__ is dtypes.dtype:
+            (dtype,) = size
     if dtype is not None:
         check_retyped(self, dtype)
         return fns.view_dtype(self, dtype, self._meta.dtype)

@@ -19,14 +19,15 @@ from torchshim._ops.view_geometry import wrap_dim
 Dims = Any  # an integer, a sequence of them, or None
 
 
-class _All:
-    """The default of `dim` where leaving it out is not the same as None."""
+class _Unsaid:
+    """A default where leaving the argument out is not the same as None."""
 
     def __repr__(self) -> str:
         return "None"
 
 
-ALL = _All()
+ALL: Any = _Unsaid()  # dimensions
+UNSAID: Any = _Unsaid()
 
 
 def dense(shape: tuple[int, ...], _: Any) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from torchshim._core.promotion import (
     BOOL_TO_LONG,
     DEFAULT,
     INT_TO_FLOAT,
+    number,
     real_number,
 )
 from torchshim._ops._common import (
@@ -233,6 +234,9 @@ def _zero_divisors(input: Any, other: Any, *_: Any) -> list[Check]:
             else isinstance(each, (bool, int))
         ):
             return []
+    if getattr(input, "ndim", 0) and not getattr(other, "ndim", 0):
+        own = np.int64 if input.dtype == np.bool_ else input.dtype
+        other = number(other, own)  # wraps around
     bad = jnp.any(jnp.asarray(other) == 0)
     if hasattr(input, "size") and input.size == 0:
         return []
@@ -240,13 +244,11 @@ def _zero_divisors(input: Any, other: Any, *_: Any) -> list[Check]:
 
 
 def _check_divisor(input: Any, other: Any, *_: Any) -> None:
-    if (
-        not is_tensor(other)
-        and isinstance(other, int)
-        and other == 0
-        and category(input) < dtypes.FLOATING
-        and input.numel
-    ):
+    if is_tensor(other) or not isinstance(other, int) or not input.numel:
+        return
+    own = input.dtype if input.dtype is not dtypes.bool_ else dtypes.int64
+    # Numbers wrap around to the elements' width.
+    if own.category == dtypes.INTEGER and not other % (1 << 8 * own.itemsize):
         raise RuntimeError("ZeroDivisionError")
 
 

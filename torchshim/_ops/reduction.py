@@ -48,7 +48,13 @@ def _numbered(name: str, whole: int = 0):
     return node
 
 
-def _asked(input, dim, keepdim, dtype) -> None:  # type: ignore[no-untyped-def]
+def _named(input: Any, dim: Any, keepdim: bool, dtype: Any) -> None:
+    if dim is ALL and keepdim:
+        raise TypeError("keepdim goes with dimensions only")
+
+
+def _asked(input: Any, dim: Any, keepdim: bool, dtype: Any) -> None:
+    _named(input, dim, keepdim, dtype)
     check_differentiable(input, dtype)
 
 
@@ -75,6 +81,7 @@ def sum(
 @op(
     grad_fn=_numbered("Mean"),
     saves=(),
+    typecheck=_named,
     out="asked",
     castable=(
         "mean.dtype_out(): input types can't be cast to the desired output "

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
 from torchshim._ops._reducing import (
+    ALL,
+    UNSAID,
     Dims,
     axes_of,
     check_not_empty,
@@ -44,6 +46,7 @@ def _moments(
     if is_exact(input):
         which = f"{name} only" if name.endswith("_mean") else "std and var only"
         raise RuntimeError(f"{which} support floating point and complex dtypes")
+    dim = None if dim is ALL else dim
     axes = axes_of(dim, input.ndim)
     w = wide(input)
     number = count(w, axes)
@@ -74,11 +77,11 @@ def _moments(
     )
 
 
-def _degrees(unbiased: bool | None, correction: float | None) -> float:
-    if unbiased is None:
+def _degrees(dim: Dims, unbiased: bool, correction: float | None) -> float:
+    if unbiased is UNSAID:
         return 1 if correction is None else correction
-    if correction is not None:
-        raise TypeError("unbiased and correction say the same")
+    if correction is not None or unbiased is None or dim is ALL:
+        raise TypeError("unbiased goes with dimensions, in the place of correction")
     return int(unbiased)
 
 
@@ -95,14 +98,8 @@ def _warning(name: str, input: Any, dim: Dims, lost: float) -> str | None:
 
 
 def _warns(name: str) -> Any:
-    def warning(
-        input: Any,
-        dim: Dims,
-        unbiased: bool | None,
-        keepdim: bool,
-        correction: float | None,
-    ) -> str | None:
-        return _warning(name, input, dim, _degrees(unbiased, correction))
+    def warning(input: Any, dim: Dims, unbiased: bool, *rest: Any) -> str | None:
+        return _warning(name, input, dim, _degrees(dim, unbiased, rest[-1]))
 
     return warning
 
@@ -135,14 +132,14 @@ def var_whole(input: Array, unbiased: bool) -> Array:
 )
 def var(
     input: Array,
-    dim: Dims = None,
-    unbiased: bool | None = None,
+    dim: Dims = ALL,
+    unbiased: bool = UNSAID,
     keepdim: bool = False,
     *,
     correction: float | None = None,
 ) -> Array:
     """The variance, over some dimensions or all."""
-    lost = _degrees(unbiased, correction)
+    lost = _degrees(dim, unbiased, correction)
     return _moments("var", input, dim, lost, keepdim)[0]
 
 
@@ -170,14 +167,14 @@ def std_whole(input: Array, unbiased: bool) -> Array:
 )
 def std(
     input: Array,
-    dim: Dims = None,
-    unbiased: bool | None = None,
+    dim: Dims = ALL,
+    unbiased: bool = UNSAID,
     keepdim: bool = False,
     *,
     correction: float | None = None,
 ) -> Array:
     """The standard deviation, over some dimensions or all."""
-    lost = _degrees(unbiased, correction)
+    lost = _degrees(dim, unbiased, correction)
     return _moments("std", input, dim, lost, keepdim)[0]
 
 
@@ -208,14 +205,14 @@ def var_mean_whole(input: Array, unbiased: bool) -> tuple[Array, Array]:
 )
 def var_mean(
     input: Array,
-    dim: Dims = None,
-    unbiased: bool | None = None,
+    dim: Dims = ALL,
+    unbiased: bool = UNSAID,
     keepdim: bool = False,
     *,
     correction: float | None = None,
 ) -> tuple[Array, Array]:
     """The variance and the mean, over some dimensions or all."""
-    lost = _degrees(unbiased, correction)
+    lost = _degrees(dim, unbiased, correction)
     return _moments("var_mean", input, dim, lost, keepdim)
 
 
@@ -246,14 +243,14 @@ def std_mean_whole(input: Array, unbiased: bool) -> tuple[Array, Array]:
 )
 def std_mean(
     input: Array,
-    dim: Dims = None,
-    unbiased: bool | None = None,
+    dim: Dims = ALL,
+    unbiased: bool = UNSAID,
     keepdim: bool = False,
     *,
     correction: float | None = None,
 ) -> tuple[Array, Array]:
     """The standard deviation and the mean, over some dimensions or all."""
-    lost = _degrees(unbiased, correction)
+    lost = _degrees(dim, unbiased, correction)
     return _moments("std_mean", input, dim, lost, keepdim)
 
 
