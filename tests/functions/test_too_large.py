@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tests.oracle import attempt, case, evaluate
 
 # What PyTorch converts to the dtype of the computation, and refuses.
@@ -24,8 +26,8 @@ REFUSED = {
     "rsub": lambda torch, x, n: torch.rsub(x, 1, alpha=n),
     "pow": lambda torch, x, n: x.pow(n),
     "addcmul": lambda torch, x, n: x.addcmul(x, x, value=n),
-    "addmv": lambda torch, x, n: x.addmv(x.view(2, 1) * x, x, alpha=n),
-    "addr": lambda torch, x, n: (x.view(2, 1) * x).addr(x, x, beta=n),
+    "addmv": lambda torch, x, n: x.addmv(x.view(-1, 1) * x, x, alpha=n),
+    "addr": lambda torch, x, n: (x.view(-1, 1) * x).addr(x, x, beta=n),
     "index_add": lambda torch, x, n: x.index_add(0, x.long() * 0, x, alpha=n),
     "linspace": lambda torch, x, n: torch.linspace(0, n, 3, dtype=x.dtype),
     "fill_": lambda torch, x, n: (x * 1).fill_(n),
@@ -53,6 +55,43 @@ def integers(torch, dtype):
     x = torch.tensor([1, 0]).to(getattr(torch, dtype))
     yield from each(torch, REFUSED, x)
     yield from each(torch, WRAPPED, x)
+
+
+FLOATS = [
+    *("clamp(max)", "clamp(min)", "clamp(both)", "where", "where other", "threshold"),
+    *("masked_fill", "index_fill", "scatter", "pad", "addcmul", "addmv", "addr"),
+    *("index_add", "fill_", "item assignment"),
+]
+
+
+@case.over(dtype=["uint8", "int8", "int32", "int64", "bool"])
+def fractions_for_whole_elements(torch, dtype):
+    x = torch.tensor([1, 0]).to(getattr(torch, dtype))
+    for name in FLOATS:
+        # The same statement with one that fits, and others that do not.
+        for number in (2.5, 300.5, -1.0, 1e30, math.inf, math.nan, 3.5):
+            if name == "fill_" and dtype == "bool":
+                continue
+            yield name, number, attempt(REFUSED[name], torch, x, number)
+
+
+@case.over(
+    dtype=["float16", "bfloat16", "float32", "complex64"], number=[1e300, 1e5, math.inf]
+)
+def floats_for_shorter_ones(torch, dtype, number):
+    # Of another size each: events that are known are not looked at again.
+    size = 12 + [1e300, 1e5, math.inf].index(number)
+    x = (torch.arange(size) < 2).to(getattr(torch, dtype))
+    for name in FLOATS:
+        if name.startswith(("clamp", "thr")) and dtype == "complex64":
+            continue
+        if name == "threshold" and dtype.endswith("16"):
+            continue
+        if name.startswith("add") and (dtype.endswith("16") or number == math.inf):
+            continue  # computed in float32; NaN in both parts
+        yield name, attempt(REFUSED[name], torch, x, number)
+    if dtype == "float32":
+        yield attempt(x.lerp, x + 1, number)
 
 
 @case.over(dtype=["int64", "float32", "float64", "complex64"])

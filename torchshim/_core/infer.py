@@ -6,12 +6,29 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.batching import results_of, seen_by
-from torchshim._core.call import Call, PythonCall, broadcast_shape
+from torchshim._core.call import (
+    Call,
+    Number,
+    PythonCall,
+    ScalarHole,
+    broadcast_shape,
+)
 from torchshim._core.dependence import dependence, is_telling
 from torchshim._core.device import get_default_device
+from torchshim._core.dtypes import INTEGER, array_dtype, get_default_dtype
 from torchshim._core.meta import Meta, elementwise_strides, indexed_strides, meta_of
 from torchshim._core.op import Op
-from torchshim._core.promotion import COMPLEX_TO_FLOAT, castable, check_result
+from torchshim._core.promotion import (
+    COMPLEX_TO_FLOAT,
+    NO_OPMATH,
+    castable,
+    check_result,
+    holds,
+    no_element,
+    opmath,
+)
+from torchshim._core.state import WARNED
+from torchshim._errors import warn
 
 INFERENCE_SAVED = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created "
@@ -115,6 +132,57 @@ class Inference:
         if not any(m.requires_grad for m in results):
             wrt = ()
         return tuple(results), wrt, False
+
+    def noticed(
+        self,
+        key: tuple[Any, ...],
+        op: Op,
+        template: Sequence[Any],
+        operands: Sequence[tuple[int, Meta]],
+        values: Sequence[Any],
+    ) -> tuple[Any, ...]:
+        """Warns as the operator does, and refuses numbers that do not fit.
+
+        The key then, which no hot path looks up where values are to be seen each time:
+        where there was a warning, and for numbers that elements of a whole type cannot
+        hold. Those too large for floating types are found where an event is new.
+        """
+        call: Call | None = None
+        metas = [meta for _, meta in operands]
+        if op.warns is not None:
+            call = Call(op, tuple(template), get_default_dtype(), op.writes)
+            text = op.warns(*call.arguments(metas, call.placeholders()))
+            if text is not None:
+                warn(text)
+                return WARNED, *key
+        if not op.fits:
+            return key
+        left = iter(values)
+        kind = metas[0].dtype
+        seen = lax = False
+        for param, entry in zip(op.params, template, strict=True):
+            if isinstance(entry, Number):
+                value = entry.value
+            elif isinstance(entry, ScalarHole):
+                value = next(left)
+            else:
+                continue
+            if param.name not in op.fits or (value.__class__ is int and value == 1):
+                continue
+            if op.promote is not None and call is None:
+                call = Call(op, tuple(template), get_default_dtype(), op.writes)
+                kind = call.promoted(metas)
+                # Of half types PyTorch looks at a wider one, or does not look.
+                lax = opmath(kind) is not kind and (
+                    op.promote != NO_OPMATH or op.operands is not None
+                )
+            if not lax and not holds(kind, value):
+                call = call or Call(op, tuple(template), get_default_dtype(), op.writes)
+                self.infer(call, metas)  # raises what else is wrong
+                raise RuntimeError(no_element(array_dtype(kind)))
+            if kind.category == INTEGER and isinstance(entry, ScalarHole):
+                seen |= kind.itemsize < 8 or not entry.integer
+        return (WARNED, *key) if seen else key
 
     @staticmethod
     def _refuse_inference(call: Any, metas: Sequence[Meta], wrt: Sequence[int]) -> None:

@@ -305,9 +305,9 @@ def op(
       function of the arguments (None for tensors) that gives these names.
     - `edges`: those names in the order of the edges of PyTorch's node, where that is
       another; None for an edge that leads nowhere.
-    - `fits`: the parameters whose integers are refused where those of the computation
+    - `fits`: the parameters whose numbers are refused where those of the computation
       dtype, or of the function's own choice (`promotion.element`), are too small for
-      them (default: they wrap around).
+      them (default: they wrap around, or are infinite); see `Inference.noticed`.
     - `out`: whether there is `out=` (default: for functions of tensors of one result);
       a text: of the result's own dtype alone, and what is said of another, with
       `have`, `want` and parameters; one for each of several results. "exact" and "same"

@@ -41,7 +41,6 @@ from torchshim._core.state import (
     IDENTITY,
     INPUT,
     MARK,
-    WARNED,
     Recording,
     State,
 )
@@ -49,7 +48,6 @@ from torchshim._core.storage import (
     TensorBase,
     tensor_class,
 )
-from torchshim._errors import warn
 
 # States kept in one recorder's trie before the oldest branches are dropped.
 STATE_BOUND = 50_000
@@ -177,8 +175,8 @@ class Trie(Inference):
         values: Sequence[Any],
         place: tuple[Any, tuple[Any, ...]] | None,
     ) -> State:
-        if op.warns is not None:
-            key = self._warned(key, op, tuple(template), operands)
+        if op.warns is not None or op.fits:
+            key = self.noticed(key, op, template, operands, values)
         found = self.state.next.get(key)
         if found is None:
             default = dtypes.get_default_dtype()
@@ -189,23 +187,6 @@ class Trie(Inference):
             found = self.extend(key, call, operands, len(values), place)
         self.advance(found, values)
         return found
-
-    @staticmethod
-    def _warned(
-        key: tuple[Any, ...],
-        op: Op,
-        template: tuple[Any, ...],
-        operands: Sequence[tuple[int, Meta]],
-    ) -> tuple[Any, ...]:
-        """Warns as the operator does; the key then, which no hot path looks up."""
-        assert op.warns is not None
-        call = Call(op, template, dtypes.get_default_dtype(), op.writes)
-        metas = [meta for _, meta in operands]
-        text = op.warns(*call.arguments(metas, call.placeholders()))
-        if text is None:
-            return key
-        warn(text)
-        return WARNED, *key
 
     def _step_learning(
         self,

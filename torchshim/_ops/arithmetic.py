@@ -18,6 +18,8 @@ from torchshim._core.promotion import (
     BOOL_TO_LONG,
     DEFAULT,
     INT_TO_FLOAT,
+    holds,
+    no_element,
     number,
     real_number,
 )
@@ -214,6 +216,7 @@ def _check_lerp(input: Any, end: Any, weight: Any) -> None:
     },
     inplace=True,
     typecheck=_check_lerp,
+    fits=("weight",),
 )
 def lerp(input: Array, end: Array, weight: Operand) -> Array:
     """The way from `input` to `end`, walked by the fraction `weight`."""
@@ -494,6 +497,10 @@ def _check_power(input: Any, exponent: Any) -> None:
         and category(input) < dtypes.FLOATING
     ):
         raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if not is_tensor(exponent) and category(input) == dtypes.INTEGER:
+        own = dtypes.int64 if isinstance(exponent, int) and exponent >= 2**63 else None
+        if isinstance(exponent, int) and not holds(own or input.dtype, exponent):
+            raise RuntimeError(no_element((own or input.dtype).np))
 
 
 _POWER_SAVES = {
@@ -509,7 +516,6 @@ _POWER_SAVES = {
     inplace=True,
     typecheck=_check_power,
     static_for=no_floats,
-    fits=("exponent",),
 )
 def pow(input: Operand, exponent: Operand) -> Array:
     """`input ** exponent`, broadcast."""

@@ -322,6 +322,7 @@ def baddbmm(
     **_PASSES,
     inplace=True,
     whole=("input",),
+    fits=("beta", "alpha"),
     out=(
         "self and mat2 must have the same dtype, but got "
         "{have.scalar_name} and {want.scalar_name}"

@@ -48,13 +48,9 @@ def _numbered(name: str, whole: int = 0):
     return node
 
 
-def _named(input: Any, dim: Any, keepdim: bool, dtype: Any) -> None:
+def _asked(input: Any, dim: Any, keepdim: bool, dtype: Any) -> None:
     if dim is ALL and keepdim:
         raise TypeError("keepdim goes with dimensions only")
-
-
-def _asked(input: Any, dim: Any, keepdim: bool, dtype: Any) -> None:
-    _named(input, dim, keepdim, dtype)
     check_differentiable(input, dtype)
 
 
@@ -81,7 +77,7 @@ def sum(
 @op(
     grad_fn=_numbered("Mean"),
     saves=(),
-    typecheck=_named,
+    typecheck=lambda input, dim, keepdim, dtype: _asked(input, dim, keepdim, None),
     out="asked",
     castable=(
         "mean.dtype_out(): input types can't be cast to the desired output "
