@@ -523,7 +523,10 @@ def _run(
     outside: Levels,
 ) -> list[Any]:
     plain = rec.lays_out_grads and not (
-        watcher or rec.recording.duals or written_elsewhere(rec.recording)
+        watcher
+        or rec.recording.duals
+        or rec.recording.moved
+        or written_elsewhere(rec.recording)
     )
     places: list[Place] = []
     for root in roots:

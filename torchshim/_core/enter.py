@@ -79,11 +79,14 @@ class Entering(Known):
         if (
             tensor._path
             or tensor._view_of is not None
-            or tensor._own_version is not None
+            or (tensor._own_version is not None and not tensor._replaced)
         ):
             return
         if tensor._meta.offset or storage.meta.strides != tensor._meta.strides:
             return
+        if tensor._own_version is not None:  # it is the only one that counts by now
+            tensor._ahead += tensor._own_version[0] - storage.version
+            tensor._own_version = None
         tensor._array = storage.array
         tensor._versions = storage.version
         tensor._storage = None

@@ -141,7 +141,8 @@ class Foreign(Entrances):
             twin.node_hooks = recording.node_hooks
             twin.pieces, twin.traces = recording.pieces, recording.traces
             twin.freed, twin.left = recording.freed, recording.left
-            twin.forwards, twin.apart = recording.forwards, recording.apart
+            twin.forwards = recording.forwards
+            twin.apart, twin.moved = recording.apart, recording.moved
             owner._close(twin, state, saved, savers)
             twin.producers = None
             twin.add_saved(*before)

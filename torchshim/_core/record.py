@@ -303,7 +303,8 @@ class Recorder(Transforming):
         recording.savers = savers
         recording.saved = saved
         recording.versions = versions_of(self, state, recording, tuple(saved))
-        recording.hidden = hidden_writes[0]
+        # Some of these have other memory already.
+        recording.hidden = -1 if recording.moved else hidden_writes[0]
         recording.bases.clear()
         recording.counted.clear()
         if (twin := recording.twin) is not None:

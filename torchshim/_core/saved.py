@@ -12,8 +12,8 @@ from torchshim._core.leaves import Leaves
 from torchshim._core.naming import grad_name, modified_text
 from torchshim._core.op import puts_back
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
-from torchshim._core.storage import REPLACED, hidden_of, hidden_writes, writes_of
-from torchshim._core.versions import Elsewhere, Overwritten, showing
+from torchshim._core.storage import REPLACED, hidden_of, hidden_writes
+from torchshim._core.versions import Elsewhere, Overwritten, number_of, showing
 
 SECOND_BACKWARD = (
     "Trying to backward through the graph a second time (or directly access saved "
@@ -141,9 +141,15 @@ class SavedValues(Leaves):
         outdated: list[int] = []
         for slot in slots:
             count, hidden = 0, False
+            result = event.slot <= slot < event.n_slots
             if recording.state is None:
                 count = self.overwritten().count(slot)
                 hidden = self.overwritten().is_hidden(slot)
+                if slot in recording.moved:
+                    tensor, version = recording.moved[slot]
+                    hidden = hidden or not result
+                    if (tensor := tensor()) is not None:
+                        count += number_of(tensor) - version
                 if recording.elsewhere:
                     there = self.elsewhere(recording, slot)
                     if there is not None:
@@ -153,7 +159,7 @@ class SavedValues(Leaves):
                 saved = recording.versions[slot]
                 count = saved.written()
                 hidden = recording.hidden != hidden_writes[0] or saved.hidden is None
-                hidden = hidden and saved.outdated()
+                hidden = hidden and saved.outdated(result)
             if recording.apart and self.is_apart(recording, slot):
                 # Its own version is as it was: it is used as it is by now.
                 hidden, count = hidden or count > 0, 0
@@ -239,13 +245,16 @@ class SavedValues(Leaves):
                 views.append((event, root - event.slot))
             root = event.operands[0]
         if recording.state is None:
-            last = self.overwritten().moved.get(slot)
-            if last is not None:
+            tensor = last = None
+            if slot in recording.moved:
+                tensor = recording.moved[slot][0]()
+                last = self.overwritten().moved[slot]
                 views.clear()
-            else:
-                last = self.overwritten().last(root)
+            last = self.overwritten().last(root if last is None else last)
             there = self.elsewhere(recording, root)
-            if there is not None and there.moved():
+            if tensor is not None:
+                piece = tensor
+            elif there is not None and there.moved():
                 if views:
                     return saved  # a view stays on the memory that it was made of
                 piece = there.holder
@@ -291,9 +300,7 @@ class SavedValues(Leaves):
         source = self.event((recording, slot))
         meta = source.metas[slot - source.slot]
         name = self.name_now(recording, event, slot)
-        tensor = recording.entered.get(slot)
-        ahead = 0 if tensor is None else tensor._ahead
-        version = count + self.version_at(recording, slot) + ahead
+        version = count + self.version_at(recording, slot)
         # PyTorch keeps the number of what a node saves of its own results only.
         number = slot - source.slot if event.slot <= slot < event.n_slots else 0
         raise RuntimeError(modified_text(meta, name, number, version, version - count))
@@ -381,18 +388,20 @@ class SavedValues(Leaves):
         if recording.state is not None:
             saved = recording.versions.get(slot)
             if saved is not None and saved.holder is not None:
-                return saved.version
+                return saved.version + saved.ahead
+        elif slot in recording.moved:
+            return max(recording.moved[slot][1] - self.overwritten().count(slot), 0)
         if recording.elsewhere:
             there = self.elsewhere(recording, slot)
             if there is not None:
-                return there.version
+                return there.version + there.note.ahead
         first, writes = self.overwritten().origin(slot)
         known = self.overwritten().noted(recording).get(first)
         if known is not None:
-            return writes + known.version
+            return writes + known.version + known.ahead
         holder = recording.entered.get(first)
         if holder is None:
             holder = recording.bases.get(first)
         if holder is not None:
-            writes += max(writes_of(holder) - self.overwritten().count(first), 0)
+            writes += max(number_of(holder) - self.overwritten().count(first), 0)
         return writes

@@ -190,6 +190,7 @@ class Recording:
         "hists",
         "hooked",
         "left",
+        "moved",
         "node_hooks",
         "nodes",
         "original",
@@ -220,6 +221,9 @@ class Recording:
         # Slot of what `.data` gave -> (weak reference to that tensor, the cell that
         # counts its versions, the version).
         self.apart: dict[int, tuple[Any, list[int], int]] = {}
+        # Slot -> (weak reference to the tensor that had this value when its `.data` was
+        # assigned to, its version then).
+        self.moved: dict[int, tuple[Any, int]] = {}
         # Slot -> storage, for base values that came in.
         self.bases: dict[int, Any] = {}
         # Slot -> (recording, slot): where the history of an entered value goes on.

@@ -77,7 +77,8 @@ class TensorBase:
     # Slot of a value written without history to a tensor that has its memory to
     # itself and requires grad: the tensor takes part again under a new identity.
     _raw: int = -1
-    # `.data` and what is made of it count versions by themselves, in one cell.
+    # `.data` and what is made of it count versions by themselves, in one cell; and a
+    # tensor on memory that was assigned to its `.data`, while others are there, too.
     _own_version: list[int] | None = None
     # Forward mode: {level: tangent} of a value that is in no recording.
     _tangents: dict[int, Any] | None = None
@@ -182,6 +183,8 @@ def writes_of(holder: Storage | TensorBase) -> int:
     if isinstance(holder, Storage):
         home = None if holder.home is None else holder.home()
         return holder.version if home is None else home._versions
+    if holder._replaced and holder._own_version is not None:
+        return holder._own_version[0]
     storage = holder._storage
     return holder._versions if storage is None else storage.version
 

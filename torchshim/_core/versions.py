@@ -35,11 +35,16 @@ class SavedVersion(NamedTuple):
     path: tuple[Any, ...] = ()
 
     def written(self) -> int:
-        """How often the memory was written to since the value was saved."""
-        holder = None if self.holder is None else self.holder()
+        """How often the memory was written to since the value was saved.
+
+        Or the tensor that came in as this value, if it has other memory by now.
+        """
+        holder = self.moved()
+        if holder is None and self.holder is not None:
+            holder = self.holder()
         if holder is None:
             return self.writes
-        return writes_of(holder) - self.version + ahead_of(holder) - self.ahead
+        return number_of(holder) - self.version - self.ahead
 
     def tensors(self) -> list[Any]:
         """The tensors that show the whole of the memory."""
@@ -50,12 +55,19 @@ class SavedVersion(NamedTuple):
         tensor = None if self.tensor is None else self.tensor()
         return None if tensor is None or tensor._replaced == self.replaced else tensor
 
-    def outdated(self) -> bool:
-        """Whether the memory holds something else by now, which nobody counted."""
-        if self.moved() is not None:
+    def outdated(self, result: bool = False) -> bool:
+        """Whether there is something else by now, which nobody counted.
+
+        In the memory, or in that of its tensor: PyTorch saves an operand with that, a
+        `result` without.
+        """
+        moved = self.moved()
+        if moved is not None and not result:
             return True
         holder = None if self.holder is None else self.holder()
-        return holder is not None and hidden_of(holder) != self.hidden
+        if holder is None or holder is moved:
+            return self.hidden is None
+        return hidden_of(holder) != self.hidden
 
 
 def reference(holder: Storage | TensorBase) -> Callable[[], Any]:
@@ -92,6 +104,11 @@ def ahead_of(holder: Storage | TensorBase) -> int:
     return holder._ahead if isinstance(holder, TensorBase) else 0
 
 
+def number_of(holder: Storage | TensorBase) -> int:
+    """The version of a memory, or of a tensor that was given another one."""
+    return writes_of(holder) + ahead_of(holder)
+
+
 class Noted(NamedTuple):
     """A memory to which writes are made that no event tells of."""
 
@@ -125,8 +142,7 @@ class Elsewhere(NamedTuple):
 
     def writes(self) -> int:
         """The counted writes since the value was made."""
-        ahead = ahead_of(self.holder) - self.note.ahead
-        return writes_of(self.holder) - self.version + ahead
+        return number_of(self.holder) - self.version - self.note.ahead
 
     def is_hidden(self) -> bool:
         """Whether a write was among them that nobody counted."""
@@ -149,6 +165,7 @@ def versions_of(
     )
     root, entered = written.roots.get, recording.entered
     holders: dict[int, Any] = {}
+    made: dict[int, Any] = {}
     for storage in rec.storages.values():
         if (slot := storage.slot) >= 0:
             holders[root(slot, slot)] = storage
@@ -160,6 +177,7 @@ def versions_of(
         if tensor is None or type(tensor) is TensorBase:
             continue
         if (slot := tensor._slot) >= 0:
+            made[slot] = tensor
             at = root(slot, slot)
             # (What is just being written to a memory has the slot of its new value.)
             if tensor._storage is not None or type(holders.get(at)) is not Storage:
@@ -169,9 +187,22 @@ def versions_of(
             holders[root(slot, slot)] = tensor
     found: dict[int, SavedVersion] = {}
     noted = written.noted(recording)
-    for slot, last, writes, is_moved, is_hidden in memories:
-        tensor = entered.get(slot)
+    for slot, last, writes, is_hidden in memories:
+        tensor = entered.get(slot, made.get(slot))
         known, replaced = None, 0
+        if slot in recording.moved:
+            known, version = recording.moved[slot]
+            tensor = known()
+            if tensor is not None:
+                found[slot] = SavedVersion(
+                    reference(tensor),
+                    version - writes,
+                    number_of(tensor) - version + writes,
+                    None if is_hidden else 0,
+                    known,
+                    tensor._replaced - REPLACED,
+                )
+                continue
         if tensor is not None:
             known, replaced = weakref.ref(tensor), tensor._replaced
         if noted:
@@ -202,9 +233,6 @@ def versions_of(
         if storage is not None and len(storage.tensors()) != 1:
             holder = storage  # alone on a storage, a tensor may leave it
         hidden = None if is_hidden else hidden_of(holder)
-        if is_moved and tensor is not None:
-            holder = tensor
-            replaced -= REPLACED
         # A result whose operands are kept is not among what is let go of.
         ref = reference(holder) if slot in recording.saved else weakref.ref(holder)
         version, ahead = writes_of(holder) - writes, ahead_of(holder)
@@ -214,11 +242,11 @@ def versions_of(
 
 def _memories_of(
     state: State, saved: Sequence[int]
-) -> tuple[Overwritten, list[tuple[int, int, int, bool, bool]]]:
+) -> tuple[Overwritten, list[tuple[int, int, int, bool]]]:
     """What the path alone tells of the memories of values.
 
     For each slot the value that its memory holds at the end, the counted writes since,
-    whether `.data` was assigned to, and whether a hidden write was among these.
+    and whether a hidden write was among these.
     """
     written = Overwritten(state)
     return written, [
@@ -226,7 +254,6 @@ def _memories_of(
             slot,
             written.root(written.last(slot)),
             written.count(slot),
-            slot in written.moved,
             written.is_hidden(slot),
         )
         for slot in (*saved, *results_of(state))
@@ -321,6 +348,4 @@ class Overwritten:
 
     def is_hidden(self, slot: int) -> bool:
         """Whether a hidden write was among those that it has seen."""
-        return slot in self.moved or (
-            bool(self._hidden) and not self._hidden.isdisjoint(self.chain(slot))
-        )
+        return bool(self._hidden) and not self._hidden.isdisjoint(self.chain(slot))

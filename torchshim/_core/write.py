@@ -22,6 +22,7 @@ from torchshim._core.storage import (
     repeats,
     steps_from,
 )
+from torchshim._core.versions import number_of
 from torchshim._core.views import Viewing, differentiable, view_error
 
 _INFERENCE_WRITTEN = (
@@ -173,6 +174,9 @@ class Writing(Viewing):
         if (old := self.slot_here(old)) >= 0:
             meta = value._meta.plain
             self._overwritten(old, self.identity(self.slot_of(value), meta), MOVED)
+            self.recording.moved.setdefault(
+                old, (weakref.ref(tensor), number_of(tensor))
+            )
 
     def whole(self, holder: Storage | TensorBase) -> TensorBase:
         """What a memory holds, from one that it is known by."""

@@ -25,6 +25,8 @@ from torchshim._core.record import local
 from torchshim._core.storage import (
     TensorBase,
     bits_of,
+    set_version,
+    version_of,
 )
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions._arguments import (
@@ -309,7 +311,7 @@ def set_(
     onto(self, source)
     set_bits(self, bits)
     self._meta = self._meta.replace(inference=inference)
-    self._ahead += 1
+    set_version(self, version_of(self) + 1)
     return self
 
 

@@ -292,15 +292,16 @@ def onto(self: Tensor, value: TensorBase) -> None:
         rec.tell_owner(self, old)
     if meta.requires_grad and not meta.leaf:
         rec.keep_history(self)
-    version, own = version_of(self), self._own_version
+    own = self._own_version
+    if own is None and not meta.inference:
+        # It goes on counting as before, whoever else is there.
+        own = [version_of(self) + self._ahead]
+        self._ahead = 0
     rec.let_views_go(self)
     _leave(self)
     self._slot = -1
     self._array = None
     self._meta = value._meta.replace(requires_grad=meta.requires_grad, leaf=meta.leaf)
     rec.link(self, value, _DETACH, ())
-    if value._meta.inference and not meta.inference and own is None:
-        own = [version]  # that memory counts none
     self._own_version = own  # not that of a `.data` given
-    self._ahead += version - version_of(self)
     rec.replaced(self, old, value)

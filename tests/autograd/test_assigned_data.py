@@ -1,0 +1,136 @@
+"""`x.data = y` of an `x` that gradients need: its versions and its values from then on."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from tests.oracle import attempt, case
+
+# What `.data` is assigned to, of a leaf.
+MADE = {
+    "leaf": lambda a: a,
+    "operand": lambda a: a * 2,
+    "result": lambda a: a.sigmoid(),
+    "both": lambda a: (a * a).softmax(0),
+    "view": lambda a: (a * 2)[:],
+}
+
+
+def new_value(b, w, kind):
+    if kind == "copy":
+        return b.detach().clone()
+    return w if kind == "shared" else w[:]
+
+
+def written(torch, b, w, how):
+    for each in how:
+        if each == "b":
+            with torch.no_grad():
+                b[...] += 3
+        elif each == "w":
+            w.add_(1)
+        elif each == "d":
+            b.data.mul_(2)
+        else:
+            with torch.no_grad():
+                b.mul_(2)
+
+
+WRITES = ["", "b", "w", "d", "n", "bw", "wb", "db", "bd", "wd", "bn"]
+
+
+@case
+def gradients_after_an_assignment(torch):
+    """Read before, in between, after the assignment, after the writes, or not at all."""
+    log = []
+    kinds = ["copy", "shared", "view"]
+    for (name, make), kind, how, read in product(MADE.items(), kinds, WRITES, range(5)):
+        a = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+        b = make(a)
+        w = torch.tensor([5.0, 6.0, 7.0])
+        if read == 0:
+            b.tolist()
+        c = b * b
+        if read == 1:
+            c.tolist()
+        b.data = new_value(b, w, kind)
+        if read == 2:
+            c.tolist()
+        written(torch, b, w, how)
+        if read == 3:
+            c.tolist()
+        grads = attempt(
+            lambda c=c, a=a, b=b: [
+                None if grad is None else grad.tolist()
+                for grad in torch.autograd.grad(c.sum(), [a, b], allow_unused=True)
+            ]
+        )
+        at = b._version, w._version, b.tolist()
+        log.append((name, kind, how, read, grads, at))
+    return log
+
+
+@case
+def uses_after_an_assignment(torch):
+    """What is computed from the new value; the old one's node has its own result."""
+    log = []
+    for (name, make), how, read in product(MADE.items(), WRITES, range(3)):
+        if name == "leaf":
+            continue
+        a = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+        b = make(a)
+        w = torch.tensor([5.0, 6.0, 7.0])
+        b.data = w
+        if read == 1:
+            b.tolist()
+        attempt(lambda b=b, w=w, how=how: written(torch, b, w, how))
+        if read == 2:
+            b.tolist()
+        grads = attempt(
+            lambda a=a, b=b: torch.autograd.grad((b * b).sum(), [a])[0].tolist()
+        )
+        log.append((name, how, read, grads, b._version, w._version))
+    return log
+
+
+@case
+def assigned_to_again(torch):
+    log = []
+    for times, read in product(range(1, 4), range(3)):
+        a = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+        b = a.exp()
+        c = b * b
+        for k in range(times):
+            b.data = torch.full((3,), float(k + 2))
+            if read == 1:
+                c.tolist()
+        if read == 2:
+            with torch.no_grad():
+                b.add_(1)
+        again = (b * 3).sum()
+        grads = attempt(lambda c=c, a=a: torch.autograd.grad(c.sum(), [a])[0].tolist())
+        more = attempt(
+            lambda again=again, a=a: torch.autograd.grad(again, [a])[0].tolist()
+        )
+        log.append((times, read, grads, more, b._version))
+    return log
+
+
+@case
+def a_parameter_that_is_assigned_to_each_step(torch):
+    """Once it is alone on its memory, it is like any other, its version goes on."""
+    p = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+    log = []
+    for _ in range(5):
+        loss = (p * p).sum()
+        p.grad = None
+        loss.backward()
+        p.data = p.data - 0.1 * p.grad
+        with torch.no_grad():
+            p.mul_(0.5)
+        log.append((loss.item(), p.tolist(), p._version, p.grad.tolist()))
+    product_ = (p * p).sum()
+    with torch.no_grad():
+        p.add_(1)
+    log.append(attempt(product_.backward))
+    return log
