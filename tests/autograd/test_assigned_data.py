@@ -1,4 +1,4 @@
-"""`x.data = y` of an `x` that gradients need: its versions and its values from then on."""
+"""`x.data = y` of an `x` that gradients need: its versions and values from then on."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WRITES = ["", "b", "w", "d", "n", "bw", "wb", "db", "bd", "wd", "bn"]
 
 @case
 def gradients_after_an_assignment(torch):
-    """Read before, in between, after the assignment, after the writes, or not at all."""
+    """Read before, in between, after the assignment, after the writes, or not."""
     log = []
     kinds = ["copy", "shared", "view"]
     for (name, make), kind, how, read in product(MADE.items(), kinds, WRITES, range(5)):
