@@ -54,6 +54,11 @@ def add(x):
     torch.compiler.save_cache_artifacts()
     torch._dynamo.config.suppress_errors, torch._dynamo.config.cache_size_limit
     torch._dynamo.config.zzz
+    torch._inductor.config.coordinate_descent_tuning, torch._inductor.config.freezing
+    hasattr(torch._inductor.config, "zzz"), torch._inductor.config.triton.cudagraphs
+    setattr(torch._inductor.config, "zzz", 1)
+    torch._inductor.config.triton.zzz
+    setattr(torch._inductor.config.triton, "zzz", 1)
     torch._dynamo.optimize("eager")(add)(torch.ones(1))
     torch._dynamo.is_dynamo_supported()
     torch._dynamo.mark_dynamic(torch.ones(3), 0)
@@ -164,6 +169,10 @@ def test_settings_of_the_tracer():
     with config.patch(cache_size_limit=64):
         assert config.cache_size_limit == 64
     assert config.cache_size_limit == 8
+    config = torchshim._inductor.config
+    with config.patch({"triton.cudagraphs": True}, max_autotune=True):
+        assert config.triton.cudagraphs and config.max_autotune
+    assert not config.triton.cudagraphs and not config.max_autotune
     with pytest.raises(AttributeError, match="does not exist"):
         config.zzz = 1
 

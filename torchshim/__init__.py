@@ -91,12 +91,13 @@ globals().update(_namespace("torch"))
 _LAZY = (
     *("_C", "functional", "library", "ops", "overrides", "profiler"),
     *("_functorch", "_prims_common", "_subclasses", "_utils", "fx"),
-    *("__config__", "__future__", "_dynamo", "accelerator", "backends", "compiler"),
-    *("cpu", "distributed", "distributions", "export", "futures", "hub", "jit"),
-    *("ao", "mps", "mtia", "onnx", "package", "quantization", "quasirandom"),
+    *("__config__", "__future__", "_dynamo", "_inductor", "accelerator", "backends"),
+    *("compiler", "cpu", "distributed", "distributions", "export", "futures"),
+    *("ao", "hub", "jit", "mps", "mtia", "onnx", "package", "quantization"),
     *(
         "masked",
         "nested",
+        "quasirandom",
         "return_types",
         "sparse",
         "testing",

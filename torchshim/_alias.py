@@ -75,6 +75,7 @@ _WELL_KNOWN = (
     "_C",
     "_dynamo",
     "_functorch",
+    "_inductor",
     "_linalg_utils",
     "_lobpcg",
     "_prims_common",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import tempfile
 
@@ -40,6 +41,39 @@ def without_a_group(torch):
     yield attempt(dist.init_process_group, "gloo", "tcp://127.0.0.1:1")
     yield attempt(dist.init_process_group, "gloo", "no://", rank=0, world_size=1)
     os.environ.update({k: v for k, v in before.items() if v is not None})
+
+
+def sharded(torch, *args, **options):
+    optim = importlib.import_module(f"{torch.__name__}.distributed.optim")
+    return optim.ZeroRedundancyOptimizer(*args, **options)
+
+
+@case(warnings=False)
+def optimizers_of_one_member(torch):
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1))
+    adam = torch.optim.AdamW
+    yield attempt(sharded, torch, net.parameters(), adam, lr=0.1)
+    with alone(torch):
+        for wrong in (3, [], [3], net[0].weight):
+            yield attempt(sharded, torch, wrong, adam, lr=0.1)
+        first = {"params": [net[0].weight, net[1].weight], "weight_decay": 0.1}
+        optimizer = sharded(torch, **first, optimizer_class=adam, lr=0.1)
+        optimizer.add_param_group({"params": [net[0].bias], "weight_decay": 0.0})
+        decay = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+        yield repr(optimizer), repr(optimizer.optim), attempt(optimizer.state_dict)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.ones(4, 3)).pow(2).sum().backward()
+            yield optimizer.step(lambda: 7.0), decay.step()
+        optimizer.consolidate_state_dict()
+        state = optimizer.state_dict()
+        yield state, list(net.parameters())
+        other = sharded(torch, net.parameters(), adam, lr=0.1)
+        yield attempt(other.load_state_dict, state)
+        optimizer.load_state_dict(state)
+        yield optimizer.optim.param_groups[0]["lr"], len(optimizer.state)
+        yield optimizer.rank, optimizer.world_size
 
 
 @case(warnings=False)

@@ -187,6 +187,8 @@ def errors_that_depend_on_values(torch):
         yield attempt(lambda h=hermitian: L.pinv(zero / 0, hermitian=h).tolist())
     yield attempt(lambda: torch.norm(zero / 0, "nuc").tolist())
     yield issubclass(L.LinAlgError, RuntimeError), L.LinAlgError.__name__
+    yield torch._C._LinAlgError is L.LinAlgError
+    yield torch._C.OutOfMemoryError is torch.OutOfMemoryError
 
 
 @case

@@ -23,7 +23,10 @@ from torchshim._core.meta import Size as Size
 from torchshim._core.random import Generator as Generator
 from torchshim._core.random import default_generator as default_generator
 from torchshim._core.storage import TensorBase as TensorBase
+from torchshim._errors import AcceleratorError as AcceleratorError
+from torchshim._errors import OutOfMemoryError as OutOfMemoryError
 from torchshim._errors import Unsupported, unsupported
+from torchshim._ops import _linalg
 from torchshim._overrides import (
     ALL_DISABLED,
     ENABLED,
@@ -36,6 +39,7 @@ from torchshim.autograd import forward_ad, grad_mode
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass"]
 
 _TensorMeta = TensorMeta
+_LinAlgError = _linalg.LinAlgError
 _disabled_torch_function_impl = _overrides.disabled_torch_function_impl
 _pop_torch_function_stack = _overrides.pop_mode
 _push_on_torch_function_stack = _overrides.push_mode

@@ -1,0 +1,3 @@
+"""PyTorch's compiler, as far as scripts name it: XLA compiles what they record."""
+
+from torchshim._inductor import config as config
