@@ -59,3 +59,18 @@ def private_names(torch):
     )
     yield name("types", "_int") is int
     yield name("nn._reduction", "legacy_get_enum")(None, False, emit_warning=False)
+
+
+@case.over(
+    "optim",
+    "nn.modules.utils",
+    "utils.data.dataset",
+    "utils.data.distributed",
+    "utils.data.sampler",
+    "multiprocessing.spawn",
+)
+def what_a_star_imports(torch, module):
+    from importlib import import_module
+
+    found = import_module(f"{torch.__name__}.{module}")
+    return sorted(found.__all__), all(hasattr(found, n) for n in found.__all__)

@@ -25,6 +25,7 @@ class RemovableHandle:
     0
     """
 
+    __module__ = "torchshim.utils.hooks"
     id: int
     next_id: int = 0
 

@@ -10,7 +10,7 @@ import numpy as np
 from tests.oracle import attempt, case, evaluate
 
 
-@case.lines(r"""
+@case(raises=AssertionError).lines(r"""
 torch.ones(2).contiguous(memory_format=torch.channels_last)
 torch.ones(2).contiguous(memory_format=torch.preserve_format)
 torch.ones(2).clone(memory_format=torch.channels_last)
@@ -28,6 +28,25 @@ torch.ones(2).type()
 torch.ones(2).type(torch.float64)
 torch.ones(2).type('torch.DoubleTensor')
 torch.ones(2).type(torch.LongTensor)
+torch.ones(2).type(3)
+torch.ones(2).type(int)
+torch.ones(2).type([])
+torch.ones(2).type(np.float32)
+torch.ones(2).type(torch.nn.Parameter)
+torch.ones(2,dtype=torch.int32).type(torch.Tensor)
+torch.ones(2,dtype=torch.int32).type('torch.Tensor')
+torch.ones(2).type('float')
+torch.ones(2).type(torch.int32,foo=1)
+torch.ones(2).cuda('cpu')
+torch.ones(2).xpu()
+torch.ones(2).xpu('cpu')
+torch.ones(2).mtia()
+torch.ones(2).mtia('cpu')
+torch.ones(2).ipu('cpu')
+torch.nn.Linear(1, 1).xpu()
+torch._C._nn._parse_to('cpu', torch.half, memory_format=torch.channels_last)
+torch._C._nn._parse_to(torch.ones(1).double(), non_blocking=True)
+torch._C._nn._parse_to('cpu', copy=True)
 torch.ones(2).type('foo')
 torch.ones(2).type_as(torch.ones(2,dtype=torch.int32))
 (torch.ones(2,requires_grad=True)).double()
@@ -170,3 +189,19 @@ def out(torch):
     v = torch.zeros(2, 3)
     torch.add(torch.ones(2), 1, out=v[:, 1])
     yield v
+
+
+@case
+def complex_to_real(torch):
+    x, c = torch.ones(3), torch.tensor([1 + 2j, 3j, 4.0], requires_grad=True)
+    yield x.copy_(c.detach())
+    x[0] = c[1].detach()
+    yield x
+    x[:] = torch.tensor(2j)
+    yield x
+    x = torch.zeros(3)
+    x[:2] = c[1:] * 2
+    yield x, torch.autograd.grad(x.sum(), c)
+    whole = torch.zeros(2, dtype=torch.int64)
+    whole[0] = torch.tensor(5 + 1j)
+    yield whole

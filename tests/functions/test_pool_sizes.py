@@ -1,6 +1,10 @@
-"""Adaptive pooling to more windows than there is memory for."""
+"""Sizes of pooling: more windows than there is memory for, and what is no size."""
 
-from tests.oracle import attempt, case
+from __future__ import annotations
+
+import math
+
+from tests.oracle import attempt, case, evaluate
 
 
 @case
@@ -34,3 +38,51 @@ def unpooled(torch):
             yield attempt(back, y, at, [2] * count)
             yield attempt(back, y, at, 2, stride=[2] * count)
             yield attempt(back, y, at, 2, padding=[0] * count)
+
+
+@case.lines("""
+F.max_pool1d(x, 'a')
+F.max_pool1d(x, 2.5)
+F.max_pool2d(x, 2.5)
+F.max_pool2d(x, 'a')
+F.max_pool2d(x, None)
+F.max_pool2d(x, (2, 2.5))
+F.max_pool2d(x, 2, 2.5)
+F.max_pool2d(x, 2, (1, 1, 1))
+F.max_pool2d(x, 2, padding='same')
+F.max_pool2d(x, 2, ceil_mode=3)
+F.max_pool2d([1], 2)
+F.max_pool3d(x, 2, (1, 2))
+F.avg_pool2d(x, 2, (2, 2, 2))
+F.avg_pool3d(x, (2, 2))
+F.adaptive_avg_pool2d(x, 'a')
+F.adaptive_avg_pool2d(x, 1.5)
+F.adaptive_avg_pool2d(x, (1.5, 2))
+F.adaptive_avg_pool2d(x, None)
+F.adaptive_avg_pool2d(x, (1, 2, 3))
+F.adaptive_avg_pool1d(x[0], (3, 2))
+F.adaptive_max_pool1d(x[0], 'a')
+F.adaptive_max_pool1d(x[0], (1, 2))
+F.adaptive_max_pool2d(x, 'a')
+F.adaptive_max_pool2d(x, (1, 2, 3))
+F.adaptive_max_pool3d(x, (1, 2))
+F.fractional_max_pool3d(x, 2, output_size=3)
+F.fractional_max_pool3d(x, 1, output_size=(1, 2, 2)).shape
+""")
+def no_sizes(torch, line):
+    return evaluate(torch, line, x=torch.arange(16.0).view(1, 1, 4, 4))
+
+
+@case
+def infinite_norms(torch):
+    nn = torch.nn.functional
+    x = torch.randn(2, 1, 4, 4, requires_grad=True)
+    for norm in (math.inf, -math.inf):
+        for pool, given in (
+            (nn.lp_pool1d, x[0]),
+            (nn.lp_pool2d, x),
+            (nn.lp_pool3d, x),
+        ):
+            found = pool(given, norm, 2, ceil_mode=True)
+            yield found, torch.autograd.grad(found.sum(), x)
+            yield pool(given, norm, 2, 1)

@@ -259,6 +259,12 @@ F.conv2d(I(2,3,8,8),C(4,3,3,3))
 F.conv2d(C(0,3,8,8),C(4,3,3,3))
 F.conv2d(C(2,0,8,8),C(4,0,3,3))
 F.conv2d(C(8,8),C(4,3,3,3))
+F.embedding_bag(torch.tensor([1, 2]), C(3, 2), torch.tensor([0.]))
+F.embedding_bag(torch.tensor([[1, 2]]).char(), C(3, 2))
+F.embedding_bag(torch.tensor([[1]]), C(3, 2), padding_idx=7)
+F.embedding_bag(torch.tensor([[1]]), C(3))
+F.embedding_bag(torch.tensor([[1]]), I(3, 2))
+F.embedding_bag(I(1,1),C(9,2),mode='sum',per_sample_weights=C(1,1).double())
 F.conv1d(C(2,3),C(4,3,3))
 F.conv1d(C(3,3),C(4,3,3))
 F.conv1d(C(2,3,8,8),C(4,3,3))
@@ -554,3 +560,13 @@ def similarities_of_few_dimensions(torch):
                 yield y
                 if isinstance(y, torch.Tensor):
                     yield torch.autograd.grad(y.sum(), x)
+
+
+@case
+def bags_given_otherwise(torch):
+    bag = torch.nn.functional.embedding_bag
+    rows, table = torch.tensor([[0, 2], [1, 1]]), torch.arange(6.0).view(3, 2)
+    yield bag(table, rows, mode="sum")
+    yield bag(rows, table, include_last_offset=True)
+    yield bag(rows[0].char(), table, torch.tensor([0]))
+    yield bag(rows, table, padding_idx=-2)

@@ -249,3 +249,15 @@ def removable_handles(torch):
     yield len(d), new.id == two.id
     new.remove()
     yield len(d), len(first)
+
+
+@case
+def what_backward_hooks_return(torch):
+    m = torch.nn.Linear(2, 2)
+    m.register_full_backward_hook(lambda m, gi, go: (gi[0][:, :1],))
+    x = torch.ones(1, 2, requires_grad=True)
+    yield attempt(m(x).sum().backward)
+    m = torch.nn.Linear(2, 2)
+    handle = m.register_full_backward_pre_hook(lambda m, go: (go[0][0],))
+    yield type(handle).__module__.partition(".")[2]
+    yield attempt(m(x).sum().backward)

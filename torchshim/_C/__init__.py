@@ -254,7 +254,7 @@ _rename_privateuse1_backend = unsupported("_C._rename_privateuse1_backend", _REA
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("_autograd", "_functions", "_functorch"):
+    if name in ("_autograd", "_functions", "_functorch", "_nn"):
         return importlib.import_module(f"{__name__}.{name}")
     if name == "_AutoDispatchBelowAutograd":
         operators = importlib.import_module("torchshim._library.operators")

@@ -104,8 +104,11 @@ def write_basic(
                 "in-place operation."
             )
     if isinstance(value, TensorBase):
-        if value._meta.device is not meta.device and value._meta.shape:
+        its = value._meta
+        if its.device is not meta.device and its.shape:
             value = value.to(meta.device)  # type: ignore[attr-defined]
+        if its.dtype is not meta.dtype and its.dtype.is_complex:
+            value = value.to(meta.dtype)  # type: ignore[attr-defined]
         shape = target_shape(meta.shape, plan)
         if value._meta.shape and value._meta.shape != shape:
             value = broadcast_value(value, shape)

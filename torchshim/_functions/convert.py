@@ -40,7 +40,7 @@ from torchshim._functions._arguments import (
 from torchshim._functions._values import cast_host, fitting
 from torchshim._functions.ahead import sent_ahead
 from torchshim._functions.creation import place
-from torchshim._functions.legacy import TENSOR_TYPES
+from torchshim._functions.legacy import TENSOR_TYPES, tensortype
 from torchshim._functions.random_fill import overwrite
 from torchshim._ops import creation as ops
 from torchshim._ops._formats import suggested_format
@@ -108,12 +108,16 @@ def converted(
             return self
         return copied(self, "clone", (), wanted)
     dtypes.array_dtype(dtype)
-    if meta.dtype.is_complex and not dtype.is_complex and dtype is not dtypes.bool_:
+    _note_lost_part(meta.dtype, dtype)
+    return copied(self, "to_copy", (dtype,), wanted)
+
+
+def _note_lost_part(was: dtypes.dtype, now: dtypes.dtype) -> None:
+    if was.is_complex and not now.is_complex and now is not dtypes.bool_:
         warn_once(
             "Casting complex values to real discards the imaginary part (Triggered "
             "internally at /__w/pytorch/pytorch/aten/src/ATen/native/Copy.cpp:307.)"
         )
-    return copied(self, "to_copy", (dtype,), wanted)
 
 
 def copied(self: Tensor, name: str, args: tuple[Any, ...], wanted: Any) -> Tensor:
@@ -250,34 +254,80 @@ def cuda(
     memory_format: Any = preserve_format,
 ) -> Tensor:
     """The tensor on a CUDA device; itself if it is there."""
-    where = as_device("cuda" if device is None else device)
-    if where is None or where.type != "cuda":
-        raise RuntimeError(f"Invalid device, must be cuda device, got {device}")
-    return converted(self, where, None, False, memory_format)
+    return _on(self, "cuda", device, memory_format)
 
 
 @public(namespaces=(), method=True)
-def type(
-    self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any
-) -> Any:
+def xpu(
+    self: Tensor,
+    device: Any = None,
+    non_blocking: bool = False,
+    memory_format: Any = preserve_format,
+) -> Tensor:
+    """The tensor on an XPU device; itself if it is there."""
+    return _on(self, "xpu", device, memory_format)
+
+
+@public(namespaces=(), method=True)
+def ipu(
+    self: Tensor,
+    device: Any = None,
+    non_blocking: bool = False,
+    memory_format: Any = preserve_format,
+) -> Tensor:
+    """The tensor on an IPU device; itself if it is there."""
+    return _on(self, "ipu", device, memory_format)
+
+
+@public(namespaces=(), method=True)
+def mtia(
+    self: Tensor,
+    device: Any = None,
+    non_blocking: bool = False,
+    memory_format: Any = preserve_format,
+) -> Tensor:
+    """The tensor on an MTIA device; itself if it is there."""
+    return _on(self, "mtia", device, memory_format)
+
+
+def _on(self: Tensor, kind: str, wanted: Any, memory_format: Any) -> Tensor:
+    where = as_device(kind if wanted is None else wanted)
+    if where is None or where.type != kind:
+        shown = kind.upper() if kind == "mtia" else kind
+        raise RuntimeError(f"Invalid device, must be {shown} device")
+    return converted(self, where, None, False, memory_format)
+
+
+_HEAP_TYPE = 1 << 9
+
+
+@public(namespaces=(), method=True)
+def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of the tensor's type; with `dtype` the tensor of that type."""
     if dtype is None:
         meta = self._meta
         place_of = "" if meta.device.type == "cpu" else f"{meta.device.type}."
         return f"torch.{place_of}{meta.dtype.scalar_name}Tensor"
-    found = as_dtype(dtype)
-    if found is None and isinstance(dtype, builtins.type) and hasattr(dtype, "dtype"):
-        found = dtype.dtype
-    if found is None and isinstance(dtype, str):
+    if isinstance(dtype, dtypes.dtype):
+        return converted(self, None, dtype, False, None)
+    if dtype is Tensor or dtype == "torch.Tensor":
+        return converted(self, device("cpu"), dtypes.get_default_dtype(), False, None)
+    if isinstance(dtype, tensortype):
+        found, where = dtype, "cuda" if dtype.is_cuda else "cpu"
+    elif isinstance(dtype, str):
         package, _, name = dtype.rpartition(".")
-        kind = TENSOR_TYPES.get(name)
-        if kind is None or package not in ("torch", "torch.cuda"):
+        found = TENSOR_TYPES.get(name)
+        if found is None or package not in ("torch", "torch.cuda"):
             raise ValueError(f"invalid type: '{dtype}'")
-        where = device("cpu" if package == "torch" else "cuda")
-        return converted(self, where, kind.dtype, False, None)
-    if found is None:
-        raise RuntimeError(f"invalid type: {dtype!r}")
-    return converted(self, None, found, False, None)
+        where = "cpu" if package == "torch" else "cuda"
+    elif isinstance(dtype, builtins.type):
+        # What C calls a type: those written in Python have no module in their name.
+        module = "" if dtype.__flags__ & _HEAP_TYPE else f"{dtype.__module__}."
+        name = f"{module.removeprefix('builtins.')}{dtype.__name__}"
+        raise ValueError(f"invalid type: '{name}'")
+    else:
+        raise TypeError("dtype must be a type, str, or dtype object")
+    return converted(self, device(where), found.dtype, False, None)
 
 
 @public(namespaces=(), method=True)
@@ -336,6 +386,8 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     """Takes over the values of `other`, broadcast and cast."""
     if not isinstance(other, TensorBase) and not is_number(other):
         raise TypeError(wrong("copy_", "other", 1, "Tensor", other))
+    if isinstance(other, TensorBase) and other._meta.dtype is not self._meta.dtype:
+        _note_lost_part(other._meta.dtype, self._meta.dtype)
     if isinstance(other, TensorBase) and _fresh(self):
         mine, its = self._meta, other._meta
         array = settled(other)

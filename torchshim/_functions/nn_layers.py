@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._core import dtypes
 from torchshim._derived import fns, public
+from torchshim._errors import warn
 from torchshim._functions._arguments import warn_once
 from torchshim._functions.creation import _no_grad, place
 from torchshim._tensor import Tensor, from_array
@@ -411,10 +413,21 @@ def embedding_bag(
     >>> torch.nn.functional.embedding_bag(torch.tensor([[0, 1]]), table)
     tensor([[2., 3.]])
     """
+    if weight.dtype is dtypes.int64 and input.is_floating_point():
+        warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage "
+            "`embedding_bag(weight, input, ...)` is deprecated, and should now be "
+            "`embedding_bag(input, weight, ...)`."
+        )
+        weight, input = input, weight
     if per_sample_weights is not None and input.size() != per_sample_weights.size():
         raise ValueError(
             f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not "
             f"None, then it must have the same shape as the input ({input.shape})"
+        )
+    if weight.dim() != 2:
+        raise ValueError(
+            f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}"
         )
     if input.dim() == 2:
         if offsets is not None:
@@ -428,14 +441,12 @@ def embedding_bag(
         if not width:
             rows = np.zeros(count, np.int64)
         offsets = from_array(place(rows, input.device), device=input.device)
+        if input.dtype not in (dtypes.int64, dtypes.int32):
+            offsets = fns.to_copy(offsets, input.dtype)  # which is refused with it
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
-        if include_last_offset:
-            raise NotImplementedError(
-                "embedding_bag(): include_last_offset=True with 2-D input is not "
-                "supported"
-            )
+        include_last_offset = False
     elif input.dim() == 1:
         if offsets is None:
             raise ValueError("offsets has to be a 1D Tensor but got None")
@@ -468,8 +479,14 @@ def embedding_bag(
         )
     if padding_idx is None:
         padding_idx = -1
-    elif padding_idx < 0:
-        padding_idx += weight.size(0)
+    else:
+        rows_held = weight.size(0)
+        if not -rows_held <= padding_idx < rows_held:
+            raise RuntimeError(
+                "padding_idx must be within the number of embeddings, "
+                f"{-rows_held} through {rows_held - 1}, but got {padding_idx}"
+            )
+        padding_idx %= rows_held
     if mode == "max":
         return fns.embedding_bag_max(
             weight,

@@ -34,8 +34,15 @@ def _max_pool(n: int) -> Any:
         return_indices: bool = False,
     ) -> Any:
         if return_indices:
-            return both(input, kernel_size, stride, padding, dilation, ceil_mode)
-        return plain(input, kernel_size, stride, padding, dilation, ceil_mode)
+            return with_indices(
+                input, kernel_size, stride, padding, dilation, ceil_mode
+            )
+        try:
+            return plain(input, kernel_size, stride, padding, dilation, ceil_mode)
+        except (TypeError, RuntimeError):
+            given = (input, kernel_size, stride or (), padding, dilation, ceil_mode)
+            refuse("torch", name, given, {})
+            raise
 
     def with_indices(
         input: Tensor,
@@ -46,7 +53,12 @@ def _max_pool(n: int) -> Any:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        return both(input, kernel_size, stride, padding, dilation, ceil_mode)
+        try:
+            return both(input, kernel_size, stride, padding, dilation, ceil_mode)
+        except (TypeError, RuntimeError):
+            given = (input, kernel_size, stride or (), padding, dilation, ceil_mode)
+            refuse("torch" if n == 1 else "nn", f"{name}_with_indices", given, {})
+            raise
 
     def only_values(
         input: Tensor,
@@ -81,11 +93,19 @@ max_pool3d, max_pool3d_with_indices = _max_pool(3)
 public(max_pool1d_with_indices)
 
 
-def _sizes(input: Tensor, output_size: Sizes) -> Any:
+def _sizes(pool: str, input: Tensor, output_size: Sizes) -> Any:
     """The sizes asked for; one for each dimension needs a batch or channels before."""
-    sizes = _static(output_size)
-    if isinstance(sizes, tuple) and len(input._meta.shape) <= len(sizes):
-        raise ValueError(f"Input dimension should be at least {len(sizes) + 1}")
+    if isinstance(output_size, int):
+        return output_size
+    if len(input._meta.shape) <= len(output_size):
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
+    sizes = tuple(output_size)
+    for i, size in enumerate(sizes):
+        if not (size is None or hasattr(size, "__index__")):
+            raise TypeError(
+                f"{pool}(): argument 'output_size' (position 2) must be tuple of ints, "
+                f"but found element of type {type(size).__name__} at pos {i}"
+            )
     return sizes
 
 
@@ -98,7 +118,9 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
     >>> torch.nn.functional.adaptive_avg_pool2d(torch.ones(1, 2, 5, 7), 1).shape
     torch.Size([1, 2, 1, 1])
     """
-    return fns.adaptive_avg_pool2d(input, _sizes(input, output_size))
+    return fns.adaptive_avg_pool2d(
+        input, _sizes("adaptive_avg_pool2d", input, output_size)
+    )
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
@@ -106,24 +128,30 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.adaptive_avg_pool3d.html
     """
-    return fns.adaptive_avg_pool3d(input, _sizes(input, output_size))
+    return fns.adaptive_avg_pool3d(
+        input, _sizes("adaptive_avg_pool3d", input, output_size)
+    )
 
 
 def _adaptive_max(n: int) -> Any:
-    op = getattr(fns, f"adaptive_max_pool{n}d")
+    name = f"adaptive_max_pool{n}d"
+    op = getattr(fns, name)
 
     def pool(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
-        sizes = _static(output_size) if n == 1 else _sizes(input, output_size)
-        found = op(input, sizes)
+        found = with_indices(input, output_size)
         return found if return_indices else found[0]
 
     def with_indices(
         input: Tensor, output_size: Sizes, return_indices: bool = False
     ) -> Any:
-        sizes = _static(output_size) if n == 1 else _sizes(input, output_size)
-        return op(input, sizes)
+        if n > 1:
+            return op(input, _sizes(name, input, output_size))
+        try:
+            return op(input, _static(output_size))
+        except (TypeError, RuntimeError):
+            refuse("torch", name, (input, output_size), {})
+            raise
 
-    name = f"adaptive_max_pool{n}d"
     _named(pool, name, "The largest elements of as many windows as asked for.")
     _named(with_indices, f"{name}_with_indices", f"`{name}`, and where they stand.")
     return pool, with_indices
@@ -137,6 +165,7 @@ public(adaptive_max_pool1d_with_indices, name="adaptive_max_pool1d")
 
 def _lp_pool(n: int) -> Any:
     average = getattr(fns, f"avg_pool{n}d")
+    largest = (max_pool1d, max_pool2d, max_pool3d)[n - 1]
 
     def lp_pool(
         input: Tensor,
@@ -145,6 +174,10 @@ def _lp_pool(n: int) -> Any:
         stride: Sizes | None = None,
         ceil_mode: bool = False,
     ) -> Tensor:
+        if isinstance(norm_type, (int, float)) and math.isinf(norm_type):
+            if norm_type > 0:
+                return largest(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
+            return -largest(-input.abs(), kernel_size, stride, 0, 1, ceil_mode)
         if n == 1:
             count = kernel_size
         else:

@@ -46,7 +46,14 @@ def _adaptive_sizes(pool: str, input: Array, output_size: Any, n: int) -> Ints:
         )
     if len(values) != n:
         if n == 1:
-            raise RuntimeError(f"{pool}: output_size must be 1")
+            raise RuntimeError(
+                f"{pool}() argument 'output_size' should contain one int "
+                f"(got {len(values)})"
+            )
+        if "max" in pool:
+            raise RuntimeError(
+                f"{pool}(): internal error: output_size.size() must be {n}"
+            )
         raise RuntimeError(f"{pool}: output_size must be {n}")
     sizes = tuple(input.shape[i - n] if v is None else v for i, v in enumerate(values))
     if min(sizes) < 0:

@@ -15,7 +15,7 @@ from torchshim._core.meta import elementwise_strides
 from torchshim._core.naming import tensor_type
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
-from torchshim._ops._common import broadcast_shapes, scalar_name
+from torchshim._ops._common import broadcast_shapes
 from torchshim._ops.indexing import outside
 from torchshim._ops.matmul import rounded
 from torchshim._ops.norm import _norm as p_norm
@@ -24,13 +24,17 @@ from torchshim._ops.normalization import _wide
 # -- rows of a table ------------------------------------------------------------------
 
 
-def _check_indices(indices: Array, name: str) -> None:
-    if indices.dtype not in (jnp.int64, jnp.int32):
-        kind = tensor_type(from_array_dtype(indices.dtype))
+def _check_indices(dtype: Any, name: str) -> None:
+    _check_kind("indices", dtype, ("int64", "int32"), name)
+
+
+def _check_kind(what: str, dtype: Any, allowed: tuple[str, ...], name: str) -> None:
+    if dtype not in map(jnp.dtype, allowed):
+        names = ", ".join(from_array_dtype(jnp.dtype(k)).scalar_name for k in allowed)
         raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following "
-            f"scalar types: Long, Int; but got {kind} instead (while checking "
-            f"arguments for {name})"
+            f"Expected tensor for argument #1 '{what}' to have one of the following "
+            f"scalar types: {names}; but got {tensor_type(from_array_dtype(dtype))} "
+            f"instead (while checking arguments for {name})"
         )
 
 
@@ -78,7 +82,7 @@ def embedding(
     """Rows of a matrix by number."""
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
-    _check_indices(indices, "embedding")
+    _check_indices(indices.dtype, "embedding")
     if sparse:
         raise NotImplementedError(
             "embedding(): sparse=True is not supported: gradients are dense"
@@ -110,7 +114,7 @@ def embedding_renorm(
     """The rows that are named made no longer than a norm."""
     if input.ndim != 2:
         raise RuntimeError("'self' must be 2-D")
-    _check_indices(indices, "embedding_renorm_")
+    _check_indices(indices.dtype, "embedding_renorm_")
     used = (
         jnp.zeros(input.shape[0], bool).at[indices.reshape(-1)].set(True, mode="drop")
     )
@@ -258,11 +262,17 @@ def _bags(
     """The bag of each index, the number of bags, and the rows that go into them."""
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
-    _check_indices(indices, "embedding_bag")
+    _check_indices(jnp.result_type(indices, offsets), "embedding_bag")
+    floats = ("float16", "bfloat16", "float32", "float64")
+    _check_kind("weight", weight.dtype, floats, "embedding_bag")
     if per_sample_weights is not None and per_sample_weights.dtype != weight.dtype:
+        mine, its = (
+            tensor_type(from_array_dtype(x.dtype)) for x in (weight, per_sample_weights)
+        )
         raise RuntimeError(
-            f"expected scalar type {scalar_name(weight)} but found "
-            f"{scalar_name(per_sample_weights)}"
+            "Expected tensor for argument #1 'weight' to have the same type as tensor "
+            f"for argument #1 'per_sample_weights'; but type {mine} does not equal "
+            f"{its} (while checking arguments for embedding_bag)"
         )
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
     count = indices.shape[0]

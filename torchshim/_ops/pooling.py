@@ -45,8 +45,11 @@ def _values(value: Any, n: int, pool: str, name: str, alone: bool = False) -> In
             raise RuntimeError(
                 f"{pool}() argument '{name}' should contain one int (got {len(values)})"
             )
+        omitted = "omitted, " if name == "stride" else ""
+        either = "" if (pool, name) == ("avg_pool3d", "kernel_size") else "either "
         raise RuntimeError(
-            f"{pool}: {name} must either be a single int, or a tuple of {words} ints"
+            f"{pool}: {name} must {either}be {omitted}a single int, or a tuple of "
+            f"{words} ints"
         )
     return values
 

@@ -15,6 +15,16 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+__all__ = [
+    "ProcessContext",
+    "ProcessException",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "SpawnContext",
+    "spawn",
+    "start_processes",
+]
+
 
 class ProcessException(Exception):
     """One of the processes failed; `error_index` tells which."""

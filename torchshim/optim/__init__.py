@@ -22,5 +22,27 @@ from torchshim.optim.rprop import Rprop as Rprop
 from torchshim.optim.sgd import SGD as SGD
 from torchshim.optim.sparse_adam import SparseAdam as SparseAdam
 
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SparseAdam",
+    "lr_scheduler",
+    "swa_utils",
+    "swap_in_optimizer_params_and_state",
+]
+
 Adafactor.__module__ = "torchshim.optim"
 Muon.__module__ = "torchshim.optim"

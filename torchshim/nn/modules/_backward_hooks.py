@@ -55,20 +55,27 @@ class BackwardHook:
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments for forward, with the gradients of its inputs watched."""
-        args, self.input_tensors_index = _through_identity(self._on_input_grad, args)
+
+        # PyTorch's name for it: errors about what it returns tell it.
+        def hook(grad_input: tuple[Any, ...], grad_output: tuple[Any, ...]) -> Any:
+            return self._on_input_grad(grad_input)
+
+        args, self.input_tensors_index = _through_identity(hook, args)
         self.n_inputs = len(args)
         return args
 
     def setup_output_hook(self, result: Any) -> Any:
         """The module's result, with the gradients of its outputs watched."""
         outputs = result if isinstance(result, tuple) else (result,)
-        outputs, self.output_tensors_index = _through_identity(
-            self._on_output_grad, outputs
-        )
+
+        def hook(grad_input: tuple[Any, ...], grad_output: tuple[Any, ...]) -> Any:
+            return self._on_output_grad(grad_output)
+
+        outputs, self.output_tensors_index = _through_identity(hook, outputs)
         self.n_outputs = len(outputs)
         return outputs if isinstance(result, tuple) else outputs[0]
 
-    def _on_output_grad(self, _: Any, grad_output: tuple[Any, ...]) -> Any:
+    def _on_output_grad(self, grad_output: tuple[Any, ...]) -> Any:
         assert self.output_tensors_index is not None
         grads: Any = _spread(self.output_tensors_index, grad_output, self.n_outputs)
         for pre_hook in self.user_pre_hooks:
@@ -108,7 +115,7 @@ class BackwardHook:
                 )
         self.grad_outputs = None
 
-    def _on_input_grad(self, grad_input: tuple[Any, ...], _: Any) -> Any:
+    def _on_input_grad(self, grad_input: tuple[Any, ...]) -> Any:
         if self.grad_outputs is None:
             # The gradients did not come through the module's output.
             return None

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import Any
 
+__all__ = ["consume_prefix_in_state_dict_if_present"]
+
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
     def parse(x: Any) -> tuple[Any, ...]:

@@ -12,6 +12,17 @@ from typing import Any, Generic, TypeVar
 import torchshim
 from torchshim._tensor import Tensor
 
+__all__ = [
+    "ChainDataset",
+    "ConcatDataset",
+    "Dataset",
+    "IterableDataset",
+    "StackDataset",
+    "Subset",
+    "TensorDataset",
+    "random_split",
+]
+
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 

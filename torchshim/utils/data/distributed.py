@@ -9,6 +9,10 @@ from typing import Any
 import torchshim
 from torchshim.utils.data.sampler import Sampler
 
+__all__ = [
+    "DistributedSampler",
+]
+
 
 class DistributedSampler(Sampler[int]):
     """Every `num_replicas`-th index, from `rank` on, of one common shuffle.

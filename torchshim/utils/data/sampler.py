@@ -13,6 +13,15 @@ from typing import Any, Generic, TypeVar
 import torchshim
 from torchshim._tensor import Tensor
 
+__all__ = [
+    "BatchSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
+    "WeightedRandomSampler",
+]
+
 _T_co = TypeVar("_T_co", covariant=True)
 
 
