@@ -166,6 +166,10 @@ def _element(value: Any, dtype: dtypes.dtype) -> Any:
     if isinstance(value, TensorBase):
         if value._meta.requires_grad:
             warn_once(SCALAR_WITH_GRAD)
+        if value._meta.dtype.category <= dtypes.INTEGER and value.numel() != 1:  # type: ignore[attr-defined]
+            raise TypeError(
+                "only integer tensors of a single element can be converted to an index"
+            )
         value = value._scalar()  # type: ignore[attr-defined]
     elif isinstance(value, (np.generic, np.ndarray)):
         value = value.item()

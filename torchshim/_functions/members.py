@@ -39,6 +39,14 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """
     _on_host(self, "apply_")
     found = [callable(value) for value in host_value(self).reshape(-1).tolist()]
+    for value in found:
+        if value is None or isinstance(value, str):
+            given = type(value).__name__
+            raise TypeError(
+                f"must be real number, not {given}"
+                if self.is_floating_point()
+                else f"'{given}' object cannot be interpreted as an integer"
+            )
     return _take(self, found)
 
 

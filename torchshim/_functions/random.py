@@ -290,15 +290,17 @@ def _check_order(count: int, dtype: dtypes.dtype) -> None:
     if dtype.category == dtypes.INTEGER:
         limit = int(np.iinfo(dtypes.array_dtype(dtype)).max)
     else:
-        digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+        # PyTorch does not ask whether bfloat16 tells them apart.
+        digits = {"float16": 11, "bfloat16": 63, "float32": 24, "float64": 53}
         limit = 2 ** digits.get(dtype.name, 0)
     if count > limit and dtype.category == dtypes.INTEGER:
         raise RuntimeError(
             f"value cannot be converted to type {dtype.name}_t without overflow"
         )
-    if count > limit:
+    if count > limit + 1:
+        most = "2049" if dtype is dtypes.float16 else f"2^{digits[dtype.name]}+1"
         raise RuntimeError(
-            f"n is too large for result tensor type: '{dtype.tensor_name}'"
+            f"n cannot be greater than {most} for {dtype.scalar_name} type."
         )
 
 

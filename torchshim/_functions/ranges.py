@@ -103,6 +103,9 @@ def arange(
     )
     if any(isinstance(v, complex) and v.imag for v in (start, end, step)):
         raise RuntimeError("value cannot be converted to type double without overflow")
+    start, end, step = (
+        v.real if isinstance(v, complex) else v for v in (start, end, step)
+    )
     check_options("arange", layout, pin_memory, requires_grad)
     whole = all(isinstance(v, int) for v in (start, end, step))
     default = dtypes.int64 if whole else _default_dtype()
@@ -117,8 +120,6 @@ def arange(
 
 def _length(start: Any, end: Any, step: Any, dtype: dtypes.dtype) -> int:
     """How many numbers a range has; raises for one that has none to give."""
-    if isinstance(step, complex):
-        step = step.real
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):

@@ -6,10 +6,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.op import Array, Operand, op
-from torchshim._core.promotion import ALWAYS_BOOL, NO_OPMATH, scalar_dtype
+from torchshim._core.promotion import (
+    ALWAYS_BOOL,
+    NO_OPMATH,
+    real_number,
+    scalar_dtype,
+)
 from torchshim._errors import warn_once
 from torchshim._ops._common import (
     COMPLEX,
@@ -318,6 +324,9 @@ def _check_clamp(input: Any, min: Any, max: Any) -> None:
         raise RuntimeError(
             "torch.clamp: At least one of 'min' or 'max' must not be None"
         )
+    if input.dtype.is_floating_point:
+        for bound in (min, max):
+            real_number(bound, np.dtype(np.float64))
     _check_bound("clamp")(input, min, max)
 
 

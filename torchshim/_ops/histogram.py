@@ -366,6 +366,7 @@ def _corrcoef_node(input: Any) -> str:
     grad_fn=_corrcoef_node,
     out=False,
     typecheck=_check_corrcoef,
+    warns=_cov_warning,
 )
 def corrcoef(input: Array) -> Array:
     """The correlation coefficients of variables (rows), from observations."""

@@ -338,6 +338,8 @@ def take(input: Array, index: Array) -> Array:
 def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
     """Elements written at places counted over the whole tensor."""
     _check_long(index, "put_()")
+    if index.size and not input.size:
+        raise IndexError("put_(): Tried to put elements into an empty tensor")
     if input.dtype != source.dtype:
         raise RuntimeError(
             "put_(): self and source expected to have the same dtype, but got "

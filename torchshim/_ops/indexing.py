@@ -20,6 +20,7 @@ from torchshim._core.checks import Check
 from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import Array, Indices, Operand, OptArrays, op
 from torchshim._core.promotion import element, no_element
+from torchshim._errors import warn_once
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops._products import expands
 from torchshim._ops.shape import contiguous_layout
@@ -409,9 +410,18 @@ def _masked_scatter_checks(input: Array, mask: Array, source: Array) -> list[Che
     return [Check(wanted > source.size, RuntimeError, text)]
 
 
+def _check_scattered(input: Any, mask: Any, source: Any) -> None:
+    if mask.dtype is dtypes.uint8:
+        warn_once(
+            "masked_scatter_ received a mask with dtype torch.uint8, this behavior is "
+            "now deprecated,please use a mask with dtype torch.bool instead."
+        )
+
+
 @op(
     grad_fn="MaskedScatterBackward0",
     saves=("mask",),
+    typecheck=_check_scattered,
     differentiable=("input", "source"),
     checks=_masked_scatter_checks,
     layout=contiguous_layout,

@@ -462,12 +462,8 @@ def cdist(
     """The distance of each row of one matrix from each row of another."""
     if compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
-    for name, x in (("X1", x1), ("X2", x2)):
-        if not jnp.issubdtype(x.dtype, jnp.floating):
-            raise RuntimeError(
-                f"cdist only supports floating-point dtypes, {name} got: "
-                f"{scalar_name(x)}"
-            )
+    both = (("X1", x1), ("X2", x2))
+    for name, x in both:
         if x.ndim < 2:
             raise RuntimeError(
                 f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D"
@@ -477,6 +473,12 @@ def cdist(
             "X1 and X2 must have the same number of columns. X1: "
             f"{x1.shape[-1]} X2: {x2.shape[-1]}"
         )
+    for name, x in both:
+        if not jnp.issubdtype(x.dtype, jnp.floating):
+            raise RuntimeError(
+                f"cdist only supports floating-point dtypes, {name} got: "
+                f"{scalar_name(x)}"
+            )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     if x1.dtype != x2.dtype:

@@ -270,6 +270,8 @@ def _check_steps(y: Array, steps: Array) -> None:
 
 def _check_integral(name: str, y: Array, x: Array | None, dx: Any) -> None:
     given = [y] if x is None else [y, x]
+    if x is not None and not (isinstance(dx, int) and dx == 1):
+        raise TypeError(f"{name}() takes points or their distance")
     if isinstance(dx, complex):
         raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
     if any(v.dtype == jnp.bool_ for v in given):

@@ -461,9 +461,19 @@ def index_reduce_values(
     dim = wrap_dim(dim, input.ndim)
     _check_index_reduce(reduce)
     check_source(input, dim, index, source, "index_reduce_()")
-    refuse("index_func_", input, BOOL + COMPLEX)
+    kind = input.dtype
+    if not include_self:
+        refuse("index_reduce_func_exclude_input_init", input, BOOL + COMPLEX)
+    if input.ndim < 2:
+        refuse("index_func_", input, BOOL + COMPLEX)
+    if reduce == "mean":
+        refuse("div_floor_cpu", input, BOOL)
+    elif reduce != "prod":
+        refuse("maximum_cpu" if reduce == "amax" else "minimum_cpu", input, COMPLEX)
+    if kind == np.bool_:
+        input, source = input.astype(np.uint8), source.astype(np.uint8)
     target, values = _line(input), _line(source)
     along: Ints = tuple(-1 if d == dim else 1 for d in range(target.ndim))
     full = jnp.broadcast_to(index.reshape(along), values.shape)
     out = reduced(target, values, _places(full, dim), reduce, include_self)
-    return out.astype(input.dtype).reshape(input.shape)
+    return out.astype(kind).reshape(input.shape)

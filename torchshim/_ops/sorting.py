@@ -300,6 +300,10 @@ def isin(
             raise RuntimeError(
                 f"Unsupported input type encountered for isin(): {scalar_name(each)}"
             )
+        if isinstance(each, complex):
+            raise RuntimeError(
+                "Unsupported input type encountered for isin(): ComplexDouble"
+            )
     x, tests = _common(elements, test_elements)
     tests = tests.reshape(-1)
     if tests.size <= 64:

@@ -1,0 +1,122 @@
+"""Edges of what tensors are made of, computed and written to, as PyTorch tests them."""
+
+from __future__ import annotations
+
+from tests.oracle import case, evaluate
+
+NAMES = {"inf": float("inf"), "nan": float("nan")}
+
+
+def shown(torch, line):
+    return evaluate(
+        torch,
+        line,
+        x=torch.arange(6.0).reshape(2, 3),
+        i=torch.arange(6).reshape(2, 3),
+        b=torch.tensor([[True, False, True], [False, True, True]]),
+        c=torch.tensor([1 + 2j, 3 - 1j]),
+        d=torch.tensor([[1 + 2j, 3 - 1j], [1j, 0]]),
+        t=torch.tensor([True, False]),
+        z=torch.tensor([0, 0]),
+        **NAMES,
+    )
+
+
+@case.lines("""
+b.clone().index_reduce_(0, z, b, "prod")
+b.clone().index_reduce_(0, torch.tensor([0]), b[1:], "amax")
+b.clone().index_reduce_(0, torch.tensor([0]), b[1:], "amin")
+b.clone().index_reduce_(0, z, b, "prod", include_self=False)
+b.clone().index_reduce_(0, z, b, "amax", include_self=False)
+b.clone().index_reduce_(0, z, b, "amin", include_self=False)
+b.clone().index_reduce_(0, z, b, "mean", include_self=False)
+b.clone().index_reduce_(0, z, b, "mean")
+d.index_reduce_(0, z, d.clone(), "prod")
+d.index_reduce_(0, z, d.clone(), "prod", include_self=False)
+d.index_reduce_(0, z, d.clone(), "mean")
+d.index_reduce_(0, z, d.clone(), "mean", include_self=False)
+d.index_reduce_(0, z, d.clone(), "amax")
+d.index_reduce_(0, z, d.clone(), "amin", include_self=False)
+c.clone().index_reduce_(0, z, c, "prod", include_self=False)
+c.clone().index_reduce_(0, z, c, "mean")
+c.clone().index_reduce_(0, z, c, "amax")
+t.index_reduce_(0, z[:1], t[:1].clone(), "amax")
+t.index_reduce_(0, z[:1], t[:1].clone(), "amax", include_self=False)
+t.index_reduce_(0, z[:1], t[:1].clone(), "mean")
+torch.put(torch.tensor([]), torch.tensor([0]), torch.tensor([9.]))
+x.clone().masked_scatter_(b.byte(), torch.arange(10.))
+""")
+def written(torch, line):
+    return shown(torch, line)
+
+
+@case(exact=True).lines("""
+torch.lgamma(torch.tensor([1., 2.]))
+torch.lgamma(torch.tensor([1., 2.], dtype=torch.float64))
+""")
+def exactly(torch, line):
+    return shown(torch, line)
+
+
+@case.lines("""
+torch.clamp(x, 1j)
+torch.clamp(x, 1j, 2)
+torch.clamp(c, 1j)
+x.clamp_(1j)
+x.clamp_min(1j)
+i.clamp(1j)
+torch.constant_pad_nd(i, (1, 1), 1 + 0j)
+torch.constant_pad_nd(x, (1, 1), 1j)
+torch.arange(3 + 0j)
+torch.arange(0, 3, 1 + 0j)
+torch.arange(0, 3j)
+torch.isin(x, 1j)
+torch.isin(1 + 0j, x)
+""")
+def complex_numbers(torch, line):
+    return shown(torch, line)
+
+
+@case.lines("""
+torch.bitwise_not(x.half())
+torch.bitwise_and(x.bfloat16(), x.half())
+x.half() & 2
+torch.gcd(x.half(), x.half())
+torch.lcm(b, x.half())
+x.half() << 1
+torch.special.zeta(c, c)
+torch.cdist(c, c)
+torch.cdist(i, i[:, :2])
+torch.cdist(i, i)
+x.__div__(2)
+x.__idiv__(2)
+x.mean(dtype=torch.int64)
+""")
+def dtypes(torch, line):
+    return shown(torch, line)
+
+
+@case.lines("""
+torch.randperm(2049, dtype=torch.half).shape
+torch.randperm(2050, dtype=torch.half)
+torch.randperm(300, dtype=torch.bfloat16).shape
+torch.randperm(2**24 + 2, dtype=torch.float)
+torch.randperm(300, dtype=torch.int8)
+x.random_(2.5)
+x.random_(True)
+i.random_(0, 2**63)
+i.random_(2**64)
+i.random_(-2**63, None)
+torch.corrcoef(torch.tensor([1.]))
+torch.corrcoef(x[:, :1])
+torch.trapezoid(x, x, dx=2)
+torch.trapezoid(x, x, dim=0)
+torch.cumulative_trapezoid(x, x, dx=2)
+torch.tensor([1, torch.tensor([3, 4])])
+torch.tensor([torch.tensor([1., 2]), torch.tensor([3, 4])])
+torch.tensor([torch.tensor([[1]]), torch.tensor([2.])])
+x.apply_(lambda a: "a")
+i.apply_(lambda a: None)
+""")
+def refused(torch, line):
+    return shown(torch, line)
