@@ -45,6 +45,12 @@ t.index_reduce_(0, z[:1], t[:1].clone(), "amax", include_self=False)
 t.index_reduce_(0, z[:1], t[:1].clone(), "mean")
 torch.put(torch.tensor([]), torch.tensor([0]), torch.tensor([9.]))
 x.clone().masked_scatter_(b.byte(), torch.arange(10.))
+torch.scatter(x, 0, z[None], x, value=2)
+x.requires_grad_().scatter(0, z[None], x, reduce="multiply").sum().backward()
+x.requires_grad_().scatter(0, z[None], 2., reduce="multiply").sum().backward()
+x.requires_grad_().scatter(0, z[None], x, reduce="add").sum().backward()
+x.requires_grad_().scatter(0, z[None], 2., reduce="add").requires_grad
+i.scatter(0, z[None], 2, reduce="add")
 """)
 def written(torch, line):
     return shown(torch, line)

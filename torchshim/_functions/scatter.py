@@ -47,6 +47,8 @@ def _scatter(
 def _source(src: Any, value: Any) -> Any:
     if src is None and value is None:
         raise TypeError('scatter() missing 1 required positional arguments: "src"')
+    if value is not None and src is not None:
+        raise TypeError("scatter() takes a tensor or a number")
     return value if src is None else src
 
 

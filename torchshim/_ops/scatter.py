@@ -13,7 +13,7 @@ from jax import lax
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Scalar, op
 from torchshim._errors import warn_once
-from torchshim._ops._common import BOOL, COMPLEX, refuse
+from torchshim._ops._common import BOOL, COMPLEX, refuse, without_derivative
 from torchshim._ops._reducing import wide
 from torchshim._ops.index_dim import check_source, outside_self
 from torchshim._ops.indexing import (
@@ -186,6 +186,16 @@ def scatter_value(input: Array, dim: int, index: Array, value: Scalar) -> Array:
     return scattered(input, dim, index, value)
 
 
+@without_derivative("aten::scatter")
+def _plus(target: Array, values: Array, *where: Array) -> Array:
+    return added(target, where, values)
+
+
+@without_derivative("aten::scatter")
+def _times(target: Array, values: Array, *where: Array) -> Array:
+    return multiplied(target, where, values)
+
+
 def _old_reduce(
     input: Array, dim: int, index: Array, src: Any, reduce: str, is_tensor: bool
 ) -> Array:
@@ -196,9 +206,8 @@ def _old_reduce(
         return input
     target, where = _line(input), _places(_line(index), dim)
     values = _taken(src, index, input.dtype)
-    combine = added if reduce == "add" else multiplied
-    out = combine(target, where, values)
-    return _no_gradient(out.reshape(input.shape))
+    combine = _plus if reduce == "add" else _times
+    return combine(target, values, *where).reshape(input.shape)
 
 
 @op(
@@ -236,18 +245,6 @@ def scatter_combine_value(
 ) -> Array:
     """`scatter_combine` with one number."""
     return _old_reduce(input, dim, index, value, reduce, False)
-
-
-@jax.custom_jvp
-def _no_gradient(value: Array) -> Array:
-    return value
-
-
-@_no_gradient.defjvp
-def _refuse_gradient(primals: Any, tangents: Any) -> Any:
-    if getattr(tangents[0], "dtype", None) == jax.dtypes.float0:
-        return primals[0], tangents[0]
-    raise NotImplementedError("derivative for aten::scatter is not implemented")
 
 
 @op(
