@@ -134,3 +134,34 @@ def a_parameter_that_is_assigned_to_each_step(torch):
         p.add_(1)
     log.append(attempt(product_.backward))
     return log
+
+
+@case
+def on_memory_that_numpy_shared(torch):
+    """Where the array was kept, or not; used before it was taken, or after."""
+    log = []
+    kinds = {k: MADE[k] for k in ("leaf", "operand", "view")}
+    for (name, make), taken, kept, how, read in product(
+        kinds.items(), range(2), (False, True), ("", "b", "d", "w", "N"), range(3)
+    ):
+        a = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+        b = make(a)
+        array = b.detach().numpy() if taken == 0 else None
+        if not kept:
+            array = None
+        c = (b * b).sum()
+        if taken == 1:
+            array = b.detach().numpy()
+        if read == 1:
+            c.item()
+        w = torch.tensor([3.0, 4.0, 5.0])
+        b.data = w
+        if how == "N" and array is not None:
+            array[0] = 9
+        elif how != "N":
+            written(torch, b, w, how)
+        if read == 2:
+            c.item()
+        grads = attempt(lambda c=c, a=a: torch.autograd.grad(c, [a])[0].tolist())
+        log.append((name, taken, kept, how, read, grads, b._version, w._version))
+    return log

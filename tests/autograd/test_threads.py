@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import product
 
 from tests.oracle import attempt, case
 
@@ -108,3 +109,47 @@ def data_assigned_after_a_read(torch):
         t.data = other
         y.sum().backward()
         yield x.grad, t._version
+
+
+def written_through(torch, view):
+    with torch.no_grad():
+        view.zero_()
+
+
+@case
+def bases_that_enter_another_thread(torch):
+    """What is written through a view of them is part of them, in each thread."""
+    views = {
+        "whole": lambda t: t.view(3),
+        "part": lambda t: t[1:],
+        "nothing": lambda t: None,
+    }
+    for viewer, writer in product((by_thread, at_once), repeat=2):
+        for name, read, whole in product(views, (False, True), (False, True)):
+            x = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+            base = x / x
+            if read:
+                yield base.tolist()
+            other = viewer(lambda base=base, name=name: views[name](base))
+            view = base[1:]
+            if read:
+                yield view.tolist()
+            writer(lambda view=view, whole=whole: (view if whole else view[:1]).exp_())
+            y = view if other is None else other
+            # A hook that overwrites what the gradient after it needs.
+            base.register_hook(lambda grad, view=view: written_through(torch, view[:1]))
+            yield attempt(lambda y=y: (y * 3).sum().backward())
+            yield x.grad, base._version
+
+
+@case
+def both_threads_write_to_a_view(torch):
+    for writers in product((by_thread, at_once), repeat=2):
+        for write in ("relu_", "exp_", "sigmoid_", "neg_"):
+            x = torch.tensor([-1.0, -0.75, -0.5], requires_grad=True)
+            base = x * 2
+            view = base.narrow(0, 1, 1)
+            for writer in writers:
+                writer(lambda view=view, write=write: getattr(view, write)())
+            yield attempt(lambda base=base: base.sum().backward(retain_graph=True))
+            yield x.grad, base._version

@@ -192,10 +192,7 @@ class Entering(Known):
             if self.trace is not None:
                 self.trace.append(storage)
         elif slot >> SLOT_BITS != self.id:
-            array = self._foreign_array(storage)
-            slot = self._input((INPUT, storage.meta), storage.meta, array)
-            self.note_memory(slot, storage)
-            return slot
+            return self._foreign_raw(storage)
         self.storages[id(storage)] = storage
         return slot
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from torchshim._core.entrances import Entrances
 from torchshim._core.flush import values_of
-from torchshim._core.state import Recording
+from torchshim._core.state import INPUT, Recording
 from torchshim._core.storage import (
     SLOT_BITS,
     Storage,
@@ -24,6 +24,7 @@ class Foreign(Entrances):
     """Looks into other threads' recordings without changing them."""
 
     foreign: dict[tuple[int, int], TensorBase]
+    foreign_raws: dict[tuple[int, int], int]
 
     def array_of(self, tensor: TensorBase) -> Any:
         """The array of a tensor without a storage; runs what it takes."""
@@ -95,10 +96,32 @@ class Foreign(Entrances):
         """The slot of a tensor's value in this recording, -1 if it is not in it."""
         if slot < 0 or slot >> SLOT_BITS == self.id:
             return slot
+        piece = self.foreign.get(self._place(slot))
+        return -1 if piece is None else piece._slot
+
+    def _foreign_raw(self, storage: Storage) -> int:
+        """The slot here of a base value that is pending in another's recording."""
+        slot = self.raw_here(storage.slot)
+        if slot < 0:
+            key = self._place(storage.slot)
+            array = self._foreign_array(storage)
+            slot = self._input((INPUT, storage.meta), storage.meta, array)
+            self.note_memory(slot, storage)
+            self.foreign_raws[key] = slot
+        return slot
+
+    def raw_here(self, slot: int) -> int:
+        """As `slot_here`, of a base value without history."""
+        if slot < 0:
+            return -1
+        return self.foreign_raws.get(self._place(slot), -1)
+
+    @staticmethod
+    def _place(slot: int) -> tuple[int, int]:
+        """What tells a slot from those of other recordings of its thread."""
         owner = recorders[slot >> SLOT_BITS]
         with owner.lock:
-            piece = self.foreign.get((owner.recording.seq, slot))
-        return -1 if piece is None else piece._slot
+            return owner.recording.seq, slot
 
     def _snapshot(self, owner: Any, tensor: TensorBase, slot: int) -> TensorBase:
         """The value of another recording's slot, with its history."""

@@ -100,6 +100,8 @@ class Recorder(Transforming):
         self.recording = Recording(next_sequence())
         # Values taken over from other threads' recordings.
         self.foreign: dict[tuple[int, int], TensorBase] = {}
+        # The same, for base values without history: their slots here.
+        self.foreign_raws: dict[tuple[int, int], int] = {}
         self.flushes = 0
         self.turns = Turns()
         self.shadow: State | None = None
@@ -280,6 +282,7 @@ class Recorder(Transforming):
 
     def _start_anew(self) -> None:
         self.foreign = {}
+        self.foreign_raws = {}
         self.state = self.root
         self.inputs = []
         self.live = []

@@ -148,7 +148,8 @@ class SavedValues(Leaves):
                 if slot in recording.moved:
                     tensor, version = recording.moved[slot]
                     hidden = hidden or not result
-                    if (tensor := tensor()) is not None:
+                    tensor = tensor()
+                    if tensor is not None and version is not None:
                         count += number_of(tensor) - version
                 if recording.elsewhere:
                     there = self.elsewhere(recording, slot)
@@ -390,7 +391,9 @@ class SavedValues(Leaves):
             if saved is not None and saved.holder is not None:
                 return saved.version + saved.ahead
         elif slot in recording.moved:
-            return max(recording.moved[slot][1] - self.overwritten().count(slot), 0)
+            version = recording.moved[slot][1]
+            if version is not None:
+                return max(version - self.overwritten().count(slot), 0)
         if recording.elsewhere:
             there = self.elsewhere(recording, slot)
             if there is not None:

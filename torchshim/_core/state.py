@@ -222,8 +222,8 @@ class Recording:
         # counts its versions, the version).
         self.apart: dict[int, tuple[Any, list[int], int]] = {}
         # Slot -> (weak reference to the tensor that had this value when its `.data` was
-        # assigned to, its version then).
-        self.moved: dict[int, tuple[Any, int]] = {}
+        # assigned to, its version then; None: its memory is the same).
+        self.moved: dict[int, tuple[Any, int | None]] = {}
         # Slot -> storage, for base values that came in.
         self.bases: dict[int, Any] = {}
         # Slot -> (recording, slot): where the history of an entered value goes on.

@@ -132,7 +132,7 @@ class Elsewhere(NamedTuple):
 
     note: Noted
     holder: Any
-    # The writes in the path before it was noted.
+    # The writes in the path before it was noted; below 0: since then.
     before: int
 
     @property
@@ -152,6 +152,15 @@ class Elsewhere(NamedTuple):
         """Whether the holder is a tensor that was given another memory since."""
         known = self.holder
         return isinstance(known, TensorBase) and known._replaced > self.note.hidden
+
+
+def keeps_no_slot(recording: Recording, tensor: TensorBase) -> bool:
+    """Whether a tensor has another slot each time it is used, as on NumPy's memory."""
+    holders = tensor, tensor._storage, tensor._former
+    return any(
+        any(note.holder() is each for each in holders if each is not None)
+        for note in recording.elsewhere.values()
+    )
 
 
 def versions_of(
@@ -194,6 +203,8 @@ def versions_of(
             known, version = recording.moved[slot]
             tensor = known()
             if tensor is not None:
+                if version is None:
+                    version = number_of(tensor)
                 found[slot] = SavedVersion(
                     reference(tensor),
                     version - writes,
@@ -334,7 +345,11 @@ class Overwritten:
                 holder = note.holder()
                 return None if holder is None else Elsewhere(note, holder, writes)
             writes += at not in self._hidden
-        return None
+        # What was there before came from elsewhere; this was written over it here.
+        first, writes = self.origin(slot)
+        note = noted.get(first)
+        holder = None if note is None else note.holder()
+        return None if holder is None else Elsewhere(note, holder, -writes)
 
     def origin(self, slot: int) -> tuple[int, int]:
         """The first value of this value's memory, and the counted writes since."""

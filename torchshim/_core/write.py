@@ -174,9 +174,9 @@ class Writing(Viewing):
         if (old := self.slot_here(old)) >= 0:
             meta = value._meta.plain
             self._overwritten(old, self.identity(self.slot_of(value), meta), MOVED)
-            self.recording.moved.setdefault(
-                old, (weakref.ref(tensor), number_of(tensor))
-            )
+            counts = tensor._own_version is not None
+            version = number_of(tensor) if counts else None
+            self.recording.moved.setdefault(old, (weakref.ref(tensor), version))
 
     def whole(self, holder: Storage | TensorBase) -> TensorBase:
         """What a memory holds, from one that it is known by."""
@@ -300,11 +300,13 @@ class Writing(Viewing):
     def _store(self, storage: Storage, writer: TensorBase, new: TensorBase) -> None:
         """Puts a new base value into a storage; every tensor on it becomes stale."""
         slot = self.slot_of(new)
-        overwritten = known = storage.slot
+        overwritten = storage.slot
+        known: tuple[int, ...] = (overwritten,)
         if not self.owns(overwritten):
             # As this thread knows it: what was written through a view is part of it.
             whole = writer if writer._view_of is None else writer._view_of
-            known = -1 if whole._path else self.slot_here(whole._slot)
+            base = -1 if whole._path else self.slot_here(whole._slot)
+            known = self.raw_here(overwritten), base
         version = storage.version + (writer._own_version is None)
         for alias in storage.tensors():
             meta = alias._meta
@@ -324,11 +326,10 @@ class Writing(Viewing):
             alias._slot = -1
         if not self.owns(overwritten):
             self.tell_owner(storage, overwritten)
-            overwritten = known
         # Marked in the path, so that backward knows whose values were overwritten.
         kind = WRITTEN if storage.count_write(writer) else HIDDEN
-        if self.owns(overwritten):
-            self._overwritten(overwritten, slot, kind)
+        for old in filter(self.owns, known):
+            self._overwritten(old, slot, kind)
         self.storages[id(storage)] = storage
         storage.slot = slot
         storage.array = None

@@ -32,6 +32,7 @@ from torchshim._core.storage import (
     placement,
     version_of,
 )
+from torchshim._core.versions import keeps_no_slot
 from torchshim._derived import public
 from torchshim._functions._arguments import check_size, size_of, warn
 from torchshim._functions.creation import place
@@ -287,13 +288,17 @@ def onto(self: Tensor, value: TensorBase) -> None:
     """Puts a tensor on the memory of another; its autograd role stays."""
     if self is value or _shows_the_same(self, value):
         return
-    rec, meta, old = local.rec, self._meta, self._slot
+    rec, meta = local.rec, self._meta
+    if keeps_no_slot(rec.recording, self):
+        rec.flush()
+    old = self._slot
     if not rec.owns(old):
         rec.tell_owner(self, old)
     if meta.requires_grad and not meta.leaf:
         rec.keep_history(self)
     own = self._own_version
-    if own is None and not meta.inference:
+    stays = value._storage is not None and value._storage is self._storage
+    if own is None and not stays and not meta.inference:
         # It goes on counting as before, whoever else is there.
         own = [version_of(self) + self._ahead]
         self._ahead = 0
