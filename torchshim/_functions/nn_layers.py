@@ -12,6 +12,7 @@ from torchshim._derived import fns, public
 from torchshim._errors import warn
 from torchshim._functions._arguments import warn_once
 from torchshim._functions.creation import _no_grad, place
+from torchshim._refusal import refuse
 from torchshim._tensor import Tensor, from_array
 
 # Normalization -----------------------------------------------------------------------
@@ -46,6 +47,9 @@ def batch_norm(
         )
     if eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    if training.__class__ is not bool or momentum is None:
+        held = (weight, bias, running_mean, running_var)
+        refuse("torch", "batch_norm", (input, *held, training, momentum, eps, True), {})
     return _batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )

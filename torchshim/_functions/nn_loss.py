@@ -159,6 +159,8 @@ def huber_loss(
     reduction = chosen_reduction(None, None, reduction)
     if weight is None:
         return fns.huber_loss(input, target, reduction, delta)
+    if reduction == "mean":  # of the products, whatever the weights add up to
+        return huber_loss(input, target, "none", delta, weight).mean()
     return _weighted(
         lambda how: fns.huber_loss(input, target, how, delta), input, weight, reduction
     )
@@ -275,6 +277,24 @@ def cross_entropy(
     reduction = chosen_reduction(size_average, reduce, reduction)
     if not (isinstance(input, TensorBase) and isinstance(target, TensorBase)):
         refuse("nn", "cross_entropy_loss", (input, target, weight), {})
+    try:
+        return _cross_entropy(
+            input, target, weight, reduction, ignore_index, label_smoothing
+        )
+    except TypeError:
+        given = (input, target, weight, 1, ignore_index, label_smoothing)
+        refuse("nn", "cross_entropy_loss", given, {})
+        raise
+
+
+def _cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+) -> Tensor:
     shape = input._meta.shape
     dim = 0 if len(shape) == 1 else 1
     if target._meta.shape == shape:
