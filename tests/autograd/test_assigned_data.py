@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 from tests.oracle import attempt, case
 
@@ -119,7 +120,7 @@ def assigned_to_again(torch):
 @case
 def a_parameter_that_is_assigned_to_each_step(torch):
     """Once it is alone on its memory, it is like any other, its version goes on."""
-    p = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+    p: Any = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
     log = []
     for _ in range(5):
         loss = (p * p).sum()

@@ -372,5 +372,8 @@ class Entering(Known):
     def _foreign(self, tensor: TensorBase) -> int:
         raise NotImplementedError
 
+    def _foreign_raw(self, storage: Storage) -> int:
+        raise NotImplementedError
+
     def _foreign_array(self, holder: Storage | TensorBase) -> Any:
         raise NotImplementedError

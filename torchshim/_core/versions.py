@@ -338,18 +338,18 @@ class Overwritten:
 
     def elsewhere(self, noted: dict[int, Noted], slot: int) -> Elsewhere | None:
         """What is noted of a value's memory; None if nothing is, or nobody holds it."""
-        writes = 0
+        before, note = 0, None
         for at in self.chain(slot):
-            note = noted.get(at)
-            if note is not None:
-                holder = note.holder()
-                return None if holder is None else Elsewhere(note, holder, writes)
-            writes += at not in self._hidden
-        # What was there before came from elsewhere; this was written over it here.
-        first, writes = self.origin(slot)
-        note = noted.get(first)
+            if (note := noted.get(at)) is not None:
+                break
+            before += at not in self._hidden
+        else:  # what was there before may be from elsewhere, and this written over it
+            first, writes = self.origin(slot)
+            before, note = -writes, noted.get(first)
         holder = None if note is None else note.holder()
-        return None if holder is None else Elsewhere(note, holder, -writes)
+        if note is None or holder is None:
+            return None
+        return Elsewhere(note, holder, before)
 
     def origin(self, slot: int) -> tuple[int, int]:
         """The first value of this value's memory, and the counted writes since."""
