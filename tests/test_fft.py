@@ -54,6 +54,16 @@ def several_dimensions(torch, name):
 
 
 @case
+def mirrored(torch):
+    """The transform of real numbers is its own mirror image, without rounding errors."""
+    for n in (1, 2, 7, 12, 20, 100):
+        x = torch.sin(torch.arange(3.0 * n) ** 2).view(3, n)
+        y = torch.fft.fft(x)
+        yield torch.equal(y[:, 1:], y[:, 1:].flip(1).conj())
+        yield y[:, :: n // 2 or 1].imag.abs().max(), y
+
+
+@case
 def many_dimensions(torch):
     x = torch.sin(torch.arange(48.0)).view(2, 2, 3, 2, 2)
     yield torch.fft.fftn(x)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from torchshim._core.checks import Check
@@ -61,21 +62,33 @@ def _fft_c2c(
     return _scaled(_transform(x, dims, forward), scale)
 
 
+def _whole(half: Array, n: int, dim: int) -> Array:
+    """Both halves of a transform of `n` real numbers.
+
+    As in PyTorch they mirror each other exactly: sums that are real have no rounding
+    error as their imaginary part.
+    """
+    rest = jax.lax.slice_in_dim(half, 1, (n + 1) // 2, axis=dim)
+    return jnp.concatenate([half, jnp.conj(jnp.flip(rest, dim))], dim)
+
+
 @_fft("FftR2C")
 def _fft_r2c(
     input: Array, lengths: Ints, dims: Ints, scale: float, onesided: bool
 ) -> Array:
-    """The transform of real numbers; `onesided`: its half that determines the other."""
+    """The transform of real numbers; `onesided`: its half that determines the other.
+
+    Without, there is one dimension: of several, PyTorch makes complex numbers first.
+    """
     x = _resized(input, lengths, dims)
     last = dims[-1]
     if not x.size:
         kind = jnp.result_type(x.dtype, jnp.complex64)
         half = x.shape[last] // 2 + 1 if onesided else x.shape[last]
         return jnp.zeros((*x.shape[:last], half, *x.shape[last + 1 :]), kind)
-    if not onesided:
-        return _scaled(_transform(x + 0j, dims, True), scale)
     out = jnp.fft.rfft(x, axis=last)
-    return _scaled(_transform(out, dims[:-1], True), scale)
+    out = _scaled(_transform(out, dims[:-1], True), scale)
+    return out if onesided else _whole(out, x.shape[last], last)
 
 
 @_fft("FftC2R")
