@@ -55,7 +55,7 @@ def several_dimensions(torch, name):
 
 @case
 def mirrored(torch):
-    """The transform of real numbers is its own mirror image, without rounding errors."""
+    """The transform of real numbers is its own mirror image, to the last bit."""
     for n in (1, 2, 7, 12, 20, 100):
         x = torch.sin(torch.arange(3.0 * n) ** 2).view(3, n)
         y = torch.fft.fft(x)
