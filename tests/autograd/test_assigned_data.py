@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 from tests.oracle import attempt, case
 
@@ -120,16 +119,15 @@ def assigned_to_again(torch):
 @case
 def a_parameter_that_is_assigned_to_each_step(torch):
     """Once it is alone on its memory, it is like any other, its version goes on."""
-    p: Any = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+    p = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
     log = []
     for _ in range(5):
         loss = (p * p).sum()
-        p.grad = None
-        loss.backward()
-        p.data = p.data - 0.1 * p.grad
+        (grad,) = torch.autograd.grad(loss, [p])
+        p.data = p.data - 0.1 * grad
         with torch.no_grad():
             p.mul_(0.5)
-        log.append((loss.item(), p.tolist(), p._version, p.grad.tolist()))
+        log.append((loss.item(), p.tolist(), p._version, grad.tolist()))
     product_ = (p * p).sum()
     with torch.no_grad():
         p.add_(1)
