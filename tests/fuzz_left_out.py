@@ -124,6 +124,21 @@ def frees_write(expected: Any, at: int, lines: list[str]) -> bool:
     return False
 
 
+def bequeaths_gradient(expected: Any, lines: list[str]) -> bool:
+    """Whether a gradient that is a view comes to require grad.
+
+    Views that were made of it are views of its base then, and do not; here of it.
+    """
+    made = [re.match(r"(t\d+(?:, t\d+)*), = torch.autograd.grad", n) for n in lines]
+    names = {name for m in made if m for name in m[1].split(", ")}
+    names = {name for name in names if f"{name}.requires_grad_(True)" in lines}
+    return any(
+        name in each and each[name]["base"]
+        for each in expected.snapshots.values()
+        for name in names
+    )
+
+
 def flattens_gradient(expected: Any, lines: list[str]) -> bool:
     """Whether `reshape` copies a gradient, since PyTorch's formula left it transposed.
 
