@@ -110,6 +110,7 @@ def nonzero(
             "nonzero: Expected out tensor to have scalar type Long but got scalar "
             f"type{out.dtype.scalar_name}"
         )
+    check_apart(out, (input,))
     if out.shape != result.shape:
         resize_output(out, result._meta.shape)
         if result.numel():

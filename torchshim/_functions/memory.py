@@ -28,6 +28,7 @@ from torchshim._core.storage import (
     set_version,
     version_of,
 )
+from torchshim._core.write import WRITTEN_LEAF
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions._arguments import (
     as_index,
@@ -271,6 +272,8 @@ def set_(
 ) -> Tensor:
     """Puts the tensor on the memory of `source`; without it, on none."""
     local.rec.check_inference(self)
+    if local.rec.grad and self._meta.requires_grad and self._meta.leaf:
+        raise RuntimeError(WRITTEN_LEAF)
     own = self._meta.dtype
     if isinstance(source, TypedStorage) and source.dtype is not own:
         raise RuntimeError(

@@ -328,10 +328,29 @@ def _check_clamp(input: Any, min: Any, max: Any) -> None:
         for bound in (min, max):
             real_number(bound, np.dtype(np.float64))
     _check_bound("clamp")(input, min, max)
+    if max is None:
+        _refuse_truths("_min", input, min)
+    elif min is None:
+        _refuse_truths("_max", input, max)
+    else:
+        _refuse_truths("", input, min, max)
 
 
-def _check_bound(name: str) -> Any:
+def _refuse_truths(form: str, input: Any, *bounds: Any) -> None:
+    if any(category(each) != dtypes.BOOL for each in (input, *bounds)):
+        return
+    if any(is_tensor(bound) for bound in bounds):
+        if form:
+            return
+    else:
+        form += "_scalar"
+    raise NotImplementedError(f"\"clamp{form}_cpu\" not implemented for 'Bool'")
+
+
+def _check_bound(name: str, form: str = "") -> Any:
     def check(input: Any, *bounds: Any) -> None:
+        if form:
+            _refuse_truths(form, input, *bounds)
         if any(
             category(v) == dtypes.COMPLEX for v in (input, *bounds) if v is not None
         ):
@@ -436,7 +455,7 @@ def clamp(
     saves=("input", "min"),
     inplace=True,
     inplace_check=_clamp_in_place,
-    typecheck=_check_bound("clamp"),
+    typecheck=_check_bound("clamp", "_min"),
     curved=False,
     fits=("min",),
     out=_out_of_clamp,
@@ -452,7 +471,7 @@ def clamp_min(input: Array, min: Operand) -> Array:
     saves=("input", "max"),
     inplace=True,
     inplace_check=_clamp_in_place,
-    typecheck=_check_bound("clamp"),
+    typecheck=_check_bound("clamp", "_max"),
     curved=False,
     fits=("max",),
     out=_out_of_clamp,

@@ -387,6 +387,7 @@ def _check_cross(input: Array, other: Array) -> None:
     saves=("input", "other"),
     name="linalg_cross",
     public="cross",
+    apart=("input", "other"),
 )
 def linalg_cross(input: Array, other: Array, *, dim: int = -1) -> Array:
     """The cross product of vectors of three elements."""
