@@ -321,3 +321,20 @@ def warnings_name_the_line_of_the_program(torch):
             line()
         for each in caught:
             yield each.filename == __file__, each.lineno == line.__code__.co_firstlineno
+
+
+def test_sizes_that_no_frame_shows():
+    import functools
+
+    import torchshim as torch
+
+    x = torch.ones(1)
+    calls = (
+        functools.partial(x.reshape, ()),
+        functools.partial(torch.reshape, x, ()),
+        functools.partial(torch.Tensor.reshape, x, shape=()),
+    )
+    for call in calls:
+        assert call().shape == ()
+    assert functools.partial(torch.reshape, shape=())(x).shape == ()
+    assert next(map(torch.reshape, [x], [()])).shape == ()

@@ -150,6 +150,9 @@ def written_call(
     if shape is None:
         return None
     count, keywords = shape
+    none = op.params and is_star(op, op.params[-1]) and not values[-1]
+    if none and not (keywords or names_it(frame.f_back, op.public, count)):
+        return None
     own = dict(zip((p.name for p in op.params), values, strict=True))
     own["out"] = out
     if any(k not in named and k not in own for k in keywords):
@@ -269,6 +272,20 @@ def call_form(
     if out is not None:
         named["out"] = out
     return tuple(given), named or None
+
+
+def names_it(frame: Any, name: str, count: int) -> bool:
+    """Whether a running call names its function, and plain arguments behind it.
+
+    Otherwise it may call what has no frame: an extension, a `partial`.
+    """
+    skipped = ("PRECALL", "CACHE", "PUSH_NULL")
+    done = [
+        each
+        for each in dis.get_instructions(frame.f_code)
+        if each.offset <= frame.f_lasti and each.opname not in skipped
+    ]
+    return len(done) > count + 1 and done[-2 - count].argval == name
 
 
 def call_shape(frame: Any) -> tuple[int, tuple[str, ...]] | None:
