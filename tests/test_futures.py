@@ -54,6 +54,18 @@ def several(torch):
 
 
 @case
+def devices(torch):
+    future = torch.futures.Future
+    for given in (["cpu"], ["cpu:0"], [torch.device("cpu")], ["foo"], ["mps"], [], 3):
+        made = attempt(lambda g=given: future(devices=g))
+        yield made if isinstance(made, Exception) else made.done()
+    try:
+        future().add_done_callback(3)
+    except TypeError as error:
+        yield str(error).partition("Invoked")[0]
+
+
+@case
 def arguments_of_other_types(torch):
     one = torch.ones(1)
     yield attempt(torch.atleast_2d, 3), attempt(torch.atleast_1d, one, 3)

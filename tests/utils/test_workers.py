@@ -89,7 +89,8 @@ def seeds(torch):
         info = torch.utils.data.get_worker_info()
         drawn = torch.rand(2), torch.randint(100, (2,)), random.random()
         named = info.id, info.num_workers, info.worker_method, info.rng
-        return *drawn, np.random.rand(), info.seed, named, len(info.dataset)
+        told = info.seed, named, len(info.dataset), torch.get_num_threads()
+        return *drawn, np.random.rand(), *told
 
     def started(worker_id):
         random.seed(worker_id)

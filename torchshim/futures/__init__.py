@@ -10,6 +10,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from torchshim._core.device import device, device_count
+
 __all__ = ["Future", "collect_all", "wait_all"]
 
 T = TypeVar("T")
@@ -19,6 +21,14 @@ class Future(Generic[T]):
     """A result that is set once, perhaps by another thread."""
 
     def __init__(self, *, devices: Any = None) -> None:
+        for each in devices or ():
+            where = device(each)
+            if where.type not in ("cpu", "meta") and not device_count(where.type):
+                raise RuntimeError(
+                    f"PyTorch is not linked with support for {where.type} devices"
+                )
+            if where.index is None:
+                raise ValueError(f"Expected devices to have indices, got {where}")
         self._future: concurrent.futures.Future[Any] = concurrent.futures.Future()
 
     def done(self) -> bool:
@@ -83,6 +93,13 @@ class Future(Generic[T]):
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
         """Calls `callback` with this future, once it is done."""
+        if not callable(callback):
+            raise TypeError(
+                "add_done_callback(): incompatible function arguments. The following "
+                "argument types are supported:\n    1. (self: torch._C.Future, arg0: "
+                "collections.abc.Callable) -> None\n\n"
+                f"Invoked with: {self!r}, {callback!r}"
+            )
         self._future.add_done_callback(lambda _: callback(self))
 
 

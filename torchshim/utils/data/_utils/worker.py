@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from torchshim._functions.random import manual_seed
+from torchshim._settings import set_num_threads
 from torchshim.utils.data import _pipes
 from torchshim.utils.data._utils import transport
 
@@ -158,6 +159,7 @@ class _Worker:
         global _worker_info
         self.work, self.indices, self.results, self.done = work, indices, results, done
         self.where = f"in DataLoader worker process {work.worker_id}"
+        set_num_threads(1)
         seed = seed_all(work.base_seed, work.worker_id)
         _worker_info = WorkerInfo(
             id=work.worker_id,
