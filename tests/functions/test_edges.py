@@ -56,6 +56,35 @@ def written(torch, line):
     return shown(torch, line)
 
 
+@case(stride=True).lines("""
+x.t().sort(0)
+x.t().sort(1, descending=True)
+x.t().sort(stable=True)
+torch.ones(2, 3, 4).permute(2, 0, 1).sort()
+torch.ones(2, 6)[:, ::2].sort()
+torch.ones(2, 1).expand(2, 3).sort()
+torch.ones(1, 1, 3).sort()
+torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last).sort(1)
+x.t().argsort(0)
+x.t().argsort(stable=True, dim=0)
+torch.msort(x.t())
+x.t().renorm(2, 0, 1.)
+x.t().renorm_(2, 0, 1.)
+x.t().diff()
+x.t().diff(dim=0)
+x.t().diff(dim=0, n=2)
+x.t().diff(dim=0, prepend=x.t()[:1])
+x.t().diff(n=0)
+b.t().diff(dim=0)
+torch.ones(2, 3, 4).permute(2, 0, 1).diff(dim=0)
+torch.ones(2, 6)[:, ::2].diff()
+torch.ones(2, 1).expand(2, 3).diff()
+torch.ones(2, 1).expand(2, 3).diff(dim=0)
+""")
+def strides(torch, line):
+    return shown(torch, line)
+
+
 @case(exact=True).lines("""
 torch.lgamma(torch.tensor([1., 2.]))
 torch.lgamma(torch.tensor([1., 2.], dtype=torch.float64))

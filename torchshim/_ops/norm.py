@@ -267,7 +267,6 @@ def _check_renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> None:
 
 
 @op(
-    layout="preserve",
     grad_fn="RenormBackward0",
     saves=("input",),
     inplace=True,

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from torchshim._core import dtypes
 from torchshim._core.dtypes import dtype as DType
+from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import promote
 from torchshim._ops._reducing import (
@@ -179,9 +180,17 @@ def _diff_out(input: object, n: int = 1, *rest: object) -> bool | str:
     return True if n else _OTHER_TYPE
 
 
+def _diff_layout(shape: tuple[int, ...], operands: Any) -> tuple[int, ...]:
+    """That of a difference of two pieces; what is joined first is row-major."""
+    if len(operands) > 1:
+        return dense(shape, operands)
+    return elementwise_strides(shape, [(shape, operands[0][1])])
+
+
 @op(
     grad_fn=_diff_node,
     saves=(),
+    layout=_diff_layout,
     out=_diff_out,
 )
 def diff(

@@ -55,6 +55,7 @@ def _sort_node(input: object, dim: object, descending: object, stable: object) -
     saves=("result1",),
     named_result=("values", "indices"),
     curved=False,
+    layout="preserve",
     whole=("input",),
     out="exact",
 )
@@ -69,7 +70,7 @@ def sort(
     return _sorted(input, dim, descending)
 
 
-@op(differentiable=False, saves=())
+@op(differentiable=False, saves=(), layout="preserve")
 def argsort(
     input: Array,
     dim: int = -1,
@@ -81,7 +82,13 @@ def argsort(
     return _sorted(input, dim, descending)[1]
 
 
-@op(grad_fn="SortBackward0", saves=("intermediate",), curved=False, out="exact")
+@op(
+    grad_fn="SortBackward0",
+    saves=("intermediate",),
+    curved=False,
+    layout="preserve",
+    out="exact",
+)
 def msort(input: Array) -> Array:
     """The elements in order along the first dimension."""
     return _sorted(input, 0, False)[0]
