@@ -147,7 +147,7 @@ def written_call(
     while frame is not None and frame.f_globals.get("_op") is not op:
         frame = frame.f_back
     shape = None if frame is None else call_shape(frame.f_back)
-    if shape is None:
+    if frame is None or shape is None:
         return None
     count, keywords = shape
     none = op.params and is_star(op, op.params[-1]) and not values[-1]

@@ -53,12 +53,13 @@ class Known(Trie):
         if mask is None:
             return None
         chosen = [n for n, dynamic in zip(numbers, mask, strict=True) if dynamic]
-        if any(not -BOUND < value < BOUND for *_, value in chosen):
+        values = [value for *_, value in chosen]
+        if values and (max(values) >= BOUND or min(values) <= -BOUND):
             return None
         found = start.next.get(tuple(punched(key, [n[:2] for n in chosen])))
         if found is not None:
             at = found.scalar + len(floats)
-            self.scalars[at : found.n_scalars] = [value for *_, value in chosen]
+            self.scalars[at : found.n_scalars] = values
         return found
 
 
