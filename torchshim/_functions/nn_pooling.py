@@ -298,7 +298,11 @@ def pad(
             f"dimension but got padding length {len(pad)} and input of dimension {n}"
         )
     if mode == "constant":
-        return fns.constant_pad_nd(input, pad, 0 if value is None else value)
+        try:
+            return fns.constant_pad_nd(input, pad, 0 if value is None else value)
+        except TypeError:
+            refuse("nn", "pad", (input, pad, mode, value), {})
+            raise
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     if (len(pad), n) not in ((2, 2), (2, 3), (4, 3), (4, 4), (6, 4), (6, 5)):
@@ -486,8 +490,13 @@ def _deprecated(old: str, new: str) -> None:
 # Sliding blocks ----------------------------------------------------------------------
 
 
-def _pair(value: Sizes) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else tuple(value)
+def _pair(name: str, value: Sizes) -> tuple[int, int]:
+    pair = (value, value) if isinstance(value, int) else tuple(value)
+    if len(pair) != 2:
+        raise RuntimeError(
+            f"It is expected {name} equals to 2, but got size {len(pair)}"
+        )
+    return pair
 
 
 def unfold(
@@ -511,7 +520,11 @@ def unfold(
             f"{input.dim() - 1}], but got 2)"
         )
     return fns.im2col(
-        input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)
+        input,
+        _pair("kernel_size", kernel_size),
+        _pair("dilation", dilation),
+        _pair("padding", padding),
+        _pair("stride", stride),
     )
 
 
@@ -535,9 +548,9 @@ def fold(
     """
     return fns.col2im(
         input,
-        _pair(output_size),
-        _pair(kernel_size),
-        _pair(dilation),
-        _pair(padding),
-        _pair(stride),
+        _pair("output_size", output_size),
+        _pair("kernel_size", kernel_size),
+        _pair("dilation", dilation),
+        _pair("padding", padding),
+        _pair("stride", stride),
     )
