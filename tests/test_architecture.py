@@ -57,6 +57,7 @@ LAYERS = [
         "functional",
         "overrides",
         "_C",
+        "_VF",
         "_linalg_utils",
         "_lobpcg",
         "_utils_internal",

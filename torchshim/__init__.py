@@ -89,7 +89,7 @@ globals().update(_namespace("torch"))
 
 # Submodules that are imported when they are first used.
 _LAZY = (
-    *("_C", "functional", "library", "ops", "overrides", "profiler"),
+    *("_C", "_VF", "functional", "library", "ops", "overrides", "profiler"),
     *("_functorch", "_prims_common", "_subclasses", "_utils", "fx"),
     *("__config__", "__future__", "_dynamo", "_inductor", "accelerator", "backends"),
     *("compiler", "cpu", "distributed", "distributions", "export", "futures"),

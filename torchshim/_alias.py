@@ -73,6 +73,7 @@ _WELL_KNOWN = (
     "_C._functions",
     "_C._functorch",
     "_C",
+    "_VF",
     "_dynamo",
     "_functorch",
     "_inductor",

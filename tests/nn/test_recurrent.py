@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 from typing import Any
 
@@ -265,3 +266,14 @@ def packed_sequences(torch):
     data = packed.data
     yield packed[0] is data, packed == packed, len(packed), isinstance(packed, tuple)
     yield tuple(packed._replace(data=data * 2)), packed._asdict().keys()
+
+
+@case
+def by_another_name(torch):
+    """Layers that people copied from PyTorch call `torch._VF`."""
+    functions = importlib.import_module(f"{torch.__name__}._VF")
+    yield functions.lstm is torch.lstm, attempt(getattr, functions, "zzz")
+    layer, x = torch.nn.GRU(2, 3), numbers(torch, 4, 1, 2)
+    torch.nn.utils.vector_to_parameters(numbers(torch, 63), layer.parameters())
+    args = (x, torch.zeros(1, 1, 3), layer._flat_weights, True, 1, 0.0)
+    yield functions.gru(*args, True, False, False)
