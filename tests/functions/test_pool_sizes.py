@@ -86,3 +86,11 @@ def infinite_norms(torch):
             found = pool(given, norm, 2, ceil_mode=True)
             yield found, torch.autograd.grad(found.sum(), x)
             yield pool(given, norm, 2, 1)
+
+
+@case(message=False)
+def no_sizes_of_images(torch):
+    resized, x = torch.nn.functional.interpolate, torch.arange(16.0).view(1, 1, 4, 4)
+    for size in (2.5, (2.5, 2), (2, 2.0), torch.tensor(2)):
+        yield attempt(resized, x, size)
+    yield attempt(resized, x, 2.5, mode="bilinear")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 from torchshim._derived import fns, public
@@ -427,8 +428,8 @@ def _target(input: Tensor, n: int, size: Any, scale_factor: Any) -> tuple[Any, A
                     f"and output size of {size}. Please provide input tensor in (N, C, "
                     "d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
                 )
-            return tuple(int(s) for s in size), None
-        return (int(size),) * n, None
+            return tuple(operator.index(s) for s in size), None
+        return (operator.index(size),) * n, None
     if scale_factor is None:
         raise ValueError("either size or scale_factor should be defined")
     if isinstance(scale_factor, (tuple, list)):
