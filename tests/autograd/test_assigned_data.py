@@ -164,3 +164,36 @@ def on_memory_that_numpy_shared(torch):
         grads = attempt(lambda c=c, a=a: torch.autograd.grad(c, [a])[0].tolist())
         log.append((name, taken, kept, how, read, grads, b._version, w._version))
     return log
+
+
+@case
+def views_that_stay_behind(torch):
+    """They are on the old memory, and still have the counter in common with `b`."""
+    log = []
+    kinds = ["copy", "shared", "view"]
+    writes = ["", "v", "bv", "vb", "wv", "vd", "vn"]
+    for kind, how, read in product(kinds, writes, range(5)):
+        a = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+        b = a * 2
+        v = b[:]
+        if read == 0:
+            b.tolist()
+        c = b * b
+        if read == 1:
+            c.tolist()
+        w = torch.tensor([5.0, 6.0, 7.0])
+        b.data = new_value(b, w, kind)
+        if read == 2:
+            c.tolist()
+        for each in how:
+            if each == "v":
+                with torch.no_grad():
+                    v.mul_(2)
+            else:
+                written(torch, b, w, each)
+        if read == 3:
+            c.tolist()
+        grads = attempt(lambda c=c, a=a: torch.autograd.grad(c.sum(), [a])[0].tolist())
+        at = b._version, v._version, w._version, b.tolist(), v.tolist()
+        log.append((kind, how, read, grads, at))
+    return log

@@ -15,6 +15,7 @@ from torchshim._core.storage import (
     SLOT_BITS,
     Storage,
     TensorBase,
+    counts_as_memory,
     steps_from,
     tensor_class,
 )
@@ -76,11 +77,7 @@ class Entering(Known):
         if len(tensors) != 1 or storage.shared is not None or storage.array is None:
             return
         tensor = tensors[0]
-        if (
-            tensor._path
-            or tensor._view_of is not None
-            or (tensor._own_version is not None and not tensor._replaced)
-        ):
+        if tensor._path or tensor._view_of is not None or not counts_as_memory(tensor):
             return
         if tensor._meta.offset or storage.meta.strides != tensor._meta.strides:
             return

@@ -150,7 +150,8 @@ class SavedValues(Leaves):
                     hidden = hidden or not result
                     tensor = tensor()
                     if tensor is not None and version is not None:
-                        count += number_of(tensor) - version
+                        count = number_of(tensor) - version
+                        count += self.overwritten().moved[slot][1]
                 if recording.elsewhere:
                     there = self.elsewhere(recording, slot)
                     if there is not None:
@@ -186,14 +187,18 @@ class SavedValues(Leaves):
             viewed, detached = True, detached or event.call.op.view.detached
             at = event.operands[0]
         ref, cell, version = known
-        if cell[0] != version:
+        tensor = ref()
+        now = cell[0]
+        if tensor is not None and tensor._own_version is not cell:
+            now = number_of(tensor)  # it counts as its memory does by now
+        if now != version:
             source = self.event((recording, slot))
-            tensor = None if detached else ref()
+            tensor = None if detached else tensor
             name = None
             if tensor is not None and tensor.grad_fn is not None:
                 name = "AsStridedBackward0" if viewed else tensor.grad_fn.name()
             meta = source.metas[slot - source.slot]
-            raise RuntimeError(modified_text(meta, name, 0, cell[0], version))
+            raise RuntimeError(modified_text(meta, name, 0, now, version))
         return True
 
     def check_forward(
@@ -249,7 +254,7 @@ class SavedValues(Leaves):
             tensor = last = None
             if slot in recording.moved:
                 tensor = recording.moved[slot][0]()
-                last = self.overwritten().moved[slot]
+                last, _ = self.overwritten().moved[slot]
                 views.clear()
             last = self.overwritten().last(root if last is None else last)
             there = self.elsewhere(recording, root)
@@ -393,7 +398,7 @@ class SavedValues(Leaves):
         elif slot in recording.moved:
             version = recording.moved[slot][1]
             if version is not None:
-                return max(version - self.overwritten().count(slot), 0)
+                return version - self.overwritten().moved[slot][1]
         if recording.elsewhere:
             there = self.elsewhere(recording, slot)
             if there is not None:

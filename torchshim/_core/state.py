@@ -220,7 +220,7 @@ class Recording:
         self.elsewhere: dict[int, Any] = {}
         # Slot of what `.data` gave -> (weak reference to that tensor, the cell that
         # counts its versions, the version).
-        self.apart: dict[int, tuple[Any, list[int], int]] = {}
+        self.apart: dict[int, tuple[Any, Any, int]] = {}
         # Slot -> (weak reference to the tensor that had this value when its `.data` was
         # assigned to, its version then; None: its memory is the same).
         self.moved: dict[int, tuple[Any, int | None]] = {}

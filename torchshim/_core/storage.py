@@ -79,7 +79,7 @@ class TensorBase:
     _raw: int = -1
     # `.data` and what is made of it count versions by themselves, in one cell; and a
     # tensor on memory that was assigned to its `.data`, while others are there, too.
-    _own_version: list[int] | None = None
+    _own_version: list[int] | CountOf | None = None
     # Forward mode: {level: tangent} of a value that is in no recording.
     _tangents: dict[int, Any] | None = None
     # The version of a view's storage that they belong to.
@@ -102,6 +102,39 @@ class TensorBase:
 
 
 TensorBase._key = TensorBase._slot
+
+
+class CountOf:
+    """A cell that counts what a storage counts, on which others stayed behind.
+
+    As a tensor's own version after `.data` was assigned to: in PyTorch it still has its
+    counter in common with its views.
+    """
+
+    __slots__ = ("_last", "_storage")
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = weakref.ref(storage)
+        self._last = writes_of(storage)
+
+    def is_common(self) -> bool:
+        """Whether others count with it still."""
+        return self._storage() is not None
+
+    def __getitem__(self, index: int) -> int:
+        storage = self._storage()
+        if storage is not None:
+            self._last = writes_of(storage)
+        return self._last
+
+    def __setitem__(self, index: int, version: int) -> None:
+        self._last = version
+        storage = self._storage()
+        home = None if storage is None or storage.home is None else storage.home()
+        if home is not None:
+            home._versions = version
+        elif storage is not None:
+            storage.version = version
 
 
 # The class of results; `_tensor` puts the public one here.
@@ -194,6 +227,14 @@ def version_of(tensor: TensorBase) -> int:
     if tensor._own_version is not None:
         return tensor._own_version[0]
     return writes_of(tensor)
+
+
+def counts_as_memory(tensor: TensorBase) -> bool:
+    """Whether a tensor that is alone on its memory may count as that does."""
+    own = tensor._own_version
+    if own is None:
+        return True
+    return tensor._replaced > 0 and not (type(own) is CountOf and own.is_common())
 
 
 def set_version(tensor: TensorBase, version: int) -> None:

@@ -202,6 +202,7 @@ def versions_of(
         if slot in recording.moved:
             known, version = recording.moved[slot]
             tensor = known()
+            writes = written.moved[slot][1]
             if tensor is not None:
                 if version is None:
                     version = number_of(tensor)
@@ -291,11 +292,13 @@ class Overwritten:
         self._before: dict[int, int] = {}
         # Values that a hidden write overwrote.
         self._hidden: set[int] = set()
-        # Values of tensors that `.data` was assigned to -> what was assigned.
-        self.moved: dict[int, int] = {}
+        # Values of tensors that `.data` was assigned to -> what was assigned, and the
+        # counted writes before.
+        self.moved: dict[int, tuple[int, int]] = {}
         for event in state.path():
             if event.kind == MARK and event.key[1] == MOVED:
-                self.moved[event.operands[0]] = event.operands[1]
+                old, new = event.operands
+                self.moved[old] = new, self.count(old)
                 continue
             if event.alias and event.operands:
                 source = self.root(event.operands[0])

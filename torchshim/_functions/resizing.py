@@ -22,6 +22,7 @@ from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._core.storage import (
     BITS,
+    CountOf,
     Placement,
     TensorBase,
     bits_of,
@@ -284,6 +285,17 @@ def _shows_the_same(self: Tensor, value: TensorBase) -> bool:
     )
 
 
+def _count_of(self: Tensor) -> list[int] | CountOf:
+    """A cell that goes on counting from a tensor's version."""
+    storage = self._storage
+    if storage is not None and not self._ahead:
+        if any(t._own_version is None for t in storage.tensors() if t is not self):
+            return CountOf(storage)
+    version = version_of(self) + self._ahead
+    self._ahead = 0
+    return [version]
+
+
 def onto(self: Tensor, value: TensorBase) -> None:
     """Puts a tensor on the memory of another; its autograd role stays."""
     if self is value or _shows_the_same(self, value):
@@ -300,8 +312,7 @@ def onto(self: Tensor, value: TensorBase) -> None:
     stays = value._storage is not None and value._storage is self._storage
     if own is None and not stays and not meta.inference:
         # It goes on counting as before, whoever else is there.
-        own = [version_of(self) + self._ahead]
-        self._ahead = 0
+        own = _count_of(self)
     rec.let_views_go(self)
     _leave(self)
     self._slot = -1
