@@ -156,3 +156,23 @@ def gradients_in_memory_of_numpy(torch):
         with torch.no_grad():
             x.grad.mul_(0.5)
         yield n.tolist()
+
+
+@case.over(leaf=[False, True], read=[False, True])
+def views_with_hooks_after_writes(torch, leaf, read):
+    """A counted write gives a view another node, without hooks; a hidden one not."""
+    for writes in ("", "h", "c", "hc", "ch", "hh", "cc"):
+        x = torch.tensor([1.0, 1.25, 1.5], requires_grad=True)
+        base = x if leaf else x * 1
+        view = base[None].transpose(0, 1)
+        view.register_hook(lambda grad: grad + 1)
+        for write in writes:
+            if write == "h":
+                view.data.mul_(0.5)
+            else:
+                with torch.no_grad():
+                    base.mul_(2)
+        if read:
+            yield view.tolist()
+        (view * 3).sum().backward()
+        yield writes, x.grad, view._version

@@ -63,10 +63,14 @@ def find_alive(rec: Any) -> tuple[Alive, list[tuple[TensorBase, int]]]:
     if rec.stale:
         seen = {id(tensor) for tensor, _ in (*pending, *placed)}
         for tensor in [tensor for ref in rec.stale if (tensor := ref()) is not None]:
-            hist = tensor._hist
-            if hist is not None and hist[0] is rec.recording and id(tensor) not in seen:
-                seen.add(id(tensor))
-                histories.append((tensor, hist[1]))
+            hist, storage = tensor._hist, tensor._storage
+            if hist is None or hist[0] is not rec.recording or id(tensor) in seen:
+                continue
+            if tensor._view_of is not None and storage is not None:
+                if tensor._hist_version != storage.version:
+                    continue  # its node is made anew when it is used
+            seen.add(id(tensor))
+            histories.append((tensor, hist[1]))
     return alive, placed
 
 
