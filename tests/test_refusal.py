@@ -323,6 +323,19 @@ def warnings_name_the_line_of_the_program(torch):
             yield each.filename == __file__, each.lineno == line.__code__.co_firstlineno
 
 
+@case
+def calls_in_long_functions(torch):
+    """How a call was written is read off the end of the code that ran before it."""
+    text = "def found(x):\n" + "    [x, 'a', x]\n" * 2000 + "    return "
+    for call in (
+        *("x.reshape()", "x.reshape(())", "x.reshape(shape=())", "torch.flip(x)"),
+        *("x.sum(keepdim=True)", "x.sum(0, 1, 2)", "torch.sum(x, dim='a')"),
+    ):
+        scope = {"torch": torch}
+        exec(text + call, scope)
+        yield call, attempt(scope["found"], torch.ones(1))
+
+
 def test_sizes_that_no_frame_shows():
     import functools
 

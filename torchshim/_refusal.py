@@ -1,7 +1,7 @@
 """Raising what PyTorch's argument parser says of calls that fail.
 
-Only calls that fail come here, so that it may take its time: it finds out how the call
-was written, and asks `_parser` whether PyTorch would have refused it.
+Calls that fail come here, and those with unusual arguments (`usual`): it finds out how
+the call was written, and asks `_parser` whether PyTorch would have refused it.
 """
 
 from __future__ import annotations
@@ -274,17 +274,30 @@ def call_form(
     return tuple(given), named or None
 
 
+# How much of a function's code is looked at before its running call, in bytes.
+_WINDOW = 256
+
+
+def _running(frame: Any) -> list[dis.Instruction]:
+    """The instructions up to the one that a frame is at.
+
+    Only the last of them: calls that are in order come here as well, those with a
+    sequence of no sizes, and to disassemble a long function takes tens of milliseconds.
+    """
+    # What is running stands at its instruction, or among the caches behind it.
+    code, end = frame.f_code, frame.f_lasti + 2
+    last = code.co_code[max(end - _WINDOW, 0) : end]
+    tables = {"co_linetable": b"", "co_exceptiontable": b""}
+    return list(dis.get_instructions(code.replace(co_code=last, **tables)))
+
+
 def names_it(frame: Any, name: str, count: int) -> bool:
     """Whether a running call names its function, and plain arguments behind it.
 
     Otherwise it may call what has no frame: an extension, a `partial`.
     """
     skipped = ("PRECALL", "CACHE", "PUSH_NULL")
-    done = [
-        each
-        for each in dis.get_instructions(frame.f_code)
-        if each.offset <= frame.f_lasti and each.opname not in skipped
-    ]
+    done = [each for each in _running(frame) if each.opname not in skipped]
     return len(done) > count + 1 and done[-2 - count].argval == name
 
 
@@ -295,10 +308,7 @@ def call_shape(frame: Any) -> tuple[int, tuple[str, ...]] | None:
     """
     found: Any = None
     keywords: tuple[str, ...] = ()
-    for each in dis.get_instructions(frame.f_code):
-        # What is running stands at its instruction, or among the caches behind it.
-        if each.offset > frame.f_lasti:
-            break
+    for each in _running(frame):
         if each.opname == "KW_NAMES":
             keywords = frame.f_code.co_consts[each.arg]
         elif each.opname == "CALL_KW":  # Python 3.13
