@@ -164,13 +164,29 @@ def test_stances():
         torchshim.compiler.set_stance("fail_on_recompile")
 
 
+@case(raises=AssertionError)
+def settings_changed_for_a_block(torch):
+    config = torch._dynamo.config
+
+    def changed(*args, **named):
+        with config.patch(*args, **named):
+            return config.verbose, config.disable
+
+    yield attempt(changed), attempt(changed, "verbose", True)
+    yield attempt(changed, {"verbose": True}), attempt(changed, verbose=True)
+    yield attempt(changed, "verbose"), attempt(changed, None, True), attempt(changed, 3)
+    yield attempt(changed, {"verbose": True}, 3)
+    yield attempt(changed, {"verbose": True}, disable=True)
+    yield config.verbose, config.disable, attempt(changed, "zzz", 1)
+
+
 def test_settings_of_the_tracer():
     config = torchshim._dynamo.config
     with config.patch(cache_size_limit=64):
         assert config.cache_size_limit == 64
     assert config.cache_size_limit == 8
     config = torchshim._inductor.config
-    with config.patch({"triton.cudagraphs": True}, max_autotune=True):
+    with config.patch({"triton.cudagraphs": True, "max_autotune": True}):
         assert config.triton.cudagraphs and config.max_autotune
     assert not config.triton.cudagraphs and not config.max_autotune
     with pytest.raises(AttributeError, match="does not exist"):

@@ -52,19 +52,39 @@ def _owner(module: ModuleType, name: str) -> tuple[Any, str]:
     return owner, last
 
 
+def _changes(first: Any, second: Any, named: dict[str, Any]) -> dict[str, Any]:
+    """What `patch` is to change; refuses what it cannot be called with."""
+    if first is None:
+        if second is not None:
+            raise AssertionError(
+                "second positional argument is only valid when first argument is a key "
+                "string"
+            )
+        return named
+    kind: Any
+    if second is None:
+        count, kind, called = "a single positional arg", dict, "dict"
+    else:
+        count, kind, called = "2 positional args", str, "string"
+    if not isinstance(first, kind):
+        raise AssertionError(
+            f"first argument must be a {called} when passing {count} to patch"
+        )
+    if named:
+        raise AssertionError(
+            "cannot pass both positional and keyword arguments to patch"
+        )
+    return first if second is None else {first: second}
+
+
 def install(module_name: str, defaults: Mapping[str, Any]) -> None:
     """Makes a module one of settings: names may be those of a group, `triton.x`."""
     module = sys.modules[module_name]
 
     @contextlib.contextmanager
-    def patch(
-        changes: dict[str, Any] | str | None = None, /, *value: Any, **named: Any
-    ) -> Iterator[None]:
+    def patch(arg1: Any = None, arg2: Any = None, **kwargs: Any) -> Iterator[None]:
         """Other settings within a block: a dict, a name with its value, or keywords."""
-        wanted = (
-            {changes: value[0]} if isinstance(changes, str) else {**(changes or {})}
-        )
-        wanted |= named
+        wanted = _changes(arg1, arg2, kwargs)
         before = {name: getattr(*_owner(module, name)) for name in wanted}
         try:
             for name, new in wanted.items():
