@@ -38,16 +38,9 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     tensor([2., 2.])
     """
     _on_host(self, "apply_")
-    found = [callable(value) for value in host_value(self).reshape(-1).tolist()]
-    for value in found:
-        if value is None or isinstance(value, str):
-            given = type(value).__name__
-            raise TypeError(
-                f"must be real number, not {given}"
-                if self.is_floating_point()
-                else f"'{given}' object cannot be interpreted as an integer"
-            )
-    return _take(self, found)
+    return _take(
+        self, [callable(value) for value in host_value(self).reshape(-1).tolist()]
+    )
 
 
 @public(namespaces=(), method=True)
@@ -114,6 +107,16 @@ def _take(self: Any, values: list[Any]) -> Tensor:
 
     if not values:
         return self
+    whole = self.dtype.category <= dtypes.INTEGER
+    numbers = (float, complex) if self.dtype is dtypes.bool_ else float
+    for value in values:
+        kind = type(value).__name__
+        if whole and not (isinstance(value, numbers) or hasattr(value, "__index__")):
+            raise TypeError(f"'{kind}' object cannot be interpreted as an integer")
+        if not any(
+            hasattr(value, m) for m in ("__index__", "__float__", "__complex__")
+        ):
+            raise TypeError(f"must be real number, not {kind}")
     new = tensor_from(values, self.dtype, self.device).view(tuple(self.shape))
     return self.copy_(new)
 
