@@ -161,7 +161,7 @@ class Inference:
         if not op.fits:
             return key
         left = iter(values)
-        kind = metas[0].dtype
+        kind = None
         seen = lax = False
         for param, entry in zip(op.params, template, strict=True):
             if isinstance(entry, Number):
@@ -174,13 +174,16 @@ class Inference:
                 continue
             if value.__class__ is complex:
                 continue  # the operator's own function looks at them
-            if op.promote is not None and call is None:
-                call = Call(op, tuple(template), get_default_dtype(), op.writes)
-                kind = call.promoted(metas)
-                # Of half types PyTorch looks at a wider one, or does not look.
-                lax = opmath(kind) is not kind and (
-                    op.promote != NO_OPMATH or op.operands is not None
-                )
+            if kind is None:
+                kind = metas[0].dtype
+                if op.promote is not None:
+                    default = get_default_dtype()
+                    call = call or Call(op, tuple(template), default, op.writes)
+                    kind = call.promoted(metas)
+                    # Of half types PyTorch looks at a wider one, or does not look.
+                    lax = opmath(kind) is not kind and (
+                        op.promote != NO_OPMATH or op.operands is not None
+                    )
             if not lax and not holds(kind, value):
                 call = call or Call(op, tuple(template), get_default_dtype(), op.writes)
                 self.infer(call, metas)  # raises what else is wrong

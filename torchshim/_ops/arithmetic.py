@@ -497,10 +497,11 @@ def _check_power(input: Any, exponent: Any) -> None:
         and category(input) < dtypes.FLOATING
     ):
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    if not is_tensor(exponent) and category(input) == dtypes.INTEGER:
-        own = dtypes.int64 if isinstance(exponent, int) and exponent >= 2**63 else None
-        if isinstance(exponent, int) and not holds(own or input.dtype, exponent):
-            raise RuntimeError(no_element((own or input.dtype).np))
+    if isinstance(exponent, int) and category(input) == dtypes.INTEGER:
+        # PyTorch reads a number of 64 bits first, and then one of the elements' dtype.
+        kind = dtypes.int64 if exponent >= 2**63 else input.dtype
+        if not holds(kind, exponent):
+            raise RuntimeError(no_element(kind.np))
 
 
 _POWER_SAVES = {

@@ -80,13 +80,9 @@ class ZeroRedundancyOptimizer(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
         """One step of `optim`, with the options that the groups here have."""
         _agree(self.param_groups, self.optim.param_groups)
-        loss = (
-            self.optim.step(**kwargs)
-            if closure is None
-            else (
-                self.optim.step(closure=closure, **kwargs)  # type: ignore[call-arg]
-            )
-        )
+        if closure is not None:
+            kwargs["closure"] = closure
+        loss = self.optim.step(**kwargs)
         _agree(self.optim.param_groups, self.param_groups)
         return loss
 
