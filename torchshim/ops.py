@@ -34,6 +34,8 @@ _NAMES = {
     "softmax": "_softmax",
     "scaled_dot_product_attention": "_scaled_dot_product_flash_attention_for_cpu",
 }
+# What PyTorch calls gradients that have no function here.
+_GRADIENTS = frozenset({"convolution_backward"})
 
 
 HigherOrderOperator = unsupported(
@@ -123,7 +125,8 @@ class _Aten(_OpNamespace):
     """The namespace of PyTorch's own operators."""
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        if _function(name) is None and name not in _NAMES.values():
+        known = name in _NAMES.values() or name in _GRADIENTS
+        if not known and _function(name) is None:
             return super().__getattr__(name)
         packet = OpOverloadPacket(name)
         self.__dict__[name] = packet
