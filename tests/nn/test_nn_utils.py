@@ -1,7 +1,8 @@
-"""The rest of `torch.nn.utils`: norms by hooks, fusion, formats, stateless calls."""
+"""The rest of `torch.nn.utils`, and what functions refuse: norms, formats, calls."""
 
 from __future__ import annotations
 
+from tests.nn.test_functional import failures
 from tests.nn.test_parametrize import layer
 from tests.oracle import attempt, case
 
@@ -126,3 +127,36 @@ def stateless(torch):
     yield attempt(call, m, two, x), call(m, two, x, tie_weights=False).shape
     yield attempt(call, m, {"0.weight": torch.ones(3, 3)}, x)
     yield m[0].weight
+
+
+REFUSED = """
+F.normalize(C(2,3),p='a')
+F.normalize(C(2,3),p='fro')
+F.normalize(C(2,3),p='nuc')
+F.local_response_norm(C(2,3,4),0)
+F.local_response_norm(C(2,3,4,4),0)
+F.dropout(C(2)*1j)
+F.dropout(C(2)*1j,0.0)
+F.dropout(C(2)*1j,training=False)
+F.alpha_dropout(C(2)*1j,training=True)
+torch.dropout(C(2)*1j,0.5,True)
+F.unfold(I(1,1,4,4),2)
+F.unfold(I(1,1,4,4),9)
+F.unfold(I(1,1,4,4)>0,2)
+F.fold(I(1,4,1),(2,2),2)
+F.fold(C(1,4,1)*1j,(2,2),2)
+torch.norm_except_dim(C(2,3),2,5)
+torch.norm_except_dim(C(2,3),2,-2)
+torch.norm_except_dim(C(2,3),2,-3)
+torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2,3),dim=5)
+torch.nn.utils.weight_norm(torch.nn.Linear(2,3),dim=-3)
+"""
+
+
+@case
+def values_and_dtypes_without_kernels(torch):
+    yield failures(REFUSED, torch)
+    for p in ("fro", "nuc"):
+        values = torch.arange(1.0, 7.0).reshape(2, 3)
+        yield attempt(torch.nn.functional.normalize, values, p)
+    yield torch.norm_except_dim(torch.arange(6.0).reshape(2, 3), 2, -2)

@@ -140,6 +140,7 @@ def hooks(torch):
     optimizer.register_step_pre_hook(lambda o, args, kwargs: 3)
     error = attempt(optimizer.step)
     yield type(error), str(error).split(" must ")[1]
+    yield str(error).split(" at ")[0]
     again, params = make(torch)
     again.register_step_pre_hook(
         lambda o, args, kwargs: (args[:1], {"closure": lambda: 5})

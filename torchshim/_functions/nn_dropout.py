@@ -64,6 +64,10 @@ def dropped(
             "result type Float can't be cast to the desired output type "
             f"{input.dtype.scalar_name}"
         )
+    if input.dtype.is_complex:
+        raise NotImplementedError(
+            f"\"bernoulli_scalar_cpu_\" not implemented for '{input.dtype.scalar_name}'"
+        )
     if feature:
         if len(shape) < 2:
             raise RuntimeError(

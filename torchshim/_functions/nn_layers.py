@@ -309,7 +309,11 @@ def normalize(
     >>> torch.nn.functional.normalize(torch.tensor([3.0, 4.0]), dim=0)
     tensor([0.6000, 0.8000])
     """
-    size = fns.vector_norm(input, p, dim, True).clamp_min(eps).expand_as(input)
+    if isinstance(p, str):
+        size = input.norm(p, dim, True)
+    else:
+        size = fns.vector_norm(input, p, dim, True)
+    size = size.clamp_min(eps).expand_as(input)
     return input / size if out is None else fns.div(input, size, out=out)
 
 

@@ -22,7 +22,13 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     x: Any = v
     if dim == -1:
         return fns.vector_norm(x, pow, None, False)
-    axes = tuple(d for d in range(x.dim()) if d != dim)
+    count = x.dim()
+    if not -count <= dim < count:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-count}, "
+            f"{count - 1}], but got {dim})"
+        )
+    axes = tuple(d for d in range(count) if d != dim % count)
     return fns.vector_norm(x, pow, axes, True)
 
 

@@ -360,6 +360,9 @@ def local_response_norm(
         raise NotImplementedError(
             f"\"{pool}\" not implemented for '{scalar_name(input)}'"
         )
+    if size == 0:
+        sizes = "kH: 0 kW: 1" if input.ndim == 3 else "kT: 0 kH: 1 kW: 1"
+        raise RuntimeError(f"kernel size should be greater than zero, but got {sizes}")
     x = _wide(input)
     pads = [(0, 0)] * input.ndim
     pads[1] = (size // 2, (size - 1) // 2)

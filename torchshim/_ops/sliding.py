@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from torchshim._core.op import Array, op
+from torchshim._ops._common import INT, refuse
 from torchshim._ops.convolution import Ints, windows
 
 # Sliding blocks ----------------------------------------------------------------------
@@ -78,6 +79,7 @@ def im2col(
             f"padding={_text(padding)}, calculated shape of the array of sliding "
             f"blocks as {_text(out)}, but its components must be at least one."
         )
+    refuse("im2col_out_cpu", input, INT)
     columns = _columns(x, kernel_size, dilation, padding, stride, out)
     return columns[0] if input.ndim == 3 else columns
 
@@ -135,6 +137,7 @@ def col2im(
             f"number of sliding blocks {out[0]} * {out[1]} = {math.prod(out)}, but got "
             f"input.size(2)={x.shape[2]}."
         )
+    refuse("col2im_out_cpu", input, INT)
     shape = (x.shape[0], x.shape[1] // places, *output_size)
     _, pull = jax.vjp(
         lambda image: _columns(image, kernel_size, dilation, padding, stride, out),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +28,14 @@ _CAPTURABLE = ["cuda", "xpu", "hpu", "privateuseone"]
 _FUSED = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 
 
+def _copied(function: Any) -> Any:
+    """A function that does the same."""
+    code, space, name = function.__code__, function.__globals__, function.__name__
+    return types.FunctionType(
+        code, space, name, function.__defaults__, function.__closure__
+    )
+
+
 class RuleOptimizer(Optimizer):
     """Collects what an update rule of `_ops.optimizer` needs, and writes it back."""
 
@@ -41,6 +51,14 @@ class RuleOptimizer(Optimizer):
     _foreach_tracks = False
     # Options of groups that state dicts of older versions lack.
     _later_options: Mapping[str, Any] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Each optimizer has a `step` of its name, which errors of hooks show."""
+        super().__init_subclass__(**kwargs)
+        if RuleOptimizer in cls.__bases__ and "step" not in vars(cls):
+            step = functools.wraps(RuleOptimizer.step)(_copied(RuleOptimizer.step))
+            step.__qualname__ = f"{cls.__name__}.step"
+            cls.step = step  # type: ignore[method-assign]
 
     def _names(self, group: dict[str, Any]) -> Sequence[str | None]:
         """State tensors in the order of the rule; None where this group has none."""
