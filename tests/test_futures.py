@@ -16,6 +16,7 @@ def fail(future):
 @case
 def set_once(torch):
     f = torch.futures.Future()
+    yield attempt(f.value), str(type(f)), str(f).split(" at ")[0]
     yield f.done(), attempt(pickle.dumps, f)
     f.set_result(torch.ones(2))
     yield f.done(), f.wait(), f.value(), attempt(f.set_result, 1)

