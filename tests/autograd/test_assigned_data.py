@@ -197,3 +197,48 @@ def views_that_stay_behind(torch):
         at = b._version, v._version, w._version, b.tolist(), v.tolist()
         log.append((kind, how, read, grads, at))
     return log
+
+
+@case
+def views_that_are_written_to_behind(torch):
+    """The write is of the old memory, the history that it changes is the base's."""
+    changes = {
+        "copy": lambda v, x: v.copy_(x[:2]),
+        "times": lambda v, x: v.mul_(2),
+        "item": lambda v, x: v.__setitem__(0, x[2]),
+        "base": lambda v, x: v._base.__setitem__(1, 5.0),
+    }
+    for (name, change), hook, read in product(changes.items(), (False, True), range(3)):
+        x = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+        y = x * 2
+        v, d = y[:2], y.detach()
+        if hook:
+            y.register_hook(lambda grad: grad * 2)
+        y.data = torch.tensor([7.0, 8.0, 9.0])
+        if read == 1:
+            y.tolist()
+        change(v, x)
+        if read == 2:
+            v.tolist()
+        for each in (v, y):
+            each.grad_fn  # noqa: B018
+            (grad,) = torch.autograd.grad(each.sum(), [x], retain_graph=True)
+            yield name, hook, read, grad
+        yield y.tolist(), v.tolist(), d.tolist(), y._version, v._version
+
+
+@case
+def unseen_writes_before_an_assignment(torch):
+    for name, read in product(("leaf", "operand", "view"), range(4)):
+        a = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+        b = MADE[name](a)
+        c = (b * b).sum()
+        if read == 1:
+            c.item()
+        b.data.add_(1)
+        if read == 2:
+            c.item()
+        b.data = b.data * 2
+        if read == 3:
+            c.item()
+        yield attempt(lambda c=c, a=a: torch.autograd.grad(c, [a])), b, b._version

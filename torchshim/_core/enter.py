@@ -220,8 +220,17 @@ class Entering(Known):
                 base = None  # unmodified since: its own history goes on
             else:
                 tensor._hist = None
+        inner = meta.requires_grad and not meta.leaf
         left = base is not None and base._storage is not storage
-        if base is not None and meta.requires_grad and not meta.leaf:
+        if inner and left and base is not None and base._meta.requires_grad:
+            # The base is on other memory by now (`.data` was assigned to): what it
+            # holds is not what this shows, but its history is.
+            self.slot_of(base)
+            found = self.piece_of(base, steps_from(base, tensor), True)
+            tensor._hist = self.recording, found._slot
+            tensor._hist_version = storage.version
+            base = None
+        if base is not None and inner:
             # A differentiable view: the history goes through its base.
             source, done = base, 0
             if not left:
@@ -238,7 +247,6 @@ class Entering(Known):
             raw = self.raw(storage)
             piece._slot = self.identity(raw, storage.meta) if storage.tracked else raw
         elif left:
-            # The base is on other memory by now: `.data` was assigned to.
             piece = self.ending_at(self.raw(storage), storage.meta, tensor)
         elif source._meta.requires_grad:
             self.slot_of(source)
@@ -327,6 +335,8 @@ class Entering(Known):
         hooked = recording.hooked or recording.node_hooks
         if not hooked and all(t._hooks is None for t in storage.tensors()):
             return view
+        if base._storage is not storage:
+            return view  # the base is on other memory by now
         self.slot_of(base)
         return self.piece_of(base, steps_from(base, view), True)
 

@@ -334,6 +334,10 @@ class SavedValues(Leaves):
             if detached is not None:
                 return self.name_of_write(recording, slot, detached)
         if recording.state is None:
+            if slot in recording.moved:
+                tensor = recording.moved[slot][0]()
+                if tensor is not None:
+                    return None if tensor.grad_fn is None else tensor.grad_fn.name()
             there = self.elsewhere(recording, slot)
             for tensor in showing(None if there is None else there.holder):
                 return None if tensor.grad_fn is None else tensor.grad_fn.name()

@@ -117,9 +117,10 @@ class CountOf:
         self._storage = weakref.ref(storage)
         self._last = writes_of(storage)
 
-    def is_common(self) -> bool:
-        """Whether others count with it still."""
-        return self._storage() is not None
+    @property
+    def storage(self) -> Storage | None:
+        """What counts with it, if somebody holds that still."""
+        return self._storage()
 
     def __getitem__(self, index: int) -> int:
         storage = self._storage()
@@ -234,7 +235,7 @@ def counts_as_memory(tensor: TensorBase) -> bool:
     own = tensor._own_version
     if own is None:
         return True
-    return tensor._replaced > 0 and not (type(own) is CountOf and own.is_common())
+    return tensor._replaced > 0 and getattr(own, "storage", None) is None
 
 
 def set_version(tensor: TensorBase, version: int) -> None:

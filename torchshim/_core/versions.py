@@ -191,6 +191,11 @@ def versions_of(
             # (What is just being written to a memory has the slot of its new value.)
             if tensor._storage is not None or type(holders.get(at)) is not Storage:
                 holders[at] = tensor
+    for ref in rec.stale:
+        tensor = ref()
+        hist = None if tensor is None else tensor._hist
+        if hist is not None and hist[0] is recording:
+            made.setdefault(hist[1], tensor)
     for tensor in rec.raws:  # written to by what autograd did not track
         if (slot := tensor._raw) >= 0 and tensor._storage is None:
             holders[root(slot, slot)] = tensor

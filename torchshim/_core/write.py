@@ -126,7 +126,10 @@ class Writing(Viewing):
         storage = self.storage_of(tensor)
         tracked = not untracked and (new._meta.requires_grad or meta.requires_grad)
         written = whole = new
+        left = base is not tensor and base._storage is not storage
         if tracked:
+            if left:
+                self.storage_of(base)  # by now its value is in other memory
             steps = steps_from(base, tensor)
             if steps:
                 self.slot_of(base)
@@ -134,12 +137,19 @@ class Writing(Viewing):
                 written = whole = self.write_back(
                     base, steps, new, tensor, len(base._path)
                 )
-            if base._path:
+            if left:
+                whole = self.write_back(
+                    self._raw_tensor(storage), tensor._path, new, tensor
+                )
+            elif base._path:
                 # A detached alias of a view: the history is its own.
                 raw = self._raw_tensor(storage)
                 whole = self.write_back(raw, base._path, written, tensor)
             self._store(storage, tensor, whole)
             self._rebase(base, tensor, written)
+            if left:
+                self.keep_history(base)
+                base._slot = -1
         else:
             if tensor._path:
                 if storage.shared is not None and storage.slot < 0:
@@ -167,11 +177,26 @@ class Writing(Viewing):
                 storage.shared.store(storage)
         self.unstored.clear()
 
-    def replaced(self, tensor: TensorBase, old: int, value: TensorBase) -> None:
-        """Notes that a tensor left the value `old` for the memory of another."""
+    def shown_as(self, tensor: TensorBase) -> list[int]:
+        """The slots of the values that a tensor had in this recording."""
+        if (slot := self.slot_here(tensor._slot)) >= 0:
+            return [slot]
+        storage, recording = tensor._storage, self.recording
+        if storage is None or not self.owns(storage.slot):
+            return []
+        # Something was written to the memory since.
+        found = [slot for slot, t in recording.entered.items() if t is tensor]
+        if tensor._hist is not None and tensor._hist[0] is recording:
+            found.append(tensor._hist[1])
+        return found
+
+    def replaced(
+        self, tensor: TensorBase, values: Sequence[int], value: TensorBase
+    ) -> None:
+        """Notes that a tensor left its `values` for the memory of another."""
         tensor._replaced += REPLACED
         hidden_writes[0] += 1
-        if (old := self.slot_here(old)) >= 0:
+        for old in values:
             meta = value._meta.plain
             self._overwritten(old, self.identity(self.slot_of(value), meta), MOVED)
             counts = tensor._own_version is not None
@@ -305,8 +330,8 @@ class Writing(Viewing):
         if not self.owns(overwritten):
             # As this thread knows it: what was written through a view is part of it.
             whole = writer if writer._view_of is None else writer._view_of
-            base = -1 if whole._path else self.slot_here(whole._slot)
-            known = self.raw_here(overwritten), base
+            as_base = -1 if whole._path else self.slot_here(whole._slot)
+            known = self.raw_here(overwritten), as_base
         version = storage.version + (writer._own_version is None)
         for alias in storage.tensors():
             meta = alias._meta
@@ -328,6 +353,9 @@ class Writing(Viewing):
             self.tell_owner(storage, overwritten)
         # Marked in the path, so that backward knows whose values were overwritten.
         kind = WRITTEN if storage.count_write(writer) else HIDDEN
+        others = getattr(writer._own_version, "storage", None)
+        for view in () if others is None else others.tensors():
+            view._slot = -1  # its node is made anew when it is used
         for old in filter(self.owns, known):
             self._overwritten(old, slot, kind)
         self.storages[id(storage)] = storage

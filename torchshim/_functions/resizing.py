@@ -291,9 +291,7 @@ def _count_of(self: Tensor) -> list[int] | CountOf:
     if storage is not None and not self._ahead:
         if any(t._own_version is None for t in storage.tensors() if t is not self):
             return CountOf(storage)
-    version = version_of(self) + self._ahead
-    self._ahead = 0
-    return [version]
+    return [version_of(self) + self._ahead]
 
 
 def onto(self: Tensor, value: TensorBase) -> None:
@@ -303,21 +301,21 @@ def onto(self: Tensor, value: TensorBase) -> None:
     rec, meta = local.rec, self._meta
     if keeps_no_slot(rec.recording, self):
         rec.flush()
-    old = self._slot
-    if not rec.owns(old):
-        rec.tell_owner(self, old)
+    if not rec.owns(self._slot):
+        rec.tell_owner(self, self._slot)
+    shown = rec.shown_as(self)
     if meta.requires_grad and not meta.leaf:
         rec.keep_history(self)
-    own = self._own_version
+    own, ahead = self._own_version, self._ahead
     stays = value._storage is not None and value._storage is self._storage
     if own is None and not stays and not meta.inference:
         # It goes on counting as before, whoever else is there.
-        own = _count_of(self)
+        own, ahead = _count_of(self), 0
     rec.let_views_go(self)
     _leave(self)
     self._slot = -1
     self._array = None
     self._meta = value._meta.replace(requires_grad=meta.requires_grad, leaf=meta.leaf)
     rec.link(self, value, _DETACH, ())
-    self._own_version = own  # not that of a `.data` given
-    rec.replaced(self, old, value)
+    self._own_version, self._ahead = own, ahead  # not that of a `.data` given
+    rec.replaced(self, shown, value)
