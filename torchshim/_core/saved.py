@@ -13,7 +13,14 @@ from torchshim._core.naming import grad_name, modified_text
 from torchshim._core.op import puts_back
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import REPLACED, hidden_of, hidden_writes
-from torchshim._core.versions import Elsewhere, Overwritten, number_of, showing
+from torchshim._core.versions import (
+    Elsewhere,
+    Moved,
+    Overwritten,
+    moved_at,
+    number_of,
+    showing,
+)
 
 SECOND_BACKWARD = (
     "Trying to backward through the graph a second time (or directly access saved "
@@ -145,13 +152,10 @@ class SavedValues(Leaves):
             if recording.state is None:
                 count = self.overwritten().count(slot)
                 hidden = self.overwritten().is_hidden(slot)
-                if slot in recording.moved:
-                    tensor, version = recording.moved[slot]
+                if (moved := self.moved_at(recording, slot)) is not None:
                     hidden = hidden or not result
-                    tensor = tensor()
-                    if tensor is not None and version is not None:
-                        count = number_of(tensor) - version
-                        count += self.overwritten().moved[slot][1]
+                    if moved.tensor is not None and moved.version is not None:
+                        count = number_of(moved.tensor) - moved.version
                 if recording.elsewhere:
                     there = self.elsewhere(recording, slot)
                     if there is not None:
@@ -251,15 +255,13 @@ class SavedValues(Leaves):
                 views.append((event, root - event.slot))
             root = event.operands[0]
         if recording.state is None:
-            tensor = last = None
-            if slot in recording.moved:
-                tensor = recording.moved[slot][0]()
-                last, _ = self.overwritten().moved[slot]
+            moved = self.moved_at(recording, slot)
+            if moved is not None:
                 views.clear()
-            last = self.overwritten().last(root if last is None else last)
+            last = self.overwritten().last(root if moved is None else moved.value)
             there = self.elsewhere(recording, root)
-            if tensor is not None:
-                piece = tensor
+            if moved is not None and moved.tensor is not None:
+                piece = moved.tensor
             elif there is not None and there.moved():
                 if views:
                     return saved  # a view stays on the memory that it was made of
@@ -288,6 +290,10 @@ class SavedValues(Leaves):
                 self.copied.append((made.scalar, recording, event.scalar, len(scalars)))
             piece = self.rec.result(made, k)
         return piece
+
+    def moved_at(self, recording: Recording, slot: int) -> Moved | None:
+        """As `versions.moved_at`, of a recording that goes on."""
+        return moved_at(recording, self.overwritten(), slot)
 
     def overwritten(self) -> Overwritten:
         if self.writes is None:
@@ -334,10 +340,9 @@ class SavedValues(Leaves):
             if detached is not None:
                 return self.name_of_write(recording, slot, detached)
         if recording.state is None:
-            if slot in recording.moved:
-                tensor = recording.moved[slot][0]()
-                if tensor is not None:
-                    return None if tensor.grad_fn is None else tensor.grad_fn.name()
+            moved = self.moved_at(recording, slot)
+            if moved is not None and (tensor := moved.tensor) is not None:
+                return None if tensor.grad_fn is None else tensor.grad_fn.name()
             there = self.elsewhere(recording, slot)
             for tensor in showing(None if there is None else there.holder):
                 return None if tensor.grad_fn is None else tensor.grad_fn.name()
@@ -399,10 +404,10 @@ class SavedValues(Leaves):
             saved = recording.versions.get(slot)
             if saved is not None and saved.holder is not None:
                 return saved.version + saved.ahead
-        elif slot in recording.moved:
-            version = recording.moved[slot][1]
-            if version is not None:
-                return version - self.overwritten().moved[slot][1]
+        else:
+            moved = self.moved_at(recording, slot)
+            if moved is not None and moved.version is not None:
+                return moved.version
         if recording.elsewhere:
             there = self.elsewhere(recording, slot)
             if there is not None:

@@ -109,6 +109,26 @@ def number_of(holder: Storage | TensorBase) -> int:
     return writes_of(holder) + ahead_of(holder)
 
 
+class Moved(NamedTuple):
+    """A tensor whose `.data` was assigned to, though its value is needed."""
+
+    # None: it is dead.
+    tensor: Any
+    # That when the value was made; None: the memory is the same, and counts for it.
+    version: int | None
+    # What was assigned.
+    value: int
+
+
+def moved_at(recording: Recording, written: Overwritten, slot: int) -> Moved | None:
+    """The tensor that had a value; None if its `.data` was not assigned to since."""
+    known, noted = recording.moved.get(slot), written.moved.get(slot)
+    if known is None or noted is None:
+        return None
+    (tensor, version), (value, writes) = known, noted
+    return Moved(tensor(), None if version is None else version - writes, value)
+
+
 class Noted(NamedTuple):
     """A memory to which writes are made that no event tells of."""
 
@@ -204,22 +224,19 @@ def versions_of(
     for slot, last, writes, is_hidden in memories:
         tensor = entered.get(slot, made.get(slot))
         known, replaced = None, 0
-        if slot in recording.moved:
-            known, version = recording.moved[slot]
-            tensor = known()
-            writes = written.moved[slot][1]
-            if tensor is not None:
-                if version is None:
-                    version = number_of(tensor)
-                found[slot] = SavedVersion(
-                    reference(tensor),
-                    version - writes,
-                    number_of(tensor) - version + writes,
-                    None if is_hidden else 0,
-                    known,
-                    tensor._replaced - REPLACED,
-                )
-                continue
+        moved = moved_at(recording, written, slot)
+        if moved is not None and (tensor := moved.tensor) is not None:
+            now = number_of(tensor)
+            version = now - writes if moved.version is None else moved.version
+            found[slot] = SavedVersion(
+                reference(tensor),
+                version,
+                now - version,
+                None if is_hidden else 0,  # (not compared: it left that memory)
+                weakref.ref(tensor),
+                tensor._replaced - REPLACED,
+            )
+            continue
         if tensor is not None:
             known, replaced = weakref.ref(tensor), tensor._replaced
         if noted:
