@@ -242,3 +242,16 @@ def unseen_writes_before_an_assignment(torch):
         if read == 3:
             c.item()
         yield attempt(lambda c=c, a=a: torch.autograd.grad(c, [a])), b, b._version
+
+
+@case
+def walks_of_steps_that_assign(torch):
+    """A walk that was right without the count is not taken for one with it."""
+    for step in range(8):
+        a = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+        b = a * 2
+        c = (b * b).sum()
+        b.data = torch.tensor([5.0, 6.0, 7.0])
+        if step % 4 == 3:
+            torch.autograd.graph.increment_version(b)
+        yield attempt(lambda c=c, a=a: torch.autograd.grad(c, [a]))

@@ -14,6 +14,7 @@ from torchshim._core.state import HIDDEN, MARK, MOVED, WRITTEN, State
 from torchshim._core.storage import (
     REPLACED,
     SHARED_WITHIN,
+    CountOf,
     Storage,
     TensorBase,
     bits_of,
@@ -196,11 +197,10 @@ class Writing(Viewing):
         """Notes that a tensor left its `values` for the memory of another."""
         tensor._replaced += REPLACED
         hidden_writes[0] += 1
+        meta = value._meta.plain
+        version = None if tensor._own_version is None else number_of(tensor)
         for old in values:
-            meta = value._meta.plain
             self._overwritten(old, self.identity(self.slot_of(value), meta), MOVED)
-            counts = tensor._own_version is not None
-            version = number_of(tensor) if counts else None
             self.recording.moved.setdefault(old, (weakref.ref(tensor), version))
 
     def whole(self, holder: Storage | TensorBase) -> TensorBase:
@@ -353,9 +353,9 @@ class Writing(Viewing):
             self.tell_owner(storage, overwritten)
         # Marked in the path, so that backward knows whose values were overwritten.
         kind = WRITTEN if storage.count_write(writer) else HIDDEN
-        others = getattr(writer._own_version, "storage", None)
-        for view in () if others is None else others.tensors():
-            view._slot = -1  # its node is made anew when it is used
+        if type(own := writer._own_version) is CountOf and own.storage is not None:
+            for view in own.storage.tensors():
+                view._slot = -1  # its node is made anew when it is used
         for old in filter(self.owns, known):
             self._overwritten(old, slot, kind)
         self.storages[id(storage)] = storage

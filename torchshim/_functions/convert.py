@@ -246,56 +246,30 @@ def cpu(self: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
     return converted(self, device("cpu"), None, False, memory_format)
 
 
-@public(namespaces=(), method=True)
-def cuda(
-    self: Tensor,
-    device: Any = None,
-    non_blocking: bool = False,
-    memory_format: Any = preserve_format,
-) -> Tensor:
-    """The tensor on a CUDA device; itself if it is there."""
-    return _on(self, "cuda", device, memory_format)
+def _device_method(kind: str, shown: str) -> None:
+    def method(
+        self: Tensor,
+        device: Any = None,
+        non_blocking: bool = False,
+        memory_format: Any = preserve_format,
+    ) -> Tensor:
+        where = as_device(kind if device is None else device)
+        if where is None or where.type != kind:
+            raise RuntimeError(f"Invalid device, must be {shown} device")
+        return converted(self, where, None, False, memory_format)
+
+    method.__name__ = method.__qualname__ = kind
+    method.__doc__ = f"The tensor on a device of type {kind}; itself if it is there."
+    public(namespaces=(), method=True)(method)
 
 
-@public(namespaces=(), method=True)
-def xpu(
-    self: Tensor,
-    device: Any = None,
-    non_blocking: bool = False,
-    memory_format: Any = preserve_format,
-) -> Tensor:
-    """The tensor on an XPU device; itself if it is there."""
-    return _on(self, "xpu", device, memory_format)
-
-
-@public(namespaces=(), method=True)
-def ipu(
-    self: Tensor,
-    device: Any = None,
-    non_blocking: bool = False,
-    memory_format: Any = preserve_format,
-) -> Tensor:
-    """The tensor on an IPU device; itself if it is there."""
-    return _on(self, "ipu", device, memory_format)
-
-
-@public(namespaces=(), method=True)
-def mtia(
-    self: Tensor,
-    device: Any = None,
-    non_blocking: bool = False,
-    memory_format: Any = preserve_format,
-) -> Tensor:
-    """The tensor on an MTIA device; itself if it is there."""
-    return _on(self, "mtia", device, memory_format)
-
-
-def _on(self: Tensor, kind: str, wanted: Any, memory_format: Any) -> Tensor:
-    where = as_device(kind if wanted is None else wanted)
-    if where is None or where.type != kind:
-        shown = kind.upper() if kind == "mtia" else kind
-        raise RuntimeError(f"Invalid device, must be {shown} device")
-    return converted(self, where, None, False, memory_format)
+for _kind, _shown in (
+    ("cuda", "cuda"),
+    ("xpu", "xpu"),
+    ("ipu", "ipu"),
+    ("mtia", "MTIA"),
+):
+    _device_method(_kind, _shown)
 
 
 _HEAP_TYPE = 1 << 9

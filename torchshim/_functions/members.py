@@ -38,9 +38,8 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     tensor([2., 2.])
     """
     _on_host(self, "apply_")
-    return _take(
-        self, [callable(value) for value in host_value(self).reshape(-1).tolist()]
-    )
+    found = [callable(value) for value in host_value(self).reshape(-1).tolist()]
+    return _take(self, found)
 
 
 @public(namespaces=(), method=True)

@@ -121,9 +121,11 @@ def random_(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Te
     op = fns._draw_random2_ if not given else fns._draw_random0_
     low, high = given.get("from"), given.get("to")
     for value in (low, high):
-        if value is not None and (value is True or value is False or not _whole(value)):
+        if value is None:
+            continue
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise TypeError("random_() takes whole numbers")
-        if value is not None and not -(2**63) <= int(value) < 2**63:
+        if not -(2**63) <= int(value) < 2**63:
             raise ValueError("Overflow when unpacking long long")
     overload = ".from" if given else ""
     if low is None and high is not None:
@@ -131,10 +133,6 @@ def random_(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Te
 
     draw = Draw("integers", (low, high))
     return fill_drawn("random_", self, draw, op, generator, overload)
-
-
-def _whole(value: Any) -> bool:
-    return hasattr(value, "__index__")
 
 
 @public(namespaces=(), method=True)
