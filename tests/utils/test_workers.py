@@ -238,6 +238,20 @@ def test_a_pass_that_is_left_early_ends_its_workers():
     assert not [name for name in os.listdir("/dev/shm") if name.startswith(prefix)]
 
 
+def test_a_pass_that_the_collector_finds_ends_its_workers():
+    # It finalizes the pipes of such a pass in an order of its own.
+    for _ in range(3):
+        data = dataset(torchshim, lambda i: torchshim.zeros(100_000), 50)
+        rows = iter(torchshim.utils.data.DataLoader(data, num_workers=2))
+        next(rows)
+        rows.itself, workers = rows, list(rows._workers)
+        begun = time.monotonic()
+        del rows
+        gc.collect()
+        assert time.monotonic() - begun < 4
+        assert [worker.exitcode for worker in workers] == [0, 0]
+
+
 def test_shared_memory_that_is_full(monkeypatch):
     from torchshim.utils.data._utils import transport
 

@@ -15,6 +15,7 @@ import sys
 import time
 import uuid
 import warnings
+import weakref
 from collections.abc import Iterator
 from multiprocessing import connection
 from pickle import PicklingError
@@ -82,6 +83,59 @@ def _starting(forked: bool) -> Iterator[None]:
             os.environ["JAX_PLATFORMS"] = before
 
 
+class _Processes:
+    """The workers of a pass, and the ways to them.
+
+    What ends them holds this, not the pass: where the pass is part of a cycle, the
+    collector may finalize its pipes first, and their numbers are somebody else's then.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self.prefix = f"torchshim_{uuid.uuid4().hex}"
+        self.workers: list[Any] = []
+        self.index_queues: list[Any] = []
+        self.results: list[connection.Connection] = []
+        self.done = context.Event()
+        self._parent = os.getpid()
+
+    def end(self) -> None:
+        if os.getpid() != self._parent:
+            return  # a forked process has the parent's passes, too
+        self.done.set()
+        for queue in self.index_queues:
+            queue.put(None)
+        deadline = time.monotonic() + STATUS_INTERVAL
+        try:
+            self._drain(deadline)
+        finally:
+            for worker in self.workers:
+                if worker.is_alive():
+                    worker.terminate()
+                    worker.join(STATUS_INTERVAL)
+            for pipe in self.results:
+                pipe.close()
+            for queue in self.index_queues:
+                queue.cancel_join_thread()
+                queue.close()
+            transport.forget(self.prefix)
+
+    def _drain(self, deadline: float) -> None:
+        # A worker in the middle of sending ends when somebody receives.
+        while time.monotonic() < deadline:
+            alive = [w for w in self.workers if w.is_alive()]
+            if not alive:
+                return
+            pipes = [pipe for pipe in self.results if not pipe.closed]
+            ends = [worker.sentinel for worker in alive]
+            for ready in connection.wait([*pipes, *ends], 0.5):
+                if ready in pipes:
+                    assert isinstance(ready, connection.Connection)
+                    try:
+                        ready.recv()
+                    except (EOFError, OSError):
+                        ready.close()
+
+
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Batches are made by workers, in turn, and given in the order of the sampler."""
 
@@ -96,13 +150,16 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             )
         self._in_order = loader.in_order
         self._worker_init_fn = loader.worker_init_fn
-        self._prefix = f"torchshim_{uuid.uuid4().hex}"
-        self._shutdown = False
-        self._workers: list[Any] = []
-        self._index_queues: list[Any] = []
-        self._results: list[connection.Connection] = []
         context = _context(loader.multiprocessing_context)
-        self._workers_done_event = context.Event()
+        processes = _Processes(context)
+        self._prefix = processes.prefix
+        self._workers = processes.workers
+        self._index_queues = processes.index_queues
+        self._results = processes.results
+        self._workers_done_event = processes.done
+        self._end = weakref.finalize(self, processes.end)
+        # At the interpreter's exit multiprocessing ends what is left.
+        self._end.atexit = False
         forked = context.get_start_method() == "fork"
         try:
             with _starting(forked):
@@ -312,48 +369,6 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             f"DataLoader worker (pid(s) {pid}) exited unexpectedly"
         ) from RuntimeError(cause)
 
-    # -- the end -------------------------------------------------------------------
-
     def _shutdown_workers(self) -> None:
         """Ends the workers, whatever they are doing."""
-        if self._shutdown:
-            return
-        self._shutdown = True
-        self._workers_done_event.set()
-        for queue in self._index_queues:
-            queue.put(None)
-        deadline = time.monotonic() + STATUS_INTERVAL
-        try:
-            self._drain(deadline)
-        finally:
-            for worker in self._workers:
-                if worker.is_alive():
-                    worker.terminate()
-                    worker.join(STATUS_INTERVAL)
-            for pipe in self._results:
-                pipe.close()
-            for queue in self._index_queues:
-                queue.cancel_join_thread()
-                queue.close()
-            transport.forget(self._prefix)
-
-    def _drain(self, deadline: float) -> None:
-        # A worker in the middle of sending ends when somebody receives.
-        while time.monotonic() < deadline:
-            alive = [w for w in self._workers if w.is_alive()]
-            if not alive:
-                return
-            pipes = [pipe for pipe in self._results if not pipe.closed]
-            ends = [worker.sentinel for worker in alive]
-            for ready in connection.wait([*pipes, *ends], 0.5):
-                if ready in pipes:
-                    assert isinstance(ready, connection.Connection)
-                    try:
-                        ready.recv()
-                    except (EOFError, OSError):
-                        ready.close()
-
-    def __del__(self) -> None:
-        # At the interpreter's exit multiprocessing ends what is left.
-        if sys is not None and not sys.is_finalizing() and hasattr(self, "_shutdown"):
-            self._shutdown_workers()
+        self._end()
