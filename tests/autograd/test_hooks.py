@@ -1,5 +1,7 @@
 """Hooks on tensors and nodes: what they get, when they run, what they change."""
 
+from itertools import product
+
 from tests.oracle import attempt, case
 
 
@@ -468,3 +470,37 @@ def replaced_where_there_is_no_gradient(torch):
     z.grad_fn.register_hook(lambda i, o: (torch.ones(2), torch.ones(2)))
     yield attempt(torch.autograd.grad, z.sum(), x, retain_graph=True)
     yield torch.autograd.grad(z.sum(), [x, y])
+
+
+@case
+def node_hooks_of_views_that_are_written_to(torch):
+    """A write through a view leaves the nodes on its way to the base out."""
+    ways = {
+        "before": lambda node, log: node.register_prehook(lambda o: log.append(o)),
+        "after": lambda node, log: node.register_hook(lambda i, o: log.append((i, o))),
+    }
+    views = {
+        "whole": lambda x: [x.reshape(-1)],
+        "column": lambda x: [x.view(3, 1)],
+        "chain": lambda x: [piece := x[:], piece[1:]],
+        "noted": lambda x: [piece := x[:], piece.tolist(), piece[1:]],
+    }
+    for (when, way), (name, make), first, read in product(
+        ways.items(), views.items(), (False, True), range(4)
+    ):
+        log = []
+        w = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+        x = w * 2
+        steps = make(x)
+        view = steps[-1]
+        way((steps[0] if first else view).grad_fn, log)
+        if read == 1:
+            view.tolist()
+        elif read == 2:
+            x.tolist()
+        elif read == 3:
+            (view * 2).tolist()
+        view.sub_(1)
+        for root in (x, view):
+            (grad,) = torch.autograd.grad((root * 2).sum(), [w], retain_graph=True)
+            yield when, name, first, read, grad, log

@@ -10,7 +10,7 @@ from typing import Any
 from torchshim._core.known import Known
 from torchshim._core.meta import Meta
 from torchshim._core.op import Op, write_op
-from torchshim._core.state import HIDDEN, INPUT, Recording
+from torchshim._core.state import HIDDEN, IDENTITY, INPUT, Recording
 from torchshim._core.storage import (
     SLOT_BITS,
     Storage,
@@ -326,19 +326,37 @@ class Entering(Known):
 
         PyTorch leaves the nodes that a view was made by out of the graph then.
         """
-        base, storage, recording = view._view_of, view._storage, self.recording
+        base, storage = view._view_of, view._storage
         grad = view._meta.requires_grad and not view._meta.leaf
         if base is None or storage is None or not (grad and self.grad):
             return view
         if not base._meta.requires_grad:
             return view
-        hooked = recording.hooked or recording.node_hooks
-        if not hooked and all(t._hooks is None for t in storage.tensors()):
-            return view
         if base._storage is not storage:
             return view  # the base is on other memory by now
+        if all(t._hooks is None for t in storage.tensors()):
+            place = view._hist
+            if self.owns(view._slot):
+                place = self.recording, view._slot
+            if not self._passes_hooks(place, len(view._path)):
+                return view
         self.slot_of(base)
         return self.piece_of(base, steps_from(base, view), True)
+
+    def _passes_hooks(self, place: tuple[Recording, int] | None, steps: int) -> bool:
+        """Whether recordings that a view came through in so many steps have hooks."""
+        if self.recording.hooked or self.recording.node_hooks:
+            return True
+        while place is not None:
+            recording, slot = place
+            if recording.hooked or recording.node_hooks:
+                return True
+            place = recording.hists.get(slot)
+            if place is None and steps and slot not in recording.entered:
+                event = recording.event(slot, self.state)
+                steps -= event.kind != IDENTITY
+                place = (recording, event.operands[0]) if event.operands else None
+        return False
 
     def renamed(self, tensor: TensorBase) -> TensorBase:
         """Another tensor with the same value and no history."""
