@@ -79,6 +79,11 @@ def test_every_form_of_import_gives_the_same_module_objects(place: Path) -> None
         import importlib, sys
         import torchshim.nn.functional, torchshim.utils.data
         assert torch is torchshim is sys.modules["torch"]
+        assert torch.__name__ == "torch" and torch.__spec__.name == "torchshim"
+        try:
+            torch.nothing
+        except AttributeError as error:
+            assert str(error) == "module 'torch' has no attribute 'nothing'"
         assert nn_1 is nn_2 is torchshim.nn is sys.modules["torch.nn"]
         assert F_1 is F_2 is torchshim.nn.functional
         assert DataLoader is torchshim.utils.data.DataLoader
@@ -101,7 +106,9 @@ def test_a_module_runs_once_under_either_name_and_keeps_its_spec(place: Path) ->
         for name in ("torchshim", "torchshim.lazy", "torchshim.nn"):
             import importlib
             module = importlib.import_module(name)
-            assert module.__spec__.name == module.__name__ == name
+            assert module.__spec__.name == name
+            shown = "torch" if name == "torchshim" else name
+            assert module.__name__ == shown
             assert not isinstance(module.__loader__, torchshim._alias._AliasLoader)
         import importlib
         assert importlib.reload(torch.lazy) is torchshim.lazy
@@ -217,6 +224,7 @@ def test_uninstall_gives_torch_back(place: Path) -> None:
         import torch, torch.nn
         assert torch is torchshim
         torchshim.uninstall()
+        assert torchshim.__name__ == "torchshim"
         assert not [n for n in sys.modules if n.split(".")[0] == "torch"]
         import torch.nn
         assert torch.real and torch.nn.real and torchshim.nn.Module

@@ -58,6 +58,23 @@ def private_names(torch):
         name("types", "_dtype").__name__,
     )
     yield name("types", "_int") is int
+    sums = name("distributions.utils", "_sum_rightmost")
+    yield sums(factor, 0), sums(factor, 1), sums(factor, 2)
+    data = "utils.data.dataloader"
+    yield str(name(data, "_collate_fn_t")), str(name(data, "_worker_init_fn_t"))
+    yield "dict[str, str] | None" in str(name("serialization", "MAP_LOCATION"))
+    node_type = name("utils._pytree", "_get_node_type")
+    for tree in ([1], (1,), {}, 3, None, slice(1)):
+        yield node_type(tree).__name__
+    yield name("utils._pytree", "_is_leaf")(vector), name("utils._pytree", "LeafSpec")()
+    yield name("_subclasses.fake_tensor", "is_fake")(vector)
+    yield name("fx.experimental.proxy_tensor", "get_proxy_mode")()
+    constants = "distributed.constants"
+    yield name(constants, "default_pg_timeout").total_seconds()
+    yield name(constants, "default_pg_nccl_timeout")
+    yield torch.torch is torch, isinstance(torch.nn.ReLU(), torch.ScriptModule)
+    yield torch.ScriptFunction is torch.jit.ScriptFunction
+    yield torch.CompilationUnit is torch.jit.CompilationUnit
     yield name("nn._reduction", "legacy_get_enum")(None, False, emit_warning=False)
 
 

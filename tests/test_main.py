@@ -175,7 +175,7 @@ def test_child_processes_have_the_alias(place: Path, method: str) -> None:
         import multiprocessing
         import torch
         def work(queue):
-            queue.put((torch.__name__, __name__))
+            queue.put((torch.__spec__.name, __name__))
         if __name__ == "__main__":
             context = multiprocessing.get_context({method!r})
             queue = context.Queue()

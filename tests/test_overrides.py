@@ -437,12 +437,25 @@ def test_modes_belong_to_a_thread():
 
 def test_dispatch_is_refused():
     torch = torchshim
-    with pytest.raises(NotImplementedError, match="__torch_dispatch__ is not supp"):
 
-        class Dispatching(torch.Tensor):
-            @classmethod
-            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-                return func(*args)
+    class Dispatching(torch.Tensor):  # programs may have such classes and not use them
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*args)
+
+    class Inheriting(Dispatching):
+        pass
+
+    assert not isinstance(torch.ones(2), Dispatching)
+    x = torch.ones(2)
+    for make in (
+        lambda: Dispatching([1.0]),
+        lambda: x.as_subclass(Inheriting),
+        lambda: torch.Tensor._make_subclass(Inheriting, x),
+        lambda: torch.Tensor._make_wrapper_subclass(Dispatching, (2,)),
+    ):
+        with pytest.raises(NotImplementedError, match="__torch_dispatch__ is not supp"):
+            make()
 
     from torchshim.utils._python_dispatch import TorchDispatchMode
 

@@ -87,6 +87,9 @@ globals().update(_TENSOR_TYPES)
 globals().update(_STORAGE_TYPES)
 globals().update(_namespace("torch"))
 
+# Its own name, also where programs find it as `torch`.
+_SELF = __name__
+
 # Submodules that are imported when they are first used.
 _LAZY = (
     *("_C", "_VF", "functional", "library", "ops", "overrides", "profiler"),
@@ -116,7 +119,13 @@ else:
 
     def __getattr__(name: str) -> _Any:
         if name in _LAZY:
-            return _import_module(f"{__name__}.{name}")
+            return _import_module(f"{_SELF}.{name}")
+        if name == "torch":  # the name that PyTorch's own module has of itself
+            return _import_module(_SELF)
+        if name in ("CompilationUnit", "ScriptFunction"):
+            return getattr(_import_module(f"{_SELF}.jit"), name)
+        if name in ("PyTorchFileReader", "PyTorchFileWriter", "ScriptModule"):
+            return getattr(_import_module(f"{_SELF}._C"), name)
         return _deprecated_question(name, f"module {__name__!r} has no attribute")
 
 

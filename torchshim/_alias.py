@@ -64,7 +64,7 @@ def _is_torch(name: str) -> bool:
 
 def _is_ours(module: ModuleType | None) -> bool:
     name = getattr(module, "__name__", "")
-    return name == SHIM or name.startswith(SHIM + ".")
+    return module is sys.modules[SHIM] or name.startswith(SHIM + ".")
 
 
 # Private modules that PyTorch has under the same name; what is in them, too.
@@ -146,6 +146,7 @@ class _AliasLoader(importlib.abc.Loader):
             for each in list(sys.modules.values()):
                 if _is_ours(each):
                     _shown.change(each)
+            module.__name__ = "torch"  # which some programs compare
 
 
 class _Names:
@@ -490,6 +491,7 @@ def uninstall() -> None:
         if _installed in sys.meta_path:
             sys.meta_path.remove(_installed)
         _shown.restore()
+        sys.modules[SHIM].__name__ = SHIM
         for name in [n for n in sys.modules if _is_torch(n)]:
             if _is_ours(sys.modules[name]):
                 del sys.modules[name]

@@ -30,7 +30,8 @@ warn_always = [False]
 _warned: set[str] = set()
 
 
-_OURS = (__name__.partition(".")[0], "jax")
+# "torch" is the name of our package where programs find it under that.
+_OURS = (__name__.partition(".")[0], "torch", "jax")
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:

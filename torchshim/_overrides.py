@@ -106,6 +106,17 @@ NO_DISPATCH = (
 )
 
 
+def refuse_dispatch(cls: type) -> None:
+    """Refuses tensors of a class that wants to see what the dispatcher calls.
+
+    The class itself may stand in a program that makes none of its tensors.
+    """
+    handler = getattr(cls, "__torch_dispatch__", None)
+    chosen = getattr(handler, "__name__", None)
+    if handler is not None and chosen != "_disabled_torch_dispatch_impl":
+        raise Unsupported(NO_DISPATCH)
+
+
 # Modes --------------------------------------------------------------------------------
 
 
@@ -402,10 +413,6 @@ class TensorMeta(type):
 
     def mro(cls) -> list[type]:
         order = super().mro()
-        if "__torch_dispatch__" in vars(cls):
-            chosen = getattr(vars(cls)["__torch_dispatch__"], "__name__", "")
-            if chosen != "_disabled_torch_dispatch_impl":
-                raise Unsupported(NO_DISPATCH)
         tensor, overriding = cls.tensor, cls.overriding
         if not overriding or cls.__name__ == OVERRIDING:
             return order

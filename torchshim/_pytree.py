@@ -359,11 +359,17 @@ class _LeafMeta(type):
 
 
 class LeafSpec(TreeSpec, metaclass=_LeafMeta):
-    """The spec of a leaf."""
+    """The spec of a leaf: deprecated."""
 
     __slots__ = ()
 
     def __init__(self) -> None:
+        warnings.warn(
+            "`isinstance(treespec, LeafSpec)` is deprecated, use `isinstance(treespec, "
+            "TreeSpec) and treespec.is_leaf()` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         super().__init__(None)
 
 

@@ -167,7 +167,10 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
         and name[0] != "_"
     } | {
         getattr(Tensor, name)
-        for name in ("as_subclass", "_make_subclass", "__new__", "__init__")
+        for name in (
+            *("as_subclass", "_make_subclass", "_make_wrapper_subclass"),
+            *("__new__", "__init__"),
+        )
     }
 
 

@@ -76,6 +76,20 @@ def optimizers_of_one_member(torch):
         yield optimizer.rank, optimizer.world_size
 
 
+@case
+def operations(torch):
+    ops = torch.distributed.ReduceOp
+    kinds = ops.RedOpType
+    yield repr([ops.PREMUL_SUM, kinds.MIN]), int(ops.MAX), kinds.__name__
+    yield [isinstance(each, ops) for each in (ops.SUM, ops(ops.SUM), 0)]
+    yield [isinstance(each, kinds) for each in (ops.SUM, ops(ops.SUM), 0)]
+    yield ops(ops.MIN) == ops.MIN, ops(ops.MIN).op, ops.MIN == 3, ops.MIN == ops.MAX
+    backend = torch.distributed.Backend
+    yield [backend.default_device_backend_map[kind] for kind in ("cpu", "cuda", "mps")]
+    yield backend.backend_list[:6], backend.backend_capability["gloo"]
+    yield hash(ops(ops.MIN)), hash(ops.MIN), kinds(2), type(attempt(ops, 3))
+
+
 @case(warnings=False)
 def collectives(torch):
     with alone(torch) as dist:
@@ -97,6 +111,12 @@ def collectives(torch):
         yield dist.all_to_all_single(out.zero_(), x), out.clone()
         yield attempt(dist.all_gather, [out, out], x), attempt(dist.all_gather, x, x)
         yield attempt(dist.all_reduce, [1])
+        for op in (ops.BAND, ops.BXOR, ops.AVG, ops(ops.SUM), 0):
+            for function in (dist.all_reduce, dist.reduce_scatter_single):
+                arguments = (x,) if function is dist.all_reduce else (out, x)
+                raised = attempt(function, *arguments, op)
+                yield type(raised), "non-integral" in str(raised)
+            yield dist.reduce(x.long(), 0, ops.BOR)
         objects = [None]
         yield dist.all_gather_object(objects, {"a": 1}), list(objects)
         yield dist.broadcast_object_list(objects, src=0), list(objects)

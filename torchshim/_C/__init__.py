@@ -250,6 +250,10 @@ _ExcludeDispatchKeyGuard = unsupported("_C._ExcludeDispatchKeyGuard", _REASON)
 DispatchKey = unsupported("_C.DispatchKey", _REASON)
 DispatchKeySet = unsupported("_C.DispatchKeySet", _REASON)
 ScriptMethod = unsupported("_C.ScriptMethod", "functions run as they are")
+ScriptModule = unsupported("ScriptModule", "modules run as they are")
+_FILES = "torch.load and torch.save read and write archives"
+PyTorchFileReader = unsupported("PyTorchFileReader", _FILES)
+PyTorchFileWriter = unsupported("PyTorchFileWriter", _FILES)
 _rename_privateuse1_backend = unsupported("_C._rename_privateuse1_backend", _REASON)
 
 

@@ -50,7 +50,7 @@ from torchshim._functions.resizing import (
 )
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
-from torchshim._overrides import ALL_DISABLED, disabled
+from torchshim._overrides import ALL_DISABLED, disabled, refuse_dispatch
 from torchshim._tensor import Tensor, from_array, set_requires_grad
 
 # What PyTorch makes of `cat`.
@@ -338,6 +338,7 @@ def _make_subclass(
     for name, value in options.items():
         if value:
             raise NotImplementedError(f"_make_subclass(): {name} is not supported")
+    refuse_dispatch(cls)
     made = alias_of(data, cls)  # type: ignore[arg-type]
     if require_grad:
         kind = made._meta.dtype
@@ -351,7 +352,18 @@ def _make_subclass(
     return made
 
 
+def _make_wrapper_subclass(cls: Any, size: Any, *args: Any, **options: Any) -> Any:
+    """A tensor without memory, for classes with `__torch_dispatch__`: refused."""
+    if not issubclass(cls, Tensor):
+        raise TypeError(_NO_SUBCLASS)
+    refuse_dispatch(cls)
+    raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+
+
 Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
+Tensor._make_wrapper_subclass = staticmethod(  # type: ignore[attr-defined]
+    _make_wrapper_subclass
+)
 
 
 @public(namespaces=(), method=True, overridden=NEVER)
@@ -361,6 +373,7 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
         raise TypeError(f"cls must be a type (got {kind_of(cls)})")
     if not issubclass(cls, Tensor):
         raise TypeError(_NO_SUBCLASS)
+    refuse_dispatch(cls)
     if self._meta.requires_grad:
         with disabled(ALL_DISABLED):
             made = fns.alias(self)

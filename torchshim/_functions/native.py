@@ -12,6 +12,7 @@ from typing import Any
 from torchshim._bind import check_outs
 from torchshim._core import dtypes
 from torchshim._derived import fns, public
+from torchshim._errors import Unsupported
 from torchshim._functions._arguments import warn_once
 from torchshim._functions.linalg import OTHER_NORM
 from torchshim._functions.memory import write_into
@@ -133,6 +134,36 @@ def _batch_norm_with_update(
         input, weight, bias, running_mean, running_var, True, momentum, eps
     )
     return *found, input.new_empty(0, dtype=dtypes.uint8)
+
+
+@public(namespaces=("ops.aten",))
+def _to_copy(
+    self: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool | None = None,
+    non_blocking: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`Tensor.to` with these options, always a copy."""
+    if layout is not None and layout is not self.layout:
+        raise Unsupported("_to_copy: another layout is not supported; use to_sparse()")
+    made = self.to(
+        device=device,
+        dtype=dtype,
+        non_blocking=non_blocking,
+        copy=True,
+        memory_format=memory_format,
+    )
+    return made.pin_memory() if pin_memory else made
+
+
+@public(namespaces=("ops.aten",))
+def _pin_memory(self: Any, device: Any = None) -> Tensor:
+    """As `Tensor.pin_memory`."""
+    return self.pin_memory(device)
 
 
 @public

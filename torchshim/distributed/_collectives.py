@@ -10,6 +10,7 @@ from torchshim._tensor import Tensor
 from torchshim.autograd.grad_mode import no_grad
 from torchshim.distributed._group import (
     ProcessGroup,
+    RedOpType,
     ReduceOp,
     checked_rank,
     chosen,
@@ -76,22 +77,39 @@ def _copied(target: Any, source: Any) -> None:
     target.copy_(source.reshape(target.shape))
 
 
+_BITWISE = (RedOpType.BAND, RedOpType.BOR, RedOpType.BXOR)
+
+
+def _operation(op: Any, tensor: Any) -> None:
+    """Checks what makes one tensor of several; of one it makes that."""
+    kind = op.op if type(op) is ReduceOp else op
+    if not isinstance(kind, RedOpType) or kind is RedOpType.PREMUL_SUM:
+        raise TypeError(
+            "(): incompatible function arguments: a torch.distributed.ReduceOp that "
+            f"Gloo knows is needed, not {op!r}"
+        )
+    dtype = tensor.dtype
+    if kind in _BITWISE and (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"Cannot use ReduceOp.{kind.name} with non-integral dtype")
+
+
 def all_reduce(
     tensor: Tensor,
-    op: ReduceOp = ReduceOp.SUM,
+    op: ReduceOp | RedOpType = ReduceOp.SUM,
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
     """Reduces the members' tensors; each has the result."""
     _one(tensor, "tensor")
     chosen(group)
+    _operation(op, tensor)
     return _done(async_op)
 
 
 def reduce(
     tensor: Tensor,
     dst: int | None = None,
-    op: ReduceOp = ReduceOp.SUM,
+    op: ReduceOp | RedOpType = ReduceOp.SUM,
     group: ProcessGroup | None = None,
     async_op: bool = False,
     group_dst: int | None = None,
@@ -99,6 +117,7 @@ def reduce(
     """Reduces the members' tensors; one has the result."""
     _one(tensor, "tensor")
     _root("reduce", dst, group_dst, group)
+    _operation(op, tensor)
     return _done(async_op)
 
 
@@ -195,7 +214,7 @@ def scatter(
 def reduce_scatter(
     output: Tensor,
     input_list: list[Tensor],
-    op: ReduceOp = ReduceOp.SUM,
+    op: ReduceOp | RedOpType = ReduceOp.SUM,
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
@@ -203,6 +222,7 @@ def reduce_scatter(
     _one(output, "output")
     chosen(group)
     _several(input_list, "input_list", "reduce_scatter")
+    _operation(op, output)
     _copied(output, input_list[0])
     return _done(async_op)
 
@@ -210,7 +230,7 @@ def reduce_scatter(
 def reduce_scatter_single(
     output: Tensor,
     input: Tensor,
-    op: ReduceOp = ReduceOp.SUM,
+    op: ReduceOp | RedOpType = ReduceOp.SUM,
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
@@ -218,6 +238,7 @@ def reduce_scatter_single(
     _one(output, "output")
     _one(input, "input")
     chosen(group)
+    _operation(op, output)
     _copied(output, input)
     return _done(async_op)
 
@@ -225,7 +246,7 @@ def reduce_scatter_single(
 def reduce_scatter_tensor(
     output: Tensor,
     input: Tensor,
-    op: ReduceOp = ReduceOp.SUM,
+    op: ReduceOp | RedOpType = ReduceOp.SUM,
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from datetime import timedelta
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from torchshim import cuda
 from torchshim._errors import Unsupported
@@ -18,8 +18,8 @@ _NO_GROUP = (
 _VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
-class ReduceOp(Enum):
-    """How the tensors of the members become one."""
+class RedOpType(Enum):
+    """The operations by which the tensors of the members become one."""
 
     SUM = 0
     AVG = 1
@@ -29,12 +29,60 @@ class ReduceOp(Enum):
     BAND = 5
     BOR = 6
     BXOR = 7
+    PREMUL_SUM = 8
 
     def __repr__(self) -> str:
         return f"<RedOpType.{self.name}: {self.value}>"
 
     def __str__(self) -> str:
         return f"RedOpType.{self.name}"
+
+    def __int__(self) -> int:
+        return self.value
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, int) and self.value == other)
+
+    def __hash__(self) -> int:
+        return self.value
+
+
+class _ReduceOpMeta(type):
+    """Operations are instances of `ReduceOp`, too."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, RedOpType) or super().__instancecheck__(instance)
+
+
+class ReduceOp(metaclass=_ReduceOpMeta):
+    """How the tensors of the members become one."""
+
+    RedOpType = RedOpType
+    SUM = RedOpType.SUM
+    AVG = RedOpType.AVG
+    PRODUCT = RedOpType.PRODUCT
+    MIN = RedOpType.MIN
+    MAX = RedOpType.MAX
+    BAND = RedOpType.BAND
+    BOR = RedOpType.BOR
+    BXOR = RedOpType.BXOR
+    PREMUL_SUM = RedOpType.PREMUL_SUM
+
+    def __init__(self, op: RedOpType) -> None:
+        if type(op) is not RedOpType:
+            raise TypeError(
+                "__init__(): incompatible constructor arguments. The following "
+                "argument types are supported:\n    1. torch._C._distributed_c10d."
+                "ReduceOp(arg0: c10d::ReduceOp::RedOpType)\n\nInvoked with: "
+                f"{op!r}"
+            )
+        self.op = op
+
+    def __eq__(self, other: object) -> bool:
+        return self.op == (other.op if type(other) is ReduceOp else other)
+
+    def __hash__(self) -> int:
+        return self.op.value
 
 
 class Backend(str):
@@ -46,6 +94,22 @@ class Backend(str):
     UCC = "ucc"
     XCCL = "xccl"
     UNDEFINED = "undefined"
+    FAKE = "fake"
+    backend_list: ClassVar = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
+    default_device_backend_map: ClassVar = {
+        "cpu": GLOO,
+        "cuda": NCCL,
+        "xpu": XCCL,
+        "mps": GLOO,
+    }
+    backend_capability: ClassVar = {
+        GLOO: ["cpu", "cuda"],
+        NCCL: ["cuda"],
+        XCCL: ["xpu"],
+        UCC: ["cpu", "cuda"],
+        MPI: ["cpu", "cuda"],
+        FAKE: ["cpu", "cuda", "hpu", "xpu"],
+    }
 
     def __new__(cls, name: str) -> Backend:
         return str.__new__(cls, name.lower())

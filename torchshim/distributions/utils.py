@@ -87,6 +87,9 @@ def sum_rightmost(value: Any, dims: int) -> Any:
     return value.reshape((*value.shape[:-dims], -1)).sum(-1)
 
 
+_sum_rightmost = sum_rightmost  # PyTorch's name, which other distributions import
+
+
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     """Probabilities from log-odds, or from unnormalized log-probabilities."""
     if is_binary:

@@ -13,7 +13,7 @@ from torchshim.serialization._files import (
     normalize_storage_type,
     storage_to_tensor_type,
 )
-from torchshim.serialization._loading import load
+from torchshim.serialization._loading import MAP_LOCATION, load
 from torchshim.serialization._locations import (
     default_restore_location,
     location_tag,
@@ -43,7 +43,7 @@ from torchshim.serialization._saving import (
     save,
 )
 
-assert callable(_get_layout)
+assert callable(_get_layout) and MAP_LOCATION
 
 __all__ = [
     "DEFAULT_PROTOCOL",

@@ -10,10 +10,11 @@ import struct
 import sys
 import warnings
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 
+from torchshim._core.device import device
 from torchshim._core.dtypes import array_dtype, dtype, uint8
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
@@ -39,12 +40,20 @@ _DOCS = (
     "default with weights_only "
     "https://pytorch.org/docs/stable/generated/torch.load.html."
 )
+# What `map_location` may be.
+MAP_LOCATION: TypeAlias = (
+    Callable[["UntypedStorage", str], "UntypedStorage"]
+    | device
+    | str
+    | dict[str, str]
+    | None
+)
 _ZIP = b"PK\x03\x04"
 
 
 def load(
     f: Any,
-    map_location: Any = None,
+    map_location: MAP_LOCATION = None,
     pickle_module: Any = None,
     *,
     weights_only: bool | None = None,

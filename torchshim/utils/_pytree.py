@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -58,6 +59,20 @@ from torchshim._pytree import (
 from torchshim._pytree import (
     map_only as map_only,
 )
+
+_get_node_type = node_type  # PyTorch's name, which programs import
+
+
+def _is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
+    """Deprecated: `tree_is_leaf`."""
+    warnings.warn(
+        "torch.utils._pytree._is_leaf is private and will be removed in a future "
+        "release. Please use torch.utils._pytree.tree_is_leaf instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return tree_is_leaf(tree, is_leaf)
+
 
 __all__ = [
     "Context",

@@ -28,7 +28,10 @@ from torchshim.utils.data.sampler import (
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
+_T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
+_worker_init_fn_t = Callable[[int], None]
+_collate_fn_t = Callable[[list[_T]], Any]
 
 
 class _InfiniteConstantSampler(Sampler[None]):
