@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 
 import pytest
@@ -116,6 +117,24 @@ def compiled_modules(torch):
     yield attempt(len, made)
     del made.n
     yield hasattr(net, "n")
+
+
+@case
+def the_mode_that_indexes_by_tensors(torch):
+    name = f"{torch.__name__}._dynamo._trace_wrapped_higher_order_op"
+    mode = importlib.import_module(name).TransformGetItemToIndex
+    x, y = torch.arange(4.0), torch.arange(6.0).view(2, 3)
+
+    def pairs(i, j):
+        return x[j] + y[i, j]
+
+    over = torch.vmap(torch.vmap(pairs, (None, 0)), (0, None))
+    two = torch.tensor(2)
+    with mode():
+        yield over(torch.arange(2), torch.arange(3))
+        yield x[two], x[two]._base, x[1]._base, y[1, two], y[two - 1]
+        yield y[:, 1], y[[0, 1], two], attempt(lambda: x[two + 2])
+    yield x[two]._base is x
 
 
 @case

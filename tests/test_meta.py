@@ -190,6 +190,22 @@ def training(torch):
 
 
 @case
+def moved_with_a_history(torch):
+    x = torch.ones(2, requires_grad=True)
+    y = x.to("meta")
+    yield facts(y), y.is_leaf, y.grad_fn.name(), attempt(y.sum().backward), x.grad
+    weight = torch.nn.Parameter((x * 2).to("meta", torch.float64))
+    yield facts(weight), weight.is_leaf, type(weight).__name__
+    with torch.no_grad():
+        yield facts(x.to("meta"))
+    weight = torch.nn.Parameter(torch.ones(2, device="meta"))
+    yield attempt((y * weight).sum().backward), attempt(weight.to, "cpu")
+    net = torch.nn.Linear(2, 1)
+    net.register_parameter("bias", torch.nn.Parameter(net.bias.to("meta")))
+    yield facts(list(net.parameters()))
+
+
+@case
 def random_numbers_are_not_used(torch):
     torch.manual_seed(1)
     torch.rand(5, device="meta")

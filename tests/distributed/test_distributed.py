@@ -146,6 +146,147 @@ def distributed_data_parallel(torch):
         yield sampler.num_replicas, sampler.rank, len(sampler)
 
 
+def submodule(torch, name):
+    return importlib.import_module(f"{torch.__name__}.distributed.{name}")
+
+
+@case
+def joining(torch):
+    join = submodule(torch, "algorithms.join")
+    seen = []
+
+    class Hook(join.JoinHook):
+        def main_hook(self):
+            seen.append("main")
+
+        def post_hook(self, is_last_joiner):
+            seen.append(is_last_joiner)
+
+    class Part(join.Joinable):
+        def __init__(self, group):
+            super().__init__()
+            self.group = group
+
+        def join_hook(self, **kwargs):
+            seen.append(kwargs)
+            return Hook()
+
+        join_device = torch.device("cpu")
+        join_process_group = property(lambda self: self.group)
+
+    yield attempt(join.Join, []), attempt(join.Joinable)
+    with alone(torch) as dist:
+        first, second = Part(dist.group.WORLD), Part(dist.group.WORLD)
+        yield tuple(first._join_config), join.Join.notify_join_context(first)
+        with join.Join([first, second], throw_on_early_termination=True, a=1) as found:
+            yield found, tuple(first._join_config), tuple(second._join_config)
+            yield join.Join.notify_join_context(first).wait()
+            yield join.Join.notify_join_context(second)
+        with join.Join([first], enable=False):
+            pass
+        yield seen
+        try:
+            with join.Join([first]):
+                raise KeyError("a")
+        except KeyError:
+            yield len(seen)
+        yield attempt(join.Join, [first, Part(dist.new_group([0]))])
+        net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
+        optimizer = sharded(torch, net.parameters(), torch.optim.SGD, lr=0.1)
+        yield [isinstance(each, join.Joinable) for each in (net, optimizer)]
+        yield net.join_device, optimizer.join_device
+        with join.Join([net, optimizer]):
+            net(torch.ones(1, 1)).sum().backward()
+            yield optimizer.step()
+
+
+@case
+def collectives_with_gradients(torch):
+    together = submodule(torch, "nn.functional")
+    x = torch.arange(3.0, requires_grad=True)
+    with alone(torch) as dist:
+        for each in (together.all_reduce, together.all_gather, together.gather):
+            found = each(x)
+            yield found
+            yield torch.autograd.grad([y.pow(2).sum() for y in [*found]], x)
+        for name, args in {
+            "broadcast": (x, 0),
+            "scatter": ([x],),
+            "reduce": (x, 0, dist.ReduceOp.MAX),
+            "reduce_scatter": (torch.zeros(3), [x]),
+            "all_to_all": ([torch.zeros(3)], [x]),
+            "all_to_all_single": (torch.zeros(3), x, [3], [3]),
+        }.items():
+            yield name, getattr(submodule(torch, "nn"), name)(*args)
+        yield attempt(together.broadcast, x, 1)
+
+
+# PyTorch's results wait for theirs when they are used, and have nodes for that.
+@case(warnings=False)
+def collectives_that_return(torch):
+    functions = submodule(torch, "_functional_collectives")
+    x = torch.arange(4.0, requires_grad=True)
+    with alone(torch) as dist:
+        group = dist.group.WORLD
+        for name, args in {
+            "all_reduce": ("sum", group),
+            "broadcast": (0, group),
+            "all_gather_single": (0, group),
+            "all_gather_tensor": (0, group),
+            "reduce_scatter_single": ("sum", 0, group),
+            "all_to_all_single": ([4], [4], group),
+            "all_to_all_single_autograd": (None, None, [0]),
+        }.items():
+            y = functions.wait_tensor(getattr(functions, name)(x, *args))
+            yield name, y.detach().clone(), torch.autograd.grad(y.pow(2).sum(), x)
+        yield attempt(functions.all_reduce, x, "nothing", group)
+        yield attempt(functions.all_reduce, x, "sum", None)
+        yield functions.all_reduce_coalesced([x.detach()], "avg", group)[0] + 1
+
+
+@case
+def placements(torch):
+    tensor = submodule(torch, "tensor")
+    strided = submodule(torch, "tensor.placement_types")._StridedShard
+    kinds = tensor.Shard, tensor.Replicate, tensor.Partial, strided
+    made = [kinds[0](0), kinds[0](-1), kinds[1](), kinds[2](), kinds[2]("avg")]
+    made.append(strided(1, split_factor=2))
+    for each in made:
+        yield repr(each), str(each), [isinstance(each, kind) for kind in kinds]
+        yield each.is_shard(), each.is_shard(0), each.is_replicate()
+        yield each.is_partial(), [each == other for other in made]
+        yield len({each, *made})
+    yield made[0].dim, made[4].reduce_op, made[5].split_factor
+    yield [kinds[0].local_shard_size_and_offset(10, 4, rank) for rank in range(5)]
+    yield isinstance(torch.ones(1), tensor.DTensor)
+
+
+@case
+def settings_of_spread_modules(torch):
+    fsdp = submodule(torch, "fsdp")
+    for name in ("MixedPrecisionPolicy", "CPUOffloadPolicy", "FullStateDictConfig"):
+        yield repr(getattr(fsdp, name)())
+    yield list(fsdp.ShardingStrategy), list(fsdp.StateDictType)
+    yield isinstance(torch.nn.ReLU(), fsdp.FullyShardedDataParallel)
+
+
+def test_what_needs_more_processes_is_refused():
+    import torchshim as torch
+
+    for module, name in (
+        ("tensor", "DTensor"),
+        ("tensor", "distribute_tensor"),
+        ("device_mesh", "init_device_mesh"),
+        ("fsdp", "fully_shard"),
+        ("fsdp.fully_sharded_data_parallel", "FullyShardedDataParallel"),
+        ("checkpoint", "save"),
+    ):
+        with pytest.raises(NotImplementedError, match=f"{name} is not supported"):
+            getattr(submodule(torch, module), name)(torch.ones(1))
+    with pytest.raises(NotImplementedError, match="DTensor is not supported"):
+        submodule(torch, "tensor").DTensor.from_local(torch.ones(1))
+
+
 def test_more_processes_are_refused():
     import torchshim as torch
 

@@ -37,6 +37,29 @@ def apart_and_together(torch):
 
 
 @case
+def subclasses_of_containers(torch):
+    p = torch.utils._pytree
+
+    class Output(dict):
+        pass
+
+    p.register_pytree_node(
+        Output,
+        p._dict_flatten,
+        lambda values, keys: Output(p._dict_unflatten(values, keys)),
+        serialized_type_name="Output",
+        flatten_with_keys_fn=p._dict_flatten_with_keys,
+    )
+    tree = Output(b=1, a=[2])
+    yield p.tree_leaves(tree), type(p.tree_map(lambda x: x, tree)).__name__
+    yield [(p.keystr(path), leaf) for path, leaf in p.tree_flatten_with_path(tree)[0]]
+    for kind, value in {"list": [5, 6], "tuple": (5, 6), "dict": {"k": 5}}.items():
+        flatten, keys = (getattr(p, f"_{kind}_flatten{w}") for w in ("", "_with_keys"))
+        yield flatten(value), [(str(key), item) for key, item in keys(value)[0]]
+        yield getattr(p, f"_{kind}_unflatten")(*flatten(value))
+
+
+@case
 def maps(torch):
     p = torch.utils._pytree
     yield repr(p.tree_map_only(int, lambda x: x + 1, tree()))

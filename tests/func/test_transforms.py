@@ -1,5 +1,7 @@
 """`torch.func`: grad, vjp, jvp, Jacobians and Hessians, one in another."""
 
+import importlib
+
 from tests.oracle import attempt, case
 
 
@@ -262,3 +264,31 @@ def what_a_function_made_is_written_to(torch):
 
         yield func.grad(f)(torch.ones(3))
         yield func.jvp(f, (torch.ones(3),), (torch.ones(3),))
+
+
+@case
+def associative_scans(torch):
+    name = f"{torch.__name__}._higher_order_ops.associative_scan"
+    function = importlib.import_module(name).associative_scan
+
+    def scan(*args, **options):
+        return function(*args, combine_mode="generic", **options)
+
+    def add(a, b):
+        return a + b
+
+    def linear(a, b):
+        return a[0] * b[0], a[1] * b[0] + b[1]
+
+    for n in (1, 2, 3, 5, 8):
+        x = torch.arange(1.0, n + 1)
+        yield scan(add, x, 0), scan(torch.mul, x, -1, reverse=True)
+    torch.manual_seed(0)
+    x, y = torch.randn(2, 5, 3, requires_grad=True), torch.rand(2, 5, 3)
+    yield scan(linear, (y, x), 1), scan(linear, (y, x), -2, reverse=True)
+    yield torch.autograd.grad(scan(linear, (y, x), 1)[1].sum(), x)
+    yield scan(lambda a, b: {"k": torch.maximum(a["k"], b["k"])}, {"k": x}, 0)
+    yield attempt(function, add, x, 0), attempt(function, add, x, 0, False, "b")
+    yield attempt(scan, add, x, 3), attempt(scan, add, x, 0, reverse=1)
+    yield attempt(scan, add, x[:, :0], 1), attempt(scan, add, (x, y[0]), 2)
+    yield attempt(scan, add, torch.tensor(1.0), 0)

@@ -230,6 +230,7 @@ def flexible(torch):
         return kv_idx < q_idx - 5
 
     yield flex.flex_attention(q, q, q), flex.flex_attention(q, q, q, alibi, scale=0.3)
+    yield flex._DEFAULT_SPARSE_BLOCK_SIZE
     blocks = flex.create_block_mask(causal, 1, 1, 8, 8, "cpu", BLOCK_SIZE=4)
     yield flex.flex_attention(q, k, k, alibi, blocks, enable_gqa=True)
     both = flex.and_masks(causal, same)

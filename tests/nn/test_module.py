@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import copy
 import pickle
+import typing
 from typing import Any
 
 from tests.nn.small_modules import names, scale_class, show_grads, tree
 from tests.oracle import attempt, case
 
 # Registration
+
+
+@case
+def hints_of_types(torch):
+    class Net(torch.nn.Linear):
+        scale: float = 1.0
+
+    hints = typing.get_type_hints(Net)
+    yield hints["scale"], hints["in_features"], hints["training"]
+    yield hints["_parameters"] == dict[str, torch.nn.Parameter | None]
+    found = typing.get_type_hints(torch.nn.Module.children)["return"]
+    yield typing.get_args(found)[0] is torch.nn.Module
 
 
 @case

@@ -69,7 +69,8 @@ def settled(tensor: TensorBase) -> Any:
 def moved(tensor: TensorBase, where: device) -> Tensor:
     """A copy of a tensor on another device."""
     meta = tensor._meta
-    if meta.requires_grad and local.rec.grad:
+    tracked = meta.requires_grad and local.rec.grad
+    if tracked and where.type != "meta" and meta.device.type != "meta":
         raise NotImplementedError(
             "to(): moving a tensor that requires grad to another device is not "
             "supported; move tensor.detach() and call requires_grad_() on the result"
@@ -82,7 +83,12 @@ def moved(tensor: TensorBase, where: device) -> Tensor:
         if array is None:
             array = place(np.array(host_value(tensor), order="C"), where)
     strides = elementwise_strides(shape, [(shape, meta.strides)])
-    return from_array(array, device=where, strides=strides)
+    result = from_array(array, device=where, strides=strides)
+    if tracked:
+        from torchshim.autograd._without_data import with_history  # lies above
+
+        return with_history(result)
+    return result
 
 
 def converted(

@@ -14,6 +14,7 @@ from torchshim._core import dtypes
 from torchshim._derived import fns, public
 from torchshim._errors import Unsupported
 from torchshim._functions._arguments import warn_once
+from torchshim._functions.indexing import SKIP, index_dtype, is_mask, take_tensors
 from torchshim._functions.linalg import OTHER_NORM
 from torchshim._functions.memory import write_into
 from torchshim._functions.nn_layers import batch_norm
@@ -164,6 +165,31 @@ def _to_copy(
 def _pin_memory(self: Any, device: Any = None) -> Tensor:
     """As `Tensor.pin_memory`."""
     return self.pin_memory(device)
+
+
+@public(namespaces=("ops.aten",))
+def index(input: Any, indices: Any) -> Tensor:
+    """The elements that index tensors choose: always a copy.
+
+    `indices`: a tensor of integers or a mask for each dimension, None for all of it.
+    """
+    if not indices:
+        raise IndexError("at least one index must be provided")
+    known = (dtypes.int64, dtypes.int32)
+    for item in indices:
+        if item is not None and not is_mask(item) and item._meta.dtype not in known:
+            raise index_dtype()
+    if len(indices) > input.dim():
+        raise IndexError(
+            f"too many indices for tensor of dimension {input.dim()} "
+            f"(got {len(indices)})"
+        )
+    places: list[Any] = []
+    for item in indices:
+        places.append(item)
+        if item is not None and is_mask(item):
+            places += [SKIP] * (item.dim() - 1)
+    return take_tensors(input, places)
 
 
 @public

@@ -11,6 +11,7 @@ from typing import Any
 from torchshim._errors import Unsupported, unsupported
 from torchshim._tensor import Tensor
 from torchshim.distributed import _group
+from torchshim.distributed.algorithms.join import Joinable, JoinHook
 from torchshim.optim import Optimizer
 
 __all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
@@ -37,7 +38,7 @@ def _tensors_or_groups(params: Any) -> list[Any]:
     raise TypeError(f"{kinds} or dicts")
 
 
-class ZeroRedundancyOptimizer(Optimizer):
+class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """An optimizer whose state is spread over the members of a group.
 
     The only member keeps it all, in `optim`, an `optimizer_class`; as in PyTorch, the
@@ -60,7 +61,8 @@ class ZeroRedundancyOptimizer(Optimizer):
             )
         found = _tensors_or_groups(params)
         self.initialized = False
-        super().__init__(found, defaults)
+        Optimizer.__init__(self, found, defaults)
+        Joinable.__init__(self)
         self.process_group = _group.chosen(process_group)
         self.world_size, self.rank = self.process_group.size(), 0
         self.parameters_as_bucket_view = parameters_as_bucket_view
@@ -85,6 +87,20 @@ class ZeroRedundancyOptimizer(Optimizer):
         loss = self.optim.step(**kwargs)
         _agree(self.optim.param_groups, self.param_groups)
         return loss
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """What `Join` calls: there is nothing to do for others."""
+        return JoinHook()
+
+    @property
+    def join_device(self) -> Any:
+        """The device of the first parameter."""
+        return self.param_groups[0]["params"][0].device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The group that shares the state."""
+        return self.process_group
 
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Collects the state of all members, for `state_dict`."""

@@ -153,6 +153,30 @@ class GetAttrKey:
         return getattr(obj, self.name)
 
 
+# How builtin containers become nodes: programs register subclasses of them with these.
+_tuple_flatten, _tuple_unflatten = SUPPORTED_NODES[tuple][1:3]
+_list_flatten, _list_unflatten = SUPPORTED_NODES[list][1:3]
+_dict_flatten, _dict_unflatten = SUPPORTED_NODES[dict][1:3]
+
+
+def _tuple_flatten_with_keys(d: tuple[Any, ...]) -> tuple[list[Any], Context]:
+    """The items of a tuple with their places, and the context."""
+    items, context = _tuple_flatten(d)
+    return [(SequenceKey(i), item) for i, item in enumerate(items)], context
+
+
+def _list_flatten_with_keys(d: list[Any]) -> tuple[list[Any], Context]:
+    """The items of a list with their places, and the context."""
+    items, context = _list_flatten(d)
+    return [(SequenceKey(i), item) for i, item in enumerate(items)], context
+
+
+def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[Any], Context]:
+    """The values of a dict with their keys, and the context."""
+    items, keys = _dict_flatten(d)
+    return [(MappingKey(k), v) for k, v in zip(keys, items, strict=True)], keys
+
+
 def register_dataclass(
     cls: type, *, field_names: list[str] | None = None, **named: Any
 ) -> None:

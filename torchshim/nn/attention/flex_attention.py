@@ -15,6 +15,9 @@ import torchshim
 from torchshim._functions._arguments import warn_once
 from torchshim._tensor import Tensor
 from torchshim.nn.attention._block_mask import (
+    _DEFAULT_SPARSE_BLOCK_SIZE as _DEFAULT_SPARSE_BLOCK_SIZE,
+)
+from torchshim.nn.attention._block_mask import (
     BlockMask,
     and_masks,
     create_block_mask,

@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from torchshim._tensor import Tensor
-
-if TYPE_CHECKING:
-    from torchshim.nn.parameter import Parameter
+from torchshim.nn.parameter import Parameter
 
 Hooks = OrderedDict[int, Callable[..., Any]]
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torchshim
 from torchshim._tensor import Tensor
 from torchshim.nn.modules._base import ModuleBase
 from torchshim.nn.parameter import Parameter
-
-if TYPE_CHECKING:
-    from torchshim.nn.modules.module import Module
 
 
 class Traversal(ModuleBase):
@@ -86,7 +84,7 @@ class Traversal(ModuleBase):
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def named_children(self) -> Iterator[tuple[str, Module]]:
+    def named_children(self) -> Iterator[tuple[str, torchshim.nn.Module]]:
         """Each direct submodule with its name, every module once.
 
         >>> from torchshim import nn
@@ -99,7 +97,7 @@ class Traversal(ModuleBase):
                 seen.add(module)
                 yield name, module
 
-    def children(self) -> Iterator[Module]:
+    def children(self) -> Iterator[torchshim.nn.Module]:
         """Each direct submodule once.
 
         >>> from torchshim import nn
@@ -133,7 +131,7 @@ class Traversal(ModuleBase):
                 path = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(memo, path, remove_duplicate)
 
-    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[torchshim.nn.Module]:
         """The module itself and each module below it.
 
         >>> from torchshim import nn
@@ -143,7 +141,7 @@ class Traversal(ModuleBase):
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def get_submodule(self, target: str) -> Module:
+    def get_submodule(self, target: str) -> torchshim.nn.Module:
         """The submodule with the dotted name `target`; the module itself for "".
 
         AttributeError where the path leads to nothing or to no module. Follows
@@ -160,7 +158,9 @@ class Traversal(ModuleBase):
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return found
 
-    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+    def set_submodule(
+        self, target: str, module: torchshim.nn.Module, strict: bool = False
+    ) -> None:
         """Put `module` at the dotted name `target`.
 
         With `strict` a module must be there already. Follows

@@ -102,15 +102,37 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
-    @contextlib.contextmanager
     def join(
         self,
         divide_by_initial_world_size: bool = True,
         enable: bool = True,
         throw_on_early_termination: bool = False,
-    ) -> Iterator[None]:
-        """Members may have inputs of different number."""
-        yield
+    ) -> Any:
+        """`distributed.algorithms.join.Join` of this module."""
+        from torchshim.distributed.algorithms.join import Join
+
+        return Join(
+            [self],  # type: ignore[list-item]  # it is registered as a joinable
+            enable,
+            throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
+        )
+
+    def join_hook(self, **kwargs: Any) -> Any:
+        """What `Join` calls: there is nothing to do for others."""
+        from torchshim.distributed.algorithms.join import JoinHook
+
+        return JoinHook()
+
+    @property
+    def join_device(self) -> Any:
+        """The device of the parameters."""
+        return self.device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The group whose members share the gradients."""
+        return self.process_group
 
     def register_comm_hook(self, state: object, hook: Any) -> None:
         """Refused: no gradients travel."""

@@ -1,0 +1,1 @@
+"""Functions that change modules in place."""

@@ -1,0 +1,11 @@
+"""Processes in rows and columns: not supported, a group has one process."""
+
+from __future__ import annotations
+
+from torchshim._errors import unsupported
+
+__all__ = ["DeviceMesh", "init_device_mesh"]
+
+_REASON = "a group has one process"
+DeviceMesh = unsupported("distributed.device_mesh.DeviceMesh", _REASON)
+init_device_mesh = unsupported("distributed.device_mesh.init_device_mesh", _REASON)

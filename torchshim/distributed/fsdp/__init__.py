@@ -1,0 +1,82 @@
+"""Parameters spread over processes: not supported, a group has one process.
+
+Programs name settings and classes ahead of use; what wraps a module is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchshim._core.dtypes import dtype
+from torchshim._errors import unsupported
+from torchshim.distributed.fsdp.api import (
+    BackwardPrefetch,
+    CPUOffload,
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    LocalOptimStateDictConfig,
+    LocalStateDictConfig,
+    MixedPrecision,
+    OptimStateDictConfig,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    ShardingStrategy,
+    StateDictConfig,
+    StateDictType,
+)
+
+__all__ = [
+    "BackwardPrefetch",
+    "CPUOffload",
+    "CPUOffloadPolicy",
+    "FSDPModule",
+    "FullOptimStateDictConfig",
+    "FullStateDictConfig",
+    "FullyShardedDataParallel",
+    "LocalOptimStateDictConfig",
+    "LocalStateDictConfig",
+    "MixedPrecision",
+    "MixedPrecisionPolicy",
+    "OffloadPolicy",
+    "OptimStateDictConfig",
+    "ShardedOptimStateDictConfig",
+    "ShardedStateDictConfig",
+    "ShardingStrategy",
+    "StateDictConfig",
+    "StateDictType",
+    "fully_shard",
+    "register_fsdp_forward_method",
+]
+
+
+@dataclass(frozen=True)
+class MixedPrecisionPolicy:
+    """The dtypes of computation, of what is reduced, and of results."""
+
+    param_dtype: dtype | None = None
+    reduce_dtype: dtype | None = None
+    output_dtype: dtype | None = None
+    cast_forward_inputs: bool = True
+
+
+@dataclass
+class OffloadPolicy:
+    """Parameters stay where they are."""
+
+
+@dataclass
+class CPUOffloadPolicy(OffloadPolicy):
+    """Parameters wait in the memory of the host."""
+
+    pin_memory: bool = True
+
+
+_REASON = "a group has one process"
+FSDPModule = unsupported("distributed.fsdp.FSDPModule", _REASON)
+FullyShardedDataParallel = unsupported(
+    "distributed.fsdp.FullyShardedDataParallel", _REASON
+)
+fully_shard = unsupported("distributed.fsdp.fully_shard", _REASON)
+register_fsdp_forward_method = unsupported(
+    "distributed.fsdp.register_fsdp_forward_method", _REASON
+)
