@@ -1,5 +1,9 @@
 """Wrong calls: what PyTorch's argument parser says, and what functions say."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from tests.oracle import attempt, case
@@ -351,3 +355,43 @@ def test_sizes_that_no_frame_shows():
         assert call().shape == ()
     assert functools.partial(torch.reshape, shape=())(x).shape == ()
     assert next(map(torch.reshape, [x], [()])).shape == ()
+
+
+# Calls of the package by what has no frame: the caller's code ends at that call.
+OVERRUN = """
+import functools
+
+import torchshim as torch
+
+x = torch.ones(3)
+
+
+def store():
+    x[torch.tensor(True)] = torch.ones(4)
+
+
+calls = (
+    lambda: list(map(torch.abs, ["a"])),
+    functools.partial(torch.sum, "a"),
+    lambda: functools.partial(x.sum, "a")(),
+    lambda: sorted([1, 2], key=lambda i: x.sum("a")),
+    store,
+)
+for call in calls * 10:
+    try:
+        call()
+    except (TypeError, RuntimeError):
+        continue
+    raise AssertionError(call)
+"""
+
+
+def test_reading_how_a_call_was_written_stays_within_its_memory():
+    done = subprocess.run(
+        [sys.executable, "-c", OVERRUN],
+        env={**os.environ, "PYTHONMALLOC": "debug"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

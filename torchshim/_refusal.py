@@ -276,6 +276,9 @@ def call_form(
 
 # How much of a function's code is looked at before its running call, in bytes.
 _WINDOW = 256
+# Behind it: Python writes to the caches of an instruction as it makes a code object,
+# wherever these would be (17 at most, by now).
+_ROOM = bytes([dis.opmap["NOP"], 0]) * 32
 
 
 def _running(frame: Any) -> list[dis.Instruction]:
@@ -288,7 +291,8 @@ def _running(frame: Any) -> list[dis.Instruction]:
     code, end = frame.f_code, frame.f_lasti + 2
     last = code.co_code[max(end - _WINDOW, 0) : end]
     tables = {"co_linetable": b"", "co_exceptiontable": b""}
-    return list(dis.get_instructions(code.replace(co_code=last, **tables)))
+    part = code.replace(co_code=last + _ROOM, **tables)
+    return [each for each in dis.get_instructions(part) if each.offset < len(last)]
 
 
 def names_it(frame: Any, name: str, count: int) -> bool:
