@@ -14,6 +14,8 @@ MODULES = {
     "package": ("PackageExporter", "PackageImporter", "Importer"),
     "ao.quantization": ("quantize_dynamic", "QuantStub", "QConfig", "prepare"),
     "quantization": ("quantize_dynamic", "QuantStub", "default_qconfig"),
+    "export": ("ExportedProgram", "ShapesCollection", "default_decompositions"),
+    "_C": ("Graph", "Value"),
     "fx": ("symbolic_trace", "Graph", "Tracer"),
 }
 

@@ -1,8 +1,17 @@
 """`torch.utils._pytree`."""
 
 import collections
+import dataclasses
+import importlib
 
 from tests.oracle import attempt, case
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int | None = None
+
 
 Pair = collections.namedtuple("Pair", "a b")
 
@@ -104,3 +113,13 @@ def registered(torch):
     again = lambda: p.register_pytree_node(Box, list, list)  # noqa: E731
     yield type(attempt(again))
     yield attempt(p.tree_leaves_with_path, Box(1)).args[0][:50]
+
+
+@case
+def dataclasses_of_exports(torch):
+    export = importlib.import_module(f"{torch.__name__}.export")
+    export.register_dataclass(Point, serialized_type_name="Point")
+    p = torch.utils._pytree
+    yield p.tree_leaves([Point(1), Point(2, 3)])
+    yield p.tree_map(lambda v: v + 1, Point(1, 2)) == Point(2, 3)
+    yield [(p.keystr(path), leaf) for path, leaf in p.tree_leaves_with_path(Point(4))]

@@ -251,6 +251,13 @@ DispatchKey = unsupported("_C.DispatchKey", _REASON)
 DispatchKeySet = unsupported("_C.DispatchKeySet", _REASON)
 ScriptMethod = unsupported("_C.ScriptMethod", "functions run as they are")
 ScriptModule = unsupported("ScriptModule", "modules run as they are")
+# What annotations of symbolic functions name.
+_NO_GRAPH = "nothing is compiled to TorchScript"
+Argument = unsupported("_C.Argument", _NO_GRAPH)
+Block = unsupported("_C.Block", _NO_GRAPH)
+Graph = unsupported("_C.Graph", _NO_GRAPH)
+Node = unsupported("_C.Node", _NO_GRAPH)
+Value = unsupported("_C.Value", _NO_GRAPH)
 _FILES = "torch.load and torch.save read and write archives"
 PyTorchFileReader = unsupported("PyTorchFileReader", _FILES)
 PyTorchFileWriter = unsupported("PyTorchFileWriter", _FILES)

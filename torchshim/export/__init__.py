@@ -7,7 +7,44 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["Dim", "dims", "draft_export", "export", "load", "save", "unflatten"]
+from torchshim._errors import unsupported
+
+__all__ = [
+    "AdditionalInputs",
+    "Constraint",
+    "CustomDecompTable",
+    "Dim",
+    "ExportBackwardSignature",
+    "ExportGraphSignature",
+    "ExportedProgram",
+    "FlatArgsAdapter",
+    "ModuleCallEntry",
+    "ModuleCallSignature",
+    "ShapesCollection",
+    "UnflattenedModule",
+    "default_decompositions",
+    "dims",
+    "draft_export",
+    "export",
+    "load",
+    "register_dataclass",
+    "save",
+    "unflatten",
+]
+
+_REASON = "PyTorch's programs cannot be exported or loaded"
+AdditionalInputs = unsupported("export.AdditionalInputs", _REASON)
+Constraint = unsupported("export.Constraint", _REASON)
+CustomDecompTable = unsupported("export.CustomDecompTable", _REASON)
+ExportBackwardSignature = unsupported("export.ExportBackwardSignature", _REASON)
+ExportGraphSignature = unsupported("export.ExportGraphSignature", _REASON)
+ExportedProgram = unsupported("export.ExportedProgram", _REASON)
+FlatArgsAdapter = unsupported("export.FlatArgsAdapter", _REASON)
+ModuleCallEntry = unsupported("export.ModuleCallEntry", _REASON)
+ModuleCallSignature = unsupported("export.ModuleCallSignature", _REASON)
+ShapesCollection = unsupported("export.ShapesCollection", _REASON)
+UnflattenedModule = unsupported("export.UnflattenedModule", _REASON)
+default_decompositions = unsupported("export.default_decompositions", _REASON)
 
 
 def _refuse(name: str) -> NoReturn:
@@ -40,6 +77,16 @@ def load(f: Any, **options: Any) -> Any:
 def unflatten(module: Any, flat_args_adapter: Any = None) -> Any:
     """Refused."""
     _refuse("unflatten")
+
+
+def register_dataclass(cls: type, *, serialized_type_name: str | None = None) -> None:
+    """Makes objects of a dataclass nodes of trees: their fields are the children.
+
+    The name is one for files of exported programs.
+    """
+    from torchshim.utils import _pytree  # lies above
+
+    _pytree.register_dataclass(cls)
 
 
 def Dim(name: str, **bounds: Any) -> Any:
