@@ -40,7 +40,6 @@ LAYERS = [
     [
         "__config__",
         "__future__",
-        "export",
         "onnx",
         "futures",
         "linalg",
@@ -86,6 +85,7 @@ LAYERS = [
     ["compiler", "jit"],
     ["serialization", "hub"],
     ["utils"],
+    ["export"],
     ["_utils"],
     ["_subclasses"],
     ["testing._internal"],

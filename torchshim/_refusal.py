@@ -277,7 +277,7 @@ def call_form(
 # How much of a function's code is looked at before its running call, in bytes.
 _WINDOW = 256
 # Behind it: Python writes to the caches of an instruction as it makes a code object,
-# wherever these would be (17 at most, by now).
+# wherever these would be (ten at most, by now).
 _ROOM = bytes([dis.opmap["NOP"], 0]) * 32
 
 

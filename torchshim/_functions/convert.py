@@ -6,6 +6,7 @@ https://docs.pytorch.org/docs/2.13/tensors.html
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -47,6 +48,9 @@ from torchshim._ops._formats import suggested_format
 from torchshim._ops.conversion import cast
 from torchshim._tensor import Tensor, from_array, host_value
 
+# What `autograd` provides: a tensor of "meta" as the copy of one with a history.
+with_history: list[Callable[[Tensor], Tensor]] = []
+
 
 def settled(tensor: TensorBase) -> Any:
     """The array of a tensor if it is at hand without running or recording anything.
@@ -84,11 +88,7 @@ def moved(tensor: TensorBase, where: device) -> Tensor:
             array = place(np.array(host_value(tensor), order="C"), where)
     strides = elementwise_strides(shape, [(shape, meta.strides)])
     result = from_array(array, device=where, strides=strides)
-    if tracked:
-        from torchshim.autograd._without_data import with_history  # lies above
-
-        return with_history(result)
-    return result
+    return with_history[0](result) if tracked else result
 
 
 def converted(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from torchshim._functions import convert
 from torchshim._tensor import Tensor
 from torchshim.autograd.function import Function
 
@@ -21,10 +22,13 @@ class _ToCopy(Function):
 _ToCopy._backward_cls.__name__ = "ToCopyBackward0"  # type: ignore[attr-defined]
 
 
-def with_history(tensor: Tensor) -> Tensor:
+def _with_history(tensor: Tensor) -> Tensor:
     """A tensor of the device meta, as a copy of one elsewhere that requires grad.
 
     An event has one device: the history begins here, and a gradient ends in PyTorch's
     error before it would leave.
     """
     return _ToCopy.apply(tensor.requires_grad_())  # type: ignore[attr-defined]
+
+
+convert.with_history.append(_with_history)

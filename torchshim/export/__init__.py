@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from torchshim._errors import unsupported
+from torchshim.utils import _pytree
 
 __all__ = [
     "AdditionalInputs",
@@ -84,8 +85,6 @@ def register_dataclass(cls: type, *, serialized_type_name: str | None = None) ->
 
     The name is one for files of exported programs.
     """
-    from torchshim.utils import _pytree  # lies above
-
     _pytree.register_dataclass(cls)
 
 
