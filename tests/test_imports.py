@@ -66,6 +66,24 @@ def private_names(torch):
     node_type = name("utils._pytree", "_get_node_type")
     for tree in ([1], (1,), {}, 3, None, slice(1)):
         yield node_type(tree).__name__
+    text = name("_tensor_str", "_tensor_str")
+    for x in (factor, vector[:0], torch.arange(3) > 1, torch.tensor(1 + 2j)):
+        yield text(x, 7)
+    suffixes = ["dtype=torch.int64", "size=(3,)"]
+    yield name("_tensor_str", "_add_suffixes")(
+        "Index(" + "1, " * 20, suffixes, 6, False
+    )
+    trees = "utils._pytree"
+    leaves, spec = name(trees, "tree_flatten")([torch.Size([2, 3]), 1])
+    yield leaves, str(spec), name(trees, "tree_unflatten")(leaves, spec)
+    yield str(name(trees, "tree_flatten_with_path")(torch.Size([2, 3]))[0])
+    yield issubclass(torch.futures.Future, torch.Future)
+    active, seen = torch._C._are_functorch_transforms_active, []
+    for transform in (torch.vmap, torch.func.jacrev):
+        transform(lambda x: (seen.append(active()), x)[1])(vector)
+    yield seen, active()
+    parameter = torch.nn.Parameter(vector)
+    yield parameter._cdata == parameter._cdata, parameter._cdata == vector._cdata
     yield name("utils._pytree", "_is_leaf")(vector), name("utils._pytree", "LeafSpec")()
     yield name("_subclasses.fake_tensor", "is_fake")(vector)
     yield name("fx.experimental.proxy_tensor", "get_proxy_mode")()

@@ -17,6 +17,9 @@ MODULES = {
     "export": ("ExportedProgram", "ShapesCollection", "default_decompositions"),
     "_C": ("Graph", "Value"),
     "fx": ("symbolic_trace", "Graph", "Tracer"),
+    "distributed.rpc": ("init_rpc", "rpc_sync", "shutdown"),
+    "distributed._tensor.experimental": ("implicit_replication",),
+    "_C": ("PyTorchFileReader", "ScriptModule"),
 }
 
 

@@ -124,6 +124,8 @@ else:
             return _import_module(_SELF)
         if name in ("CompilationUnit", "ScriptFunction"):
             return getattr(_import_module(f"{_SELF}.jit"), name)
+        if name == "Future":
+            return _import_module(f"{_SELF}.futures").Future
         if name in ("PyTorchFileReader", "PyTorchFileWriter", "ScriptModule"):
             return getattr(_import_module(f"{_SELF}._C"), name)
         return _deprecated_question(name, f"module {__name__!r} has no attribute")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 import typing
 from typing import Any
@@ -23,6 +24,37 @@ def hints_of_types(torch):
     yield hints["_parameters"] == dict[str, torch.nn.Parameter | None]
     found = typing.get_type_hints(torch.nn.Module.children)["return"]
     yield typing.get_args(found)[0] is torch.nn.Module
+
+
+@case
+def functions_in_classes(torch):
+    """Functions that are built in there are no methods of a class, others are."""
+    functional = torch.nn.functional
+    functions = (
+        *(torch.tanh, torch.conv2d, torch.max, torch.cat, torch.zeros, torch.var),
+        *(torch.norm, torch.einsum, torch.linalg.norm, torch.fft.fft, torch.special.i0),
+        *(functional.gelu, functional.linear, functional.relu, functional.layer_norm),
+        functional.softmax,
+    )
+    for function in functions:
+
+        class Holding(torch.nn.Module):
+            held = function
+
+        yield Holding.held is function, Holding().held is function
+
+    class Wrapping(torch.nn.Module):
+        @functools.wraps(torch.tanh)
+        def tanh(self, x):
+            return torch.tanh(x), type(self).__name__
+
+        activation = torch.relu
+
+    class Inheriting(Wrapping):
+        pass
+
+    x = torch.tensor([-1.0, 1.0])
+    yield Inheriting().tanh(x), Inheriting().activation(x), Wrapping.activation(input=x)
 
 
 @case

@@ -31,6 +31,7 @@ s @ torch.ones(4)
 torch.mv(s, torch.ones(4))
 torch.addmm(torch.ones(2, 2), s, d, beta=2, alpha=3)
 torch.sparse.addmm(torch.ones(2, 2), s, d, beta=2, alpha=3)
+torch.ops.aten._sparse_addmm.default(torch.ones(2, 2), s, d)
 torch.ones(3, 2) @ s
 torch.ones(2) @ e
 torch.ones(2, 3, 2) @ e

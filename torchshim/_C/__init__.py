@@ -22,6 +22,7 @@ from torchshim._core.layout import memory_format as memory_format
 from torchshim._core.meta import Size as Size
 from torchshim._core.random import Generator as Generator
 from torchshim._core.random import default_generator as default_generator
+from torchshim._core.record import local
 from torchshim._core.storage import TensorBase as TensorBase
 from torchshim._errors import AcceleratorError as AcceleratorError
 from torchshim._errors import OutOfMemoryError as OutOfMemoryError
@@ -233,6 +234,11 @@ def _is_fwd_grad_enabled() -> bool:
 def _set_fwd_grad_enabled(mode: bool) -> None:
     """Switches forward mode on or off."""
     forward_ad._set_fwd_grad_enabled(mode)
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a transform of `torch.func` is in progress."""
+    return local.rec.transforming()
 
 
 def _len_torch_dispatch_stack() -> int:

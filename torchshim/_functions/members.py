@@ -164,6 +164,10 @@ def _no_name(self: Any) -> None:
 Tensor.name = Fact(_no_name)  # type: ignore[attr-defined]
 
 
+# What tells a tensor from others that exist; PyTorch's is where its C++ side is.
+Tensor._cdata = Fact(id)  # type: ignore[attr-defined]
+
+
 def _grad_dtype(self: Any) -> Any:
     return self.dtype
 

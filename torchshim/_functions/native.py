@@ -161,6 +161,45 @@ def _to_copy(
     return made.pin_memory() if pin_memory else made
 
 
+def _index_dtype(out_int32: bool) -> Any:
+    return dtypes.int32 if out_int32 else dtypes.int64
+
+
+@public
+def _convert_indices_from_coo_to_csr(
+    input: Any, size: int, *, out_int32: bool = False
+) -> Tensor:
+    """Where each of `size` rows begins and ends among sorted row indices."""
+    if input.dim() > 1:
+        raise RuntimeError(
+            f"Input is supposed to be a vector, but got {input.dim()} dimensional "
+            "tensor."
+        )
+    if input.dtype.is_floating_point:
+        raise NotImplementedError(
+            '"convert_indices_from_coo_to_csr_cpu" not implemented for '
+            f"'{input.dtype.scalar_name}'"
+        )
+    rows = fns.arange(size + 1, 0, 1, input.dtype, input.device)
+    return fns.searchsorted(input, rows).to(_index_dtype(out_int32))
+
+
+@public
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Any,
+    col_indices: Any,
+    *,
+    out_int32: bool = False,
+    transpose: bool = False,
+) -> Tensor:
+    """The rows and columns of elements, of which each row has its own one by one."""
+    kind, device = crow_indices.dtype, crow_indices.device
+    places = fns.arange(col_indices.numel(), 0, 1, kind, device)
+    rows = fns.searchsorted(crow_indices, places, right=True) - 1
+    pair = [rows, col_indices.to(rows.dtype)]
+    return fns.stack(pair[::-1] if transpose else pair).to(_index_dtype(out_int32))
+
+
 @public(namespaces=("ops.aten",))
 def _pin_memory(self: Any, device: Any = None) -> Tensor:
     """As `Tensor.pin_memory`."""

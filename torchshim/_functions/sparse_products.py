@@ -287,6 +287,15 @@ def sparse_addmm(
     return _addmm("addmm", "sparse_addmm", mat, mat1, mat2, beta, alpha)
 
 
+@public(namespaces=("ops.aten",))
+@handles("_sparse_addmm")
+def _sparse_addmm(
+    self: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    """As `torch.sparse.addmm`."""
+    return sparse_addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
 @public(namespaces=("sparse",))
 @handles("sparse.sampled_addmm", "sampled_addmm")
 def sampled_addmm(

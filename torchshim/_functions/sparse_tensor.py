@@ -167,7 +167,10 @@ class SparseTensor(Tensor):
         return memo[id(self)]
 
 
-_SPACES = ("torch", "torch.Tensor", "torch.nn.functional", "torch.sparse")
+_SPACES = (
+    *("torch", "torch.Tensor", "torch.nn.functional", "torch.ops.aten"),
+    "torch.sparse",
+)
 
 
 def set_meta(tensor: Any, size: Sequence[int], values: Any) -> Any:

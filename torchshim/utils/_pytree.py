@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from torchshim._core.meta import Size
 from torchshim._pytree import (
     BUILTIN_TYPES as BUILTIN_TYPES,
 )
@@ -268,3 +269,15 @@ def key_get(obj: Any, kp: tuple[Any, ...]) -> Any:
     for key in kp:
         obj = key.get(obj)
     return obj
+
+
+# The items of a shape are its children, and what is put together again is a tuple.
+register_pytree_node(
+    Size,
+    lambda shape: (list(shape), None),
+    lambda items, context: tuple(items),
+    flatten_with_keys_fn=lambda shape: (
+        [(SequenceKey(at), item) for at, item in enumerate(shape)],
+        None,
+    ),
+)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from torchshim import functional
 from torchshim._tensor import Tensor
 from torchshim.nn.parameter import Parameter
 
@@ -31,6 +33,38 @@ def typename(obj: Any) -> str:
     if module == "torchshim" or module.startswith("torchshim."):
         module = "torch" + module.removeprefix("torchshim")
     return f"{module}.{name}"
+
+
+# Functions of operators that are written in Python in PyTorch.
+_IN_PYTHON = frozenset(
+    (
+        *functional.__all__,
+        *("cond", "layer_norm", "lobpcg", "local_response_norm", "rms_norm"),
+    )
+)
+_ALWAYS_BUILT_IN = ("torch.fft", "torch.linalg", "torch.special")
+
+
+def keep_unbound(cls: type) -> None:
+    """Has functions of torch in a class stay functions: `activation = torch.tanh`.
+
+    PyTorch's are built in, which Python does not make methods; ours are not.
+    """
+    for name, value in list(vars(cls).items()):
+        if isinstance(value, FunctionType) and _is_built_in(value):
+            type.__setattr__(cls, name, staticmethod(value))
+
+
+def _is_built_in(function: FunctionType) -> bool:
+    """Whether PyTorch's function of this name is no function of Python."""
+    maker = function.__globals__.get("__name__", "").partition(".")[0]
+    if maker != __name__.partition(".")[0]:
+        return False  # `functools.wraps` copies the marks, too
+    space = getattr(function, "__overrides__", None)
+    if space in _ALWAYS_BUILT_IN:
+        return True
+    is_operator = hasattr(function, "__op__") or hasattr(function, "__overloads__")
+    return (is_operator or space == "torch") and function.__name__ not in _IN_PYTHON
 
 
 def weight_and_bias(module: Any) -> tuple[Any, Any]:

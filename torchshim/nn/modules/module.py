@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 import torchshim
 from torchshim._tensor import Tensor
-from torchshim.nn.modules._base import typename
+from torchshim.nn.modules._base import keep_unbound, typename
 from torchshim.nn.modules._conversion import Conversion
 from torchshim.nn.modules._global_hooks import (
     _global_backward_hooks as _global_backward_hooks,
@@ -133,6 +133,10 @@ class Module(Calling, StateDict, Conversion, Traversal):
     _version: int = 1
     call_super_init: bool = False
     forward: Callable[..., Any] = _forward_unimplemented
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        keep_unbound(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:

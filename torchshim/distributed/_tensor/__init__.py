@@ -1,0 +1,3 @@
+"""The old place of `torch.distributed.tensor`."""
+
+from torchshim.distributed.tensor import *  # noqa: F403
