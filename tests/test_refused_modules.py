@@ -15,11 +15,10 @@ MODULES = {
     "ao.quantization": ("quantize_dynamic", "QuantStub", "QConfig", "prepare"),
     "quantization": ("quantize_dynamic", "QuantStub", "default_qconfig"),
     "export": ("ExportedProgram", "ShapesCollection", "default_decompositions"),
-    "_C": ("Graph", "Value"),
+    "_C": ("Graph", "Value", "PyTorchFileReader", "ScriptModule"),
     "fx": ("symbolic_trace", "Graph", "Tracer"),
     "distributed.rpc": ("init_rpc", "rpc_sync", "shutdown"),
     "distributed._tensor.experimental": ("implicit_replication",),
-    "_C": ("PyTorchFileReader", "ScriptModule"),
 }
 
 
