@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import importlib
 import os
 import tempfile
+import threading
 
 import pytest
 
@@ -245,6 +247,48 @@ def collectives_that_return(torch):
 
 
 @case
+def stores(torch):
+    dist = torch.distributed
+    short = datetime.timedelta(milliseconds=20)
+    with tempfile.TemporaryDirectory() as folder:
+        hashed, file = dist.HashStore(), dist.FileStore(f"{folder}/words", 1)
+        tcp = dist.TCPStore("127.0.0.1", 0, 1, True)
+        within = dist.PrefixStore("part", hashed)
+        for store in (hashed, file, tcp, within):
+            yield type(store).__name__, isinstance(store, dist.Store), store.timeout
+            store.set_timeout(short if store is not tcp else store.timeout)
+            store.set("a", "x")
+            store.set("b", b"\x00y")
+            yield store.timeout, store.get("a"), store.get("b")
+            yield store.add("n", 3), store.add("n", -1), store.get("n")
+            yield store.check(["a"]), store.check(["a", "c"]), store.num_keys()
+            yield store.delete_key("b"), store.num_keys()
+            yield store.compare_set("a", "x", "y"), store.compare_set("a", "q", "z")
+            yield store.compare_set("c", "", "v"), store.compare_set("d", "k", "v")
+            yield store.append("a", "!"), store.get("a"), store.wait(["a", "c"])
+            yield store.multi_set(["m", "o"], ["1", "2"]), store.multi_get(["m", "o"])
+            yield store.has_extended_api()
+            if store is tcp:  # PyTorch's server ends with the first error
+                continue
+            yield attempt(store.add, "a", 1)
+            for call in (lambda s: s.get("e"), lambda s: s.wait(["e"], short)):
+                try:
+                    call(store)
+                except RuntimeError as error:
+                    yield type(error).__name__, str(error).partition(",")[0]
+        yield hashed.get("part/a"), within.underlying_store.num_keys()
+        thread = threading.Timer(0.05, hashed.set, ("late", "1"))
+        thread.start()
+        hashed.set_timeout(datetime.timedelta(seconds=60))
+        yield hashed.get("late"), thread.join()
+        yield issubclass(dist.DistStoreError, dist.DistError)
+    yield attempt(dist.init_process_group, "gloo", store=hashed)
+    yield attempt(dist.init_process_group, "gloo", store=hashed, world_size=1)
+    dist.init_process_group("gloo", store=hashed, rank=0, world_size=1)
+    yield dist.get_world_size(), dist.destroy_process_group()
+
+
+@case
 def placements(torch):
     tensor = submodule(torch, "tensor")
     strided = submodule(torch, "tensor.placement_types")._StridedShard
@@ -273,6 +317,8 @@ def settings_of_spread_modules(torch):
 def test_what_needs_more_processes_is_refused():
     import torchshim as torch
 
+    with pytest.raises(NotImplementedError, match="a store of several processes"):
+        torch.distributed.TCPStore("127.0.0.1", 1, 2, True)
     for module, name in (
         ("tensor", "DTensor"),
         ("tensor", "distribute_tensor"),

@@ -222,7 +222,12 @@ def init_process_group(
         raise ValueError("trying to initialize the default process group twice!")
     if store is not None and init_method is not None:
         raise AssertionError("Cannot specify both init_method and store.")
-    if store is None:
+    if store is not None:
+        if world_size <= 0:
+            raise AssertionError("world_size must be positive if using store")
+        if rank < 0:
+            raise AssertionError("rank must be non-negative if using store")
+    else:
         rank, world_size = _rendezvous(init_method or "env://", rank, world_size)
     if world_size != 1:
         raise Unsupported(
