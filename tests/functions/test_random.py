@@ -67,6 +67,8 @@ def like(torch):
     y = torch.empty(4, 6, 5).permute(2, 0, 1)
     yield torch.rand_like(y), torch.randn_like(y)[0], torch.randint_like(y, 5)[0]
     yield torch.rand_like(y).stride(), torch.randn_like(y, dtype=torch.float64)[0]
+    yield torch.randint_like(y, high=5)[0], torch.randint_like(y, high=5, low=2)[0]
+    yield torch.randint(high=5, size=(3,)), torch.randint(high=5, low=3, size=(3,))
     yield torch.randint_like(y, 2, 4)[0], torch.empty(5, 4).normal_()
 
 

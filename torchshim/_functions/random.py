@@ -379,8 +379,8 @@ def randint_like(
     memory_format: Any = preserve_format,
 ) -> Tensor:
     """Whole numbers from `low` (0) up to `high`, as many as `input` has elements."""
-    if high is None:
-        low, high = 0, low
+    if high is None or low is None:
+        low, high = 0, low if high is None else high
     least, limit = as_index(low), as_index(high)
     if least is None:
         raise TypeError(wrong("randint_like", "low", 2, "int", low))
