@@ -136,6 +136,11 @@ def distributed_data_parallel(torch):
     with alone(torch):
         module = kind(torch.nn.Linear(2, 1))
         yield repr(module), list(module.state_dict()), module.training
+        yield module.require_forward_param_sync, module.static_graph
+        told = module._get_ddp_logging_data()
+        names = "backend_name module_name broadcast_buffers num_parameter_tensors"
+        yield [told[name] for name in names.split()], told["world_size"], told["rank"]
+        yield told["find_unused_parameters"], told["total_parameter_size_bytes"]
         with module.no_sync():
             module(torch.ones(1, 2)).sum().backward()
         module(torch.ones(1, 2)).sum().backward()

@@ -85,12 +85,28 @@ class DistributedDataParallel(Module):
         self.broadcast_buffers = broadcast_buffers
         self.find_unused_parameters = find_unused_parameters
         self.require_backward_grad_sync = True
+        self.require_forward_param_sync = True
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.static_graph = static_graph
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the module gives."""
         return self.module(*inputs, **kwargs)
+
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """What there is to say of the module and its group."""
+        params = list(self.module.parameters())
+        return {
+            "backend_name": self.process_group.name(),
+            "module_name": type(self.module).__name__,
+            "broadcast_buffers": int(self.broadcast_buffers),
+            "find_unused_parameters": int(self.find_unused_parameters),
+            "gradient_as_bucket_view": int(self.gradient_as_bucket_view),
+            "num_parameter_tensors": len(params),
+            "total_parameter_size_bytes": sum(p.nbytes for p in params),
+            "rank": self.process_group.rank(),
+            "world_size": self.process_group.size(),
+        }
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:

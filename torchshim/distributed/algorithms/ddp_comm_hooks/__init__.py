@@ -1,0 +1,13 @@
+"""How gradients travel between processes: not supported, they do not.
+
+https://docs.pytorch.org/docs/2.13/ddp_comm_hooks.html
+"""
+
+from torchshim._errors import unsupported
+
+__all__ = ["DDPCommHookType", "register_ddp_comm_hook"]
+
+_PLACE = "distributed.algorithms.ddp_comm_hooks"
+REASON = "a group has one process, whose gradients do not travel"
+DDPCommHookType = unsupported(f"{_PLACE}.DDPCommHookType", REASON)
+register_ddp_comm_hook = unsupported(f"{_PLACE}.register_ddp_comm_hook", REASON)

@@ -1,0 +1,1 @@
+"""Parameters that processes average now and then."""
