@@ -31,7 +31,7 @@ LAYERS = [
     ["_autocast"],
     ["_functions"],
     ["_prims_common"],
-    ["_settings", "_questions", "_streams", "_config_module"],
+    ["_settings", "_conditions", "_questions", "_streams", "_config_module"],
     ["autograd", "random", "storage"],
     ["amp", "_picture"],
     ["cpu"],

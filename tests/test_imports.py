@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.oracle import case
+from tests.oracle import attempt, case
 
 
 @case
@@ -109,3 +109,30 @@ def what_a_star_imports(torch, module):
 
     found = import_module(f"{torch.__name__}.{module}")
     return sorted(found.__all__), all(hasattr(found, n) for n in found.__all__)
+
+
+@case
+def conditions(torch):
+    mask = torch.tensor([True, False])
+    for condition in (True, False, 1, mask):
+        yield attempt(torch._check, condition)
+        yield attempt(torch._check_index, condition, lambda: "told")
+    for function in (
+        torch._check_value,
+        torch._check_type,
+        torch._check_not_implemented,
+    ):
+        yield attempt(function, False, lambda: 3)
+    yield attempt(torch._check, False, "text")
+    yield attempt(torch._check_with, KeyError, False, lambda: "key")
+    for condition in (mask, mask[:1], torch.ones(2), True):
+        yield attempt(torch._check_tensor_all, condition, lambda: "told")
+    for size, options in ((3, {}), (-1, {}), (3, {"max": 2}), (3, {"max": 3})):
+        yield attempt(torch._check_is_size, size, **options)
+    yield torch._shape_as_tensor(torch.ones(2, 3)), torch._shape_as_tensor(mask[0])
+    yield attempt(torch._shape_as_tensor, 3)
+
+
+def test_submodules_of_distributed_need_no_import():
+    code = "import torchshim as t; d = t.distributed; d.constants, d.device_mesh, d.rpc"
+    exec(code, {})

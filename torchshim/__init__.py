@@ -137,6 +137,7 @@ def __dir__() -> list[str]:
 
 # These use the names above.
 from torchshim import (
+    _conditions,
     _questions,
     _settings,
     amp,
@@ -164,7 +165,7 @@ _amp_foreach_non_finite_check_and_unscale_ = (
 )
 _amp_update_scale_ = _grad_scaler._amp_update_scale_
 
-for _module in (_settings, _questions, _autocast_settings):
+for _module in (_conditions, _settings, _questions, _autocast_settings):
     globals().update({name: getattr(_module, name) for name in _module.__all__})
 del _module
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from torchshim._core import dtypes
 from torchshim._core.meta import Size
 from torchshim._core.promotion import (
@@ -23,8 +25,9 @@ from torchshim._functions._arguments import (
     is_number,
     kind_of,
     tensor_argument,
+    wrong,
 )
-from torchshim._tensor import Tensor
+from torchshim._tensor import Tensor, from_array
 
 
 @public(overridden=NEVER)
@@ -179,6 +182,14 @@ def _assert(condition: Any, message: Any) -> None:
     """
     if not condition:
         raise AssertionError(message)
+
+
+@public
+def _shape_as_tensor(input: Any) -> Tensor:
+    """The shape, as a tensor of whole numbers."""
+    if not isinstance(input, Tensor):
+        raise TypeError(wrong("_shape_as_tensor", "input", 1, "Tensor", input))
+    return from_array(np.array(tuple(input.shape), np.int64))
 
 
 @public(overridden=NEVER)

@@ -15,6 +15,9 @@ https://docs.pytorch.org/docs/2.13/distributed.html
 >>> dist.destroy_process_group()
 """
 
+from importlib import import_module
+from typing import Any
+
 from torchshim.distributed._collectives import (
     Work,
     all_gather,
@@ -142,3 +145,12 @@ __all__ = [
     "scatter_object_list",
     "send",
 ]
+
+# Submodules that are imported when they are first used.
+_LAZY = ("algorithms", "constants", "device_mesh", "rpc")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
