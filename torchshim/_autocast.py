@@ -50,7 +50,7 @@ CPU_RULES = _rules(
         prelu rnn scaled_dot_product_attention"""
     # What PyTorch composes of those.
     """
-        affine_grid_generator corrcoef cov einsum linalg_multi_dot matrix_power
+        _einsum affine_grid_generator corrcoef cov linalg_multi_dot matrix_power
         tensordot""",
     float32="""
         adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy
@@ -98,7 +98,6 @@ ACCELERATOR_RULES = _rules(
 
 # Operators that PyTorch has under another name.
 _ALSO = {
-    "_einsum": "einsum",
     "_multi_dot": "linalg_multi_dot",
     "_tensordot": "tensordot",
     "attention": "scaled_dot_product_attention",

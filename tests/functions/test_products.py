@@ -53,3 +53,43 @@ def kronecker_layouts(torch):
         back = [order.index(d) for d in range(4)]
         out = torch.zeros([sizes[d] for d in order]).permute(back)
         yield torch.kron(image, image, out=out), out.stride()
+
+
+@case.over(
+    *("ij->ji ij->ij ij ba ii->i ii-> ij-> ij->i ij->j iji->ji iij->j".split()),
+    *("...ii->...i ...ij->...ji i...->... iii->i abcd->cb -> i->".split()),
+)
+def of_one_tensor(torch, equation):
+    """A view, summed where the result has no such label."""
+    left = equation.partition("->")[0]
+    sizes = {"j": 3, "c": 3, "d": 2, "b": 1, "a": 2, ".": 2}
+    shape = [sizes.get(c, 2) for c in left.replace("...", ".")]
+    count = torch.Size(shape).numel()
+    x = torch.arange(1.0, count + 1).view(shape).requires_grad_()
+    y = torch.einsum(equation, x)
+    yield y, y.stride(), y._is_view(), y.data_ptr() == x.data_ptr()
+    yield torch.autograd.grad((y * y).sum(), x)
+    yield torch.einsum(equation, x.detach().int()).dtype
+    z = torch.zeros(shape)
+    torch.einsum(equation, z).add_(1)
+    yield z
+
+
+@case.over(
+    *("i,j->ij i,j->ji ij,ij->ij ij,j->ij ij,jk->ijk i,j,k->kij ii,i->i".split()),
+    *("ij,ji->ij ...,...->... ij,->ij".split()),
+)
+def of_which_nothing_is_summed(torch, equation):
+    """Products: their dtypes are promoted, and autocast leaves them alone."""
+    sizes = {"i": 2, "j": 3, "k": 4, ".": 2}
+    operands = []
+    for term in equation.partition("->")[0].replace("...", ".").split(","):
+        shape = [sizes[c] for c in term]
+        x = torch.arange(1.0, torch.Size(shape).numel() + 1)
+        operands.append(x.view(shape).requires_grad_())
+    y = torch.einsum(equation, *operands)
+    yield y, y.stride(), torch.autograd.grad((y * y).sum(), operands)
+    yield torch.einsum(equation, operands[0].detach().int(), *operands[1:])
+    with torch.autocast("cpu", torch.bfloat16):
+        yield torch.einsum(equation, *operands), torch.einsum("ij->ji", y.view(1, -1))
+        yield torch.einsum("i,i", y.flatten(), y.flatten()).dtype

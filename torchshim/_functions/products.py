@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import string
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._autocast import autocast_whole
 from torchshim._bind import type_name
 from torchshim._derived import fns, public
 from torchshim._errors import warn_once
@@ -18,6 +20,7 @@ _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
 @public
+@autocast_whole("einsum")
 def einsum(*args: Any) -> Tensor:
     """Products summed as an equation of subscripts says.
 
@@ -45,7 +48,47 @@ def einsum(*args: Any) -> Tensor:
             )
     explicit = _explicit(equation, [len(x._meta.shape) for x in operands])
     _check_sizes(equation, explicit, operands)
+    left, _, right = explicit.partition("->")
+    if len(operands) == 1:
+        return _of_one(operands[0], left, right)
+    if set(right).issuperset(left.replace(",", "")):
+        # Nothing is summed: products, which autocast leaves alone.
+        terms = zip(operands, left.split(","), strict=True)
+        return functools.reduce(fns.mul, [_spread(x, term, right) for x, term in terms])
     return fns._einsum(explicit, tuple(operands))
+
+
+def _diagonals(x: Tensor, term: str) -> tuple[Tensor, str]:
+    """The view in which no label is repeated, and its labels."""
+    for c in term:
+        while term.count(c) > 1:
+            first = term.index(c)
+            second = term.index(c, first + 1)
+            x = fns.diagonal(x, 0, first, second)
+            term = term[:first] + term[first + 1 : second] + term[second + 1 :] + c
+    return x, term
+
+
+def _of_one(x: Tensor, term: str, right: str) -> Tensor:
+    """`einsum` of one tensor: a view of it, summed where labels are missing."""
+    x, term = _diagonals(x, term)
+    summed = "".join(c for c in term if c not in right)
+    x = fns.permute(x, tuple(term.index(c) for c in right + summed))
+    if not summed:
+        return x
+    return fns.sum(x, tuple(range(len(right), len(term))))
+
+
+def _spread(x: Tensor, term: str, right: str) -> Tensor:
+    """A view with the dimensions of the result, of length 1 where it has none."""
+    x, term = _diagonals(x, term)
+    order = tuple(term.index(c) for c in right if c in term)
+    if order != tuple(range(len(order))):
+        x = fns.permute(x, order)
+    for dim, c in enumerate(right):
+        if c not in term:
+            x = fns.unsqueeze(x, dim)
+    return x
 
 
 def _from_lists(args: Sequence[Any]) -> tuple[str, Sequence[Any]]:

@@ -69,16 +69,8 @@ def _tensordot(
     return rounded(out, input)
 
 
-def _einsum_node(equation: str, operands: Sequence[Any]) -> str:
-    if len(operands) == 1:
-        left, right = equation.split("->")
-        return "PermuteBackward0" if len(left) == len(right) else "SumBackward1"
-    contracted = set(equation) - set(equation.split("->")[1]) - set(",->")
-    return "ViewBackward0" if contracted else "MulBackward0"
-
-
 @op(
-    grad_fn=_einsum_node,
+    grad_fn="ViewBackward0",
     saves=("operands",),
     name="_einsum",
     namespaces=(),
@@ -86,7 +78,7 @@ def _einsum_node(equation: str, operands: Sequence[Any]) -> str:
     out=False,
 )
 def _einsum(equation: str, operands: Arrays) -> Array:
-    """Einstein's summation; the equation is checked and explicit."""
+    """Einstein's summation of several; the equation is checked and explicit."""
     left, right = equation.split("->")
     terms = left.split(",")
     sizes: dict[str, int] = {}
@@ -103,15 +95,13 @@ def _einsum(equation: str, operands: Arrays) -> Array:
         raise RuntimeError(
             f"expected scalar type {scalar_name(first)} but found {scalar_name(other)}"
         )
-    # A dimension of size 1 broadcasts: it takes no part in the sum. (That of a single
-    # operand does, and makes integers int64.)
-    needed = right if len(terms) > 1 else "".join(sizes)
+    # A dimension of size 1 broadcasts: it takes no part in the sum.
     arrays, kept = [], []
     for term, x in zip(terms, operands, strict=True):
         drop = tuple(
             i
             for i, letter in enumerate(term)
-            if x.shape[i] == 1 and (sizes[letter] != 1 or letter not in needed)
+            if x.shape[i] == 1 and (sizes[letter] != 1 or letter not in right)
         )
         arrays.append(x.reshape([s for i, s in enumerate(x.shape) if i not in drop]))
         kept.append("".join(c for i, c in enumerate(term) if i not in drop))
