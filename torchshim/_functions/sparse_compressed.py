@@ -93,7 +93,7 @@ def compressed(
     layout: Any, outer: Any, inner: Any, values: Any, size: Sequence[int]
 ) -> Any:
     """A compressed matrix, unchecked."""
-    warn_once(_BETA.format(layout.name[7:].upper()))
+    warn_once(_BETA.format(layout.name[7:].upper()), key=_BETA)
     made = object.__new__(Compressed)
     made.layout = layout
     made._outer, made._inner = outer, inner
