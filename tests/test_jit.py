@@ -163,3 +163,12 @@ def test_what_needs_torchscript_is_refused(tmp_path):
             refused()
     with pytest.raises(AttributeError, match="nothing is compiled"):
         made.graph  # noqa: B018
+
+
+@case
+def deprecations_are_not_of_the_script(torch):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.jit.script(torch.nn.ReLU())
+    found = [w for w in caught if w.category is DeprecationWarning]
+    yield len(found) > 0, any(w.filename == __file__ for w in found)

@@ -7,10 +7,11 @@ XLA; `save` and `load`, which need TorchScript itself, are refused.
 import builtins
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torchshim._functions._arguments import warn, warn_once
+from torchshim._functions._arguments import warn_once
 from torchshim._tensor import Tensor
 from torchshim.futures import Future, _fork, _wait
 from torchshim.jit import annotations
@@ -112,7 +113,9 @@ class TracerWarning(Warning):
 def _say(
     name: str, instead: str = "switch to `torch.compile` or `torch.export`"
 ) -> None:
-    warn(f"`torch.jit.{name}` is deprecated. Please {instead}.", DeprecationWarning)
+    # At this very line, as in PyTorch: a script shows only warnings of its own lines.
+    text = f"`torch.jit.{name}` is deprecated. Please {instead}."
+    warnings.warn(text, DeprecationWarning, stacklevel=1)
 
 
 def _no_script() -> None:
