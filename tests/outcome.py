@@ -32,6 +32,18 @@ INLINE = 64
 #: A result above this size belongs in the case as a summary, not in the repository.
 LARGEST = 1 << 16
 
+# What Python says from 3.12 or 3.13 on, and what 3.11 does.
+_NEWER = [
+    (re.compile(form), older)
+    for form, older in (
+        (r"(unexpected keyword argument '\w+')\. Did you mean '\w+'\?", r"\1"),
+        (" and no __dict__ for setting new attributes", ""),
+        ("Can't get local object", "Can't pickle local object"),
+        (r"OrderedDict\(\{'(\w+)': ([^{}]*)\}\)", r"OrderedDict([('\1', \2)])"),
+        (r"weakref at (\w+); to 'torch\.", r"weakref at \1; to '"),
+    )
+]
+_ABSTRACT = re.compile(r" without an implementation for abstract (methods?) (.*)")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 # JAX's own: where both engines are in one process, and where another process is writing
 # the entry of its cache that this one reads.
@@ -150,7 +162,12 @@ def _call(torch: Any, name: str, *arguments: Any, **keywords: Any) -> None:
 
 
 def tidy(text: str) -> str:
-    """The text without what differs from run to run: memory addresses."""
+    """The text without what differs from run to run, or between Pythons."""
+    for form, older in _NEWER:
+        text = form.sub(older, text)
+    text = _ABSTRACT.sub(
+        lambda found: f" with abstract {found[1]} {found[2].replace(chr(39), '')}", text
+    )
     return _ADDRESS.sub("0x...", text)
 
 

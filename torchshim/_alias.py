@@ -185,12 +185,21 @@ class _Names:
                 elsewhere and first and name in listed and name == value.__name__
             ):
                 self._own[id(value)] = value, own
-                value.__module__ = shown
+                _say(value, shown)
 
     def restore(self) -> None:
         for value, own in self._own.values():
-            value.__module__ = own
+            _say(value, own)
         self._own.clear()
+
+
+def _say(value: Any, module: str) -> None:
+    """Has a class or function say that it is of a module."""
+    # From Python 3.13 on a class forgets its place in the file with it.
+    line = vars(value).get("__firstlineno__")
+    value.__module__ = module
+    if line is not None:
+        value.__firstlineno__ = line
 
 
 _shown = _Names()

@@ -4,14 +4,14 @@ from torchshim._printing import (
     PRINT_OPTS,
     format_values,
     get_printoptions,
+    join_suffixes,
     printoptions,
     set_printoptions,
 )
-from torchshim._printing import join_suffixes as _add_suffixes
 from torchshim._tensor import Tensor
 from torchshim._tensor import tensor_text as _str
 
-assert callable(_add_suffixes)
+_add_suffixes = join_suffixes
 
 __all__ = ["PRINT_OPTS", "_str", "get_printoptions", "printoptions", "set_printoptions"]
 
