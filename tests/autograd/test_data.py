@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from tests.oracle import attempt, case
 
 
@@ -483,3 +485,23 @@ def histories_through_data(torch, hidden, counted):
                 yield t.tolist()
             COUNTED[counted](torch, t)
             yield t._version, attempt((y.sum() + x.sum()).backward), x.grad
+
+
+@case
+def views_of_leaves_that_numpy_shares(torch):
+    """A write through `.data` does not bring back the node from before another."""
+    for shared, seen in product((False, True), repeat=2):
+        for unseen in (lambda x: x.data.add_(1), lambda x: x.detach().mul_(2)):
+            x = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+            array = x.detach().numpy() if shared else None
+            view = x[...]
+            (view * 2).sum().backward()
+            with torch.no_grad():
+                view[:1].neg_()
+            if seen:
+                yield str(view.grad_fn).partition(" ")[0]
+            unseen(x)
+            yield str(view.grad_fn).partition(" ")[0], view._version
+            x.grad = None
+            (view * view).sum().backward()
+            yield x.grad, None if array is None else array.tolist()
