@@ -194,6 +194,7 @@ def moved_with_a_history(torch):
     x = torch.ones(2, requires_grad=True)
     y = x.to("meta")
     yield facts(y), y.is_leaf, y.grad_fn.name(), attempt(y.sum().backward), x.grad
+    yield y.grad_fn, type(y.grad_fn)
     weight = torch.nn.Parameter((x * 2).to("meta", torch.float64))
     yield facts(weight), weight.is_leaf, type(weight).__name__
     with torch.no_grad():

@@ -10,8 +10,10 @@ def errors_and_missing_gradients(torch):
     x = torch.ones(2, requires_grad=True)
     nodes = torch._C._functions
     raising = nodes.DelayedError("Boom!", 1)(x)
-    yield attempt(raising.sum().backward)
-    (nodes.UndefinedGrad()(x * 2) + x).sum().backward()
+    yield raising.grad_fn, type(raising.grad_fn), attempt(raising.sum().backward)
+    undefined = nodes.UndefinedGrad()(x * 2)
+    yield undefined, undefined.grad_fn, type(undefined.grad_fn)
+    (undefined + x).sum().backward()
     yield x.grad
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from torchshim._core.node import AccumulateGrad as AccumulateGrad
-from torchshim.autograd.function import Function
+from torchshim.autograd.function import Function, built_in
 
 __all__ = ["AccumulateGrad", "DelayedError", "UndefinedGrad"]
 
 
+@built_in("Error")
 class _Error(Function):
     @staticmethod
     def forward(ctx: Any, text: str, *values: Any) -> Any:
@@ -22,6 +23,7 @@ class _Error(Function):
         raise RuntimeError(ctx.text)
 
 
+@built_in("UndefinedGradBackward")
 class _Undefined(Function):
     @staticmethod
     def forward(ctx: Any, *values: Any) -> Any:

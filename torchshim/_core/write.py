@@ -341,8 +341,8 @@ class Writing(Viewing):
                 if base is None or not counted:
                     # History stays; only the data changed. (A view gets another
                     # node when it is used after a write that its version counts.)
-                    outdated = base is not None and alias._hist is not None
-                    outdated = outdated and alias._hist_version != storage.version
+                    noted = base is not None and alias._hist is not None
+                    outdated = noted and alias._hist_version != storage.version
                     if alias._slot >= 0 or not outdated:
                         self.keep_history(alias)
                         alias._hist_version = version

@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, TypeVar
 
 from torchshim._core.call import PythonCall
 from torchshim._core.dtypes import type_name
@@ -57,6 +57,7 @@ _DIRTY_VIEW = (
 _ONLY_TENSORS = "mark_non_differentiable only accepts variable arguments, but got "
 _numbers = itertools.count()
 _new = object.__new__
+_F = TypeVar("_F", bound="FunctionMeta")
 
 
 class FunctionMeta(type):
@@ -473,6 +474,19 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def built_in(name: str) -> Callable[[_F], _F]:
+    """Has a function's node be called as one that is no Python function in PyTorch."""
+
+    def named(function: _F) -> _F:
+        node = function._backward_cls
+        node.__name__ = node.__qualname__ = name
+        node.__module__, node.__repr__ = "builtins", Node.__repr__
+        return function
+
+    return named
+
+
+@built_in("Error")
 class _DelayedError(Function):
     """Passes tensors on; differentiating them raises."""
 
@@ -498,7 +512,6 @@ def _all_edges(node: Any) -> tuple[tuple[Any, int], ...]:
     return tuple(found)
 
 
-_DelayedError._backward_cls.__name__ = "Error"
 _DelayedError._backward_cls.next_functions = property(_all_edges)
 
 

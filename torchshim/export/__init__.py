@@ -3,10 +3,6 @@
 https://docs.pytorch.org/docs/2.13/export.html
 """
 
-from __future__ import annotations
-
-from typing import Any, NoReturn
-
 from torchshim._errors import unsupported
 from torchshim.utils import _pytree
 
@@ -33,10 +29,13 @@ __all__ = [
     "unflatten",
 ]
 
-_REASON = "PyTorch's programs cannot be exported or loaded"
+_REASON = (
+    "PyTorch's programs cannot be exported or loaded; jax.export writes programs of JAX"
+)
 AdditionalInputs = unsupported("export.AdditionalInputs", _REASON)
 Constraint = unsupported("export.Constraint", _REASON)
 CustomDecompTable = unsupported("export.CustomDecompTable", _REASON)
+Dim = unsupported("export.Dim", _REASON)
 ExportBackwardSignature = unsupported("export.ExportBackwardSignature", _REASON)
 ExportGraphSignature = unsupported("export.ExportGraphSignature", _REASON)
 ExportedProgram = unsupported("export.ExportedProgram", _REASON)
@@ -46,38 +45,12 @@ ModuleCallSignature = unsupported("export.ModuleCallSignature", _REASON)
 ShapesCollection = unsupported("export.ShapesCollection", _REASON)
 UnflattenedModule = unsupported("export.UnflattenedModule", _REASON)
 default_decompositions = unsupported("export.default_decompositions", _REASON)
-
-
-def _refuse(name: str) -> NoReturn:
-    raise NotImplementedError(
-        f"torch.export.{name}: PyTorch's programs cannot be exported or loaded; "
-        "jax.export writes programs of JAX"
-    )
-
-
-def export(mod: Any, args: Any, kwargs: Any = None, **options: Any) -> Any:
-    """Refused."""
-    _refuse("export")
-
-
-def draft_export(mod: Any, args: Any, kwargs: Any = None, **options: Any) -> Any:
-    """Refused."""
-    _refuse("draft_export")
-
-
-def save(ep: Any, f: Any, **options: Any) -> None:
-    """Refused."""
-    _refuse("save")
-
-
-def load(f: Any, **options: Any) -> Any:
-    """Refused."""
-    _refuse("load")
-
-
-def unflatten(module: Any, flat_args_adapter: Any = None) -> Any:
-    """Refused."""
-    _refuse("unflatten")
+dims = unsupported("export.dims", _REASON)
+draft_export = unsupported("export.draft_export", _REASON)
+export = unsupported("export.export", _REASON)
+load = unsupported("export.load", _REASON)
+save = unsupported("export.save", _REASON)
+unflatten = unsupported("export.unflatten", _REASON)
 
 
 def register_dataclass(cls: type, *, serialized_type_name: str | None = None) -> None:
@@ -86,13 +59,3 @@ def register_dataclass(cls: type, *, serialized_type_name: str | None = None) ->
     The name is one for files of exported programs.
     """
     _pytree.register_dataclass(cls)
-
-
-def Dim(name: str, **bounds: Any) -> Any:
-    """Refused."""
-    _refuse("Dim")
-
-
-def dims(*names: str, **bounds: Any) -> Any:
-    """Refused."""
-    _refuse("dims")

@@ -9,44 +9,19 @@ from dataclasses import dataclass
 
 from torchshim._core.dtypes import dtype
 from torchshim._errors import unsupported
-from torchshim.distributed.fsdp.api import (
-    BackwardPrefetch,
-    CPUOffload,
-    FullOptimStateDictConfig,
-    FullStateDictConfig,
-    LocalOptimStateDictConfig,
-    LocalStateDictConfig,
-    MixedPrecision,
-    OptimStateDictConfig,
-    ShardedOptimStateDictConfig,
-    ShardedStateDictConfig,
-    ShardingStrategy,
-    StateDictConfig,
-    StateDictType,
-)
+from torchshim.distributed.fsdp import api
+from torchshim.distributed.fsdp.api import *  # noqa: F403
 
 __all__ = [
-    "BackwardPrefetch",
-    "CPUOffload",
     "CPUOffloadPolicy",
     "FSDPModule",
-    "FullOptimStateDictConfig",
-    "FullStateDictConfig",
     "FullyShardedDataParallel",
-    "LocalOptimStateDictConfig",
-    "LocalStateDictConfig",
-    "MixedPrecision",
     "MixedPrecisionPolicy",
     "OffloadPolicy",
-    "OptimStateDictConfig",
-    "ShardedOptimStateDictConfig",
-    "ShardedStateDictConfig",
-    "ShardingStrategy",
-    "StateDictConfig",
-    "StateDictType",
     "fully_shard",
     "register_fsdp_forward_method",
 ]
+__all__ += api.__all__
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,9 @@ class Placement:
     _facts: tuple[Any, ...] = ()
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._facts == other._facts  # type: ignore[attr-defined]
+        if not isinstance(other, Placement) or type(self) is not type(other):
+            return False
+        return self._facts == other._facts
 
     def __hash__(self) -> int:
         return hash((type(self), self._facts))

@@ -127,8 +127,9 @@ class DistributedDataParallel(Module):
         """`distributed.algorithms.join.Join` of this module."""
         from torchshim.distributed.algorithms.join import Join
 
+        joinable: Any = self  # `join` registers the class as one
         return Join(
-            [self],  # type: ignore[list-item]  # it is registered as a joinable
+            [joinable],
             enable,
             throw_on_early_termination,
             divide_by_initial_world_size=divide_by_initial_world_size,
