@@ -183,3 +183,33 @@ def node_hooks_that_replace(torch):
                 z = (y * 2).sum()
                 yield asked, at, attempt(lambda z=z, i=inputs: z.backward(inputs=i))
                 yield y.grad, x.grad
+
+
+# What asks for the node of a view that had none before its base was written to.
+ASKING = {
+    "nothing": lambda torch, v, x: None,
+    "input": lambda torch, v, x: torch.autograd.grad(x * 2, v, allow_unused=True),
+    "output": lambda torch, v, x: torch.autograd.grad(v, x, torch.ones(2)),
+    "both": lambda torch, v, x: torch.autograd.grad(v, v, torch.ones(2)),
+    "root": lambda torch, v, x: v.backward(torch.ones(2)),
+    "inputs": lambda torch, v, x: (x * 2).backward(inputs=v),
+    "edge": lambda torch, v, x: torch.autograd.graph.get_gradient_edge(v),
+    "leaf": lambda torch, v, x: v.is_leaf,
+    "hook": lambda torch, v, x: attempt(v.register_post_accumulate_grad_hook, print),
+}
+
+
+@case.over(asking=ASKING, grad=[True, False])
+def that_had_no_node(torch, asking, grad):
+    x = torch.tensor(-1.0).clone().requires_grad_()
+    v = torch.zeros(3)[1:]
+    v[1] = x
+    with torch.set_grad_enabled(grad):
+        ASKING[asking](torch, v, x)
+    yield attempt(v.mul_, 2), v, x.grad
+    scalar = torch.zeros(3)[1]
+    scalar.view(1)[0] = x
+    if asking == "root":
+        with torch.set_grad_enabled(grad):
+            scalar.backward()
+    yield attempt(scalar.mul_, 2), scalar, x.grad

@@ -67,6 +67,7 @@ def backward(
             and (retain_graph is None or retain_graph.__class__ is bool)
             and not retaining
             and not (meta.leaf and self._inherits)
+            and not self._unaware
         ):
             passes.run_plain(self, retain_graph)
             return
@@ -340,6 +341,7 @@ def register_post_accumulate_grad_hook(
             "cannot register a hook on a tensor that doesn't require gradient"
         )
     if not self._meta.leaf:
+        self._unaware = False  # its node was asked for
         raise RuntimeError(
             "post accumulate grad hooks cannot be registered on non-leaf tensors"
         )

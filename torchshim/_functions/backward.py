@@ -366,6 +366,7 @@ def _flag(value: Any) -> bool:
 def _engine_place(edge: Any) -> Any:
     """A tensor or an edge as the engine takes it: a tensor or a place."""
     if isinstance(edge, Tensor):
+        edge._unaware = False  # its node is asked for
         return edge
     if isinstance(edge.node, AccumulateGrad):
         return edge.node.variable

@@ -400,6 +400,7 @@ def gradient_edge(tensor: Tensor) -> GradientEdge:
     if tensor._inherits:  # a view made under `no_grad`: no gradient comes there
         local.rec.check_current(tensor)
         raise AssertionError("Expected gradient function to be set")
+    tensor._unaware = False
     return GradientEdge(*edge_of(*place_of(local.rec, tensor)))
 
 
