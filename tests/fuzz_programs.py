@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz_hooks import hook_line
-from tests.fuzz_scope import code_of, has_history, make_scope, tensors_of
+from tests.fuzz_scope import code_of, has_history, make_scope, tensors_of, writes_beside
 
 Lines = list[str]
 
@@ -30,6 +30,8 @@ class Maker:
     def emit(self, line: str) -> None:
         if "[...] = " in line and self.tensors(has_history):
             return  # what NumPy writes before a backward is not followed
+        if writes_beside(line, self.scope, self.torch):
+            return  # nor is what a tensor made of its array writes
         self.lines.append(line)
         try:
             exec(code_of(line), self.scope)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -202,3 +203,28 @@ def has_history(tensor: Any) -> bool:
         return tensor.grad_fn is not None
     except RuntimeError:  # a view that may not be used any more
         return True
+
+
+# The name of a tensor that a statement writes to.
+_WRITTEN = re.compile(r"\b(t\d+)(?:\.\w+_\(|\[.*\] = | [-+*/]= )")
+
+
+def _root_of(tensor: Any) -> Any:
+    return tensor if tensor._base is None else tensor._base
+
+
+def writes_beside(line: str, scope: dict[str, Any], torch: Any) -> bool:
+    """Whether a statement writes to memory that NumPy knows, and a history, too."""
+    found = _WRITTEN.search(line)
+    target = scope.get(found[1]) if found else None
+    if not isinstance(target, torch.Tensor):
+        return False
+    memory, root = memory_of(target), _root_of(target)
+    if not any(
+        isinstance(v, np.ndarray) and v.ctypes.data == memory for v in scope.values()
+    ):
+        return False
+    return any(
+        has_history(t) and memory_of(t) == memory and _root_of(t) is not root
+        for t in tensors_of(scope, torch).values()
+    )
