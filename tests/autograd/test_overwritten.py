@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.oracle import attempt, case
@@ -316,3 +318,58 @@ def which_result_it_was(torch, made, saved):
                 yield z
             yield attempt(write, y, how)
             yield attempt(z.backward)
+
+
+# Functions of several operands, by their shapes.
+_OF_SEVERAL = {
+    "2, 2": "mul div atan2 pow fmod hypot maximum logaddexp xlogy dist complex dot "
+    "special.xlog1py nn.functional.mse_loss nn.functional.binary_cross_entropy",
+    "2, 2, 2": "clamp lerp addcmul addcdiv addr",
+    "22, 2": "mv matmul nn.functional.prelu",
+    "22, 22": "mm matmul cdist linalg.solve",
+    "22, 22, 2": "nn.functional.linear",
+    "22, 22, 22": "addmm",
+    "2, 22, 2": "addmv",
+    "222, 222": "bmm",
+    "222, 222, 222": "baddbmm",
+    "3, 3": "linalg.cross",
+    "125, 122": "nn.functional.conv1d",
+    "22, 21": "_weight_norm",
+}
+
+
+@case.over(*_OF_SEVERAL)
+def which_of_several(torch, shapes):
+    """Errors are about the first one, by PyTorch's names of the operands."""
+    for function in _OF_SEVERAL[shapes].split():
+        call = functools.reduce(getattr, function.split("."), torch)
+        for last, read in itertools.product((False, True), repeat=2):
+            sizes = [[*map(int, each)] for each in shapes.split(", ")]
+            leaves = [
+                torch.linspace(0.25, 0.75, math.prod(size)).reshape(size)
+                for size in sizes
+            ]
+            for leaf in leaves[-1:] if last else leaves:
+                leaf.requires_grad_()
+            given = [leaf * 1 if leaf.requires_grad else leaf for leaf in leaves]
+            z = call(*given).abs().sum()
+            if read:
+                z.item()
+            with torch.no_grad():
+                for at, each in enumerate(given):
+                    for _ in range(at + 1):
+                        each.mul_(1)
+            yield function, last, read, attempt(z.backward)
+
+
+@case.over(read=[False, True])
+def the_divisor_before_what_is_divided(torch, read):
+    w = values(torch, requires_grad=True)
+    base = w.sum()
+    divided, divisor = values(torch), base.expand(2)
+    z = (divided / divisor).mean()
+    if read:
+        z.item()
+    base.mul_(2)
+    divided[1:].clamp_(min=3)
+    yield attempt(z.backward, inputs=[w])

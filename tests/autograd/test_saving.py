@@ -62,6 +62,33 @@ def what_is_unpacked(torch):
 
 
 @case
+def in_which_order(torch):
+    """By the names of the operands in PyTorch; results last."""
+
+    def packed(call, *args):
+        log = []
+
+        def noted(kind):
+            return lambda x: log.append((kind, x.flatten()[0].item())) or x
+
+        leaves = [torch.full((2, 2), v).requires_grad_() for v in args]
+        with torch.autograd.graph.saved_tensors_hooks(noted("pack"), noted("unpack")):
+            y = call(*leaves)
+        y.abs().sum().backward()
+        return log
+
+    for name in ("mul", "div", "atan2", "pow", "hypot", "maximum", "dist", "mm"):
+        yield name, packed(getattr(torch, name), 0.5, 0.25)
+    for name in ("clamp", "lerp", "addcmul", "addcdiv", "addmm"):
+        yield name, packed(getattr(torch, name), 0.5, 0.25, 0.125)
+    yield packed(lambda a, b: torch.mv(a, b[0]), 0.5, 0.25)
+    yield packed(lambda a, b: a[0] @ b[0], 0.5, 0.25)
+    yield packed(torch.nn.functional.linear, 0.5, 0.25)
+    yield packed(lambda a, b: (a * 1).div_(b), 0.5, 0.25)
+    yield packed(lambda a, b: a.div(b).atan2_(b), 0.5, 0.25)
+
+
+@case
 def in_place_operators(torch):
     hooks = torch.autograd.graph.saved_tensors_hooks
     a = leaf(torch, 1.0, 2.0)

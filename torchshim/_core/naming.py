@@ -9,6 +9,7 @@ from typing import Any
 from torchshim._core.batching import alone
 from torchshim._core.call import Call
 from torchshim._core.dtypes import type_name
+from torchshim._core.op import DERIVED
 from torchshim._core.state import IDENTITY, State
 from torchshim._core.storage import TensorBase
 
@@ -49,6 +50,22 @@ _OF_GRADIENTS = {
     "where": "WhereBackward0",
 }
 
+
+# Node -> the operator's name of a parameter -> what PyTorch calls it there.
+_RENAMED = {
+    "BmmBackward0": {"other": "mat2"},
+    "ConvolutionBackward0": {"input": "input"},
+    "DotBackward0": {"other": "tensor"},
+    "LinalgLstsqBackward0": {"A": "self", "B": "b"},
+    "MmBackward0": {"other": "mat2"},
+    "MvBackward0": {"other": "vec"},
+    "NativeBatchNormBackward0": {"input": "input"},
+    "NativeGroupNormBackward0": {"input": "input"},
+    "NativeLayerNormBackward0": {"input": "input"},
+}
+
+# Nodes of `linear` without bias: PyTorch's saves the transposed weight, as `mat2`.
+_OF_TRANSPOSED = {"MmBackward0", "SqueezeBackward4", "UnsafeViewBackward0"}
 
 # Nodes that PyTorch writes by hand: their names tell the namespace.
 _BY_HAND = frozenset(
@@ -118,13 +135,36 @@ def outputs_of(event: State) -> Sequence[int]:
     return [k for k, d in enumerate(kinds) if d.is_floating_point or d.is_complex]
 
 
+def name_in_node(node: str, name: str) -> str:
+    """PyTorch's name of an operator's parameter among the attributes of its node."""
+    renamed = _RENAMED.get(node, {})
+    return renamed.get(name, "self" if name == "input" else name)
+
+
+def in_order(event: State, names: Sequence[str]) -> list[str]:
+    """What an event saves in the order in which PyTorch's node saves and looks at it.
+
+    That is the order of the names there, results last.
+    """
+    if len(names) < 2:
+        return [*names]
+    node = grad_name(event) or ""
+
+    def place(name: str) -> tuple[bool, str]:
+        if name == "weight" and node in _OF_TRANSPOSED:
+            return False, "mat2"
+        return name in DERIVED, name_in_node(node, name)
+
+    return sorted(names, key=place)
+
+
 def saved_operands(event: State, call: Any, wrt: Sequence[int]) -> list[int]:
     """Slots of the values that PyTorch saves for an event's backward."""
     call = alone(call)
     if not isinstance(call, Call):
         return []
     slots = []
-    for name in call.saved(wrt):
+    for name in in_order(event, call.saved(wrt)):
         if name == "result":
             slots += list(range(event.slot, event.n_slots))
         elif name in ("result0", "result1"):

@@ -18,6 +18,7 @@ from torchshim._core.naming import (
     WRAPPED,
     check_replacement,
     flows_of,
+    name_in_node,
     outputs_of,
 )
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
@@ -205,24 +206,6 @@ class SavedTensor:
         return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
 
 
-# Node -> the operator's name of a parameter -> what PyTorch calls it there.
-_RENAMED = {
-    "MmBackward0": {"other": "mat2"},
-    "BmmBackward0": {"other": "mat2"},
-    "MvBackward0": {"other": "vec"},
-    "NativeLayerNormBackward0": {"input": "input"},
-    "NativeBatchNormBackward0": {"input": "input"},
-    "NativeGroupNormBackward0": {"input": "input"},
-    "ConvolutionBackward0": {"input": "input"},
-}
-
-
-def _shown_name(node: Node, name: str) -> str:
-    """PyTorch's name of a parameter among the attributes of a node."""
-    renamed = _RENAMED.get(type(node).__name__, {})
-    return renamed.get(name, "self" if name == "input" else name)
-
-
 def saved_names(node: Node) -> dict[str, str]:
     """PyTorch's name of each saved value -> the operator's own name for it."""
     # The node of a leaf stands for no event.
@@ -237,7 +220,7 @@ def saved_names(node: Node) -> dict[str, str]:
         else list(every)
     )
     for name in flat:
-        names.setdefault(_shown_name(node, name), name)
+        names.setdefault(name_in_node(type(node).__name__, name), name)
     return names
 
 
@@ -347,7 +330,7 @@ def _argument(node: Node, name: str) -> Any:
         return _MISSING
     whose = re.sub(r"_sym_(sizes|strides|numel)$", "", name)
     for param, entry in zip(call.op.params, call.template, strict=True):
-        own = _shown_name(node, param.name)
+        own = name_in_node(type(node).__name__, param.name)
         if entry is not HOLE and own == name:
             if isinstance(entry, ScalarHole):
                 return _number(node, param.name)

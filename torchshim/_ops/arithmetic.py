@@ -177,7 +177,11 @@ def _check_addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any) -> None:
 @op(
     promote=DEFAULT,
     grad_fn="AddcdivBackward0",
-    saves={"tensor1": ("tensor2",), "tensor2": ("tensor1", "tensor2")},
+    saves={
+        "input": ("tensor2",),  # (of no use, but PyTorch keeps it)
+        "tensor1": ("tensor2",),
+        "tensor2": ("tensor1", "tensor2"),
+    },
     passes=("input",),
     inplace=True,
     typecheck=_check_addcdiv,

@@ -199,7 +199,7 @@ _OUT_OF_PARTS = (
 
 @op(
     grad_fn="ComplexBackward0",
-    saves=("real", "imag"),
+    saves={"real": ("real",), "imag": ("imag",)},
     curved=False,
     method=False,
     layout="preserve",

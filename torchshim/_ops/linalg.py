@@ -384,7 +384,7 @@ def _check_cross(input: Array, other: Array) -> None:
 
 @_linalg(
     "LinalgCrossBackward0",
-    saves=("input", "other"),
+    saves={"input": ("other",), "other": ("input",)},
     name="linalg_cross",
     public="cross",
     apart=("input", "other"),

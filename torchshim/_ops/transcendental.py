@@ -361,7 +361,7 @@ def _hypot_jvp(primals: Any, tangents: Any) -> Any:
 @op(
     promote=DEFAULT,
     grad_fn="HypotBackward0",
-    saves=("input", "other", "result"),
+    saves={"input": ("input", "result"), "other": ("other", "result")},
     inplace=True,
 )
 def hypot(input: Array, other: Array) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 
 from torchshim._core.call import VjpCall
 from torchshim._core.handlers import caller
+from torchshim._core.naming import in_order
 from torchshim._core.op import DERIVED
 from torchshim._core.record import Recorder, local
 from torchshim._core.storage import TensorBase
@@ -192,7 +193,7 @@ class SavingRecorder(Recorder):
         if _stack.observers:
             self._observe(state, args)
         if state.wrt and self.grad and current() is not None:
-            names = state.call.saved(state.wrt)
+            names = in_order(state, state.call.saved(state.wrt))
             if names:
                 self._pack(state, names, list(_operands(args)))
         return state
