@@ -26,6 +26,7 @@ NAMES = (
     "memory",
     "conv",
     "trees",
+    "letters",
 )
 
 

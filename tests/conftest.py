@@ -23,18 +23,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--compile",
-        choices=("haste", "care"),
+        choices=("haste", "care", "not"),
         default="haste",
         help="with which of XLA's options the programs of a test are compiled: those "
         "for a fast compilation (most programs run once; with them the tests take a "
         "third of the time), or (care) those that users get, as always scripts and "
-        "examples do, in processes of their own",
+        "examples do, in processes of their own; or (not) NumPy computes what it can",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--compile") == "haste":
         _compile_in_haste()
+    elif config.getoption("--compile") == "not":
+        _compile_nothing()
     # A shell's background jobs ignore Ctrl-C, and what they start inherits that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -45,6 +47,12 @@ def _compile_in_haste() -> None:
 
     careful = program.options
     program.options = lambda rank: careful(rank) | program.haste()
+
+
+def _compile_nothing() -> None:
+    from torchshim._core import stepwise
+
+    stepwise._LEAST_EVENTS, stepwise._COMPILE = 0, 1e9
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -16,9 +16,10 @@ CORE = (
     "threads dtypes device precision promotion mt19937 threefry host_math host_dtypes "
     "host_random host_integers host_rejection random meta layout op checks call "
     "batching forward state no_data storage versions undo naming integers stacks "
-    "convolutions outline lower program stepwise flush dependence infer handlers trie "
-    "known enter entrances foreign views write levels turns waiting record shared "
-    "leaf_facts jumps graph leaves replay gradients saved engine hooks node"
+    "convolutions outline lower program numpy_rules numpy_shapes interpret stepwise "
+    "flush dependence infer handlers trie known enter entrances foreign views write "
+    "levels turns waiting record shared leaf_facts jumps graph leaves replay gradients "
+    "saved engine hooks node"
 ).split()
 LAYERS = [
     ["_version", "_hooks", "_pytree", "_errors"],

@@ -13,7 +13,7 @@ from torchshim._core.record import local
 
 
 @pytest.fixture
-def found(monkeypatch):
+def found(monkeypatch, all_compiled):
     """What was found in the recordings since the test began, flush by flush."""
     local.rec.flush()
     flushes = []

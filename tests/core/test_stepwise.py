@@ -16,7 +16,7 @@ from torchshim._core.stepwise import Stepwise
 
 
 @pytest.fixture(autouse=True)
-def afresh(monkeypatch):
+def afresh(monkeypatch, all_compiled):
     """Nothing is known of what other tests recorded."""
     for table in "KERNELS", "_known", "_made":
         monkeypatch.setattr(stepwise, table, OrderedDict())

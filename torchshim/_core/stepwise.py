@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from torchshim._core import checks, integers, program
+from torchshim._core import checks, integers, interpret, program
 from torchshim._core.batching import seen_by
 from torchshim._core.call import PythonCall
 from torchshim._core.lower import (
@@ -47,8 +47,15 @@ _EVENT, _ELEMENT, _KERNEL, _AS_MANY = 10e-6, 1e-9, 0.035, 8
 _COPIED = 64 * 2**20
 # Elements up to which code that was compiled in haste is as good.
 _SMALL = 4096
+# Seconds, as measured, where NumPy computes: what tracing a kind of events takes, what
+# an event takes, and each of its elements; and what XLA takes for an operator in haste.
+_TRACE, _HOST_EVENT, _HOST_ELEMENT, _COMPILE = 3e-3, 60e-6, 2e-9, 8e-3
+# What compiling must take (and where recordings are known to vary), how many times as
+# long as the first run by NumPy, and how often that computes at least: programs differ
+# in last bits, and scripts compare what a model gives for the same input.
+_LEAST_COMPILE, _LEAST_VARYING, _TIMES, _LEAST_RUNS = 2.0, 0.1, 3, 3
 # Bounds: on kernels, on kinds of events that are remembered, on lines.
-_KERNELS, _KINDS, _LINES = 1024, 20_000, 1000
+_KERNELS, _HOST_KERNELS, _KINDS, _LINES = 1024, 4096, 20_000, 1000
 
 
 class Kernel:
@@ -57,7 +64,6 @@ class Kernel:
     __slots__ = ("_jitted", "entry", "found")
 
     def __init__(self, event: State, call: Any) -> None:
-        count, checked = len(event.operands), has_checks(event)
         # Its checks, as far as they are known when it has run.
         self.found: list[checks.Check] = []
         self.entry: Compiled | None = Compiled(
@@ -66,14 +72,7 @@ class Kernel:
             outputs=len(event.metas),
             reason=f"{call!r} alone: recordings differ in their structure",
         )
-
-        def run(*given: Any) -> tuple[Sequence[Any], Any]:
-            arrays, values = given[:count], given[count:]
-            outs = call.apply(arrays, values)
-            found = call.check(arrays, values) if checked else []
-            self.found[:] = [dataclasses.replace(c, bad=None, value=0) for c in found]
-            return outs, checks.pack(found) if found else None
-
+        run = _function(event, call, self.found)
         metas = event.given + event.metas
         rank = max((len(meta.array_shape) for meta in metas), default=0)
         chosen = program.options(rank)
@@ -95,7 +94,57 @@ class Kernel:
         return result
 
 
+def _function(
+    event: State, call: Any, sites: list[checks.Check]
+) -> Callable[..., tuple[Sequence[Any], Any]]:
+    """A call of operands and runtime scalars; its checks are put into `sites`."""
+    count, checked = len(event.operands), has_checks(event)
+
+    def run(*given: Any) -> tuple[Sequence[Any], Any]:
+        arrays, values = given[:count], given[count:]
+        outs = call.apply(arrays, values)
+        found = call.check(arrays, values) if checked else []
+        sites[:] = [dataclasses.replace(c, bad=None, value=0) for c in found]
+        return outs, checks.pack(found) if found else None
+
+    return run
+
+
+class HostKernel:
+    """One call, computed by NumPy. Raises `interpret.NoRule` where it cannot be."""
+
+    __slots__ = ("_plan", "found")
+
+    def __init__(self, event: State, call: Any) -> None:
+        self.found: list[checks.Check] = []
+        given = [jax.ShapeDtypeStruct(m.array_shape, m.dtype.np) for m in event.given]
+        for v in filled(event, call):
+            integer = isinstance(v, int) or v.integer
+            given.append(jax.ShapeDtypeStruct((), np.int64 if integer else np.float64))
+        self._plan = interpret.plan(_function(event, call, self.found), given)
+
+    def __call__(self, *given: Any) -> tuple[Sequence[Any], Any]:
+        made = self._plan(*given)
+        return (made[:-1], made[-1]) if self.found else (made, None)
+
+
+class Fetched:
+    """A call that is compiled, with results for NumPy."""
+
+    __slots__ = ("_kernel", "found")
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self.found = kernel.found
+
+    def __call__(self, *given: Any) -> tuple[Sequence[Any], Any]:
+        outs, report = self._kernel(*given)
+        return list(map(np.asarray, outs)), report
+
+
 KERNELS: OrderedDict[Any, Kernel] = OrderedDict()
+# What NumPy computes; None: what it cannot.
+HOST_KERNELS: OrderedDict[Any, HostKernel | None] = OrderedDict()
 # Hash of a kind of events -> how many recordings had some.
 _known: OrderedDict[int, int] = OrderedDict()
 # What making the last kernels took.
@@ -196,6 +245,7 @@ class Stepwise:
         self,
         lowered: Lowered,
         kinds: Sequence[Any],
+        kernel_of: Callable[[tuple[Any, ...], State], Any],
         spared: float,
         enough: int,
         make: Callable[[], Program],
@@ -207,14 +257,18 @@ class Stepwise:
         self._enough = enough
         self._make = make
         self._program: Program | None = None
-        self._steps = self._plan(kinds)
+        self._steps = self._plan(kinds, kernel_of)
 
     @property
     def entry(self) -> Compiled | None:
         """What `explain()` says of the program that is about to be compiled."""
         return None if self._program is None else self._program.entry
 
-    def _plan(self, kinds: Sequence[Any]) -> list[Step]:
+    def _plan(
+        self,
+        kinds: Sequence[Any],
+        kernel_of: Callable[[tuple[Any, ...], State], Any],
+    ) -> list[Step]:
         lowered = self.lowered
         steps: list[Step] = []
         needed = set(lowered.outputs)
@@ -225,7 +279,7 @@ class Stepwise:
             needed.update(operands)
             steps.append(
                 Step(
-                    kernel=_kernel(kind, event),
+                    kernel=kernel_of(kind, event),
                     operands=operands,
                     scalars=filled(event, kind[0]),
                     made=made,
@@ -281,6 +335,22 @@ class Stepwise:
         )
 
 
+class Hosted(Stepwise):
+    """A recording that NumPy computes event by event, until a program would pay."""
+
+    __slots__ = ()
+
+    def _run(self, scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
+        used: list[Any] = [None] * len(inputs)
+        for position in self.lowered.inputs:
+            used[position] = np.asarray(inputs[position])
+        with np.errstate(all="ignore"):
+            outs, report = super()._run(scalars, used)
+        # Arrays of their own: these may be views of one another, and of inputs.
+        made = [jax.device_put(out, may_alias=False) for out in outs]
+        return made, None if report is None else np.asarray(report)
+
+
 def make_program(
     state: State,
     outputs: tuple[int, ...],
@@ -305,10 +375,70 @@ def make_program(
     if len(lowered.calls) < _LEAST_EVENTS or copied > _COPIED:
         return make()
     with _lock:
-        made = _stepwise(lowered, entry.line, make) or make()
+        made = (
+            _hosted(lowered, entry.line, bool(donated), rare, make)
+            or _stepwise(lowered, entry.line, make)
+            or make()
+        )
         last = _made.get(entry.line) or deque[Any](maxlen=_LAST)
         _put(_made, entry.line, last, _LINES).append(weakref.ref(made))
     return made
+
+
+def _making_time() -> float:
+    """Seconds that making a kernel takes."""
+    return (sum(_making) + _KERNEL * _AS_MANY) / (len(_making) + _AS_MANY)
+
+
+def _hosted(
+    lowered: Lowered,
+    line: Any,
+    updates: bool,
+    rare: bool,
+    make: Callable[[], Program],
+) -> Hosted | None:
+    """What runs a recording by NumPy at first, if compiling it would take long.
+
+    What updates something will run again: that is compiled, unless it is rare.
+    """
+    rare = rare or _wasted(line)[1] > 0
+    if (updates and not rare) or not program.haste():
+        return None
+    compiling = _COMPILE * lowered.size
+    if compiling < (_LEAST_VARYING if rare else _LEAST_COMPILE):
+        return None
+    running = _HOST_EVENT * len(lowered.calls) + _HOST_ELEMENT * lowered.elements
+    left = compiling / _TIMES - running
+    kinds = [_kind(event) for event in lowered.calls]
+    found: dict[Any, HostKernel | None] = {}
+    for kind, event in zip(kinds, lowered.calls, strict=True):
+        if left < 0:
+            return None
+        if kind in found or isinstance(kind[0], PythonCall):
+            continue
+        if kind in HOST_KERNELS:
+            kernel = HOST_KERNELS[kind]
+        else:
+            left -= _TRACE
+            kernel = _traced(event, kind[0])
+        found[kind] = _put(HOST_KERNELS, kind, kernel, _HOST_KERNELS)
+        if kernel is None and kind not in KERNELS:
+            left -= _making_time()
+
+    def kernel_of(kind: tuple[Any, ...], event: State) -> Any:
+        if isinstance(kind[0], PythonCall):
+            return _passing(kind[0])
+        return found[kind] or Fetched(_kernel(kind, event))
+
+    enough = max(_LEAST_RUNS, int(compiling / (2 * running)))
+    return Hosted(lowered, kinds, kernel_of, compiling, enough, make)
+
+
+def _traced(event: State, call: Any) -> HostKernel | None:
+    try:
+        return HostKernel(event, call)
+    except interpret.NoRule:
+        return None
 
 
 def _stepwise(
@@ -325,14 +455,14 @@ def _stepwise(
     wasted, events = _wasted(line)
     if not events:
         return None
-    making = (sum(_making) + _KERNEL * _AS_MANY) / (len(_making) + _AS_MANY)
+    making = _making_time()
     spared = wasted / events * len(kinds)
     lost = _EVENT * len(kinds) + _ELEMENT * lowered.elements
     if len(rare) * making > spared / 4 or len(missing) * making > wasted:
         return None
     # Of the time that is saved at first, half may be lost.
     enough = max(1, int(spared / (2 * lost)))
-    return Stepwise(lowered, kinds, spared, enough, make)
+    return Stepwise(lowered, kinds, _kernel, spared, enough, make)
 
 
 def _wasted(line: Any) -> tuple[float, int]:

@@ -63,7 +63,7 @@ def failed(
 
 
 def linalg_op(
-    grad_fn: Any, *, saves: tuple[str, ...] = ("result",), **options: Any
+    grad_fn: Any, *, saves: Any = ("result",), **options: Any
 ) -> Any:
     """Declares an operator of `torch.linalg`; all of them take `out=`."""
     options = {"namespaces": ("linalg",), "method": False, "out": "exact", **options}

@@ -1,0 +1,173 @@
+"""Recordings that NumPy computes, since compiling them would take longer."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+import torchshim as torch
+from torchshim._core import program, stepwise
+from torchshim._core.program import CACHE
+from torchshim._core.stepwise import Hosted
+
+
+@pytest.fixture(autouse=True)
+def afresh(monkeypatch):
+    """Nothing is known of what other tests recorded."""
+    for table in "KERNELS", "HOST_KERNELS", "_known", "_made":
+        monkeypatch.setattr(stepwise, table, OrderedDict())
+    monkeypatch.setattr(CACHE, "_programs", OrderedDict())
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Every recording that updates nothing, whatever compiling it would take."""
+    monkeypatch.setattr(stepwise, "_LEAST_EVENTS", 0)
+    monkeypatch.setattr(stepwise, "_COMPILE", 1e6)
+
+
+def last():
+    """What ran the last recording."""
+    return next(reversed(CACHE._programs.values()))
+
+
+class Attention(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.letters = torch.nn.Embedding(11, 8)
+        self.qkv = torch.nn.Linear(8, 24)
+        self.norm = torch.nn.LayerNorm(8)
+        self.head = torch.nn.Linear(8, 11)
+
+    def forward(self, text):
+        x = self.letters(text)
+        for _ in range(3):
+            q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
+            seen = torch.ones(len(text), len(text)).tril()
+            weights = (q @ k.T / 8**0.5).masked_fill(seen == 0, -torch.inf).softmax(-1)
+            x = x + weights @ v
+        return self.head(x)
+
+
+def written(length):
+    """A text in which each letter is the likeliest after those before."""
+    torch.manual_seed(0)
+    model, text = Attention(), torch.tensor([1])
+    with torch.no_grad():
+        for _ in range(length):
+            text = torch.cat([text, model(text)[-1:].argmax(-1)])
+    return text
+
+
+def test_what_grows_in_each_turn_is_not_compiled(monkeypatch):
+    start = program.count()
+    found = written(12).tolist()
+    assert isinstance(last(), Hosted)
+    assert program.count() == start
+    monkeypatch.setattr(stepwise, "_LEAST_COMPILE", np.inf)
+    CACHE._programs.clear()
+    assert written(12).tolist() == found
+    assert program.count() > start
+
+
+def test_what_runs_again_becomes_a_program(at_once, monkeypatch):
+    monkeypatch.setattr(stepwise, "_COMPILE", 1.0)
+    monkeypatch.setattr(stepwise, "_HOST_EVENT", 0.09)
+    x = torch.linspace(0, 1, 5)
+    x.tolist()
+    made = []
+    for _ in range(8):
+        before = torch.explain()
+        found = (x.exp() @ x.cos()).item()
+        assert found == pytest.approx(np.exp(x.numpy()) @ np.cos(x.numpy()), rel=1e-5)
+        made.append([p.events for p in torch.explain(before).programs])
+    # Compiling three operators takes as long as eleven runs: half of that may be lost.
+    assert made == [[], [], [], [], [4], [], [], []]
+    assert isinstance(last(), Hosted) and last().entry is None
+
+
+def test_what_updates_something_is_compiled(at_once):
+    net = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        net(torch.ones(4, 3)).sum().backward()
+        optimizer.step()
+        net.weight.tolist()
+    assert not isinstance(last(), Hosted)
+
+
+def test_arrays_are_their_own(at_once):
+    x = torch.arange(6.0)
+    x.tolist()
+    y = x.view(2, 3)
+    z, w = y.T.contiguous(), x + 0
+    z.tolist()
+    assert isinstance(last(), Hosted)
+    x.add_(1)
+    w.mul_(2)
+    assert z.tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+    assert w.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    assert x.tolist() == y.reshape(-1).tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_what_numpy_lacks_is_compiled_alone(at_once):
+    x = torch.eye(3) * 2 + 1
+    start = program.count()
+    inverse = torch.linalg.inv(x.sin()) @ x
+    expected = np.linalg.inv(np.sin(np.eye(3) * 2 + 1)) @ (np.eye(3) * 2 + 1)
+    np.testing.assert_allclose(inverse.tolist(), expected, rtol=1e-4)
+    assert isinstance(last(), Hosted)
+    [only] = program.compiled_since(start)
+    assert "inv" in only.reason
+
+
+def test_checks_are_told_with_their_own_lines(at_once):
+    table = torch.arange(10.0).view(5, 2)
+
+    def looked_up(index):
+        return torch.nn.functional.embedding(torch.tensor(index), table).sum()
+
+    good = looked_up([2])
+    with pytest.raises(IndexError, match="index out of range in self") as caught:
+        (good + looked_up([7])).item()
+    assert isinstance(last(), Hosted)
+    [note] = caught.value.__notes__
+    assert "embedding" in note
+    assert good.item() == 9.0
+    # One that has to be compiled tells its errors, too.
+    with pytest.raises(RuntimeError, match="singular"):
+        torch.linalg.inv(torch.zeros(2, 2)).tolist()
+
+
+def test_gradients(at_once):
+    x = torch.linspace(-1, 1, 12, dtype=torch.float64).view(3, 4).requires_grad_()
+    x.tolist()
+    (x.softmax(-1) * x.tanh()).sum().backward()
+    assert x.grad.shape == (3, 4) and x.grad.tolist()
+    assert isinstance(last(), Hosted)
+    assert torch.autograd.gradcheck(lambda t: t.softmax(-1) * t.tanh(), x)
+
+
+def test_an_error_takes_the_recording_back(at_once, monkeypatch):
+    x = torch.arange(4.0)
+    x.tolist()
+    y = x + 1
+
+    def failing(self, *given):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stepwise.HostKernel, "__call__", failing)
+        with pytest.raises(KeyboardInterrupt):
+            (y * 2).tolist()
+    assert (y * 2).tolist() == [2.0, 4.0, 6.0, 8.0]
+
+
+def test_kernels_are_bounded(at_once, monkeypatch):
+    monkeypatch.setattr(stepwise, "_HOST_KERNELS", 4)
+    for n in range(2, 9):
+        assert (torch.ones(n, 11).sum() + 1).item() == 11 * n + 1
+    assert len(stepwise.HOST_KERNELS) == 4

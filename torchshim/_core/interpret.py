@@ -1,0 +1,210 @@
+"""Functions of JAX run by NumPy, without being compiled.
+
+XLA takes milliseconds for each operator, which pays where a program runs again. What
+runs once, or with other shapes each time, is traced (once for each kind of operands)
+and its equations are computed one after the other; `stepwise` says what is run so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.extend import core
+
+from torchshim._core import numpy_shapes
+from torchshim._core.numpy_rules import RULES, NoRule, known
+
+assert numpy_shapes  # declares rules
+
+# Primitives that call a function, and the parameters that hold it.
+_CALLS = frozenset(
+    "call checkpoint closed_call core_call custom_jvp_call custom_vjp_call "
+    "custom_vjp_call_jaxpr jit pjit remat remat2".split()
+)
+_HELD_AS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+_CONTROL = ("while", "cond", "scan")
+
+
+class Step(NamedTuple):
+    """One equation: what computes it, the places of what it takes and of what it gives,
+    and those that nothing needs after it."""
+
+    function: Callable[..., Any]
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    several: bool
+    dead: tuple[int, ...]
+
+
+class Plan:
+    """A jaxpr as steps; called with arrays, gives the list of its results."""
+
+    __slots__ = ("inputs", "outputs", "start", "steps")
+
+    def __init__(self, closed: Any) -> None:
+        # The values that are known; places of the others are None.
+        self.start: list[Any] = []
+        places: dict[Any, int] = {}
+        jaxpr = closed.jaxpr
+        self.inputs = [self._place(places, v, None) for v in jaxpr.invars]
+        for var, value in zip(jaxpr.constvars, closed.consts, strict=True):
+            self._place(places, var, np.asarray(value))
+        found: list[tuple[Any, tuple[int, ...], tuple[int, ...], bool]] = []
+        self._add(jaxpr, places, found)
+        self.outputs = [self._read(places, v) for v in jaxpr.outvars]
+        self.steps = _living(found, self.outputs)
+
+    def _place(self, places: dict[Any, int], var: Any, value: Any) -> int:
+        places[var] = len(self.start)
+        self.start.append(value)
+        return places[var]
+
+    def _read(self, places: dict[Any, int], var: Any) -> int:
+        if not isinstance(var, core.Literal):
+            return places[var]
+        aval: Any = var.aval
+        self.start.append(np.asarray(var.val, aval.dtype))
+        return len(self.start) - 1
+
+    def _add(self, jaxpr: Any, places: dict[Any, int], found: list[Any]) -> None:
+        for eqn in jaxpr.eqns:
+            operands = [self._read(places, v) for v in eqn.invars]
+            inner = _function_of(eqn)
+            if inner is not None:
+                within = dict(zip(inner.jaxpr.invars, operands, strict=True))
+                for var, value in zip(inner.jaxpr.constvars, inner.consts, strict=True):
+                    self._place(within, var, np.asarray(value))
+                self._add(inner.jaxpr, within, found)
+                given = [self._read(within, v) for v in inner.jaxpr.outvars]
+                places.update(zip(eqn.outvars, given, strict=True))
+                continue
+            made = tuple(self._place(places, v, None) for v in eqn.outvars)
+            several = eqn.primitive.multiple_results
+            found.append((_function(eqn), tuple(operands), made, several))
+
+    def __call__(self, *given: Any) -> list[Any]:
+        env = self.start.copy()
+        for place, value in zip(self.inputs, given, strict=True):
+            env[place] = value
+        for function, operands, results, several, dead in self.steps:
+            made = function(*[env[place] for place in operands])
+            if several:
+                for place, value in zip(results, made, strict=True):
+                    env[place] = value
+            else:
+                env[results[0]] = made
+            for place in dead:
+                env[place] = None
+        return [env[place] for place in self.outputs]
+
+
+def _living(found: Sequence[Any], outputs: Sequence[int]) -> list[Step]:
+    """The steps that outputs depend on, and what each is the last to need."""
+    needed = set(outputs)
+    steps: list[Step] = []
+    for function, operands, results, several in reversed(found):
+        if needed.isdisjoint(results):
+            continue
+        dead = tuple({*operands, *results} - needed)
+        needed.update(operands)
+        steps.append(Step(function, operands, results, several, dead))
+    return steps[::-1]
+
+
+def _function_of(eqn: Any) -> Any:
+    """The function that an equation calls; None if it calls none."""
+    if eqn.primitive.name not in _CALLS:
+        return None
+    for name in _HELD_AS:
+        inner = eqn.params.get(name)
+        if isinstance(inner, core.ClosedJaxpr):
+            return inner
+        if isinstance(inner, core.Jaxpr):
+            return core.ClosedJaxpr(inner, ())
+    return None
+
+
+def _function(eqn: Any) -> Callable[..., Any]:
+    name = eqn.primitive.name
+    if eqn.effects:
+        raise NoRule(name)
+    if name in _CONTROL:
+        return _loops[name](eqn)
+    if name not in RULES or not all(known(v.aval) for v in (*eqn.invars, *eqn.outvars)):
+        raise NoRule(name)
+    return RULES[name](eqn)
+
+
+def _cond(eqn: Any) -> Callable[..., Any]:
+    branches = [Plan(branch) for branch in eqn.params["branches"]]
+
+    def run(which: Any, *given: Any) -> list[Any]:
+        at = min(max(int(which), 0), len(branches) - 1)
+        return branches[at](*given)
+
+    return run
+
+
+def _while(eqn: Any) -> Callable[..., Any]:
+    params = eqn.params
+    if params["cond_jaxpr"].out_avals[0].shape:
+        raise NoRule("while")  # `vmap` made several loops of it
+    goes_on, turn = Plan(params["cond_jaxpr"]), Plan(params["body_jaxpr"])
+    first, second = params["cond_nconsts"], params["body_nconsts"]
+
+    def run(*given: Any) -> Sequence[Any]:
+        asked, fixed = given[:first], given[first : first + second]
+        carried: Sequence[Any] = given[first + second :]
+        while goes_on(*asked, *carried)[0]:
+            carried = turn(*fixed, *carried)
+        return carried
+
+    return run
+
+
+def _scan(eqn: Any) -> Callable[..., Any]:
+    body, length = eqn.params["jaxpr"], eqn.params["length"]
+    turn = Plan(body)
+    # What has a dimension more than in a turn is taken, or made, by all of them.
+    taken = _longer(eqn.invars, body.in_avals)
+    handed = len(eqn.outvars) - _longer(eqn.outvars, body.out_avals)
+    fixed = len(eqn.invars) - handed - taken
+    avals = body.out_avals[handed:]
+    order = range(length)[::-1] if eqn.params["reverse"] else range(length)
+
+    def run(*given: Any) -> list[Any]:
+        same, each = given[:fixed], given[fixed + handed :]
+        carried: Sequence[Any] = given[fixed : fixed + handed]
+        kept = [np.empty((length, *aval.shape), aval.dtype) for aval in avals]
+        for k in order:
+            made = turn(*same, *carried, *[x[k] for x in each])
+            carried = made[:handed]
+            for stack, value in zip(kept, made[handed:], strict=True):
+                stack[k] = value
+        return [*carried, *kept]
+
+    return run
+
+
+def _longer(variables: Sequence[Any], avals: Sequence[Any]) -> int:
+    return sum(
+        len(var.aval.shape) > len(aval.shape)
+        for var, aval in zip(variables, avals, strict=True)
+    )
+
+
+_loops = {"cond": _cond, "while": _while, "scan": _scan}
+
+
+def plan(function: Callable[..., Any], given: Sequence[Any]) -> Plan:
+    """How NumPy computes a function of arrays of these shapes and dtypes.
+
+    Raises `NoRule` where it has to be compiled.
+    """
+    if not all(map(known, given)):
+        raise NoRule
+    with jax.enable_x64(True):
+        return Plan(jax.make_jaxpr(function)(*given))

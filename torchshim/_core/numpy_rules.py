@@ -1,0 +1,339 @@
+"""What JAX's primitives do, in NumPy: for programs that run too seldom to be compiled.
+
+A rule takes an equation of a jaxpr, and gives a function of NumPy arrays; it raises
+`NoRule` where NumPy has nothing that does the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Function = Callable[..., Any]
+
+
+class NoRule(Exception):
+    """An equation that has to be compiled."""
+
+
+# Types whose arithmetic is the same in NumPy and XLA. (Half precision is rounded after
+# each operation by the one, after several by the other.)
+_KNOWN = frozenset(
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
+)
+
+
+def known(aval: Any) -> bool:
+    """Whether values of this type are computed with here."""
+    return getattr(aval, "dtype", None) is not None and aval.dtype.name in _KNOWN
+
+
+def _floating(eqn: Any) -> bool:
+    return eqn.invars[0].aval.dtype.kind == "f"
+
+
+RULES: dict[str, Callable[[Any], Function]] = {}
+
+
+def rule(*names: str) -> Callable[[Callable[[Any], Function]], Any]:
+    """Declares how primitives of these names are computed."""
+
+    def declare(make: Callable[[Any], Function]) -> Callable[[Any], Function]:
+        RULES.update(dict.fromkeys(names, make))
+        return make
+
+    return declare
+
+
+def _plain(**functions: Function) -> None:
+    """Declares primitives that NumPy has as functions of arrays."""
+    for name, function in functions.items():
+        RULES[name] = lambda eqn, function=function: function
+
+
+_plain(
+    add=np.add,
+    add_any=np.add,
+    sub=np.subtract,
+    mul=np.multiply,
+    neg=np.negative,
+    abs=np.abs,
+    sign=np.sign,
+    max=np.maximum,
+    min=np.minimum,
+    floor=np.floor,
+    ceil=np.ceil,
+    exp=np.exp,
+    exp2=np.exp2,
+    log=np.log,
+    log1p=np.log1p,
+    log2=np.log2,
+    expm1=np.expm1,
+    sin=np.sin,
+    cos=np.cos,
+    tan=np.tan,
+    asin=np.arcsin,
+    acos=np.arccos,
+    atan=np.arctan,
+    atan2=np.arctan2,
+    sinh=np.sinh,
+    cosh=np.cosh,
+    tanh=np.tanh,
+    asinh=np.arcsinh,
+    acosh=np.arccosh,
+    atanh=np.arctanh,
+    sqrt=np.sqrt,
+    cbrt=np.cbrt,
+    square=np.square,
+    is_finite=np.isfinite,
+    nextafter=np.nextafter,
+    eq=np.equal,
+    ne=np.not_equal,
+    lt=np.less,
+    le=np.less_equal,
+    gt=np.greater,
+    ge=np.greater_equal,
+    xor=np.bitwise_xor,
+    copy=lambda x: x,
+    copy_p=lambda x: x,
+    real=lambda x: x,
+    stop_gradient=lambda x: x,
+    optimization_barrier=lambda *xs: xs,
+    one_minus_square=lambda x: 1 - x * x,
+    rsqrt=lambda x: 1 / np.sqrt(x),
+    logistic=lambda x: 1 / (1 + np.exp(-x)),
+    clamp=lambda low, x, high: np.minimum(np.maximum(x, low), high),
+)
+RULES["and"] = lambda eqn: np.bitwise_and
+RULES["or"] = lambda eqn: np.bitwise_or
+RULES["not"] = lambda eqn: np.invert
+
+
+@rule("device_put")
+def _device_put(eqn: Any) -> Function:
+    return lambda *xs: xs
+
+
+@rule("name")
+def _name(eqn: Any) -> Function:
+    return lambda x: x
+
+
+@rule("erf", "erfc", "erf_inv", "lgamma", "digamma")
+def _special(eqn: Any) -> Function:
+    from scipy import special  # which JAX needs, too
+
+    name = eqn.primitive.name
+    if name == "lgamma":
+        return lambda x: np.where(np.isinf(x), np.abs(x), special.gammaln(x))
+    names = {"erf_inv": "erfinv", "digamma": "psi"}
+    return getattr(special, names[name] if name in names else name)
+
+
+@rule("div")
+def _div(eqn: Any) -> Function:
+    return np.divide if _floating(eqn) else _quotient
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    # Towards zero; -1 by zero, as XLA has it.
+    safe = np.where(y == 0, y.dtype.type(1), y)
+    found = np.floor_divide(x, safe)
+    found = found + ((np.remainder(x, safe) != 0) & ((x < 0) != (safe < 0)))
+    return np.where(y == 0, np.array(-1).astype(y.dtype), found.astype(x.dtype))
+
+
+@rule("rem")
+def _rem(eqn: Any) -> Function:
+    if _floating(eqn):
+        return np.fmod
+    return lambda x, y: np.where(
+        y == 0, x, np.fmod(x, np.where(y == 0, y.dtype.type(1), y))
+    )
+
+
+@rule("pow")
+def _pow(eqn: Any) -> Function:
+    base = eqn.invars[0].aval.dtype
+    if base.kind != "f":
+        raise NoRule
+    return lambda x, y: np.power(x, y.astype(base))
+
+
+@rule("integer_pow")
+def _integer_pow(eqn: Any) -> Function:
+    exponent = eqn.params["y"]
+    if exponent < 0 and not _floating(eqn):
+        raise NoRule
+
+    def power(x: Any) -> Any:
+        found, left, square = None, abs(exponent), x
+        while left:
+            if left & 1:
+                found = square if found is None else found * square
+            left >>= 1
+            square = square * square if left else square
+        found = np.ones_like(x) if found is None else found
+        return found if exponent >= 0 else 1 / found
+
+    return power
+
+
+@rule("round")
+def _round(eqn: Any) -> Function:
+    if int(eqn.params["rounding_method"]) == 1:
+        return np.rint
+    return lambda x: np.where(
+        np.isfinite(x), np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x), x
+    )
+
+
+@rule("shift_left", "shift_right_logical", "shift_right_arithmetic")
+def _shift(eqn: Any) -> Function:
+    dtype, name = eqn.invars[0].aval.dtype, eqn.primitive.name
+    bits = dtype.itemsize * 8
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+
+    def shift(x: Any, by: Any) -> Any:
+        within = by.astype(unsigned) < bits
+        places = np.where(within, by, 0).astype(dtype)
+        if name == "shift_left":
+            return np.where(within, np.left_shift(x, places), dtype.type(0))
+        if name == "shift_right_logical":
+            found = np.right_shift(x.astype(unsigned), places.astype(unsigned))
+            return np.where(within, found.astype(dtype), dtype.type(0))
+        all_of_it = np.right_shift(x, dtype.type(bits - 1))
+        return np.where(within, np.right_shift(x, places), all_of_it)
+
+    return shift
+
+
+@rule("select_n")
+def _select(eqn: Any) -> Function:
+    if eqn.invars[0].aval.dtype == np.bool_:
+        if len(eqn.invars) == 2:
+            return lambda which, only: only
+        return lambda which, no, yes: np.where(which, yes, no)
+    return lambda which, *cases: np.choose(which, cases)
+
+
+@rule("convert_element_type")
+def _convert(eqn: Any) -> Function:
+    before, after = eqn.invars[0].aval.dtype, np.dtype(eqn.params["new_dtype"])
+    if not (before.kind == "f" and after.kind in "iu"):
+        return lambda x: np.asarray(x).astype(after, copy=False)
+    # What does not fit becomes the nearest that does; NaN becomes 0.
+    info: Any = np.iinfo(after)
+
+    def convert(x: Any) -> Any:
+        found = np.asarray(x).astype(after)
+        found = np.where(x >= float(info.max), after.type(info.max), found)
+        found = np.where(x <= float(info.min), after.type(info.min), found)
+        return np.where(np.isnan(x), after.type(0), found)
+
+    return convert
+
+
+@rule("bitcast_convert_type")
+def _bitcast(eqn: Any) -> Function:
+    after = np.dtype(eqn.params["new_dtype"])
+    if after.itemsize != eqn.invars[0].aval.dtype.itemsize:
+        raise NoRule
+    return lambda x: np.ascontiguousarray(x).view(after)
+
+
+# Sums and their kind
+
+
+@rule("reduce_sum", "reduce_prod", "reduce_max", "reduce_min")
+def _reduce(eqn: Any) -> Function:
+    axes, dtype = tuple(eqn.params["axes"]), eqn.outvars[0].aval.dtype
+    name = eqn.primitive.name[7:]
+    if name in ("sum", "prod"):
+        function = np.sum if name == "sum" else np.prod
+        return lambda x: function(x, axes, dtype)
+    if 0 in eqn.invars[0].aval.shape:
+        raise NoRule
+    function = np.max if name == "max" else np.min
+    return lambda x: function(x, axes)
+
+
+@rule("reduce_and", "reduce_or", "reduce_xor")
+def _reduce_bits(eqn: Any) -> Function:
+    axes, name = tuple(eqn.params["axes"]), eqn.primitive.name[7:]
+    function = {
+        "and": np.bitwise_and,
+        "or": np.bitwise_or,
+        "xor": np.bitwise_xor,
+    }[name]
+    return lambda x: function.reduce(x, axes)
+
+
+@rule("argmax", "argmin")
+def _arg(eqn: Any) -> Function:
+    (axis,), dtype = eqn.params["axes"], eqn.params["index_dtype"]
+    function = np.argmax if eqn.primitive.name == "argmax" else np.argmin
+    if 0 in eqn.invars[0].aval.shape:
+        raise NoRule
+    return lambda x: np.asarray(function(x, axis)).astype(dtype)
+
+
+@rule("cumsum", "cumprod", "cummax", "cummin")
+def _cumulative(eqn: Any) -> Function:
+    axis, reverse = eqn.params["axis"], eqn.params["reverse"]
+    function = {
+        "cumsum": np.add,
+        "cumprod": np.multiply,
+        "cummax": np.maximum,
+        "cummin": np.minimum,
+    }[eqn.primitive.name]
+    dtype = eqn.outvars[0].aval.dtype
+
+    def along(x: Any) -> Any:
+        if reverse:
+            x = np.flip(x, axis)
+        found = function.accumulate(x, axis, dtype)
+        return np.flip(found, axis) if reverse else found
+
+    return along
+
+
+@rule("sort")
+def _sort(eqn: Any) -> Function:
+    axis = eqn.params["dimension"]
+    if eqn.params["num_keys"] != 1:
+        raise NoRule
+
+    def sort(*xs: Any) -> Any:
+        if len(xs) == 1:
+            return (np.sort(xs[0], axis, kind="stable"),)
+        order = np.argsort(xs[0], axis, kind="stable")
+        return tuple(np.take_along_axis(x, order, axis) for x in xs)
+
+    return sort
+
+
+@rule("dot_general")
+def _dot_general(eqn: Any) -> Function:
+    (mine, theirs), (batch, batch2) = eqn.params["dimension_numbers"]
+    a, b = (v.aval.shape for v in eqn.invars)
+    dtype = eqn.outvars[0].aval.dtype
+    if any(v.aval.dtype != dtype for v in eqn.invars):
+        raise NoRule
+    rest = [d for d in range(len(a)) if d not in (*mine, *batch)]
+    rest2 = [d for d in range(len(b)) if d not in (*theirs, *batch2)]
+    order, order2 = (*batch, *rest, *mine), (*batch2, *theirs, *rest2)
+    shape = [a[d] for d in batch]
+    summed = int(np.prod([a[d] for d in mine], dtype=int))
+    as_matrix = (*shape, int(np.prod([a[d] for d in rest], dtype=int)), summed)
+    as_matrix2 = (*shape, summed, int(np.prod([b[d] for d in rest2], dtype=int)))
+    result = eqn.outvars[0].aval.shape
+
+    def product(x: Any, y: Any) -> Any:
+        x = np.reshape(np.transpose(x, order), as_matrix)
+        y = np.reshape(np.transpose(y, order2), as_matrix2)
+        return np.reshape(np.matmul(x, y), result)
+
+    return product
