@@ -2,7 +2,8 @@
 
 A tree, or a sentence of another length in each turn, makes each recording a new one;
 its events are not. Instead of a program for each recording there is a *kernel* for each
-kind of event (a call and the shapes of its operands), which all recordings share.
+kind of event (a call and the shapes of its operands), which all recordings share:
+compiled, or computed by NumPy where compiling would take longer (`Hosted`).
 """
 
 from __future__ import annotations

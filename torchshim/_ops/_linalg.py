@@ -62,9 +62,7 @@ def failed(
     return [Check((flat != 0).any(), located, shown, value)]
 
 
-def linalg_op(
-    grad_fn: Any, *, saves: Any = ("result",), **options: Any
-) -> Any:
+def linalg_op(grad_fn: Any, *, saves: Any = ("result",), **options: Any) -> Any:
     """Declares an operator of `torch.linalg`; all of them take `out=`."""
     options = {"namespaces": ("linalg",), "method": False, "out": "exact", **options}
     return op(grad_fn=grad_fn, saves=saves, **options)
