@@ -240,6 +240,12 @@ def test_what_has_to_be_compiled(function):
         interpret.plan(function, [jax.ShapeDtypeStruct(F.shape, F.dtype)])
 
 
+def test_what_another_release_says_otherwise_is_compiled(monkeypatch):
+    monkeypatch.setitem(RULES, "sin", lambda eqn: eqn.params["accuracy of old"])
+    with pytest.raises(NoRule, match="accuracy of old"):
+        interpret.plan(jnp.sin, [jax.ShapeDtypeStruct(F.shape, F.dtype)])
+
+
 def test_a_plan_changes_nothing_that_it_is_given():
     x = F.copy()
     plan = interpret.plan(

@@ -25,7 +25,6 @@ _CALLS = frozenset(
     "custom_vjp_call_jaxpr jit pjit remat remat2".split()
 )
 _HELD_AS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
-_CONTROL = ("while", "cond", "scan")
 
 
 class Step(NamedTuple):
@@ -131,11 +130,14 @@ def _function(eqn: Any) -> Callable[..., Any]:
     name = eqn.primitive.name
     if eqn.effects:
         raise NoRule(name)
-    if name in _CONTROL:
-        return _loops[name](eqn)
-    if name not in RULES or not all(known(v.aval) for v in (*eqn.invars, *eqn.outvars)):
+    make = _loops.get(name) or RULES.get(name)
+    if make is None or not all(known(v.aval) for v in (*eqn.invars, *eqn.outvars)):
         raise NoRule(name)
-    return RULES[name](eqn)
+    try:
+        return make(eqn)
+    except (AttributeError, KeyError) as error:
+        # Another release of JAX may say it otherwise.
+        raise NoRule(f"{name}: {error!r}") from error
 
 
 def _cond(eqn: Any) -> Callable[..., Any]:

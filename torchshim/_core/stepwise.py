@@ -56,7 +56,7 @@ _TRACE, _HOST_EVENT, _HOST_ELEMENT, _COMPILE = 3e-3, 60e-6, 2e-9, 8e-3
 # in last bits, and scripts compare what a model gives for the same input.
 _LEAST_COMPILE, _LEAST_VARYING, _TIMES, _LEAST_RUNS = 2.0, 0.1, 3, 3
 # Bounds: on kernels, on kinds of events that are remembered, on lines.
-_KERNELS, _HOST_KERNELS, _KINDS, _LINES = 1024, 4096, 20_000, 1000
+_KERNELS, _HOST_KERNELS, _KINDS, _LINES = 1024, 8192, 20_000, 1000
 
 
 class Kernel:
