@@ -14,9 +14,10 @@ PACKAGE = Path(__file__).parent.parent / "torchshim"
 # `_core` the order of the files is part of the design.
 CORE = (
     "threads dtypes device precision promotion mt19937 threefry host_math host_dtypes "
-    "host_random host_integers host_rejection random meta layout op checks call "
-    "batching forward state no_data storage versions undo naming integers stacks "
-    "convolutions outline lower program numpy_rules numpy_shapes interpret stepwise "
+    "host_random host_integers host_rejection random meta layout op checks linearize "
+    "call batching forward state no_data storage versions undo naming integers stacks "
+    "convolutions outline lower program numpy_rules numpy_shapes numpy_windows "
+    "interpret stepwise "
     "flush dependence infer handlers trie known enter entrances foreign views write "
     "levels turns waiting record shared leaf_facts jumps graph leaves replay gradients "
     "saved engine hooks node"

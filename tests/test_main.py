@@ -98,6 +98,11 @@ def test_code_and_standard_input(place: Path) -> None:
         assert (seen.stdout, seen.stderr) == (expected.stdout, expected.stderr)
 
 
+def test_collections_do_not_look_at_what_was_imported_before(place: Path) -> None:
+    seen = shim(["-c", "import gc; print(gc.get_freeze_count())"], place)
+    assert int(seen.stdout) > 10_000, seen.stderr
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

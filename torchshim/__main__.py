@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.machinery
 import importlib.util
 import io
@@ -72,6 +73,8 @@ def _run(find: Any, what: str, arguments: list[str]) -> None:
     except ImportError as error:
         _fail(f"{sys.executable}: {error}", 1)
     _kept_programs.keep_programs()
+    # Collections of the script's garbage need not look at what was imported so far.
+    gc.freeze()
     main_module = ModuleType("__main__")
     sys.modules["__main__"] = main_module
     try:

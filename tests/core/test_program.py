@@ -103,6 +103,15 @@ def test_light_programs_are_compiled_with_care_when_they_have_run_often(monkeypa
     assert updated(1000, 3) == ([0, 0, 0], [])
 
 
+@pytest.mark.parametrize(
+    ("elements", "runs"), [(200, 150), (1000, 4 * 30), (20_000, 4), (10**6, HASTY_RUNS)]
+)
+def test_haste_lasts_as_long_as_care_would_take(monkeypatch, elements, runs):
+    monkeypatch.setattr(program, "QUARTER", 1000)
+    lowered = types.SimpleNamespace(size=20, elements=elements)
+    assert program.hasty_runs(lowered, updates=False, rare=False) == runs
+
+
 def test_what_updates_its_inputs_is_compiled_once(small_bounds):
     x = torch.linspace(0, 1, 500)
     for run in range(HASTY_RUNS + 2):

@@ -16,6 +16,7 @@ import numpy as np
 
 from torchshim._core import dtypes, promotion
 from torchshim._core.dtypes import dtype as DType
+from torchshim._core.linearize import Outputs, linearize
 from torchshim._core.op import (
     DERIVED,
     OPERAND,
@@ -75,7 +76,6 @@ class Number:
         return repr(self.value)
 
 
-Outputs = tuple[jax.Array, ...]
 # Numbers of levels of `vmap`, rising.
 Levels = tuple[int, ...]
 Avals = tuple[tuple[tuple[int, ...], DType], ...]
@@ -125,6 +125,7 @@ class Call(Inferring):
     """
 
     __slots__ = (
+        "_result_dtypes",
         "default_dtype",
         "levels",
         "n_arrays",
@@ -166,9 +167,33 @@ class Call(Inferring):
             passes = passes(*self.arguments([None] * self.n_arrays, unknown))
         self.passing = tuple(i for i, p in enumerate(self.owners) if p in passes)
         self._inferred = {}
+        # Operands' numbers of dimensions, emptiness and dtypes -> the results' dtypes.
+        self._result_dtypes: dict[Any, tuple[DType, ...]] = {}
 
     def __repr__(self) -> str:
         return f"{self.op.name}{'_' if self.write else ''}{self.template}"
+
+    def infer(self, avals: Avals) -> Avals:
+        """Traced once for each kind of operands, where their shapes tell the result's.
+
+        Where they do, see `Op.shape`; what the operator refuses is told by its kinds.
+        """
+        kinds = tuple((len(shape), 0 in shape, dtype) for shape, dtype in avals)
+        known = self._result_dtypes.get(kinds)
+        if known is not None and avals not in self._inferred:
+            shape = self._shape([shape for shape, _ in avals])
+            if shape is not None:
+                return tuple((shape, dtype) for dtype in known)
+        found = super().infer(avals)
+        if known is None and len(self._result_dtypes) < _KINDS_BOUND:
+            self._result_dtypes[kinds] = tuple(dtype for _, dtype in found)
+        return found
+
+    def _shape(self, shapes: list[tuple[int, ...]]) -> tuple[int, ...] | None:
+        """The shape of each result, if it can be told without a trace."""
+        if self.op.shape is not None:
+            return self.op.shape(*self.arguments(shapes, self.placeholders()))
+        return broadcast_shape(shapes) if self.op.layout == "preserve" else None
 
     def levels_of(self, i: int) -> Levels:
         return tuple(self.levels) if self.op.level == self.owners[i] else ()
@@ -375,51 +400,7 @@ def infer_avals(call: Any, avals: Sequence[Any]) -> Any:
     return tuple((tuple(o.shape), dtypes.from_array_dtype(o.dtype)) for o in outs)
 
 
-def _conjugate(grad: Any) -> Any:
-    """The conjugate, with +0 for the imaginary part of a real gradient."""
-    return jax.lax.complex(grad.real, 0 - grad.imag)
-
-
-def linearize(
-    apply: Callable[..., Outputs],
-    arrays: Sequence[Any],
-    scalars: Sequence[Any],
-    wrt: Sequence[int],
-) -> tuple[Outputs, Callable[[Sequence[Any]], Outputs]]:
-    """`jax.vjp` of a call with PyTorch's conventions.
-
-    PyTorch's gradient of a complex value is the conjugate of JAX's.
-    """
-    wrt = tuple(wrt)
-
-    def restricted(*chosen: Any) -> Outputs:
-        full = list(arrays)
-        for i, value in zip(wrt, chosen, strict=True):
-            full[i] = value
-        return apply(full, scalars)
-
-    outs, pull = jax.vjp(restricted, *(arrays[i] for i in wrt))
-
-    def backward(cotangents: Sequence[Any]) -> Outputs:
-        cts = []
-        for out, ct in zip(outs, cotangents, strict=True):
-            if not jnp.issubdtype(out.dtype, jnp.inexact):
-                ct = np.zeros(out.shape, jax.dtypes.float0)
-            elif ct is None:
-                ct = jnp.zeros(out.shape, out.dtype)
-            elif jnp.iscomplexobj(out):
-                ct = jnp.conj(ct.astype(out.dtype))
-            else:
-                if jnp.iscomplexobj(ct):
-                    ct = ct.real
-                ct = ct.astype(out.dtype)
-            cts.append(ct)
-        grads = pull(tuple(cts))
-        return tuple(_conjugate(g) if jnp.iscomplexobj(g) else g for g in grads)
-
-    return outs, backward
-
-
+_KINDS_BOUND = 256
 _DIFFERENTIATED: set[Any] = set()  # gradients that were traced, in kinds of shapes
 
 

@@ -62,18 +62,22 @@ def opened(call: Any) -> Any:
     return with_holes(call, [value is not None for value in integers(call)])
 
 
-def generalized(call: Any, mask: Sequence[bool], given: Avals) -> Any | None:
+def generalized(
+    call: Any, mask: Sequence[bool], given: Avals, results: Avals | None = None
+) -> Any | None:
     """The call with the masked integers as runtime scalars, for operands like these.
 
-    None where the operator needs one of them to be static.
+    None where the operator needs one of them to be static. `results`: what the call
+    gives, if that is known.
     """
     found = with_holes(call, mask)
     if found is call:
         return call
     try:
-        return found if found.infer(given) == call.infer(given) else None
+        same = found.infer(given) == (results or call.infer(given))
     except Exception:
         return None
+    return found if same else None
 
 
 def indexing(call: Any) -> list[bool]:

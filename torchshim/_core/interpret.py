@@ -14,10 +14,10 @@ import jax
 import numpy as np
 from jax.extend import core
 
-from torchshim._core import numpy_shapes
+from torchshim._core import numpy_shapes, numpy_windows
 from torchshim._core.numpy_rules import RULES, NoRule, known
 
-assert numpy_shapes  # declares rules
+assert numpy_shapes and numpy_windows  # declare rules
 
 # Primitives that call a function, and the parameters that hold it.
 _CALLS = frozenset(

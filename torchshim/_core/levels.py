@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torchshim._core.call import Inferring, Levels, Outputs, intern_call, linearize
+from torchshim._core.call import Inferring, Levels, intern_call
+from torchshim._core.linearize import Outputs, linearize
 from torchshim._core.op import Op
 from torchshim._core.state import CALL, IDENTITY, INPUT, State
 from torchshim._core.storage import Storage, TensorBase, writes_of

@@ -24,9 +24,9 @@ def _broadcast(eqn: Any) -> Function:
 
 @rule("reshape")
 def _reshape(eqn: Any) -> Function:
-    if eqn.params.get("dimensions") is not None:
-        raise NoRule
-    shape = eqn.outvars[0].aval.shape
+    shape, order = eqn.outvars[0].aval.shape, eqn.params.get("dimensions")
+    if order is not None:
+        return lambda x: np.reshape(np.transpose(x, order), shape)
     return lambda x, *dynamic: np.reshape(x, shape)
 
 
@@ -87,31 +87,37 @@ def _slice(eqn: Any) -> Function:
     return lambda x: x[places]
 
 
-@rule("pad")
-def _pad(eqn: Any) -> Function:
-    config = eqn.params["padding_config"]
-    shape = eqn.outvars[0].aval.shape
-    into, taken = [], []
-    for (low, _, interior), length, whole in zip(
-        config, eqn.invars[0].aval.shape, shape, strict=True
-    ):
+def padded(shape: Sequence[int], config: Sequence[tuple[int, int, int]]) -> Function:
+    """Puts elements of a value before, behind and between those of an array; negative
+    numbers take away."""
+    whole, into, taken = [], [], []
+    for (low, high, interior), length in zip(config, shape, strict=True):
         step = interior + 1
+        size = low + high + max(length * step - interior, 0)
         first = max(0, -(low // step)) if low < 0 else 0
         last = length
-        while last > first and low + (last - 1) * step >= whole:
+        while last > first and low + (last - 1) * step >= size:
             last -= 1
         taken.append(slice(first, last))
         start = low + first * step
         into.append(slice(start, start + max(last - first, 0) * step, step))
+        whole.append(size)
+    if not any(any(each) for each in config):
+        return lambda x, fill: x
 
     def pad(x: Any, fill: Any) -> Any:
-        found = np.full(shape, fill)
+        found = np.full(whole, fill)
         piece = x[tuple(taken)]
         if piece.size:
             found[tuple(into)] = piece
         return found
 
     return pad
+
+
+@rule("pad")
+def _pad(eqn: Any) -> Function:
+    return padded(eqn.invars[0].aval.shape, eqn.params["padding_config"])
 
 
 @rule("iota")

@@ -137,6 +137,7 @@ class Op:
         "public",
         "results",
         "saves",
+        "shape",
         "static_for",
         "typecheck",
         "view",
@@ -151,6 +152,7 @@ class Op:
     promote: str | None
     grad_fn: str | Callable[..., str] | None
     saves: Sequence[str] | Mapping[str, Sequence[str]]
+    shape: Callable[..., tuple[int, ...] | None] | None
     static_for: Callable[..., bool] | None
     inplace: bool
     inplace_check: Callable[..., Any] | None
@@ -283,6 +285,7 @@ def op(
     typecheck: Callable[..., Any] | None = None,
     warns: Callable[..., str | None] | None = None,
     static_for: Callable[..., bool] | None = None,
+    shape: Callable[..., tuple[int, ...] | None] | None = None,
     level: str | None = None,
     overlaps: bool | tuple[str, str] = False,
     apart: Sequence[str] = (),
@@ -341,6 +344,10 @@ def op(
       before everything else.
     - `static_for(metas)`: whether integers stay static for tensors of these metas, as
       `typecheck` asks for their values (default: they may become runtime scalars).
+    - `shape`: a function of the arguments (shapes for tensors) that gives the shape of
+      each result, or None where the operator's function has to be asked: also for all
+      that it refuses on account of shapes. Without it, element-wise operators give the
+      shape that their operands are expanded to, and others are traced for each shape.
     - `level`: the function itself handles the dimension of the `vmap` whose number is
       the parameter `level`: that of this operand, or of its "result".
     - `overlaps`: whether the in-place form takes expanded tensors, several of whose
@@ -414,6 +421,7 @@ def op(
             curved=curved,
             typecheck=typecheck,
             warns=warns,
+            shape=shape,
             static_for=static_for or (_narrow if fits else None),
             level=level,
             overlaps=overlaps,
@@ -480,6 +488,7 @@ def _make_write_op(view: Op) -> Op:
         "view": None,
         "on_stack": None,
         "layout": None,
+        "shape": None,
         "results": "tensor",
         "checks": None,
         "gradient_checks": None,

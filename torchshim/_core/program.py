@@ -75,8 +75,9 @@ SMALL = 12
 QUARTER = 800_000
 # A program that would run so often meanwhile is light: the difference is not noticed.
 LIGHT_RUNS = 100
-# Runs after which another program that was compiled in haste is compiled with care; and
-# a rare one, of many that would be.
+# Another program that was compiled in haste is compiled with care when the runs have
+# cost as much as that (four quarters), and not before so many; a rare one, of many that
+# would be, after so many.
 HASTY_RUNS = 2
 RARE_RUNS = 20
 # What halves XLA's work several times over: its LLVM passes, the newer of its two code
@@ -143,7 +144,7 @@ def hasty_runs(lowered: Lowered, updates: bool, rare: bool) -> int:
         return 0
     if rare:
         return RARE_RUNS
-    return 0 if updates else HASTY_RUNS
+    return 0 if updates else max(HASTY_RUNS, 4 * runs)
 
 
 def _on_device(array: Any) -> Any:

@@ -175,7 +175,8 @@ def _kind(event: State) -> tuple[Any, ...]:
     if any(mask):
         # Any piece of a tensor is taken by the same kernel.
         given = tuple((seen_by(call, m), m.dtype) for m in event.given)
-        call = integers.generalized(call, mask, given) or call
+        results = tuple((m.array_shape, m.dtype) for m in event.metas)
+        call = integers.generalized(call, mask, given, results) or call
     return call, tuple((m.array_shape, m.dtype) for m in event.given)
 
 

@@ -34,7 +34,7 @@ from torchshim._ops.indexing import (
     scalar_name,
 )
 from torchshim._ops.normalization import group_norm
-from torchshim._ops.reduction import _softmax, _softmax_input
+from torchshim._ops.softmax import _softmax, _softmax_input
 from torchshim._ops.view_geometry import wrap_dim
 
 _ATEN = ("ops.aten",)

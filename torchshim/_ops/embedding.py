@@ -15,6 +15,7 @@ from torchshim._core.meta import elementwise_strides
 from torchshim._core.naming import tensor_type
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
+from torchshim._ops import _shapes
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops.indexing import outside
 from torchshim._ops.matmul import rounded
@@ -71,6 +72,7 @@ def _frequencies(indices: Array, rows: int) -> Array:
     method=False,
     out=False,
     checks=_row_checks,
+    shape=_shapes.rows,
 )
 def embedding(
     weight: Array,

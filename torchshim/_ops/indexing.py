@@ -21,6 +21,7 @@ from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import Array, Indices, Operand, OptArrays, op
 from torchshim._core.promotion import element, no_element
 from torchshim._errors import warn_once
+from torchshim._ops import _shapes
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops._products import expands
 from torchshim._ops.shape import contiguous_layout
@@ -393,6 +394,7 @@ def _fill_node(input: Any, mask: Any, value: Any) -> str:
     overlaps=("masked_fill_", "tensor[mask] = scalar"),
     whole=("mask",),
     fits=("value",),
+    shape=_shapes.masked,
 )
 def masked_fill(input: Array, mask: Array, value: Operand) -> Array:
     """The input with `value` wherever the mask is True."""

@@ -11,7 +11,7 @@ from torchshim._core.host_dtypes import NAMES
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT, element, number
-from torchshim._ops import _products
+from torchshim._ops import _products, _shapes
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops._products import (
     check_addend,
@@ -91,6 +91,7 @@ def _matmul_node(input: Any, other: Any) -> str:
     saves=_BOTH_SAVED,
     typecheck=_products.check_matmul,
     out="exact",
+    shape=_shapes.product,
 )
 def matmul(input: Array, other: Array) -> Array:
     """The matrix product, with vectors and broadcast batches."""
@@ -112,6 +113,7 @@ def matmul(input: Array, other: Array) -> Array:
     grad_fn="MmBackward0",
     saves={"input": ("mat2",), "mat2": ("input",)},
     out="exact",
+    shape=_shapes.product,
 )
 def mm(input: Array, mat2: Array) -> Array:
     """The product of two matrices."""
@@ -123,7 +125,12 @@ def mm(input: Array, mat2: Array) -> Array:
     return rounded(product(input, mat2), input)
 
 
-@op(grad_fn="BmmBackward0", saves={"input": ("mat2",), "mat2": ("input",)}, out="exact")
+@op(
+    grad_fn="BmmBackward0",
+    saves={"input": ("mat2",), "mat2": ("input",)},
+    out="exact",
+    shape=_shapes.batched,
+)
 def bmm(input: Array, mat2: Array) -> Array:
     """The products of two batches of matrices, pair by pair."""
     check_batches(input, mat2)
@@ -391,6 +398,7 @@ def _linear_node(input: Any, weight: Any, bias: Any = None) -> str:
     namespaces=("nn.functional",),
     method=False,
     out="exact",
+    shape=_shapes.linear,
 )
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """`input @ weight.T + bias`."""

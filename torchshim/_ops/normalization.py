@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from torchshim._core.dtypes import get_default_dtype
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import DEFAULT
+from torchshim._ops import _shapes
 from torchshim._ops._common import broadcast_shapes, scalar_name
 from torchshim._ops._formats import channels_layout
 from torchshim._ops.activation import floating_only
@@ -240,6 +241,7 @@ def _layer_norm_typecheck(input: Any, normalized_shape: Any, *rest: Any) -> None
     method=False,
     out=False,
     typecheck=_layer_norm_typecheck,
+    shape=_shapes.normalized,
 )
 def layer_norm(
     input: Array,
@@ -267,6 +269,7 @@ def _rms_node(input: Any, *rest: Any) -> str:
     method=False,
     out=False,
     namespaces=("torch", "nn.functional"),
+    shape=_shapes.normalized,
 )
 def rms_norm(
     input: Array,

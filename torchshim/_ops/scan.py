@@ -13,6 +13,7 @@ from torchshim._core.dtypes import dtype as DType
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import promote
+from torchshim._ops import _shapes
 from torchshim._ops._reducing import (
     accumulated,
     check_differentiable,
@@ -58,6 +59,7 @@ _OTHER_TYPE = "expected scalar_type {want.scalar_name} but found {have.scalar_na
     typecheck=_asked,
     whole=("input",),
     out="computed",
+    shape=_shapes.same,
 )
 def cumsum(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
     """The sum of each element and those before it along a dimension."""

@@ -11,6 +11,7 @@ from jax import lax
 from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import Array, Arrays, Shape, op
 from torchshim._core.promotion import NO_OPMATH
+from torchshim._ops import _shapes
 from torchshim._ops._formats import joining_layout
 from torchshim._ops.view_geometry import (
     Ints,
@@ -90,6 +91,7 @@ def _cat_stack(stack: Array, dim: int) -> Array:
     method=False,
     apart=("tensors",),
     on_stack=_cat_stack,
+    shape=_shapes.joined,
 )
 def cat(tensors: Arrays, dim: int = 0) -> Array:
     """The tensors one after the other along a dimension."""
@@ -368,6 +370,7 @@ def _triangle(input: Array, diagonal: int, lower: bool, name: str) -> Array:
     inplace=True,
     overlaps=True,
     out="exact",
+    shape=_shapes.same,
 )
 def tril(input: Array, diagonal: int = 0) -> Array:
     """The lower triangle; zeros elsewhere."""
@@ -381,6 +384,7 @@ def tril(input: Array, diagonal: int = 0) -> Array:
     inplace=True,
     overlaps=True,
     out="exact",
+    shape=_shapes.same,
 )
 def triu(input: Array, diagonal: int = 0) -> Array:
     """The upper triangle; zeros elsewhere."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from tests.ops.samples import (
     Sample,
     attr,
     bf16,
     bools,
     complexes,
-    doubles,
     f32,
     floats,
     ints,
@@ -266,22 +263,3 @@ def counts() -> Iterator[Sample]:
     yield sample(complexes(2))
     yield sample(floats(0, 3), 0)
     yield sample(X, 3).raises()
-
-
-@samples("softmax", "log_softmax")
-def softmaxes() -> Iterator[Sample]:
-    yield sample(X, 1).twice()
-    yield sample(X, -1)
-    yield sample(f32([[1000, 1001], [-INF, 1], [-INF, -INF], [0, NAN]]), 1)
-    yield sample(floats(2, 3), 0, dtype=attr("float64"))
-    yield sample(ints(3), 0, dtype=attr("float32"))
-    yield sample(floats(2, 3).astype("float16"), 0).without("grad")
-    yield sample(bf16([[1.0, 2.5], [0.1, 3.0]]), 0)
-    yield sample(doubles(2, 3).T, 0)
-    yield sample(floats(0, 3), 0)
-    yield sample(f32(2.0), 0)
-    yield sample(ints(2, 3), 0).raises()
-    yield sample(ints(2, 3), -1).raises()
-    yield sample(complexes(2, 3), 1).raises()
-    yield sample(X, 3).raises()
-    yield sample(np.zeros(3, bool), 0).raises()

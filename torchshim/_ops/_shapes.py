@@ -1,0 +1,78 @@
+"""Shapes of results as shapes of operands tell them: rules for `shape=` of an operator.
+
+None where the operator's own function is to be asked, which tells what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core.call import broadcast_shape
+from torchshim._ops._reducing import Dims, axes_of
+from torchshim._ops.view_geometry import wrap_dim
+
+Ints = tuple[int, ...]
+
+
+def same(input: Ints, *rest: Any) -> Ints:
+    return input
+
+
+def together(*shapes: Ints) -> Ints | None:
+    """That to which all are expanded."""
+    try:
+        return broadcast_shape(shapes)
+    except RuntimeError:
+        return None
+
+
+def masked(input: Ints, mask: Ints, value: Any) -> Ints | None:
+    return together(mask, input)
+
+
+def product(a: Ints, b: Ints) -> Ints | None:
+    """Of matrices, vectors and batches of matrices."""
+    if not a or not b or a[-1] != b[-2:][0]:
+        return None
+    batch = together(a[:-2], b[:-2])
+    return None if batch is None else (*batch, *a[-2:-1], *b[1:][-1:])
+
+
+def batched(a: Ints, b: Ints) -> Ints | None:
+    return product(a, b) if a[:1] == b[:1] else None
+
+
+def linear(input: Ints, weight: Ints, bias: Ints | None) -> Ints | None:
+    fits = len(weight) == 2 and input[-1:] == weight[1:] and bias in (None, weight[:1])
+    return (*input[:-1], weight[0]) if fits else None
+
+
+def rows(weight: Ints, indices: Ints, *rest: Any) -> Ints:
+    return *indices, *weight[1:]
+
+
+def normalized(input: Ints, normalized_shape: Ints, *given: Any) -> Ints | None:
+    shape = tuple(normalized_shape)
+    parts = [input[-len(shape) :], *(x for x in given if isinstance(x, tuple))]
+    return input if all(part == shape for part in parts) else None
+
+
+def joined(tensors: Sequence[Ints], dim: int) -> Ints | None:
+    first = tensors[0]
+    axis = wrap_dim(dim, len(first))
+    length = 0
+    for shape in tensors:
+        if len(shape) != len(first) or shape == (0,):
+            return None
+        length += shape[axis]
+        if (*shape[:axis], *shape[axis + 1 :]) != (*first[:axis], *first[axis + 1 :]):
+            return None
+    return *first[:axis], length, *first[axis + 1 :]
+
+
+def reduced(input: Ints, dim: Dims, keepdim: bool, *rest: Any) -> Ints:
+    axes = axes_of(dim, len(input))
+    if keepdim:
+        return tuple(1 if i in axes else n for i, n in enumerate(input))
+    return tuple(n for i, n in enumerate(input) if i not in axes)
