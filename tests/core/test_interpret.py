@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 from torchshim._core import interpret
-from torchshim._core.numpy_rules import RULES, NoRule
+from torchshim._core.numpy_rules import RULES, NoRule, product
 
 F, G = np.linspace(-2.5, 2.5, 12, dtype=np.float32).reshape(3, 4), np.arange(12.0)
 I = np.arange(-6, 6).reshape(3, 4)  # noqa: E741
@@ -203,6 +203,20 @@ CASES = {
 def test_as_xla(name):
     function, *arrays = CASES[name]
     agrees(function, *arrays)
+
+
+SIZES = [(64, 128, 512), (512, 64, 300), (3, 5000, 40), (1, 700, 90), (90, 300, 1)]
+
+
+@pytest.mark.parametrize("size", [*SIZES, (70, 600, 80), (2, 3, 4), (0, 3, 4)])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_products_in_pieces(size, batch):
+    m, k, n = size
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(*batch, m, k)), random.normal(size=(*batch, n, k))
+    y = np.swapaxes(y, -1, -2)
+    np.testing.assert_allclose(product(x, y), x @ y, 1e-12, 1e-11)
+    assert product(x.astype("f"), y.astype("f")).dtype == np.float32
 
 
 @settings(max_examples=25, deadline=None)

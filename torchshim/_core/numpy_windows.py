@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from torchshim._core.numpy_rules import Function, NoRule, rule
+from torchshim._core.numpy_rules import Function, NoRule, product, rule
 from torchshim._core.numpy_shapes import padded
 
 # Elements of windows that are copied at once, as the rows of a matrix.
@@ -71,8 +71,10 @@ def _convolution(eqn: Any) -> Function:
         for first in range(0, count, turn):
             some = seen[:, first : first + turn]
             rows = np.reshape(some, (parts, some.shape[1] * area, inner))
-            product = np.reshape(rows @ matrices, (parts, -1, area, outputs // parts))
-            found[first : first + turn] = np.transpose(product, (1, 0, 3, 2))
+            made_of = np.reshape(
+                product(rows, matrices), (parts, -1, area, outputs // parts)
+            )
+            found[first : first + turn] = np.transpose(made_of, (1, 0, 3, 2))
         return np.transpose(np.reshape(found, (count, outputs, *places)), back)
 
     return convolve if made.size and inner else _zeros(made)
