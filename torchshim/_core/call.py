@@ -17,6 +17,7 @@ import numpy as np
 from torchshim._core import dtypes, promotion
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.linearize import Outputs, linearize
+from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import (
     DERIVED,
     OPERAND,
@@ -174,13 +175,17 @@ class Call(Inferring):
         return f"{self.op.name}{'_' if self.write else ''}{self.template}"
 
     def infer(self, avals: Avals) -> Avals:
-        """Traced once for each kind of operands, where their shapes tell the result's.
+        """Traced where shapes alone do not tell the results, see `Op.shape`.
 
-        Where they do, see `Op.shape`; what the operator refuses is told by its kinds.
+        What the operator refuses is told by the trace of the first operands of a kind.
         """
+        if avals in self._inferred:
+            return super().infer(avals)
+        if self.op.view is not None:
+            return self._viewed(avals) or super().infer(avals)
         kinds = tuple((len(shape), 0 in shape, dtype) for shape, dtype in avals)
         known = self._result_dtypes.get(kinds)
-        if known is not None and avals not in self._inferred:
+        if known is not None:
             shape = self._shape([shape for shape, _ in avals])
             if shape is not None:
                 return tuple((shape, dtype) for dtype in known)
@@ -194,6 +199,20 @@ class Call(Inferring):
         if self.op.shape is not None:
             return self.op.shape(*self.arguments(shapes, self.placeholders()))
         return broadcast_shape(shapes) if self.op.layout == "preserve" else None
+
+    def _viewed(self, avals: Avals) -> Avals | None:
+        """Of a view, as its geometry has it; None where a trace has to tell."""
+        view = self.op.view
+        if view.retyped or self.levels:
+            return None
+        shape, dtype = tuple(avals[0][0]), avals[0][1]
+        args = self.arguments([None] * self.n_arrays, [0] * self.n_scalars)[1:]
+        try:
+            found = view.geometry(shape, contiguous_strides(shape), 0, *args)
+        except Exception:
+            return None
+        each = [found] if isinstance(found, tuple) else found or ()
+        return tuple((tuple(shape), dtype) for shape, _, _ in each)
 
     def levels_of(self, i: int) -> Levels:
         return tuple(self.levels) if self.op.level == self.owners[i] else ()

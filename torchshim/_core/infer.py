@@ -64,13 +64,10 @@ class Inference:
                     "complex tensors."
                 )
             _check_result(op, metas, call.promoted(metas))
-        shown = avals = None
-        if op is not None and op.view is not None:
-            shown = self._viewed(call, metas)
-            if shown and not (op.view.retyped or call.levels or metas[0].batch):
-                avals = tuple((tuple(shape), metas[0].dtype) for shape, _, _ in shown)
-        if avals is None:
-            avals = _avals(call, metas)
+        try:
+            avals = call.infer(tuple((seen_by(call, m), m.dtype) for m in metas))
+        except NotImplementedError as error:
+            raise _of_half_types(error, call, metas) from None
         batches = [m.batch for m in metas if m.batch]
         batch: list[Any] = [()] * len(avals)
         if batches or call.levels:
@@ -96,9 +93,7 @@ class Inference:
         if wrt and any(m.inference for m in metas):
             self._refuse_inference(call, metas, wrt)
         if op is not None and op.view is not None:
-            return self._view_metas(
-                call, metas, avals, shown, wrt, device, batch, levels
-            )
+            return self._view_metas(call, metas, avals, wrt, device, batch, levels)
         if call.write:
             _check_kept(metas[0], avals[0][0])
         sources: Sequence[Any] | None = None
@@ -217,32 +212,23 @@ class Inference:
             return indexed_strides(tuple(shape), *call.arguments(pairs, ()))
         return op.layout(tuple(shape), pairs)
 
-    @staticmethod
-    def _viewed(call: Call, metas: Sequence[Meta]) -> Sequence[Any] | None:
-        """Shape, strides and offset of each view; None where it has to be a copy."""
-        base = metas[0]
-        args = call.arguments([None] * len(metas), [0] * call.n_scalars)[1:]
-        geometry = call.op.view.geometry
-        try:
-            found = geometry(tuple(base.shape), base.strides, base.offset, *args)
-        except Exception:
-            _avals(call, metas)  # tells what else is wrong first
-            raise
-        return [found] if isinstance(found, tuple) else found
-
     def _view_metas(
         self,
         call: Call,
         metas: Sequence[Meta],
         avals: Any,
-        shown: Sequence[Any] | None,
         wrt: tuple[int, ...],
         device: Any,
         batch: Sequence[Any],
         levels: int,
     ) -> tuple[tuple[Meta, ...], tuple[int, ...], bool]:
         base = metas[0]
-        if shown is None:
+        assert call.op.view is not None
+        args = call.arguments([None] * len(metas), [0] * call.n_scalars)[1:]
+        geometry = call.op.view.geometry(
+            tuple(base.shape), base.strides, base.offset, *args
+        )
+        if geometry is None:
             results = tuple(
                 meta_of(
                     s, d, device, None, 0, bool(wrt), not wrt, self.inference, b, levels
@@ -250,17 +236,19 @@ class Inference:
                 for (s, d), b in zip(avals, batch, strict=True)
             )
             return results, wrt, False
+        if isinstance(geometry, tuple):
+            geometry = [geometry]
         # A view made under `no_grad` says of itself what its base does; it has no edge.
         untracked = self.inference or not self.grad
-        tracked = bool(wrt) or (
+        shown = bool(wrt) or (
             base.requires_grad and untracked and not call.op.view.detached
         )
         results = []
         for (shape, strides, offset), (inferred, dtype), mapped in zip(
-            shown, avals, batch, strict=True
+            geometry, avals, batch, strict=True
         ):
             assert tuple(shape) == tuple(inferred), (call, shape, inferred)
-            grad = tracked and (dtype.is_floating_point or dtype.is_complex)
+            grad = shown and (dtype.is_floating_point or dtype.is_complex)
             results.append(
                 meta_of(
                     shape,
@@ -298,14 +286,6 @@ class Inference:
         if device is None:
             device = get_default_device()
         return device
-
-
-def _avals(call: Any, metas: Sequence[Meta]) -> Any:
-    """Shapes and dtypes of the results, as the operator's function gives them."""
-    try:
-        return call.infer(tuple((seen_by(call, m), m.dtype) for m in metas))
-    except NotImplementedError as error:
-        raise _of_half_types(error, call, metas) from None
 
 
 def _of_half_types(
