@@ -50,6 +50,7 @@ from torchshim._overrides import ORDINARY, dispatch, overriding
 from torchshim._refusal import (
     call_form,
     deprecated_form,
+    overridden_form,
     refuse_operator,
     space_of,
     usual,
@@ -158,11 +159,14 @@ def hot_source(
     # Tensors that enter with this operator: the key is in order, and made again.
     given = "None if out is not None else " if has_out else ""
     each = [f"*{p.name}" if p.role in _LISTS else p.name for p in op.params]
+    # ValueError: what stands for a sequence in `torch.fx` cannot be iterated over.
+    wrong = "AttributeError, TypeError"
+    wrong += ", ValueError" * any(p.role in _LISTS for p in op.params)
     lines += [
         "    except KeyError:",
         f"        state = {given}rec.enter(({key}), ({', '.join(each)},))",
         f"        if state is None: {slow_path}",
-        "    except (AttributeError, TypeError):",
+        f"    except ({wrong}):",
         f"        {slow_path}",
     ]
     if floats == 1:
@@ -195,8 +199,7 @@ def hot_source(
             "    rec.live.append(_ref(tensor))",
         ]
         if op.view is not None:
-            rest = ", ".join(p.name for p in op.params[1:])
-            tail = f"({rest},)" if rest else "()"
+            tail = f"({''.join(f'{p.name}, ' for p in op.params[1:])})"
             lines.append(
                 f"    if state.view: rec.link(tensor, {op.params[0].name}, _op, {tail})"
             )
@@ -277,7 +280,7 @@ def slow(
     if rec.intercepted or not _ordinary(map(type, args)) or out is not None:
         found = overriding(args if out is None else (*args, out))
         if found is not None:
-            given, named = call_form(op, args, out)
+            given, named = overridden_form(op, args, out, func in methods)
             return dispatch(func, found, given, named)
     # Methods count positions without the tensor itself.
     first = -1 if func in methods else 0

@@ -182,7 +182,9 @@ def _shown(function: Callable[..., Any], name: str, space: str, overridden: str)
     if overridden == NEVER or space == "func":
         return function
     if (function, name) not in _wrapped:
-        python = function.__name__ in IN_PYTHON
+        # `istft` is a name there for a function in C++.
+        known = space == "torch" and function.__name__ != "istft"
+        python = known and function.__name__ in IN_PYTHON
         where = "torch.functional" if python else "torch"
         if space != "torch":
             where = f"torch.{space}"

@@ -16,7 +16,7 @@ import inspect
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -371,26 +371,72 @@ def overridable(
             return wrapped(*args, **given)
         if python:
             found = overloaded((*args, *kwargs.values()), True, True)
-            return handle(wrapped, found, args, kwargs)
+            return handle(wrapped, found, *python_form(function, args, kwargs))
         return dispatch(wrapped, found, args, kwargs or None)
 
     wrapped.__overrides__ = namespace  # type: ignore[attr-defined]
     return wrapped
 
 
-def overridable_all(names: dict[str, Any], namespace: str, source: str = "") -> None:
+@functools.lru_cache(maxsize=1024)
+def _parameters(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+# Parameters that PyTorch's function does not hand on.
+_NOT_GIVEN = {"chain_matmul": "out", "l1_loss": "weight"}
+
+
+def python_form(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call's arguments as handlers get them of functions that PyTorch has in Python.
+
+    What must be given is given by position, all else by name, defaults included.
+    """
+    try:
+        bound = _parameters(function).bind(*args, **kwargs)
+    except TypeError:  # the function says so itself
+        return args, kwargs
+    bound.apply_defaults()
+    given: list[Any] = []
+    named: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        parameter = bound.signature.parameters[name]
+        if name == _NOT_GIVEN.get(function.__name__):
+            continue
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            given.extend(value)
+        elif parameter.default is parameter.empty and not named:
+            given.append(value)
+        else:
+            named[name] = value
+    return tuple(given), named
+
+
+def overridable_all(
+    names: dict[str, Any],
+    namespace: str,
+    source: str = "",
+    compiled: Sequence[str] = (),
+    plain: Sequence[str] = (),
+) -> None:
     """Makes the functions of a namespace overridable that are written in Python.
 
-    `source`: the start of the names of the modules they are written in.
+    `source`: the start of the names of the modules they are written in; `compiled`:
+    those that PyTorch writes in C++; `plain`: those that only call what can be
+    overridden.
     """
     source = source or f"torchshim{namespace.removeprefix('torch')}"
-    python = namespace == "torch.nn.functional"
+    in_python = namespace == "torch.nn.functional"
     for name, function in list(names.items()):
         if (
             inspect.isfunction(function)
             and function.__module__.startswith(source)
             and name[0] != "_"
+            and name not in plain
         ):
+            python = in_python and name not in compiled
             made = names[name] = overridable(function, namespace, python=python)
             # Where `pickle` finds it.
             made.__module__ = names["__name__"]

@@ -274,6 +274,37 @@ def call_form(
     return tuple(given), named or None
 
 
+# Operators that PyTorch writes in Python.
+OPERATORS_IN_PYTHON = frozenset(
+    "cdist layer_norm local_response_norm norm rms_norm".split()
+)
+
+
+def overridden_form(
+    op: Op, args: tuple[Any, ...], out: Any, is_method: bool
+) -> tuple[tuple[Any, ...], dict[str, Any] | None]:
+    """A call's arguments as handlers get them: as they were written.
+
+    Of functions that PyTorch has in Python, those that must be given by position, all
+    others by name.
+    """
+    if op.name in OPERATORS_IN_PYTHON and not is_method:
+        given: list[Any] = []
+        named: dict[str, Any] = {}
+        for param, arg in zip(op.params, args, strict=True):
+            if param.required:
+                given.append(arg)
+                continue
+            if param.name == "dtype" and op.out:
+                named["out"] = out
+            named[param.name] = arg
+        return tuple(given), named
+    written = written_call(op, args, out, is_method, (), {})
+    if written is None:
+        return call_form(op, args, out)
+    return written[0], written[1] or None
+
+
 # How much of a function's code is looked at before its running call, in bytes.
 _WINDOW = 256
 # Behind it: Python writes to the caches of an instruction as it makes a code object,

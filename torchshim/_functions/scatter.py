@@ -225,7 +225,7 @@ def index_reduce_(
     )
 
 
-@public(namespaces=("torch.nn.functional", "nn.functional"))
+@public(namespaces=("nn.functional",))
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """For every class number a row with a one at its place.
 

@@ -161,7 +161,13 @@ _operators: dict[str, _Any] = {
     },
 }
 globals().update({k: v for k, v in _operators.items() if k not in globals()})
-_overridable_all(globals(), "torch.nn.functional", "torchshim._functions.nn_")
+_overridable_all(
+    globals(),
+    "torch.nn.functional",
+    "torchshim._functions.nn_",
+    compiled=("scaled_dot_product_attention",),
+    plain=("sigmoid", "tanh"),
+)
 
 if _TYPE_CHECKING:
     # The operators, as above.

@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from torchshim import functional
+from torchshim._refusal import OPERATORS_IN_PYTHON
 from torchshim._tensor import Tensor
 from torchshim.nn.parameter import Parameter
 
@@ -36,12 +37,7 @@ def typename(obj: Any) -> str:
 
 
 # Functions of operators that are written in Python in PyTorch.
-_IN_PYTHON = frozenset(
-    (
-        *functional.__all__,
-        *("cond", "layer_norm", "lobpcg", "local_response_norm", "rms_norm"),
-    )
-)
+_IN_PYTHON = frozenset((*functional.__all__, *OPERATORS_IN_PYTHON, "cond", "lobpcg"))
 _ALWAYS_BUILT_IN = ("torch.fft", "torch.linalg", "torch.special")
 
 
