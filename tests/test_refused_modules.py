@@ -16,7 +16,6 @@ MODULES = {
     "quantization": ("quantize_dynamic", "QuantStub", "default_qconfig"),
     "export": ("ExportedProgram", "ShapesCollection", "default_decompositions"),
     "_C": ("Graph", "Value", "PyTorchFileReader", "ScriptModule"),
-    "fx": ("symbolic_trace", "Graph", "Tracer"),
     "distributed.algorithms.ddp_comm_hooks": ("register_ddp_comm_hook",),
     "distributed.algorithms.ddp_comm_hooks.default_hooks": ("fp16_compress_hook",),
     "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": ("PowerSGDState",),

@@ -70,8 +70,13 @@ def _is_ours(module: ModuleType | None) -> bool:
 # Private modules that PyTorch has under the same name; what is in them, too.
 _WELL_KNOWN = (
     "_C._autograd",
+    "_C._fft",
     "_C._functions",
     "_C._functorch",
+    "_C._linalg",
+    "_C._nn",
+    "_C._sparse",
+    "_C._special",
     "_C",
     "_VF",
     "_dynamo._trace_wrapped_higher_order_op",
@@ -92,6 +97,9 @@ _WELL_KNOWN = (
     "distributed._functional_collectives",
     "distributed._tensor",
     "distributed.tensor._utils",
+    "fx._compatibility",
+    "fx._pytree",
+    "fx._symbolic_trace",
     "nn._reduction",
     "nn.parallel._functions",
     "testing._comparison",

@@ -27,7 +27,7 @@ from torchshim._core.storage import TensorBase as TensorBase
 from torchshim._errors import AcceleratorError as AcceleratorError
 from torchshim._errors import OutOfMemoryError as OutOfMemoryError
 from torchshim._errors import Unsupported, unsupported
-from torchshim._ops import _linalg
+from torchshim._ops._linalg import LinAlgError
 from torchshim._overrides import (
     ALL_DISABLED,
     ENABLED,
@@ -40,7 +40,7 @@ from torchshim.autograd import forward_ad, grad_mode
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass"]
 
 _TensorMeta = TensorMeta
-_LinAlgError = _linalg.LinAlgError
+_LinAlgError = LinAlgError
 _disabled_torch_function_impl = _overrides.disabled_torch_function_impl
 _pop_torch_function_stack = _overrides.pop_mode
 _push_on_torch_function_stack = _overrides.push_mode
@@ -270,8 +270,15 @@ PyTorchFileWriter = unsupported("PyTorchFileWriter", _FILES)
 _rename_privateuse1_backend = unsupported("_C._rename_privateuse1_backend", _REASON)
 
 
+# Imported when they are first used.
+_SUBMODULES = (
+    *("_autograd", "_functions", "_functorch", "_nn"),
+    *("_fft", "_linalg", "_sparse", "_special"),
+)
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("_autograd", "_functions", "_functorch", "_nn"):
+    if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name == "_AutoDispatchBelowAutograd":
         operators = importlib.import_module("torchshim._library.operators")

@@ -5,7 +5,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from torchshim._C._native import functions_of
+
 __all__ = ["_parse_to"]
+
+__getattr__ = functions_of(__name__)
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:

@@ -1,52 +1,39 @@
-"""Graphs of programs (`torch.fx`): not supported; marks for tracers change nothing."""
+"""Graphs of programs (`torch.fx`): traced, changed, and made Python again.
+
+https://docs.pytorch.org/docs/2.13/fx.html
+"""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-from torchshim._errors import unsupported
+from torchshim.fx import immutable_collections as immutable_collections
+from torchshim.fx._symbolic_trace import (
+    PH,
+    ProxyableClassMeta,
+    Tracer,
+    symbolic_trace,
+    wrap,
+)
+from torchshim.fx.graph import CodeGen, Graph
+from torchshim.fx.graph_module import GraphModule
+from torchshim.fx.interpreter import Interpreter, Transformer
+from torchshim.fx.node import Node, has_side_effect, map_arg
+from torchshim.fx.proxy import Proxy
+from torchshim.fx.subgraph_rewriter import replace_pattern
 
 __all__ = [
+    "PH",
+    "CodeGen",
     "Graph",
     "GraphModule",
     "Interpreter",
     "Node",
     "Proxy",
+    "ProxyableClassMeta",
     "Tracer",
     "Transformer",
+    "has_side_effect",
+    "map_arg",
+    "replace_pattern",
     "symbolic_trace",
     "wrap",
 ]
-
-_Function = TypeVar("_Function", bound=str | Callable[..., Any])
-
-
-def wrap(fn_or_name: _Function) -> _Function:
-    """Would keep tracing out of a function of the calling module: the function.
-
-    https://docs.pytorch.org/docs/2.13/fx.html#torch.fx.wrap. RuntimeError for what is
-    neither a function nor a name, NotImplementedError inside functions.
-    """
-    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
-        raise RuntimeError(
-            "Unsupported type for global function! Must be either a callable or string "
-            "name"
-        )
-    frame = inspect.currentframe()
-    caller = frame and frame.f_back
-    if caller is not None and caller.f_code.co_name != "<module>":
-        raise NotImplementedError("wrap must be called at the top level of a module")
-    return fn_or_name
-
-
-_REASON = "what is recorded is no graph of torch.fx"
-Graph = unsupported("fx.Graph", _REASON)
-GraphModule = unsupported("fx.GraphModule", _REASON)
-Interpreter = unsupported("fx.Interpreter", _REASON)
-Node = unsupported("fx.Node", _REASON)
-Proxy = unsupported("fx.Proxy", _REASON)
-Tracer = unsupported("fx.Tracer", _REASON)
-Transformer = unsupported("fx.Transformer", _REASON)
-symbolic_trace = unsupported("fx.symbolic_trace", _REASON)

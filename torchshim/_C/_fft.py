@@ -1,0 +1,7 @@
+"""Fourier transforms by the names of PyTorch's C++ side."""
+
+from __future__ import annotations
+
+from torchshim._C._native import functions_of
+
+__getattr__ = functions_of(__name__)

@@ -1,0 +1,19 @@
+"""What PyTorch's modules mark their public functions with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+
+def compatibility(is_backward_compatible: bool) -> Callable[[_T], _T]:
+    """Marks a function as one whose signature is kept, or may change: the function."""
+
+    def mark(fn: _T) -> _T:
+        # The names that programs look up beside the mark itself.
+        fn.__backwards_compatible__ = is_backward_compatible  # type: ignore[attr-defined]
+        return fn
+
+    return mark

@@ -1,0 +1,1 @@
+"""Passes over graphs: shapes, splitting, and what these are made of."""

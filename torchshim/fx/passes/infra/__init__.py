@@ -1,0 +1,1 @@
+"""Passes in order, one after another."""

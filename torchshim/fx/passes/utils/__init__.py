@@ -1,0 +1,1 @@
+"""What passes find parts of graphs with."""
