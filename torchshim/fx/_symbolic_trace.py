@@ -347,7 +347,7 @@ class Tracer(TracerBase):
             value = sig.parameters[name].default
             default = () if value is inspect.Parameter.empty else (value,)
         if concrete_args is None or name not in concrete_args:
-            kind = fn_for_analysis.__annotations__.get(name, None)
+            kind = _annotation(fn_for_analysis, name)
             return self.create_proxy("placeholder", name, default, {}, type_expr=kind)
         count = 0
 
@@ -431,7 +431,7 @@ class Tracer(TracerBase):
             patcher.wrap_found(names, self._autowrap_function_ids)
             for module in self._autowrap_search:
                 patcher.wrap_found(vars(module), self._autowrap_function_ids)
-            kind = inspect.get_annotations(inspect.unwrap(fn)).get("return", None)
+            kind = _annotation(inspect.unwrap(fn), "return")
             result = self.create_arg(fn(*args))
             self.create_node("output", "output", (result,), {}, type_expr=kind)
         self.submodule_paths = None
@@ -483,6 +483,17 @@ _module_call = Module.__call__
 
 def _name_of(value: Any, members: Iterable[tuple[str, Any]]) -> str | None:
     return next((name for name, member in members if member is value), None)
+
+
+def _annotation(fn: Callable[..., Any], name: str) -> Any:
+    """The annotation of a parameter, or of the result.
+
+    Those of torchshim's own layers are texts, of which PyTorch has but tensors.
+    """
+    found = getattr(fn, "__annotations__", {}).get(name)
+    if isinstance(found, str) and torch_module(fn.__module__).startswith("torch."):
+        return Tensor if found == "Tensor" else None
+    return found
 
 
 def _without_variadic(fn: Any, count: int) -> FunctionType:

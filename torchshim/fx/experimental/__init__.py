@@ -1,1 +1,1 @@
-"""Tracing functions: not supported."""
+"""Parts of `torch.fx` that PyTorch may still change."""
