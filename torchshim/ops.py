@@ -18,6 +18,7 @@ from torchshim._core.op import OPERAND, OPT_OPERAND
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, namespace
 from torchshim._errors import unsupported
+from torchshim._overrides import dispatch, overriding
 
 # What PyTorch's dispatcher calls operators that go by another name here.
 _NAMES = {
@@ -61,6 +62,9 @@ class OpOverload:
         return f"{self.namespace}.{self.__name__}"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        found = overriding((*args, *kwargs.values()))
+        if found is not None:
+            return dispatch(self, found, args, kwargs)
         return self.overloadpacket(*args, **kwargs)
 
     def name(self) -> str:
@@ -92,6 +96,9 @@ class OpOverloadPacket:
         return made
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        found = overriding((*args, *kwargs.values()))
+        if found is not None:
+            return dispatch(self, found, args, kwargs)
         return _function(self.__name__)(*args, **kwargs)
 
     def __str__(self) -> str:
