@@ -48,6 +48,7 @@ def changes(torch):
     a, b, c, d = (nodes[k] for k in ("a", "b", "add", "relu"))
     with graph.inserting_after(c):
         e = graph.call_function(operator.mul, (c, 2))
+    with graph.inserting_after(e):
         f = graph.call_function(operator.neg, (e,), name="negative")
     with graph.inserting_before(c):
         graph.call_function(torch.zeros, ((2,),), type_expr=torch.Tensor)

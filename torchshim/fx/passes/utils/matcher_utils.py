@@ -85,6 +85,9 @@ class SubgraphMatcher:
         for node in (pn, gn):
             if not isinstance(node.target, str):
                 raise AssertionError(f"{node}.target {node.target} must be a string.")
+        for name, node in (("pn", pn), ("gn", gn)):
+            if node.graph.owning_module is None:
+                raise AssertionError(f"{name}.graph.owning_module must not be None")
         own = _get_attr(pn.graph.owning_module, str(pn.target))
         other = _get_attr(gn.graph.owning_module, str(gn.target))
         if type(own) is not type(other):
