@@ -336,11 +336,26 @@ def names_it(frame: Any, name: str, count: int) -> bool:
     return len(done) > count + 1 and done[-2 - count].argval == name
 
 
-def call_shape(frame: Any) -> tuple[int, tuple[str, ...]] | None:
+_Shape = tuple[int, tuple[str, ...]] | None
+# (id of the code, place in it) -> the code, and the shape of the call there.
+_shapes: dict[tuple[int, int], tuple[Any, _Shape]] = {}
+
+
+def call_shape(frame: Any) -> _Shape:
     """How many positional arguments a running call was written with, and its keywords.
 
     The tensor of a method is not counted. None for calls with `*args` or `**kwargs`.
     """
+    key = id(frame.f_code), frame.f_lasti
+    known = _shapes.get(key)
+    if known is None:
+        if len(_shapes) >= 4096:
+            _shapes.clear()
+        known = _shapes[key] = frame.f_code, _read_shape(frame)
+    return known[1]
+
+
+def _read_shape(frame: Any) -> _Shape:
     found: Any = None
     keywords: tuple[str, ...] = ()
     for each in _running(frame):
