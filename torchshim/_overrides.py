@@ -406,6 +406,10 @@ def python_form(
         if name == _NOT_GIVEN.get(function.__name__):
             continue
         if parameter.kind is parameter.VAR_POSITIONAL:
+            # `einsum` takes a list of its operands apart first.
+            if function.__name__ == "einsum" and len(value) == 2:
+                if isinstance(value[1], (list, tuple)):
+                    value = value[0], *value[1]
             given.extend(value)
         elif parameter.default is parameter.empty and not named:
             given.append(value)

@@ -40,6 +40,7 @@ def code(torch, function, *args):
     lambda x: x.add_(1).relu_()
     lambda x: torch.einsum("ij,jk->ik", x, x) + torch.matmul(x, x) + x.matmul(x)
     lambda x: torch.softmax(x, dim=-1).max(dim=1)[0].mean([2, 3], keepdim=True)
+    lambda x: (torch.einsum("ij,j", [x, x]), torch.ones(2) == x, torch.ones(2) ** x)
     lambda x: torch.split(x, 2) + torch.chunk(x, 2, 1) + torch.unbind(x)
     lambda x: (torch.hstack(x), torch.cat(x), torch.cat((x, x), dim=1), torch.stack(x))
     lambda x: (torch.fft.fft(x, dim=1), torch.linalg.inv(x), torch.special.erfcx(x))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import builtins
 import contextlib
 import functools
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from torchshim._tensor import Tensor
 from torchshim.fx.node import map_aggregate
 from torchshim.fx.proxy import Proxy
 
@@ -15,6 +17,8 @@ from torchshim.fx.proxy import Proxy
 _wrapped_fns_to_patch: dict[tuple[int, str], dict[str, Any]] = {}
 # (class, name): methods that are nodes, too.
 _wrapped_methods_to_patch: list[tuple[type, str]] = []
+if os.environ.get("FX_PATCH_GETITEM") == "1":
+    _wrapped_methods_to_patch.append((Tensor, "__getitem__"))
 
 
 def find_proxy(*values: object) -> Proxy | None:

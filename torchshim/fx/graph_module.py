@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphModule", "reduce_graph_module"]
 
+# The end of what the classes are called that have generated code.
+_IMPL = ".GraphModuleImpl"
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 
 
@@ -189,7 +191,7 @@ class GraphModule(Module):
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         # Each has a class of its own, which gets the generated forward; of a copy that
         # class is made anew.
-        own = next(c for c in cls.__mro__ if not c.__qualname__.endswith("ModuleImpl"))
+        own = next(c for c in cls.__mro__ if not c.__qualname__.endswith(_IMPL))
 
         class GraphModuleImpl(own):  # type: ignore[misc, valid-type]
             pass

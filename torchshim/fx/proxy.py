@@ -39,6 +39,10 @@ __all__ = [
 ]
 
 
+# What PyTorch calls methods of tensors that are operators with a proxy.
+_CALLED = {"__eq__": "eq", "__pow__": "pow", "__ipow__": "pow_"}
+
+
 def assert_fn(x: object) -> None:
     """What a traced `assert` calls: AssertionError for what is false."""
     if not x:
@@ -142,9 +146,8 @@ class Proxy:
             )
         tracer = next(iter(tracers))
         if is_tensor_method_or_property(orig_method):
-            return tracer.create_proxy(
-                "call_method", orig_method.__name__, args, kwargs
-            )
+            method = _CALLED.get(orig_method.__name__, orig_method.__name__)
+            return tracer.create_proxy("call_method", method, args, kwargs)
         name = tracer.graph._target_to_str(short_name(orig_method))
         return tracer.create_proxy(
             "call_function", orig_method, args, kwargs, name=name
