@@ -18,6 +18,7 @@ from torchshim._core.op import OPERAND, OPT_OPERAND
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, namespace
 from torchshim._errors import unsupported
+from torchshim._functions.sparse_tensor import is_sparse
 from torchshim._overrides import dispatch, overriding
 
 # What PyTorch's dispatcher calls operators that go by another name here.
@@ -44,6 +45,12 @@ HigherOrderOperator = unsupported(
 )
 
 
+def _overriding(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+    """Who overrides a call of an operator; sparse tensors know functions only."""
+    found = overriding((*args, *kwargs.values()))
+    return None if found and any(map(is_sparse, found)) else found
+
+
 class OpOverload:
     """One form of an operator; calling it calls the operator."""
 
@@ -62,7 +69,7 @@ class OpOverload:
         return f"{self.namespace}.{self.__name__}"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        found = overriding((*args, *kwargs.values()))
+        found = _overriding(args, kwargs)
         if found is not None:
             return dispatch(self, found, args, kwargs)
         return self.overloadpacket(*args, **kwargs)
@@ -96,7 +103,7 @@ class OpOverloadPacket:
         return made
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        found = overriding((*args, *kwargs.values()))
+        found = _overriding(args, kwargs)
         if found is not None:
             return dispatch(self, found, args, kwargs)
         return _function(self.__name__)(*args, **kwargs)

@@ -419,3 +419,42 @@ def recorded_stacks(torch):
     for node in tracer.trace(Net()).nodes:
         lines = (node.stack_trace or "").split("\n")[:2]
         yield node.name, [line.rpartition("/")[2] for line in lines]
+
+
+@case.lines(
+    """
+    nn.Conv2d(1, 1, 1)
+    nn.Conv1d(1, 1, 1, padding_mode="circular", padding=1)
+    nn.BatchNorm2d(2)
+    nn.BatchNorm1d(2).eval()
+    nn.LayerNorm(2)
+    nn.RMSNorm(2)
+    nn.Embedding(2, 2)
+    nn.Flatten()
+    nn.GELU()
+    nn.Dropout(0.1)
+    nn.MaxPool2d(2)
+    nn.CrossEntropyLoss()
+    nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Sigmoid())
+    nn.Bilinear(2, 2, 2)
+    """
+)
+def into_layers(torch, line):
+    class Twice(torch.nn.Module):
+        def __init__(self, layer):
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x, y):
+            return self.layer(self.layer(x), y)
+
+    class Deep(torch.fx.Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            return False
+
+    layer = evaluate(torch, line)
+    tracer = Deep()
+    yield torch.fx.GraphModule(layer, tracer.trace(layer)).code
+    if "Bilinear" in line:
+        twice = Twice(layer)
+        yield torch.fx.GraphModule(twice, tracer.trace(twice)).code

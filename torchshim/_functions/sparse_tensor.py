@@ -9,6 +9,7 @@ https://docs.pytorch.org/docs/2.13/sparse.html
 
 from __future__ import annotations
 
+import inspect
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -88,7 +89,7 @@ class SparseTensor(Tensor):
                 return getattr(SparseTensor, name)(*args, **(kwargs or {}))
         if handler is None or space not in _SPACES:
             refuse(name)
-        return handler(*args, **(kwargs or {}))
+        return handler(*args, **_not_defaults(func, kwargs or {}))
 
     @property
     def is_leaf(self) -> bool:
@@ -165,6 +166,14 @@ class SparseTensor(Tensor):
                 made.requires_grad_()
             memo[id(self)] = made
         return memo[id(self)]
+
+
+def _not_defaults(func: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments without those that functions in Python hand on as defaults."""
+    if not kwargs or getattr(func, "__overrides__", None) != "torch.nn.functional":
+        return kwargs
+    known = inspect.signature(func).parameters
+    return {k: v for k, v in kwargs.items() if v is not known[k].default}
 
 
 _SPACES = (

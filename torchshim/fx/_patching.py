@@ -72,7 +72,10 @@ class _Patch(NamedTuple):
 
     def set(self, value: Any) -> None:
         if isinstance(self.holder, type):
-            setattr(self.holder, self.name, value)
+            if value is _MISSING:
+                delattr(self.holder, self.name)
+            else:
+                setattr(self.holder, self.name, value)
         elif value is _MISSING:
             del self.holder[self.name]
         else:
@@ -104,9 +107,9 @@ class Patcher:
     ) -> None:
         """Replaces a method; one that was replaced so stays, if asked for."""
         made.__fx_already_patched = deduplicate
-        before = getattr(cls, name)
-        if not getattr(before, "__fx_already_patched", False):
-            self._add(_Patch(cls, name, before, made))
+        if not getattr(getattr(cls, name), "__fx_already_patched", False):
+            own = vars(cls).get(name, _MISSING)
+            self._add(_Patch(cls, name, own, made))
 
     def visit_once(self, thing: object) -> bool:
         """Whether it is asked of this object for the first time."""

@@ -9,6 +9,7 @@ import copy
 import functools
 import inspect
 import math
+import sys
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
@@ -463,6 +464,10 @@ class Tracer(TracerBase):
             patcher.wrap_found(names, self._autowrap_function_ids)
             return self.call_module(mod, forward, args, kwargs)
 
+        # Layers find their own parameters faster than by `__getattr__`.
+        for name, module in list(sys.modules.items()):
+            if name.startswith(_LAYERS) and "weight_and_bias" in vars(module):
+                patcher.patch(vars(module), "weight_and_bias", _weight_and_bias)
         # A trace within a trace replaces them once more.
         patcher.patch_method(Module, "__getattr__", module_getattr, deduplicate=False)
         patcher.patch_method(Module, "__call__", module_call, deduplicate=False)
@@ -475,6 +480,15 @@ class Tracer(TracerBase):
             made = copy.copy(value) if shallow else copy.deepcopy(value, memo)
             copied.__dict__[name] = made
         return copied
+
+
+_LAYERS = f"{__name__.partition('.')[0]}.nn.modules."
+# What layers' annotations mean.
+_KINDS = {"Tensor": Tensor, "Tensor | None": Tensor | None}
+
+
+def _weight_and_bias(module: Module) -> tuple[Any, Any]:
+    return module.weight, module.bias
 
 
 _module_getattr = Module.__getattr__
@@ -492,7 +506,7 @@ def _annotation(fn: Callable[..., Any], name: str) -> Any:
     """
     found = getattr(fn, "__annotations__", {}).get(name)
     if isinstance(found, str) and torch_module(fn.__module__).startswith("torch."):
-        return Tensor if found == "Tensor" else None
+        return _KINDS.get(found)
     return found
 
 
