@@ -9,19 +9,17 @@ import contextlib
 import copy
 import itertools
 import linecache
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchshim._tensor import Tensor
 from torchshim.fx._generated import forward_of, forward_of_text, import_block
 from torchshim.fx.graph import Graph, PythonCode, _BoxedCodeGen, _PyTreeCodeGen
 from torchshim.nn.modules.module import Module, _addindent
 from torchshim.nn.parameter import Parameter
-
-if TYPE_CHECKING:
-    import os
 
 __all__ = ["GraphModule", "reduce_graph_module"]
 
@@ -166,9 +164,14 @@ class _WrappedCall:
 
 
 _PACKAGE = __file__.rpartition("fx")[0]
+# What PyTorch writes in Python, too: layers, and the functions they are made of.
+_IN_PYTHON = (f"{_PACKAGE}nn", f"{_PACKAGE}_functions{os.sep}nn_")
 
 
 def _is_ours(frame: traceback.FrameSummary) -> bool:
+    """Whether a frame is of what PyTorch has no frames of."""
+    if frame.filename.startswith(_IN_PYTHON):
+        return False
     return frame.filename.startswith((_PACKAGE, "<torchshim"))
 
 
