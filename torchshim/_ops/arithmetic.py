@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.custom_derivatives import SymbolicZero
 
 from torchshim._core import dtypes
 from torchshim._core.call import broadcast_shape
@@ -15,11 +14,8 @@ from torchshim._core.checks import Check
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Operand, Scalar, op
 from torchshim._core.promotion import (
-    BOOL_TO_LONG,
     DEFAULT,
     INT_TO_FLOAT,
-    holds,
-    no_element,
     number,
     real_number,
 )
@@ -79,9 +75,24 @@ def _check_reflected(input: Any, other: Any, alpha: Any) -> None:
         broadcast_shape([tuple(other.shape), tuple(input.shape)])
 
 
+@jax.custom_jvp
+def _by_one(x: Array) -> Array:
+    """A complex number by 1 + 0i, which makes both parts NaN where one is not finite.
+
+    In parts, as XLA leaves products with one out.
+    """
+    return jax.lax.complex(x.real - 0 * x.imag, x.imag + 0 * x.real)
+
+
+@_by_one.defjvp
+def _by_one_jvp(primals: Any, tangents: Any) -> Any:
+    return _by_one(*primals), tangents[0]
+
+
 def _scaled(other: Array, alpha: Any) -> Any:
     if isinstance(alpha, np.ndarray) and alpha == 1:
-        return other  # the usual case leaves no trace in the program
+        # The usual case leaves no trace in the program.
+        return _by_one(other) if is_complex(other) else other
     return other & alpha if kind(other) == BOOL else alpha * other
 
 
@@ -196,18 +207,26 @@ def addcdiv(
 
 def _check_lerp(input: Any, end: Any, weight: Any) -> None:
     for name, given in (("end", end), ("weight", weight)):
-        if is_tensor(given) and given.dtype is not input.dtype:
+        # A weight of no dimensions promotes as usual.
+        looked = is_tensor(given) and (given.shape or name == "end")
+        if looked and given.dtype is not input.dtype:
             raise RuntimeError(
                 f"expected dtype {input.dtype.cpp_name} for `{name}` but got dtype "
                 f"{given.dtype.cpp_name}"
             )
-    if input.dtype.category < dtypes.FLOATING:
+    broadcast_shape([tuple(x.shape) for x in (input, end, weight) if is_tensor(x)])
+    if max(input.dtype.category, category(weight)) < dtypes.FLOATING or (
+        not is_tensor(weight) and input.dtype.category < dtypes.FLOATING
+    ):
         kernel = "lerp_kernel_tensor" if is_tensor(weight) else "lerp_kernel_scalar"
         raise NotImplementedError(
             f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'"
         )
-    if not is_tensor(weight):
+    if isinstance(weight, complex) and input.dtype.category != dtypes.COMPLEX:
         real_number(weight, input.dtype.np)
+        raise NotImplementedError(
+            "lerp of real tensors by a complex number is not supported"
+        )
 
 
 @op(
@@ -319,17 +338,17 @@ def div_none(input: Array, other: Operand, *, rounding_mode: None) -> Array:
 
 
 def _truncated_quotient(a: Array, b: Array) -> Array:
-    return jax.lax.div(*_both(a, b)) if is_integral(a) else jnp.trunc(a / b)
+    return jax.lax.div(*both(a, b)) if is_integral(a) else jnp.trunc(a / b)
 
 
-def _both(a: Array, b: Array) -> tuple[Array, Array]:
+def both(a: Array, b: Array) -> tuple[Array, Array]:
     a, b = jnp.broadcast_arrays(a, b)
     return a, b
 
 
 def _floor_quotient(a: Array, b: Array) -> Array:
     """Rounded down; for floats from the exact remainder, as Python divides."""
-    a, b = _both(a, b)
+    a, b = both(a, b)
     remainder = jax.lax.rem(a, b)
     if is_integral(a):
         below = (remainder != 0) & ((remainder < 0) != (b < 0))
@@ -366,7 +385,7 @@ def _check_remainder(input: Any, other: Any) -> None:
 
 @jax.custom_jvp
 def _remainder(a: Array, b: Array) -> Array:
-    a, b = _both(a, b)
+    a, b = both(a, b)
     left = jax.lax.rem(a, b)
     flip = (left != 0) & ((left < 0) != (b < 0))
     return jnp.where(flip, left + b, left)
@@ -413,7 +432,7 @@ def remainder(input: Operand, other: Operand) -> Array:
 def fmod(input: Array, other: Operand) -> Array:
     """What division rounded towards zero leaves: it has the sign of `input`."""
     refuse("fmod_cpu", input, BOOL + COMPLEX)
-    return jax.lax.rem(*_both(input, other))
+    return jax.lax.rem(*both(input, other))
 
 
 @op(
@@ -424,116 +443,7 @@ def reciprocal(input: Array) -> Array:
     return 1 / input
 
 
-# Powers -------------------------------------------------------------------------------
-
-
-def _by_squaring(base: Array, exponent: Array) -> Array:
-    """`base ** exponent` of integers; `jnp.power` looks at 6 bits of the exponent."""
-
-    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        result, square, rest = state
-        result = jnp.where((rest & 1) == 1, result * square, result)
-        return result, square * square, rest >> 1
-
-    state = jnp.ones_like(base), base, exponent
-    return jax.lax.while_loop(lambda state: (state[2] > 0).any(), step, state)[0]
-
-
-def _integer_power(base: Array, exponent: Array) -> Array:
-    """Wraps around as C does; negative exponents leave 1 / base rounded to zero."""
-    base, exponent = _both(base, exponent)
-    if kind(base) == "u":
-        return _by_squaring(base, exponent)
-    odd = (exponent & 1) == 1
-    inverse = jnp.where(
-        base == 1, 1, jnp.where(base == -1, jnp.where(odd, -1, 1), 0)
-    ).astype(base.dtype)
-    positive = _by_squaring(base, jnp.maximum(exponent, 0))
-    return jnp.where(exponent < 0, inverse, positive)
-
-
-@jax.custom_jvp
-def _power(base: Array, exponent: Array) -> Array:
-    if not is_complex(base):
-        return jnp.power(base, exponent)
-    if isinstance(exponent, np.ndarray) and exponent.ndim == 0:
-        if exponent == 2:
-            return base * base
-        if exponent == 3:
-            return base * base * base
-    # 0 ** 0 is 1, also for complex numbers.
-    return jnp.where(exponent == 0, 1, jnp.power(base, exponent))
-
-
-def _power_jvp(primals: Any, tangents: Any) -> Any:
-    # PyTorch: no gradient to the base where the exponent is 0, none to the exponent
-    # where the base is 0 and the exponent is not negative.
-    (base, exponent), (dbase, dexponent) = primals, tangents
-    result = _power(base, exponent)
-    parts = []
-    if not isinstance(dbase, SymbolicZero):
-        by_base = jnp.where(exponent == 0, 0, exponent * _power(base, exponent - 1))
-        parts.append(dbase * by_base)
-    if not isinstance(dexponent, SymbolicZero):  # else NaN where the base is negative
-        flat = (base == 0) & (exponent.real >= 0)
-        parts.append(dexponent * jnp.where(flat, 0, result * jnp.log(base)))
-    return result, sum(parts[1:], parts[0]) if parts else jnp.zeros_like(result)
-
-
-_power.defjvp(_power_jvp, symbolic_zeros=True)
-
-
-def _power_node(input: Any, exponent: Any) -> str:
-    if not is_tensor(input):
-        return "PowBackward2"
-    return f"PowBackward{1 if is_tensor(exponent) else 0}"
-
-
-_two_numbers = needs_tensor("pow", "exponent")
-
-
-def _check_power(input: Any, exponent: Any) -> None:
-    _two_numbers(input, exponent)
-    if (
-        not is_tensor(exponent)
-        and isinstance(exponent, int)
-        and exponent < 0
-        and category(input) < dtypes.FLOATING
-    ):
-        raise RuntimeError("Integers to negative integer powers are not allowed.")
-    if isinstance(exponent, int) and category(input) == dtypes.INTEGER:
-        # PyTorch reads a number of 64 bits first, and then one of the elements' dtype.
-        kind = dtypes.int64 if exponent >= 2**63 else input.dtype
-        if not holds(kind, exponent):
-            raise RuntimeError(no_element(kind.np))
-
-
-_POWER_SAVES = {
-    "input": ("input", "exponent"),
-    "exponent": ("input", "exponent", "result"),
-}
-
-
-@op(
-    promote=DEFAULT,
-    grad_fn=_power_node,
-    saves=_POWER_SAVES,
-    inplace=True,
-    typecheck=_check_power,
-    static_for=no_floats,
-)
-def pow(input: Operand, exponent: Operand) -> Array:
-    """`input ** exponent`, broadcast."""
-    refuse("pow", input, BOOL)
-    if is_integral(input):
-        return _integer_power(input, exponent)
-    return _power(input, exponent)
-
-
-@op(promote=BOOL_TO_LONG, grad_fn="PowBackward0", saves=("input",), inplace=True)
-def square(input: Array) -> Array:
-    """`input ** 2`."""
-    return input * input
+# Roots ------------------------------------------------------------------------------
 
 
 @op(promote=INT_TO_FLOAT, grad_fn="SqrtBackward0", saves=("result",), inplace=True)
