@@ -238,10 +238,15 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
     return value
 
 
+def is_numpy_scalar(value: Any) -> bool:
+    """Whether a value is a number of numpy's, which no array is."""
+    return isinstance(value, np.generic)
+
+
 def numpy_scalar(value: Any) -> Any:
-    """A numpy number as a Python number, or None, as for arrays of any shape."""
-    if isinstance(value, np.bool_):
-        return float(value)  # as PyTorch takes it
+    """A numpy number as a Python number, or None if it is none."""
+    if isinstance(value, (np.bool_, np.complexfloating)):
+        return float(value)  # as PyTorch takes it, with NumPy's warning
     return value.item() if isinstance(value, np.generic) else None
 
 
@@ -329,7 +334,7 @@ def accepts(param: Param, value: Any) -> bool:
         return value is None or isinstance(value, TensorBase)
     if role in (OPERAND, OPT_OPERAND):
         return isinstance(value, (TensorBase, bool, int, float, complex)) or (
-            numpy_scalar(value) is not None
+            is_numpy_scalar(value)
         )
     if role in (SCALAR, OPT_SCALAR):
         if isinstance(value, TensorBase):

@@ -17,9 +17,9 @@ from torchshim._arguments import (
     MISSING,
     OTHER_NAMES,
     is_number_for_tensor,
+    is_numpy_scalar,
     is_star,
     normalise,
-    numpy_scalar,
     sizes,
     takes_more,
     takes_other_names,
@@ -391,7 +391,7 @@ def slow_operator(
     for param, arg in zip(op.params, args, strict=True):
         if param.role in (ARRAY, OPERAND) and not isinstance(arg, TensorBase):
             number = isinstance(arg, (bool, int, float, complex))
-            if param.role == ARRAY or not (number or numpy_scalar(arg) is not None):
+            if param.role == ARRAY or not (number or is_numpy_scalar(arg)):
                 return equals_array[0](own, arg) if name == "__eq__" else NotImplemented
     if name == "__invert__" and own._meta.dtype.category >= dtypes.FLOATING:
         raise TypeError(

@@ -411,7 +411,7 @@ def converted(made: Any, cls: type) -> Any:
 
 def _wrapped(name: str, dim: Any, ndim: int) -> int:
     """A dimension counted from either end, checked."""
-    if not hasattr(dim, "__index__"):
+    if dim.__class__ is bool or not hasattr(dim, "__index__"):
         raise TypeError(
             f"{name}(): argument 'dim' (position 1) must be int, not "
             f"{type_name(type(dim))}"

@@ -448,9 +448,9 @@ def real_number(value: Any, np_dtype: Any) -> Any:
 
 
 def element(value: Any, np_dtype: Any) -> Any:
-    """As `real_number`; what elements that are integers cannot hold is refused, too."""
+    """As `real_number`; what elements of a dtype cannot hold is refused, too."""
     value = real_number(value, np_dtype)
-    if isinstance(value, (int, float)) and np.issubdtype(np_dtype, np.integer):
+    if isinstance(value, (int, float)):
         if not holds(dtypes.from_array_dtype(np_dtype), value):
             raise RuntimeError(no_element(np_dtype))
     return value

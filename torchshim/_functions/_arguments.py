@@ -76,7 +76,7 @@ def as_index(value: Any) -> int | None:
         if meta.shape or meta.dtype.category > dtypes.INTEGER:
             return None
         return value.__index__()  # type: ignore[attr-defined]
-    if isinstance(value, (float, str)) or not hasattr(value, "__index__"):
+    if isinstance(value, (bool, float, str)) or not hasattr(value, "__index__"):
         return None
     try:
         return value.__index__()
@@ -210,6 +210,8 @@ def number_of(function: str, name: str, position: int, value: Any) -> Any:
         return value if item is None else item()
     if not is_number(value):
         raise TypeError(wrong(function, name, position, "Number", value))
+    if isinstance(value, np.complexfloating):
+        return float(value)  # as PyTorch takes it, with NumPy's warning
     return value.item()
 
 

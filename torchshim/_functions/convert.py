@@ -34,6 +34,7 @@ from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
     is_number,
     kind_of,
+    number_of,
     unfit,
     warn_once,
     wrong,
@@ -400,7 +401,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     if not isinstance(value, (bool, int, float, complex, np.number, np.bool_)):
         raise _fill_mismatch(value)
     if isinstance(value, (np.number, np.bool_)):
-        value = value.item()
+        value = number_of("fill_", "value", 1, value)
     meta = input._meta
     value = fitting(value, meta.dtype, wide=all(n == 1 for n in meta.shape))
     if value.__class__ is int and meta.dtype.category > dtypes.INTEGER:

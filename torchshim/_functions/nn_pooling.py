@@ -285,7 +285,7 @@ def pad(
     >>> torch.nn.functional.pad(torch.ones(2), (1, 2))
     tensor([0., 1., 1., 0., 0.])
     """
-    if not isinstance(pad, (tuple, list)):
+    if not isinstance(pad, (tuple, list)) or value.__class__ is complex:
         refuse("nn", "pad", (input, pad, mode, value), {})
     pad = tuple(pad)
     n = input.dim()

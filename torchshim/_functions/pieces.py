@@ -87,7 +87,7 @@ def narrowed(input: Tensor, dim: int, start: Any, length: int) -> tuple[int, int
         or start._meta.dtype is dtypes.bool_
     ):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
-    start = int(start.__index__())  # type: ignore[attr-defined]
+    start, length = _whole(start), _whole(length)
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     dim = wrap_dim(dim, len(shape))
@@ -104,6 +104,16 @@ def narrowed(input: Tensor, dim: int, start: Any, length: int) -> tuple[int, int
             f"start ({start}) + length ({length}) exceeds dimension size ({n})."
         )
     return dim, start
+
+
+def _whole(value: Any) -> int:
+    """An integer; TypeError for anything else, for which the parser has its words."""
+    if value.__class__ is int:
+        return value
+    found = as_index(value)
+    if found is None:
+        raise TypeError(f"an int was expected, not {kind_of(value)}")
+    return found
 
 
 def has_history(input: Tensor) -> bool:
@@ -143,7 +153,7 @@ def splittable(input: Tensor, name: str, dim: int) -> int:
 
 def checked_sizes(input: Tensor, sizes: Sequence[int], dim: int) -> list[int]:
     """The sizes of pieces, which must add up to the dimension's."""
-    sizes = [int(s) for s in sizes]
+    sizes = list(map(_whole, sizes))
     n = input._meta.shape[dim]
     if any(s < 0 for s in sizes):
         raise RuntimeError(
@@ -191,7 +201,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
         size = split_size_or_sections
         if isinstance(size, (np.generic, np.ndarray)):
             raise TypeError("split(): neither an int nor a sequence")
-        size = size.__index__()
+        size = _whole(size)
         return pieces_of(tensor, even(tensor, size, at), at, fns.split_pieces)
     except Exception:
         several = "" if isinstance(split_size_or_sections, int) else "_with_sizes"
@@ -217,7 +227,7 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
 
 
 def _chunk_sizes(input: Tensor, chunks: int, dim: int) -> tuple[int, ...]:
-    chunks = chunks.__index__()
+    chunks = _whole(chunks)
     if chunks <= 0:
         raise RuntimeError(
             f"chunk expects `chunks` to be greater than 0, got: {chunks}"

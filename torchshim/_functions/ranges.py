@@ -151,7 +151,8 @@ def _arithmetic(
     elif start.__class__ is bool:
         start = int(start)
     if at_once(device):
-        array = ops.sequence(np, length, start, step, dtype.np)
+        with np.errstate(over="ignore", invalid="ignore"):
+            array = ops.sequence(np, length, start, step, dtype.np)
         return from_array(place(array, device), requires_grad, device=device)
     return finish(fns.arange(length, start, step, dtype, device), requires_grad)
 
@@ -253,7 +254,8 @@ def linspace(
             element(number, chosen.np)
     check_gradient(chosen, requires_grad)
     if at_once(device):
-        array = ops.spaced(np, start, end, count, chosen.np)
+        with np.errstate(over="ignore", invalid="ignore"):
+            array = ops.spaced(np, start, end, count, chosen.np)
         result = from_array(place(array, device), bool(requires_grad), device=device)
     else:
         result = fns.linspace(start, end, count, chosen, device)
@@ -288,9 +290,12 @@ def logspace(
     device = device_of("logspace", device)
     if count:
         _check_kernel("logspace_cpu", chosen, (dtypes.BOOL,))
+        for number in (start, end):
+            element(number, chosen.np)
     check_gradient(chosen, requires_grad)
     if at_once(device):
-        array = ops.powers(np, start, end, count, base, chosen.np)
+        with np.errstate(over="ignore", invalid="ignore"):
+            array = ops.powers(np, start, end, count, base, chosen.np)
         result = from_array(place(array, device), bool(requires_grad), device=device)
     else:
         result = fns.logspace(start, end, count, base, chosen, device)

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from torchshim._core import dtypes
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import DEFAULT, element
@@ -65,7 +66,7 @@ def relu(input: Array) -> Array:
 def leaky_relu(input: Array, negative_slope: float = 0.01) -> Array:
     """Each element, the negative ones times a slope."""
     floating_only(input, "leaky_relu_cpu")
-    return jnp.where(input > 0, input, input * negative_slope)
+    return jnp.where(input > 0, input, input * element(negative_slope, input.dtype))
 
 
 def _elu(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
@@ -78,7 +79,7 @@ def _elu(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
 def elu(input: Array, alpha: float = 1.0) -> Array:
     """Each element, the negative ones as `alpha * expm1(x)`."""
     floating_only(input, "elu_cpu")
-    return _elu(input, alpha, 1.0, 1.0)
+    return _elu(input, element(alpha, input.dtype), 1.0, 1.0)
 
 
 @_private("EluBackward0", inplace=True)
@@ -94,7 +95,7 @@ def celu(input: Array, alpha: float = 1.0) -> Array:
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     floating_only(input, "elu_cpu")
-    return _elu(input, alpha, 1.0, 1.0 / alpha)
+    return _elu(input, element(alpha, input.dtype), 1.0, 1.0 / alpha)
 
 
 @op(
@@ -146,6 +147,7 @@ def mish(input: Array) -> Array:
 def softplus(input: Array, beta: float = 1, threshold: float = 20) -> Array:
     """`log(1 + exp(beta * x)) / beta`; the element itself above a threshold."""
     floating_only(input, "softplus_cpu")
+    beta, threshold = element(beta, input.dtype), element(threshold, input.dtype)
     high = input * beta > threshold
     low = jnp.where(high, jnp.zeros_like(input), input * beta)
     return jnp.where(high, input, jnp.log1p(jnp.exp(low)) / beta)
@@ -199,18 +201,36 @@ def hardswish(input: Array) -> Array:
     return jnp.where(input <= -3, jax.lax.stop_gradient(input) * 0, inside)
 
 
+def _check_bounds(input: Any, *bounds: float) -> None:
+    """That these can be elements; of half types the body does not know."""
+    for each in bounds:
+        element(each, dtypes.array_dtype(input.dtype))
+
+
 @op(
     promote=DEFAULT,
     grad_fn="HardshrinkBackward0",
     saves=("input",),
     namespaces=("torch", "nn.functional"),
     out="same",
+    typecheck=_check_bounds,
 )
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """Each element, those within `lambd` of 0 made 0."""
     floating_only(input, "hardshrink_cpu")
     inside = (input >= -lambd) & (input <= lambd)
     return jnp.where(inside, jnp.zeros_like(input), input)
+
+
+def _check_lambda(input: Any, lambd: float) -> None:
+    if not input.dtype.is_floating_point:
+        return
+    most = float(dtypes.finfo(input.dtype).max)
+    if not 0 <= lambd <= most:
+        raise RuntimeError(
+            f"lambda must be in range [0, {most:g}] for input dtype "
+            f"{input.dtype.scalar_name}, but found {lambd:g}"
+        )
 
 
 @op(
@@ -220,15 +240,11 @@ def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     namespaces=("nn.functional",),
     method=False,
     out="same",
+    typecheck=_check_lambda,
 )
 def softshrink(input: Array, lambd: float = 0.5) -> Array:
     """Each element moved towards 0 by `lambd`."""
     floating_only(input, "softshrink_check")
-    if not lambd >= 0:
-        raise RuntimeError(
-            "lambda must be in range [0, 3.40282e+38] for input dtype Float, but found "
-            f"{lambd:g}"
-        )
     inside = (input >= -lambd) & (input <= lambd)
     outside = jnp.where(input > lambd, input - lambd, input + lambd)
     return jnp.where(inside, jax.lax.stop_gradient(input) * 0, outside)

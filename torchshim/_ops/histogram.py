@@ -58,9 +58,17 @@ def _finite(
     if min != max or not input.size or not jnp.issubdtype(input.dtype, jnp.floating):
         return []
     name = "torch.histc: range of"
-    text = f"{name} [-nan, -nan] is not finite"
     undefined = jnp.isnan(input).any()
-    return [Check(undefined, RuntimeError, text), not_finite(name, input)]
+    found = [Check(undefined, RuntimeError, f"{name} [-nan, -nan] is not finite")]
+    if input.dtype.itemsize > 2:
+        # Of infinities alone, PyTorch's search begins at the largest number there is.
+        most = jnp.finfo(input.dtype).max
+        for end, bad in (
+            (f"[{most:g}, inf]", jnp.min(input) == math.inf),
+            (f"[-inf, {-most:g}]", jnp.max(input) == -math.inf),
+        ):
+            found.append(Check(bad, RuntimeError, f"{name} {end} is not finite"))
+    return [*found, not_finite(name, input)]
 
 
 def _finite_bins(input: Array, bins: Any, range: Any, *others: Any) -> list[Check]:

@@ -248,7 +248,8 @@ def _mask_checks(
 ) -> list[Check]:
     before, after, count = _mask_shapes(input, mask, values, at)
     if count == 1:
-        return []
+        other = values.size == 1 and values.dtype != input.dtype
+        return _masked_fill_checks(input, mask, values) if other else []
     found = mask.sum()
     shape = [*map(str, before), "{value}", *map(str, after)]
     return [
@@ -290,7 +291,7 @@ def put_mask(
                 f"{scalar_name(input)} for the destination and {scalar_name(values)} "
                 "for the source."
             )
-        values = values.astype(input.dtype)
+        values = _to_elements(values, input.dtype)
     _check_values(values.shape, (*before, count, *after))
     values = jnp.broadcast_to(values, (*before, count, *after))
     n = mask.size
@@ -326,33 +327,53 @@ def scalar_for(value: Any, dtype: Any, complex_text: str | None = None) -> Array
         return jnp.asarray(value).astype(dtype)
 
 
+def _to_elements(value: Array, dtype: Any) -> Array:
+    """A tensor's value as elements of another, of which it has the real part."""
+    if jnp.iscomplexobj(value) and not jnp.issubdtype(dtype, jnp.complexfloating):
+        value = value != 0 if dtype == np.bool_ else value.real
+    return value.astype(dtype)
+
+
 def _may_overflow(metas: Sequence[Any]) -> bool:
     """Whether a number may be too large for the first tensor's elements."""
     kind = metas[0].dtype
-    return kind.category == dtypes.INTEGER or kind is dtypes.float16
+    if kind.category == dtypes.INTEGER or kind is dtypes.float16:
+        return True
+    return any(m.dtype in _WIDE for m in metas[2:]) and kind not in _WIDE
+
+
+_WIDE = (dtypes.float64, dtypes.complex64, dtypes.complex128)
 
 
 def _masked_fill_checks(input: Array, mask: Array, value: Any) -> list[Check]:
-    """That integers and float16 can hold the value."""
+    """That the elements can hold the value, which is a number or has one element."""
     kind = dtypes.from_array_dtype(input.dtype)
     plain = not isinstance(value, jax.Array)
     number = jnp.asarray(np.asarray(value)) if plain else value
-    if jnp.iscomplexobj(number) or number.dtype == np.bool_:
+    if number.dtype == np.bool_ or kind is dtypes.bool_:
         return []
+    bad: Any = np.False_
+    if jnp.iscomplexobj(number):
+        if kind.category == dtypes.COMPLEX:
+            return []
+        bad = number.imag != 0
+        number = number.real
+    bad = bad | _too_large(number, input.dtype, kind)
+    return [Check(bad.reshape(()), RuntimeError, no_element(input.dtype))]
+
+
+def _too_large(number: Array, np_dtype: Any, kind: dtypes.dtype) -> Array:
     if kind.category == dtypes.INTEGER:
-        limits = np.iinfo(input.dtype)
+        limits = np.iinfo(np_dtype)
         low, high = limits.min if limits.min else -limits.max, limits.max
         if jnp.issubdtype(number.dtype, jnp.floating):
             # In floats the limits are those of the next numbers that do not fit.
-            bad = ~((number >= float(low)) & (number < float(high) + 1.0))
-        else:
-            info = np.iinfo(number.dtype)
-            bad = (number < max(low, info.min)) | (number > min(high, info.max))
-    else:
-        number = number.astype(np.float64)
-        most = float(dtypes.finfo(kind).max)
-        bad = jnp.isfinite(number) & (jnp.abs(number) > most)
-    return [Check(bad.reshape(()), RuntimeError, no_element(input.dtype))]
+            return ~((number >= float(low)) & (number < float(high) + 1.0))
+        info = np.iinfo(number.dtype)
+        return (number < max(low, info.min)) | (number > min(high, info.max))
+    number = number.astype(np.float64)
+    most = float(dtypes.finfo(kind).max)
+    return jnp.isfinite(number) & (jnp.abs(number) > most)
 
 
 def _check_filled(mask: dtypes.dtype) -> None:

@@ -13,7 +13,7 @@ from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Array, op
-from torchshim._core.promotion import COMPLEX_TO_FLOAT
+from torchshim._core.promotion import COMPLEX_TO_FLOAT, number
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops._reducing import (
     Dims,
@@ -279,8 +279,9 @@ def renorm(input: Array, p: Any, dim: int, maxnorm: float) -> Array:
     axes = tuple(d for d in range(input.ndim) if d != kept)
     w = wide(input)
     size = _vector_norm(w, p, axes, True, None)
-    over = size > maxnorm
-    factor = jnp.where(over, maxnorm / (jnp.where(over, size, 1) + 1e-7), 1)
+    most = number(maxnorm, size.dtype)
+    over = size > most
+    factor = jnp.where(over, most / (jnp.where(over, size, 1) + 1e-7), 1)
     return (w * factor.astype(w.dtype)).astype(input.dtype)
 
 

@@ -299,7 +299,9 @@ def flipud(input: Array) -> Array:
 
 
 @op(layout=contiguous_layout, grad_fn="RollBackward0", saves=(), out=False)
-def roll(input: Array, shifts: Any, dims: Any = ()) -> Array:
+def roll(
+    input: Array, shifts: int | tuple[int, ...], dims: int | tuple[int, ...] = ()
+) -> Array:
     """Elements moved along dimensions; what leaves at the end enters at the start."""
     shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
     dims = (dims,) if isinstance(dims, int) else tuple(dims or ())

@@ -1,0 +1,191 @@
+"""Numbers that are not finite, zeros with a sign, and complex ones without a part."""
+
+from __future__ import annotations
+
+from tests.oracle import case, evaluate
+
+NAMES = {"inf": float("inf"), "nan": float("nan")}
+INF, NAN = NAMES.values()
+BASES = [0, 1, -1, 2 + 1j, 1j, INF, -INF, complex(0, INF), NAN, complex(0, NAN)]
+BASES += [complex(INF, NAN), complex(-0.0, 0), 2, -2]
+EXPONENTS = [0, 1, 2, 0.5, -1, -2, 1 + 1j, 1j, -1j, -1 - 1j, 3, INF, -INF, NAN]
+
+
+@case
+def complex_powers(torch):
+    bases = torch.tensor(BASES, dtype=torch.complex64)[:, None]
+    exponents = torch.tensor(EXPONENTS, dtype=torch.complex64)
+    return bases**exponents
+
+
+@case.over(0.5, -0.5)
+def roots_by_powers(torch, exponent):
+    for kind in (torch.float32, torch.float64, torch.bfloat16):
+        x = torch.tensor([-INF, -0.0, 0.0, INF, NAN, -1.0, 4.0], dtype=kind)
+        y = x.clone().requires_grad_()
+        (y**exponent).sum().backward()
+        # What is divided by shows the sign of a zero.
+        yield x**exponent, 1 / x.pow(exponent), y.grad, x.pow_(exponent)
+
+
+@case.lines("""
+torch.tensor([nan, 0., 1., inf]) ** torch.zeros(4, dtype=torch.complex64)
+torch.tensor([nan, 0j, 1j, inf]) ** 0
+torch.tensor([nan, 0j, 1j, inf]) ** 0j
+torch.tensor([nan, 0j, 1j, inf]) ** 0.5
+torch.tensor([nan, 0j, 1j, inf]) ** 2
+torch.tensor([0j, 1j, 2+1j]) ** -1
+torch.tensor([0j, 1j, 2+1j]) ** 2.
+torch.tensor([1j, 2+1j]) ** 3.
+torch.tensor([-4, -0., 4.+1j]) ** 0.5
+torch.tensor([-4, -0., 4.+1j]) ** (0.5+0j)
+torch.tensor(0.) ** torch.zeros(2, dtype=torch.complex64)
+torch.pow(nan, torch.zeros(2, dtype=torch.complex64))
+torch.pow(0, torch.zeros(2, dtype=torch.complex64))
+torch.pow(0j, torch.zeros(2, dtype=torch.complex64))
+torch.tensor([1j, 2+1j]) + nan
+torch.tensor([1j, 2+1j]) + torch.tensor([nan, 1.])
+torch.tensor([1j, 2+1j]) - nan
+nan - torch.tensor([1j, 2+1j])
+torch.tensor([1j, 2+1j]) + inf
+torch.tensor([complex(nan,1), complex(1,nan)]) + torch.tensor([1j, 1.])
+torch.tensor([complex(nan,1), complex(1,nan)]) - torch.tensor([1j, 1.])
+torch.add(torch.tensor([1+1j]), torch.tensor([nan+0j]), alpha=2)
+torch.histc(torch.tensor([inf, inf]))
+torch.histc(torch.tensor([-inf]))
+torch.histc(torch.tensor([inf, inf]).double())
+torch.histc(torch.tensor([-inf, -inf]).double())
+torch.histc(torch.tensor([inf, inf]).half())
+torch.histc(torch.tensor([inf, -inf]))
+torch.histc(torch.tensor([nan, inf]))
+torch.arange(0, 1e40, 1e39)
+torch.arange(0, 1e6, 1e5, dtype=torch.half)
+torch.linspace(0, inf, 3)
+torch.logspace(1e40, 0, 3)
+torch.logspace(50, 60, 3)
+torch.renorm(torch.ones(2, 2), 2, 0, 1e40)
+""")
+def not_finite(torch, line):
+    return evaluate(torch, line, **NAMES)
+
+
+@case
+def gradients_of_complex_sums(torch):
+    x = torch.tensor([1j, 2 + 1j], requires_grad=True)
+    y = torch.tensor([NAN, 1j], requires_grad=True)
+    (x + y).abs().sum().backward()
+    return x.grad, y.grad
+
+
+@case.lines("""
+x[x > 0] = torch.tensor(1j); x
+x[x > 5] = torch.tensor(1j); x
+x[x > 0] = torch.tensor(1+0j); x
+x[x > 0] = torch.tensor([1j]); x
+x[x > 0] = torch.tensor(2j, requires_grad=True); x
+x[x > 0] = torch.tensor(1e300, dtype=torch.double); x
+x[x > 0] = torch.tensor([[1e300]], dtype=torch.double); x
+i[i > 0] = torch.tensor(1+0j); i
+i[i > 0] = torch.tensor(1+1j); i
+i[i > 0] = torch.tensor(1e300); i
+i[i > 0] = torch.tensor(nan); i
+m = i.byte(); m[i > 0] = torch.tensor(300); m
+h = x.half(); h[x > 0] = torch.tensor(1e6); h
+b[b] = torch.tensor([1+1j]); b
+x.masked_fill(x > 0, torch.tensor(1+1j))
+x.masked_fill(x > 0, torch.tensor(1e300).double())
+i.masked_fill(i > 0, torch.tensor(1+1j))
+""")
+def written_through_masks(torch, line):
+    x, b = torch.tensor([1.0, -1.0, 2.0]), torch.tensor([True, False])
+    return evaluate(torch, line, x=x, i=x.long(), b=b, **NAMES)
+
+
+@case.lines("""
+torch.add(torch.ones(2), np.complex64(1j))
+torch.ones(2) * np.complex64(1+2j)
+np.complex64(1+2j) * torch.ones(2)
+torch.ones(2) * np.complex128(1+2j)
+torch.full((2,), np.complex64(1+2j))
+torch.ones(2).pow(np.complex64(2j))
+torch.ones(2).fill_(np.complex64(1j))
+torch.ones(2) == np.complex64(1)
+torch.where(torch.tensor([True]), torch.ones(1), np.complex64(1j))
+torch.add(torch.ones(2), 1, alpha=np.complex64(1j))
+torch.tensor(np.complex64(1+2j))
+F.pad(torch.ones(2), (1, 1), value=1j)
+F.pad(torch.ones(2), (1, 1), value=1+0j)
+F.pad(torch.ones(2) * 1j, (1, 1), value=1j)
+torch.lerp(torch.ones(2), torch.zeros(2), torch.tensor(1j))
+torch.lerp(torch.ones(2), torch.zeros(2), torch.tensor([1j]))
+torch.lerp(torch.ones(2), torch.zeros(2), torch.tensor(0.5).double())
+torch.lerp(torch.ones(2) * 1j, torch.zeros(2) * 1j, torch.tensor(0.5))
+torch.lerp(torch.ones(2).long(), torch.ones(2).long(), torch.tensor(0.5))
+torch.lerp(torch.ones(2), torch.zeros(2), 1j)
+torch.ones(2).lerp_(torch.zeros(2), torch.tensor(1j))
+torch.ones(2).long().lerp_(torch.ones(3).long(), 0.5)
+torch.ones(2).long().lerp(torch.ones(2).long(), 0.5)
+""")
+def complex_numbers(torch, line):
+    import numpy as np
+
+    return evaluate(torch, line, np=np)
+
+
+@case.lines("""
+F.leaky_relu(x, 1e40)
+F.elu(x, 1e40)
+F.celu(x, 1e40)
+F.hardtanh(x, 0, 1e40)
+F.softplus(x, 1e40)
+F.softplus(x, 1, 1e40)
+F.hardshrink(x, 1e40)
+F.hardshrink(x.half(), 1e6)
+F.softshrink(x, 1e40)
+F.softshrink(x.half(), -1)
+F.softshrink(x.double(), -1)
+F.softshrink(x.bfloat16(), 1e39)
+F.leaky_relu(x, inf)
+F.leaky_relu(x.half(), 1e6)
+F.leaky_relu(x.half(), 1e40)
+F.elu(x.double(), 1e40)
+""")
+def constants_of_activations(torch, line):
+    return evaluate(torch, line, x=torch.tensor([1.0, -1.0]), **NAMES)
+
+
+@case.lines("""
+torch.zeros(True)
+torch.zeros((True, 2))
+torch.zeros(True, 2)
+torch.eye(True)
+torch.eye(2, True)
+torch.randn((True, 2))
+torch.full((True, 2), 1)
+torch.randperm(True)
+torch.randint(True, (2,))
+torch.hann_window(True)
+torch.tril_indices(True, 2)
+torch.multinomial(torch.ones(3), True)
+torch.fft.fft(x, True)
+x.size(True)
+x.stride(True)
+x.select(0, True)
+x.narrow(0, True, True)
+x.narrow(0, 1, 1.)
+x.narrow(0, torch.tensor(1), 1)
+x.chunk(True)
+x.split((True, True))
+x.split((1., 1.))
+x.unsafe_chunk(True)
+x.roll(True)
+x.roll(1.)
+x.roll(1, True)
+x.roll((True,), (0,))
+x.roll((1.,), (0,))
+x.roll([1], [0])
+x.roll(torch.tensor(1))
+x.roll(1, None)
+""")
+def truths_for_integers(torch, line):
+    return evaluate(torch, line, x=torch.arange(6.0).reshape(2, 3))
