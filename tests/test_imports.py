@@ -136,3 +136,38 @@ def conditions(torch):
 def test_submodules_of_distributed_need_no_import():
     code = "import torchshim as t; d = t.distributed; d.constants, d.device_mesh, d.rpc"
     exec(code, {})
+
+
+@case
+def marks_of_torchscript(torch):
+    from importlib import import_module
+
+    internal = import_module(f"{torch.__name__}._jit_internal")
+
+    def first(x, flag=False):
+        """The first of two."""
+        return "first", x, flag
+
+    def second(x, flag=False):
+        return "second", x, flag
+
+    pick = internal.boolean_dispatch("flag", 1, False, first, second, "here", "pick")
+    yield pick(1), pick(2, True), pick(3, flag=True), pick.__name__, pick.__doc__
+    yield attempt(internal.boolean_dispatch, "x", 0, True, first, first, None, None)
+    yield internal._copy_to_script_wrapper(first)._torchscript_modifier
+    yield internal.BroadcastingList2[int], internal.is_scripting()
+    yield internal.FunctionModifiers.UNUSED, internal.FunctionModifiers.IGNORE
+    utils = import_module(f"{torch.__name__}._dynamo.utils")
+    yield type(utils.counters).__name__, utils.is_compile_supported("cpu")
+    fsdp = import_module(f"{torch.__name__}.distributed.fsdp")
+    yield sorted(set(fsdp.__all__) - {"FSDPModule", "fully_shard"})
+    api = import_module(f"{torch.__name__}.distributed.fsdp.api")
+    kinds = import_module(
+        f"{torch.__name__}.distributed.fsdp.fully_sharded_data_parallel"
+    )
+    settings = api.StateDictSettings(
+        api.StateDictType.FULL_STATE_DICT,
+        api.FullStateDictConfig(),
+        api.FullOptimStateDictConfig(),
+    )
+    yield repr(settings), list(kinds.OptimStateKeyType.__members__)

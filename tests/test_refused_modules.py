@@ -23,6 +23,9 @@ MODULES = {
     "distributed.algorithms.model_averaging.averagers": ("PeriodicModelAverager",),
     "distributed.rpc": ("init_rpc", "rpc_sync", "shutdown"),
     "distributed._tensor.experimental": ("implicit_replication",),
+    "distributed.fsdp": ("share_comm_ctx", "UnshardHandle", "DataParallelMeshDims"),
+    "functorch.compile": ("aot_function", "memory_efficient_fusion", "nop"),
+    "functorch.dim": ("dims", "Dim", "dimlists"),
 }
 
 

@@ -93,7 +93,8 @@ _SELF = __name__
 # Submodules that are imported when they are first used.
 _LAZY = (
     *("_C", "_VF", "functional", "library", "ops", "overrides", "profiler"),
-    *("_functorch", "_prims_common", "_subclasses", "_utils", "fx"),
+    *("_functorch", "_higher_order_ops", "_jit_internal", "_prims_common"),
+    *("_subclasses", "_utils", "fx"),
     *("__config__", "__future__", "_dynamo", "_inductor", "accelerator", "backends"),
     *("compiler", "cpu", "distributed", "distributions", "export", "futures"),
     *("ao", "hub", "jit", "mps", "mtia", "onnx", "package", "quantization"),

@@ -160,3 +160,39 @@ def values_and_dtypes_without_kernels(torch):
         values = torch.arange(1.0, 7.0).reshape(2, 3)
         yield attempt(torch.nn.functional.normalize, values, p)
     yield torch.norm_except_dim(torch.arange(6.0).reshape(2, 3), 2, -2)
+
+
+@case.over("sum", "mean")
+def gradients_of_examples(torch, reduction):
+    from importlib import import_module
+
+    nn = torch.nn
+    utils = import_module(f"{torch.__name__}.nn.utils._per_sample_grad")
+    call = utils.call_for_per_sample_grads
+    torch.manual_seed(0)
+    nets = (
+        nn.Linear(2, 3),
+        nn.Sequential(nn.Conv1d(1, 2, 2), nn.GroupNorm(1, 2)),
+        nn.Sequential(nn.Embedding(4, 2), nn.LayerNorm(2)),
+    )
+    words = torch.tensor([[1], [2]])
+    inputs = torch.ones(3, 2), torch.arange(12.0).view(3, 1, 4), words
+    for net, x in zip(nets, inputs, strict=True):
+        y = call(net, loss_reduction=reduction)(x)
+        weights = torch.arange(float(y.numel())).view(y.shape).sin()
+        getattr(y * weights, reduction)().backward()
+        yield y.detach(), [(p.grad_sample, p.grad) for p in net.parameters()]
+        yield attempt(call, net)
+
+
+@case
+def gradients_of_examples_refused(torch):
+    from importlib import import_module
+
+    utils = import_module(f"{torch.__name__}.nn.utils._per_sample_grad")
+    call = utils.call_for_per_sample_grads
+    net = torch.nn.Bilinear(2, 2, 1)
+    yield attempt(call, 3), attempt(call, net, loss_reduction="max")
+    yield attempt(call, net, batch_size=0), attempt(call, net, batch_size=2.0)
+    yield attempt(call(net), torch.ones(2, 2), torch.ones(3, 2))
+    yield attempt(call(net), 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from torchshim._dynamo import config, eval_frame, exc
+from torchshim._dynamo import config, eval_frame, exc, utils
 from torchshim._dynamo.eval_frame import OptimizedModule, disable, list_backends
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "optimize",
     "reset",
     "run",
+    "utils",
 ]
 
 

@@ -244,29 +244,3 @@ def from_file(
     count = held.nbytes() // kind.itemsize
     values = held._bytes()[: count * kind.itemsize].view(dtypes.array_dtype(kind))
     return from_array(place(values, held.device), device=held.device)
-
-
-@public
-def cond(
-    pred: Any,
-    true_fn: Callable[..., Any],
-    false_fn: Callable[..., Any],
-    operands: Any = (),
-) -> Any:
-    """The result of one of two functions, by the value of `pred`.
-
-    A tensor is read for that. Follows ``torch.cond``.
-
-    >>> import torchshim as torch
-    >>> torch.cond(torch.tensor(False), torch.sin, torch.neg, (torch.ones(1),))
-    tensor([-1.])
-    """
-    if not isinstance(pred, (bool, int, Tensor)):
-        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
-    if isinstance(pred, Tensor) and pred.numel() != 1:
-        raise RuntimeError(
-            f"Expected pred to be bool or single-element tensor, but got {pred}."
-        )
-    if not callable(true_fn) or not callable(false_fn):
-        raise RuntimeError("Expect both branches to be callable.")
-    return (true_fn if pred else false_fn)(*operands)

@@ -13,6 +13,7 @@ from torchshim.func._modules import (
     replace_all_batch_norm_modules_,
     stack_module_state,
 )
+from torchshim.func._rearrange import rearrange
 
 __all__ = [
     "debug_unwrap",
@@ -25,6 +26,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",

@@ -14,12 +14,15 @@ from torchshim.distributed.fsdp.api import *  # noqa: F403
 
 __all__ = [
     "CPUOffloadPolicy",
+    "DataParallelMeshDims",
     "FSDPModule",
     "FullyShardedDataParallel",
     "MixedPrecisionPolicy",
     "OffloadPolicy",
+    "UnshardHandle",
     "fully_shard",
     "register_fsdp_forward_method",
+    "share_comm_ctx",
 ]
 __all__ += api.__all__
 
@@ -47,11 +50,14 @@ class CPUOffloadPolicy(OffloadPolicy):
 
 
 _REASON = "a group has one process"
+DataParallelMeshDims = unsupported("distributed.fsdp.DataParallelMeshDims", _REASON)
 FSDPModule = unsupported("distributed.fsdp.FSDPModule", _REASON)
 FullyShardedDataParallel = unsupported(
     "distributed.fsdp.FullyShardedDataParallel", _REASON
 )
+UnshardHandle = unsupported("distributed.fsdp.UnshardHandle", _REASON)
 fully_shard = unsupported("distributed.fsdp.fully_shard", _REASON)
 register_fsdp_forward_method = unsupported(
     "distributed.fsdp.register_fsdp_forward_method", _REASON
 )
+share_comm_ctx = unsupported("distributed.fsdp.share_comm_ctx", _REASON)

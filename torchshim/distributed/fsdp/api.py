@@ -19,10 +19,12 @@ __all__ = [
     "LocalStateDictConfig",
     "MixedPrecision",
     "OptimStateDictConfig",
+    "OptimStateKeyType",
     "ShardedOptimStateDictConfig",
     "ShardedStateDictConfig",
     "ShardingStrategy",
     "StateDictConfig",
+    "StateDictSettings",
     "StateDictType",
 ]
 
@@ -124,3 +126,19 @@ class ShardedOptimStateDictConfig(OptimStateDictConfig):
     """... of the pieces."""
 
     _use_dtensor: bool = False
+
+
+@dataclass
+class StateDictSettings:
+    """Which state dicts of a model and of its optimizer are made, and how."""
+
+    state_dict_type: StateDictType
+    state_dict_config: StateDictConfig
+    optim_state_dict_config: OptimStateDictConfig
+
+
+class OptimStateKeyType(Enum):
+    """By what an optimizer's state dict has its parameters."""
+
+    PARAM_NAME = auto()
+    PARAM_ID = auto()

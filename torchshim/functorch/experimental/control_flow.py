@@ -1,8 +1,5 @@
-"""Control flow within traced functions: not supported, as nothing is traced."""
+"""Control flow, where programs looked for it first."""
 
-from torchshim._errors import unsupported
+from torchshim._higher_order_ops import cond, map
 
 __all__ = ["cond", "map"]
-
-cond = unsupported("cond", "Python's own `if` takes its place")
-map = unsupported("map", "Python's own loops and `vmap` take its place")

@@ -1,0 +1,1 @@
+"""Wrappers that keep less of a forward pass."""

@@ -1,0 +1,5 @@
+"""`rearrange`, which became `torch.func.rearrange`."""
+
+from torchshim.func import rearrange
+
+__all__ = ["rearrange"]
