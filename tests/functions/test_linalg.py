@@ -347,3 +347,79 @@ def nuclear_condition_of_singular_matrices(torch):
     a = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64, requires_grad=True)
     torch.linalg.cond(a, "nuc").backward()
     yield a.grad
+
+
+@case(warnings=False).lines("""
+torch.linalg.inv(torch.eye(3).expand(2,3,3)).stride()
+torch.linalg.inv_ex(torch.eye(3))[0].stride()
+torch.inverse(torch.eye(3)).stride()
+[x.stride() for x in torch.linalg.qr(torch.ones(4,3))]
+[x.stride() for x in torch.linalg.qr(torch.ones(3,4))]
+[x.stride() for x in torch.linalg.qr(torch.ones(2,4,3), mode='complete')]
+[x.stride() for x in torch.linalg.qr(torch.ones(4,3), mode='r')]
+[x.stride() for x in torch.qr(torch.ones(4,3))]
+[x.stride() for x in torch.linalg.svd(torch.ones(2,4,3))]
+[x.stride() for x in torch.linalg.svd(torch.ones(4,3), full_matrices=False)]
+[x.stride() for x in torch.linalg.svd(torch.ones(3,4), full_matrices=False)]
+[x.stride() for x in torch.svd(torch.ones(4,3))]
+torch.linalg.svdvals(torch.ones(2,4,3)).stride()
+[x.stride() for x in torch.linalg.eigh(torch.eye(3).expand(2,3,3))]
+torch.linalg.eigvalsh(torch.eye(3).expand(2,3,3)).stride()
+[x.stride() for x in torch.linalg.eig(torch.eye(3).expand(2,3,3))]
+[x.stride() for x in torch.linalg.eig(torch.eye(3).expand(2,3,3)*(1+0j))]
+torch.linalg.eigvals(torch.eye(3).expand(2,3,3)).stride()
+torch.linalg.cholesky(torch.eye(3).expand(2,3,3)).stride()
+torch.linalg.cholesky(torch.eye(3), upper=True).stride()
+torch.cholesky(torch.eye(3)).stride()
+torch.cholesky(torch.eye(3), upper=True).stride()
+torch.linalg.cholesky_ex(torch.eye(3))[0].stride()
+torch.cholesky_inverse(torch.eye(3)).stride()
+torch.cholesky_inverse(torch.eye(3).expand(2,3,3)).stride()
+torch.cholesky_solve(torch.ones(3,2), torch.eye(3)).stride()
+torch.cholesky_solve(torch.ones(2,3,2), torch.eye(3)).stride()
+torch.linalg.solve(torch.eye(3), torch.ones(3)).stride()
+torch.linalg.solve(torch.eye(3).expand(2,3,3), torch.ones(2,3,4)).stride()
+torch.linalg.solve(torch.eye(3).expand(2,3,3), torch.ones(2,3)).stride()
+torch.linalg.solve(torch.eye(3), torch.ones(2,3), left=False).stride()
+torch.linalg.solve_ex(torch.eye(3), torch.ones(3,2))[0].stride()
+torch.linalg.solve_triangular(torch.eye(3), torch.ones(3,2), upper=True).stride()
+torch.linalg.solve_triangular(torch.eye(3).t(), torch.ones(3,2), upper=True).stride()
+torch.linalg.solve_triangular(torch.eye(3), torch.ones(2,3).t(), upper=True).stride()
+[x.stride() for x in torch.triangular_solve(torch.ones(3,2), torch.eye(3))]
+[x.stride() for x in torch.linalg.lu(torch.ones(2,4,3))]
+[x.stride() for x in torch.linalg.lu_factor(torch.eye(3).expand(2,3,3))]
+[x.stride() for x in torch.linalg.lu_factor(torch.ones(4,3)+torch.eye(4,3))]
+[x.stride() for x in torch.linalg.lu_factor_ex(torch.eye(3))]
+torch.linalg.lu_solve(*torch.linalg.lu_factor(torch.eye(3)), torch.ones(3,2)).stride()
+torch.lu_solve(torch.ones(3,2), *torch.linalg.lu_factor(torch.eye(3))).stride()
+[x.stride() for x in torch.lu_unpack(*torch.linalg.lu_factor(torch.eye(3)))]
+[x.stride() for x in torch.linalg.lstsq(torch.eye(3).expand(2,3,3), torch.ones(2,3,2))]
+torch.linalg.pinv(torch.ones(4,3)).stride()
+torch.linalg.pinv(torch.eye(3).expand(2,3,3)).stride()
+torch.linalg.pinv(torch.eye(3), hermitian=True).stride()
+torch.pinverse(torch.ones(3,4)).stride()
+torch.linalg.matrix_power(torch.eye(3), -2).stride()
+torch.linalg.matrix_power(torch.eye(3), 3).stride()
+torch.linalg.matrix_power(torch.eye(3), 1).stride()
+torch.linalg.tensorinv(torch.eye(4).view(2,2,4), ind=2).stride()
+torch.linalg.tensorsolve(torch.eye(4).view(2,2,4), torch.ones(2,2)).stride()
+torch.linalg.householder_product(torch.ones(4,3), torch.ones(3)).stride()
+torch.ormqr(torch.ones(4,3), torch.ones(3), torch.ones(4,2)).stride()
+[x.stride() for x in torch.geqrf(torch.ones(4,3))]
+[x.stride() for x in torch.linalg.ldl_factor(torch.eye(3))]
+torch.linalg.ldl_solve(*torch.linalg.ldl_factor(torch.eye(3)), torch.ones(3,2)).stride()
+torch.linalg.matrix_exp(torch.eye(3).expand(2,3,3)).stride()
+torch.linalg.inv(torch.eye(3).double()*(1+0j)).stride()
+[x.stride() for x in torch.linalg.slogdet(torch.eye(3))]
+torch.linalg.vander(torch.ones(2,3)).stride()
+torch.linalg.multi_dot([torch.ones(2,3), torch.ones(3,4), torch.ones(4,2)]).stride()
+torch.linalg.cross(torch.ones(2,3).t(), torch.ones(2,3).t(), dim=0).stride()
+torch.linalg.inv(torch.ones(0,3,3)).stride()
+torch.linalg.inv(torch.ones(0,0)).stride()
+torch.linalg.inv(torch.ones(1,1)).stride()
+torch.linalg.qr(torch.ones(0,3))[0].stride()
+x=torch.eye(3,requires_grad=True); torch.linalg.inv(x).sum().backward(); x.grad.stride()
+""")
+def by_columns(torch, line):
+    """As LAPACK leaves matrices: the strides of what the functions give."""
+    return evaluate(torch, line)

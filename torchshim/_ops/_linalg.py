@@ -7,9 +7,34 @@ from typing import Any
 import jax.numpy as jnp
 
 from torchshim._core.checks import Check
+from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import Array, op
 from torchshim._ops._common import broadcast_shapes, scalar_name
-from torchshim._ops.view_geometry import size_at
+from torchshim._ops.view_geometry import Ints, size_at
+
+
+def _by_columns(shape: Ints) -> Ints:
+    *batch, rows, n = contiguous_strides((*shape[:-2], shape[-1], shape[-2]))
+    return *batch, n, rows
+
+
+def columns(shape: Ints, operands: Any) -> Ints | None:
+    """Strides of matrices by columns, as LAPACK writes them; row-major for vectors."""
+    if len(shape) < max(len(operands[0][0]), 2):
+        return None
+    return _by_columns(shape)
+
+
+def solutions(shape: Ints, operands: Any) -> Ints | None:
+    """By columns, but for those of equations from the right.
+
+    These cannot be told from others where both matrices are square.
+    """
+    matrix = operands[0][0]
+    if len(shape) < max(len(matrix) - 1, 2):
+        return None
+    right = len(shape) == len(matrix) and shape[-2] != matrix[-1]
+    return None if right else _by_columns(shape)
 
 
 class LinAlgError(RuntimeError):

@@ -18,6 +18,7 @@ from torchshim._ops._linalg import (
     check_equation,
     check_floating,
     check_square,
+    columns,
     diagonal,
     failed,
     linalg_op,
@@ -103,6 +104,7 @@ def _positive(name: str) -> Any:
     checks=_positive("linalg.cholesky"),
     name="linalg_cholesky",
     public="cholesky",
+    layout=columns,
 )
 def linalg_cholesky(input: Array, *, upper: bool = False) -> Array:
     """The triangular factor of a positive definite matrix."""
@@ -119,6 +121,7 @@ def linalg_cholesky(input: Array, *, upper: bool = False) -> Array:
     saves=("result",),
     checks=_positive("cholesky"),
     castable=castable_text("cholesky"),
+    layout=columns,
 )
 def _cholesky(input: Array, upper: bool) -> Array:
     """The triangular factor of a positive definite matrix."""
@@ -137,6 +140,7 @@ def _cholesky_ex_checks(input: Array, upper: bool, check_errors: bool) -> list[C
     "LinalgCholeskyExBackward0",
     checks=_cholesky_ex_checks,
     named_result=("L", "info"),
+    layout=columns,
 )
 def cholesky_ex(
     input: Array, *, upper: bool = False, check_errors: bool = False
@@ -177,6 +181,7 @@ def _cholesky_solution(B: Array, given: Array, upper: bool) -> Array:
     grad_fn="CholeskySolveBackward0",
     saves=("input2", "result"),
     castable=castable_text("cholesky_solve"),
+    layout=columns,
 )
 def cholesky_solve(input: Array, input2: Array, upper: bool = False) -> Array:
     """The solution for a matrix that is given by its Cholesky factor."""
@@ -196,6 +201,7 @@ def cholesky_solve(input: Array, input2: Array, upper: bool = False) -> Array:
     grad_fn="CholeskyInverseBackward0",
     saves=("input", "result"),
     castable=castable_text("cholesky_inverse"),
+    layout=columns,
 )
 def cholesky_inverse(input: Array, upper: bool = False) -> Array:
     """The inverse of a matrix that is given by its Cholesky factor."""

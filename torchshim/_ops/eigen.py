@@ -22,6 +22,7 @@ from torchshim._ops._linalg import (
     check_floating,
     check_matrix,
     check_square,
+    columns,
     diagonal,
     failed,
     linalg_op,
@@ -145,6 +146,7 @@ def _eigh_checks(vectors: bool) -> Any:
     named_result=("eigenvalues", "eigenvectors"),
     checks=_eigh_checks(True),
     gradient_checks=_eigenvector_checks("linalg_eigh_backward"),
+    layout=columns,
 )
 def eigh(input: Array, UPLO: str = "L") -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors of a symmetric matrix."""
@@ -248,6 +250,7 @@ def _finite(A: Array) -> Array:
     castable=tuple(
         castable_text("torch.linalg.eig", n) for n in ("eigenvalues", "eigenvectors")
     ),
+    layout=columns,
 )
 def eig(input: Array) -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors; complex."""
@@ -356,6 +359,7 @@ def _check_driver(driver: str | None) -> None:
     named_result=("U", "S", "Vh"),
     checks=svd_checks,
     gradient_checks=_singular_vector_checks,
+    layout=columns,
 )
 def svd(
     A: Array, full_matrices: bool = True, *, driver: str | None = None
@@ -418,6 +422,7 @@ def pinv_checks(A: Array, hermitian: bool) -> list[Check]:
 
 @linalg_op(
     "LinalgLstsqBackward0",
+    layout=columns,
     namespaces=(),
     saves=("A", "B", "result"),
     checks=lambda A, B, rcond: svd_checks(A),

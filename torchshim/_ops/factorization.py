@@ -21,10 +21,12 @@ from torchshim._ops._linalg import (
     check_matrix,
     check_same_dtype,
     check_square,
+    columns,
     failed,
     first_zero,
     linalg_op,
     refuse_kernel,
+    solutions,
 )
 from torchshim._ops.view_geometry import size_at
 
@@ -101,6 +103,7 @@ def _lu_checks(name: str) -> Any:
     "LinalgLuFactorExBackward0",
     checks=_lu_checks("torch.linalg.lu_factor"),
     named_result=("LU", "pivots"),
+    layout=columns,
 )
 def lu_factor(A: Array, *, pivot: bool = True) -> tuple[Array, Array]:
     """The factors L and U in one matrix, and the swaps of rows."""
@@ -112,6 +115,7 @@ def lu_factor(A: Array, *, pivot: bool = True) -> tuple[Array, Array]:
     "LinalgLuFactorExBackward0",
     checks=_lu_checks("torch.linalg.lu_factor_ex"),
     named_result=("LU", "pivots", "info"),
+    layout=columns,
 )
 def lu_factor_ex(
     A: Array, *, pivot: bool = True, check_errors: bool = False
@@ -122,7 +126,7 @@ def lu_factor_ex(
     return lu, pivots, first_zero(lu)
 
 
-@linalg_op("LinalgLuSolveBackward0", saves=("LU", "pivots", "result"))
+@linalg_op("LinalgLuSolveBackward0", saves=("LU", "pivots", "result"), layout=solutions)
 def lu_solve(
     LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False
 ) -> Array:
@@ -272,7 +276,13 @@ def _qr_by_mode(A: Array, mode: str) -> tuple[Array, Array]:
     return _qr(A)
 
 
-@linalg_op("LinalgQrBackward0", named_result=("Q", "R"), name="linalg_qr", public="qr")
+@linalg_op(
+    "LinalgQrBackward0",
+    named_result=("Q", "R"),
+    name="linalg_qr",
+    public="qr",
+    layout=columns,
+)
 def linalg_qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
     """An orthogonal and an upper triangular factor."""
     return _qr_by_mode(A, mode)
@@ -286,6 +296,7 @@ def linalg_qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
     grad_fn="LinalgQrBackward0",
     saves=("result",),
     named_result=("Q", "R"),
+    layout=columns,
 )
 def _qr_older(input: Array, some: bool) -> tuple[Array, Array]:
     """An orthogonal and an upper triangular factor; `linalg.qr` by its older name."""
@@ -353,6 +364,7 @@ def _householder(input: Array, tau: Array) -> Array:
     saves=("input", "tau", "result"),
     out=True,
     castable=castable_text("torch.linalg.householder_product"),
+    layout=columns,
 )
 def householder_product(input: Array, tau: Array) -> Array:
     """The first columns of a product of Householder reflections."""
@@ -362,6 +374,7 @@ def householder_product(input: Array, tau: Array) -> Array:
 @op(
     grad_fn="LinalgHouseholderProductBackward0",
     saves=("input", "input2", "result"),
+    layout=columns,
 )
 def orgqr(input: Array, input2: Array) -> Array:
     """`linalg.householder_product` by its older name."""
@@ -376,6 +389,7 @@ def orgqr(input: Array, input2: Array) -> Array:
         "but input has dtype{want.scalar_name} and result has dtype "
         "{have.scalar_name}"
     ),
+    layout=columns,
 )
 def ormqr(
     input: Array,
@@ -447,6 +461,7 @@ def _geqrf(A: Array) -> tuple[Array, Array]:
         castable_text("torch.geqrf", "a"),
         castable_text("torch.geqrf", "tau"),
     ),
+    layout=columns,
 )
 def geqrf(input: Array) -> tuple[Array, Array]:
     """The reflections whose product is Q, with R above them."""
@@ -464,6 +479,7 @@ def geqrf(input: Array) -> tuple[Array, Array]:
     grad_fn="TriangularSolveBackward0",
     saves=("A", "result"),
     named_result=("solution", "cloned_coefficient"),
+    layout=columns,
 )
 def _triangular_solve(
     b: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool

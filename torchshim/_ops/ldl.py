@@ -22,6 +22,7 @@ from torchshim._ops._linalg import (
     check_equation,
     check_floating,
     check_square,
+    columns,
     failed,
     linalg_op,
     refuse_kernel,
@@ -146,6 +147,7 @@ def _checks(name: str) -> Any:
     "NotImplemented",
     named_result=("LD", "pivots"),
     checks=_checks("torch.linalg.ldl_factor"),
+    layout=columns,
 )
 def ldl_factor(input: Array, *, hermitian: bool = False) -> tuple[Array, Array]:
     """The factors L and D in one matrix, and the swaps."""
@@ -157,6 +159,7 @@ def ldl_factor(input: Array, *, hermitian: bool = False) -> tuple[Array, Array]:
     "NotImplemented",
     named_result=("LD", "pivots", "info"),
     checks=_checks("torch.linalg.ldl_factor_ex"),
+    layout=columns,
 )
 def ldl_factor_ex(
     input: Array, *, hermitian: bool = False, check_errors: bool = False
@@ -215,7 +218,7 @@ def _solution(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
     return solve(LD, B)
 
 
-@linalg_op("NotImplemented")
+@linalg_op("NotImplemented", layout=columns)
 def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) -> Array:
     """The solution for a matrix that is given by `ldl_factor`."""
     name = "torch.linalg.ldl_solve"

@@ -19,9 +19,11 @@ from torchshim._ops._linalg import (
     check_matrix,
     check_same_dtype,
     check_square,
+    columns,
     failed,
     first_zero,
     refuse_kernel,
+    solutions,
 )
 from torchshim._ops._linalg import linalg_op as _linalg
 from torchshim._ops.eigen import pinv_checks, pseudo_inverse, svd_checks, svdvals
@@ -125,6 +127,7 @@ def inverse_checks(A: Array) -> list[Check]:
     checks=inverse_checks,
     name="linalg_inv",
     public="inv",
+    layout=columns,
 )
 def linalg_inv(A: Array) -> Array:
     """The inverse matrix."""
@@ -138,7 +141,10 @@ def _inv_ex_checks(A: Array, check_errors: bool) -> list[Check]:
 
 
 @_linalg(
-    "LinalgInvExBackward0", checks=_inv_ex_checks, named_result=("inverse", "info")
+    "LinalgInvExBackward0",
+    checks=_inv_ex_checks,
+    named_result=("inverse", "info"),
+    layout=columns,
 )
 def inv_ex(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
     """The inverse matrix, and where its elimination met a zero."""
@@ -216,6 +222,7 @@ _NO_SOLUTION = "The solver failed because the input matrix is singular."
     "LinalgSolveExBackward0",
     saves=("A", "result"),
     checks=lambda A, B, left: failed(_singular(A), "torch.linalg.solve", _NO_SOLUTION),
+    layout=solutions,
 )
 def solve(A: Array, B: Array, *, left: bool = True) -> Array:
     """The matrix X with `A @ X = B` (`X @ A = B` where `left` is false)."""
@@ -233,6 +240,7 @@ def _solve_ex_checks(A: Array, B: Array, left: bool, check_errors: bool) -> list
     saves=("A", "result"),
     checks=_solve_ex_checks,
     named_result=("result", "info"),
+    layout=solutions,
 )
 def solve_ex(
     A: Array, B: Array, *, left: bool = True, check_errors: bool = False
@@ -243,7 +251,7 @@ def solve_ex(
     return out, jnp.broadcast_to(_singular(A), batch)
 
 
-@_linalg("LinalgSolveTriangularBackward0", saves=("input", "result"))
+@_linalg("LinalgSolveTriangularBackward0", saves=("input", "result"), layout=columns)
 def solve_triangular(
     input: Array,
     B: Array,
