@@ -13,7 +13,7 @@ from torchshim._core.layout import (
 )
 
 __all__ = ["channels_layout", "convolution_layout", "joining_layout"]
-__all__ += ["suggested_format"]
+__all__ += ["signal_layout", "suggested_format", "volume_layout"]
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 _FORMATS = {4: channels_last, 5: channels_last_3d}
@@ -50,6 +50,31 @@ def channels_layout(
 ) -> tuple[int, ...] | None:
     """The format of the first operand."""
     return _laid_out(shape, suggested_format(*operands[0]))
+
+
+def signal_layout(
+    shape: tuple[int, ...], operands: Sequence[Pair]
+) -> tuple[int, ...] | None:
+    """The format that the first operand has as images of one row."""
+    (size, strides), *_ = operands
+    if len(size) != 3:
+        return None
+    row = (*size[:2], 1, size[2]), (*strides[:2], size[2] * strides[2], strides[2])
+    found = _laid_out((*shape[:2], 1, shape[2]), suggested_format(*row))
+    return None if found is None else (*found[:2], found[3])
+
+
+def volume_layout(
+    shape: tuple[int, ...], operands: Sequence[Pair]
+) -> tuple[int, ...] | None:
+    """The format of the first operand, which may be a volume without a batch."""
+    (size, strides), *_ = operands
+    if len(size) != 4:
+        return channels_layout(shape, operands)
+    whole = max(n * stride for n, stride in zip(size, strides, strict=True))
+    alone = (1, *size), (whole, *strides)
+    found = _laid_out((1, *shape), suggested_format(*alone))
+    return None if found is None else found[1:]
 
 
 def convolution_layout(

@@ -277,7 +277,9 @@ def threshold(input: Array, threshold: Scalar, value: Scalar) -> Array:
     namespaces=(),
     method=False,
     out=False,
-    layout=lambda shape, operands: None,
+    layout=lambda shape, operands: elementwise_strides(
+        shape, [(shape, operands[0][1])]
+    ),
 )
 def glu(input: Array, dim: int = -1) -> Array:
     """One half of a dimension times the sigmoid of the other half."""

@@ -12,6 +12,7 @@ from jax import lax
 
 from torchshim._core.op import Array
 from torchshim._ops._common import scalar_name
+from torchshim._ops._formats import signal_layout
 from torchshim._ops.pooling import (
     _HALF,
     Ints,
@@ -133,7 +134,7 @@ def _adaptive_avg(n: int, input: Array, output_size: Any) -> Array:
     return x.astype(input.dtype)
 
 
-@_average("SqueezeBackward1", "torch", "nn.functional")
+@_average("SqueezeBackward1", "torch", "nn.functional", layout=signal_layout)
 def adaptive_avg_pool1d(input: Array, output_size: int | Ints) -> Array:
     """Means of as many windows as asked for."""
     return _adaptive_avg(1, input, output_size)
@@ -187,7 +188,7 @@ def _adaptive_max(n: int, input: Array, output_size: Any) -> tuple[Array, Array]
     return x, at
 
 
-@_pool("SqueezeBackward1")
+@_pool("SqueezeBackward1", signal_layout)
 def adaptive_max_pool1d(input: Array, output_size: Any) -> tuple[Array, Array]:
     """The largest elements of as many windows as asked for, and where they stand."""
     return _adaptive_max(1, input, output_size)

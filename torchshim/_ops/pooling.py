@@ -19,7 +19,7 @@ from jax import lax
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
 from torchshim._ops._common import scalar_name
-from torchshim._ops._formats import channels_layout
+from torchshim._ops._formats import channels_layout, signal_layout, volume_layout
 
 Ints = tuple[int, ...]
 _HALF = (jnp.float16, jnp.bfloat16)
@@ -343,7 +343,7 @@ def max_pool2d_with_indices(
     return _pair(_max_pool(2, input, args, True))
 
 
-@_pool("MaxPool3DWithIndicesBackward0")
+@_pool("MaxPool3DWithIndicesBackward0", volume_layout)
 def max_pool3d(
     input: Array,
     kernel_size: int | Ints,
@@ -357,7 +357,7 @@ def max_pool3d(
     return _max_pool(3, input, args, False)[0]
 
 
-@_pool("MaxPool3DWithIndicesBackward0")
+@_pool("MaxPool3DWithIndicesBackward0", volume_layout)
 def max_pool3d_with_indices(
     input: Array,
     kernel_size: int | Ints,
@@ -440,7 +440,7 @@ def _average(
     return op(grad_fn=node, **options)
 
 
-@_average("SqueezeBackward1", "torch", "nn.functional")
+@_average("SqueezeBackward1", "torch", "nn.functional", layout=signal_layout)
 def avg_pool1d(
     input: Array,
     kernel_size: int | Ints,
