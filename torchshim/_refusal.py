@@ -78,6 +78,9 @@ def refuse_operator(
     no parameters for.
     """
     named = named or {}
+    if not called[0] and not (extra or named):
+        for known in _parser.signatures("nn", called[1]):
+            refuse("nn", called[1], _handed_on(known, op, values), {})
     is_method = called[0] == "Tensor"
     written = written_call(op, values, out, is_method, extra, named)
     if written is None:
@@ -89,6 +92,22 @@ def refuse_operator(
             args, found = call_form(op, values, out)
         written = (*args, *extra), {**(found or {}), **named}
     refuse(*called, *written)
+
+
+def _handed_on(
+    known: _parser.Signature, op: Op, values: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """What a function written in Python hands on to the one that has a parser.
+
+    All by position; what the operator has no parameter for is in order, as is how a
+    loss is reduced, which is a number by then.
+    """
+    own = dict(zip((p.name for p in op.params), values, strict=True))
+    own.pop("reduction", None)
+    others = {"bool": True, "double": 1.0}
+    given = [own.get(p.name, others.get(p.kind, 1)) for p in known.params]
+    last = max((i for i, p in enumerate(known.params) if p.name in own), default=-1)
+    return tuple(given[: last + 1])
 
 
 def deprecated_form(

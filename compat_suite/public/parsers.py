@@ -112,7 +112,16 @@ BY_HAND = {
     ],
 }
 #: What functions call that PyTorch writes in Python, and that pass arguments on.
-INNER = ("cross_entropy_loss", "nll_loss_nd", "pad", "one_hot")
+INNER = (
+    "cross_entropy_loss nll_loss_nd pad one_hot leaky_relu leaky_relu_ elu elu_ celu "
+    "celu_ hardtanh hardtanh_ relu6 relu6_ rrelu rrelu_ glu layer_norm group_norm "
+    "rms_norm batch_norm instance_norm huber_loss smooth_l1_loss triplet_margin_loss "
+    "poisson_nll_loss embedding_renorm_ im2col col2im dropout kl_div "
+    "upsample_nearest1d upsample_nearest2d upsample_nearest3d "
+    "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d "
+    "upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d "
+    "_upsample_bilinear2d_aa _upsample_bicubic2d_aa"
+).split()
 _SPACES = ("torch", "Tensor", "nn", "fft", "linalg", "special", "sparse", "nested")
 
 

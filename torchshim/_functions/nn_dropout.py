@@ -14,6 +14,7 @@ from torchshim._errors import warn
 from torchshim._functions.creation import filled, place, zeros_like
 from torchshim._functions.draws import Draw, drawn, in_memory_order
 from torchshim._functions.random_examples import examples
+from torchshim._refusal import refuse
 from torchshim._tensor import Tensor, from_array
 
 # Dropout -----------------------------------------------------------------------------
@@ -101,6 +102,8 @@ def dropout(
     tensor([0., 0., 2., 0.])
     """
     _check_probability(p)
+    if training.__class__ is not bool or not isinstance(input, Tensor):
+        refuse("nn", "dropout", (input, p, training), {})
     return dropped(input, p, training, inplace, False, False)
 
 

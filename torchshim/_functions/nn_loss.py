@@ -411,6 +411,9 @@ def kl_div(
             "kl_div(): argument 'log_target' must be bool, not "
             f"{type(log_target).__name__}"
         )
+    for each in (input, target):
+        if not isinstance(each, Tensor):
+            refuse("nn", "kl_div", (input, target, 1), {})
     if any(each.dtype.category <= INTEGER for each in (input, target)):
         raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:

@@ -8,6 +8,7 @@ from typing import Any
 
 from torchshim._derived import fns, public
 from torchshim._errors import warn
+from torchshim._functions._arguments import kind_of
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
@@ -285,7 +286,8 @@ def pad(
     >>> torch.nn.functional.pad(torch.ones(2), (1, 2))
     tensor([0., 1., 1., 0., 0.])
     """
-    if not isinstance(pad, (tuple, list)) or value.__class__ is complex:
+    wrong = not isinstance(input, Tensor) or value.__class__ is complex
+    if wrong or not isinstance(pad, (tuple, list)):
         refuse("nn", "pad", (input, pad, mode, value), {})
     pad = tuple(pad)
     n = input.dim()
@@ -351,7 +353,14 @@ def interpolate(
             )
     corners = bool(align_corners)
     n = input.dim() - 2
-    sizes, scales = _target(input, n, size, scale_factor)
+    try:
+        sizes, scales = _target(input, n, size, scale_factor)
+        if corners is not align_corners and align_corners is not None:
+            raise TypeError(f"align_corners must be bool, not {kind_of(align_corners)}")
+    except (TypeError, ValueError):
+        given = size, align_corners, scale_factor
+        _refuse_resizing(input, mode, antialias, n, *given)
+        raise
     if recompute_scale_factor and size is not None:
         raise ValueError(
             "recompute_scale_factor is not meaningful with an explicit size."
@@ -410,6 +419,26 @@ def _upsample_bilinear2d_aa(
     return fns.upsample_smooth(input, size, scales, align_corners, "linear", True)
 
 
+def _refuse_resizing(
+    input: Tensor, mode: str, antialias: bool, n: int, *given: Any
+) -> None:
+    """What the parser of the function says that PyTorch's `interpolate` calls."""
+    size, corners, scales = given
+    kind = {"nearest": "upsample_nearest", "nearest-exact": "_upsample_nearest_exact"}
+    name = f"{kind.get(mode, f'upsample_{mode}')}{n}d"
+    if antialias:
+        name = f"_{name}_aa"
+    listed = isinstance(size, (tuple, list))
+    if n < 1 or listed or (size is None) == (scales is None):
+        return
+    factors = scales if isinstance(scales, (tuple, list)) else (scales,) * n
+    to = None if size is None else [size] * n
+    if len(factors) == n:
+        between = () if mode in kind else (False if corners is None else corners,)
+        by = None if scales is None else list(factors)
+        refuse("nn", name, (input, to, *between, by), {})
+
+
 def _floors(input: Tensor, scales: Any) -> tuple[int, ...]:
     return tuple(
         math.floor(float(s) * f) for s, f in zip(input.shape[2:], scales, strict=True)
@@ -428,7 +457,15 @@ def _target(input: Tensor, n: int, size: Any, scale_factor: Any) -> tuple[Any, A
                     f"and output size of {size}. Please provide input tensor in (N, C, "
                     "d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
                 )
+            if not all(hasattr(s, "__index__") for s in size):
+                raise TypeError(
+                    "expected size to be one of int or Tuple[int] or Tuple[int, int] "
+                    "or Tuple[int, int, int], but got size with types "
+                    f"{[type(s) for s in size]}"
+                )
             return tuple(operator.index(s) for s in size), None
+        if size.__class__ is bool:
+            raise TypeError("size must be int, not bool")
         return (operator.index(size),) * n, None
     if scale_factor is None:
         raise ValueError("either size or scale_factor should be defined")
@@ -442,6 +479,8 @@ def _target(input: Tensor, n: int, size: Any, scale_factor: Any) -> tuple[Any, A
                 "scale_factor in (s1, s2, ...,sK) format."
             )
         return None, tuple(float(s) for s in scale_factor)
+    if isinstance(scale_factor, Tensor):
+        raise TypeError("scale_factor must be float, not Tensor")
     return None, (float(scale_factor),) * n
 
 

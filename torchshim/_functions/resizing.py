@@ -222,6 +222,8 @@ def resize_(
     if memory_format is preserve_format:
         raise RuntimeError("Unsupported memory formatPreserve")
     shape = size_of("resize_", sizes)
+    if any(n < 0 for n in shape):
+        raise RuntimeError("numel: integer multiplication overflow")
     check_size("resize_", shape)
     meta = self._meta
     if meta.requires_grad:

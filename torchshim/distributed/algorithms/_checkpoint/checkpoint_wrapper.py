@@ -158,7 +158,12 @@ def apply_activation_checkpointing(
     policy: Any = by_function if auto_wrap_policy is None else auto_wrap_policy
     if callable(policy):
         _recursive_wrap(
-            model, policy, checkpoint_wrapper_fn, set(), set(), only_wrap_children=True
+            model,
+            policy,  # type: ignore[arg-type]
+            checkpoint_wrapper_fn,
+            set(),
+            set(),
+            only_wrap_children=True,
         )
         return
     if not isinstance(policy, _Policy):
