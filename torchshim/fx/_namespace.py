@@ -33,7 +33,8 @@ _custom_builtins = {
 # Names that stand for something else; only that may have them.
 _illegal_names: dict[str, Any] = {
     **{name: object() for name in keyword.kwlist},
-    **vars(builtins),
+    # `_` is there while a console shows values.
+    **{name: each for name, each in vars(builtins).items() if name != "_"},
     **{name: each.obj for name, each in _custom_builtins.items()},
 }
 
