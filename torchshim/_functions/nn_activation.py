@@ -15,6 +15,7 @@ from torchshim._derived import fns, public
 from torchshim._errors import warn
 from torchshim._functions.creation import empty_like, place, zeros_like
 from torchshim._functions.draws import Draw, drawn
+from torchshim._refusal import refuse
 from torchshim._tensor import Tensor, from_array
 
 
@@ -234,7 +235,11 @@ def rrelu(
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.rrelu.html
     """
-    return _rrelu(input, lower, upper, training, None, inplace)
+    try:
+        return _rrelu(input, lower, upper, training, None, inplace)
+    except (AttributeError, TypeError):
+        refuse("nn", "rrelu", (input, lower, upper, training), {})
+        raise
 
 
 @public(name="rrelu")
