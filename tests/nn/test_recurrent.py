@@ -7,8 +7,12 @@ import importlib
 import pickle
 from typing import Any
 
+import jax
+import numpy as np
+
 from tests.nn.test_layers import numbers
 from tests.oracle import attempt, case, evaluate
+from torchshim._core.op import REGISTRY
 
 
 def scope(torch: Any) -> dict[str, Any]:
@@ -43,6 +47,14 @@ LAYERS = """
     nn.LSTM(3, 4, 2, dropout=0.5, bidirectional=True); pack_sequence([x(4, 3), x(2, 3), x(2, 3)])
     nn.LSTM(3, 4); pack_padded_sequence(x(4, 2, 3), [2, 4], enforce_sorted=False), (x(1, 2, 4), x(1, 2, 4) / 2)
     nn.RNN(3, 4); x(5, 0, 3)
+    nn.RNN(3, 4, 2, bidirectional=True); x(1, 2, 3)
+    nn.GRU(3, 4, batch_first=True); x(2, 1, 3), x(1, 2, 4)
+    nn.LSTM(3, 4, 2, proj_size=2); x(1, 2, 3)
+    nn.LSTM(3, 4, bidirectional=True); pack_sequence([x(1, 3), x(1, 3)])
+    nn.LSTM(3, 4, 2); pack_sequence([x(3, 3), x(3, 3)])
+    nn.LSTM(3, 4, proj_size=2); pack_sequence([x(3, 3), x(3, 3)])
+    nn.GRU(3, 4); pack_sequence([x(3, 3), x(3, 3)])
+    nn.LSTM(3, 4, dtype=torch.float64); pack_sequence([x(1, 3).double()])
 """  # noqa: E501
 
 
@@ -277,3 +289,15 @@ def by_another_name(torch):
     torch.nn.utils.vector_to_parameters(numbers(torch, 63), layer.parameters())
     args = (x, torch.zeros(1, 1, 3), layer._flat_weights, True, 1, 0.0)
     yield functions.gru(*args, True, False, False)
+
+
+def test_a_single_step_is_no_loop():
+    shapes = (2, 4), (12, 4), 12
+    state, weights, bias = (np.zeros(shape, "float32") for shape in shapes)
+
+    def layer(input: Any) -> Any:
+        return gru(input, None, state, weights, weights, bias, bias, False)
+
+    gru = REGISTRY["gru_layer"].fn
+    assert "scan" in str(jax.make_jaxpr(layer)(np.zeros((2, 2, 4), "float32")))
+    assert "scan" not in str(jax.make_jaxpr(layer)(np.zeros((1, 2, 4), "float32")))

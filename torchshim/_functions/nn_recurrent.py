@@ -8,8 +8,10 @@ from typing import Any
 
 from torchshim._autocast import autocast_whole
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import combination
+from torchshim._errors import warn_once
+from torchshim._functions._arguments import combination, is_known
 from torchshim._functions.nn_dropout import dropped
+from torchshim._ops.recurrent import ONEDNN
 from torchshim._tensor import Tensor
 
 
@@ -278,7 +280,34 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
     given = _arguments("lstm", args, kwargs, 2)
     if len(given["hx"]) != 2:
         raise RuntimeError("lstm expects two hidden states")
-    return _through(fns.lstm_layer, given, True, given["hx"])  # type: ignore[return-value]
+    packed = "batch_sizes" in given
+    x = given["data" if packed else "input"]
+    alike = 0
+    if x.dtype in ONEDNN and x.numel():
+        if given["hx"][0].size(2) == given["hx"][1].size(2):
+            alike = _steps_alike(given) if packed else 0
+        elif not packed:
+            warn_once(
+                "LSTM with projections is not supported with oneDNN. "
+                "Using default implementation."
+            )
+    if alike:
+        del given["data"], given["batch_sizes"]
+        given |= {"input": x.reshape(alike, -1, x.size(1)), "batch_first": False}
+    out, hy, cy = _through(fns.lstm_layer, given, True, given["hx"])
+    return out.view(len(x), -1) if alike else out, hy, cy
+
+
+def _steps_alike(given: dict[str, Any]) -> int:
+    """How many steps a packed batch of sequences of one length has; 0: of several.
+
+    PyTorch gives such a batch to oneDNN as a dense one.
+    """
+    sizes = given["batch_sizes"]
+    if not is_known(sizes):
+        return 0
+    steps = sizes._host()
+    return len(steps) if (steps == steps[0]).all() else 0
 
 
 @public
