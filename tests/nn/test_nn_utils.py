@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from tests.nn.test_functional import failures
 from tests.nn.test_parametrize import layer
 from tests.oracle import attempt, case
@@ -196,3 +198,15 @@ def gradients_of_examples_refused(torch):
     yield attempt(call, net, batch_size=0), attempt(call, net, batch_size=2.0)
     yield attempt(call(net), torch.ones(2, 2), torch.ones(3, 2))
     yield attempt(call(net), 3)
+
+
+@case
+def warnings_that_are_not_of_the_script(torch):
+    """They are told once, however many lines of a script bring them about."""
+    heads, mask = torch.nn.MultiheadAttention(2, 1), torch.zeros(1, 3)
+    x = torch.ones(3, 1, 2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.nn.utils.weight_norm(torch.nn.Linear(1, 1))
+        heads(x, x, x, attn_mask=torch.zeros(3, 3).bool(), key_padding_mask=mask)
+    yield [(str(w.message), w.filename == __file__) for w in caught]

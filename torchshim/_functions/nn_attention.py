@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from torchshim._core import dtypes
 from torchshim._core.meta import Meta
 from torchshim._core.random import engine_of
 from torchshim._derived import fns
-from torchshim._functions._arguments import warn
 from torchshim._functions.creation import zeros, zeros_like
 from torchshim._functions.draws import Draw, drawn
 from torchshim._functions.nn_activation import softmax
@@ -203,9 +203,10 @@ def _canonical_mask(
             f"only bool and floating types of {mask_name} are supported"
         )
     if check_other and other_type is not None and mask.dtype != other_type:
-        warn(
+        warnings.warn(
             f"Support for mismatched {mask_name} and {other_name} is deprecated. Use "
-            "same type for both instead."
+            "same type for both instead.",
+            stacklevel=2,
         )
     if is_float:
         return mask

@@ -34,7 +34,7 @@ class WeightNorm:
             "`torch.nn.utils.weight_norm` is deprecated in favor of "
             "`torch.nn.utils.parametrizations.weight_norm`.",
             FutureWarning,
-            stacklevel=3,
+            stacklevel=2,
         )
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, WeightNorm) and hook.name == name:
