@@ -304,3 +304,22 @@ def products_with_truth_values(torch):
     y = torch.tensor([-1.0, float("nan")], requires_grad=True)
     (y * (y > 0)).sum().backward()
     yield repr(y.grad)
+
+
+@case.over("amax", "amin", "aminmax", "max", "argmax")
+def extreme_of_joined_tensors(torch, kind):
+    """XLA took it from each of them, rounded otherwise: nothing equalled it."""
+    side = torch.linspace(-1, 1, 12)
+    x, y = torch.meshgrid(side, side, indexing="xy")
+    corners = torch.tensor([[-0.5, -0.5], [0.5, -0.5], [0.0, 0.6]], requires_grad=True)
+
+    def distance(a, b):
+        return (x - a[0]) * (b[1] - a[1]) - (y - a[1]) * (b[0] - a[0])
+
+    distances = [distance(corners[i], corners[(i + 1) % 3]) for i in range(3)]
+    found = getattr(torch.stack(distances), kind)(dim=0)
+    if kind == "argmax":
+        return found
+    found = found if kind in ("amax", "amin") else found[0]
+    torch.sigmoid(-20 * found).pow(2).mean().backward()
+    return corners.grad

@@ -146,6 +146,16 @@ def first(hit: Array, axis: int) -> Array:
     ).astype(jnp.int64)
 
 
+def extreme(input: Array, axes: int | tuple[int, ...], largest: bool) -> Array:
+    """The extreme along some axes, dimensions kept; an element of the input.
+
+    XLA would take that of joined tensors from each of them, which it computes again and
+    may round otherwise than the joined ones: no element would equal it.
+    """
+    reduce = jnp.max if largest else jnp.min
+    return reduce(jax.lax.optimization_barrier(input), axis=axes, keepdims=True)
+
+
 def take(input: Array, index: Array, axis: int) -> Array:
     """`take_along_axis` for positions that are known to be in bounds."""
     return jnp.take_along_axis(input, index, axis, mode="promise_in_bounds")

@@ -21,6 +21,7 @@ from torchshim._ops._reducing import (
     check_not_empty,
     count,
     dense,
+    extreme,
     first,
     is_complex,
     is_exact,
@@ -250,16 +251,15 @@ def _whole(name: str, input: Array, largest: bool) -> Array:
     check_not_empty(name, input, (), False)
     if is_complex(input):
         raise not_implemented(f"{name}_all", input)
-    reduce = jnp.max if largest else jnp.min
-    if is_exact(input):
-        return reduce(input)
     axes = tuple(range(input.ndim))
+    if is_exact(input):
+        return squeezed(extreme(input, axes, largest), axes, False)
 
     def slope(x: Array, out: Array) -> Array:
         hit = (x == out) | (jnp.isnan(x) & jnp.isnan(out))
         return share(hit, axes, x.dtype)
 
-    out = with_slope(input, axes, lambda x: reduce(x, axis=axes, keepdims=True), slope)
+    out = with_slope(input, axes, lambda x: extreme(x, axes, largest), slope)
     return squeezed(out, axes, False)
 
 
@@ -281,8 +281,7 @@ def _along(
 
 
 def _first_extreme(x: Array, axis: int, largest: bool) -> Array:
-    reduce = jnp.max if largest else jnp.min
-    hit = x == reduce(x, axis=axis, keepdims=True)
+    hit = x == extreme(x, axis, largest)
     return first(hit | isnan(x), axis)
 
 
@@ -391,14 +390,13 @@ def _extremes(name: str, input: Array, dim: Dims, keepdim: bool) -> Array:
 
 def _extreme(input: Array, axes: tuple[int, ...], largest: bool) -> Array:
     """The extreme, dimensions kept; equal elements share the gradient."""
-    reduce = jnp.max if largest else jnp.min
     if is_exact(input):
-        return reduce(input, axis=axes, keepdims=True)
+        return extreme(input, axes, largest)
 
     def slope(x: Array, out: Array) -> Array:
         return share(x == out, axes, x.dtype)
 
-    return with_slope(input, axes, lambda x: reduce(x, axis=axes, keepdims=True), slope)
+    return with_slope(input, axes, lambda x: extreme(x, axes, largest), slope)
 
 
 _OUT_OF_EXTREMES = (
