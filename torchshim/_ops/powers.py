@@ -133,12 +133,16 @@ def _complex_power(base: Array, exponent: Array) -> Array:
 def _power(base: Array, exponent: Array) -> Array:
     if is_complex(base):
         return _complex_power(base, exponent)
-    out = jnp.power(base, exponent)
-    if not exponent.ndim:  # a number: its root, which differs at -inf and -0
-        root = jnp.sqrt(base)
-        out = jnp.where(exponent == 0.5, root, out)
-        out = jnp.where(exponent == -0.5, 1 / root, out)
-    return out
+    if exponent.ndim:
+        return jnp.power(base, exponent)
+    # A number: its root, which differs at -inf and -0.
+    if isinstance(exponent, np.ndarray):
+        if abs(exponent) != 0.5:
+            return jnp.power(base, exponent)
+        return jnp.sqrt(base) if exponent > 0 else 1 / jnp.sqrt(base)
+    root = jnp.sqrt(base)
+    out = jnp.where(exponent == 0.5, root, jnp.power(base, exponent))
+    return jnp.where(exponent == -0.5, 1 / root, out)
 
 
 def _power_jvp(primals: Any, tangents: Any) -> Any:
