@@ -27,7 +27,7 @@ from torchshim._arguments import (
 )
 from torchshim._core import dtypes, record
 from torchshim._core.device import device
-from torchshim._core.handlers import error_expected
+from torchshim._core.handlers import GENERATED, error_expected
 from torchshim._core.op import (
     ARRAY,
     ARRAYS,
@@ -144,8 +144,12 @@ def hot_source(
             ]
     lines.append("    rec = _local.rec")
     lines.append("    try:")
-    if has_out:
-        lines.append("        if out is not None: raise KeyError")
+    unusual = ["out is not None"] if has_out else []
+    if op.checks is not None:
+        # Its checks are not deferred there.
+        unusual.append("_error_expected()")
+    if unusual:
+        lines.append(f"        if {' or '.join(unusual)}: raise AttributeError")
     key = f"_op, rec.mode, {', '.join(parts)},"
     lines.append(f"        state = rec.state.next[{key}]")
     if operator is None:
@@ -157,14 +161,13 @@ def hot_source(
             f"{reflected})"
         )
     # Tensors that enter with this operator: the key is in order, and made again.
-    given = "None if out is not None else " if has_out else ""
     each = [f"*{p.name}" if p.role in _LISTS else p.name for p in op.params]
     # ValueError: what stands for a sequence in `torch.fx` cannot be iterated over.
     wrong = "AttributeError, TypeError"
     wrong += ", ValueError" * any(p.role in _LISTS for p in op.params)
     lines += [
         "    except KeyError:",
-        f"        state = {given}rec.enter(({key}), ({', '.join(each)},))",
+        f"        state = rec.enter(({key}), ({', '.join(each)},))",
         f"        if state is None: {slow_path}",
         f"    except ({wrong}):",
         f"        {slow_path}",
@@ -210,12 +213,13 @@ def hot_source(
             f"    return _results_of(rec, _op, state, ({args},))",
         ]
     names.update(
-        __name__="torchshim._generated",
+        __name__=GENERATED,
         _op=op,
         _local=record.local,
         _slow=slow,
         _slow_operator=slow_operator,
         _again=again,
+        _error_expected=error_expected,
         _write=write,
         _results_of=results_of,
         _new=object.__new__,
@@ -346,25 +350,17 @@ def _recorded(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
         check_memory(op, target, args)
         args = (rec.derived_anew(target), *args[1:])
     depth = rec.state.depth
-    watched = None
-    if op.checks is not None and rec.trace is None and not rec.levels:
-        if op.is_checked([a._meta for a in args if isinstance(a, TensorBase)]):
-            watched = error_expected()
-    if watched is not None:
-        # The hot path does not find what was recorded with this mark.
-        rec.bits |= record.WATCHED
-    try:
-        state = rec.call_entering(op, args)
-    finally:
-        rec.bits &= ~record.WATCHED
+    state = rec.call_entering(op, args)
     result = (
         write(rec, state, target) if op.writes else results_of(rec, op, state, args)
     )
     for watch in record.watchers:
         watch(rec, depth)
-    if watched:
-        rec.flush()
-        rec.raise_failed_checks()
+    if op.checks is not None and rec.trace is None and not rec.levels:
+        metas = [a._meta for a in args if isinstance(a, TensorBase)]
+        if op.is_checked(metas) and error_expected():
+            rec.flush()
+            rec.raise_failed_checks()
     return result
 
 

@@ -373,3 +373,24 @@ def the_divisor_before_what_is_divided(torch, read):
     base.mul_(2)
     divided[1:].clamp_(min=3)
     yield attempt(z.backward, inputs=[w])
+
+
+@case.over(("sum", "tanh"), ("sum", "mul"), ("twice", "tanh"), ("twice", "sigmoid"))
+def a_node_that_fails_is_not_used_up(torch, step, function):
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x + x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad + grad
+
+    x = values(torch, requires_grad=True)
+    y = x.mul(x) if function == "mul" else getattr(x, function)()
+    (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    (x if function == "mul" else y).detach().mul_(0.5)
+    z = Twice.apply(g) if step == "twice" else g + g
+    for _ in range(3):
+        yield attempt(z[None].sum().backward)
+    yield x.grad

@@ -90,6 +90,23 @@ def test_elsewhere_they_are_deferred():
         late.tolist()
 
 
+def test_in_a_file_without_handlers_they_are_deferred_for_it_alone():
+    """The same operator on the same operands, recorded for such a file before."""
+    scope = {"torch": torchshim}
+    source = "def f(i): return torch.ones(3).gather(0, i)"
+    exec(compile(source, "<quiet>", "exec"), scope)
+    good, bad = torchshim.tensor([1]), torchshim.tensor([3])
+    assert scope["f"](good).tolist() == [1]
+    late = scope["f"](bad)
+    with pytest.raises(RuntimeError, match="index 3"):
+        late.tolist()
+    with pytest.raises(RuntimeError, match="index 3"):
+        torchshim.ones(3).gather(0, bad)
+    assert torchshim.ones(3).gather(0, good).tolist() == [1]
+    with pytest.raises(RuntimeError, match="index 3"):
+        torchshim.ones(3).gather(0, bad)
+
+
 def lines_of(source, name="<lines>"):
     linecache.cache[name] = len(source), None, source.splitlines(True), name
     handlers.expecting_lines.cache_clear()

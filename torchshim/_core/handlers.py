@@ -26,6 +26,9 @@ _EXPECTING = ("unittest.", "_pytest.")
 # Code that belongs to the line it is called from.
 INLINE = ("<lambda>", "<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
 _PACKAGE = __name__.partition(".")[0]
+# What the functions of operators give as their module.
+GENERATED = f"{_PACKAGE}._generated"
+_FILES = 4096
 
 Lines = tuple[tuple[int, int], ...]
 
@@ -44,31 +47,54 @@ def caller() -> tuple[str, int] | None:
     return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
-def error_expected() -> bool | None:
+def error_expected() -> bool:
     """Whether the line that called an operator expects errors of checks.
 
-    None: no line of its file does. A line that called a lambda, or a module's `forward`
-    through this package, counts like one in it.
+    A line that called a lambda, or a module's `forward` through this package, counts
+    like one in it.
     """
-    answer: bool | None = None
     frame: Any = sys._getframe(1)
     own = True
     while frame is not None:
-        if is_own(frame):
+        code = frame.f_code
+        lines = _files.get(code.co_filename)
+        if lines is None:
+            lines = _lines_of(frame)
+        if lines is _OWN:
             own = True
-        elif own:
-            own = frame.f_code.co_name in INLINE
-            if frame.f_globals.get("__name__", "").startswith(_EXPECTING):
-                return True
-            lines = expecting_lines(frame.f_code.co_filename)
-            if any(first <= frame.f_lineno <= last for first, last in lines):
-                return True
-            if lines:
-                answer = False
-        else:
+        elif not own:
             break
+        else:
+            if lines:
+                line = frame.f_lineno
+                for first, last in lines:
+                    if first <= line <= last:
+                        return True
+            own = code.co_name in INLINE
         frame = frame.f_back
-    return answer
+    return False
+
+
+# File -> its lines that expect errors; a mark for files of this package.
+_files: dict[str, Lines] = {}
+_OWN: Lines = ((0, 0),)
+
+
+def _lines_of(frame: Any) -> Lines:
+    filename = frame.f_code.co_filename
+    module = frame.f_globals.get("__name__", "")
+    if is_own(frame):
+        lines = _OWN
+    elif module.startswith(_EXPECTING):
+        lines = ((0, sys.maxsize),)
+    else:
+        lines = expecting_lines(filename)
+    # Code without a file of its own: others have the same name.
+    if not filename.startswith("<") or module == GENERATED:
+        if len(_files) >= _FILES:
+            _files.clear()
+        _files[filename] = lines
+    return lines
 
 
 @functools.lru_cache(256)

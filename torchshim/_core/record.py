@@ -45,8 +45,6 @@ SEARCH_BOUND = 1000
 # that its rest needs.
 WALK_BOUND = 8000
 
-# A part of the mode in keys: of operators that a file with handlers of errors calls.
-WATCHED = 1 << 31
 # Called after each operator in anomaly mode, with the recorder and the depth before.
 watchers: list[Any] = []
 

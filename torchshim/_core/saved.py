@@ -235,11 +235,11 @@ class SavedValues(Leaves):
         if recording.state is not None:
             self.capture = None
         plan = plan_of(forward, forward.call, forward.wrt)
+        self.check_versions(recording, plan)
         if by_result and plan.frees:
             if forward.depth in recording.freed:
                 raise RuntimeError(SECOND_BACKWARD)
             self.freed.append((recording, forward.depth))
-        self.check_versions(recording, plan)
 
     def present(self, recording: Recording, slot: int, saved: Any) -> Any:
         """What the memory of a saved value holds by now, as PyTorch would use it."""
