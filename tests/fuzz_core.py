@@ -178,9 +178,13 @@ class Outcome:
 
 
 def moves_view(line: str, scope: dict[str, Any]) -> bool:
-    """Whether a line assigns to `.data` of a view."""
+    """Whether a line assigns to `.data` of a view, or of what has views."""
     found = re.match(r"(\w+)\.data = ", line)
-    return found is not None and found[1] in scope and scope[found[1]]._is_view()
+    tensor = None if found is None else scope.get(found[1])
+    if tensor is None:
+        return False
+    bases = [getattr(value, "_base", None) for value in scope.values()]
+    return tensor._is_view() or any(base is tensor for base in bases)
 
 
 def run(

@@ -17,7 +17,7 @@ CORE = (
     "host_random host_integers host_rejection random meta layout op checks linearize "
     "call batching forward state no_data storage versions undo naming integers stacks "
     "convolutions outline lower program numpy_rules numpy_shapes numpy_windows "
-    "interpret stepwise "
+    "interpret polymorphic host_kernels stepwise "
     "flush dependence infer handlers trie known enter entrances foreign views write "
     "levels turns waiting record shared leaf_facts jumps graph leaves replay gradients "
     "saved engine hooks node"

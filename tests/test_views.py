@@ -20,6 +20,7 @@ VIEWS = {
     "flatten": lambda x: x.flatten(1),
     "unflatten": lambda x: x.unflatten(2, (2, 2)),
     "squeeze": lambda x: x[:, :1].squeeze(1),
+    "squeeze several": lambda x: x[:1, :1].squeeze(0, -1),
     "unsqueeze": lambda x: x.unsqueeze(1),
     "diagonal": lambda x: x.diagonal(0, 1, 2),
     "unfold": lambda x: x.unfold(2, 2, 2),

@@ -70,7 +70,14 @@ def takes_more(op: Op) -> bool:
     In the deprecated forms of `add` and its kind a factor stands among the tensors:
     `x.add_(-0.1, x.grad)`.
     """
-    return any(p.keyword_only and p.name in ("alpha", "value") for p in op.params)
+    deprecated = any(p.keyword_only and p.name in ("alpha", "value") for p in op.params)
+    return deprecated or takes_dims(op)
+
+
+def takes_dims(op: Op) -> bool:
+    """Whether several dimensions are all that a method takes: `x.squeeze(0, 1)`."""
+    rest = [(p.name, p.annotation) for p in op.params[1:]]
+    return rest in ([("dim", "Dims")], [("dim", "int | tuple[int, ...]")])
 
 
 def sizes(value: Any) -> tuple[Any, ...]:

@@ -21,6 +21,7 @@ from torchshim._arguments import (
     is_star,
     normalise,
     sizes,
+    takes_dims,
     takes_more,
     takes_other_names,
     type_name,
@@ -244,6 +245,8 @@ def again(
     `extra`: more positional arguments than there are parameters.
     """
     if extra and not named:
+        if takes_dims(op) and func in methods:
+            return slow(record.local.rec, op, (args[0], (args[1], *extra)), out, func)
         meant = deprecated_form(op, called(op, func), args, extra)
         if meant is not None:
             return slow(record.local.rec, op, meant, out, func)

@@ -504,3 +504,28 @@ def node_hooks_of_views_that_are_written_to(torch):
         for root in (x, view):
             (grad,) = torch.autograd.grad((root * 2).sum(), [w], retain_graph=True)
             yield when, name, first, read, grad, log
+
+
+@case.over(create_graph=[False, True], read=[False, True])
+def of_a_root_that_nobody_asks_for(torch, create_graph, read):
+    """A leaf that got a hook after the same call had been made without it."""
+
+    def boom(grad):
+        raise RuntimeError("boom")
+
+    x = torch.ones(2, requires_grad=True)
+    root = torch.tensor(0.5, requires_grad=True)
+    for _ in range(3):
+        for hooked in (False, False, True, False):
+            handle = root.register_hook(boom) if hooked else None
+            yield attempt(
+                torch.autograd.grad,
+                root,
+                [x],
+                allow_unused=True,
+                create_graph=create_graph,
+            )
+            if handle is not None:
+                handle.remove()
+            if read:
+                (root + x).tolist()

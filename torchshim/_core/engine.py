@@ -166,6 +166,8 @@ class Walk(SavedValues, Replay):
         """Runs the hooks of a single root: PyTorch's engine does so in any case."""
         recording, slot = origin(*root)
         leaf = recording.entered.get(slot)
+        if leaf is not None and self.capture is not None:
+            self.capture.touched.append((recording, slot))
         if leaf is not None and leaf._hooks is not None:
             self.catch_up()
             leaf._hooks.run(grad)
@@ -251,9 +253,8 @@ class Walk(SavedValues, Replay):
         if len(slots) == 1 and not self.targets:
             return self.take_only(recording, event)
         if further and self.targets:
-            self.collect(
-                recording, slots, [self.grads.get((recording, s)) for s in slots]
-            )
+            given = [self.grads.get((recording, s)) for s in slots]
+            self.collect(recording, slots, given)
         order: Sequence[int] = slots
         if len(slots) > 1 and recording.hooked:
             hooked = [s for s in recording.hooked if s in slots]

@@ -27,21 +27,20 @@ _CALLS = frozenset(
 _HELD_AS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 
 
-class Step(NamedTuple):
-    """One equation: what computes it, the places of what it takes and of what it gives,
-    and those that nothing needs after it."""
+class Equation(NamedTuple):
+    """An equation of JAX's, the places of what it takes and of what it gives, and those
+    that nothing needs after it."""
 
-    function: Callable[..., Any]
+    eqn: Any
     operands: tuple[int, ...]
     results: tuple[int, ...]
-    several: bool
     dead: tuple[int, ...]
 
 
-class Plan:
-    """A jaxpr as steps; called with arrays, gives the list of its results."""
+class Equations:
+    """A jaxpr and what it calls, as one list of the equations that results need."""
 
-    __slots__ = ("inputs", "outputs", "start", "steps")
+    __slots__ = ("inputs", "list", "outputs", "start")
 
     def __init__(self, closed: Any) -> None:
         # The values that are known; places of the others are None.
@@ -51,10 +50,10 @@ class Plan:
         self.inputs = [self._place(places, v, None) for v in jaxpr.invars]
         for var, value in zip(jaxpr.constvars, closed.consts, strict=True):
             self._place(places, var, np.asarray(value))
-        found: list[tuple[Any, tuple[int, ...], tuple[int, ...], bool]] = []
+        found: list[tuple[Any, tuple[int, ...], tuple[int, ...]]] = []
         self._add(jaxpr, places, found)
         self.outputs = [self._read(places, v) for v in jaxpr.outvars]
-        self.steps = _living(found, self.outputs)
+        self.list = _living(found, self.outputs)
 
     def _place(self, places: dict[Any, int], var: Any, value: Any) -> int:
         places[var] = len(self.start)
@@ -71,7 +70,7 @@ class Plan:
     def _add(self, jaxpr: Any, places: dict[Any, int], found: list[Any]) -> None:
         for eqn in jaxpr.eqns:
             operands = [self._read(places, v) for v in eqn.invars]
-            inner = _function_of(eqn)
+            inner = _called_by(eqn)
             if inner is not None:
                 within = dict(zip(inner.jaxpr.invars, operands, strict=True))
                 for var, value in zip(inner.jaxpr.constvars, inner.consts, strict=True):
@@ -80,15 +79,50 @@ class Plan:
                 given = [self._read(within, v) for v in inner.jaxpr.outvars]
                 places.update(zip(eqn.outvars, given, strict=True))
                 continue
+            if eqn.effects:
+                raise NoRule(eqn.primitive.name)
             made = tuple(self._place(places, v, None) for v in eqn.outvars)
-            several = eqn.primitive.multiple_results
-            found.append((_function(eqn), tuple(operands), made, several))
+            found.append((eqn, tuple(operands), made))
+
+
+def _living(found: Sequence[Any], outputs: Sequence[int]) -> list[Equation]:
+    """The equations that outputs depend on, and what each is the last to need."""
+    needed = set(outputs)
+    living: list[Equation] = []
+    for eqn, operands, results in reversed(found):
+        if needed.isdisjoint(results):
+            continue
+        dead = tuple({*operands, *results} - needed)
+        needed.update(operands)
+        living.append(Equation(eqn, operands, results, dead))
+    return living[::-1]
+
+
+class Plan:
+    """Equations that NumPy computes; called with arrays, gives the list of results.
+
+    `eqns`: what stands for the equations, if sizes in them were not known.
+    """
+
+    __slots__ = ("_equations", "_steps")
+
+    def __init__(self, equations: Equations, eqns: Sequence[Any] | None = None) -> None:
+        self._equations = equations
+        if eqns is None:
+            eqns = [each.eqn for each in equations.list]
+        self._steps = [
+            (function_of(eqn), operands, results, eqn.primitive.multiple_results, dead)
+            for eqn, (_, operands, results, dead) in zip(
+                eqns, equations.list, strict=True
+            )
+        ]
 
     def __call__(self, *given: Any) -> list[Any]:
-        env = self.start.copy()
-        for place, value in zip(self.inputs, given, strict=True):
+        equations = self._equations
+        env = equations.start.copy()
+        for place, value in zip(equations.inputs, given, strict=True):
             env[place] = value
-        for function, operands, results, several, dead in self.steps:
+        for function, operands, results, several, dead in self._steps:
             made = function(*[env[place] for place in operands])
             if several:
                 for place, value in zip(results, made, strict=True):
@@ -97,23 +131,10 @@ class Plan:
                 env[results[0]] = made
             for place in dead:
                 env[place] = None
-        return [env[place] for place in self.outputs]
+        return [env[place] for place in equations.outputs]
 
 
-def _living(found: Sequence[Any], outputs: Sequence[int]) -> list[Step]:
-    """The steps that outputs depend on, and what each is the last to need."""
-    needed = set(outputs)
-    steps: list[Step] = []
-    for function, operands, results, several in reversed(found):
-        if needed.isdisjoint(results):
-            continue
-        dead = tuple({*operands, *results} - needed)
-        needed.update(operands)
-        steps.append(Step(function, operands, results, several, dead))
-    return steps[::-1]
-
-
-def _function_of(eqn: Any) -> Any:
+def _called_by(eqn: Any) -> Any:
     """The function that an equation calls; None if it calls none."""
     if eqn.primitive.name not in _CALLS:
         return None
@@ -126,11 +147,10 @@ def _function_of(eqn: Any) -> Any:
     return None
 
 
-def _function(eqn: Any) -> Callable[..., Any]:
+def function_of(eqn: Any) -> Callable[..., Any]:
+    """What computes an equation."""
     name = eqn.primitive.name
-    if eqn.effects:
-        raise NoRule(name)
-    make = _loops.get(name) or RULES.get(name)
+    make = LOOPS.get(name) or RULES.get(name)
     if make is None or not all(known(v.aval) for v in (*eqn.invars, *eqn.outvars)):
         raise NoRule(name)
     try:
@@ -141,7 +161,7 @@ def _function(eqn: Any) -> Callable[..., Any]:
 
 
 def _cond(eqn: Any) -> Callable[..., Any]:
-    branches = [Plan(branch) for branch in eqn.params["branches"]]
+    branches = [Plan(Equations(branch)) for branch in eqn.params["branches"]]
 
     def run(which: Any, *given: Any) -> list[Any]:
         at = min(max(int(which), 0), len(branches) - 1)
@@ -154,7 +174,7 @@ def _while(eqn: Any) -> Callable[..., Any]:
     params = eqn.params
     if params["cond_jaxpr"].out_avals[0].shape:
         raise NoRule("while")  # `vmap` made several loops of it
-    goes_on, turn = Plan(params["cond_jaxpr"]), Plan(params["body_jaxpr"])
+    goes_on, turn = (Plan(Equations(params[f"{n}_jaxpr"])) for n in ("cond", "body"))
     first, second = params["cond_nconsts"], params["body_nconsts"]
 
     def run(*given: Any) -> Sequence[Any]:
@@ -169,7 +189,7 @@ def _while(eqn: Any) -> Callable[..., Any]:
 
 def _scan(eqn: Any) -> Callable[..., Any]:
     body, length = eqn.params["jaxpr"], eqn.params["length"]
-    turn = Plan(body)
+    turn = Plan(Equations(body))
     # What has a dimension more than in a turn is taken, or made, by all of them.
     taken = _longer(eqn.invars, body.in_avals)
     handed = len(eqn.outvars) - _longer(eqn.outvars, body.out_avals)
@@ -198,15 +218,21 @@ def _longer(variables: Sequence[Any], avals: Sequence[Any]) -> int:
     )
 
 
-_loops = {"cond": _cond, "while": _while, "scan": _scan}
+# Primitives of functions that have equations of their own.
+LOOPS = {"cond": _cond, "while": _while, "scan": _scan}
 
 
-def plan(function: Callable[..., Any], given: Sequence[Any]) -> Plan:
-    """How NumPy computes a function of arrays of these shapes and dtypes.
+def equations(function: Callable[..., Any], given: Sequence[Any]) -> Equations:
+    """What a function of arrays of these shapes and dtypes does.
 
     Raises `NoRule` where it has to be compiled.
     """
     if not all(map(known, given)):
         raise NoRule
     with jax.enable_x64(True):
-        return Plan(jax.make_jaxpr(function)(*given))
+        return Equations(jax.make_jaxpr(function)(*given))
+
+
+def plan(function: Callable[..., Any], given: Sequence[Any]) -> Plan:
+    """How NumPy computes a function, as `equations`."""
+    return Plan(equations(function, given))

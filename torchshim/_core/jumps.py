@@ -189,6 +189,8 @@ class Capture:
         self.checked: list[tuple[Recording, tuple[int, ...]]] = []
         # (recording, slot) of the leaves that gradients arrived at.
         self.arrived: list[tuple[Recording, int]] = []
+        # Those that gradients would have arrived at, had somebody asked for them.
+        self.touched: list[tuple[Recording, int]] = []
         # Where the running piece began: in the trie, and in the walk's lists.
         self._start = self._begin = start
         self._via = self._copied = self._freed = self._trace = 0
@@ -287,6 +289,7 @@ class Capture:
         self.course.arrived += [(self.numbers[r.seq], s) for r, s in self.arrived]
         assert self._first is not None
         idle = [p for p in self.arrived if id(p[0].entered[p[1]]) not in self.fed]
+        idle += self.touched
         leaves = [*self.arrived, *self.leaves]
         self._first.facts = leaf_facts(self.ways, leaves, idle, self.numbers)
         self._start.remember(key, self._first)

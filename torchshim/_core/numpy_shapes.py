@@ -30,6 +30,12 @@ def _reshape(eqn: Any) -> Function:
     return lambda x, *dynamic: np.reshape(x, shape)
 
 
+@rule("dim_as_value")
+def _dim_as_value(eqn: Any) -> Function:
+    value = np.asarray(eqn.params["dim"], eqn.outvars[0].aval.dtype)
+    return lambda: value
+
+
 @rule("squeeze", "expand_dims")
 def _squeeze(eqn: Any) -> Function:
     shape = eqn.outvars[0].aval.shape

@@ -23,14 +23,8 @@ import numpy as np
 from torchshim._core import checks, integers, interpret, program
 from torchshim._core.batching import seen_by
 from torchshim._core.call import PythonCall
-from torchshim._core.lower import (
-    HostScalar,
-    Lowered,
-    called,
-    elements_of,
-    filled,
-    has_checks,
-)
+from torchshim._core.host_kernels import HostKernel, function_of, host_kernel
+from torchshim._core.lower import HostScalar, Lowered, called, elements_of, filled
 from torchshim._core.program import Compiled, Program
 from torchshim._core.state import State
 
@@ -48,9 +42,10 @@ _EVENT, _ELEMENT, _KERNEL, _AS_MANY = 10e-6, 1e-9, 0.035, 8
 _COPIED = 64 * 2**20
 # Elements up to which code that was compiled in haste is as good.
 _SMALL = 4096
-# Seconds, as measured, where NumPy computes: what tracing a kind of events takes, what
-# an event takes, and each of its elements; and what XLA takes for an operator in haste.
-_TRACE, _HOST_EVENT, _HOST_ELEMENT, _COMPILE = 3e-3, 60e-6, 2e-9, 8e-3
+# Seconds, as measured, where NumPy computes: what tracing a kind of events takes, and
+# where it was traced for many sizes before; what an event takes, and each of its
+# elements; and what XLA takes for an operator in haste.
+_TRACE, _SIZED, _HOST_EVENT, _HOST_ELEMENT, _COMPILE = 3e-3, 0.3e-3, 60e-6, 2e-9, 8e-3
 # What compiling must take (and where recordings are known to vary), how many times as
 # long as the first run by NumPy, and how often that computes at least: programs differ
 # in last bits, and scripts compare what a model gives for the same input.
@@ -73,7 +68,7 @@ class Kernel:
             outputs=len(event.metas),
             reason=f"{call!r} alone: recordings differ in their structure",
         )
-        run = _function(event, call, self.found)
+        run = function_of(event, call, self.found)
         metas = event.given + event.metas
         rank = max((len(meta.array_shape) for meta in metas), default=0)
         chosen = program.options(rank)
@@ -93,40 +88,6 @@ class Kernel:
             _making.append(entry.seconds)
             program.note(entry)
         return result
-
-
-def _function(
-    event: State, call: Any, sites: list[checks.Check]
-) -> Callable[..., tuple[Sequence[Any], Any]]:
-    """A call of operands and runtime scalars; its checks are put into `sites`."""
-    count, checked = len(event.operands), has_checks(event)
-
-    def run(*given: Any) -> tuple[Sequence[Any], Any]:
-        arrays, values = given[:count], given[count:]
-        outs = call.apply(arrays, values)
-        found = call.check(arrays, values) if checked else []
-        sites[:] = [dataclasses.replace(c, bad=None, value=0) for c in found]
-        return outs, checks.pack(found) if found else None
-
-    return run
-
-
-class HostKernel:
-    """One call, computed by NumPy. Raises `interpret.NoRule` where it cannot be."""
-
-    __slots__ = ("_plan", "found")
-
-    def __init__(self, event: State, call: Any) -> None:
-        self.found: list[checks.Check] = []
-        given = [jax.ShapeDtypeStruct(m.array_shape, m.dtype.np) for m in event.given]
-        for v in filled(event, call):
-            integer = isinstance(v, int) or v.integer
-            given.append(jax.ShapeDtypeStruct((), np.int64 if integer else np.float64))
-        self._plan = interpret.plan(_function(event, call, self.found), given)
-
-    def __call__(self, *given: Any) -> tuple[Sequence[Any], Any]:
-        made = self._plan(*given)
-        return (made[:-1], made[-1]) if self.found else (made, None)
 
 
 class Fetched:
@@ -421,8 +382,8 @@ def _hosted(
         if kind in HOST_KERNELS:
             kernel = HOST_KERNELS[kind]
         else:
-            left -= _TRACE
             kernel = _traced(event, kind[0])
+            left -= _TRACE if kernel is None or kernel.traced else _SIZED
         found[kind] = _put(HOST_KERNELS, kind, kernel, _HOST_KERNELS)
         if kernel is None and kind not in KERNELS:
             left -= _making_time()
@@ -438,7 +399,7 @@ def _hosted(
 
 def _traced(event: State, call: Any) -> HostKernel | None:
     try:
-        return HostKernel(event, call)
+        return host_kernel(event, call)
     except interpret.NoRule:
         return None
 

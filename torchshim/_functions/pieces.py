@@ -377,9 +377,9 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     (tensor([1, 2]), tensor([3, 4]))
     """
     shape = input._meta.shape
+    dim = wrap_dim(dim, max(len(shape), 1))
     if not shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    dim = wrap_dim(dim, len(shape))
     if has_history(input):
         return fns.unbind_rows(input, dim)
     plan = (KEEP,) * dim + (PICK,)

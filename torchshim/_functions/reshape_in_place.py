@@ -75,7 +75,9 @@ _method("unsqueeze_", "unsqueeze", lambda dim: (dim,))
 _method(
     "squeeze_",
     "squeeze",
-    lambda dim=...: (tuple(dim) if isinstance(dim, list) else dim,),
+    lambda dim=..., *more: (
+        (dim, *more) if more else tuple(dim) if isinstance(dim, list) else dim,
+    ),
 )
 
 

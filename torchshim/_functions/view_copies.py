@@ -192,7 +192,7 @@ def unbind_copy(
     input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = None
 ) -> Any:
     """`unbind` as copies."""
+    at = wrap_dim(dim, max(len(input._meta.shape), 1))
     if not input._meta.shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    at = wrap_dim(dim, len(input._meta.shape))
     return _into(fns.unbind_rows_copy(input, at), out)

@@ -23,7 +23,7 @@ _NUMBERS = (bool, int, float, complex)
 def full(size: tuple[int, ...], value: Scalar, dtype: Any, device: Any) -> Array:
     """A tensor filled with one number."""
     if isinstance(value, _NUMBERS):
-        return jnp.asarray(np.full(size, constant(value, dtype.np)))
+        value = constant(value, dtype.np)
     return jnp.broadcast_to(cast(value, dtype.np), size)
 
 
@@ -68,11 +68,12 @@ def sequence(xp: Any, length: int, start: Any, step: Any, np_dtype: Any) -> Any:
 
     `xp` is numpy or jax.numpy.
     """
-    i = np.arange(length)
     if np_dtype.kind in "iu":
-        if xp is np:
-            start, step = (constant(v, np.dtype(np.int64)) for v in (start, step))
-        return (start + step * i).astype(np_dtype)
+        wide = np.dtype(np.int64)
+        if isinstance(start, _NUMBERS) and isinstance(step, _NUMBERS):
+            start, step = constant(start, wide), constant(step, wide)
+        return (start + step * xp.arange(length, dtype=wide)).astype(np_dtype)
+    i = np.arange(length)
     lanes = _LANES[np_dtype.name]
     first = i // lanes * lanes
     alone = i >= length // (2 * lanes) * (2 * lanes)
@@ -88,7 +89,8 @@ def arange(length: int, start: Scalar, step: Scalar, dtype: Any, device: Any) ->
     """Numbers at equal distances, so many from `start` on."""
     whole = dtype.np.kind in "iu"
     if all(isinstance(v, _NUMBERS) for v in (start, step)):
-        return jnp.asarray(sequence(np, length, start, step, dtype.np))
+        xp = jnp if whole else np
+        return jnp.asarray(sequence(xp, length, start, step, dtype.np))
     wide = jnp.int64 if whole else jnp.float64
     start, step = jnp.asarray(start).astype(wide), jnp.asarray(step).astype(wide)
     return sequence(jnp, length, start, step, dtype.np)

@@ -131,11 +131,17 @@ def _added_in_order(x: Array, axis: int) -> Array:
 
 
 def _running(name: str, input: Array, dim: int, largest: bool) -> tuple[Array, Array]:
+    if not input.ndim and dim not in (0, -1):
+        raise IndexError(
+            f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}"
+        )
+    if not input.size and input.ndim:
+        dim = 0  # PyTorch does not look at it
     x, axis = one_axis(input, dim)
-    if is_complex(x):
+    if is_complex(x) and input.size and input.ndim:
         raise not_implemented(f"{name}_cpu", x)
     key = x.astype(jnp.uint8) if x.dtype == jnp.bool_ else jax.lax.stop_gradient(x)
-    if x.shape[axis]:
+    if input.size and input.ndim:
         run = (jax.lax.cummax if largest else jax.lax.cummin)(key, axis=axis)
         # The last of equal elements; after a NaN, NaNs only.
         hit = (key == run) | isnan(key)

@@ -279,7 +279,8 @@ def repeat_each(input: Array, repeats: int, dim: int | None = None) -> Array:
 @op(layout="preserve", grad_fn="FlipBackward0", saves=(), out=False)
 def flip(input: Array, dims: Shape) -> Array:
     """Dimensions in reverse."""
-    return lax.rev(input, wrap_dims(tuple(dims), input.ndim)) if input.ndim else input
+    axes = wrap_dims(tuple(dims), max(input.ndim, 1))
+    return lax.rev(input, axes) if input.ndim else input
 
 
 @op(layout="preserve", grad_fn="FlipBackward0", saves=(), out=False)
@@ -313,12 +314,13 @@ def roll(
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
-    if not input.ndim:
-        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     for shift, dim in zip(shifts, dims, strict=True):
-        dim = wrap_dim(dim, input.ndim)
-        if input.size:
-            input = jnp.roll(input, shift, dim)
+        if not input.ndim:
+            raise IndexError(
+                f"Dimension specified as {dim} but tensor has no dimensions"
+            )
+        if input.size:  # PyTorch does not look at dimensions of nothing
+            input = jnp.roll(input, shift, wrap_dim(dim, input.ndim))
     return input
 
 

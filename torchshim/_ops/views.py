@@ -123,8 +123,17 @@ def flatten(input: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
 def _unflattened(
     shape: Ints, strides: Ints, offset: int, dim: int, sizes: Ints
 ) -> Geometry:
-    new = split_shape(shape, dim, _tuple(sizes))
+    new = split_shape(shape, dim, _sizes(sizes))
     return geometry.viewed(shape, strides, offset, new)
+
+
+def _sizes(given: Any) -> Ints:
+    if not isinstance(given, tuple) or not all(isinstance(n, int) for n in given):
+        name = type(given).__name__
+        raise TypeError(
+            f"unflatten(): argument 'sizes' must be tuple of ints, not {name}"
+        )
+    return given
 
 
 def _tuple(value: Any) -> Ints:
@@ -138,7 +147,7 @@ def _tuple(value: Any) -> Ints:
 )
 def unflatten(input: Array, dim: int, sizes: Any) -> Array:
     """One dimension made several."""
-    return input.reshape(split_shape(input.shape, dim, _tuple(sizes)))
+    return input.reshape(split_shape(input.shape, dim, _sizes(sizes)))
 
 
 def _squeezed(shape: Ints, strides: Ints, offset: int, dim: Any = ...) -> Geometry:

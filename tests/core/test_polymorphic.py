@@ -1,0 +1,163 @@
+"""Functions traced for many sizes, and calls that NumPy computes by such traces."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import torchshim as torch
+from torchshim._core import host_kernels, stepwise
+from torchshim._core.interpret import NoRule, plan
+from torchshim._core.polymorphic import Polymorphic, symbols_between
+from torchshim._core.program import CACHE
+
+FLOAT = np.dtype(np.float32)
+
+
+def traced(function, *shapes, numbers=()):
+    """`function(numbers)` gives a function of arrays of these shapes."""
+    return Polymorphic(function, (*shapes, numbers), [FLOAT] * len(shapes))
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (lambda x: x.sum(0) / x.shape[0], [("a", 3)]),
+        (lambda x: jnp.mean(x * x), [("a", "b")]),
+        (lambda x: x.reshape(-1), [("a", "b", 2)]),
+        (lambda x: x.reshape(x.shape[0] // 2, 2), [("a",)]),
+        (lambda x: jnp.concatenate([x, x[1:]]), [("a", 3)]),
+        (lambda x, y: x @ y, [("a", "b"), ("b", 3)]),
+        (lambda x: jnp.tril(x @ x.T), [("a", 3)]),
+        (lambda x: jax.nn.softmax(x), [(3, "a")]),
+        (lambda x: jnp.flip(x)[None] * jnp.arange(x.shape[0]), [("a",)]),
+        (lambda x: jnp.pad(x, (1, x.shape[0])), [("a",)]),
+        (lambda x: jnp.full((x.shape[0] % 3 + x.shape[0] ** 2,), x.size), [("a",)]),
+        (lambda x: jax.grad(lambda y: jnp.sin(y).sum())(x), [("a", 4)]),
+    ],
+)
+def test_for_each_size_as_traced_for_it_alone(function, shapes):
+    many = traced(lambda numbers: function, *shapes)
+    for a, b in (8, 5), (6, 10), (20, 14):
+        sizes = {"a": a, "b": b}
+        own = [tuple(sizes.get(n, n) for n in shape) for shape in shapes]
+        arrays = [np.random.default_rng(a).random(s, FLOAT) for s in own]
+        found = many.sizes_in([*own, ()])
+        assert found == {n: sizes[n] for n in found}
+        mine = many.plan(found)(*arrays)
+        alone = plan(function, [jax.ShapeDtypeStruct(s, FLOAT) for s in own])(*arrays)
+        for x, y in zip(mine, alone, strict=True):
+            np.testing.assert_array_equal(x, y)
+            assert x.dtype == y.dtype
+
+
+def test_numbers_of_the_function_itself():
+    many = traced(lambda n: lambda x: x.reshape(n) * n[1], ("a",), numbers=(2, "b"))
+    found = many.sizes_in([(14,), (2, 7)])
+    assert found == {"a": 14, "b": 7}
+    x = np.arange(14, dtype=FLOAT)
+    (made,) = many.plan(found)(x)
+    np.testing.assert_array_equal(made, x.reshape(2, 7) * 7)
+
+
+def test_what_differs_from_size_to_size_is_not_traced_for_many():
+    for function in (
+        lambda x: x + 1 if x.shape[0] > 9 else x,
+        lambda x: x * float(x.shape[0]),
+        lambda x: x.reshape(3, -1),
+        lambda x: jax.lax.scan(lambda c, y: (c + y, c), 0.0, x)[1],
+    ):
+        with pytest.raises(NoRule):
+            traced(lambda numbers, function=function: function, ("a",))
+
+
+def test_symbols_stand_for_sizes_that_nothing_else_has():
+    many = traced(lambda numbers: lambda x, y: x.sum() * y, ("a", 4), ("b",))
+    assert many.sizes_in([(5, 4), (6,), ()]) == {"a": 5, "b": 6}
+    for other in [(5, 3), (6,)], [(5, 4), (5,)], [(4, 4), (6,)], [(5, 4), (1,)]:
+        assert many.sizes_in([*other, ()]) is None
+
+
+def test_symbols_between_shapes():
+    assert symbols_between([(2, 5), (5,)], [(2, 6), (6,)]) == ((2, "a"), ("a",))
+    assert symbols_between([(5, 5)], [(6, 7)]) == (("a", "b"),)
+    assert symbols_between([(5, 1)], [(6, 2)]) is None
+    assert symbols_between([tuple(range(2, 12))], [tuple(range(3, 13))]) is None
+
+
+# -- calls -----------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def by_numpy(monkeypatch):
+    """All recordings are computed by NumPy, and nothing is known of other tests'."""
+    monkeypatch.setattr(stepwise, "_LEAST_EVENTS", 0)
+    monkeypatch.setattr(stepwise, "_COMPILE", 1e6)
+    monkeypatch.setattr(stepwise, "HOST_KERNELS", OrderedDict())
+    monkeypatch.setattr(host_kernels, "FORMS", OrderedDict())
+    monkeypatch.setattr(CACHE, "_programs", OrderedDict())
+
+
+def kernels():
+    """How many were traced for their sizes alone, and how many were not."""
+    found = [kernel.traced for kernel in stepwise.HOST_KERNELS.values()]
+    return found.count(True), found.count(False)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda x: x.softmax(0),
+        lambda x: x.view(-1, 1),
+        lambda x: x.view(1, len(x)),
+        lambda x: torch.arange(len(x)) * x,
+        lambda x: torch.full((3, len(x)), 7.0) * x,
+        lambda x: torch.cat([x, x[:1]]),
+        lambda x: torch.nn.functional.gelu(x),
+        lambda x: x.outer(x).tril(),
+    ],
+)
+def test_the_third_size_is_the_last_to_be_traced(run, monkeypatch):
+    def both(n):
+        x = torch.tensor(np.arange(n) + 0.5, dtype=torch.float32)
+        mine = run(x.double() * 1.5).tolist()
+        with monkeypatch.context() as patch:
+            patch.setattr(stepwise, "_LEAST_EVENTS", 1 << 30)
+            patch.setattr(CACHE, "_programs", OrderedDict())
+            np.testing.assert_allclose(mine, run(x.double() * 1.5).tolist(), rtol=1e-12)
+
+    for n in 6, 8, 10:
+        both(n)
+    alone, other = kernels()
+    assert alone > 0
+    for n in 12, 14:
+        both(n)
+    assert kernels()[0] == alone
+    assert kernels()[1] > other
+
+
+def test_texts_with_sizes_are_traced_for_each_size():
+    for n in 5, 6, 7, 8:
+        x = torch.ones(n)
+        late = x.gather(0, torch.tensor([n]) + 0)
+        with pytest.raises(RuntimeError, match=f"dimension 0 with size {n}"):
+            late.tolist()
+
+
+def test_a_trace_that_gives_something_else_is_dropped(monkeypatch):
+    monkeypatch.setattr(host_kernels, "_alike", lambda x, y: False)
+    for n in range(5, 12):
+        assert torch.ones(n, 3).sum().item() == 3 * n
+    assert kernels()[1] == 0
+    assert max(form.failures for form in host_kernels.FORMS.values()) <= 2
+
+
+def test_forms_are_bounded(monkeypatch):
+    monkeypatch.setattr(host_kernels, "_FORMS", 4)
+    for n in range(1, 9):
+        assert torch.ones([1] * n).sum().item() == 1
+    assert len(host_kernels.FORMS) == 4

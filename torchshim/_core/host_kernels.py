@@ -1,0 +1,221 @@
+"""What NumPy computes in place of events.
+
+A kind of events is a call and the shapes of its operands. Of those that differ in sizes
+alone, the second one is traced for many sizes (`polymorphic`), too. That is believed
+once it has given, to the bit, what the traces for two of the sizes give.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from torchshim._core import checks, interpret
+from torchshim._core.call import Call
+from torchshim._core.lower import filled, has_checks
+from torchshim._core.polymorphic import Polymorphic, Shape, symbols_between
+from torchshim._core.state import State
+
+# For how many sizes a trace for many must give the same; how many of a form may fail.
+_PROOFS, _FAILURES = 2, 2
+# Bounds: on what is remembered of calls that differ in sizes; on such calls.
+_SHAPES, _TRACES, _FORMS = 8, 8, 2048
+
+
+def function_of(
+    event: State, call: Any, sites: list[checks.Check]
+) -> Callable[..., tuple[Sequence[Any], Any]]:
+    """A call of operands and runtime scalars; its checks are put into `sites`."""
+    count, checked = len(event.operands), has_checks(event)
+
+    def run(*given: Any) -> tuple[Sequence[Any], Any]:
+        arrays, values = given[:count], given[count:]
+        outs = call.apply(arrays, values)
+        found = call.check(arrays, values) if checked else []
+        sites[:] = [dataclasses.replace(c, bad=None, value=0) for c in found]
+        return outs, checks.pack(found) if found else None
+
+    return run
+
+
+class HostKernel:
+    """One call, computed by NumPy."""
+
+    __slots__ = ("_plan", "found", "traced")
+
+    def __init__(
+        self, plan: interpret.Plan, found: list[checks.Check], traced: bool
+    ) -> None:
+        self._plan = plan
+        self.found = found
+        # Whether it was traced for these sizes alone.
+        self.traced = traced
+
+    def __call__(self, *given: Any) -> tuple[Sequence[Any], Any]:
+        made = self._plan(*given)
+        return (made[:-1], made[-1]) if self.found else (made, None)
+
+
+class Trace:
+    """A call traced for many sizes, and for how many it was proved to be right."""
+
+    __slots__ = ("found", "function", "proofs")
+
+    def __init__(self, event: State, call: Any, sizes: Any, dtypes: Any) -> None:
+        self.found: list[checks.Check] = []
+
+        def make(numbers: tuple[Any, ...]) -> Callable[..., Any]:
+            return function_of(event, with_numbers(call, numbers), self.found)
+
+        self.function = Polymorphic(make, sizes, dtypes)
+        self.proofs = 0
+
+
+class Form:
+    """Calls that differ in sizes alone: of their operands, or among their arguments."""
+
+    __slots__ = ("failures", "seen", "traces")
+
+    def __init__(self) -> None:
+        self.seen: deque[tuple[Shape, ...]] = deque(maxlen=_SHAPES)
+        self.traces: deque[Trace] = deque(maxlen=_TRACES)
+        self.failures = 0
+
+    def of(self, sizes: tuple[Shape, ...]) -> tuple[Trace, interpret.Plan] | None:
+        """What was traced for sizes like these, and the plan for them."""
+        for trace in [*self.traces]:
+            found = trace.function.sizes_in(sizes)
+            if found is not None:
+                try:
+                    return trace, trace.function.plan(found)
+                except interpret.NoRule:
+                    self.drop(trace)
+        return None
+
+    def drop(self, trace: Trace) -> None:
+        self.traces.remove(trace)
+        self.failures += 1
+
+    def learn(self, event: State, call: Any, sizes: Any, dtypes: Any) -> None:
+        """Traces the call for many sizes if it was seen with others before."""
+        between = [symbols_between(sizes, others) for others in self.seen]
+        self.seen.append(sizes)
+        found = [each for each in between if each is not None]
+        if self.failures >= _FAILURES or not found:
+            return
+        try:
+            self.traces.append(Trace(event, call, min(found, key=_symbols), dtypes))
+        except interpret.NoRule:
+            self.failures += 1
+
+
+def _symbols(shapes: Sequence[Sequence[int | str]]) -> tuple[int, int]:
+    """How many symbols there are, and in how many places."""
+    names = [size for shape in shapes for size in shape if isinstance(size, str)]
+    return len({*names}), len(names)
+
+
+FORMS: OrderedDict[Any, Form] = OrderedDict()
+
+
+def host_kernel(event: State, call: Any) -> HostKernel:
+    """What computes a kind of events; raises `NoRule` where NumPy cannot."""
+    shapes: list[Shape] = [m.array_shape for m in event.given]
+    dtypes: list[Any] = [m.dtype.np for m in event.given]
+    for v in filled(event, call):
+        integer = isinstance(v, int) or v.integer
+        shapes.append(())
+        dtypes.append(np.dtype(np.int64 if integer else np.float64))
+    rest, numbers = without_numbers(call)
+    key = rest, tuple(map(len, shapes)), tuple(dtypes)
+    sizes = (*shapes, numbers)
+    form = FORMS.get(key) or Form()
+    FORMS[key] = form
+    FORMS.move_to_end(key)
+    if len(FORMS) > _FORMS:
+        FORMS.popitem(last=False)
+    known = form.of(sizes)
+    if known is not None and known[0].proofs >= _PROOFS:
+        return HostKernel(known[1], known[0].found, False)
+    found: list[checks.Check] = []
+    given = [jax.ShapeDtypeStruct(s, d) for s, d in zip(shapes, dtypes, strict=True)]
+    plan = interpret.plan(function_of(event, call, found), given)
+    if known is None:
+        form.learn(event, call, sizes, dtypes)
+        known = form.of(sizes)
+    if known is not None:
+        trace, other = known
+        # Texts of checks may have sizes in them.
+        if trace.found == found and _give_the_same(plan, other, given):
+            trace.proofs += 1
+        else:
+            form.drop(trace)
+    return HostKernel(plan, found, True)
+
+
+def _give_the_same(plan: Any, other: Any, given: Sequence[Any]) -> bool:
+    """Whether two plans give the same, to the bit, of some arrays."""
+    random = np.random.default_rng(0)
+    arrays = [
+        random.integers(0, 2, aval.shape).astype(aval.dtype)
+        if aval.dtype.kind in "biu"
+        else random.standard_normal(aval.shape).astype(aval.dtype)
+        for aval in given
+    ]
+    with np.errstate(all="ignore"):
+        made = plan(*arrays)
+        try:
+            return all(map(_alike, made, other(*arrays)))
+        except Exception:
+            return False
+
+
+def _alike(x: Any, y: Any) -> bool:
+    x, y = np.asarray(x), np.asarray(y)
+    return (x.shape, x.dtype) == (y.shape, y.dtype) and x.tobytes() == y.tobytes()
+
+
+# -- numbers among a call's arguments -------------------------------------------------
+
+
+def without_numbers(call: Any) -> tuple[Any, tuple[int, ...]]:
+    """What a call is but for the integers among its static arguments, and these."""
+    if type(call) is not Call:
+        return call, ()
+    numbers: list[int] = []
+    rest = [
+        tuple([_noted(n, numbers) for n in entry])
+        if isinstance(entry, tuple)
+        else _noted(entry, numbers)
+        for entry in call.template
+    ]
+    return (call.op, tuple(rest), call.default_dtype, call.write), tuple(numbers)
+
+
+def _noted(entry: Any, numbers: list[int]) -> Any:
+    # Numbers of other types are told apart, as those of operands are.
+    if type(entry) is int:
+        numbers.append(entry)
+        return int
+    return entry if entry.__hash__ is None else (type(entry), entry)
+
+
+def with_numbers(call: Any, numbers: tuple[Any, ...]) -> Any:
+    """A call with others in place of the integers that `without_numbers` gives."""
+    if not numbers:
+        return call
+    rest = iter(numbers)
+    template = [
+        tuple([next(rest) if type(n) is int else n for n in entry])
+        if isinstance(entry, tuple)
+        else next(rest)
+        if type(entry) is int
+        else entry
+        for entry in call.template
+    ]
+    return Call(call.op, tuple(template), call.default_dtype, call.write)

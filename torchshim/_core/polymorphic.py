@@ -1,0 +1,201 @@
+"""Functions traced once for arrays of many sizes.
+
+What grows has other sizes in each turn, and tracing is most of what it takes to compute
+it by NumPy. JAX traces with sizes that are symbols, too ("shape polymorphism" of
+`jax.export`): a question that has not the same answer for all sizes is an error there,
+but for equality, which is refused. So a symbol never stands for a size that another
+symbol or dimension of the same arrays has, nor for 0 or 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from types import CodeType
+from typing import Any, NamedTuple
+
+import jax
+from jax import export
+
+from torchshim._core.interpret import LOOPS, Equations, NoRule, Plan, equations
+
+Shape = tuple[int, ...]
+# A number, or the name of a symbol.
+Size = int | str
+_NAMES = "abcdefgh"
+_FUNCTIONS = {
+    "__builtins__": {},
+    "floordiv": lambda x, y: x // y,
+    "mod": lambda x, y: x % y,
+    "max": max,
+    "min": min,
+}
+
+
+def symbols_between(
+    shapes: Sequence[Shape], others: Sequence[Shape]
+) -> tuple[tuple[Size, ...], ...] | None:
+    """Shapes with a symbol for each pair of sizes in which two lists of shapes differ.
+
+    None where symbols cannot stand for these.
+    """
+    names: dict[tuple[int, int], str] = {}
+    found: list[tuple[Size, ...]] = []
+    for shape, other in zip(shapes, others, strict=True):
+        made: list[Size] = []
+        for pair in zip(shape, other, strict=True):
+            if pair[0] != pair[1]:
+                full = len(names) == len(_NAMES) and pair not in names
+                if full or min(pair) < 2:
+                    return None
+                made.append(names.setdefault(pair, _NAMES[len(names)]))
+            else:
+                made.append(pair[0])
+        found.append(tuple(made))
+    return tuple(found)
+
+
+class Polymorphic:
+    """What a function does with arrays whose shapes have symbols in them.
+
+    `make` gives the function of its own sizes. The last of `shapes` has these, the
+    others are those of arrays.
+    """
+
+    __slots__ = ("_codes", "_equations", "_fillers", "_names", "_numbers", "shapes")
+
+    def __init__(
+        self,
+        make: Callable[[tuple[Any, ...]], Callable[..., Any]],
+        shapes: tuple[tuple[Size, ...], ...],
+        dtypes: Sequence[Any],
+    ) -> None:
+        """Raises `NoRule` where NumPy cannot compute it, or not for all sizes."""
+        self.shapes = shapes
+        sizes = [size for shape in shapes for size in shape]
+        self._names = sorted({size for size in sizes if isinstance(size, str)})
+        self._numbers = {size for size in sizes if isinstance(size, int)}
+        scope = export.SymbolicScope([f"{name} >= 2" for name in self._names])
+        symbols = export.symbolic_shape(",".join(self._names), scope=scope)
+        known: dict[Size, Any] = dict(zip(self._names, symbols, strict=True))
+        *given, own = [tuple(known.get(n, n) for n in shape) for shape in shapes]
+        avals = [
+            jax.ShapeDtypeStruct(shape, dtype)
+            for shape, dtype in zip(given, dtypes, strict=True)
+        ]
+        try:
+            self._equations: Equations = equations(make(own), avals)
+        except NoRule:
+            raise
+        except Exception as error:
+            # Whatever the function does with a symbol, it is traced for each size then.
+            raise NoRule(f"{error!r}") from error
+        dims: dict[str, int] = {}
+        self._fillers = [_filled(each.eqn, dims) for each in self._equations.list]
+        self._codes = [_compiled(text) for text in dims]
+
+    def sizes_in(self, shapes: Sequence[Shape]) -> dict[str, int] | None:
+        """The symbols' sizes in shapes that these may be; None for others."""
+        found: dict[str, int] = {}
+        for shape, form in zip(shapes, self.shapes, strict=True):
+            for size, known in zip(shape, form, strict=True):
+                if isinstance(known, str):
+                    known = found.setdefault(known, size)
+                if known != size:
+                    return None
+        values = set(found.values())
+        if min(values) < 2 or len(values) < len(found) or values & self._numbers:
+            return None
+        return found
+
+    def plan(self, sizes: dict[str, int]) -> Plan:
+        """What NumPy computes for these sizes; raises `NoRule` where it cannot."""
+        try:
+            values = [eval(code, _FUNCTIONS, sizes) for code in self._codes]
+            given = [e.eqn for e in self._equations.list]
+            eqns = [
+                eqn if fill is None else fill(values)
+                for eqn, fill in zip(given, self._fillers, strict=True)
+            ]
+            return Plan(self._equations, eqns)
+        except NoRule:
+            raise
+        except Exception as error:
+            raise NoRule(f"{error!r}") from error
+
+
+def _compiled(text: str) -> CodeType:
+    """A size as JAX writes it, to be computed of the symbols' sizes."""
+    return compile(text.replace("^", "**"), "<size>", "eval")
+
+
+class Value(NamedTuple):
+    """What is known of a value before it is there."""
+
+    aval: Any
+
+
+class Filled(NamedTuple):
+    """An equation of JAX's whose sizes are known."""
+
+    primitive: Any
+    params: dict[str, Any]
+    invars: list[Any]
+    outvars: list[Any]
+
+
+Fill = Callable[[Sequence[int]], Any]
+
+
+def _filled(eqn: Any, dims: dict[str, int]) -> Fill | None:
+    """What puts sizes into an equation; None if it has no symbols.
+
+    `dims`: the sizes that symbols stand in, as texts, with their places.
+    """
+    params = {name: _fill_of(value, dims) for name, value in eqn.params.items()}
+    taken = [_fill_of_value(var, dims) for var in eqn.invars]
+    given = [_fill_of_value(var, dims) for var in eqn.outvars]
+    if not any((*params.values(), *taken, *given)):
+        return None
+    if eqn.primitive.name in LOOPS:
+        raise NoRule(eqn.primitive.name)
+    static = {name: value for name, value in eqn.params.items() if not params[name]}
+    changing = {name: fill for name, fill in params.items() if fill}
+
+    def fill(sizes: Sequence[int]) -> Filled:
+        return Filled(
+            eqn.primitive,
+            static | {name: part(sizes) for name, part in changing.items()},
+            [_put(v, f, sizes) for v, f in zip(eqn.invars, taken, strict=True)],
+            [_put(v, f, sizes) for v, f in zip(eqn.outvars, given, strict=True)],
+        )
+
+    return fill
+
+
+def _put(value: Any, fill: Fill | None, sizes: Sequence[int]) -> Any:
+    return value if fill is None else fill(sizes)
+
+
+def _fill_of_value(var: Any, dims: dict[str, int]) -> Fill | None:
+    shape = _fill_of(var.aval.shape, dims)
+    if shape is None:
+        return None
+    dtype = var.aval.dtype
+    return lambda sizes: Value(jax.ShapeDtypeStruct(shape(sizes), dtype))
+
+
+def _fill_of(value: Any, dims: dict[str, int]) -> Fill | None:
+    """What puts sizes into a parameter; None if it has no symbols."""
+    if export.is_symbolic_dim(value):
+        return itemgetter(dims.setdefault(str(value), len(dims)))
+    if not isinstance(value, (tuple, list)):
+        return None
+    items: Sequence[Any] = value
+    fills = [_fill_of(item, dims) for item in items]
+    if not any(fills):
+        return None
+    make: Callable[..., Any] = getattr(type(items), "_make", tuple)
+    return lambda sizes: make(
+        [_put(item, fill, sizes) for item, fill in zip(items, fills, strict=True)]
+    )
