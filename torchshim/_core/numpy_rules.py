@@ -185,9 +185,12 @@ def _integer_pow(eqn: Any) -> Function:
 def _round(eqn: Any) -> Function:
     if int(eqn.params["rounding_method"]) == 1:
         return np.rint
-    return lambda x: np.where(
-        np.isfinite(x), np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x), x
-    )
+
+    def away_from_zero(x: Any) -> Any:
+        whole = np.trunc(x)
+        return np.where(np.abs(x - whole) < 0.5, whole, whole + np.sign(x))
+
+    return away_from_zero
 
 
 @rule("shift_left", "shift_right_logical", "shift_right_arithmetic")
@@ -241,7 +244,7 @@ def _bitcast(eqn: Any) -> Function:
     after = np.dtype(eqn.params["new_dtype"])
     if after.itemsize != eqn.invars[0].aval.dtype.itemsize:
         raise NoRule
-    return lambda x: np.ascontiguousarray(x).view(after)
+    return lambda x: np.asarray(x).view(after)
 
 
 # Sums and their kind
