@@ -369,8 +369,7 @@ def make_program(
     entry.events = lowered.n_events
 
     def make() -> Program:
-        made = Program(state, outputs, donated, rare, lowered)
-        made.entry = entry
+        made = Program(state, outputs, donated, rare, lowered, entry)
         program.note(entry)
         return made
 
