@@ -26,8 +26,9 @@ from torchshim._arguments import (
     type_name,
 )
 from torchshim._core import dtypes, record
+from torchshim._core.callers import GENERATED
 from torchshim._core.device import device
-from torchshim._core.handlers import GENERATED, error_expected
+from torchshim._core.handlers import error_expected
 from torchshim._core.op import (
     ARRAY,
     ARRAYS,
