@@ -21,7 +21,6 @@ from torchshim._core.call import (
     Outputs,
     PythonCall,
     intern_call,
-    linearize,
 )
 from torchshim._core.meta import Meta
 
@@ -138,12 +137,6 @@ class BatchedCall(Inferring):
             replace(site, bad=bad.any(), value=value.ravel()[bad.argmax()])
             for site, (bad, value) in zip(sites, outcomes, strict=True)
         ]
-
-    def linearize(
-        self, arrays: Sequence[Any], scalars: Sequence[Any], wrt: Sequence[int]
-    ) -> tuple[Outputs, Callable[[Sequence[Any]], Outputs]]:
-        """The results, and the function from cotangents to gradients for `wrt`."""
-        return linearize(self.apply, arrays, scalars, wrt)
 
 
 def _interned(

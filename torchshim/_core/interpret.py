@@ -168,14 +168,12 @@ def _while(eqn: Any) -> Callable[..., Any]:
 
 
 def _scan(eqn: Any) -> Callable[..., Any]:
-    body, length = eqn.params["jaxpr"], eqn.params["length"]
+    params = eqn.params
+    body, length = params["jaxpr"], params["length"]
     turn = Plan(body)
-    # What has a dimension more than in a turn is taken, or made, by all of them.
-    taken = _longer(eqn.invars, body.in_avals)
-    handed = len(eqn.outvars) - _longer(eqn.outvars, body.out_avals)
-    fixed = len(eqn.invars) - handed - taken
+    fixed, handed = params["num_consts"], params["num_carry"]
     avals = body.out_avals[handed:]
-    order = range(length)[::-1] if eqn.params["reverse"] else range(length)
+    order = range(length)[::-1] if params["reverse"] else range(length)
 
     def run(*given: Any) -> list[Any]:
         same, each = given[:fixed], given[fixed + handed :]
@@ -189,13 +187,6 @@ def _scan(eqn: Any) -> Callable[..., Any]:
         return [*carried, *kept]
 
     return run
-
-
-def _longer(variables: Sequence[Any], avals: Sequence[Any]) -> int:
-    return sum(
-        len(var.aval.shape) > len(aval.shape)
-        for var, aval in zip(variables, avals, strict=True)
-    )
 
 
 _loops = {"cond": _cond, "while": _while, "scan": _scan}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchshim._core.call import Inferring, Levels, intern_call
-from torchshim._core.linearize import Outputs, linearize
+from torchshim._core.linearize import Outputs
 from torchshim._core.op import Op
 from torchshim._core.state import CALL, IDENTITY, INPUT, State
 from torchshim._core.storage import Storage, TensorBase, writes_of
@@ -76,11 +76,6 @@ class StartCall(Inferring):
 
     def apply(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Outputs:
         return tuple(arrays)
-
-    def linearize(
-        self, arrays: Sequence[Any], scalars: Sequence[Any], wrt: Sequence[int]
-    ) -> Any:
-        return linearize(self.apply, arrays, scalars, wrt)
 
     def saved(self, wrt: Sequence[int]) -> tuple[str, ...]:
         return ()

@@ -30,6 +30,7 @@ from torchshim._core.lower import (
     elements_of,
     filled,
     has_checks,
+    read,
 )
 from torchshim._core.program import Compiled, Program
 from torchshim._core.state import State
@@ -315,11 +316,7 @@ class Stepwise:
         reports: list[Any] = []
         for step in self._steps:
             outs, report = step.kernel(
-                *[env[slot] for slot in step.operands],
-                *[
-                    v.read(scalars) if isinstance(v, HostScalar) else np.int64(v)
-                    for v in step.scalars
-                ],
+                *[env[slot] for slot in step.operands], *read(step.scalars, scalars)
             )
             env.update(zip(step.made, outs, strict=True))
             for slot in step.dead:

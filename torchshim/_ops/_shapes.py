@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core.call import broadcast_shape
+from torchshim._core.meta import broadcast_shape
 from torchshim._ops._reducing import Dims, axes_of
 from torchshim._ops.view_geometry import wrap_dim
 
