@@ -147,7 +147,7 @@ def hot_source(
     lines.append("    try:")
     unusual = ["out is not None"] if has_out else []
     if op.checks is not None:
-        # Its checks are not deferred there.
+        # On a line that expects errors the slow path makes the checks at once.
         unusual.append("_error_expected()")
     if unusual:
         lines.append(f"        if {' or '.join(unusual)}: raise AttributeError")
@@ -168,7 +168,7 @@ def hot_source(
     wrong += ", ValueError" * any(p.role in _LISTS for p in op.params)
     lines += [
         "    except KeyError:",
-        f"        state = rec.enter(({key}), ({', '.join(each)},))",
+        f"        state = rec.enter_known(({key}), ({', '.join(each)},))",
         f"        if state is None: {slow_path}",
         f"    except ({wrong}):",
         f"        {slow_path}",

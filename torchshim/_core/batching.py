@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 
 from torchshim._core.call import (
+    AnyCall,
     Avals,
-    Inferring,
     Levels,
     Outputs,
     PythonCall,
@@ -34,7 +34,7 @@ UNBATCHED_TARGET = (
 )
 
 
-class BatchedCall(Inferring):
+class BatchedCall(AnyCall):
     """`inner` mapped over the levels `mapped`.
 
     Operand i has the levels `given[i]`, those that `inner` handles itself included.

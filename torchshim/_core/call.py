@@ -84,7 +84,7 @@ Avals = tuple[tuple[tuple[int, ...], DType], ...]
 _KINDS_BOUND = 256
 
 
-class Inferring:
+class AnyCall:
     """What kinds of calls have in common: their results, inferred once; derivatives."""
 
     __slots__ = ("_inferred",)
@@ -130,7 +130,7 @@ class Inferring:
         return linearize(self.apply, arrays, scalars, wrt)
 
 
-class Call(Inferring):
+class Call(AnyCall):
     """An operator with its static arguments: a function of arrays and scalars.
 
     `template` has one entry a parameter: `HOLE`, a tuple of `HOLE`/None, a
@@ -416,7 +416,7 @@ def _kind(shape: tuple[int, ...]) -> tuple[int, bool, bool, bool]:
     return len(shape), 0 in shape, rows < columns, rows > columns
 
 
-class VjpCall(Inferring):
+class VjpCall(AnyCall):
     """The gradient of a call: a call itself, so it can be differentiated again.
 
     Operands: those of `inner` whose value its gradient needs, then the cotangents that
@@ -527,7 +527,7 @@ class VjpCall(Inferring):
         return bends(self.inner, self.wrt, self.kept[i])
 
 
-class PythonCall(Inferring):
+class PythonCall(AnyCall):
     """A function whose backward is Python code: operands (inputs, raw outputs…).
 
     Its results are the raw outputs with a new autograd identity. What runs in a

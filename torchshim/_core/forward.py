@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core.call import (
-    Inferring,
+    AnyCall,
     Levels,
     Outputs,
     intern_call,
@@ -26,7 +26,7 @@ UNSUPPORTED = (
 )
 
 
-class JvpCall(Inferring):
+class JvpCall(AnyCall):
     """`jax.jvp` of a call: a call itself, so that it can be differentiated again.
 
     Operands: those of `inner`, then a tangent for each of the operands `along`.

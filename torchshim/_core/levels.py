@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torchshim._core.call import Inferring, Levels, intern_call
+from torchshim._core.call import AnyCall, Levels, intern_call
 from torchshim._core.linearize import Outputs
 from torchshim._core.op import Op
 from torchshim._core.state import CALL, IDENTITY, INPUT, State
@@ -56,7 +56,7 @@ class Level:
     cells: list[dict[int, Any]] = field(default_factory=list)
 
 
-class StartCall(Inferring):
+class StartCall(AnyCall):
     """A value as the level `starts` differentiates it: the same, with a history."""
 
     __slots__ = ("starts",)
