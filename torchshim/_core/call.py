@@ -165,11 +165,7 @@ class Call(AnyCall):
                 owners += [param.name for e in entry if e is HOLE]
         self.owners = tuple(owners)
         self.n_arrays = len(owners)
-        self.n_scalars = sum(
-            isinstance(e, ScalarHole)
-            for entry in template
-            for e in (entry if isinstance(entry, tuple) else (entry,))
-        )
+        self.n_scalars = len(scalar_holes(template))
         self.levels = frozenset()
         if op.level is not None:
             at = next(i for i, p in enumerate(op.params) if p.name == "level")
@@ -234,12 +230,7 @@ class Call(AnyCall):
 
     def placeholders(self) -> list[Any]:
         """Stand-ins for runtime scalars where only their kind matters."""
-        return [
-            1 if e.integer else 0.0
-            for entry in self.template
-            for e in (entry if isinstance(entry, tuple) else (entry,))
-            if isinstance(e, ScalarHole)
-        ]
+        return [1 if hole.integer else 0.0 for hole in scalar_holes(self.template)]
 
     # -- running ---------------------------------------------------------------
 
@@ -393,17 +384,28 @@ def _fill(entry: tuple[Any, ...], arrays: Any, scalars: Any) -> Any:
     )
 
 
-def infer_avals(call: Any, avals: Sequence[Any]) -> Any:
-    """Shapes and dtypes of a call's results through `jax.eval_shape`."""
-    structs = [jax.ShapeDtypeStruct(shape, dtype.np) for shape, dtype in avals]
-    scalars = [
-        jax.ShapeDtypeStruct((), np.int64 if h.integer else np.float64)
-        for entry in call.template
-        for h in (entry if isinstance(entry, tuple) else (entry,))
-        if isinstance(h, ScalarHole)
+def scalar_holes(template: Sequence[Any]) -> list[ScalarHole]:
+    """The places in a template that runtime scalars fill, in order."""
+    return [
+        e
+        for entry in template
+        for e in (entry if isinstance(entry, tuple) else (entry,))
+        if isinstance(e, ScalarHole)
     ]
+
+
+def abstract(call: Any, avals: Avals) -> tuple[list[Any], list[Any]]:
+    """What JAX traces a call with: its arrays and runtime scalars, without values."""
+    return [jax.ShapeDtypeStruct(shape, dtype.np) for shape, dtype in avals], [
+        jax.ShapeDtypeStruct((), np.int64 if hole.integer else np.float64)
+        for hole in scalar_holes(call.template)
+    ]
+
+
+def infer_avals(call: Any, avals: Avals) -> Avals:
+    """Shapes and dtypes of a call's results through `jax.eval_shape`."""
     with jax.enable_x64(True):
-        outs = jax.eval_shape(lambda a, s: call.apply(a, s), structs, scalars)
+        outs = jax.eval_shape(lambda a, s: call.apply(a, s), *abstract(call, avals))
     return tuple((tuple(o.shape), dtypes.from_array_dtype(o.dtype)) for o in outs)
 
 
