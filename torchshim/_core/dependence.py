@@ -13,6 +13,7 @@ from typing import Any
 import jax
 
 from torchshim._core.call import Avals, Call, VjpCall, abstract
+from torchshim._core.interpret import parts_of_scan
 
 
 def is_telling(call: Any) -> bool:
@@ -57,7 +58,7 @@ def reached(jaxpr: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]]
         inner = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
         inner = getattr(inner, "jaxpr", inner)
         if equation.primitive.name == "scan":
-            outs = _reached_in_turns(equation.params, inner, parts)
+            outs = _reached_in_turns(*parts_of_scan(equation), inner, parts)
         elif inner is not None and len(inner.invars) == len(parts):
             outs = reached(inner, parts)
         else:
@@ -67,10 +68,10 @@ def reached(jaxpr: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]]
 
 
 def _reached_in_turns(
-    params: Any, turn: Any, parts: list[frozenset[int]]
+    fixed: int, handed: int, turn: Any, parts: list[frozenset[int]]
 ) -> list[frozenset[int]]:
-    """As `reached`, of a loop: what a turn gives is what the next one takes."""
-    first, last = params["num_consts"], params["num_consts"] + params["num_carry"]
+    """As `reached`, of a loop: what a turn hands on is what the next one takes."""
+    first, last = fixed, fixed + handed
     while True:
         outs = reached(turn, parts)
         carried = [a | b for a, b in zip(parts[first:last], outs, strict=False)]

@@ -171,7 +171,7 @@ def _scan(eqn: Any) -> Callable[..., Any]:
     params = eqn.params
     body, length = params["jaxpr"], params["length"]
     turn = Plan(body)
-    fixed, handed = params["num_consts"], params["num_carry"]
+    fixed, handed = parts_of_scan(eqn)
     avals = body.out_avals[handed:]
     order = range(length)[::-1] if params["reverse"] else range(length)
 
@@ -187,6 +187,25 @@ def _scan(eqn: Any) -> Callable[..., Any]:
         return [*carried, *kept]
 
     return run
+
+
+def parts_of_scan(eqn: Any) -> tuple[int, int]:
+    """How many operands of a scan are the same in each turn, how many handed on.
+
+    JAX's names for these numbers differ from release to release, the shapes do not:
+    what has a dimension more than in a turn is taken, or made, by all of them.
+    """
+    body = eqn.params["jaxpr"]
+    taken = _longer(eqn.invars, body.in_avals)
+    handed = len(eqn.outvars) - _longer(eqn.outvars, body.out_avals)
+    return len(eqn.invars) - handed - taken, handed
+
+
+def _longer(variables: Sequence[Any], avals: Sequence[Any]) -> int:
+    return sum(
+        len(var.aval.shape) > len(aval.shape)
+        for var, aval in zip(variables, avals, strict=True)
+    )
 
 
 _loops = {"cond": _cond, "while": _while, "scan": _scan}

@@ -98,8 +98,10 @@ _plain(
     xor=np.bitwise_xor,
     copy=lambda x: x,
     copy_p=lambda x: x,
+    name=lambda x: x,
     real=lambda x: x,
     stop_gradient=lambda x: x,
+    device_put=lambda *xs: xs,
     optimization_barrier=lambda *xs: xs,
     one_minus_square=lambda x: 1 - x * x,
     rsqrt=lambda x: 1 / np.sqrt(x),
@@ -109,16 +111,6 @@ _plain(
 RULES["and"] = lambda eqn: np.bitwise_and
 RULES["or"] = lambda eqn: np.bitwise_or
 RULES["not"] = lambda eqn: np.invert
-
-
-@rule("device_put")
-def _device_put(eqn: Any) -> Function:
-    return lambda *xs: xs
-
-
-@rule("name")
-def _name(eqn: Any) -> Function:
-    return lambda x: x
 
 
 @rule("erf", "erfc", "erf_inv", "lgamma", "digamma")
