@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "torchshim"
 
+
+def core_files() -> list[str]:
+    """The files of `_core/`, in the order that the page has them in."""
+    page = (PACKAGE.parent / "docs/architecture.md").read_text()
+    [block] = re.findall(
+        r"^    _core/ (.*?)^    _ops/ ", page, re.MULTILINE | re.DOTALL
+    )
+    lines = [re.split(r"  +", line.strip())[0] for line in block.splitlines()]
+    return " ".join(lines).split()
+
+
 # Lowest first. A module may import from earlier layers and from its own; within
 # `_core` the order of the files is part of the design.
-CORE = (
-    "threads dtypes device precision promotion mt19937 threefry host_math host_dtypes "
-    "host_random host_integers host_rejection random meta layout op checks linearize "
-    "call batching forward state no_data storage versions undo naming integers stacks "
-    "convolutions outline lower program numpy_rules numpy_shapes numpy_windows "
-    "interpret polymorphic host_kernels stepwise "
-    "flush dependence infer handlers trie known enter entrances foreign views write "
-    "levels turns waiting record shared leaf_facts jumps graph leaves replay gradients "
-    "saved engine hooks node"
-).split()
 LAYERS = [
     ["_version", "_hooks", "_pytree", "_errors"],
-    [f"_core.{name}" for name in CORE],
+    [f"_core.{name}" for name in core_files()],
     ["_ops", "_printing", "_attributes"],
     ["_arguments", "_parser", "_refusal", "_overrides"],
     ["_bind", "_names"],

@@ -27,8 +27,9 @@ from torchshim._arguments import (
     type_name,
 )
 from torchshim._core import dtypes, record
+from torchshim._core.callers import GENERATED
 from torchshim._core.device import device
-from torchshim._core.handlers import GENERATED, error_expected
+from torchshim._core.handlers import error_expected
 from torchshim._core.op import (
     ARRAY,
     ARRAYS,
@@ -147,7 +148,7 @@ def hot_source(
     lines.append("    try:")
     unusual = ["out is not None"] if has_out else []
     if op.checks is not None:
-        # Its checks are not deferred there.
+        # On a line that expects errors the slow path makes the checks at once.
         unusual.append("_error_expected()")
     if unusual:
         lines.append(f"        if {' or '.join(unusual)}: raise AttributeError")
@@ -168,7 +169,7 @@ def hot_source(
     wrong += ", ValueError" * any(p.role in _LISTS for p in op.params)
     lines += [
         "    except KeyError:",
-        f"        state = rec.enter(({key}), ({', '.join(each)},))",
+        f"        state = rec.enter_known(({key}), ({', '.join(each)},))",
         f"        if state is None: {slow_path}",
         f"    except ({wrong}):",
         f"        {slow_path}",

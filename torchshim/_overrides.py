@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from torchshim._core import dtypes
+from torchshim._core.callers import caller
 from torchshim._core.device import device
-from torchshim._core.handlers import caller
 from torchshim._core.layout import layout, memory_format
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, plain_classes

@@ -83,6 +83,10 @@ CASES = {
         ),
         np.array([0.5, -0.5, 1.5, 2.5, -2.5, np.inf, np.nan], np.float32),
     ),
+    "rounding beside a half, and where there are no halves": (
+        lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO),
+        np.array([0.49999997, -0.49999997, 8388609.0, -8388609.0], np.float32),
+    ),
     "whole quotients": (
         lambda x, y: (lax.div(x, y), lax.rem(x, y)),
         np.repeat(WHOLE, 7),
@@ -99,6 +103,10 @@ CASES = {
     ),
     "bits": (lambda x, y: (x & y, x | y, x ^ y, ~x), I, I[::-1].copy()),
     "bits as numbers": (lambda x: lax.bitcast_convert_type(x, jnp.int32), F),
+    "bits of a single number": (
+        lambda x: lax.bitcast_convert_type(x, jnp.int32),
+        np.float32(1.5),
+    ),
     "powers": (lambda x: (x**2.5, x**3, lax.integer_pow(x, 7)), np.abs(F)),
     "choices": (
         lambda x, i: (jnp.where(x > 0, x, 1.0), lax.select_n(i % 3, x, -x, 2 * x)),

@@ -80,6 +80,24 @@ def test_what_updates_nothing_begins_in_haste(small_bounds):
         assert values == pytest.approx(found[0], rel=1e-5)
 
 
+def test_runs_that_failed_do_not_keep_care_away(small_bounds, monkeypatch):
+    x = torch.linspace(0, 1, 500).view(500, *[1] * 6).clone()
+    x.tolist()
+
+    def failing(function, arguments):
+        raise jax.errors.JaxRuntimeError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(program, "itertools", types.SimpleNamespace(starmap=failing))
+        for _ in range(HASTY_RUNS):
+            with pytest.raises(jax.errors.JaxRuntimeError, match="no room"):
+                many(x, 16)[:5].view(-1).tolist()
+    before = torch.explain()
+    assert many(x, 16)[:5].view(-1).tolist()[0] == 0.0
+    [again] = torch.explain(before).programs
+    assert again.reason.endswith("compiled again, with care") and again.seconds > 0
+
+
 def test_light_programs_are_compiled_with_care_when_they_have_run_often(monkeypatch):
     monkeypatch.setattr(program, "QUARTER", 1000)
     monkeypatch.setattr(program, "LIGHT_RUNS", 5)

@@ -392,3 +392,20 @@ def test_an_index_out_of_range_is_raised_at_the_next_read():
     assert "index out of range" in str(caught.value)
     assert any("embedding" in note for note in caught.value.__notes__)
     assert table.sum().item() == 8.0
+
+
+def test_the_note_of_an_error_says_that_other_lines_may_have_done_the_same():
+    table, good, bad = torch.ones(4), torch.tensor([1]), torch.tensor([9])
+    for each in (table, good, bad):
+        each.tolist()
+    first = table.index_select(0, good)
+    assert first.tolist() == [1.0]
+    second = table.index_select(0, bad)  # found in the trie: a state has one line
+    with pytest.raises(IndexError) as caught:
+        second.tolist()
+    [note] = caught.value.__notes__
+    line = test_the_note_of_an_error_says_that_other_lines_may_have_done_the_same
+    assert note == (
+        f"raised by index_select, first called so in {__file__}, line "
+        f"{line.__code__.co_firstlineno + 4}"
+    )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import gc
 import io
+import linecache
 import pickle
 import sys
 import tempfile
 from pathlib import Path
 
+import torchshim
 from tests.oracle import attempt, case
 
 
@@ -171,3 +174,26 @@ def folders(torch):
         yield (made / "module.py").read_text().replace(folder, "FOLDER")
         yield sorted(path.name for path in made.iterdir())
     assert "made" not in sys.modules
+
+
+def test_sources_are_kept_as_long_as_their_code():
+    def function(x):
+        return x + 1
+
+    traced = torchshim.fx.symbolic_trace(function)
+    kept = set()
+    for _ in range(20):
+        traced.recompile()
+        gc.collect()
+        file = traced.forward.__code__.co_filename
+        assert "add = x + 1" in "".join(linecache.getlines(file))
+        assert kept.isdisjoint(linecache.cache)
+        kept.add(file)
+
+
+def test_modules_are_unpickled_apart():
+    traced = torchshim.fx.symbolic_trace(lambda x: x + 1)
+    again = pickle.loads(pickle.dumps(traced))
+    assert again(1) == 2
+    # Another thread may be unpickling one, too: what both are made of stays as it was.
+    assert "forward" not in vars(torchshim.fx.graph_module._CodeOnlyModule)

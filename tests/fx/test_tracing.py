@@ -369,6 +369,10 @@ def wrapped_functions(torch):
     print(tracer.trace(lambda x: doubled(x) + doubled(3)))
     print(torch.fx.symbolic_trace(lambda x: doubled(x)).graph)
     yield doubled.__name__, math.sqrt(4), attempt(torch.fx.wrap, "doubled")
+    names = {"__name__": "program", "wrap": torch.fx.wrap}
+    exec("wrap('nowhere')", names)
+    yield attempt(torch.fx.symbolic_trace, lambda x: x)
+    del torch.fx._symbolic_trace._wrapped_fns_to_patch[id(names), "nowhere"]
 
 
 @case

@@ -15,13 +15,12 @@ import jax
 import jax.numpy as jnp
 
 from torchshim._core.call import (
+    AnyCall,
     Avals,
-    Inferring,
     Levels,
     Outputs,
     PythonCall,
     intern_call,
-    linearize,
 )
 from torchshim._core.meta import Meta
 
@@ -35,7 +34,7 @@ UNBATCHED_TARGET = (
 )
 
 
-class BatchedCall(Inferring):
+class BatchedCall(AnyCall):
     """`inner` mapped over the levels `mapped`.
 
     Operand i has the levels `given[i]`, those that `inner` handles itself included.
@@ -138,12 +137,6 @@ class BatchedCall(Inferring):
             replace(site, bad=bad.any(), value=value.ravel()[bad.argmax()])
             for site, (bad, value) in zip(sites, outcomes, strict=True)
         ]
-
-    def linearize(
-        self, arrays: Sequence[Any], scalars: Sequence[Any], wrt: Sequence[int]
-    ) -> tuple[Outputs, Callable[[Sequence[Any]], Outputs]]:
-        """The results, and the function from cotangents to gradients for `wrt`."""
-        return linearize(self.apply, arrays, scalars, wrt)
 
 
 def _interned(

@@ -17,7 +17,7 @@ import numpy as np
 from torchshim._core import dtypes, promotion
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.linearize import Outputs, linearize
-from torchshim._core.meta import contiguous_strides
+from torchshim._core.meta import broadcast_shape, contiguous_strides
 from torchshim._core.op import (
     DERIVED,
     OPERAND,
@@ -80,10 +80,12 @@ class Number:
 # Numbers of levels of `vmap`, rising.
 Levels = tuple[int, ...]
 Avals = tuple[tuple[tuple[int, ...], DType], ...]
+# Kinds of operands of one call for which its results are kept.
+_KINDS_BOUND = 256
 
 
-class Inferring:
-    """What kinds of calls have in common: the metas of their results, kept."""
+class AnyCall:
+    """What kinds of calls have in common: their results, inferred once; derivatives."""
 
     __slots__ = ("_inferred",)
 
@@ -110,15 +112,25 @@ class Inferring:
         """Shapes and dtypes of the results; raises what the operator raises."""
         found = self._inferred.get(avals)
         if found is None:
-            if len(self._inferred) > 256:
+            if len(self._inferred) >= _KINDS_BOUND:
                 self._inferred.clear()
             if self.op is not None and self.op.layout == "preserve":
                 broadcast_shape([shape for shape, _ in avals])
             found = self._inferred[avals] = infer_avals(self, avals)
         return found
 
+    def apply(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Outputs:
+        """Runs the call on arrays (or tracers); always a tuple of results."""
+        raise NotImplementedError
 
-class Call(Inferring):
+    def linearize(
+        self, arrays: Sequence[Any], scalars: Sequence[Any], wrt: Sequence[int]
+    ) -> tuple[Outputs, Callable[[Sequence[Any]], Outputs]]:
+        """The results, and the function from cotangents to gradients for `wrt`."""
+        return linearize(self.apply, arrays, scalars, wrt)
+
+
+class Call(AnyCall):
     """An operator with its static arguments: a function of arrays and scalars.
 
     `template` has one entry a parameter: `HOLE`, a tuple of `HOLE`/None, a
@@ -153,11 +165,7 @@ class Call(Inferring):
                 owners += [param.name for e in entry if e is HOLE]
         self.owners = tuple(owners)
         self.n_arrays = len(owners)
-        self.n_scalars = sum(
-            isinstance(e, ScalarHole)
-            for entry in template
-            for e in (entry if isinstance(entry, tuple) else (entry,))
-        )
+        self.n_scalars = len(scalar_holes(template))
         self.levels = frozenset()
         if op.level is not None:
             at = next(i for i, p in enumerate(op.params) if p.name == "level")
@@ -222,12 +230,7 @@ class Call(Inferring):
 
     def placeholders(self) -> list[Any]:
         """Stand-ins for runtime scalars where only their kind matters."""
-        return [
-            1 if e.integer else 0.0
-            for entry in self.template
-            for e in (entry if isinstance(entry, tuple) else (entry,))
-            if isinstance(e, ScalarHole)
-        ]
+        return [1 if hole.integer else 0.0 for hole in scalar_holes(self.template)]
 
     # -- running ---------------------------------------------------------------
 
@@ -249,7 +252,6 @@ class Call(Inferring):
         return args
 
     def apply(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Outputs:
-        """Runs the operator on arrays (or tracers); always a tuple of results."""
         args = self.arguments(arrays, scalars)
         if self.op.promote is None:
             out = self.op.fn(*self._positional(args), **self._keywords(args))
@@ -359,12 +361,6 @@ class Call(Inferring):
             flows = flows(*self.arguments(arrays, self.placeholders()))
         return flows if isinstance(flows, bool) else self.owners[i] in flows
 
-    def linearize(
-        self, arrays: Sequence[Any], scalars: Sequence[Any], wrt: Sequence[int]
-    ) -> tuple[Outputs, Callable[[Sequence[Any]], Outputs]]:
-        """The results, and the function from cotangents to gradients for `wrt`."""
-        return linearize(self.apply, arrays, scalars, wrt)
-
 
 def _operand_kind(arg: Any) -> tuple[DType, int]:
     """What an array or a meta weighs in promotion."""
@@ -388,38 +384,31 @@ def _fill(entry: tuple[Any, ...], arrays: Any, scalars: Any) -> Any:
     )
 
 
-def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The common shape of element-wise operands; PyTorch's error if there is none."""
-    common: tuple[int, ...] = ()
-    for shape in shapes:
-        ndim = max(len(common), len(shape))
-        a = (1,) * (ndim - len(common)) + tuple(common)
-        b = (1,) * (ndim - len(shape)) + tuple(shape)
-        for dim in reversed(range(ndim)):  # the last that differs is named
-            if a[dim] != b[dim] and a[dim] != 1 and b[dim] != 1:
-                raise RuntimeError(
-                    f"The size of tensor a ({a[dim]}) must match the size of tensor b "
-                    f"({b[dim]}) at non-singleton dimension {dim}"
-                )
-        common = tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))
-    return common
-
-
-def infer_avals(call: Any, avals: Sequence[Any]) -> Any:
-    """Shapes and dtypes of a call's results through `jax.eval_shape`."""
-    structs = [jax.ShapeDtypeStruct(shape, dtype.np) for shape, dtype in avals]
-    scalars = [
-        jax.ShapeDtypeStruct((), np.int64 if h.integer else np.float64)
-        for entry in call.template
-        for h in (entry if isinstance(entry, tuple) else (entry,))
-        if isinstance(h, ScalarHole)
+def scalar_holes(template: Sequence[Any]) -> list[ScalarHole]:
+    """The places in a template that runtime scalars fill, in order."""
+    return [
+        e
+        for entry in template
+        for e in (entry if isinstance(entry, tuple) else (entry,))
+        if isinstance(e, ScalarHole)
     ]
+
+
+def abstract(call: Any, avals: Avals) -> tuple[list[Any], list[Any]]:
+    """What JAX traces a call with: its arrays and runtime scalars, without values."""
+    return [jax.ShapeDtypeStruct(shape, dtype.np) for shape, dtype in avals], [
+        jax.ShapeDtypeStruct((), np.int64 if hole.integer else np.float64)
+        for hole in scalar_holes(call.template)
+    ]
+
+
+def infer_avals(call: Any, avals: Avals) -> Avals:
+    """Shapes and dtypes of a call's results through `jax.eval_shape`."""
     with jax.enable_x64(True):
-        outs = jax.eval_shape(lambda a, s: call.apply(a, s), structs, scalars)
+        outs = jax.eval_shape(lambda a, s: call.apply(a, s), *abstract(call, avals))
     return tuple((tuple(o.shape), dtypes.from_array_dtype(o.dtype)) for o in outs)
 
 
-_KINDS_BOUND = 256
 _DIFFERENTIATED: set[Any] = set()  # gradients that were traced, in kinds of shapes
 
 
@@ -429,7 +418,7 @@ def _kind(shape: tuple[int, ...]) -> tuple[int, bool, bool, bool]:
     return len(shape), 0 in shape, rows < columns, rows > columns
 
 
-class VjpCall(Inferring):
+class VjpCall(AnyCall):
     """The gradient of a call: a call itself, so it can be differentiated again.
 
     Operands: those of `inner` whose value its gradient needs, then the cotangents that
@@ -497,8 +486,11 @@ class VjpCall(Inferring):
         ]
 
     def infer(self, avals: Avals) -> Avals:
-        """Those of the operands. The first gradient of an operator is traced in each
-        kind of shape: there may be none, which JAX or the operator tells then."""
+        """Those of the operands `wrt`.
+
+        The first gradient of an operator is traced, for each kind of shapes: where it
+        has none, that raises.
+        """
         if avals in self._inferred or not isinstance(self.inner, Call):
             return super().infer(avals)
         given = iter(avals)
@@ -520,8 +512,6 @@ class VjpCall(Inferring):
         _, pull = self.inner.linearize(self._primals(arrays), scalars, self.wrt)
         return pull(self.cotangents(arrays))
 
-    linearize = Call.linearize
-
     def check(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> list[Any]:
         """The data-dependent checks of the gradient."""
         results = self.inner.apply(self._primals(arrays), scalars)
@@ -539,7 +529,7 @@ class VjpCall(Inferring):
         return bends(self.inner, self.wrt, self.kept[i])
 
 
-class PythonCall(Inferring):
+class PythonCall(AnyCall):
     """A function whose backward is Python code: operands (inputs, raw outputs…).
 
     Its results are the raw outputs with a new autograd identity. What runs in a

@@ -28,7 +28,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class CheckSite:
-    """Where a check stands: what to raise and for which operator and line."""
+    """Where a check stands: what to raise and for which operator.
+
+    `line`: that of the first call that was recorded so; others find the same event.
+    """
 
     error: type[Exception]
     text: str
@@ -43,7 +46,8 @@ class CheckSite:
         error = self.error(text)
         if self.line is not None and hasattr(error, "add_note"):
             error.add_note(
-                f"raised by {self.op}, called in {self.line[0]}, line {self.line[1]}"
+                f"raised by {self.op}, first called so in {self.line[0]}, line "
+                f"{self.line[1]}"
             )
         return error
 

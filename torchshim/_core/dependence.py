@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
-from torchshim._core.call import Avals, Call, ScalarHole, VjpCall
+from torchshim._core.call import Avals, Call, VjpCall, abstract
+from torchshim._core.interpret import parts_of_scan
 
 
 def is_telling(call: Any) -> bool:
@@ -35,21 +35,15 @@ def is_telling(call: Any) -> bool:
 @functools.lru_cache(maxsize=1024)
 def dependence(call: Any, avals: Avals) -> tuple[frozenset[int], ...]:
     """For each result of a call the operands that it depends on."""
-    arrays = [jax.ShapeDtypeStruct(shape, dtype.np) for shape, dtype in avals]
-    scalars = [
-        jax.ShapeDtypeStruct((), np.int64 if hole.integer else np.float64)
-        for entry in call.template
-        for hole in (entry if isinstance(entry, tuple) else (entry,))
-        if isinstance(hole, ScalarHole)
-    ]
+    arrays, scalars = abstract(call, avals)
     with jax.enable_x64(True):
         made = jax.make_jaxpr(lambda a, s: call.apply(a, s))(arrays, scalars)
     none: frozenset[int] = frozenset()
     given = [frozenset([i]) for i in range(len(arrays))] + [none] * len(scalars)
-    return tuple(_reached(made.jaxpr, given))
+    return tuple(reached(made.jaxpr, given))
 
 
-def _reached(jaxpr: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+def reached(jaxpr: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:
     """What the outputs of a jaxpr are computed from, as its inputs are."""
     known: dict[Any, frozenset[int]] = dict(zip(jaxpr.invars, given, strict=True))
 
@@ -63,12 +57,27 @@ def _reached(jaxpr: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]
         parts = [of(v) for v in equation.invars]
         inner = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
         inner = getattr(inner, "jaxpr", inner)
-        if inner is not None and len(inner.invars) == len(parts):
-            outs = _reached(inner, parts)
+        if equation.primitive.name == "scan":
+            outs = _reached_in_turns(*parts_of_scan(equation), inner, parts)
+        elif inner is not None and len(inner.invars) == len(parts):
+            outs = reached(inner, parts)
         else:
             outs = [frozenset[int]().union(*parts)] * len(equation.outvars)
         known.update(zip(equation.outvars, outs, strict=False))
     return [of(v) for v in jaxpr.outvars]
+
+
+def _reached_in_turns(
+    fixed: int, handed: int, turn: Any, parts: list[frozenset[int]]
+) -> list[frozenset[int]]:
+    """As `reached`, of a loop: what a turn hands on is what the next one takes."""
+    first, last = fixed, fixed + handed
+    while True:
+        outs = reached(turn, parts)
+        carried = [a | b for a, b in zip(parts[first:last], outs, strict=False)]
+        if carried == parts[first:last]:
+            return carried + outs[len(carried) :]
+        parts = [*parts[:first], *carried, *parts[last:]]
 
 
 def _is_variable(atom: Any) -> bool:

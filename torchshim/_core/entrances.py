@@ -68,7 +68,7 @@ class Entrances(Entering):
                 parts.append(float if kind is float else (kind, arg))
         return tuple(parts)
 
-    def enter(self, key: Any, operands: Sequence[Any]) -> State | None:
+    def enter_known(self, key: Any, operands: Sequence[Any]) -> State | None:
         """Repeats a known entrance; None where something is not as it was then.
 
         `operands`: the arguments, each of a list of tensors. The event's runtime

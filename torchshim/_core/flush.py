@@ -16,6 +16,7 @@ import numpy as np
 
 from torchshim._core import program
 from torchshim._core.call import VjpCall
+from torchshim._core.callers import caller
 from torchshim._core.lower import has_checks
 from torchshim._core.no_data import NoData, absent_of
 from torchshim._core.program import CACHE, Compiled, Program
@@ -372,7 +373,7 @@ def _make(
     ]
     usable = program.matched_donations(candidates, avals)
     entry = Compiled(
-        line=rec.line(),
+        line=caller(),
         events=0,
         outputs=len(outputs),
         reason=rec.why() or _other_ends(state, outputs, usable),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core.call import (
-    Inferring,
+    AnyCall,
     Levels,
     Outputs,
     intern_call,
-    linearize,
 )
+from torchshim._core.linearize import restricted
 from torchshim._core.op import bends
 
 UNSUPPORTED = (
@@ -26,7 +26,7 @@ UNSUPPORTED = (
 )
 
 
-class JvpCall(Inferring):
+class JvpCall(AnyCall):
     """`jax.jvp` of a call: a call itself, so that it can be differentiated again.
 
     Operands: those of `inner`, then a tangent for each of the operands `along`.
@@ -59,12 +59,10 @@ class JvpCall(Inferring):
         return self.inner.template
 
     def levels_of(self, i: int) -> Levels:
-        """The levels of operand `i` that this call handles itself."""
         at = i if i < self.n_primals else self.along[i - self.n_primals]
         return self.inner.levels_of(at)
 
     def levels_of_result(self, k: int) -> Levels:
-        """The levels of result `k` that this call handles itself."""
         return self.inner.levels_of_result(k)
 
     def apply(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Outputs:
@@ -74,16 +72,10 @@ class JvpCall(Inferring):
             tangent.astype(primals[i].dtype)
             for i, tangent in zip(self.along, arrays[self.n_primals :], strict=True)
         ]
-
-        def restricted(*chosen: Any) -> Outputs:
-            full = list(primals)
-            for i, value in zip(self.along, chosen, strict=True):
-                full[i] = value
-            return self.inner.apply(full, scalars)
-
+        function = restricted(self.inner.apply, primals, scalars, self.along)
         try:
             outs, moved = jax.jvp(
-                restricted, tuple(primals[i] for i in self.along), tuple(tangents)
+                function, tuple(primals[i] for i in self.along), tuple(tangents)
             )
         except NotImplementedError as error:
             if not str(error).startswith("the derivative for "):
@@ -97,12 +89,6 @@ class JvpCall(Inferring):
             else jnp.zeros(out.shape, np.float32)
             for out, tangent in zip(outs, moved, strict=True)
         )
-
-    def linearize(
-        self, arrays: Sequence[Any], scalars: Sequence[Any], wrt: Sequence[int]
-    ) -> tuple[Outputs, Callable[[Sequence[Any]], Outputs]]:
-        """The results, and the function from cotangents to gradients for `wrt`."""
-        return linearize(self.apply, arrays, scalars, wrt)
 
     def saved(self, wrt: Sequence[int]) -> tuple[str, ...]:
         return ("operands",)

@@ -15,6 +15,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from torchshim._core.callers import GENERATED, INLINE, is_own
+
 # Of the errors that checks raise, with their bases.
 _RAISED = frozenset(
     base.__name__
@@ -23,28 +25,9 @@ _RAISED = frozenset(
 )
 # Modules whose calls of an operator expect it to raise.
 _EXPECTING = ("unittest.", "_pytest.")
-# Code that belongs to the line it is called from.
-INLINE = ("<lambda>", "<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
-_PACKAGE = __name__.partition(".")[0]
-# What the functions of operators give as their module.
-GENERATED = f"{_PACKAGE}._generated"
 _FILES = 4096
 
 Lines = tuple[tuple[int, int], ...]
-
-
-def is_own(frame: Any) -> bool:
-    """Whether a frame runs code of this package."""
-    name = frame.f_globals.get("__name__", "")
-    return name.partition(".")[0] == _PACKAGE and not name.endswith("__main__")
-
-
-def caller() -> tuple[str, int] | None:
-    """The line of the user's program that a slow path was entered from."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and is_own(frame):
-        frame = frame.f_back
-    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
 def error_expected() -> bool:

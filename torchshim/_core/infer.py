@@ -11,12 +11,17 @@ from torchshim._core.call import (
     Number,
     PythonCall,
     ScalarHole,
-    broadcast_shape,
 )
 from torchshim._core.dependence import dependence, is_telling
 from torchshim._core.device import get_default_device
 from torchshim._core.dtypes import INTEGER, array_dtype, get_default_dtype
-from torchshim._core.meta import Meta, elementwise_strides, indexed_strides, meta_of
+from torchshim._core.meta import (
+    Meta,
+    broadcast_shape,
+    elementwise_strides,
+    indexed_strides,
+    meta_of,
+)
 from torchshim._core.op import Op
 from torchshim._core.promotion import (
     COMPLEX_TO_FLOAT,

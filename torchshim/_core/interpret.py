@@ -188,14 +188,12 @@ def _while(eqn: Any) -> Callable[..., Any]:
 
 
 def _scan(eqn: Any) -> Callable[..., Any]:
-    body, length = eqn.params["jaxpr"], eqn.params["length"]
+    params = eqn.params
+    body, length = params["jaxpr"], params["length"]
     turn = Plan(Equations(body))
-    # What has a dimension more than in a turn is taken, or made, by all of them.
-    taken = _longer(eqn.invars, body.in_avals)
-    handed = len(eqn.outvars) - _longer(eqn.outvars, body.out_avals)
-    fixed = len(eqn.invars) - handed - taken
+    fixed, handed = parts_of_scan(eqn)
     avals = body.out_avals[handed:]
-    order = range(length)[::-1] if eqn.params["reverse"] else range(length)
+    order = range(length)[::-1] if params["reverse"] else range(length)
 
     def run(*given: Any) -> list[Any]:
         same, each = given[:fixed], given[fixed + handed :]
@@ -209,6 +207,18 @@ def _scan(eqn: Any) -> Callable[..., Any]:
         return [*carried, *kept]
 
     return run
+
+
+def parts_of_scan(eqn: Any) -> tuple[int, int]:
+    """How many operands of a scan are the same in each turn, how many handed on.
+
+    JAX's names for these numbers differ from release to release, the shapes do not:
+    what has a dimension more than in a turn is taken, or made, by all of them.
+    """
+    body = eqn.params["jaxpr"]
+    taken = _longer(eqn.invars, body.in_avals)
+    handed = len(eqn.outvars) - _longer(eqn.outvars, body.out_avals)
+    return len(eqn.invars) - handed - taken, handed
 
 
 def _longer(variables: Sequence[Any], avals: Sequence[Any]) -> int:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torchshim._core.call import Inferring, Levels, intern_call
-from torchshim._core.linearize import Outputs, linearize
+from torchshim._core.call import AnyCall, Levels, intern_call
+from torchshim._core.linearize import Outputs
 from torchshim._core.op import Op
 from torchshim._core.state import CALL, IDENTITY, INPUT, State
 from torchshim._core.storage import Storage, TensorBase, writes_of
@@ -56,7 +56,7 @@ class Level:
     cells: list[dict[int, Any]] = field(default_factory=list)
 
 
-class StartCall(Inferring):
+class StartCall(AnyCall):
     """A value as the level `starts` differentiates it: the same, with a history."""
 
     __slots__ = ("starts",)
@@ -76,11 +76,6 @@ class StartCall(Inferring):
 
     def apply(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Outputs:
         return tuple(arrays)
-
-    def linearize(
-        self, arrays: Sequence[Any], scalars: Sequence[Any], wrt: Sequence[int]
-    ) -> Any:
-        return linearize(self.apply, arrays, scalars, wrt)
 
     def saved(self, wrt: Sequence[int]) -> tuple[str, ...]:
         return ()

@@ -1,4 +1,4 @@
-"""Derivatives of a call's function by `jax.vjp`, with PyTorch's conventions."""
+"""A call as a function to be differentiated; `jax.vjp` with PyTorch's conventions."""
 
 from __future__ import annotations
 
@@ -17,6 +17,23 @@ def _conjugate(grad: Any) -> Any:
     return jax.lax.complex(grad.real, 0 - grad.imag)
 
 
+def restricted(
+    apply: Callable[..., Outputs],
+    arrays: Sequence[Any],
+    scalars: Sequence[Any],
+    wrt: Sequence[int],
+) -> Callable[..., Outputs]:
+    """A call as a function of the arrays `wrt` alone."""
+
+    def function(*chosen: Any) -> Outputs:
+        full = list(arrays)
+        for i, value in zip(wrt, chosen, strict=True):
+            full[i] = value
+        return apply(full, scalars)
+
+    return function
+
+
 def linearize(
     apply: Callable[..., Outputs],
     arrays: Sequence[Any],
@@ -27,15 +44,8 @@ def linearize(
 
     PyTorch's gradient of a complex value is the conjugate of JAX's.
     """
-    wrt = tuple(wrt)
-
-    def restricted(*chosen: Any) -> Outputs:
-        full = list(arrays)
-        for i, value in zip(wrt, chosen, strict=True):
-            full[i] = value
-        return apply(full, scalars)
-
-    outs, pull = jax.vjp(restricted, *(arrays[i] for i in wrt))
+    function = restricted(apply, arrays, scalars, wrt)
+    outs, pull = jax.vjp(function, *(arrays[i] for i in wrt))
 
     def backward(cotangents: Sequence[Any]) -> Outputs:
         cts = []

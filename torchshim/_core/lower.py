@@ -318,9 +318,14 @@ def filled(event: State, call: Any) -> list[HostScalar | int]:
 
 def runtime_scalars(event: State, call: Any, vector: Any) -> list[Any]:
     """The runtime scalars of an event, out of the program's host vector."""
+    return read(filled(event, call), vector)
+
+
+def read(values: Sequence[HostScalar | int], vector: Any) -> list[Any]:
+    """What fills holes, out of the program's host vector."""
     return [
         value.read(vector) if isinstance(value, HostScalar) else np.int64(value)
-        for value in filled(event, call)
+        for value in values
     ]
 
 

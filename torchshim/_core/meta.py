@@ -7,7 +7,7 @@ recording's key can hold it by identity.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, SupportsIndex, overload
 
 from torchshim._core.device import device as Device
@@ -233,6 +233,23 @@ def meta_of(
         meta._contiguous = meta._plain = None
         _INTERNED[key] = meta
     return meta
+
+
+def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The common shape of element-wise operands; PyTorch's error if there is none."""
+    common: tuple[int, ...] = ()
+    for shape in shapes:
+        ndim = max(len(common), len(shape))
+        a = (1,) * (ndim - len(common)) + tuple(common)
+        b = (1,) * (ndim - len(shape)) + tuple(shape)
+        for dim in reversed(range(ndim)):  # the last that differs is named
+            if a[dim] != b[dim] and a[dim] != 1 and b[dim] != 1:
+                raise RuntimeError(
+                    f"The size of tensor a ({a[dim]}) must match the size of tensor b "
+                    f"({b[dim]}) at non-singleton dimension {dim}"
+                )
+        common = tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))
+    return common
 
 
 def elementwise_strides(

@@ -143,7 +143,7 @@ rule("reduce_window_max")(_windowed(np.maximum, _least))
 rule("reduce_window_min")(_windowed(np.minimum, _most))
 
 
-def _chosen(eqn: Any, operand: Any, windows: _Windows) -> tuple[Any, Any]:
+def _chosen(eqn: Any, operand: Any) -> tuple[Any, Any]:
     """What chooses one element of each window, and what is never chosen."""
     name = eqn.params["select_prim"].name
     if name not in ("ge", "le") or operand.dtype.kind != "f":
@@ -156,7 +156,7 @@ def _chosen(eqn: Any, operand: Any, windows: _Windows) -> tuple[Any, Any]:
 def _select_and_scatter_add(eqn: Any) -> Function:
     source, operand = (v.aval for v in eqn.invars)
     windows = _Windows(operand, eqn.params, source.shape)
-    keeps, fill = _chosen(eqn, operand, windows)
+    keeps, fill = _chosen(eqn, operand)
     inside = tuple(
         slice(low, low + n)
         for (low, _), n in zip(eqn.params["padding"], operand.shape, strict=True)

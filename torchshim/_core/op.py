@@ -344,10 +344,11 @@ def op(
       before everything else.
     - `static_for(metas)`: whether integers stay static for tensors of these metas, as
       `typecheck` asks for their values (default: they may become runtime scalars).
-    - `shape`: a function of the arguments (shapes for tensors) that gives the shape of
-      each result, or None where the operator's function has to be asked: also for all
-      that it refuses on account of shapes. Without it, element-wise operators give the
-      shape that their operands are expanded to, and others are traced for each shape.
+    - `shape`: a function of the arguments (shapes for tensors) that gives the one shape
+      that all results have, or None where the operator's function has to be asked: also
+      for all that it refuses on account of shapes. Without it, element-wise operators
+      give the shape that their operands are expanded to, and others are traced for each
+      shape.
     - `level`: the function itself handles the dimension of the `vmap` whose number is
       the parameter `level`: that of this operand, or of its "result".
     - `overlaps`: whether the in-place form takes expanded tensors, several of whose

@@ -163,7 +163,7 @@ class Program:
     inputs; puts the outputs and the checks' report (None without checks) in a list.
 
     `rare`: whether it is taken for one that will not run often. `lowered`: its state
-    and outputs as a function.
+    and outputs as a function. `known`: what is told of it.
     """
 
     __slots__ = (
@@ -186,9 +186,11 @@ class Program:
         donated: tuple[int, ...],
         rare: bool,
         lowered: Lowered,
+        known: Compiled,
     ) -> None:
-        # What `explain()` says; its time is filled in by the first run.
-        self.entry: Compiled | None = None
+        # What `explain()` says; `entry` until a run has filled in its time.
+        self.known = known
+        self.entry: Compiled | None = known
         successors = replaced_inputs(state, outputs)
         self.lowered = lowered
         self.outputs = outputs
@@ -237,7 +239,8 @@ class Program:
         args = scalars, gift, [inputs[p] for p in kept]
         # The call and the store of its result run in C, with no point between them
         # where Ctrl-C could lose the result after the inputs were donated.
-        started = 0.0 if self.entry is None else time.perf_counter()
+        entry = self.entry
+        started = 0.0 if entry is None else time.perf_counter()
         began = time.perf_counter_ns() if watchers else 0
         try:
             with jax.enable_x64(True):
@@ -247,15 +250,16 @@ class Program:
             raise
         for watch in watchers:
             watch(self, began, result[0])
-        if self.entry is not None:
-            self.entry.seconds = time.perf_counter() - started
-            self.known, self.entry = self.entry, None
+        if entry is not None:
+            entry.seconds = time.perf_counter() - started
+            self.entry = None
 
     def _compile_again(self) -> None:
         self._jitted = self._jit()
         reason = f"run {self.runs} times: compiled again, with care"
-        self.entry = dataclasses.replace(self.known, reason=reason, seconds=0.0)
-        note(self.entry)
+        self.known = dataclasses.replace(self.known, reason=reason, seconds=0.0)
+        self.entry = self.known
+        note(self.known)
 
 
 class ProgramCache:

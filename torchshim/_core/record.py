@@ -3,7 +3,7 @@
 A hit costs one dictionary look-up and is done by the functions that `_bind` generates.
 What `Recorder` inherits is the way around it: `Trie` (an operator met at a place for
 the first time), `Entering` (a tensor that comes into the recording), `Writing` (writes
-to shared memory); here is the flush, which hands out what the program computed.
+to shared memory). Here is when a recording ends, and what a flush leaves behind.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.flush import Alive, find_alive, flush
-from torchshim._core.handlers import caller
 from torchshim._core.levels import FORWARD, Level, Transforming
 from torchshim._core.precision import precision
 from torchshim._core.state import INPUT, ROOT, Recording, State
@@ -312,9 +311,6 @@ class Recorder(Transforming):
             # From now on it stands for what other threads saw of it.
             recording.add_saved(twin.saved, twin.savers, twin.versions)
         recording.state = state
-
-    def line(self) -> tuple[str, int] | None:
-        return caller()
 
     def why(self) -> str:
         """The first event that differed from what was recorded before, if any."""

@@ -69,7 +69,7 @@ def on_stack(
     None where they are to be computed one by one.
     """
     if call.__class__ is VjpCall:
-        return _gradient_on_stack(call, event, env, slots)
+        return _gradient_on_stack(call, env, slots)
     if call.__class__ is not Call or call.op.on_stack is None:
         return None
     function, given, metas = _function(call), event.given, event.metas
@@ -85,7 +85,7 @@ def on_stack(
 
 
 def _gradient_on_stack(
-    call: VjpCall, event: State, env: Values, slots: Sequence[int]
+    call: VjpCall, env: Values, slots: Sequence[int]
 ) -> Sequence[Any] | None:
     inner = call.inner
     if inner.__class__ is not Call or inner.op.on_stack is None:

@@ -24,7 +24,14 @@ from torchshim._core import checks, integers, interpret, program
 from torchshim._core.batching import seen_by
 from torchshim._core.call import PythonCall
 from torchshim._core.host_kernels import HostKernel, function_of, host_kernel
-from torchshim._core.lower import HostScalar, Lowered, called, elements_of, filled
+from torchshim._core.lower import (
+    HostScalar,
+    Lowered,
+    called,
+    elements_of,
+    filled,
+    read,
+)
 from torchshim._core.program import Compiled, Program
 from torchshim._core.state import State
 
@@ -276,11 +283,7 @@ class Stepwise:
         reports: list[Any] = []
         for step in self._steps:
             outs, report = step.kernel(
-                *[env[slot] for slot in step.operands],
-                *[
-                    v.read(scalars) if isinstance(v, HostScalar) else np.int64(v)
-                    for v in step.scalars
-                ],
+                *[env[slot] for slot in step.operands], *read(step.scalars, scalars)
             )
             env.update(zip(step.made, outs, strict=True))
             for slot in step.dead:
@@ -330,8 +333,7 @@ def make_program(
     entry.events = lowered.n_events
 
     def make() -> Program:
-        made = Program(state, outputs, donated, rare, lowered)
-        made.entry = entry
+        made = Program(state, outputs, donated, rare, lowered, entry)
         program.note(entry)
         return made
 

@@ -19,8 +19,8 @@ from torchshim._core.call import (
     PythonCall,
     intern_call,
 )
+from torchshim._core.callers import caller
 from torchshim._core.forward import jvp_call
-from torchshim._core.handlers import caller
 from torchshim._core.infer import Inference
 from torchshim._core.integers import BOUND, punched
 from torchshim._core.meta import Meta

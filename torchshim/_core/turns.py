@@ -21,7 +21,7 @@ from types import CodeType
 from typing import Any
 from weakref import WeakSet
 
-from torchshim._core.handlers import INLINE, is_own
+from torchshim._core.callers import INLINE, is_own
 from torchshim._core.state import State
 
 # Beginnings of turns that are remembered.

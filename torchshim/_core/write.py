@@ -264,7 +264,7 @@ class Writing(Viewing):
         key = tuple(parts)
         start = self.state
         sharing = [t for t in targets if t._storage is not None]
-        state = None if sharing else self.enter(key, operands)
+        state = None if sharing else self.enter_known(key, operands)
         if state is None:
             self._mutate_slowly(op, args, operands, targets, start, key, len(floats))
             return

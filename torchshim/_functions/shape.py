@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import dtypes
+from torchshim._core.meta import broadcast_shape
 from torchshim._core.storage import TensorBase, bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._errors import warn, warn_once
@@ -438,24 +439,10 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     tensor([[3, 3],
             [4, 4]])
     """
-    shape: tuple[int, ...] = ()
-    for t in all_tensors(tensors):
-        shape = broadcast_shape(shape, tuple(t._meta.shape))
+    shape = broadcast_shape([tuple(t._meta.shape) for t in all_tensors(tensors)])
     return tuple(
         t if tuple(t._meta.shape) == shape else fns.expand(t, *shape) for t in tensors
     )
-
-
-def broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    ndim = max(len(a), len(b))
-    left, right = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
-    for d in reversed(range(ndim)):
-        if left[d] != right[d] and 1 not in (left[d], right[d]):
-            raise RuntimeError(
-                f"The size of tensor a ({left[d]}) must match the size of tensor b "
-                f"({right[d]}) at non-singleton dimension {d}"
-            )
-    return tuple(r if m == 1 else m for m, r in zip(left, right, strict=True))
 
 
 @public

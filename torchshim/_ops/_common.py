@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.call import broadcast_shape
-from torchshim._core.meta import Meta
+from torchshim._core.meta import Meta, broadcast_shape
 from torchshim._core.record import local
 
 BOOL, INT, FLOAT, COMPLEX = "b", "iu", "f", "c"

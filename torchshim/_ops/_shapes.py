@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core.call import broadcast_shape
+from torchshim._core.meta import broadcast_shape
 from torchshim._ops._reducing import Dims, axes_of
 from torchshim._ops.view_geometry import wrap_dim
 
@@ -16,6 +16,7 @@ Ints = tuple[int, ...]
 
 
 def same(input: Ints, *rest: Any) -> Ints:
+    """That of the first operand."""
     return input
 
 
@@ -28,6 +29,7 @@ def together(*shapes: Ints) -> Ints | None:
 
 
 def masked(input: Ints, mask: Ints, value: Any) -> Ints | None:
+    """That to which an operand and its mask are expanded."""
     return together(mask, input)
 
 
@@ -40,25 +42,30 @@ def product(a: Ints, b: Ints) -> Ints | None:
 
 
 def batched(a: Ints, b: Ints) -> Ints | None:
+    """Of as many matrices on either side: a batch of one is not expanded."""
     return product(a, b) if a[:1] == b[:1] else None
 
 
 def linear(input: Ints, weight: Ints, bias: Ints | None) -> Ints | None:
+    """Of a linear layer."""
     fits = len(weight) == 2 and input[-1:] == weight[1:] and bias in (None, weight[:1])
     return (*input[:-1], weight[0]) if fits else None
 
 
 def rows(weight: Ints, indices: Ints, *rest: Any) -> Ints:
+    """A row for each index."""
     return *indices, *weight[1:]
 
 
 def normalized(input: Ints, normalized_shape: Ints, *given: Any) -> Ints | None:
+    """That of the input, if it ends as asked for; `given`: weights, and numbers."""
     shape = tuple(normalized_shape)
     parts = [input[-len(shape) :], *(x for x in given if isinstance(x, tuple))]
     return input if all(part == shape for part in parts) else None
 
 
 def joined(tensors: Sequence[Ints], dim: int) -> Ints | None:
+    """Of tensors one after another along a dimension."""
     first = tensors[0]
     axis = wrap_dim(dim, len(first))
     length = 0
@@ -72,6 +79,7 @@ def joined(tensors: Sequence[Ints], dim: int) -> Ints | None:
 
 
 def reduced(input: Ints, dim: Dims, keepdim: bool, *rest: Any) -> Ints:
+    """Without some dimensions, or with one element in each of them."""
     axes = axes_of(dim, len(input))
     if keepdim:
         return tuple(1 if i in axes else n for i, n in enumerate(input))

@@ -9,9 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.call import broadcast_shape
 from torchshim._core.checks import Check
-from torchshim._core.meta import elementwise_strides
+from torchshim._core.meta import broadcast_shape, elementwise_strides
 from torchshim._core.op import Array, Operand, Scalar, op
 from torchshim._core.promotion import (
     DEFAULT,

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core.layout import channels_last, channels_last_3d, format_strides
+from torchshim._core.meta import broadcast_shape
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import converted
 from torchshim._ops._common import is_tensor
@@ -189,30 +190,13 @@ def copy(input: Array, other: Operand, non_blocking: bool = False) -> Array:
     if isinstance(other, (bool, int, float, complex)):
         other = number(other, input.dtype)
     value = cast(other, input.dtype)
-    shape = broadcast_shape(input.shape, value.shape)
+    shape = broadcast_shape([input.shape, value.shape])
     if shape != input.shape:
         raise RuntimeError(
             f"output with shape {list(input.shape)} doesn't match the broadcast shape "
             f"{list(shape)}"
         )
     return jnp.broadcast_to(value, shape)
-
-
-def broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """The common shape of two operands; PyTorch's error where there is none."""
-    ndim = max(len(a), len(b))
-    left = (1,) * (ndim - len(a)) + tuple(a)
-    right = (1,) * (ndim - len(b)) + tuple(b)
-    shape = []
-    for dim in reversed(range(ndim)):
-        m, n = left[dim], right[dim]
-        if m != n and 1 not in (m, n):
-            raise RuntimeError(
-                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
-                f"non-singleton dimension {dim}"
-            )
-        shape.append(n if m == 1 else m)
-    return tuple(reversed(shape))
 
 
 # Values drawn on the host: the old values get no gradient, the new ones are data.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import engine, record
-from torchshim._core.handlers import is_own
+from torchshim._core.callers import is_own
 from torchshim._core.naming import grad_name
 from torchshim._core.record import local, refresh_modes
 from torchshim._derived import fns

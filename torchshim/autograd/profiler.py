@@ -22,7 +22,7 @@ from typing import Any
 import jax
 
 from torchshim._core import engine, program
-from torchshim._core.handlers import caller
+from torchshim._core.callers import caller
 from torchshim._core.layout import strided
 from torchshim._core.naming import grad_name
 from torchshim._core.storage import TensorBase

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from torchshim._core.call import VjpCall
-from torchshim._core.handlers import caller
+from torchshim._core.callers import caller
 from torchshim._core.naming import in_order
 from torchshim._core.op import DERIVED
 from torchshim._core.record import Recorder, local

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torchshim import _functions
 from torchshim._core.device import device as device_type
 from torchshim._errors import Unsupported
 from torchshim._tensor import Tensor
@@ -32,8 +31,6 @@ from torchshim.fx._source import (
 from torchshim.fx.node import Node, _get_qualified_name, _type_repr
 from torchshim.fx.tensor_type import TensorType
 from torchshim.ops import OpOverload
-
-assert _functions.__all__
 
 TransformCodeFunc = Callable[[list[str]], list[str]]
 

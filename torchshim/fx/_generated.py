@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import importlib
 import linecache
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -37,6 +38,11 @@ class _Sources:
         linecache.lazycache(name, scope)
         return name
 
+    def forget(self, name: str) -> None:
+        """Lets go of a source whose code is gone."""
+        self.sources.pop(name, None)
+        linecache.cache.pop(name, None)
+
     def get_source(self, module_name: str) -> str | None:
         """What `linecache` asks a loader for."""
         return self.sources.get(module_name)
@@ -56,7 +62,9 @@ def forward_of(
     file = _sources.add(source, globals, traced or {})
     # Annotations stay objects, which `from __future__` here would make strings.
     exec(compile(source, file, "exec", dont_inherit=True), scope)
-    return scope.pop(name)
+    made = scope.pop(name)
+    weakref.finalize(made.__code__, _sources.forget, file).atexit = False
+    return made
 
 
 def import_block(globals: dict[str, Any]) -> str:

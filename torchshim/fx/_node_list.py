@@ -64,7 +64,7 @@ class FindNodesTable:
         return node.op, node.target if node.op == "call_function" else None
 
     def __contains__(self, node: Node) -> bool:
-        return node in self.table[self._key(node)]
+        return node in self.table.get(self._key(node), ())
 
     def insert(self, node: Node) -> None:
         self.table[self._key(node)][node] = None
@@ -76,6 +76,6 @@ class FindNodesTable:
         if op == "call_function":
             if target is None:
                 raise AssertionError("target must not be None for call_function op")
-            return [*self.table[op, target]]
-        found = self.table[op, None]
+            return [*self.table.get((op, target), ())]
+        found = self.table.get((op, None), ())
         return [n for n in found if target is None or n.target == target]

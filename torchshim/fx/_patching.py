@@ -95,21 +95,11 @@ class Patcher:
 
     def patch(self, names: dict[str, Any], name: str, made: Any) -> None:
         """Replaces a global function, or a built-in one for this module."""
-        before = names.get(name, _MISSING)
-        if before is _MISSING and not hasattr(builtins, name):
-            raise KeyError(name)
-        if not getattr(before, "__fx_already_patched", False):
-            made.__fx_already_patched = True
-            self._add(_Patch(names, name, before, made))
+        self._add(_Patch(names, name, names.get(name, _MISSING), made))
 
-    def patch_method(
-        self, cls: type, name: str, made: Any, deduplicate: bool = True
-    ) -> None:
-        """Replaces a method; one that was replaced so stays, if asked for."""
-        made.__fx_already_patched = deduplicate
-        if not getattr(getattr(cls, name), "__fx_already_patched", False):
-            own = vars(cls).get(name, _MISSING)
-            self._add(_Patch(cls, name, own, made))
+    def patch_method(self, cls: type, name: str, made: Any) -> None:
+        """Replaces a method; a trace within a trace replaces it once more."""
+        self._add(_Patch(cls, name, vars(cls).get(name, _MISSING), made))
 
     def visit_once(self, thing: object) -> bool:
         """Whether it is asked of this object for the first time."""
@@ -126,9 +116,10 @@ class Patcher:
                 self.patch(names, name, _wrapped_function(value))
 
     def wrap_named(self) -> None:
-        """Replaces the functions that `wrap` was called for."""
+        """Replaces the functions that `wrap` was called for; KeyError without one."""
         for (_, name), names in _wrapped_fns_to_patch.copy().items():
-            function = names[name] if name in names else getattr(builtins, name)
+            built_in = name not in names and hasattr(builtins, name)
+            function = getattr(builtins, name) if built_in else names[name]
             self.patch(names, name, _wrapped_function(function))
         for cls, name in _wrapped_methods_to_patch:
             self.patch_method(cls, name, _wrapped_method(cls, name))

@@ -468,9 +468,8 @@ class Tracer(TracerBase):
         for name, module in list(sys.modules.items()):
             if name.startswith(_LAYERS) and "weight_and_bias" in vars(module):
                 patcher.patch(vars(module), "weight_and_bias", _weight_and_bias)
-        # A trace within a trace replaces them once more.
-        patcher.patch_method(Module, "__getattr__", module_getattr, deduplicate=False)
-        patcher.patch_method(Module, "__call__", module_call, deduplicate=False)
+        patcher.patch_method(Module, "__getattr__", module_getattr)
+        patcher.patch_method(Module, "__call__", module_call)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
         copied = Tracer.__new__(Tracer)

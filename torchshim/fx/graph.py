@@ -68,7 +68,6 @@ kwargs = {})
         tracer_extras: dict[str, Any] | None = None,
     ) -> None:
         self._root = Node(self, "", "root", "", (), {})
-        self._used_names: dict[str, int] = {}
         self._insert: Callable[[Node], None] = self._root.prepend
         self._len = 0
         self._graph_namespace = _Namespace()

@@ -38,13 +38,12 @@ class _CodeOnlyModule(Module):
 
 def reduce_graph_module(body: dict[str, Any], import_block: str) -> Module:
     """What `pickle` calls: the module with these fields, its code traced again."""
-    source = body.get("_code") or body["code"]
-    _CodeOnlyModule.forward = forward_of_text(f"{import_block}{source}")  # type: ignore
-    return _deserialize_graph_module(body)
-
-
-def _deserialize_graph_module(body: dict[str, Any]) -> Module:
     from torchshim.fx._symbolic_trace import Tracer
+
+    source = body.get("_code") or body["code"]
+
+    class CodeModule(_CodeOnlyModule):
+        forward = forward_of_text(f"{import_block}{source}")
 
     tracer_cls: Any = body.get("_tracer_cls") or Tracer
 
@@ -53,7 +52,7 @@ def _deserialize_graph_module(body: dict[str, Any]) -> Module:
         def is_leaf_module(self, _: Module, __: str) -> bool:
             return True
 
-    root = _CodeOnlyModule(body)
+    root = CodeModule(body)
     graph = KeepModules().trace(root, **body.get("_tracer_extras", {}))
     graph._tracer_cls = tracer_cls
     name = body.get("_graphmodule_cls_name", "GraphModule")

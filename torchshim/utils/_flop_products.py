@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from torchshim._core.batching import BatchedCall
-from torchshim._core.call import Call, PythonCall, VjpCall
+from torchshim._core.call import Call, PythonCall, VjpCall, abstract
 from torchshim._core.forward import JvpCall
 from torchshim._errors import Unsupported
 
@@ -321,14 +321,6 @@ def _none(event: Any, call: Any, wrt: tuple[int, ...] | None = None) -> list[Pro
 
 
 def _multiplies(call: Any, avals: Any, wrt: tuple[int, ...] | None) -> bool:
-    structs = [jax.ShapeDtypeStruct(shape, dtype.np) for shape, dtype in avals]
-    scalars = [
-        jax.ShapeDtypeStruct((), np.int64 if hole.integer else np.float64)
-        for entry in call.template
-        for hole in (entry if isinstance(entry, tuple) else (entry,))
-        if hasattr(hole, "integer")
-    ]
-
     def run(arrays: Any, numbers: Any) -> Any:
         if wrt is None:
             return call.apply(arrays, numbers)
@@ -336,5 +328,5 @@ def _multiplies(call: Any, avals: Any, wrt: tuple[int, ...] | None) -> bool:
         return pull(list(outs))
 
     with jax.enable_x64(True):
-        text = str(jax.make_jaxpr(run)(structs, scalars))
+        text = str(jax.make_jaxpr(run)(*abstract(call, avals)))
     return any(name in text for name in _PRODUCTS)

@@ -80,7 +80,7 @@ class _Pickler(pickle.Pickler):
         return None
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, calls.Inferring):
+        if isinstance(obj, calls.AnyCall):
             return _call_of, (type(obj), {n: getattr(obj, n) for n in _slots(obj)})
         if isinstance(obj, Op):
             return _op_of, (obj.name,)

@@ -1,0 +1,26 @@
+"""The user's program, as frames show it: the line that it is at."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+# Code that belongs to the line it is called from.
+INLINE = ("<lambda>", "<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
+_PACKAGE = __name__.partition(".")[0]
+# What the functions of operators give as their module.
+GENERATED = f"{_PACKAGE}._generated"
+
+
+def is_own(frame: Any) -> bool:
+    """Whether a frame runs code of this package."""
+    name = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] == _PACKAGE and not name.endswith("__main__")
+
+
+def caller() -> tuple[str, int] | None:
+    """The line of the user's program that a slow path was entered from."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and is_own(frame):
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
