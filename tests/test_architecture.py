@@ -28,7 +28,7 @@ LAYERS = [
     ["_version", "_hooks", "_pytree", "_errors"],
     [f"_core.{name}" for name in core_files()],
     ["_ops", "_printing", "_attributes"],
-    ["_arguments", "_parser", "_refusal", "_overrides"],
+    ["_arguments", "_parser", "_refusal", "_overrides", "_structseq"],
     ["_bind", "_names"],
     ["_tensor", "_tensor_str", "_counter"],
     ["_derived", "_explain"],

@@ -57,6 +57,7 @@ from torchshim._refusal import (
     space_of,
     usual,
 )
+from torchshim._structseq import result_type
 
 _ordinary = ORDINARY.issuperset
 # The functions that are methods; `Derived` adds them.
@@ -348,10 +349,18 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
 
 
 def _recorded(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
+    at_once = op.checks is not None and rec.trace is None and not rec.levels
+    if at_once:
+        metas = [a._meta for a in args if isinstance(a, TensorBase)]
+        at_once = op.is_checked(metas) and error_expected()
     if op.writes:
         target = args[0]
         rec.check_writable(target, op, args)
         check_memory(op, target, args)
+        if at_once:  # a write that fails must not have been made
+            rec.call_entering(op, (rec.derived_anew(target), *args[1:]))
+            rec.flush()
+            rec.raise_failed_checks()
         args = (rec.derived_anew(target), *args[1:])
     depth = rec.state.depth
     state = rec.call_entering(op, args)
@@ -360,11 +369,9 @@ def _recorded(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
     )
     for watch in record.watchers:
         watch(rec, depth)
-    if op.checks is not None and rec.trace is None and not rec.levels:
-        metas = [a._meta for a in args if isinstance(a, TensorBase)]
-        if op.is_checked(metas) and error_expected():
-            rec.flush()
-            rec.raise_failed_checks()
+    if at_once and not op.writes:
+        rec.flush()
+        rec.raise_failed_checks()
     return result
 
 
@@ -490,39 +497,6 @@ def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
 
 # `_tensor` puts the function here that resizes, casts and copies into `out`.
 out_writer: list[Callable[..., Any]] = []
-_RESULT_TYPES: dict[str, type] = {}
-
-
-def result_type(op: Op, suffix: str = "") -> type:
-    """`torch.return_types.max` and the like: a named tuple that prints as PyTorch's."""
-    name = op.parsed + suffix
-    found = _RESULT_TYPES.get(name)
-    if found is None:
-        found = _RESULT_TYPES[name] = structseq(name, op.named_result or ())
-    return found
-
-
-def structseq(name: str, fields: Sequence[str]) -> type:
-    """A tuple class with named fields and PyTorch's text."""
-
-    def text(self: Any) -> str:
-        inner = ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self, strict=True))
-        return f"torch.return_types.{name}(\n{inner})"
-
-    members: dict[str, Any] = {
-        f: property(lambda self, i=i: self[i]) for i, f in enumerate(fields)
-    }
-    members["__slots__"] = ()
-    members["__new__"] = lambda cls, *items: tuple.__new__(
-        cls, items[0] if len(items) == 1 and len(fields) > 1 else items
-    )
-    members["__repr__"] = text
-    members["__match_args__"] = tuple(fields)
-    members["__module__"] = "torch.return_types"
-    members["__reduce__"] = lambda self: (type(self), (tuple(self),))
-    members["n_fields"] = members["n_sequence_fields"] = len(fields)
-    members["n_unnamed_fields"] = 0
-    return type(name, (tuple,), members)
 
 
 # -- functions ------------------------------------------------------------------------

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchshim._bind import result_type
 from torchshim._core.op import REGISTRY
 from torchshim._functions.decompositions import _into, _Lu, _Svd, _Unpacked
 from torchshim._functions.histogram import _Result as _Histogramdd
 from torchshim._functions.linalg import _Lstsq, _LstsqOut
+from torchshim._structseq import result_type
 
 
 def _kinds() -> dict[str, Any]:

@@ -9,7 +9,7 @@ import unittest
 import pytest
 
 import torchshim
-from tests.oracle import case
+from tests.oracle import attempt, case
 from torchshim._core import handlers
 
 
@@ -76,6 +76,25 @@ def after_a_failure_all_is_as_before(torch):
     except IndexError as error:
         yield str(error)
     torch.nn.functional.cross_entropy(y[None], torch.tensor([2])).backward()
+    yield x.grad
+
+
+@case
+def a_write_that_fails_was_not_made(torch):
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    i, row = torch.tensor([1]) * 5, torch.ones(1)
+    for write in (
+        lambda: y.scatter_(0, i, 1.0),
+        lambda: y.index_add_(0, i, row),
+        lambda: y.index_fill_(0, i, 3.0),
+        lambda: y.index_copy_(0, i, row),
+        lambda: y.__setitem__(i, 3.0),
+        lambda: y[:2].scatter_add_(0, i, row),
+        lambda: y.scatter_(0, i - 4, 1.0),
+    ):
+        yield type(attempt(write)).__name__, y._version, type(y.grad_fn).__name__, y
+    y.sum().backward()
     yield x.grad
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._bind import structseq
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
+from torchshim._structseq import structseq
 from torchshim._tensor import Tensor
 
 _Result = structseq("histogramdd", ("hist", "bin_edges"))
