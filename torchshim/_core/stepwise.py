@@ -153,7 +153,7 @@ _making: deque[float] = deque(maxlen=256)
 # Line -> what ran the last recordings that ended there.
 _made: OrderedDict[Any, deque[Any]] = OrderedDict()
 # Held while these are used. Threads share them; a finalizer may come in between.
-_lock = threading.RLock()
+lock = threading.RLock()
 
 
 def _put(table: OrderedDict[Any, Any], key: Any, value: Any, bound: int) -> Any:
@@ -168,7 +168,7 @@ def _put(table: OrderedDict[Any, Any], key: Any, value: Any, bound: int) -> Any:
 _indexing = functools.lru_cache(_KINDS)(integers.indexing)
 
 
-def _kind(event: State) -> tuple[Any, ...]:
+def kind_of(event: State) -> tuple[Any, ...]:
     """The call that a kernel is made of, and the operands that it is made for."""
     call = event.call
     mask = _indexing(call)
@@ -345,12 +345,18 @@ class Hosted(Stepwise):
     def _run(self, scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
         used: list[Any] = [None] * len(inputs)
         for position in self.lowered.inputs:
-            used[position] = np.asarray(inputs[position])
+            used[position] = self._fetched(inputs[position])
         with np.errstate(all="ignore"):
             outs, report = super()._run(scalars, used)
         # Arrays of their own: these may be views of one another, and of inputs.
-        made = [jax.device_put(out, may_alias=False) for out in outs]
+        made = list(map(self._own, outs))
         return made, None if report is None else np.asarray(report)
+
+    def _fetched(self, array: Any) -> np.ndarray:
+        return np.asarray(array)
+
+    def _own(self, array: np.ndarray) -> Any:
+        return jax.device_put(array, may_alias=False)
 
 
 def make_program(
@@ -376,7 +382,7 @@ def make_program(
 
     if len(lowered.calls) < _LEAST_EVENTS or copied > _COPIED:
         return make()
-    with _lock:
+    with lock:
         made = (
             _hosted(lowered, entry.line, bool(donated), rare, make)
             or _stepwise(lowered, entry.line, make)
@@ -411,7 +417,7 @@ def _hosted(
         return None
     running = _HOST_EVENT * len(lowered.calls) + _HOST_ELEMENT * lowered.elements
     left = compiling / _TIMES - running
-    kinds = [_kind(event) for event in lowered.calls]
+    kinds = [kind_of(event) for event in lowered.calls]
     found: dict[Any, HostKernel | None] = {}
     for kind, event in zip(kinds, lowered.calls, strict=True):
         if left < 0:
@@ -436,6 +442,29 @@ def _hosted(
     return Hosted(lowered, kinds, kernel_of, compiling, enough, make)
 
 
+def host_kernels(
+    lowered: Lowered, kinds: Sequence[tuple[Any, ...]]
+) -> Callable[[tuple[Any, ...], State], Any]:
+    """What gives the kernels by which NumPy computes the whole of a recording.
+
+    Raises `interpret.NoRule` where it cannot.
+    """
+    with lock:
+        for kind, event in zip(kinds, lowered.calls, strict=True):
+            if kind not in HOST_KERNELS and not isinstance(kind[0], PythonCall):
+                _put(HOST_KERNELS, kind, _traced(event, kind[0]), _HOST_KERNELS)
+
+    def kernel_of(kind: tuple[Any, ...], event: State) -> Any:
+        if isinstance(kind[0], PythonCall):
+            return _passing(kind[0])
+        kernel = HOST_KERNELS[kind]
+        if kernel is None:
+            raise interpret.NoRule
+        return kernel
+
+    return kernel_of
+
+
 def _traced(event: State, call: Any) -> HostKernel | None:
     try:
         return HostKernel(event, call)
@@ -447,7 +476,7 @@ def _stepwise(
     lowered: Lowered, line: Any, make: Callable[[], Program]
 ) -> Stepwise | None:
     """What runs a recording event by event, if that takes less than compiling it."""
-    kinds = [_kind(event) for event in lowered.calls]
+    kinds = [kind_of(event) for event in lowered.calls]
     wanted = {kind for kind in kinds if not isinstance(kind[0], PythonCall)}
     missing = [kind for kind in wanted if kind not in KERNELS]
     # A kernel that two recordings could have used will be used by the next ones.
