@@ -22,7 +22,7 @@ import numpy as np
 
 from torchshim._core import checks, integers, interpret, program
 from torchshim._core.batching import seen_by
-from torchshim._core.call import PythonCall
+from torchshim._core.call import PythonCall, VjpCall
 from torchshim._core.lower import (
     HostScalar,
     Lowered,
@@ -34,7 +34,7 @@ from torchshim._core.lower import (
 from torchshim._core.program import Compiled, Program
 from torchshim._core.state import State
 
-# Programs of fewer events are compiled soon enough.
+# Programs of fewer events are compiled soon enough, but where they are known to vary.
 _LEAST_EVENTS = 64
 # The last recordings that ended at a line: at least so many of them, at most so many
 # that are looked at, each run so few times at the mean, and the next one is taken for
@@ -54,7 +54,7 @@ _TRACE, _HOST_EVENT, _HOST_ELEMENT, _COMPILE = 3e-3, 60e-6, 2e-9, 8e-3
 # What compiling must take (and where recordings are known to vary), how many times as
 # long as the first run by NumPy, and how often that computes at least: programs differ
 # in last bits, and scripts compare what a model gives for the same input.
-_LEAST_COMPILE, _LEAST_VARYING, _TIMES, _LEAST_RUNS = 2.0, 0.1, 3, 3
+_LEAST_COMPILE, _LEAST_VARYING, _TIMES, _LEAST_RUNS = 2.0, 0.05, 3, 3
 # Bounds: on kernels, on kinds of events that are remembered, on lines.
 _KERNELS, _HOST_KERNELS, _KINDS, _LINES = 1024, 8192, 20_000, 1000
 
@@ -380,17 +380,23 @@ def make_program(
         program.note(entry)
         return made
 
-    if len(lowered.calls) < _LEAST_EVENTS or copied > _COPIED:
+    short = len(lowered.calls) < _LEAST_EVENTS
+    if (short and not (rare and _plain(lowered))) or copied > _COPIED:
         return make()
     with lock:
         made = (
             _hosted(lowered, entry.line, bool(donated), rare, make)
-            or _stepwise(lowered, entry.line, make)
+            or (None if short else _stepwise(lowered, entry.line, make))
             or make()
         )
         last = _made.get(entry.line) or deque[Any](maxlen=_LAST)
         _put(_made, entry.line, last, _LINES).append(weakref.ref(made))
     return made
+
+
+def _plain(lowered: Lowered) -> bool:
+    """Whether it computes no gradients: the lengths of a training come again."""
+    return not any(isinstance(event.call, VjpCall) for event in lowered.calls)
 
 
 def _making_time() -> float:
