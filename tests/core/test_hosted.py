@@ -72,6 +72,27 @@ def test_what_grows_in_each_turn_is_not_compiled(monkeypatch):
     assert program.count() > start
 
 
+def test_short_recordings_that_vary_are_not_compiled():
+    # As farthest points are chosen: how many are nearer than before decides shapes.
+    cloud = torch.linspace(0, 60, 600).sin().view(200, 3)
+    distance = torch.full((200,), 1e10)
+    rows, farthest, compiled, chosen = torch.arange(1), torch.tensor([0]), [], []
+    for _ in range(12):
+        chosen.append(farthest)
+        point = cloud[None][rows, farthest].view(1, 1, 3)
+        seen = ((cloud - point) ** 2).sum(-1)[0]
+        nearer = seen < distance
+        distance[nearer] = seen[nearer]
+        farthest = torch.max(distance[None], -1)[1]
+        compiled.append(program.count())
+    assert compiled[-1] == compiled[5]
+    assert isinstance(last(), Hosted)
+    points = cloud.numpy()[torch.cat(chosen).numpy()]
+    assert len(np.unique(points, axis=0)) == 12
+    found = ((cloud.numpy()[:, None] - points) ** 2).sum(-1).min(1)
+    np.testing.assert_allclose(distance.numpy(), found, rtol=1e-5)
+
+
 def test_what_runs_again_becomes_a_program(at_once, monkeypatch):
     monkeypatch.setattr(stepwise, "_COMPILE", 1.0)
     monkeypatch.setattr(stepwise, "_HOST_EVENT", 0.09)

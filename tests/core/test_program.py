@@ -158,7 +158,7 @@ def test_steps_on_shapes_that_vary_are_compiled_in_haste(small_bounds, monkeypat
     assert reasons[7:] == [["run 4 times: compiled again, with care"], []]
 
 
-def test_shapes_that_vary_are_compiled_in_haste(small_bounds):
+def test_shapes_that_vary_are_compiled_in_haste(small_bounds, all_compiled):
     for length, first, then in ((6, HASTY_RUNS, program.RARE_RUNS), (2, 0, 0)):
         hasty = []
         for size in range(3, 11):

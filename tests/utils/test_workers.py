@@ -19,6 +19,7 @@ from tests.oracle import attempt, case
 from torchshim._functions import memory
 from torchshim._functions.ahead import send_ahead, sent_ahead
 from torchshim.utils.data import _iterators, _workers
+from torchshim.utils.data._utils import companion
 from torchshim.utils.data._utils.pin_memory import pin_memory
 
 
@@ -261,6 +262,43 @@ def test_shared_memory_that_is_full(monkeypatch):
     assert [int(batch.sum()) for batch in loader] == [0, 9000]
 
 
+def without_companion(get):
+    """What a worker gives, and whether it started no process of its own."""
+
+    def told(i):
+        value = get(torchshim.arange(12.0).reshape(3, 4) + i)
+        return value.tolist(), companion.Companion._started is None
+
+    rows = torchshim.utils.data.DataLoader(
+        dataset(torchshim, told, 2), batch_size=None, num_workers=1
+    )
+    return list(rows)
+
+
+def test_what_numpy_computes_in_a_worker(monkeypatch):
+    def scaled(x):
+        weight = torchshim.full((4,), 2.0, requires_grad=True)
+        pooled = torchshim.nn.functional.avg_pool2d(x[None, None] * weight, 2)
+        pooled.sum().backward()
+        return torchshim.cat([pooled.flatten(), weight.grad, x[x > 9 + x[0, 0]]])
+
+    def expected(i):
+        first, columns = [5.0, 9.0], [4.0, 6, 8, 10]
+        grad = [(c + 2 * i) / 4 for c in columns]
+        return [n + 2 * i for n in first] + grad + [10.0 + i, 11.0 + i]
+
+    found = without_companion(scaled)
+    assert found == [[expected(i), True] for i in range(2)]
+    with pytest.raises(IndexError, match="out of bounds"):
+        without_companion(lambda x: x[0][torchshim.tensor([4])])
+    # What NumPy has no rule for, and what it has computed for long, is the companion's.
+    norm = without_companion(lambda x: torchshim.linalg.svd(x * 0 + 1)[1][0].round())
+    assert norm == [[3.0, False]] * 2
+    monkeypatch.setattr(companion, "_LONG", 0.0)
+    assert [there for _, there in without_companion(scaled)] == [True, False]
+    assert [value for value, _ in without_companion(scaled)] == [v for v, _ in found]
+
+
 SCRIPT = """
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -318,6 +356,29 @@ def test_scripts_without_a_guard_compute_in_workers(tmp_path):
     assert "IndexError Caught IndexError in DataLoader worker process 0." in lines
     assert lines[-1] == "end"
     assert found.stderr == ""
+
+
+WARNING = """
+import warnings, torch
+from torch.utils.data import DataLoader
+
+for _ in range(3):
+    warnings.warn("told once")
+    print(list(DataLoader(range(2), num_workers=1)))
+"""
+
+
+def test_workers_make_no_warning_come_again(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(WARNING)
+    found = subprocess.run(
+        [sys.executable, "-m", "torchshim", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert found.stdout == "[tensor([0]), tensor([1])]\n" * 3
+    assert found.stderr.count("UserWarning") == 1, found.stderr
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])

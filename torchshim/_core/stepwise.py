@@ -22,7 +22,7 @@ import numpy as np
 
 from torchshim._core import checks, integers, interpret, program
 from torchshim._core.batching import seen_by
-from torchshim._core.call import PythonCall
+from torchshim._core.call import PythonCall, VjpCall
 from torchshim._core.host_kernels import HostKernel, function_of, host_kernel
 from torchshim._core.lower import (
     HostScalar,
@@ -35,7 +35,7 @@ from torchshim._core.lower import (
 from torchshim._core.program import Compiled, Program
 from torchshim._core.state import State
 
-# Programs of fewer events are compiled soon enough.
+# Programs of fewer events are compiled soon enough, but where they are known to vary.
 _LEAST_EVENTS = 64
 # The last recordings that ended at a line: at least so many of them, at most so many
 # that are looked at, each run so few times at the mean, and the next one is taken for
@@ -56,7 +56,7 @@ _TRACE, _SIZED, _HOST_EVENT, _HOST_ELEMENT, _COMPILE = 3e-3, 0.3e-3, 60e-6, 2e-9
 # What compiling must take (and where recordings are known to vary), how many times as
 # long as the first run by NumPy, and how often that computes at least: programs differ
 # in last bits, and scripts compare what a model gives for the same input.
-_LEAST_COMPILE, _LEAST_VARYING, _TIMES, _LEAST_RUNS = 2.0, 0.1, 3, 3
+_LEAST_COMPILE, _LEAST_VARYING, _TIMES, _LEAST_RUNS = 2.0, 0.05, 3, 3
 # Bounds: on kernels, on kinds of events that are remembered, on lines.
 _KERNELS, _HOST_KERNELS, _KINDS, _LINES = 1024, 8192, 20_000, 1000
 
@@ -121,7 +121,7 @@ _making: deque[float] = deque(maxlen=256)
 # Line -> what ran the last recordings that ended there.
 _made: OrderedDict[Any, deque[Any]] = OrderedDict()
 # Held while these are used. Threads share them; a finalizer may come in between.
-_lock = threading.RLock()
+lock = threading.RLock()
 
 
 def _put(table: OrderedDict[Any, Any], key: Any, value: Any, bound: int) -> Any:
@@ -136,7 +136,7 @@ def _put(table: OrderedDict[Any, Any], key: Any, value: Any, bound: int) -> Any:
 _indexing = functools.lru_cache(_KINDS)(integers.indexing)
 
 
-def _kind(event: State) -> tuple[Any, ...]:
+def kind_of(event: State) -> tuple[Any, ...]:
     """The call that a kernel is made of, and the operands that it is made for."""
     call = event.call
     mask = _indexing(call)
@@ -309,12 +309,18 @@ class Hosted(Stepwise):
     def _run(self, scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
         used: list[Any] = [None] * len(inputs)
         for position in self.lowered.inputs:
-            used[position] = np.asarray(inputs[position])
+            used[position] = self._fetched(inputs[position])
         with np.errstate(all="ignore"):
             outs, report = super()._run(scalars, used)
         # Arrays of their own: these may be views of one another, and of inputs.
-        made = [jax.device_put(out, may_alias=False) for out in outs]
+        made = list(map(self._own, outs))
         return made, None if report is None else np.asarray(report)
+
+    def _fetched(self, array: Any) -> np.ndarray:
+        return np.asarray(array)
+
+    def _own(self, array: np.ndarray) -> Any:
+        return jax.device_put(array, may_alias=False)
 
 
 def make_program(
@@ -337,17 +343,23 @@ def make_program(
         program.note(entry)
         return made
 
-    if len(lowered.calls) < _LEAST_EVENTS or copied > _COPIED:
+    short = len(lowered.calls) < _LEAST_EVENTS
+    if (short and not (rare and _plain(lowered))) or copied > _COPIED:
         return make()
-    with _lock:
+    with lock:
         made = (
             _hosted(lowered, entry.line, bool(donated), rare, make)
-            or _stepwise(lowered, entry.line, make)
+            or (None if short else _stepwise(lowered, entry.line, make))
             or make()
         )
         last = _made.get(entry.line) or deque[Any](maxlen=_LAST)
         _put(_made, entry.line, last, _LINES).append(weakref.ref(made))
     return made
+
+
+def _plain(lowered: Lowered) -> bool:
+    """Whether it computes no gradients: the lengths of a training come again."""
+    return not any(isinstance(event.call, VjpCall) for event in lowered.calls)
 
 
 def _making_time() -> float:
@@ -374,7 +386,7 @@ def _hosted(
         return None
     running = _HOST_EVENT * len(lowered.calls) + _HOST_ELEMENT * lowered.elements
     left = compiling / _TIMES - running
-    kinds = [_kind(event) for event in lowered.calls]
+    kinds = [kind_of(event) for event in lowered.calls]
     found: dict[Any, HostKernel | None] = {}
     for kind, event in zip(kinds, lowered.calls, strict=True):
         if left < 0:
@@ -399,6 +411,29 @@ def _hosted(
     return Hosted(lowered, kinds, kernel_of, compiling, enough, make)
 
 
+def host_kernels(
+    lowered: Lowered, kinds: Sequence[tuple[Any, ...]]
+) -> Callable[[tuple[Any, ...], State], Any]:
+    """What gives the kernels by which NumPy computes the whole of a recording.
+
+    Raises `interpret.NoRule` where it cannot.
+    """
+    with lock:
+        for kind, event in zip(kinds, lowered.calls, strict=True):
+            if kind not in HOST_KERNELS and not isinstance(kind[0], PythonCall):
+                _put(HOST_KERNELS, kind, _traced(event, kind[0]), _HOST_KERNELS)
+
+    def kernel_of(kind: tuple[Any, ...], event: State) -> Any:
+        if isinstance(kind[0], PythonCall):
+            return _passing(kind[0])
+        kernel = HOST_KERNELS[kind]
+        if kernel is None:
+            raise interpret.NoRule
+        return kernel
+
+    return kernel_of
+
+
 def _traced(event: State, call: Any) -> HostKernel | None:
     try:
         return host_kernel(event, call)
@@ -410,7 +445,7 @@ def _stepwise(
     lowered: Lowered, line: Any, make: Callable[[], Program]
 ) -> Stepwise | None:
     """What runs a recording event by event, if that takes less than compiling it."""
-    kinds = [_kind(event) for event in lowered.calls]
+    kinds = [kind_of(event) for event in lowered.calls]
     wanted = {kind for kind in kinds if not isinstance(kind[0], PythonCall)}
     missing = [kind for kind in wanted if kind not in KERNELS]
     # A kernel that two recordings could have used will be used by the next ones.

@@ -1,10 +1,10 @@
 """Programs of a forked worker, run by a process of their own.
 
 JAX's runtime has threads, which a fork does not copy: a forked process that uses it
-hangs or dies. A worker therefore only records, which needs no runtime, and sends what
-it recorded to a companion: a fresh interpreter, started when it is first needed. Most
-workers never do: reading data, making tensors of it, views and collating are all done
-by NumPy.
+hangs or dies. A worker therefore only records and traces, which need no runtime. What
+it recorded is computed by NumPy; what NumPy cannot, or has computed for longer than it
+takes to start an interpreter, goes to a companion: a fresh one, started when it is
+first needed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,12 @@ import numpy as np
 
 import torchshim
 from torchshim._core import call as calls
+from torchshim._core import interpret
 from torchshim._core.lower import Lowered
 from torchshim._core.op import REGISTRY, Op
 from torchshim._core.program import Compiled, note
 from torchshim._core.state import CALL, State
+from torchshim._core.stepwise import Hosted, host_kernels, kind_of
 
 _FIELDS = (
     *("call", "depth", "kind", "line", "n_inputs", "n_slots", "of", "operands"),
@@ -114,8 +117,49 @@ def packed(state: State, outputs: Sequence[int]) -> bytes:
     return data.getvalue()
 
 
+# Seconds of computing by NumPy after which a companion is worth its start.
+_LONG = 2.0
+
+
+def _none() -> Any:
+    """Never asked for: no number of runs makes a program of it here."""
+
+
+class _ByNumPy(Hosted):
+    """What NumPy computes; arrays are NumPy's before and after."""
+
+    __slots__ = ()
+
+    def __init__(self, lowered: Lowered) -> None:
+        kinds = [kind_of(event) for event in lowered.calls]
+        kernel_of = host_kernels(lowered, kinds)
+        super().__init__(lowered, kinds, kernel_of, 0.0, sys.maxsize, _none)
+
+    def _fetched(self, array: Any) -> np.ndarray:
+        return _on_host(array)
+
+    def _own(self, array: np.ndarray) -> np.ndarray:
+        return np.array(array)
+
+
+def _by_numpy(lowered: Lowered) -> _ByNumPy | None:
+    try:
+        return _ByNumPy(lowered)
+    except interpret.NoRule:
+        return None
+
+
+def _sent(state: State, outputs: Sequence[int]) -> bytes:
+    try:
+        return packed(state, outputs)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise RuntimeError(
+            f"this operation is not supported in a DataLoader's worker process: {error}"
+        ) from error
+
+
 class RemoteProgram:
-    """Stands in for `make_program` in a worker: runs in the companion.
+    """Stands in for `make_program` in a worker: NumPy, or the companion.
 
     What crosses over between processes cannot be donated, and is small.
     """
@@ -133,21 +177,28 @@ class RemoteProgram:
         self.outputs = outputs
         self.entry = entry
         entry.events = self.lowered.n_events
-        note(entry)
-        try:
-            self._data: bytes | None = packed(state, outputs)
-        except (pickle.PicklingError, TypeError, AttributeError) as error:
-            raise RuntimeError(
-                "this operation is not supported in a DataLoader's worker process: "
-                f"{error}"
-            ) from error
+        self._local = _by_numpy(self.lowered)
+        self._spent = 0.0
+        self._state: State | None = state
         self._number = 0
 
     def __call__(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
+        if self._local is None:
+            self._ask(scalars, inputs, result)
+            return
+        began = time.perf_counter()
+        self._local(scalars, inputs, result)
+        self._spent += time.perf_counter() - began
+        if self._spent > _LONG:
+            self._local = None
+
+    def _ask(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
+        if self._state is not None:
+            note(self.entry)
+            data = _sent(self._state, self.outputs)
+            self._number = Companion.of_process().ask("program", data)
+            self._state = None
         companion = Companion.of_process()
-        if self._data is not None:
-            self._number = companion.ask("program", self._data)
-            self._data = None
         used = [_on_host(inputs[p]) for p in self.lowered.inputs]
         arrays, report, sites = companion.ask("run", self._number, scalars, used)
         self.lowered.sites[:] = sites

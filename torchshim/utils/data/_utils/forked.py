@@ -7,13 +7,14 @@ worker by fork alone, so that is how workers start where PyTorch starts them so.
 from __future__ import annotations
 
 import gc
+import re
 import sys
 import warnings
 from typing import Any
 
 import jax
 
-from torchshim._core import flush, program, shared, storage
+from torchshim._core import flush, program, shared, stepwise, storage
 from torchshim._core.record import local
 from torchshim._core.trie import recorders
 from torchshim.utils.data._utils.companion import RemoteProgram
@@ -32,18 +33,17 @@ def prepare() -> None:
 
 
 def _ignore(message: str, category: type[Warning]) -> None:
-    # Each change of the filters makes Python repeat warnings it has shown already.
-    for kind, pattern, *_ in warnings.filters:
-        text = getattr(pattern, "pattern", pattern)
-        if kind == "ignore" and text == message:
-            return
-    warnings.filterwarnings("ignore", message=message, category=category)
+    # Not by `filterwarnings`, which makes Python repeat what it has shown already.
+    entry = ("ignore", re.compile(message, re.I), category, None, 0)
+    filters: Any = warnings.filters
+    if entry not in filters:
+        filters.insert(0, entry)
 
 
 def leave_runtime() -> None:
-    """In the worker: from here on tensors are NumPy arrays, programs run elsewhere."""
+    """In the worker: from here on tensors are NumPy arrays, which NumPy computes."""
     # Locks that other threads of the parent may have held.
-    for lock in (storage.accumulate_lock, storage.value_lock):
+    for lock in (storage.accumulate_lock, storage.value_lock, stepwise.lock):
         _renew(lock)
     for recorder in recorders:
         _renew(recorder.lock)
