@@ -156,6 +156,14 @@ def test_a_trace_that_gives_something_else_is_dropped(monkeypatch):
     assert max(form.failures for form in host_kernels.FORMS.values()) <= 2
 
 
+def test_kernels_that_were_forgotten_are_traced_again(monkeypatch):
+    for _ in range(4):
+        monkeypatch.setattr(stepwise, "HOST_KERNELS", OrderedDict())
+        monkeypatch.setattr(CACHE, "_programs", OrderedDict())
+        assert torch.ones(3, 5).sum().item() == 15
+    assert kernels() == (1, 0)
+
+
 def test_forms_are_bounded(monkeypatch):
     monkeypatch.setattr(host_kernels, "_FORMS", 4)
     for n in range(1, 9):

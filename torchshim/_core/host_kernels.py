@@ -103,6 +103,8 @@ class Form:
 
     def learn(self, event: State, call: Any, sizes: Any, dtypes: Any) -> None:
         """Traces the call for many sizes if it was seen with others before."""
+        if sizes in self.seen:
+            return
         between = [symbols_between(sizes, others) for others in self.seen]
         self.seen.append(sizes)
         found = [each for each in between if each is not None]
