@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -14,7 +15,11 @@ GENERATED = f"{_PACKAGE}._generated"
 
 def is_own(frame: Any) -> bool:
     """Whether a frame runs code of this package."""
-    name = frame.f_globals.get("__name__", "")
+    return _is_own_module(frame.f_globals.get("__name__", ""))
+
+
+@functools.lru_cache(4096)
+def _is_own_module(name: str) -> bool:
     return name.partition(".")[0] == _PACKAGE and not name.endswith("__main__")
 
 
