@@ -64,7 +64,10 @@ KNOWN = (
     # Raised too, but PyTorch has written some of the elements by then.
     "is out of bounds for dimension",
 )
-GRADIENT_IS_VIEW = re.compile("view was created in no_grad|Can't detach views in-place")
+# Errors about gradients that PyTorch's engine made as views, or left transposed.
+GRADIENT_IS_VIEW = re.compile(
+    "view was created in no_grad|Can't detach views in-place|view size is not compatible"
+)
 
 
 def error_of(error: BaseException) -> list[Any]:
@@ -285,7 +288,7 @@ def _compare(expected: Outcome, found: Outcome, lines: Lines) -> str | None:
         if b and "NotImplementedError" in b:
             return None
         if grads and a and b is None and GRADIENT_IS_VIEW.search(a[1]):
-            return None  # a gradient that PyTorch's engine made as a view
+            return None
         if left and a and b is None and "by an inplace operation" in a[1]:
             return None  # views of the memory that was left count these writes, too
         if a and b is None:
