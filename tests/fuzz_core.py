@@ -66,7 +66,8 @@ KNOWN = (
 )
 # Errors about gradients that PyTorch's engine made as views, or left transposed.
 GRADIENT_IS_VIEW = re.compile(
-    "view was created in no_grad|Can't detach views in-place|view size is not compatible"
+    "view was created in no_grad|Can't detach views in-place|"
+    "view size is not compatible"
 )
 
 
