@@ -93,6 +93,34 @@ def test_short_recordings_that_vary_are_not_compiled():
     np.testing.assert_allclose(distance.numpy(), found, rtol=1e-5)
 
 
+def test_suppressing_boxes_compiles_a_few_turns():
+    def suppressed(boxes, order):
+        kept, counts = [], []
+        while order.numel() > 0:
+            first = order[0]
+            kept.append(first.item())
+            low = torch.max(boxes[first, :2], boxes[order, :2])
+            high = torch.min(boxes[first, 2:], boxes[order, 2:])
+            order = order[(high - low).clamp(min=0).prod(1) <= 0.05]
+            counts.append(program.count())
+        return kept, counts
+
+    torch.manual_seed(0)
+    corner = torch.rand(60, 2) * 3
+    boxes = torch.cat([corner, corner + 0.2 + torch.rand(60, 2) * 0.6], 1)
+    kept, counts = suppressed(boxes, torch.arange(60))
+    assert len(kept) > 15, counts
+    assert counts[-1] == counts[8], counts
+    at, expected, left = boxes.numpy(), [], list(range(60))
+    while left:
+        first = at[left[0]]
+        expected.append(left[0])
+        low = np.maximum(first[:2], at[left, :2])
+        sides = (np.minimum(first[2:], at[left, 2:]) - low).clip(0)
+        left = [k for k, area in zip(left, sides.prod(1), strict=True) if area <= 0.05]
+    assert kept == expected
+
+
 def test_what_runs_again_becomes_a_program(at_once, monkeypatch):
     monkeypatch.setattr(stepwise, "_COMPILE", 1.0)
     monkeypatch.setattr(stepwise, "_HOST_EVENT", 0.09)
