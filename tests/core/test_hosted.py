@@ -72,7 +72,7 @@ def test_what_grows_in_each_turn_is_not_compiled(monkeypatch):
     assert program.count() > start
 
 
-def test_short_recordings_that_vary_are_not_compiled():
+def test_short_recordings_that_vary_are_not_compiled(own_trie):
     # As farthest points are chosen: how many are nearer than before decides shapes.
     cloud = torch.linspace(0, 60, 600).sin().view(200, 3)
     distance = torch.full((200,), 1e10)
@@ -93,7 +93,7 @@ def test_short_recordings_that_vary_are_not_compiled():
     np.testing.assert_allclose(distance.numpy(), found, rtol=1e-5)
 
 
-def test_suppressing_boxes_compiles_a_few_turns():
+def test_suppressing_boxes_compiles_a_few_turns(own_trie):
     def suppressed(boxes, order):
         kept, counts = [], []
         while order.numel() > 0:
