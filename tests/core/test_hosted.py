@@ -72,7 +72,7 @@ def test_what_grows_in_each_turn_is_not_compiled(monkeypatch):
     assert program.count() > start
 
 
-def test_short_recordings_that_vary_are_not_compiled():
+def test_short_recordings_that_vary_are_not_compiled(own_trie):
     # As farthest points are chosen: how many are nearer than before decides shapes.
     cloud = torch.linspace(0, 60, 600).sin().view(200, 3)
     distance = torch.full((200,), 1e10)
@@ -91,6 +91,34 @@ def test_short_recordings_that_vary_are_not_compiled():
     assert len(np.unique(points, axis=0)) == 12
     found = ((cloud.numpy()[:, None] - points) ** 2).sum(-1).min(1)
     np.testing.assert_allclose(distance.numpy(), found, rtol=1e-5)
+
+
+def test_suppressing_boxes_compiles_a_few_turns(own_trie):
+    def suppressed(boxes, order):
+        kept, counts = [], []
+        while order.numel() > 0:
+            first = order[0]
+            kept.append(first.item())
+            low = torch.max(boxes[first, :2], boxes[order, :2])
+            high = torch.min(boxes[first, 2:], boxes[order, 2:])
+            order = order[(high - low).clamp(min=0).prod(1) <= 0.05]
+            counts.append(program.count())
+        return kept, counts
+
+    torch.manual_seed(0)
+    corner = torch.rand(60, 2) * 3
+    boxes = torch.cat([corner, corner + 0.2 + torch.rand(60, 2) * 0.6], 1)
+    kept, counts = suppressed(boxes, torch.arange(60))
+    assert len(kept) > 15, counts
+    assert counts[-1] == counts[8], counts
+    at, expected, left = boxes.numpy(), [], list(range(60))
+    while left:
+        first = at[left[0]]
+        expected.append(left[0])
+        low = np.maximum(first[:2], at[left, :2])
+        sides = (np.minimum(first[2:], at[left, 2:]) - low).clip(0)
+        left = [k for k, area in zip(left, sides.prod(1), strict=True) if area <= 0.05]
+    assert kept == expected
 
 
 def test_what_runs_again_becomes_a_program(at_once, monkeypatch):

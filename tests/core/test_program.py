@@ -202,7 +202,9 @@ def test_backward_is_cut_where_shapes_that_vary_end():
     assert sizes[4:] == [[part]] * 3 + [[]]
 
 
-def test_integers_of_one_line_are_learnt_where_their_values_decide_no_error():
+def test_integers_of_one_line_are_learnt_where_their_values_decide_no_error(
+    all_compiled,
+):
     def compiled(x, n):
         start = program.count()
         (x.sin() ** n if x.is_floating_point() else x**n).tolist()

@@ -51,12 +51,13 @@ _COPIED = 64 * 2**20
 _SMALL = 4096
 # Seconds, as measured, where NumPy computes: what tracing a kind of events takes, and
 # where it was traced for many sizes before; what an event takes, and each of its
-# elements; and what XLA takes for an operator in haste.
+# elements; and what XLA takes for an operator in haste, and for a program.
 _TRACE, _SIZED, _HOST_EVENT, _HOST_ELEMENT, _COMPILE = 3e-3, 0.3e-3, 60e-6, 2e-9, 8e-3
+_PROGRAM = 0.02
 # What compiling must take (and where recordings are known to vary), how many times as
 # long as the first run by NumPy, and how often that computes at least: programs differ
 # in last bits, and scripts compare what a model gives for the same input.
-_LEAST_COMPILE, _LEAST_VARYING, _TIMES, _LEAST_RUNS = 2.0, 0.05, 3, 3
+_LEAST_COMPILE, _LEAST_VARYING, _TIMES, _LEAST_RUNS = 2.0, 0.025, 3, 3
 # Bounds: on kernels, on kinds of events that are remembered, on lines.
 _KERNELS, _HOST_KERNELS, _KINDS, _LINES = 1024, 8192, 20_000, 1000
 
@@ -381,7 +382,7 @@ def _hosted(
     rare = rare or _wasted(line)[1] > 0
     if (updates and not rare) or not program.haste():
         return None
-    compiling = _COMPILE * lowered.size
+    compiling = _COMPILE * lowered.size + _PROGRAM
     if compiling < (_LEAST_VARYING if rare else _LEAST_COMPILE):
         return None
     running = _HOST_EVENT * len(lowered.calls) + _HOST_ELEMENT * lowered.elements
