@@ -1,5 +1,7 @@
 """`torch.autograd.graph`: saved values, writes to them, and what the graph tells."""
 
+import re
+
 from tests.oracle import attempt, case
 
 
@@ -203,3 +205,42 @@ def edges_of_views_without_history(torch, of, written):
             both,
         )
     yield attempt(torch.autograd.grad, base.sum(), view, allow_unused=True)
+
+
+@case
+def hooks_of_saved_values_given_wrongly(torch):
+    def text(*arguments, **keywords):
+        a = leaf(torch, 1.0)
+        saved = (a * a).grad_fn._raw_saved_self
+        message = str(attempt(saved.register_hooks, *arguments, **keywords))
+        return re.sub("<[^>]*SavedTensor object at [^>]*>", "<saved>", message)
+
+    for given in ((), (1,), (1, 1), (print,), (print, 1), (print, print, print)):
+        yield text(*given)
+    yield text(pack_hook=1, unpack_hook=1)
+
+
+@case
+def what_arrives_at_a_node(torch):
+    a = leaf(torch, 1.0, 2.0)
+    b = a * 2
+    parts = b.split(1)
+    for node in (b.grad_fn, parts[0].grad_fn, b.grad_fn.next_functions[0][0]):
+        for each in node._input_metadata:
+            yield each.shape, each.dtype, each.device
+            yield each.is_nested_tensor, each.is_cpp_nested_tensor
+            yield type(each).__name__
+
+
+@case
+def views_of_another_base(torch):
+    a = leaf(torch, 1.0, 2.0, 3.0, 4.0)
+    b = a.clone()
+    rows = b.view(2, 2)
+    v = rows[1]
+    yield v._view_func(torch.arange(4.0)), rows._view_func(torch.arange(4.0))
+    yield v._view_func(a), v._view_func(torch.ones(5)), v._view_func(torch.ones(2, 2))
+    yield b._view_func(b), a._view_func(b), v._view_func(torch.ones(4).double())
+    c = torch.view_as_complex(rows)
+    yield c._view_func(torch.arange(4.0)), c.real._view_func(torch.arange(4.0))
+    yield attempt(v._view_func, 3)

@@ -292,3 +292,12 @@ def associative_scans(torch):
     yield attempt(scan, add, x, 3), attempt(scan, add, x, 0, reverse=1)
     yield attempt(scan, add, x[:, :0], 1), attempt(scan, add, (x, y[0]), 2)
     yield attempt(scan, add, torch.tensor(1.0), 0)
+
+
+@case
+def cotangents_of_vjp(torch):
+    x = torch.tensor([1.0, 2.0])
+    for given in (3, "a", None, x, x[:1]):
+        yield attempt(torch.func.vjp(torch.sin, x)[1], given)
+    yield torch.func.vjp(lambda t: t.sin().sum(), x)[1](None)
+    yield torch.func.vjp(lambda t: (t.sin().sum(), t), x)[1]((None, x))

@@ -231,3 +231,26 @@ def memory_of_each(torch):
     yield attempt(torch.vmap(assign), x)
     yield torch.vmap(lambda t: x.data.sum() + t)(x)
     yield torch.vmap(torch.func.grad(lambda t: (t.data * t).sum()))(x)
+
+
+@case
+def as_many_as_values_say(torch):
+    """What would give each example another shape, or a truth, is refused by name."""
+    x = batch(torch)
+    for f in (
+        lambda t: torch.where(t > 0),
+        lambda t: t.nonzero(),
+        lambda t: t.nonzero(as_tuple=True),
+        torch.unique,
+        lambda t: t.unique(dim=0),
+        lambda t: t.unique_consecutive(),
+        lambda t: t.unique_consecutive(dim=0),
+        lambda t: t.masked_select(t > 0),
+        lambda t: torch.ones(3).masked_select(t > 0),
+        lambda t: t.masked_select(torch.tensor([True, False, True])),
+        lambda t: torch.allclose(t, t),
+        lambda t: torch.allclose(torch.ones(3), t),
+        lambda t: torch.equal(t, t),
+        lambda t: t.equal(torch.ones(3)),
+    ):
+        yield attempt(torch.vmap(f), x)

@@ -14,10 +14,18 @@ from torchshim._core.hooks import hooks_of, retaining
 from torchshim._core.record import local
 from torchshim._core.saved import detached_in_place
 from torchshim._core.state import DETACHED
-from torchshim._core.storage import TensorBase, base_of, check_apart, version_of
+from torchshim._core.storage import (
+    TensorBase,
+    base_of,
+    bits_of,
+    check_apart,
+    placement,
+    version_of,
+)
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions import backward as passes
 from torchshim._functions import creation, nodes
+from torchshim._functions._arguments import tensor_argument
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor
 
@@ -308,6 +316,21 @@ Tensor._post_accumulate_grad_hooks = property(_post_hooks)  # type: ignore[attr-
 def is_inference(self: Tensor) -> bool:
     """Whether this tensor was made in inference mode."""
     return getattr(self._meta, "inference", False)
+
+
+@method
+def _view_func(self: Tensor, new_base: Tensor) -> Tensor | None:
+    """What this view would be of another tensor, laid out as its base is."""
+    tensor_argument("_view_func", "new_base", 1, new_base)
+    base = _base(self)
+    if base is None or placement(base) != placement(new_base):
+        return None
+    if base._meta.dtype is self._meta.dtype and not bits_of(self):
+        return new_base.as_strided(*placement(self))  # type: ignore[attr-defined]
+    for op, arguments, number in self._path[len(base._path) :]:
+        new_base = getattr(fns, op.name)(new_base, *arguments)
+        new_base = new_base[number] if isinstance(new_base, tuple) else new_base
+    return new_base
 
 
 # -- hooks -----------------------------------------------------------------------------

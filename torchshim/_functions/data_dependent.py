@@ -64,6 +64,15 @@ def refuse_examples(function: str, *tensors: Any) -> None:
         )
 
 
+def refuse_rule(function: str, *tensors: Any) -> None:
+    """Under `vmap`: raises for tensors of which PyTorch does not map the function."""
+    if any(isinstance(t, Tensor) and t._meta.batch for t in tensors):
+        raise RuntimeError(
+            f"Batching rule not implemented for aten::{function}. We could not "
+            "generate a fallback."
+        )
+
+
 def _nonzero(input: Tensor) -> tuple[np.ndarray, ...]:
     refuse_examples("nonzero", input)
     values = host_value(input)
@@ -92,6 +101,7 @@ def nonzero(
             raise RuntimeError(
                 "nonzero does not support the out kwarg when as_tuple is True"
             )
+        refuse_rule("nonzero_numpy", input)
         values = np.atleast_1d(host_value(input))
         return tuple(_made(i.astype(np.int64), input) for i in np.nonzero(values != 0))
     found = _nonzero(input)
@@ -157,7 +167,13 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
                 "masked_select(): self and result must have the same scalar type"
             )
         check_apart(out, (input, mask))
-    refuse_examples("masked_select", mask)
+    if mask._meta.batch:
+        raise RuntimeError(
+            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We "
+            "cannot support this because for each batch this would return a "
+            "differently shaped Tensor. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues if you need this feature."
+        )
     shape = _broadcast(tuple(mask.shape), tuple(input.shape))
     index = np.flatnonzero(np.broadcast_to(host_value(mask), shape))
     result = fns.masked_take(input, _made(index.astype(np.int64), input), shape)
@@ -258,6 +274,7 @@ def unique(
     (tensor([1, 3]), tensor([1, 2]))
     """
     _check_tensor("unique", "input", 1, input)
+    refuse_examples("_unique2" if dim is None else "unique_dim", input)
     rows, axis = _rows(input, dim, "unique" if dim is None else "unique_dim")
     if rows.shape[1] == 1:
         order = np.argsort(rows[:, 0], kind="stable")
@@ -288,6 +305,7 @@ def unique_consecutive(
     tensor([1, 2, 1])
     """
     _check_tensor("unique_consecutive", "input", 1, input)
+    refuse_examples("unique_consecutive", input)
     rows, axis = _rows(input, dim, "unique" if dim is None else "unique_dim")
     starts, runs, counts = _runs(rows)
     asked = return_inverse, return_counts

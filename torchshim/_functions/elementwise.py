@@ -10,6 +10,7 @@ from torchshim._core.promotion import scalar_dtype
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import tensor_argument
+from torchshim._functions.data_dependent import refuse_examples, refuse_rule
 from torchshim._functions.memory import write_into
 from torchshim._tensor import Tensor
 
@@ -78,6 +79,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     """
     _tensor("equal", "input", 1, input)
     _tensor("equal", "other", 2, other)
+    refuse_rule("equal", input, other)
     if tuple(input._meta.shape) != tuple(other._meta.shape):
         return False
     return bool(getattr(fns, "equal.values")(input, other).item())
@@ -101,6 +103,11 @@ def allclose(
     """
     _tensor("allclose", "input", 1, input)
     _tensor("allclose", "other", 2, other)
+    if input._meta.batch or other._meta.batch:
+        raise RuntimeError(
+            "vmap over torch.allclose isn't supported yet. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues if you need this feature."
+        )
     values = getattr(fns, "allclose.values")
     return bool(values(input, other, rtol, atol, equal_nan).item())
 
@@ -123,6 +130,7 @@ def where(
     """
     if input is None and other is None and out is None:
         _tensor("where", "condition", 1, condition)
+        refuse_examples("where", condition)
         return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
     return fns.where(condition, input, other, out=out)
 

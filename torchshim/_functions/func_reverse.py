@@ -19,7 +19,7 @@ from torchshim._core import engine, hooks
 from torchshim._core.levels import GRAD, Level
 from torchshim._core.record import Recorder, local
 from torchshim._derived import fns, public
-from torchshim._functions.backward import zeros_of
+from torchshim._functions.backward import make_grads, zeros_of
 from torchshim._functions.pieces import narrow
 from torchshim._functions.vmap import vmap, wrapped_like
 from torchshim._tensor import Tensor
@@ -307,12 +307,9 @@ def _vjp(
                 f"{tree.treespec_pprint(given_spec)}, primal output: "
                 f"{tree.treespec_pprint(spec)}"
             )
-        for i, (out, ct) in enumerate(zip(kept, given, strict=True)):
-            if tuple(out.shape) != tuple(ct.shape):
-                raise RuntimeError(
-                    f"Mismatch in shape: grad_output[{i}] has a shape of {ct.shape} "
-                    f"and output[{i}] has a shape of {out.shape}."
-                )
+        pairs = zip(kept, given, strict=True)
+        tracked = [pair for pair in pairs if pair[0]._meta.levels & 1 << level.number]
+        make_grads([out for out, _ in tracked], [ct for _, ct in tracked], False)
         now = local.rec
         before = now.grad
         if create_graph is not None:

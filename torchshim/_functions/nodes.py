@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -146,19 +146,23 @@ class SavedTensor:
             return table, ("result", 0)
         return table, event.call.owners.index(self._name)
 
-    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
-        """Keeps what `pack_hook` makes of the value; `unpack_hook` undoes it.
+    def register_hooks(self, *hooks: Any, **named: Any) -> None:
+        """Keeps what the first hook makes of the value; the second undoes it.
 
         Raises RuntimeError if there are hooks already, and after the value was freed.
         """
-        if not callable(pack_hook) or not callable(unpack_hook):
+        if named or len(hooks) != 2 or not all(callable(hook) for hook in hooks):
+            given = ", ".join(repr(each) for each in (self, *hooks))
+            if named:
+                pairs = ", ".join(f"{name}={value!r}" for name, value in named.items())
+                given += f"; kwargs: {pairs}"
             raise TypeError(
                 "register_hooks(): incompatible function arguments. The following "
                 "argument types are supported:\n    1. (self: "
                 "torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, arg1: "
-                "collections.abc.Callable) -> None\n\nInvoked with: "
-                f"{self!r}, {pack_hook!r}, {unpack_hook!r}"
+                f"collections.abc.Callable) -> None\n\nInvoked with: {given}"
             )
+        pack_hook, unpack_hook = hooks
         if self._freed():
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor after it has been freed. "
@@ -366,11 +370,23 @@ def _dir(self: Node) -> list[str]:
     return sorted([*object.__dir__(self), *saved])
 
 
-def _input_metadata(self: Any) -> tuple[Any, ...]:
+class _InputMetadata(NamedTuple):
+    """What is known of a gradient before it comes."""
+
+    shape: list[int]
+    dtype: Any
+    device: Any
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
+
+
+def _input_metadata(self: Any) -> tuple[_InputMetadata, ...]:
     """Shape, dtype and device of each value whose gradient comes in."""
     if isinstance(self, AccumulateGrad):
-        return (self.variable._meta,)
-    return tuple([self._event.metas[k] for k in outputs_of(self._event)])
+        metas = [self.variable._meta]
+    else:
+        metas = [self._event.metas[k] for k in outputs_of(self._event)]
+    return tuple([_InputMetadata(list(m.shape), m.dtype, m.device) for m in metas])
 
 
 def gradient_edge(tensor: Tensor) -> GradientEdge:
