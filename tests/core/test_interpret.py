@@ -103,10 +103,7 @@ CASES = {
     ),
     "bits": (lambda x, y: (x & y, x | y, x ^ y, ~x), I, I[::-1].copy()),
     "bits as numbers": (lambda x: lax.bitcast_convert_type(x, jnp.int32), F),
-    "bits of a single number": (
-        lambda x: lax.bitcast_convert_type(x, jnp.int32),
-        np.float32(1.5),
-    ),
+    "bits of one number": (lambda x: lax.bitcast_convert_type(x, jnp.int32), F[0, 0]),
     "powers": (lambda x: (x**2.5, x**3, lax.integer_pow(x, 7)), np.abs(F)),
     "choices": (
         lambda x, i: (jnp.where(x > 0, x, 1.0), lax.select_n(i % 3, x, -x, 2 * x)),

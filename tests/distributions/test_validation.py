@@ -121,3 +121,26 @@ def test_a_step_stays_one_program():
         step().item()
     assert count() == programs
     assert local.rec.flushes == flushes + 3
+
+
+@case.over("Categorical(torch.ones(2))", "Categorical(torch.ones(2, 2))")
+def components_without_a_batch(torch, mixed):
+    D = torch.distributions
+    component = D.Normal(torch.zeros(()), 1.0)
+    yield attempt(D.MixtureSameFamily, evaluate(torch, f"D.{mixed}", D=D), component)
+
+
+@case
+def shapes_keep_their_type(torch):
+    T = torch.distributions.transforms
+    for kind in tuple, torch.Size, list:
+        yield attempt(T.StickBreakingTransform().forward_shape, kind([3]))
+        yield attempt(T.StickBreakingTransform().inverse_shape, kind([3]))
+        yield attempt(T.CorrCholeskyTransform().forward_shape, kind([2, 3]))
+        yield attempt(T.CorrCholeskyTransform().inverse_shape, kind([2, 3, 3]))
+
+
+@case.over(2, 4, 5, 7)
+def lengths_of_no_triangle(torch, count):
+    yield attempt(torch.distributions.utils.vec_to_tril_matrix, torch.zeros(count))
+    yield attempt(torch.distributions.utils.vec_to_tril_matrix, torch.zeros(2, count))

@@ -269,3 +269,48 @@ def sizes_that_are_no_integers(torch):
     for data in [1], 1, torch.ones(2, dtype=torch.int32):
         yield attempt(torch.asarray, data, requires_grad=True)
     yield attempt(torch.asarray, x, dtype=torch.int32, requires_grad=True)
+
+
+@case.lines("""
+torch.histogram(torch.zeros(2), 2, range=())
+torch.histogram(torch.zeros(2), 2, range=(1.0,))
+torch.histogram(torch.zeros(2), 2, range=(1.0, 2.0, 3.0))
+torch.empty(0).set_(torch.zeros(2), 0, (2,), (1, 2))
+torch.empty(0).set_(torch.zeros(2).untyped_storage(), 0, (2,), (1, 2))
+torch.Size([torch.tensor(2.0)])
+torch.Size([1, torch.tensor([2, 3])])
+torch.Size([torch.tensor([2]), torch.tensor(True)])
+torch.Tensor._make_subclass(3, torch.zeros(1))
+torch.Tensor._make_subclass(int, torch.zeros(1))
+torch.zeros(2, 3).to_sparse().__dlpack__()
+torch.norm(torch.zeros(2), "foo")
+torch.linalg.norm(torch.zeros(2), "foo")
+torch.linalg.norm(torch.zeros(2, 2), "foo", dim=0)
+torch.linalg.matrix_norm(torch.zeros(2), "foo")
+torch.linalg.matrix_norm(torch.zeros(2), 1)
+torch.FloatTensor.layout, torch.FloatTensor.is_sparse, torch.FloatTensor.is_xpu
+torch.sparse.FloatTensor.layout
+""")
+def of_small_things(torch, line):
+    return evaluate(torch, line)
+
+
+@case.over("float32", "float64", "bfloat16", "int64")
+def asked_for_cuda_memory(torch, dtype):
+    x = torch.zeros(2, dtype=getattr(torch, dtype))
+    yield (
+        attempt(lambda: x.__cuda_array_interface__),
+        hasattr(x, "__cuda_array_interface__"),
+    )
+
+
+@case.over(order=["foo", "fro", 1, 3], dim=[(0,), (0, 1), (0, 0), (5, 6)])
+def orders_of_norms(torch, order, dim):
+    L = torch.linalg
+    for shape in (2,), (), (2, 2):
+        x = torch.zeros(shape)
+        yield attempt(L.norm, x, order, dim)
+        yield attempt(L.matrix_norm, x, order, dim)
+        if isinstance(order, str):
+            yield attempt(torch.norm, x, order, dim)
+    yield attempt(L.matrix_norm, torch.zeros(2, 2, dtype=torch.int64), order)

@@ -120,3 +120,19 @@ def without_memory(torch):
         kinds = torch.storage._dtype_to_storage_type_map()
         if name.startswith(("Float", "Int", "Bool", "Complex")):
             yield name, dtype, kinds[dtype]
+
+
+@case(warnings=False)
+def conversions_of_bytes(torch):
+    u = torch.UntypedStorage([1, 2, 255])
+    for name in ("float", "int", "byte", "char", "bool", "half", "complex_double"):
+        yield getattr(u, name)()
+    yield attempt(u.byteswap, 1), u.tolist()
+
+
+@case(warnings=False)
+def equal_is_the_same_object(torch):
+    x = torch.zeros(2)
+    s = x.storage()
+    yield s == s, s != s, x.storage() == s, s == 1, len({s, s, x.storage()})
+    yield x.untyped_storage() == x.view(2, 1).untyped_storage()

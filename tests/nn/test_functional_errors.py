@@ -583,3 +583,14 @@ def bags_given_otherwise(torch):
     yield bag(rows, table, include_last_offset=True)
     yield bag(rows[0].char(), table, torch.tensor([0]))
     yield bag(rows, table, padding_idx=-2)
+
+
+@case.over(dilation=[1, 2], transposed=[False, True])
+def empty_kernels(torch, dilation, transposed):
+    F = torch.nn.functional
+    for kernel in (0,), (0, 3), (1, 0), (0, 0), (1, 0, 1), (2, 2, 0):
+        n = len(kernel)
+        call = getattr(F, f"conv_transpose{n}d" if transposed else f"conv{n}d")
+        x, w = torch.zeros(1, 1, *[4] * n), torch.zeros(1, 1, *kernel)
+        yield attempt(call, x, w, dilation=dilation)
+        yield attempt(call, x, w, dilation=dilation, stride=2, padding=1)

@@ -7,6 +7,7 @@ recording's key can hold it by identity.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, SupportsIndex, overload
 
@@ -16,12 +17,13 @@ from torchshim._core.dtypes import dtype as DType
 
 def _size_item(at: int, item: Any) -> int:
     """An item of a shape as an integer; TypeError for what is none."""
-    if not hasattr(item, "__index__"):
+    try:
+        return operator.index(item)
+    except TypeError:
         raise TypeError(
             f"torch.Size() takes an iterable of 'int' (item {at} is "
             f"'{type(item).__name__}')"
-        )
-    return item.__index__()
+        ) from None
 
 
 class Size(tuple[int, ...]):

@@ -132,6 +132,18 @@ Tensor.__array_wrap__ = _array_wrap  # type: ignore[attr-defined]
 Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
 
 
+def _cuda_array_interface(self: Tensor) -> Any:
+    """Refused: memory of a GPU is handed on by DLPack only."""
+    raise AttributeError(
+        "Can't get __cuda_array_interface__ on non-CUDA tensor type: "
+        f"{self.type()} If CUDA data is required use tensor.cuda() to copy tensor to "
+        "device memory."
+    )
+
+
+Tensor.__cuda_array_interface__ = property(_cuda_array_interface)  # type: ignore[attr-defined]
+
+
 # DLPack -------------------------------------------------------------------------------
 
 

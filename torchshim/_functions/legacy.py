@@ -12,6 +12,7 @@ import numpy as np
 from torchshim import _parser
 from torchshim._core import dtypes
 from torchshim._core.device import as_device, device_count
+from torchshim._core.layout import strided
 from torchshim._core.meta import Size
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
@@ -144,8 +145,10 @@ class tensortype(type):
 
     __module__ = "torch"
     dtype: dtypes.dtype
+    layout = strided
     is_cuda = False
     is_sparse = False
+    is_xpu = False
 
     def __new__(mcs, name: str, bases: tuple[type, ...], attrs: Any) -> Any:
         for base in bases:

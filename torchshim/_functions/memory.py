@@ -308,6 +308,10 @@ def set_(
         steps = None if stride is None else size_of("set_", (stride,))
         if steps is None:
             steps = meta_of(shape, self._meta.dtype, self._meta.device).strides
+        if len(shape) != len(steps):
+            raise RuntimeError(
+                f"unequal size length ({len(shape)}) and stride length ({len(steps)})"
+            )
         with _no_grad():
             source = source.as_strided(shape, steps, as_index(storage_offset) or 0)
     bits, inference = bits_of(self), self._meta.inference
@@ -333,6 +337,8 @@ def _make_subclass(
     """A tensor of class `cls` on the memory of `data`, a leaf."""
     if not isinstance(data, TensorBase):
         raise TypeError(wrong("_make_subclass", "data", 2, "Tensor", data))
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
     if not issubclass(cls, Tensor):
         raise TypeError(_NO_SUBCLASS)
     for name, value in options.items():

@@ -203,12 +203,14 @@ def _ends(function: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, in
             wrong_kind = True
     if wrong_kind:
         raise unfit(function)
-    for value, name in ((start, "start"), (end, "end")):
-        if isinstance(value, Tensor) and value.dim():
-            raise RuntimeError(
-                f"{function} only supports 0-dimensional start and end tensors, but "
-                f"got {name} with {value.dim()} dimension(s)."
-            )
+    ends = (("start", start), ("end", end))
+    given = [(name, v.dim()) for name, v in ends if isinstance(v, Tensor)]
+    if any(dims for _, dims in given):
+        told = " and ".join(f"{name} with {dims} dimension(s)" for name, dims in given)
+        raise RuntimeError(
+            f"{function} only supports 0-dimensional start and end tensors, but "
+            f"got {told}."
+        )
     assert count is not None
     if count < 0:
         raise RuntimeError("number of steps must be non-negative")

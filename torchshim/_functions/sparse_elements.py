@@ -435,7 +435,13 @@ def data_ptr(self: Any, *args: Any) -> Any:
     raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
 
-@handles("numpy", "__array__", "__dlpack__")
+@handles("__dlpack__")
+def to_dlpack(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Refused: DLPack knows dense memory only."""
+    raise BufferError("Can't export tensors with layout other than torch.strided")
+
+
+@handles("numpy", "__array__")
 def numpy(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Refused: NumPy has no sparse arrays."""
     raise TypeError(

@@ -309,6 +309,8 @@ class UntypedStorage:
 
     def byteswap(self, dtype: dtypes.dtype) -> None:
         """Turns the order of the bytes of each number around."""
+        if not isinstance(dtype, dtypes.dtype):
+            raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
         changed = self._bytes().copy()
         width = 1 if dtype.is_complex else 0
         size = dtype.itemsize // (2 if width else 1)

@@ -245,16 +245,6 @@ class TypedStorage:
     def __sizeof__(self) -> int:
         return 24 + self.nbytes()
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, TypedStorage)
-            and self.dtype is other.dtype
-            and self._untyped == other._untyped
-        )
-
-    def __hash__(self) -> int:
-        return hash(self._untyped)
-
     def _values(self) -> np.ndarray:
         return self._untyped._bytes().view(dtypes.array_dtype(self.dtype))
 
@@ -351,7 +341,8 @@ def _dtype_of(kind: Any) -> dtypes.dtype:
 def _conversion(dtype: dtypes.dtype) -> Any:
     def convert(self: Any) -> TypedStorage:
         if isinstance(self, UntypedStorage):
-            return TypedStorage(self.clone(), dtype)
+            self = TypedStorage(wrap_storage=self, dtype=dtypes.uint8)
+            return self._to(dtype) if dtype is not dtypes.uint8 else self.clone()
         return self._to(dtype)
 
     convert.__doc__ = f"The elements in {dtype}."

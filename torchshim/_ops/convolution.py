@@ -227,6 +227,7 @@ def _check(
                 f"1-dimensional with {outputs} elements, but got bias of size "
                 f"{list(bias.shape)} instead"
             )
+        _check_kernel(weight, dilation, transposed)
         return
     if input.shape[1] != weight.shape[1] * groups:
         raise RuntimeError(
@@ -250,6 +251,27 @@ def _check(
             f"({' x '.join(map(str, need))}). Kernel size can't be greater than actual "
             "input size"
         )
+    _check_kernel(weight, dilation, transposed)
+
+
+def _check_kernel(weight: Array, dilation: Ints, transposed: bool) -> None:
+    """Raises where the kernel has no elements, as each of PyTorch's algorithms does."""
+    if all(weight.shape[2:]):
+        return
+    sizes = weight.shape[2:] if weight.ndim > 3 else (1, *weight.shape[2:])
+    if transposed and len(sizes) == 3:
+        raise RuntimeError(
+            "non-empty 5D (n_output_plane x n_input_plane x kernel_depth x "
+            "kernel_height x kernel_width) tensor expected for weight, but got: "
+            f"{list(weight.shape)}"
+        )
+    if any(d != 1 for d in dilation) and not transposed:
+        told = f" {list(sizes)}"
+    elif len(sizes) == 3:
+        told = f": {' x '.join(map(str, sizes))} (TxHxW)"
+    else:
+        told = f" kernel_height: {sizes[0]} kernel_width: {sizes[1]}"
+    raise RuntimeError(f"kernel size should be greater than zero, but got{told}")
 
 
 def _check_dimensions(x: Array, weight: Array, padding: Any) -> None:

@@ -225,6 +225,11 @@ def histogram_bins(
     if range is None:
         low, high = ends(x)
     else:
+        if len(range) != 2:
+            raise RuntimeError(
+                "torch.histogramdd: for a 1-dimensional histogram range should have 2 "
+                f"elements, but got {len(range)}"
+            )
         check_range(range[0], range[1], 0)
         low, high = opened(
             jnp.asarray(range[0], x.dtype), jnp.asarray(range[1], x.dtype), 0.5

@@ -306,6 +306,11 @@ def matrix_norm(
     """A norm of matrices: Frobenius, nuclear, of rows, of columns, spectral."""
     name = "linalg.matrix_norm"
     check_order(ord, name)
+    if isinstance(ord, str):
+        if ord not in ("fro", "nuc"):
+            raise RuntimeError(f"{name}: Order {ord} not supported.")
+    elif abs(ord) not in (1, 2, math.inf):
+        raise RuntimeError(f"{name}: Order {ord:g} not supported.")
     check_matrix(input, name)
     if not jnp.issubdtype(input.dtype, jnp.inexact):
         raise RuntimeError(
@@ -319,11 +324,6 @@ def matrix_norm(
     rows, columns = (wrap_dim(d, input.ndim) for d in dim)
     if rows == columns:
         raise RuntimeError(f"{name}: dims must be different. Got ({rows}, {columns})")
-    if isinstance(ord, str):
-        if ord not in ("fro", "nuc"):
-            raise RuntimeError(f"{name}: Order {ord} not supported.")
-    elif abs(ord) not in (1, 2, math.inf):
-        raise RuntimeError(f"{name}: Order {ord:g} not supported.")
     if ord == "fro":
         out = p_norm(input, 2, (rows, columns))
         return out if keepdim else out.squeeze((rows, columns))

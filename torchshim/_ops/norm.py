@@ -227,12 +227,12 @@ def _nuclear(
     input: Array, p: str, dims: tuple[int, ...], keepdim: bool, dtype: DType | None
 ) -> Array:
     name = "linalg.matrix_norm"
+    if p not in ("fro", "nuc"):
+        raise RuntimeError(f"{name}: Order {p} not supported.")
     if input.ndim < 2:
         raise RuntimeError(
             f"{name}: The input tensor A must have at least 2 dimensions."
         )
-    if p not in ("fro", "nuc"):
-        raise RuntimeError(f"{name}: Order {p} not supported.")
     if len(dims) != 2:
         raise RuntimeError(
             f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dims))}"

@@ -120,14 +120,14 @@ class CorrCholeskyTransform(Transform):
         n = round((0.25 + 2 * count) ** 0.5 + 0.5)
         if n * (n - 1) // 2 != count:
             raise ValueError("Input is not a flattened lower-diagonal number")
-        return Size((*shape[:-1], n, n))
+        return shape[:-1] + (n, n)  # noqa: RUF005 - of the type that was given
 
     def inverse_shape(self, shape: Any) -> Any:
         _at_least(shape, 2)
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
         n = shape[-1]
-        return Size((*shape[:-2], n * (n - 1) // 2))
+        return shape[:-2] + (n * (n - 1) // 2,)  # noqa: RUF005
 
 
 class SoftmaxTransform(Transform):
@@ -183,11 +183,11 @@ class StickBreakingTransform(Transform):
 
     def forward_shape(self, shape: Any) -> Any:
         _at_least(shape, 1)
-        return Size((*shape[:-1], shape[-1] + 1))
+        return shape[:-1] + (shape[-1] + 1,)  # noqa: RUF005
 
     def inverse_shape(self, shape: Any) -> Any:
         _at_least(shape, 1)
-        return Size((*shape[:-1], shape[-1] - 1))
+        return shape[:-1] + (shape[-1] - 1,)  # noqa: RUF005
 
 
 class LowerCholeskyTransform(Transform):

@@ -49,7 +49,7 @@ class MixtureSameFamily(Distribution):
                 "torch.distributions.Distribution"
             )
         mixed = mixture_distribution.batch_shape
-        *_, count = component_distribution.batch_shape
+        count = component_distribution.batch_shape[-1]
         own = component_distribution.batch_shape[:-1]
         for a, b in zip(reversed(mixed), reversed(own), strict=False):
             if a != 1 and b != 1 and a != b:

@@ -192,6 +192,13 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
             "the lower triangular part of a square D x D matrix."
         )
     n = round(side)
+    held = len(_lower_places(n, diag))
+    if held != count:
+        batch = list(vec.shape[:-1])
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(vec.shape)} cannot be "
+            f"broadcast to indexing result of shape {[*batch, held]}"
+        )
     places = torchshim.tensor(
         _lower_places(n, diag), dtype=torchshim.int64, device=vec.device
     )
