@@ -208,6 +208,33 @@ def test_an_interrupt_after_the_run_comes_when_all_is_handed_out(
     assert memory.tolist() == [0.0, 3.0, 3.0, 0.0]
 
 
+def test_an_interrupt_of_a_flush_that_computes_nothing(monkeypatch):
+    x = torch.ones(4, requires_grad=True)
+    view = x[1:]
+    view.tolist()
+    for _ in range(2):
+        (view.sum() * 2.0).tolist()
+        first = view[...]
+        second = first[1:]
+        assert local.rec.state.n_slots > 0
+        whole = type(local.rec).give_back
+        raised = []
+
+        def interrupted(storage, whole=whole, raised=raised):
+            if not raised:
+                raised.append(1)
+                raise KeyboardInterrupt
+            whole(storage)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(local.rec), "give_back", staticmethod(interrupted))
+            with pytest.raises(KeyboardInterrupt):
+                local.rec.flush()
+        assert local.rec.state.n_slots == 0
+        (grad,) = torch.autograd.grad(second.sum() + view.sum(), [x])
+        assert grad.tolist() == [0.0, 1.0, 2.0, 2.0]
+
+
 def test_ctrl_c_waits_for_the_first_run_of_a_program(monkeypatch):
     w = torch.ones(3, dtype=torch.float64)
     call = program.Program.__call__

@@ -146,7 +146,7 @@ def _carry_out(run: Run, finish: Callable[[], None]) -> None:
         run.start()
         finish()
     except BaseException:
-        if not run.result:
+        if run.program is not None and not run.result:
             raise
         while True:
             try:
