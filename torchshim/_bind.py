@@ -171,9 +171,10 @@ def hot_source(
     lines += [
         "    except KeyError:",
         f"        state = rec.enter_known(({key}), ({', '.join(each)},))",
-        f"        if state is None: {slow_path}",
         f"    except ({wrong}):",
-        f"        {slow_path}",
+        "        state = None",
+        # Out of the handlers: an operator's error is to follow from nothing.
+        f"    if state is None: {slow_path}",
     ]
     if floats == 1:
         n = after[0]

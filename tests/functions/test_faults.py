@@ -314,3 +314,27 @@ def orders_of_norms(torch, order, dim):
         if isinstance(order, str):
             yield attempt(torch.norm, x, order, dim)
     yield attempt(L.matrix_norm, torch.zeros(2, 2, dtype=torch.int64), order)
+
+
+@case.lines("""
+x @ torch.ones(4, 2)
+x + torch.ones(4)
+x.add_(torch.ones(4))
+torch.cat([x, torch.ones(4)])
+x.view(5)
+x[5]
+x["a"]
+torch.nn.Linear(4, 2)(x)
+x.sum(5)
+torch.exp("a")
+x < "a"
+x.backward()
+torch.zeros(2, requires_grad=True).add_(1)
+x[0] = torch.ones(7)
+""")
+def follows_from_nothing(torch, line):
+    """An error is shown alone, without what went on within the package before."""
+    try:
+        evaluate(torch, line, x=torch.ones(2, 3))
+    except Exception as error:
+        yield str(error), error.__suppress_context__ or error.__context__ is None
