@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.oracle import attempt, case
@@ -171,3 +174,40 @@ def marks_of_torchscript(torch):
         api.FullOptimStateDictConfig(),
     )
     yield repr(settings), list(kinds.OptimStateKeyType.__members__)
+
+
+# What a function of an operator does is written and compiled at its first call.
+FIRST_CALLS = """
+import sys, threading
+import torchshim as torch
+from torchshim import _bind
+
+assert not _bind._CODE and "jax.extend.pallas" not in sys.modules
+x = torch.ones(2, 3)
+made = len(_bind._CODE)
+for call in (lambda: torch.absolute("x"), lambda: torch.exp(x, x), lambda: x.flip()):
+    texts = []
+    for _ in range(2):
+        try:
+            call()
+        except TypeError as error:
+            texts.append(str(error))
+    assert texts[0] == texts[1] and len(texts) == 2, texts
+assert torch.absolute.__name__ == "absolute" and torch.abs is not torch.absolute
+assert len(_bind._CODE) > made
+
+start, results = threading.Barrier(8), []
+
+def work():
+    start.wait()
+    results.append(torch.addcmul(x, x, x, value=2.0).tolist())
+
+threads = [threading.Thread(target=work) for _ in range(8)]
+for each in threads: each.start()
+for each in threads: each.join()
+assert results == [[[3.0] * 3] * 2] * 8, results
+"""
+
+
+def test_functions_of_operators_are_compiled_when_they_are_called():
+    subprocess.run([sys.executable, "-c", FIRST_CALLS], check=True)

@@ -7,6 +7,7 @@ tracebacks read well. Methods, in-place forms, `out=` and overloads follow from 
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import weakref
 from collections.abc import Callable, Sequence
@@ -217,7 +218,6 @@ def hot_source(
             f"    return _results_of(rec, _op, state, ({args},))",
         ]
     names.update(
-        __name__=GENERATED,
         _op=op,
         _local=record.local,
         _slow=slow,
@@ -504,64 +504,82 @@ out_writer: list[Callable[..., Any]] = []
 
 
 _CODE: dict[str, CodeType] = {}
+_numbers = itertools.count()
 
 
-def generate(source: str, names: dict[str, Any], name: str) -> Callable[..., Any]:
-    """The function of a generated source under its own name.
-
-    Operators with the same parameters share one compiled source.
-    """
+def _compiled(source: str) -> CodeType:
+    """Operators with the same parameters share one compiled source."""
     code = _CODE.get(source)
     if code is None:
-        filename = f"<torchshim operator {len(_CODE)}>"
+        filename = f"<torchshim operator {next(_numbers)}>"
         lines = source.splitlines(True)
         linecache.cache[filename] = (len(source), None, lines, filename)
         module = compile(source, filename, "exec")
         code = next(c for c in module.co_consts if isinstance(c, CodeType))
         _CODE[source] = code
-    made = FunctionType(code.replace(co_name=name, co_qualname=name), names, name)
-    op: Op = names["_op"]
-    # A required argument that is left out reaches the slow path, which knows
-    # PyTorch's words for it.
-    made.__defaults__ = tuple(
-        MISSING if p.required else p.default
-        for p in op.params
-        if not p.keyword_only and not is_star(op, p)
-    )
-    made.__kwdefaults__ = {
-        p.name: MISSING if p.required else p.default
-        for p in op.params
-        if p.keyword_only
-    }
-    if "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
-        made.__kwdefaults__["out"] = None
+    return code
+
+
+def _first_call(*args: Any, **kwargs: Any) -> Any:
+    """The code of each operator's function until it is called; see `generate`."""
+    return _complete()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+def generate(
+    op: Op, name: str, func: Any, operator: str | None = None, reflected: bool = False
+) -> Callable[..., Any]:
+    """A function of an operator under its own name; see `hot_source`.
+
+    Most programs call few of the hundreds that an import makes: the source of each is
+    written and compiled when it is called first.
+
+    `func`: what overrides see in its place, None: itself.
+    """
+    names: dict[str, Any] = {"__name__": GENERATED}
+    made = FunctionType(_first_call.__code__, names, name)
+    made.__qualname__ = name
     made.__doc__ = op.doc
     made.__module__ = "torchshim"
     made.__op__ = op  # type: ignore[attr-defined]
     made.__wrapped__ = op.fn  # type: ignore[attr-defined]  # for `inspect.signature`
-    names.setdefault("_func", made)
+
+    def complete() -> Callable[..., Any]:
+        # Threads may come here at once: each does the same, the code last.
+        source, used = hot_source(op, "operator", operator, reflected)
+        code = _compiled(source)
+        names.update(used)
+        # A required argument that is left out reaches the slow path, which knows
+        # PyTorch's words for it.
+        made.__defaults__ = tuple(
+            MISSING if p.required else p.default
+            for p in op.params
+            if not p.keyword_only and not is_star(op, p)
+        )
+        made.__kwdefaults__ = {
+            p.name: MISSING if p.required else p.default
+            for p in op.params
+            if p.keyword_only
+        }
+        if "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+            made.__kwdefaults__["out"] = None
+        made.__code__ = code.replace(co_name=name, co_qualname=name)
+        return made
+
+    names["_complete"] = complete
+    names["_func"] = made if func is None else func
     return made
 
 
-def make(op: Op) -> Callable[..., Any]:
-    """The function of one operator."""
-    source, names = hot_source(op, "operator")
-    return generate(source, names, op.public)
+def make(op: Op, name: str | None = None) -> Callable[..., Any]:
+    """The function of one operator, under a name of its own or the operator's."""
+    return generate(op, name or op.public, None)
 
 
 def make_operator(
     op: Op, name: str, reflected: bool, func: Any, in_place_form: bool = False
 ) -> Callable[..., Any]:
-    """The method of one of Python's operators.
-
-    `func`: the method that overrides see in its place, None: itself.
-    """
-    if in_place_form:
-        op = in_place(op)
-    source, names = hot_source(op, "operator", name, reflected)
-    if func is not None:
-        names["_func"] = func
-    return generate(source, names, name)
+    """The method of one of Python's operators; `func` as `generate` takes it."""
+    return generate(in_place(op) if in_place_form else op, name, func, name, reflected)
 
 
 def in_place(op: Op) -> Op:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from types import FunctionType
 from typing import Any
 
 from torchshim._arguments import choose, signature_of
@@ -19,15 +18,7 @@ def renamed(function: Any, name: str) -> Any:
     overloads = getattr(function, "__overloads__", None)
     if overloads is not None:
         return overloaded(name, [renamed(each, name) for each in overloads])
-    code = function.__code__.replace(co_name=name, co_qualname=name)
-    names = dict(function.__globals__)
-    made = FunctionType(code, names, name, function.__defaults__)
-    made.__kwdefaults__ = function.__kwdefaults__
-    made.__doc__ = function.__doc__
-    made.__module__ = function.__module__
-    made.__dict__.update(function.__dict__)
-    names["_func"] = made
-    return made
+    return make(function.__op__, name)
 
 
 def overloaded(

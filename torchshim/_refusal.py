@@ -165,12 +165,15 @@ def written_call(
     frame = sys._getframe()
     while frame is not None and frame.f_globals.get("_op") is not op:
         frame = frame.f_back
-    shape = None if frame is None else call_shape(frame.f_back)
-    if frame is None or shape is None:
+    caller = frame and frame.f_back
+    if frame and caller and caller.f_globals is frame.f_globals:
+        caller = caller.f_back  # `_first_call` stands between them
+    shape = None if caller is None else call_shape(caller)
+    if shape is None:
         return None
     count, keywords = shape
     none = op.params and is_star(op, op.params[-1]) and not values[-1]
-    if none and not (keywords or names_it(frame.f_back, op.public, count)):
+    if none and not (keywords or names_it(caller, op.public, count)):
         return None
     own = dict(zip((p.name for p in op.params), values, strict=True))
     own["out"] = out

@@ -8,7 +8,7 @@ slower, and 300 times where the program was compiled in haste.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -16,16 +16,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-core: Any = None
-try:
-    from jax.extend import core
-except ImportError:  # experimental: without it, such convolutions are slow
-    pass
-
 
 def ordered(fn: Callable[..., Any]) -> Callable[..., Any]:
     """`fn` with all its convolutions in XLA's order, if this is for the CPU."""
-    if core is None or jax.default_backend() != "cpu":
+    if jax.default_backend() != "cpu":
         return fn
 
     def run(*args: Any) -> Any:
@@ -43,7 +37,7 @@ def evaluated(closed: Any, args: Sequence[Any]) -> list[Any]:
     env.update(zip(jaxpr.invars, args, strict=True))
 
     def value(atom: Any) -> Any:
-        return atom.val if isinstance(atom, core.Literal) else env[atom]
+        return atom.val if hasattr(atom, "val") else env[atom]  # a literal, a variable
 
     for eqn in jaxpr.eqns:
         operands = [value(v) for v in eqn.invars]
@@ -65,9 +59,16 @@ def has_convolution(jaxpr: Any) -> bool:
     jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
     return any(
         eqn.primitive is lax.conv_general_dilated_p
-        or any(map(has_convolution, core.jaxprs_in_params(eqn.params)))
+        or any(map(has_convolution, _functions_in(eqn.params)))
         for eqn in jaxpr.eqns
     )
+
+
+def _functions_in(params: Mapping[str, Any]) -> Iterator[Any]:
+    for value in params.values():
+        for each in value if isinstance(value, (tuple, list)) else (value,):
+            if hasattr(each, "eqns"):
+                yield each
 
 
 def convolved(lhs: Any, rhs: Any, **params: Any) -> Any:

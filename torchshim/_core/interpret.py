@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.extend import core
 
 from torchshim._core import numpy_shapes, numpy_windows
 from torchshim._core.numpy_rules import RULES, NoRule, known
@@ -61,7 +60,7 @@ class Equations:
         return places[var]
 
     def _read(self, places: dict[Any, int], var: Any) -> int:
-        if not isinstance(var, core.Literal):
+        if not hasattr(var, "val"):  # no literal
             return places[var]
         aval: Any = var.aval
         self.start.append(np.asarray(var.val, aval.dtype))
@@ -140,10 +139,13 @@ def _called_by(eqn: Any) -> Any:
         return None
     for name in _HELD_AS:
         inner = eqn.params.get(name)
-        if isinstance(inner, core.ClosedJaxpr):
+        if hasattr(inner, "jaxpr"):
             return inner
-        if isinstance(inner, core.Jaxpr):
-            return core.ClosedJaxpr(inner, ())
+        if hasattr(inner, "eqns"):
+            # Here, as it brings Pallas with it, and few programs come here.
+            from jax.extend.core import ClosedJaxpr
+
+            return ClosedJaxpr(inner, ())
     return None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import digamma
+from jax.lax import digamma
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
