@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from jax import lax
 
-from torchshim._core import convolutions
 from torchshim._core.convolutions import has_convolution, ordered
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
@@ -94,12 +93,3 @@ def test_functions_without_any_stay_functions():
     traced = jax.make_jaxpr(ordered(lambda x: inner(x) * x))(2.0)
     assert not has_convolution(traced)
     assert [e.primitive.name for e in traced.jaxpr.eqns] == ["jit", "mul"]
-
-
-def test_without_the_parts_of_jax_that_it_needs(monkeypatch):
-    monkeypatch.setattr(convolutions, "core", None)
-
-    def function(x):
-        return x
-
-    assert convolutions.ordered(function) is function
