@@ -32,6 +32,7 @@ from torchshim import (
     special as special,
 )
 from torchshim._alias import install, uninstall
+from torchshim._alias import know_torch as _know_torch
 from torchshim._core.device import (
     device,
     get_default_device,
@@ -90,6 +91,8 @@ globals().update(_namespace("torch"))
 # Its own name, also where programs find it as `torch`.
 _SELF = __name__
 
+_know_torch()
+
 # Submodules that are imported when they are first used.
 _LAZY = (
     *("_C", "_VF", "functional", "library", "ops", "overrides", "profiler"),
@@ -120,7 +123,9 @@ else:
 
     def __getattr__(name: str) -> _Any:
         if name in _LAZY:
-            return _import_module(f"{_SELF}.{name}")
+            found = _import_module(f"{_SELF}.{name}")
+            _know_torch()
+            return found
         if name == "torch":  # the name that PyTorch's own module has of itself
             return _import_module(_SELF)
         if name in ("CompilationUnit", "ScriptFunction"):

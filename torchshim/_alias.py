@@ -142,6 +142,16 @@ def _shim_spec(name: str) -> importlib.machinery.ModuleSpec | None:
         raise
 
 
+def know_torch() -> None:
+    """Gives modules the name `torch`, which PyTorch's have, as they import it.
+
+    Programs find it there: `torch.sparse.torch.eye(3)[labels]`.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.startswith(f"{SHIM}.") and "._" not in name:
+            vars(module).setdefault("torch", sys.modules[SHIM])
+
+
 def _missing(name: str) -> ModuleNotFoundError:
     return ModuleNotFoundError(f"No module named {name!r}", name=name)
 
@@ -221,6 +231,8 @@ class _SourceLoader(importlib.machinery.SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
+        if "._" not in module.__name__:
+            vars(module).setdefault("torch", sys.modules[SHIM])
         if "torch" in sys.modules:
             _shown.change(module)
 
