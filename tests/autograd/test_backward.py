@@ -427,3 +427,33 @@ def gradients_of_linear_operators(torch):
             third = change(first)
             (third,) = grad((third * third).sum(), x, create_graph=True)
             yield third.detach(), third.requires_grad
+
+
+@case.over(
+    "a * b",
+    "a @ b",
+    "a / b",
+    "torch.where(a > 0, a, b)",
+    "a**b",
+    "torch.lerp(a, b, 0.5)",
+    "torch.addcmul(a, a.detach(), b)",
+    "torch.atan2(a, b)",
+    "F.mse_loss(a, b)",
+    "torch.dot(a, b)",
+    "torch.outer(a, b)",
+    "torch.cat([a, b])",
+)
+def gradients_that_one_operand_has_no_part_in(torch, line):
+    a, b = leaf(torch, 1.0, 2.0), leaf(torch, 3.0, 5.0)
+    out = eval(line, {"torch": torch, "F": torch.nn.functional, "a": a, "b": b})
+    first = torch.autograd.grad(out.sum(), (a, b), create_graph=True)
+    for each in first:
+        if not each.requires_grad:
+            continue
+        for leaves in ((a, b), (a,), (b,)):
+            for unused in (False, True):
+                given = each.sum(), leaves, None, True
+                yield attempt(torch.autograd.grad, *given, allow_unused=unused)
+        each.sum().backward(retain_graph=True)
+        yield a.grad, b.grad
+        a.grad = b.grad = None

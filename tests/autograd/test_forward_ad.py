@@ -317,3 +317,29 @@ def written_through_views(torch):
             dual = fw.make_dual(x.clone(), t.clone())
             function(dual)
             yield fw.unpack_dual(dual).tangent
+
+
+TANGENTS = """
+    x*2; x+1; x-1; 1-x; x/2; 2/x; x*w; x+w; x-w; w-x; w/x; x@w; F.linear(x, w, w[0])
+    x.sum(); x.mean(1); x.exp(); x.sqrt(); x**3; -x; x.relu(); x.tanh(); x.view(4); x[0]
+    x.clone(); torch.cat([x, w]); torch.where(x > 0, x, w); x.softmax(0); x.cumsum(0)
+    x.log_softmax(0); x.flip(0); x.logsumexp(0); x.clamp(0.2, 0.5); torch.atan2(x, w)
+"""
+
+
+@case.over(
+    tracked=["primal", "tangent"],
+    line=[
+        line.strip() for line in TANGENTS.replace("\n", ";").split(";") if line.strip()
+    ],
+)
+def nodes_of_tangents(torch, tracked, line):
+    fw = torch.autograd.forward_ad
+    x = torch.tensor([[0.3, 0.6], [0.7, 0.2]], requires_grad=tracked == "primal")
+    t = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=tracked == "tangent")
+    w = torch.tensor([[0.5, 0.1], [0.2, 0.4]])
+    with fw.dual_level():
+        names = {"torch": torch, "F": torch.nn.functional, "w": w}
+        out = eval(line, names, {"x": fw.make_dual(x, t)})
+        yield fw.unpack_dual(out).tangent
+        print(out)

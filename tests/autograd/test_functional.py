@@ -95,3 +95,75 @@ def checks(torch):
     yield torch.rand(1)
     c = torch.tensor([1 + 2j, 3.0], dtype=torch.complex128, requires_grad=True)
     yield check(lambda x: x * x, c)
+
+
+NAMES = ("vjp", "jvp", "vhp", "hvp", "jacobian", "hessian")
+
+
+def called(torch, name, func, inputs, v=None, **options):
+    function = getattr(torch.autograd.functional, name)
+    if name in ("jacobian", "hessian"):
+        return without_nodes(function(func, inputs, **options))
+    return without_nodes(function(func, inputs, v, **options))
+
+
+def without_nodes(found):
+    if isinstance(found, tuple):
+        return tuple(map(without_nodes, found))
+    return found.detach(), found.requires_grad
+
+
+@case.over(*NAMES)
+def of_scalars(torch, name):
+    scalar = torch.tensor(0.5)
+    vector = torch.tensor([2.0])
+    for func in (lambda x: x.exp() * 3, lambda x: x.unsqueeze(0).exp()):
+        yield attempt(called, torch, name, func, scalar, torch.tensor(2.0))
+        yield attempt(called, torch, name, func, scalar)
+        yield attempt(called, torch, name, func, scalar, torch.ones(1))
+    yield attempt(called, torch, name, lambda x: x.exp().squeeze(), vector)
+    if name in ("jacobian", "hessian"):
+        yield called(torch, name, lambda x: x.exp() * 3, scalar, vectorize=True)
+
+
+@case.over(name=NAMES, create_graph=[False, True])
+def strict_mode(torch, name, create_graph):
+    total = name in ("vhp", "hvp", "hessian")
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+    v = torch.ones(2)
+    options = {"strict": True, "create_graph": create_graph}
+    for func in (
+        lambda a: a.detach(),
+        lambda a: a.long().float().requires_grad_().clone(),
+        lambda a: 3 * a,
+        lambda a: a**2,
+        lambda a: a**3,
+    ):
+        made = (lambda a, f=func: f(a).sum()) if total else func
+        yield attempt(called, torch, name, made, x, v, **options)
+    for func in (lambda a, b: a, lambda a, b: a * b, lambda a, b: a * b * a):
+        made = (lambda a, b, f=func: f(a, b).sum()) if total else func
+        given = v if name == "vjp" else (v, v)
+        yield attempt(called, torch, name, made, (x, y), given, **options)
+
+
+@case(warnings=False).over("jacobian", "hessian")
+def what_vectorized_ones_refuse(torch, name):
+    function = getattr(torch.autograd.functional, name)
+    strategy = "strategy" if name == "jacobian" else "outer_jacobian_strategy"
+    x = torch.ones(2)
+    for options in (
+        {"vectorize": True, "strict": True},
+        {strategy: "forward-mode"},
+        {strategy: "forward-mode", "vectorize": True},
+        {strategy: "forward-mode", "vectorize": True, "strict": True},
+    ):
+        for func in (
+            lambda a: "a",
+            lambda a: (a, "a"),
+            lambda a: a.detach().sum(),
+            lambda a: a.pow(3).sum(),
+        ):
+            yield attempt(function, func, x, **options)
+        yield attempt(function, torch.sum, (x, 1), **options)
+        yield attempt(function, torch.sum, [x], **options)

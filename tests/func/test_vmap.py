@@ -1,5 +1,7 @@
 """`torch.vmap`: what is mapped, what is refused, random numbers, views and writes."""
 
+import numpy as np
+
 from tests.oracle import attempt, case
 
 
@@ -254,3 +256,18 @@ def as_many_as_values_say(torch):
         lambda t: t.equal(torch.ones(3)),
     ):
         yield attempt(torch.vmap(f), x)
+
+
+@case
+def writes_to_memory_that_numpy_shares(torch):
+    memory = np.arange(6.0).reshape(3, 2)
+    x = torch.from_numpy(memory)
+    yield torch.vmap(lambda x: x.mul_(2))(x), x, memory.copy()
+    yield torch.vmap(lambda x: x.add_(1), 1, 1)(x), x, memory.copy()
+    yield torch.vmap(torch.vmap(lambda x: x.add_(2)))(x), x, memory.copy()
+
+    def failing(x):
+        x.zero_()
+        raise ValueError("after a write")
+
+    yield attempt(torch.vmap(failing), x), x, memory.copy()

@@ -13,23 +13,32 @@ from typing import Any
 import jax
 
 from torchshim._core.call import Avals, Call, VjpCall, abstract
+from torchshim._core.forward import JvpCall
 from torchshim._core.interpret import parts_of_scan
+
+# Operators of two factors, of which one may be a number.
+PRODUCTS = frozenset({"mul", "div", "mul_", "div_"})
 
 
 def is_telling(call: Any) -> bool:
-    """Whether this is a gradient that PyTorch's formula computes from no more than JAX.
+    """Whether this is a derivative that PyTorch's formula takes no more for than JAX.
 
     Those of operators of one tensor are left out where PyTorch keeps that: the formulas
     hold it, even where the derivative is a constant (`x**1`).
     """
-    if not isinstance(call, VjpCall):
+    kind = call.__class__
+    if kind not in (VjpCall, JvpCall):
         return False
-    while isinstance(call, VjpCall):
+    while isinstance(call, VjpCall | JvpCall):
         call = call.inner
     if not isinstance(call, Call):
         return False
     wrt = [i for i in range(call.n_arrays) if call.differentiable(i)]
-    return len(wrt) > 1 or set(wrt).isdisjoint(call.needs(wrt))
+    if kind is JvpCall and call.op.name in PRODUCTS:
+        return False  # where one operand has a tangent, the other's is taken for zero
+    if set(wrt).isdisjoint(call.needs(wrt)):
+        return True
+    return kind is VjpCall and len(wrt) > 1
 
 
 @functools.lru_cache(maxsize=1024)

@@ -19,7 +19,7 @@ from torchshim._core import jumps
 from torchshim._core.batching import without
 from torchshim._core.call import Levels, PythonCall, VjpCall
 from torchshim._core.flush import keeps_varying
-from torchshim._core.gradients import plan_of
+from torchshim._core.gradients import alike, plan_of, reaching
 from torchshim._core.graph import Place, origin
 from torchshim._core.handlers import error_expected
 from torchshim._core.jumps import (
@@ -31,7 +31,6 @@ from torchshim._core.jumps import (
 )
 from torchshim._core.leaf_facts import has_hooks
 from torchshim._core.leaves import add
-from torchshim._core.meta import Meta
 from torchshim._core.record import Recorder, local
 from torchshim._core.replay import Replay
 from torchshim._core.saved import SavedValues
@@ -361,7 +360,12 @@ class Walk(SavedValues, Replay):
             return ()
         if event.call.passing:
             return self.passed(recording, event, grads, wrt)
-        return self.vjp(recording, event, grads, wrt)
+        reached = reaching(event, grads, wrt)
+        if reached == wrt:
+            return self.vjp(recording, event, grads, wrt)
+        outs = self.backward(recording, event, grads, reached)
+        found = dict(zip(reached, outs, strict=True))
+        return [found.get(i) for i in wrt]
 
     def passed(
         self, recording: Recording, event: State, grads: list[Any], wrt: Any
@@ -473,16 +477,6 @@ class Walk(SavedValues, Replay):
                 recording.tensors[slot] = tensor
         self.taken[id(tensor)] = tensor, recording, slot
         return tensor
-
-
-def alike(meta: Meta, grad: Any) -> bool:
-    """Whether a gradient has the shape and the dtype of a value, and is where it is."""
-    other = grad._meta
-    return (
-        meta.shape == other.shape
-        and meta.dtype is other.dtype
-        and meta.device is other.device
-    )
 
 
 def run_backward(

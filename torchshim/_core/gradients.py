@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.batching import seen_by
 from torchshim._core.call import VjpCall, interned_vjp
+from torchshim._core.dependence import dependence, is_telling
+from torchshim._core.meta import Meta
 from torchshim._core.naming import WRAPPED, grad_name, saved_operands
 from torchshim._core.state import State
 
@@ -54,3 +57,36 @@ class GradientPlan:
 def plan_of(event: State, call: Any, wrt: tuple[int, ...]) -> GradientPlan:
     """The plan for the gradient of an event, whose call is seen as `call`."""
     return event.kept(("gradient", call, wrt), lambda: GradientPlan(event, call, wrt))
+
+
+def reaching(event: State, grads: Sequence[Any], wrt: tuple[int, ...]) -> Any:
+    """Those of the operands `wrt` that a result with a gradient is computed from.
+
+    The gradients that an operator's event gives at once are several nodes' in PyTorch:
+    of `a * b` the one by `a` knows nothing of `a`.
+    """
+    call = event.call
+    if call.__class__ is not VjpCall or all(g is not None for g in grads):
+        return wrt
+    there = tuple([g is not None for g in grads])
+    return event.kept(("reaching", there, wrt), lambda: _reaching(event, there, wrt))
+
+
+def _reaching(event: State, there: Sequence[bool], wrt: tuple[int, ...]) -> Any:
+    if any(m.batch or m.levels for m in event.given) or not is_telling(event.call):
+        return wrt
+    sources = dependence(event.call, tuple((m.shape, m.dtype) for m in event.given))
+    of = frozenset[int]().union(
+        *(s for s, given in zip(sources, there, strict=True) if given)
+    )
+    return wrt if of.issuperset(wrt) else tuple(i for i in wrt if i in of)
+
+
+def alike(meta: Meta, grad: Any) -> bool:
+    """Whether a gradient has the shape and the dtype of a value, and is where it is."""
+    other = grad._meta
+    return (
+        meta.shape == other.shape
+        and meta.dtype is other.dtype
+        and meta.device is other.device
+    )

@@ -9,6 +9,7 @@ from typing import Any
 from torchshim._core.batching import alone
 from torchshim._core.call import Call
 from torchshim._core.dtypes import type_name
+from torchshim._core.forward import JvpCall
 from torchshim._core.op import DERIVED
 from torchshim._core.state import IDENTITY, State
 from torchshim._core.storage import TensorBase
@@ -16,6 +17,27 @@ from torchshim._core.storage import TensorBase
 # Operators that PyTorch gives a number to as a tensor, so that it has an edge too.
 WRAPPED = frozenset({"add", "sub", "mul", "div"})
 _OF_NUMBERS = WRAPPED | {"copy"}
+
+# Operators whose tangent is a sum over both operands, though one is a number.
+_SUMMED = frozenset({"add", "mul"})
+
+# The node of an operator's tangent, where it is no sum and not its gradient's either.
+_OF_TANGENTS = {
+    "_softmax": "MulBackward0",
+    "amax": "DivBackward0",
+    "amin": "DivBackward0",
+    "atan2": "DivBackward0",
+    "clamp": "WhereBackward0",
+    "cumprod": "WhereBackward0",
+    "div": "DivBackward0",
+    "gather": "GatherBackward0",
+    "log_softmax": "SubBackward0",
+    "logsumexp": "DivBackward0",
+    "prod": "SumBackward0",
+    "rsub": "NegBackward0",
+    "softmax": "MulBackward0",
+    "sub": "SubBackward0",
+}
 
 # The node of an operator's gradient, where it can be differentiated again.
 _OF_GRADIENTS = {
@@ -92,8 +114,30 @@ def grad_name(event: State) -> str | None:
     call = alone(event.call)
     if call is None:
         return None
+    if isinstance(call, JvpCall):
+        return _name_of_tangent(event, call)
     if not isinstance(call, Call):
         return call.grad_name or name_of_gradient(call)
+    return _name_of_call(event, call)
+
+
+def _name_of_tangent(event: State, call: JvpCall) -> str | None:
+    """A tangent's node: a linear operator's own, or of the sum over the operands."""
+    inner = alone(call.inner)
+    if not isinstance(inner, Call):
+        return name_of_gradient(call)
+    flows = [i for i in range(inner.n_arrays) if inner.differentiable(i)]
+    name = inner.op.name.rstrip("_")
+    if name in _OF_TANGENTS:
+        return _OF_TANGENTS[name]
+    if name not in _SUMMED and not set(flows).intersection(inner.needs(flows)):
+        return _name_of_call(event, inner)
+    if name in _SUMMED or len({inner.owners[i] for i in flows}) > 1:
+        return "AddBackward0"
+    return name_of_gradient(call)
+
+
+def _name_of_call(event: State, call: Call) -> str | None:
     named = call.op.grad_fn
     if named == "":
         # Not a node of its own: the one of what the operator is given.
@@ -105,7 +149,8 @@ def grad_name(event: State) -> str | None:
         return (None if source is None else grad_name(source)) or "AliasBackward0"
     if named is not None and not isinstance(named, str):
         # The node may depend on the operands' shapes: it is given their metas.
-        return named(*call.arguments(event.given, [0] * call.n_scalars))
+        given = event.given[: call.n_arrays]
+        return named(*call.arguments(given, [0] * call.n_scalars))
     if named is None:
         base = "".join(p.capitalize() for p in call.op.public.split("_"))
         return f"{base}Backward0"

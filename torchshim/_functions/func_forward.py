@@ -77,6 +77,17 @@ def exit_dual_level(*, level: int | None = None) -> None:
     local.rec.close_level(_dual_level.pop())
 
 
+def check_size(tensor: Any, tangent: Any) -> None:
+    """Raises for a tangent of another shape than its tensor's."""
+    if tuple(tensor.shape) != tuple(tangent.shape):
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of "
+            "the original Tensor, this is not supported. Tensor is of size "
+            f"{list(tensor.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
+        )
+
+
 def paired(tensor: Any, tangent: Any, level: Level) -> Tensor:
     """The tensor (on the same memory) with a tangent of a level; checked."""
     for name, each in (("primal", tensor), ("tangent", tangent)):
@@ -85,13 +96,7 @@ def paired(tensor: Any, tangent: Any, level: Level) -> Tensor:
                 f"Expected {name} to be floating point or complex, but got: "
                 f"{each.dtype}"
             )
-    if tuple(tensor.shape) != tuple(tangent.shape):
-        raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of "
-            "the original Tensor, this is not supported. Tensor is of size "
-            f"{list(tensor.shape)} while the given forward gradient is of size "
-            f"{list(tangent.shape)}."
-        )
+    check_size(tensor, tangent)
     rec = local.rec
     if rec.tangent_of(tensor, level.number) is not None:
         raise RuntimeError(

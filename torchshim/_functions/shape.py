@@ -138,7 +138,7 @@ def _resized(self: Tensor, sizes: tuple[int, ...]) -> Tensor:
             f"({count} elements). autograd's resize can only change the shape of a "
             "given tensor, while preserving the number of elements. "
         )
-    return self.contiguous().view(*sizes)
+    return self.contiguous().view(sizes)
 
 
 @public(namespaces=(), method=True)

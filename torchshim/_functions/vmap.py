@@ -39,7 +39,7 @@ def has_level(tensor: Tensor, level: Level) -> bool:
 
 
 def entered(tensor: Tensor, dim: int, level: Level) -> Tensor:
-    """A tensor with `dim` made the level."""
+    """A tensor with `dim` made the level: a view, of a copy where NumPy shares it."""
     storage = tensor._storage
     if storage is not None and storage.shared is not None:
         # Views of memory that numpy shares are made without being recorded.
@@ -219,7 +219,17 @@ def _run(
             leaf if dim is None else entered(leaf, dim, level)
             for dim, leaf in zip(dims, leaves, strict=True)
         ]
-        outputs = func(*spec.unflatten(given), **kwargs)
+        copies = [
+            (leaf, each, dim, each._version)
+            for leaf, each, dim in zip(leaves, given, dims, strict=True)
+            if dim is not None and each._storage is not leaf._storage
+        ]
+        try:
+            outputs = func(*spec.unflatten(given), **kwargs)
+        finally:
+            for leaf, each, dim, version in copies:
+                if each._version != version:
+                    leaf.copy_(left(each, dim, level))
         return _outputs(outputs, out_dims, level, func)
 
 

@@ -14,7 +14,7 @@ from torchshim._functions.vmap import vmap
 from torchshim.autograd.forward_ad import dual_level, make_dual, unpack_dual
 
 
-def check_forward(create_graph: bool, strict: bool, vectorize: bool) -> None:
+def check_forward(create_graph: bool, strict: bool) -> None:
     """Raises for what forward mode does not do."""
     if create_graph:
         raise NotImplementedError(
@@ -27,11 +27,6 @@ def check_forward(create_graph: bool, strict: bool, vectorize: bool) -> None:
             "torch.autograd.functional.jacobian: `strict=True` and "
             '`strategy="forward-mode"` are not supported together (yet). Please either '
             'set `strict=False` or `strategy="reverse-mode"`.'
-        )
-    if not vectorize:
-        raise NotImplementedError(
-            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is"
-            "only implemented for `vectorize=True`."
         )
 
 
@@ -61,7 +56,7 @@ def rows_at_once(
             tuple(
                 out.new_zeros((*out.size(), *each.size()))
                 if whole is None
-                else narrow(whole, 0, at, count).reshape(*out.size(), *each.size())
+                else narrow(whole, 0, at, count).reshape((*out.size(), *each.size()))
                 for whole, each in zip(found, inputs, strict=True)
             )
         )
@@ -89,7 +84,7 @@ def columns_at_once(func: Callable[..., Any], inputs: Sequence[Any]) -> list[Any
         for each in inputs:
             count = each.nelement()
             piece = fns.movedim(narrow(out, 0, at, count), 0, -1)
-            row.append(piece.reshape(*out.size()[1:], *each.size()))
+            row.append(piece.reshape((*out.size()[1:], *each.size())))
             at += count
         rows.append(row)
     return rows

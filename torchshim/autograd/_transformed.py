@@ -10,7 +10,7 @@ from torchshim._core.levels import VMAP, Level
 from torchshim._core.record import local
 from torchshim._derived import fns
 from torchshim._functions.backward import zeros_of
-from torchshim._functions.func_forward import parted
+from torchshim._functions.func_forward import check_size, parted
 from torchshim._functions.vmap import entered, has_level, left
 from torchshim._tensor import Tensor
 
@@ -22,6 +22,10 @@ NEEDS_SETUP_CONTEXT = (
     "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
     "jacrev, ...), it must override the setup_context staticmethod." + _MORE
 )
+_TWO_RETURNS = (
+    "Expected the vmap staticmethod to have two returns, an output and out_dims with "
+    "pytree structure compatible with the output. "
+)
 
 
 class VmapInfo(NamedTuple):
@@ -29,6 +33,16 @@ class VmapInfo(NamedTuple):
 
     batch_size: int
     randomness: str
+
+
+def acting(levels: Sequence[Level], args: tuple[Any, ...]) -> Level | None:
+    """The innermost level that a call with these arguments is transformed by."""
+    for level in reversed(levels):
+        if level.kind != VMAP or any(
+            _dim(leaf, level) is not None for leaf in tree.tree_leaves(args)
+        ):
+            return level
+    return None
 
 
 def forward_of(cls: Any, args: tuple[Any, ...]) -> Any:
@@ -53,42 +67,58 @@ def forward_of(cls: Any, args: tuple[Any, ...]) -> Any:
             "support. Please override and implement the vmap staticmethod or set "
             "generate_vmap_rule=True." + _MORE
         )
-    dims = [_dim(arg, level) for arg in args]
+    leaves, spec = tree.tree_flatten(args)
+    dims = [_dim(leaf, level) for leaf in leaves]
     whole = [
-        arg if dim is None else left(arg, 0, level)
-        for arg, dim in zip(args, dims, strict=True)
+        leaf if dim is None else left(leaf, 0, level)
+        for leaf, dim in zip(leaves, dims, strict=True)
     ]
-    found = cls.vmap(VmapInfo(level.size, level.randomness), tuple(dims), *whole)
-    if not isinstance(found, tuple) or len(found) != 2:
-        raise RuntimeError(
-            f"Expected the vmap staticmethod of {cls.__name__} to return (output, "
-            f"out_dims), got {type(found)}"
-        )
+    versions = [each._version if isinstance(each, Tensor) else 0 for each in whole]
+    info = VmapInfo(level.size, level.randomness)
+    found = cls.vmap(info, spec.unflatten(dims), *spec.unflatten(whole))
+    for leaf, each, version in zip(leaves, whole, versions, strict=True):
+        # What the rule writes to its argument, it writes to the mapped one.
+        if each is not leaf and each._version != version:
+            leaf.copy_(entered(each, 0, level))
+    given = {id(each): leaf for each, leaf in zip(whole, leaves, strict=True)}
+    return _mapped(found, given, level)
+
+
+def _mapped(found: Any, given: dict[int, Any], level: Level) -> Any:
+    """What a rule for `vmap` gave, seen from within; an argument is what it was."""
+    if not isinstance(found, tuple):
+        raise RuntimeError(f"{_TWO_RETURNS}Got a {type(found)} instead")
+    if len(found) != 2:
+        raise RuntimeError(f"{_TWO_RETURNS}Got {len(found)} returns instead")
     output, out_dims = found
     leaves, spec = tree.tree_flatten(output)
     places = tree._broadcast_to_and_flatten(out_dims, spec)
     if places is None:
         raise RuntimeError(
-            f"The vmap staticmethod of {cls.__name__} returned out_dims of another "
-            "structure than the output"
+            "The autograd.Function's vmap staticmethod returned an incompatible "
+            f"(output, out_dims) tuple. Expected out_dims={out_dims} to be compatible "
+            "with the structure of `output`. out_dims has structure "
+            f"{tree.tree_flatten(out_dims)[1]} but output has structure {spec}." + _MORE
         )
-    return spec.unflatten(
-        [
-            leaf
-            if dim is None or not isinstance(leaf, Tensor)
-            else entered(leaf, dim % leaf.dim(), level)
-            for leaf, dim in zip(leaves, places, strict=True)
-        ]
-    )
+    results = []
+    for leaf, dim in zip(leaves, places, strict=True):
+        if isinstance(leaf, Tensor) and id(leaf) in given:
+            results.append(given[id(leaf)])
+        elif dim is None or not isinstance(leaf, Tensor):
+            results.append(leaf)
+        else:
+            results.append(entered(leaf, dim % leaf.dim(), level))
+    return spec.unflatten(results)
 
 
-def _dim(arg: Any, level: Level) -> int | None:
-    return 0 if isinstance(arg, Tensor) and has_level(arg, level) else None
+def _dim(leaf: Any, level: Level) -> int | None:
+    return 0 if isinstance(leaf, Tensor) and has_level(leaf, level) else None
 
 
 def _innermost(args: Sequence[Any]) -> Level | None:
     """The innermost level that maps over arguments; it may be over by now."""
-    sizes = {n: s for a in args if isinstance(a, Tensor) for n, s in a._meta.batch}
+    leaves = tree.tree_leaves(args)
+    sizes = {n: s for a in leaves if isinstance(a, Tensor) for n, s in a._meta.batch}
     if not sizes:
         return None
     number = max(sizes)
@@ -181,4 +211,5 @@ def _push(
         ):
             raise RuntimeError(_NOT_IN_PLACE)
         if isinstance(out, Tensor) and tangent is not None:
+            check_size(out, tangent)
             rec.set_tangent(rec.slot_of(out), level.number, tangent)

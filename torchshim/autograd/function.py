@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from torchshim._core.call import PythonCall
 from torchshim._core.dtypes import type_name
+from torchshim._core.levels import GRAD, JVP, VMAP
 from torchshim._core.node import Node
 from torchshim._core.record import local, watchers
 from torchshim._core.state import State
@@ -29,6 +30,7 @@ from torchshim.autograd._context import (
 )
 from torchshim.autograd._transformed import (
     NEEDS_SETUP_CONTEXT,
+    acting,
     forward_of,
     push_tangents,
     tangents_of,
@@ -167,7 +169,15 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             raise RuntimeError(NEEDS_SETUP_CONTEXT)
         if separate or kwargs:
             args = _bound(cls, separate, args, kwargs)
-        ctx = _new(cls._backward_cls)
+        node = cls._backward_cls
+        if rec.levels and separate:
+            level = acting(rec.levels, args)
+            if level is not None and level.kind == VMAP and not cls.generate_vmap_rule:
+                # Its rule's own calls are what has a gradient.
+                return forward_of(cls, args)
+            if level is not None and level.kind in (GRAD, JVP):
+                node = _transformed_node(cls)
+        ctx = _new(node)
         tensors: list[Any] = []
         positions: list[int] = []
         needs: list[bool] = []
@@ -226,6 +236,16 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         if ctx.to_save is not None:
             _save(ctx, recorded, outputs)
         return outputs[0] if single else tuple(outputs)
+
+
+def _transformed_node(cls: Any) -> Any:
+    """The class of a function's nodes within the transforms of `torch.func`."""
+    found = cls.__dict__.get("_transformed_cls")
+    if found is None:
+        name, node = f"{cls.__name__}GeneratedBackward", cls._backward_cls
+        found = type(name, (node,), {"__module__": node.__module__})
+        cls._transformed_cls = found
+    return found
 
 
 def _bound(

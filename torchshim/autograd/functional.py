@@ -25,7 +25,7 @@ Tensors = tuple[Any, ...]
 # -- arguments -------------------------------------------------------------------------
 
 
-def _as_tuple(value: Any, argument: str, function: str) -> tuple[bool, Tensors]:
+def _as_tuple(value: Any, argument: str, function: str | None) -> tuple[bool, Tensors]:
     """Whether it was a tuple, and the tuple of tensors."""
     given = isinstance(value, tuple)
     items = value if given else (value,)
@@ -414,15 +414,8 @@ def jacobian(
             'more performant. Otherwise, prefer to use "reverse-mode".'
         )
     if strategy == "forward-mode":
-        check_forward(create_graph, strict, vectorize)
-    if vectorize and strict:
-        raise RuntimeError(
-            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` "
-            "are not supported together. Please either set `strict=False` or "
-            "`vectorize=False`."
-        )
-    if strategy == "forward-mode":
-        return _forward_jacobian(func, inputs, False)
+        check_forward(create_graph, strict)
+        return _forward_jacobian(func, inputs, vectorize, False)
     with enable_grad():
         inputs_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
         inputs = _prepared(inputs, create_graph, True)
@@ -431,6 +424,12 @@ def jacobian(
         )
         _check_requires_grad(outputs, "outputs", strict)
         if vectorize:
+            if strict:
+                raise RuntimeError(
+                    "torch.autograd.functional.jacobian: `strict=True` and "
+                    "`vectorized=True` are not supported together. Please either set "
+                    "`strict=False` or `vectorize=False`."
+                )
             result = _finished(
                 rows_at_once(outputs, inputs, create_graph), create_graph
             )
@@ -476,17 +475,22 @@ def jacobian(
         return _unpacked(result, (outputs_tuple, inputs_tuple))
 
 
-def _forward_jacobian(func: Callable[..., Any], inputs: Any, track: bool) -> Any:
+def _forward_jacobian(
+    func: Callable[..., Any], inputs: Any, vectorize: bool, track: bool
+) -> Any:
     """The Jacobian by forward mode, all columns at once."""
     inputs_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
+    if not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is"
+            "only implemented for `vectorize=True`."
+        )
     if track:
         inputs = _prepared(inputs, False, True)
     is_tuple: list[bool] = []
 
     def call(*duals: Any) -> Tensors:
-        given, outputs = _as_tuple(
-            func(*duals), "outputs of the user-provided function", "jacobian"
-        )
+        given, outputs = _as_tuple(func(*duals), "outputs", None)
         is_tuple.append(given)
         return outputs
 
@@ -495,9 +499,7 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, track: bool) -> Any
 
 def _stacked(column: list[Any], out: Any, each: Any) -> Any:
     shape = (*out.size(), *each.size())
-    if not column:
-        return out.new_zeros(shape)
-    return fns.stack(column, dim=0).view(*shape)
+    return fns.stack(column, dim=0).view(shape)
 
 
 def hessian(
@@ -544,8 +546,8 @@ def hessian(
         return jac
 
     if outer_jacobian_strategy == "forward-mode":
-        check_forward(create_graph, strict, vectorize)
-        result = _forward_jacobian(first, inputs, True)
+        check_forward(create_graph, strict)
+        result = _forward_jacobian(first, inputs, vectorize, True)
     else:
         result = jacobian(
             first, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize

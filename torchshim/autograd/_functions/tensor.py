@@ -24,7 +24,7 @@ class Resize(Function):
                 "preserving the number of elements. "
             )
         ctx.input_sizes = tensor.size()
-        return tensor.contiguous().view(*sizes)
+        return tensor.contiguous().view(sizes)
 
     @staticmethod
     def backward(ctx: Any, grad_output: Any) -> tuple[Any, None]:

@@ -1,0 +1,184 @@
+"""Custom functions under `vmap`, `grad` and `jvp`: rules, contexts, errors."""
+
+from tests.oracle import attempt, case
+
+
+def with_rule(torch, rule, generate=False):
+    class Doubled(torch.autograd.Function):
+        generate_vmap_rule = generate
+
+        @staticmethod
+        def forward(x):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return rule(x)
+
+    return Doubled
+
+
+RETURNS = {
+    "a tensor": lambda x: x,
+    "one": lambda x: (x,),
+    "three": lambda x: (x, 0, 1),
+    "None": lambda x: None,
+    "too many dims": lambda x: (x, (0,)),
+    "too few dims": lambda x: ((x, x), (0,)),
+    "one dim for two": lambda x: ((x * 1, x * 1), 0),
+    "lists": lambda x: ([x * 1, x * 2], [0, 0]),
+    "not mapped": lambda x: (x[0] * 1, None),
+    "the argument": lambda x: (x, 0),
+    "the argument, said not to be mapped": lambda x: (x, None),
+    "the argument, elsewhere": lambda x: (x, 1),
+    "from the end": lambda x: (x * 1, -1),
+    "a number, too": lambda x: ((x * 1, 1), (0, None)),
+}
+
+
+@case.over(RETURNS)
+def what_rules_give(torch, rule):
+    x = torch.arange(6.0).reshape(3, 2)
+    yield attempt(torch.vmap(with_rule(torch, rule).apply), x)
+
+
+@case
+def a_rule_too_many(torch):
+    both = with_rule(torch, lambda x: (x * 2, 0), generate=True)
+    yield attempt(torch.vmap(both.apply), torch.ones(2))
+
+
+def of_many(torch, seen):
+    class Many(torch.autograd.Function):
+        @staticmethod
+        def forward(x, y, z):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            seen.append(("setup", type(ctx).__name__, str(inputs[1])))
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(("backward", type(ctx).__name__))
+            return grad * 2, None, None
+
+        @staticmethod
+        def vmap(info, in_dims, x, y, z):
+            seen.append((tuple(info), in_dims, str(y)))
+            return Many.apply(x, y, z), in_dims[0]
+
+    return Many
+
+
+@case
+def arguments_of_all_kinds(torch):
+    x = torch.arange(6.0).reshape(3, 2)
+    for make in (
+        lambda x: (x, 1, "a"),
+        lambda x: (x, (1, 2), {"a": x}),
+        lambda x: (x, [x, 1], None),
+        lambda x: (torch.ones(2), x, None),
+        lambda x: (torch.ones(2), 1, None),
+    ):
+        seen = []
+        many = of_many(torch, seen)
+        yield attempt(torch.vmap(lambda x: many.apply(*make(x))), x)  # noqa: B023
+        yield list(seen)
+
+
+@case
+def who_is_told_of_the_context(torch):
+    x = torch.arange(6.0).reshape(3, 2)
+    seen = []
+    many = of_many(torch, seen)
+
+    def total(x):
+        return many.apply(x, 1, 2).sum()
+
+    for call in (
+        torch.vmap(total),
+        torch.func.grad(total),
+        torch.func.grad(lambda x: torch.vmap(total)(x).sum()),
+    ):
+        yield call(x), [each for each in seen if each[0] != "setup"]
+        seen.clear()
+    x.requires_grad_()
+    out = torch.vmap(total)(x)
+    yield out.requires_grad
+    out.sum().backward()
+    yield x.grad, list(seen)
+
+
+@case(warnings=False)
+def written_in_place(torch):
+    class Dirty(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.mul_(2)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_dirty(inputs[0])
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent.mul_(2)
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return x.mul_(2), in_dims[0]
+
+    x = torch.arange(6.0).reshape(3, 2)
+    yield torch.vmap(lambda x: Dirty.apply(x.clone()) + 1)(x)
+    yield torch.vmap(Dirty.apply)(x)
+    yield x
+    yield torch.vmap(Dirty.apply, 1, 1)(x)
+    yield x
+    yield torch.func.grad(lambda x: Dirty.apply(x * 1).sum())(x)
+    yield torch.func.jvp(lambda x: Dirty.apply(x * 1), (x,), (x.clone(),))
+
+
+@case
+def wrong_gradients(torch):
+    class Wrong(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, how):
+            return x.sum()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.how = inputs[1]
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad if ctx.how == "few" else (grad.expand(7), None)
+
+        @staticmethod
+        def jvp(ctx, tangent, how):
+            return tangent
+
+    x = torch.ones(3)
+    for how in ("few", "long"):
+
+        def call(x):
+            return Wrong.apply(x, how)  # noqa: B023
+
+        yield attempt(torch.func.grad(call), x)
+        yield attempt(torch.vmap(torch.func.grad(call)), x[None])
+        yield attempt(call(x.clone().requires_grad_()).backward)
+        yield attempt(torch.func.jvp, call, (x,), (x,))
