@@ -30,7 +30,9 @@ from torchshim._arguments import (
 from torchshim._core import dtypes, record
 from torchshim._core.callers import GENERATED
 from torchshim._core.device import device
+from torchshim._core.forward import COPIED_TO_OUT, without_out
 from torchshim._core.handlers import error_expected
+from torchshim._core.levels import FORWARD
 from torchshim._core.op import (
     ARRAY,
     ARRAYS,
@@ -474,12 +476,31 @@ def refuse_tracked(rec: Any, name: str, given: Sequence[Any]) -> None:
             )
 
 
+def refuse_dual(rec: Any, name: str, given: Sequence[Any]) -> None:
+    """Raises where `out=` is given and forward mode would have to follow."""
+    followed = rec.forward and any(level.kind in FORWARD for level in rec.levels)
+    if not followed or name in COPIED_TO_OUT:
+        return
+    for each in given:
+        if isinstance(each, (tuple, list)):
+            refuse_dual(rec, name, each)
+        elif isinstance(each, TensorBase):
+            slot = rec.slot_of(each)
+            if rec.recording.duals.get(slot):
+                raise NotImplementedError(without_out(name))
+
+
+def refuse_out(rec: Any, op: Op, given: Sequence[Any]) -> None:
+    if op.differentiable is not False:
+        refuse_tracked(rec, op.parsed, given)
+    refuse_dual(rec, op.parsed, given)
+
+
 def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """`out=`: the result replaces the value of a tensor the caller gives."""
     if op.results != "tensor":
         check_outs(op.parsed, out, len(op.named_result or out), len(op.params))
-        if op.differentiable is not False:
-            refuse_tracked(rec, op.parsed, (args, out))
+        refuse_out(rec, op, (args, out))
         for each in out:
             check_memory(op, each, args)
         written = out_writer[0](op, record_call(rec, op, args), tuple(out), args)
@@ -490,8 +511,7 @@ def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
         raise TypeError(
             f"{op.parsed}(): argument 'out' must be Tensor, not {type_name(out)}"
         )
-    if op.differentiable is not False:
-        refuse_tracked(rec, op.parsed, (args, out))
+    refuse_out(rec, op, (args, out))
     check_memory(op, out, args)
     return out_writer[0](op, (record_call(rec, op, op.to(args, out)),), (out,), args)[0]
 

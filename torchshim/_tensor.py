@@ -456,6 +456,8 @@ def set_requires_grad(tensor: TensorBase, value: bool) -> None:
     if meta.requires_grad is value:
         return
     changed = meta.replace(requires_grad=value, leaf=True)
+    if rec.recording.duals:
+        rec.keep_tangents([(tensor, rec.slot_of(tensor))])
     if tensor._storage is not None:
         rec.let_views_in(tensor, value)
         tensor._slot = -1
@@ -464,6 +466,8 @@ def set_requires_grad(tensor: TensorBase, value: bool) -> None:
         slot = rec.slot_of(tensor)
         tensor._raw = -1
         tensor._slot = rec.identity(slot, changed)
+        if tensor._tangents:
+            rec.recording.duals[tensor._slot] = tensor._tangents
         if value:
             rec.recording.entered[tensor._slot] = tensor
         # It may have been in another thread's recording so far.

@@ -343,3 +343,63 @@ def nodes_of_tangents(torch, tracked, line):
         out = eval(line, names, {"x": fw.make_dual(x, t)})
         yield fw.unpack_dual(out).tangent
         print(out)
+
+
+OUTS = """
+    torch.add(d, w, out=e(0)); torch.add(w, w, out=d); torch.mm(d, w, out=e(0))
+    torch.matmul(d, w, out=e(0)); torch.sum(d, 0, out=e(0)); torch.cat([d, w], out=e(0))
+    torch.max(d, 0, out=(e(0), i(0))); torch.ge(d, w, out=e(0).bool())
+    torch.exp(w, out=d); torch.linalg.inv(d, out=e(0))
+    torch.special.erf(d, out=e(0)); torch.ones(2, out=d)
+    torch.div(d, w, rounding_mode="floor", out=e(0)); torch.argmax(d, 0, out=i(0))
+    torch.masked_select(d, w > 0, out=e(0)); torch.add(w, w, out=e(0))
+    torch.linalg.norm(d, out=e(())); torch.hstack([d, w], out=e(0)); torch.eye(2, out=d)
+"""
+
+
+@case.over(
+    *[each.strip() for each in OUTS.replace("\n", ";").split(";") if each.strip()]
+)
+def with_out(torch, line):
+    fw = torch.autograd.forward_ad
+    w = torch.ones(2, 2)
+    given = {"torch": torch, "w": w, "e": torch.empty}
+    given["i"] = lambda size: torch.empty(size, dtype=torch.long)
+    with fw.dual_level():
+        d = fw.make_dual(torch.tensor([[0.3, 0.6], [0.7, 0.2]]), torch.ones(2, 2))
+        for _ in range(2):
+            yield attempt(eval, line, given | {"d": d})
+
+
+@case
+def levels(torch):
+    fw = torch.autograd.forward_ad
+    x, t = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+    yield fw._current_level
+    yield attempt(fw.make_dual, x, t)
+    yield attempt(fw.make_dual, x, t, level=0)
+    yield attempt(fw.exit_dual_level)
+    with fw.dual_level() as level:
+        yield level, fw._current_level
+        dual = fw.make_dual(x, t)
+        yield attempt(fw.make_dual, dual, t)
+        yield attempt(fw.make_dual, x, dual)
+        yield attempt(fw.make_dual, x, t, level=1)
+        yield attempt(fw.unpack_dual, 1)
+        yield attempt(fw.unpack_dual, x)
+    yield fw._current_level
+
+
+@case(warnings=False)
+def that_come_to_require_grad(torch):
+    fw = torch.autograd.forward_ad
+    with fw.dual_level():
+        for make in (lambda d: d, lambda d: d * 2, lambda d: (d * 2).view(2)):
+            dual = make(
+                fw.make_dual(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+            )
+            out = dual.requires_grad_() ** 2
+            print(dual, out)
+            out.sum().backward()
+            yield dual.grad
+            yield fw.unpack_dual(dual.requires_grad_(False)).tangent

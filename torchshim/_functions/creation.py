@@ -135,6 +135,7 @@ def out_dtype(function: str, out: Any, dtype: Any, default: Any) -> Any:
         )
     if function not in _RESIZING:
         _bind.refuse_tracked(local.rec, f"aten::{function}", (out,))
+        _bind.refuse_dual(local.rec, f"aten::{function}", (out,))
     return have
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from torchshim._bind import refuse_tracked
+from torchshim._bind import refuse_dual, refuse_tracked
 from torchshim._core import dtypes
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, check_apart, placement
@@ -159,6 +159,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     _check_tensor("masked_select", "mask", 2, mask)
     if out is not None:
         refuse_tracked(local.rec, "masked_select", (input, out))
+        refuse_dual(local.rec, "masked_select", (input, out))
     if mask.dtype is not dtypes.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     if out is not None:

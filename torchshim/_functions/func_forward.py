@@ -103,6 +103,11 @@ def paired(tensor: Any, tangent: Any, level: Level) -> Tensor:
             "Making a dual Tensor based on a Tensor that already has a forward "
             "gradient at the same level 0 is not supported."
         )
+    if rec.tangent_of(tangent, level.number) is not None:
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same "
+            "level0 is not supported."
+        )
     if {n for n, _ in tensor._meta.batch} - {n for n, _ in tangent._meta.batch}:
         tangent = fns._vmap_as(tangent, tensor)
     dual = view_as(tensor, tensor)

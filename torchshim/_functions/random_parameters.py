@@ -84,6 +84,7 @@ def normal_into(out: Any, mean: Any, std: Any, generator: Any) -> Tensor:
     if not tensors:
         raise unfit("normal")
     _bind.refuse_tracked(local.rec, "normal", (mean, std, out))
+    _bind.refuse_dual(local.rec, "normal", (mean, std, out))
     check_parameters(*tensors)
     if not isinstance(std, Tensor):
         if std < 0:
@@ -144,6 +145,7 @@ def _ones_into(out: Any, chances: Tensor, generator: Any) -> Tensor:
     """`out=` of `bernoulli`: drawn in the order of its memory, in any dtype."""
     tensor_argument("bernoulli", "out", 0, out)
     _bind.refuse_tracked(local.rec, "bernoulli", (chances, out))
+    _bind.refuse_dual(local.rec, "bernoulli", (chances, out))
     take_size(out, chances._meta.shape)
     with _no_grad():
         return out.bernoulli_(chances, generator=generator)

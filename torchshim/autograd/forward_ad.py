@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from torchshim._arguments import type_name
 from torchshim._core.record import local
 from torchshim._functions.func_forward import (
     current_dual_level,
@@ -48,10 +49,17 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     tensor(9., tangent=6.0)
     """
     current = current_dual_level()
-    if current is None or (level is not None and level < 0):
+    if level is None:
+        level = -1 if current is None else 0
+    if level < 0:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make "
             "sure to enter_dual_level() first."
+        )
+    if current is None:
+        raise RuntimeError(
+            "Trying to access a forward AD level with an invalid index. This index was "
+            "either not created or is already deleted."
         )
     if level:  # there is one, 0
         raise RuntimeError("Invalid level given to _make_dual")
@@ -63,9 +71,20 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     current = current_dual_level()
     if current is None or (level is not None and level < 0):
         return UnpackedDualTensor(tensor, None)
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            "_unpack_dual(): argument 'dual' (position 1) must be Tensor, not "
+            f"{type_name(tensor)}"
+        )
     if level:  # there is one, 0
         raise RuntimeError("Invalid level given to _fw_primal")
     return UnpackedDualTensor(*parted(tensor, current))
+
+
+def __getattr__(name: str) -> int:
+    if name == "_current_level":
+        return -1 if current_dual_level() is None else 0
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class dual_level(DecoratorContextManager):
