@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -30,9 +30,7 @@ from torchshim._arguments import (
 from torchshim._core import dtypes, record
 from torchshim._core.callers import GENERATED
 from torchshim._core.device import device
-from torchshim._core.forward import COPIED_TO_OUT, without_out
 from torchshim._core.handlers import error_expected
-from torchshim._core.levels import FORWARD
 from torchshim._core.op import (
     ARRAY,
     ARRAYS,
@@ -51,6 +49,7 @@ from torchshim._core.storage import (
     plain_classes,
     tensor_class,
 )
+from torchshim._out import check_outs, refuse_followed
 from torchshim._overrides import ORDINARY, dispatch, overriding
 from torchshim._refusal import (
     call_form,
@@ -443,64 +442,11 @@ def write(rec: Any, state: Any, target: Any) -> Any:
     return target
 
 
-def check_outs(name: str, out: Any, count: int, place: int) -> None:
-    """Raises PyTorch's errors for an `out=` that is not a tuple of `count` tensors.
-
-    `place`: the argument's number in PyTorch's signature, from 0.
-    """
-    if not isinstance(out, (tuple, list)):
-        raise TypeError(
-            f"{name}(): argument 'out' must be tuple of Tensors, not {type_name(out)}"
-        )
-    for i, each in enumerate(out):
-        if not isinstance(each, TensorBase):
-            raise TypeError(
-                f"expected Tensor as element {i} in argument {place}, but got "
-                f"{type_name(each)}"
-            )
-    if len(out) != count:
-        raise TypeError(f"expected tuple of {count} elements but got {len(out)}")
-
-
-def refuse_tracked(rec: Any, name: str, given: Sequence[Any]) -> None:
-    """Raises where `out=` is given and autograd would have to follow."""
-    if not rec.grad:
-        return
-    for each in given:
-        if isinstance(each, (tuple, list)):
-            refuse_tracked(rec, name, each)
-        elif isinstance(each, TensorBase) and each._meta.requires_grad:
-            raise RuntimeError(
-                f"{name}(): functions with out=... arguments don't support automatic "
-                "differentiation, but one of the arguments requires grad."
-            )
-
-
-def refuse_dual(rec: Any, name: str, given: Sequence[Any]) -> None:
-    """Raises where `out=` is given and forward mode would have to follow."""
-    followed = rec.forward and any(level.kind in FORWARD for level in rec.levels)
-    if not followed or name in COPIED_TO_OUT:
-        return
-    for each in given:
-        if isinstance(each, (tuple, list)):
-            refuse_dual(rec, name, each)
-        elif isinstance(each, TensorBase):
-            slot = rec.slot_of(each)
-            if rec.recording.duals.get(slot):
-                raise NotImplementedError(without_out(name))
-
-
-def refuse_out(rec: Any, op: Op, given: Sequence[Any]) -> None:
-    if op.differentiable is not False:
-        refuse_tracked(rec, op.parsed, given)
-    refuse_dual(rec, op.parsed, given)
-
-
 def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """`out=`: the result replaces the value of a tensor the caller gives."""
     if op.results != "tensor":
         check_outs(op.parsed, out, len(op.named_result or out), len(op.params))
-        refuse_out(rec, op, (args, out))
+        refuse_followed(rec, op.parsed, (args, out), op.differentiable is not False)
         for each in out:
             check_memory(op, each, args)
         written = out_writer[0](op, record_call(rec, op, args), tuple(out), args)
@@ -511,7 +457,7 @@ def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
         raise TypeError(
             f"{op.parsed}(): argument 'out' must be Tensor, not {type_name(out)}"
         )
-    refuse_out(rec, op, (args, out))
+    refuse_followed(rec, op.parsed, (args, out), op.differentiable is not False)
     check_memory(op, out, args)
     return out_writer[0](op, (record_call(rec, op, op.to(args, out)),), (out,), args)[0]
 

@@ -282,7 +282,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def item(self) -> Any:
         """The value of a tensor with one element, as a Python number."""
         count = self._meta.shape.numel()
-        if count != 1:
+        if count != 1 and not self._meta.batch:
             raise RuntimeError(
                 f"a Tensor with {count} elements cannot be converted to Scalar"
             )
@@ -298,7 +298,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     def __bool__(self) -> bool:
         count = self._meta.shape.numel()
-        if count != 1:
+        if count != 1 and not self._meta.batch:
             many = "more than one value" if count else "no values"
             raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
         check_readable(self._meta, _VMAP_BRANCH)
@@ -348,6 +348,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def __format__(self, format_spec: str) -> str:
         meta = self._meta
         if not meta.shape and type(self) is Tensor and meta.device.type != "meta":
+            check_readable(meta, _VMAP_ITEM)
             return format_scalar(self._host(), format_spec)
         return object.__format__(self, format_spec)
 
@@ -396,6 +397,12 @@ def check_readable(meta: Any, mapped: str) -> None:
         raise RuntimeError(mapped)
     if meta.device.type == "meta":
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+
+
+def check_storage(tensor: TensorBase) -> None:
+    """Raises where memory is asked for that belongs to all examples of a `vmap`."""
+    if tensor._meta.batch:
+        raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
 
 def converted(made: Any, cls: type) -> Any:

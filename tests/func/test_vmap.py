@@ -1,5 +1,9 @@
 """`torch.vmap`: what is mapped, what is refused, random numbers, views and writes."""
 
+import copy
+import io
+import pickle
+
 import numpy as np
 
 from tests.oracle import attempt, case
@@ -271,3 +275,21 @@ def writes_to_memory_that_numpy_shares(torch):
         raise ValueError("after a write")
 
     yield attempt(torch.vmap(failing), x), x, memory.copy()
+
+
+VALUES = """
+    x.item(); x[0].item(); bool(x); bool(x.sum()); x.is_nonzero(); float(x[0])
+    x.tolist(); f"{x[0]:.2f}"; x[0] in x; 1.0 in x; x.numpy(); x.data_ptr(); x.storage()
+    x.untyped_storage(); x.share_memory_(); copy.deepcopy(x); pickle.dumps(x)
+    torch.save(x, io.BytesIO()); x[x > 0.5]; x.nonzero(); x.unique()
+    [1, 2][x[0].long()]
+"""
+
+
+@case(warnings=False).over(
+    *[each.strip() for each in VALUES.replace("\n", ";").split(";") if each.strip()]
+)
+def values_and_memory_of_one_example(torch, line):
+    names = {"torch": torch, "copy": copy, "pickle": pickle, "io": io}
+    x = torch.arange(6.0).reshape(3, 2)
+    yield attempt(torch.vmap(lambda x: eval(line, names, {"x": x})), x)

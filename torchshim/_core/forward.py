@@ -24,28 +24,6 @@ UNSUPPORTED = (
     "pytorch/issues/new?template=feature-request.yml so that we can prioritize its "
     "implementation or submit a PR adding the implementation to derivatives.yaml"
 )
-# Functions that are another one's where PyTorch writes to `out=`.
-_OUT_OF = {
-    "hstack": "cat",
-    "linalg_inv": "linalg_inv_ex",
-    "linalg_svd": "_linalg_svd",
-    "matmul": "mm",
-    "outer": "mul",
-    "special_erf": "erf",
-    "vstack": "cat",
-}
-# Functions whose result PyTorch copies to `out=`, tangent and all.
-COPIED_TO_OUT = frozenset({"linalg_matrix_norm"})
-
-
-def without_out(name: str) -> str:
-    """What PyTorch says of a function with `out=` in forward mode."""
-    if name.startswith("aten::"):
-        return f"Trying to use forward AD with {name} that does not support it."
-    return (
-        f"Trying to use forward AD with {_OUT_OF.get(name, name)}_out that does not "
-        "support it because it is an out= function"
-    )
 
 
 class JvpCall(AnyCall):

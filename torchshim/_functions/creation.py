@@ -13,7 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from torchshim import _bind
 from torchshim._core import dtypes
 from torchshim._core.device import get_default_device, jax_device, put
 from torchshim._core.layout import (
@@ -43,6 +42,7 @@ from torchshim._functions._arguments import (
 )
 from torchshim._functions._values import fills_memory, fitting, unchosen
 from torchshim._ops import creation as ops
+from torchshim._out import refuse_followed
 from torchshim._tensor import Tensor, from_array, set_requires_grad
 
 
@@ -134,8 +134,7 @@ def out_dtype(function: str, out: Any, dtype: Any, default: Any) -> Any:
             f"({have.scalar_name})"
         )
     if function not in _RESIZING:
-        _bind.refuse_tracked(local.rec, f"aten::{function}", (out,))
-        _bind.refuse_dual(local.rec, f"aten::{function}", (out,))
+        refuse_followed(local.rec, f"aten::{function}", (out,))
     return have
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from torchshim._bind import refuse_dual, refuse_tracked
 from torchshim._core import dtypes
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, check_apart, placement
@@ -21,6 +20,7 @@ from torchshim._derived import fns, public
 from torchshim._functions._arguments import wrong
 from torchshim._functions.resizing import resize_output, show
 from torchshim._ops.view_geometry import wrap_dim
+from torchshim._out import refuse_followed
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor, from_array, host_value
 
@@ -158,8 +158,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     _check_tensor("masked_select", "input", 1, input)
     _check_tensor("masked_select", "mask", 2, mask)
     if out is not None:
-        refuse_tracked(local.rec, "masked_select", (input, out))
-        refuse_dual(local.rec, "masked_select", (input, out))
+        refuse_followed(local.rec, "masked_select", (input, out))
     if mask.dtype is not dtypes.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     if out is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from torchshim._bind import check_outs
 from torchshim._derived import fns, namespace, public
 from torchshim._functions._arguments import tensor_argument, warn_once
 from torchshim._functions.memory import write_into
+from torchshim._out import check_outs
 from torchshim._structseq import structseq
 from torchshim._tensor import Tensor
 

@@ -26,7 +26,7 @@ from torchshim._functions.rebuilding import user_state
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
 from torchshim._overrides import handler_of
-from torchshim._tensor import Tensor, from_array
+from torchshim._tensor import Tensor, check_storage, from_array
 
 _new = object.__new__
 
@@ -319,6 +319,7 @@ def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
 
     if not self.is_leaf:
         raise RuntimeError(NOT_A_LEAF)
+    check_storage(self)
     if id(self) in memo:
         return memo[id(self)]
     if handler_of(type(self)) is not None and type(self.new_empty([])) is not type(

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._autocast import autocast_whole
-from torchshim._bind import check_outs
 from torchshim._core import dtypes
 from torchshim._core.promotion import real_number
 from torchshim._derived import fns, namespace, public
@@ -16,6 +15,7 @@ from torchshim._functions.creation import _no_grad
 from torchshim._functions.memory import write_into
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops.view_geometry import wrap_dim
+from torchshim._out import check_outs
 from torchshim._structseq import structseq
 from torchshim._tensor import Tensor
 

@@ -16,7 +16,7 @@ from torchshim._functions._arguments import (
 from torchshim._functions.creation import place
 from torchshim._functions.sparse_tensor import handles
 from torchshim._functions.storage import NOT_SHARED, UntypedStorage
-from torchshim._tensor import Fact, Tensor, from_array, host_value
+from torchshim._tensor import Fact, Tensor, check_storage, from_array, host_value
 
 
 def _on_host(self: Any, name: str) -> None:
@@ -187,6 +187,7 @@ def storage_type(self: Any) -> Any:
 @public(namespaces=(), method=True)
 def share_memory_(self: Any) -> Tensor:
     """Does nothing, with a warning: no other process sees the memory."""
+    check_storage(self)
     warn_once(NOT_SHARED)
     return self
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from torchshim._bind import check_outs
 from torchshim._core import dtypes
 from torchshim._derived import fns, public
 from torchshim._errors import Unsupported
@@ -20,6 +19,7 @@ from torchshim._functions.memory import write_into
 from torchshim._functions.nn_layers import batch_norm
 from torchshim._functions.nn_layers import embedding_bag as _embedding_bag
 from torchshim._functions.random_fill import bernoulli_
+from torchshim._out import check_outs
 from torchshim._tensor import Tensor
 
 

@@ -400,7 +400,7 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
 def _contains(self: Tensor, element: Any) -> bool:
     """Whether any element equals a number or a tensor."""
     if isinstance(element, (TensorBase, Number)):  # NumPy's numbers, too
-        return bool((self == element).any())  # type: ignore[attr-defined]
+        return (self == element).any().item()  # type: ignore[attr-defined]
     raise RuntimeError(
         "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
         f"{type(element)}."

@@ -12,7 +12,6 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from torchshim import _bind
 from torchshim._core import dtypes, host_integers, host_random
 from torchshim._core.host_dtypes import check_floating, check_kernel
 from torchshim._core.mt19937 import MT19937
@@ -32,6 +31,7 @@ from torchshim._functions.draws import NORMAL, UNIFORM, Draw, drawn
 from torchshim._functions.random_examples import check_parameters, examples, whole
 from torchshim._functions.resizing import resize_output, take_size
 from torchshim._ops.matmul import broadcast_shapes
+from torchshim._out import refuse_followed
 from torchshim._tensor import Tensor, from_array
 
 
@@ -83,8 +83,7 @@ def normal_into(out: Any, mean: Any, std: Any, generator: Any) -> Tensor:
     tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
     if not tensors:
         raise unfit("normal")
-    _bind.refuse_tracked(local.rec, "normal", (mean, std, out))
-    _bind.refuse_dual(local.rec, "normal", (mean, std, out))
+    refuse_followed(local.rec, "normal", (mean, std, out))
     check_parameters(*tensors)
     if not isinstance(std, Tensor):
         if std < 0:
@@ -144,8 +143,7 @@ def bernoulli(
 def _ones_into(out: Any, chances: Tensor, generator: Any) -> Tensor:
     """`out=` of `bernoulli`: drawn in the order of its memory, in any dtype."""
     tensor_argument("bernoulli", "out", 0, out)
-    _bind.refuse_tracked(local.rec, "bernoulli", (chances, out))
-    _bind.refuse_dual(local.rec, "bernoulli", (chances, out))
+    refuse_followed(local.rec, "bernoulli", (chances, out))
     take_size(out, chances._meta.shape)
     with _no_grad():
         return out.bernoulli_(chances, generator=generator)

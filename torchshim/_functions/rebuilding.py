@@ -25,7 +25,7 @@ from torchshim._functions.storage import (
 )
 from torchshim._functions.typed_storage import TypedStorage, _typed_storage
 from torchshim._hooks import warn_if_has_hooks
-from torchshim._tensor import Tensor, from_array
+from torchshim._tensor import Tensor, check_storage, from_array
 
 _new = object.__new__
 _BOUND = 1 << 63
@@ -57,6 +57,7 @@ def tensor_args(
     tensor: Tensor, storage: Any, requires_grad: bool | None = None
 ) -> tuple[Any, ...]:
     """The arguments that `_rebuild_tensor_v2` makes a tensor of again."""
+    check_storage(tensor)
     meta = tensor._meta
     shape, strides = tuple(meta.shape), tuple(meta.strides)
     offset = placement(tensor)[2]

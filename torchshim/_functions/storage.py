@@ -24,7 +24,7 @@ from torchshim._functions._arguments import device_of, kind_of, warn_once, wrong
 from torchshim._functions._values import unchosen
 from torchshim._functions.construct import sharing
 from torchshim._functions.creation import _no_grad, place
-from torchshim._tensor import Tensor, address_of, from_array
+from torchshim._tensor import Tensor, address_of, check_storage, from_array
 
 _FORMS = (
     "torch.UntypedStorage() received an invalid combination of arguments - got ({0}), "
@@ -547,6 +547,7 @@ _objects = weakref.WeakValueDictionary()
 @public(namespaces=(), method=True)
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """The memory that the tensor shows (part of)."""
+    check_storage(self)
     return shown(local.rec.storage_of(self))
 
 

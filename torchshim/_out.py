@@ -1,0 +1,88 @@
+"""`out=`: what is refused before anything is computed.
+
+How a result gets into the tensors given: `_bind.write_out`, `_functions/memory.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from torchshim._arguments import type_name
+from torchshim._core.levels import FORWARD
+from torchshim._core.storage import TensorBase
+
+# Functions that are another one's where PyTorch writes to `out=`.
+_OUT_OF = {
+    "hstack": "cat",
+    "linalg_inv": "linalg_inv_ex",
+    "linalg_svd": "_linalg_svd",
+    "matmul": "mm",
+    "outer": "mul",
+    "special_erf": "erf",
+    "vstack": "cat",
+}
+# Functions whose result PyTorch copies to `out=`, tangent and all.
+_COPIED = frozenset({"linalg_matrix_norm"})
+
+
+def check_outs(name: str, out: Any, count: int, place: int) -> None:
+    """Raises PyTorch's errors for an `out=` that is not a tuple of `count` tensors.
+
+    `place`: the argument's number in PyTorch's signature, from 0.
+    """
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'out' must be tuple of Tensors, not {type_name(out)}"
+        )
+    for i, each in enumerate(out):
+        if not isinstance(each, TensorBase):
+            raise TypeError(
+                f"expected Tensor as element {i} in argument {place}, but got "
+                f"{type_name(each)}"
+            )
+    if len(out) != count:
+        raise TypeError(f"expected tuple of {count} elements but got {len(out)}")
+
+
+def refuse_followed(
+    rec: Any, name: str, given: Sequence[Any], tracked: bool = True
+) -> None:
+    """Raises where autograd or forward mode would have to follow a call with `out=`.
+
+    `tracked`: whether autograd would; it does not ask about operators whose results
+    have no gradient.
+    """
+    if tracked and rec.grad:
+        for each in _tensors(given):
+            if each._meta.requires_grad:
+                raise RuntimeError(
+                    f"{name}(): functions with out=... arguments don't support "
+                    "automatic differentiation, but one of the arguments requires grad."
+                )
+    if (
+        rec.forward
+        and name not in _COPIED
+        and any(level.kind in FORWARD for level in rec.levels)
+    ):
+        for each in _tensors(given):
+            if rec.recording.duals.get(rec.slot_of(each)):
+                raise NotImplementedError(_without_out(name))
+
+
+def _tensors(given: Sequence[Any]) -> Iterator[TensorBase]:
+    for each in given:
+        if isinstance(each, (tuple, list)):
+            yield from _tensors(each)
+        elif isinstance(each, TensorBase):
+            yield each
+
+
+def _without_out(name: str) -> str:
+    """What PyTorch says of a function with `out=` in forward mode."""
+    if name.startswith("aten::"):
+        return f"Trying to use forward AD with {name} that does not support it."
+    return (
+        f"Trying to use forward AD with {_OUT_OF.get(name, name)}_out that does not "
+        "support it because it is an out= function"
+    )
