@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -49,7 +49,7 @@ from torchshim._core.storage import (
     plain_classes,
     tensor_class,
 )
-from torchshim._out import check_outs, refuse_followed
+from torchshim._out import check_outs, refuse_dual, refuse_tracked
 from torchshim._overrides import ORDINARY, dispatch, overriding
 from torchshim._refusal import (
     call_form,
@@ -442,11 +442,17 @@ def write(rec: Any, state: Any, target: Any) -> Any:
     return target
 
 
+def _refuse_followed(rec: Any, op: Op, given: Sequence[Any]) -> None:
+    if op.differentiable is not False:
+        refuse_tracked(rec, op.parsed, given)
+    refuse_dual(rec, op.parsed, given)
+
+
 def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """`out=`: the result replaces the value of a tensor the caller gives."""
     if op.results != "tensor":
         check_outs(op.parsed, out, len(op.named_result or out), len(op.params))
-        refuse_followed(rec, op.parsed, (args, out), op.differentiable is not False)
+        _refuse_followed(rec, op, (args, out))
         for each in out:
             check_memory(op, each, args)
         written = out_writer[0](op, record_call(rec, op, args), tuple(out), args)
@@ -457,7 +463,7 @@ def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
         raise TypeError(
             f"{op.parsed}(): argument 'out' must be Tensor, not {type_name(out)}"
         )
-    refuse_followed(rec, op.parsed, (args, out), op.differentiable is not False)
+    _refuse_followed(rec, op, (args, out))
     check_memory(op, out, args)
     return out_writer[0](op, (record_call(rec, op, op.to(args, out)),), (out,), args)[0]
 

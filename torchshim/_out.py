@@ -45,21 +45,17 @@ def check_outs(name: str, out: Any, count: int, place: int) -> None:
         raise TypeError(f"expected tuple of {count} elements but got {len(out)}")
 
 
-def refuse_followed(
-    rec: Any, name: str, given: Sequence[Any], tracked: bool = True
-) -> None:
-    """Raises where autograd or forward mode would have to follow a call with `out=`.
+def refuse_tracked(rec: Any, name: str, given: Sequence[Any]) -> None:
+    """Raises where autograd would have to follow a call with `out=`."""
+    if rec.grad and any(each._meta.requires_grad for each in _tensors(given)):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic "
+            "differentiation, but one of the arguments requires grad."
+        )
 
-    `tracked`: whether autograd would; it does not ask about operators whose results
-    have no gradient.
-    """
-    if tracked and rec.grad:
-        for each in _tensors(given):
-            if each._meta.requires_grad:
-                raise RuntimeError(
-                    f"{name}(): functions with out=... arguments don't support "
-                    "automatic differentiation, but one of the arguments requires grad."
-                )
+
+def refuse_dual(rec: Any, name: str, given: Sequence[Any]) -> None:
+    """Raises where forward mode would have to follow a call with `out=`."""
     if (
         rec.forward
         and name not in _COPIED
@@ -68,6 +64,12 @@ def refuse_followed(
         for each in _tensors(given):
             if rec.recording.duals.get(rec.slot_of(each)):
                 raise NotImplementedError(_without_out(name))
+
+
+def refuse_followed(rec: Any, name: str, given: Sequence[Any]) -> None:
+    """Raises where either of the two would have to."""
+    refuse_tracked(rec, name, given)
+    refuse_dual(rec, name, given)
 
 
 def _tensors(given: Sequence[Any]) -> Iterator[TensorBase]:

@@ -50,7 +50,7 @@ from torchshim._functions.resizing import (
 )
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
-from torchshim._out import refuse_followed
+from torchshim._out import refuse_tracked
 from torchshim._overrides import ALL_DISABLED, disabled, refuse_dispatch
 from torchshim._tensor import Tensor, from_array, set_requires_grad
 
@@ -78,7 +78,7 @@ def write_into(
     It is cast, too, unless a `text` (as of operators' `out`) says what is wrong then.
     """
     name = op.parsed if op is not None else "this function"
-    refuse_followed(local.rec, name, (args, out))
+    refuse_tracked(local.rec, name, (args, out))
     _check_out(op, result, out, args, text, ())
     return _take_over(op, result, out, args)
 

@@ -3,6 +3,7 @@
 https://docs.pytorch.org/docs/2.13/distributions.html
 """
 
+from torchshim._alias import know_torch
 from torchshim.distributions import constraints as constraints
 from torchshim.distributions import transforms as transforms
 from torchshim.distributions.bernoulli import Bernoulli
@@ -146,3 +147,6 @@ __all__ = [
     "register_kl",
     "transform_to",
 ]
+
+know_torch()  # it may be imported before anyone asks `torchshim` for it
+del know_torch
