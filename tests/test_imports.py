@@ -119,7 +119,7 @@ def modules_that_programs_find_torch_in(torch):
     labels = torch.tensor([2, 0])
     yield torch.sparse.torch.eye(3).index_select(dim=0, index=labels)
     yield torch.nn.functional.torch is torch, torch.autograd.torch is torch
-    yield torch.nn.init.torch is torch, torch.distributions.utils.torch is torch
+    yield torch.nn.init.torch is torch
     yield torch.cuda.torch is torch, torch.utils.torch is torch
     yield torch.testing is not torch, torch.special.torch.sparse.torch is torch
 

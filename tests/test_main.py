@@ -219,8 +219,10 @@ def test_import_torch_is_torchshim(tmp_path: Path) -> None:
             import logging
             import sys
             logging.basicConfig(level=logging.DEBUG)
+            from torch.distributions import Normal
             import torch
             assert sys.modules["torch"] is sys.modules["torchshim"] is torch
+            assert torch.distributions.utils.torch is torch  # as PyTorch imports it
             logging.info("a message of the script's")
             print(torch.__version__, torch.ones(3).sum().item())
             """

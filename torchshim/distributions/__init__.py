@@ -3,7 +3,6 @@
 https://docs.pytorch.org/docs/2.13/distributions.html
 """
 
-from torchshim._alias import know_torch
 from torchshim.distributions import constraints as constraints
 from torchshim.distributions import transforms as transforms
 from torchshim.distributions.bernoulli import Bernoulli
@@ -147,6 +146,3 @@ __all__ = [
     "register_kl",
     "transform_to",
 ]
-
-know_torch()  # it may be imported before anyone asks `torchshim` for it
-del know_torch
