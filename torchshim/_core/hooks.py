@@ -13,7 +13,7 @@ from typing import Any
 from torchshim._core.graph import Place, origin
 from torchshim._core.naming import REPLACED_NONE, check_replacement
 from torchshim._core.record import Recorder, local
-from torchshim._core.storage import version_of
+from torchshim._core.storage import SLOT_BITS, version_of
 
 # Tensors whose gradient is retained: a write moves that on, so each backward looks.
 retaining: dict[int, weakref.ref[Any]] = {}
@@ -22,7 +22,7 @@ retaining: dict[int, weakref.ref[Any]] = {}
 def place_of(rec: Recorder, tensor: Any) -> Place:
     """Where the gradient of a tensor arrives."""
     slot = tensor._slot
-    if not rec.owns(slot):
+    if slot >> SLOT_BITS != rec.id:
         if slot < 0 and tensor._hist is not None and tensor._view_of is None:
             return origin(*rec.history(*tensor._hist))
         slot = rec.slot_seen(tensor)
@@ -64,7 +64,8 @@ class TensorHooks:
 
     def run(self, grad: Any) -> Any:
         """What the hooks make of a gradient, which is retained where that is asked."""
-        grad = self.replace(grad)
+        if self.backward:
+            grad = self.replace(grad)
         if self.retained is not None:
             self.retain(grad)
         return grad

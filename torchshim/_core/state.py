@@ -299,6 +299,8 @@ class Recording:
         """The event that made a slot, where the recording may be the running one."""
         if self.state is not None:
             return self.events(self.state)[slot]
+        if running.slot <= slot < running.n_slots:  # often the last one
+            return running
         found = running.maker(slot)
         assert found is not None
         return found

@@ -324,6 +324,10 @@ class BackwardCFunction(Node, FunctionCtx):
     def _checked(self, found: Any) -> tuple[Any, ...]:
         results = found if isinstance(found, tuple) else (found,)
         expected = len(self._needs)
+        if expected == len(results) == 1 == len(self._positions) and isinstance(
+            results[0], TensorBase
+        ):
+            return results
         if len(results) > expected and all(r is None for r in results[expected:]):
             results = results[:expected]
         if len(results) != expected:
