@@ -78,3 +78,94 @@ def arguments_of_a_separate_context(torch):
     yield attempt(Scaled.apply, a, 1, n=2)
     Scaled.forward = staticmethod(lambda a, n=5: a * n)  # another one from now on
     yield Scaled.apply(a), seen[-1]
+
+
+@case(warnings=False)
+def views_in_forward_mode(torch):
+    """The tangent of a view of an input has to be a view of the input's tangent."""
+    fw = torch.autograd.forward_ad
+    forwards = (lambda x, y: x, lambda x, y: x.view(2), lambda x, y: (x + y, x))
+    jvps = (
+        lambda x, y: x,
+        lambda x, y: x.view_as(x),
+        lambda x, y: x.clone(),
+        lambda x, y: x.clone().view_as(x),
+        lambda x, y: y.view_as(y),
+        lambda x, y: (x + y, x),
+        lambda x, y: (x + y, x.view_as(x)),
+    )
+    tangents = torch.tensor([1.0, 10.0]), torch.tensor([5.0, 6.0])
+    for n, made in enumerate(forwards):
+        for k, moved in enumerate(jvps):
+
+            class F(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, x, y, made=made):
+                    return made(x, y)
+
+                @staticmethod
+                def jvp(ctx, x, y, moved=moved):
+                    return moved(x, y)
+
+            for view, first, second in ((0, 1, 0), (1, 1, 1), (0, 0, 1), (1, 0, 1)):
+                with fw.dual_level():
+                    x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+                    x = fw.make_dual(x, tangents[0]) if first else x
+                    y = fw.make_dual(y, tangents[1]) if second else y
+                    got = attempt(F.apply, x.view(2) if view else x, y)
+                    if isinstance(got, torch.Tensor):
+                        got = (got,)
+                    if isinstance(got, tuple):
+                        got = [fw.unpack_dual(each) for each in got]
+                    yield n, k, view, first, got
+
+
+@case
+def inputs_given_back_and_saved(torch):
+    """A separate context may not save an input that the forward gives back as it is."""
+    for method in ("save_for_backward", "save_for_forward"):
+
+        class Same(torch.autograd.Function):
+            @staticmethod
+            def forward(x, view):
+                return x.view_as(x) if view else x
+
+            @staticmethod
+            def setup_context(ctx, inputs, output, method=method):
+                getattr(ctx, method)(inputs[0])
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad, None
+
+        for tracked in (True, False):
+            x = torch.ones(2, requires_grad=tracked)
+            yield Same.apply(x, True), attempt(Same.apply, x, False)
+            with torch.no_grad():
+                yield attempt(Same.apply, x, False)
+
+
+@case
+def hooks_on_what_is_saved(torch):
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.saved_tensors[0]
+
+    x = leaf(torch, 1.0, 2.0)
+    y = Same.apply(x)
+    first, second = y.grad_fn._raw_saved_tensors
+    for kind in (torch.autograd.SavedTensor, torch._C._autograd.SavedTensor):
+        yield isinstance(first, kind), isinstance(second, kind), attempt(kind)
+    yield first.data, second.data, first.unpack_hook
+    yield attempt(second.register_hooks, abs, abs)
+    yield first.register_hooks(lambda x: x * 2, lambda x: x * 10)
+    yield attempt(first.register_hooks, abs, abs)
+    yield y.grad_fn.saved_tensors[0], first.data
+    y.sum().backward()
+    yield x.grad, attempt(lambda: y.grad_fn._raw_saved_tensors)

@@ -244,3 +244,31 @@ def views_of_another_base(torch):
     c = torch.view_as_complex(rows)
     yield c._view_func(torch.arange(4.0)), c.real._view_func(torch.arange(4.0))
     yield attempt(v._view_func, 3)
+
+
+@case
+def saved_values_are_the_tensors(torch):
+    a = leaf(torch, 1.0, 2.0)
+    b = a * a
+    c = a * b
+    yield c.grad_fn._saved_self is a, c.grad_fn._saved_other is b
+    for x in (a, b):
+        y = x * x
+        y.grad_fn._raw_saved_self.register_hooks(lambda t: 2 * t, lambda t: t / 2)
+        yield y.grad_fn._saved_self.grad_fn is x.grad_fn, y.grad_fn._saved_self
+        edges = (y.grad_fn._saved_self + 1).grad_fn.next_functions
+        yield [type(node).__name__ for node, _ in edges]
+    y = a.exp()
+    y.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
+    yield y.grad_fn._saved_result.grad_fn is y.grad_fn
+    y.sum().backward()
+    yield a.grad
+
+
+@case
+def whether_tensors_are_there(torch):
+    a = leaf(torch, 1.0)
+    refs = [torch._C._WeakTensorRef(t) for t in (a, a * 2)]
+    yield [ref.expired() for ref in refs], torch._C.is_grad_enabled()
+    with torch.no_grad():
+        yield torch._C.is_grad_enabled(), torch._C.is_inference_mode_enabled()

@@ -1,5 +1,7 @@
 """Grad mode and inference mode: contexts, decorators, what they change."""
 
+import warnings
+
 from tests.oracle import attempt, case
 
 
@@ -314,3 +316,40 @@ def data_of_views_that_lack_a_node(torch, made, use):
         yield attempt(_DATA_ALONE[use], view)
         yield attempt(lambda view=view: view * 2)
         yield attempt(lambda view=view: view.grad_fn.name())
+
+
+@case(warnings=False)
+def anomaly_in_functions_of_functions(torch):
+    """Each event has its own forward call, and the backward that it was made in."""
+
+    class Inner(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return a * 2 + b
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, grad * float("nan")
+
+    class Outer(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.sum(0, keepdim=True)
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            grad = grad.clone().expand(3)
+            return Inner.apply(grad * x, grad + x)
+
+    x = torch.ones(3, requires_grad=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with torch.autograd.detect_anomaly():
+            out = Outer.apply(x)
+            (g,) = torch.autograd.grad(out, x, create_graph=True)
+            yield attempt(g.sum().backward)
+    for warning in caught:
+        text = str(warning.message)
+        yield text[:45].strip(), "Inner.apply" in text, "Outer.apply" in text

@@ -226,6 +226,21 @@ def _set_multithreading_enabled(mode: bool) -> None:
     grad_mode.set_multithreading_enabled(mode)
 
 
+is_grad_enabled = grad_mode.is_grad_enabled
+is_inference_mode_enabled = grad_mode.is_inference_mode_enabled
+
+
+class _WeakTensorRef:
+    """A weak reference that only tells whether the tensor is still there."""
+
+    def __init__(self, tensor: TensorBase, /) -> None:
+        self._tensor = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether nothing holds the tensor any longer."""
+        return self._tensor() is None
+
+
 def _is_fwd_grad_enabled() -> bool:
     """Whether forward mode is on."""
     return forward_ad._is_fwd_grad_enabled()

@@ -7,6 +7,7 @@ from typing import Any
 
 from torchshim._core.record import local
 from torchshim._core.storage import set_version
+from torchshim._functions.nodes import SavedTensor as SavedTensor
 from torchshim.autograd import saving
 
 

@@ -107,6 +107,17 @@ def name_of_gradient(call: Any) -> str:
     return _OF_GRADIENTS.get(getattr(op, "name", ""), "MulBackward0")
 
 
+# The node of an operator that only gives a value the history of another: PyTorch does
+# that without a node, so the other's is shown.
+UNSEEN = "IdentityBackward0"
+
+
+def unseen(event: State) -> bool:
+    """Whether an event has no node in PyTorch."""
+    call = alone(event.call)
+    return isinstance(call, Call) and call.op.grad_fn is UNSEEN
+
+
 def grad_name(event: State) -> str | None:
     """PyTorch's name of the node that made an event's results."""
     if event.kind == IDENTITY:

@@ -6,7 +6,7 @@ import weakref
 from typing import Any, NamedTuple
 
 from torchshim._core.graph import origin
-from torchshim._core.naming import flows_of, grad_name, qualified
+from torchshim._core.naming import flows_of, grad_name, qualified, unseen
 from torchshim._core.record import local
 from torchshim._core.state import INPUT, Recording, State
 from torchshim._core.storage import written_since
@@ -104,6 +104,8 @@ def edge_of(recording: Recording, slot: int) -> tuple[Any, int]:
     event = recording.event(slot, local.rec.state)
     if event.kind == INPUT or not event.wrt:  # what was made under `no_grad`, too
         return None, 0
+    if unseen(event):
+        return edge_of(recording, event.operands[event.wrt[0]])
     node = node_of(recording, event)
     return node, node._number_of(slot)
 
@@ -179,6 +181,8 @@ def grad_fn(tensor: Any) -> Any:
     if cached is not None and cached[0] == place:
         return cached[1]
     node = edge_of(recording, slot)[0]
+    if isinstance(node, AccumulateGrad):  # a leaf that hooks unpacked
+        return None
     if not same and tensor._path[-1][0].view.strided:
         # PyTorch makes the node of a view anew when its memory was written to.
         strided = node_class("AsStridedBackward0")

@@ -25,6 +25,7 @@ from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
 from torchshim._core.op import STATIC
 from torchshim._core.record import local
 from torchshim._core.saved import SECOND_BACKWARD
+from torchshim._derived import fns
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor, from_array
 
@@ -125,17 +126,15 @@ def _call(self: Node, *grads: Any) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-class SavedTensor:
-    """A value that a node keeps for its backward, as `_raw_saved_*` shows it."""
-
-    # Makes what a pair of hooks keeps of a tensor; `autograd.saving` puts it here.
-    packed: Any = None
+class _Kept:
+    """Where the node of an operator keeps a value."""
 
     def __init__(self, node: Node, name: str) -> None:
         self._node = node
         self._name = name
 
-    def _freed(self) -> bool:
+    @property
+    def freed(self) -> bool:
         return self._node._event.depth in self._node._recording.freed
 
     def _table(self) -> tuple[dict[Any, Any], Any]:
@@ -145,6 +144,41 @@ class SavedTensor:
         if self._name == "result":
             return table, ("result", 0)
         return table, event.call.owners.index(self._name)
+
+    @property
+    def packed(self) -> Any:
+        table, key = self._table()
+        return table.get(key)
+
+    @packed.setter
+    def packed(self, packed: Any) -> None:
+        table, key = self._table()
+        table[key] = packed
+        local.rec.mark("packed", self._node._event.slot)
+
+    def unpack(self) -> Any:
+        return saved_value(self._node, self._name)
+
+
+class SavedTensor:
+    """A value that a node keeps for its backward, as `_raw_saved_*` shows it."""
+
+    # Makes what a pair of hooks keeps of a tensor; `autograd.saving` puts it here.
+    packed: Any = None
+    # `freed`, `packed` (by a pair of hooks) and `unpack()`, which gives the value.
+    _place: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(
+            "Trying to create a SavedTensor object from Python is forbidden."
+        )
+
+    @classmethod
+    def of(cls, place: Any) -> SavedTensor:
+        """What is kept at a place."""
+        self = cls.__new__(cls)
+        self._place = place
+        return self
 
     def register_hooks(self, *hooks: Any, **named: Any) -> None:
         """Keeps what the first hook makes of the value; the second undoes it.
@@ -163,7 +197,7 @@ class SavedTensor:
                 f"collections.abc.Callable) -> None\n\nInvoked with: {given}"
             )
         pack_hook, unpack_hook = hooks
-        if self._freed():
+        if self._place.freed:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor after it has been freed. "
                 "Saved intermediate values of the graph are freed when you call "
@@ -171,40 +205,36 @@ class SavedTensor:
                 "to backward through the graph a second time or if you need to access "
                 "saved variables after calling backward."
             )
-        table, key = self._table()
-        if key in table:
+        if self._place.packed is not None:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor whose hooks have already "
                 "been set. Hint: only one pair of hooks is allowed at a time."
             )
-        value = saved_value(self._node, self._name)
+        value = self._place.unpack()
         if value is None:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor with value None is forbidden"
             )
         value = value.detach()
-        table[key] = SavedTensor.packed(pack_hook, unpack_hook, value)
-        local.rec.mark("packed", self._node._event.slot)
+        self._place.packed = SavedTensor.packed(pack_hook, unpack_hook, value)
 
     def unpack(self) -> Any:
         """The value, as the node's backward gets it."""
-        return saved_value(self._node, self._name)
+        return self._place.unpack()
 
     @property
     def data(self) -> Any:
         """What is kept: the value, or what a hook made of it; None once it is freed."""
-        if self._freed():
+        if self._place.freed:
             return None
-        table, key = self._table()
-        if key in table:
-            return table[key].value
-        return saved_value(self._node, self._name)
+        packed = self._place.packed
+        return self._place.unpack() if packed is None else packed.value
 
     @property
     def unpack_hook(self) -> Any:
         """The hook that gives the value back, if any."""
-        table, key = self._table()
-        return table[key].unpacker if key in table else None
+        packed = self._place.packed
+        return None if packed is None else packed.unpacker
 
     def __repr__(self) -> str:
         return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
@@ -243,7 +273,10 @@ def saved_value(node: Node, name: str) -> Any:
             return None
         check_kept()
         if ("result", 0) in packed:
-            return packed["result", 0].unpack()
+            value = packed["result", 0].unpack()
+            if not local.rec.grad:
+                return value
+            return fns._with_history_of(value, value_at(recording, event, event.slot))
         return value_at(recording, event, event.slot)
     at = 0
     for param, entry in zip(call.op.params, call.template, strict=True):
@@ -253,12 +286,13 @@ def saved_value(node: Node, name: str) -> Any:
                     return None
                 check_kept()
                 if at in packed:
-                    if event.operands[at] not in recording.entered:
+                    slot = event.operands[at]
+                    if slot not in recording.entered or slot in recording.hists:
                         return packed[at].for_backward(
                             recording, event, at, local.rec.grad
                         )
                     value = packed[at].unpack()
-                    wanted = recording.entered[event.operands[at]].requires_grad
+                    wanted = recording.entered[slot].requires_grad
                     if value.requires_grad is not wanted:
                         value = value.detach().requires_grad_(wanted)
                     return value
@@ -291,7 +325,8 @@ def value_at(recording: Any, event: Any, slot: int) -> Any:
     source = recording.event(slot, rec.state)
     meta = source.metas[slot - source.slot]
     if recording.state is None:
-        return rec.at(slot, meta)
+        living = _living(slot)
+        return rec.at(slot, meta) if living is None else living
     array = recording.saved.get(slot)
     if array is None:
         walk = Walk(rec, True, False, {}, False)
@@ -313,6 +348,15 @@ def value_at(recording: Any, event: Any, slot: int) -> Any:
     if meta.requires_grad:
         tensor._hist = recording, slot
     return tensor
+
+
+def _living(slot: int) -> Any:
+    """The tensor that shows a slot of the running recording, if it is alive."""
+    for ref in local.rec.live:
+        tensor = ref()
+        if isinstance(tensor, Tensor) and tensor._slot == slot:
+            return tensor
+    return None
 
 
 def _number(node: Node, name: str) -> Any:
@@ -358,7 +402,7 @@ def _getattr(self: Node, name: str) -> Any:
     if raw or name.startswith("_saved_"):
         own = saved_names(self).get(name.removeprefix("_raw").removeprefix("_saved_"))
         if own is not None:
-            return SavedTensor(self, own) if raw else saved_value(self, own)
+            return SavedTensor.of(_Kept(self, own)) if raw else saved_value(self, own)
         found = _argument(self, name.removeprefix("_saved_"))
         if found is not _MISSING:
             return found

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from torchshim._core import dtypes
+from torchshim._core.naming import UNSEEN
 from torchshim._core.op import Array, Arrays, op
 
 
@@ -100,7 +101,7 @@ def _gradient_basis(
 
 @op(
     name="_with_history_of",
-    grad_fn="IdentityBackward0",
+    grad_fn=UNSEEN,
     differentiable=("source",),
     saves=(),
     method=False,
@@ -122,7 +123,7 @@ _value_of.defjvp(lambda primals, tangents: (primals[0], tangents[1]))
 
 @op(
     name="_recompute_input",
-    grad_fn="IdentityBackward0",
+    grad_fn=UNSEEN,
     differentiable=("input",),
     saves=(),
     method=False,

@@ -10,6 +10,7 @@ from torchshim._functions import autograd as _methods
 from torchshim._functions.backward import backward
 from torchshim._functions.backward import edge_meta as _edge_meta
 from torchshim._functions.backward import grad as _grad
+from torchshim._functions.nodes import SavedTensor as SavedTensor
 from torchshim._overrides import overridable as _overridable
 from torchshim.autograd import _without_data as _without_data
 from torchshim.autograd import (

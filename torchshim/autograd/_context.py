@@ -18,6 +18,7 @@ from torchshim._core.record import local
 from torchshim._core.saved import SECOND_BACKWARD
 from torchshim._core.storage import TensorBase, version_of
 from torchshim._derived import fns
+from torchshim._functions.nodes import SavedTensor
 from torchshim._functions.sparse_tensor import SparseTensor
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving
@@ -222,7 +223,7 @@ class BackwardCFunction(Node, FunctionCtx):
     def _raw_saved_tensors(self) -> tuple[Any, ...]:
         if self._freed:
             raise RuntimeError(SECOND_BACKWARD)
-        return self._saved
+        return tuple([SavedTensor.of(_Held(self, i)) for i in range(len(self._saved))])
 
     def _get_user_fn(self) -> Any:
         cls = self._forward_cls
@@ -387,6 +388,28 @@ class BackwardCFunction(Node, FunctionCtx):
         return grad
 
 
+class _Held:
+    """Where a custom function's node keeps a tensor, or None."""
+
+    def __init__(self, ctx: BackwardCFunction, at: int) -> None:
+        self._ctx, self._kept = ctx, ctx._saved[at]
+
+    @property
+    def freed(self) -> bool:
+        return self._ctx._freed
+
+    @property
+    def packed(self) -> Any:
+        return None if self._kept is None else self._kept.packed
+
+    @packed.setter
+    def packed(self, packed: Any) -> None:
+        self._kept.packed = packed
+
+    def unpack(self) -> Any:
+        return None if self._kept is None else self._kept.unpack(self._ctx)
+
+
 class SavedForBackward:
     """A tensor kept for backward, with the version that it had.
 
@@ -484,9 +507,10 @@ class SavedForBackward:
 class SavedSparse:
     """A sparse tensor kept for backward by its values; its pattern never changes."""
 
-    __slots__ = ("pattern", "values")
+    __slots__ = ("packed", "pattern", "values")
 
     def __init__(self, tensor: SparseTensor) -> None:
+        self.packed = None
         self.values = SavedForBackward(tensor._v, None)
         self.pattern = tensor._like(tensor._v.detach())
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from torchshim import _pytree as tree
-from torchshim._core.levels import VMAP, Level
+from torchshim._core.levels import DUAL, VMAP, Level
 from torchshim._core.record import local
+from torchshim._core.storage import base_of
 from torchshim._derived import fns
 from torchshim._functions.backward import zeros_of
 from torchshim._functions.func_forward import check_size, parted
@@ -151,6 +152,48 @@ _NOT_IN_PLACE = (
 )
 
 
+_NO_VIEW = (
+    "A custom Function's forward is returning a view (or an input as-is) but the jvp "
+    "is not returning a view."
+)
+_OTHER_VIEW = (
+    "A custom Function is returning a view but the jvp is not returning a view of the "
+    "{}given grad input."
+)
+
+
+def _check_view(
+    rec: Any,
+    level: Level,
+    out: Any,
+    tangent: Any,
+    args: Sequence[Any],
+    held: Sequence[dict[int, Any]],
+) -> None:
+    """Raises where the tangent of a view of an input is no view of its tangent."""
+    base = base_of(out)
+    for arg, known in zip(args, held, strict=True):
+        given = known.get(level.number)
+        if base is None or given is None:
+            continue
+        of_arg, of_given = base_of(arg), base_of(given)
+        if base is not (arg if of_arg is None else of_arg):
+            continue
+        # The tangent of a view is one itself, though none that is recorded as such;
+        # a dual tensor is a view, too, but the tangent that it was given need not be.
+        view = of_given is not None or (
+            of_arg is not None
+            and (len(arg._path) > 1 or bool(tangents_of(rec, (of_arg,))[0]))
+        )
+        if view and tangent is given:
+            return
+        found = base_of(tangent)
+        if found is None:
+            raise RuntimeError(_NO_VIEW)
+        if found is not (given if of_given is None else of_given):
+            raise RuntimeError(_OTHER_VIEW.format("same base as the " if view else ""))
+
+
 def tangents_of(rec: Any, args: Sequence[Any]) -> list[dict[int, Any]]:
     """The tangents of each argument by level, before a forward may change it."""
     duals = rec.recording.duals
@@ -204,6 +247,11 @@ def _push(
     finally:
         ctx._saved_for_forward = None
     moved = found if isinstance(found, tuple) else (found,)
+    if len(moved) != len(outputs):
+        raise RuntimeError(
+            "Function's jvp returned an invalid number of forward gradients (expected "
+            f"{len(outputs)} but got {len(moved)})"
+        )
     for out, tangent in zip(outputs, moved, strict=True):
         before, version = written.get(id(out), (tangent, None))
         if tangent is not before or (
@@ -211,5 +259,7 @@ def _push(
         ):
             raise RuntimeError(_NOT_IN_PLACE)
         if isinstance(out, Tensor) and tangent is not None:
+            if level.kind == DUAL and id(out) not in dirty:
+                _check_view(rec, level, out, tangent, args, held)
             check_size(out, tangent)
             rec.set_tangent(rec.slot_of(out), level.number, tangent)

@@ -77,10 +77,11 @@ def _stack() -> list[str]:
 
 
 def _note(rec: Any, depth: int) -> None:
-    """Keeps the stack for the events recorded since."""
-    made = range(depth + 1, rec.state.depth + 1)
+    """Keeps the stack for the events recorded since; those within have theirs."""
+    traces = rec.recording.traces
+    made = [d for d in range(depth + 1, rec.state.depth + 1) if d not in traces]
     if made:
-        rec.recording.traces.update(dict.fromkeys(made, _stack()))
+        traces.update(dict.fromkeys(made, _stack()))
 
 
 def _watch(
@@ -94,8 +95,8 @@ def _watch(
         outs = backward(recording, event, grads, wrt)
         if rec.grad and rec.recording is running:
             _note(rec, depth)
-            made = range(depth + 1, rec.state.depth + 1)
-            running.parents.update(dict.fromkeys(made, (recording, event)))
+            for made in range(depth + 1, rec.state.depth + 1):
+                running.parents.setdefault(made, (recording, event))
         if _State.check_nan:
             _check(name, event, wrt, outs)
     except Exception:

@@ -227,6 +227,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
                     )
                 set_version(tensor, version_of(tensor) + 1)
             _check_dirty(ctx, recorded, {*map(id, tensors)}, outputs)
+        if separate and node is cls._backward_cls:
+            _check_saved(ctx, recorded, {*map(id, tensors)}, outputs)
         if recorded:
             _record(rec, ctx, tensors, before, outputs)
         else:
@@ -437,6 +439,26 @@ def _check_dirty(
             "returned as output. The inputs that are modified inplace must all be "
             "outputs of the Function."
         )
+
+
+def _check_saved(
+    ctx: Any, recorded: bool, inputs: set[int], outputs: Sequence[Any]
+) -> None:
+    """Raises where `setup_context` saved an input that the forward gave back."""
+    saved = {*map(id, (*(ctx.to_save or ()), *(ctx.saved_for_forward or ())))}
+    if not saved:
+        return
+    dirty, constant = _ids(ctx.dirty_tensors), _ids(ctx.non_differentiable)
+    for out in outputs:
+        if not isinstance(out, TensorBase) or id(out) not in saved & inputs - dirty:
+            continue
+        if (recorded and id(out) not in constant) or not out._meta.requires_grad:
+            raise RuntimeError(
+                "An input that has been returned as-is as output is being saved for "
+                "backward. This is not supported if you override setup_context. You "
+                "should return and save a view of the input instead, e.g. with "
+                "x.view_as(x) or setup ctx inside the forward function itself."
+            )
 
 
 def _save(ctx: Any, recorded: bool, outputs: Sequence[Any]) -> None:
