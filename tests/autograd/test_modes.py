@@ -353,3 +353,61 @@ def anomaly_in_functions_of_functions(torch):
     for warning in caught:
         text = str(warning.message)
         yield text[:45].strip(), "Inner.apply" in text, "Outer.apply" in text
+
+
+@case
+def leaves_made_in_inference_mode(torch):
+    """Autograd passes over what is computed of inference tensors alone."""
+
+    def told(tensor):
+        name = type(tensor.grad_fn).__name__
+        return tensor.requires_grad, tensor.is_inference(), tensor._is_view(), name
+
+    with torch.inference_mode():
+        c = torch.ones(2, 3, requires_grad=True)
+        d = torch.ones(2, 3)
+        for made in (c.view(-1), c[0], c * 2, *c.unbind(), c.detach(), d.view(-1)):
+            yield told(made)
+        yield told(torch.ones(2, requires_grad=True).resize_(3))
+        yield told(torch.ones(2, requires_grad=True).resize_as_(d))
+        yield told(torch.ones(2, 3, requires_grad=True).t_())
+    normal = torch.ones(3, 2)
+    for made in (c.view(-1), c[0], c.t(), *c.unbind(), c.expand(2, 2, 3)):
+        yield told(made)
+    for made in (c.exp(), c * c, c + d, c.sum(0), c.softmax(0), c**2, -c, c.cumsum(0)):
+        yield told(made)
+    for made in (c * 2, c + 1, c / 2, c @ normal, c + normal.t(), c.float()):
+        yield told(made)
+    yield told(torch.cat([c, c]))
+    yield attempt(lambda: c * normal.t().clone().requires_grad_())
+    (c * 2).sum().backward()
+    yield c.grad
+
+
+@case
+def views_made_in_inference_mode_change_shape(torch):
+    for name, args in (("add_", (2,)), ("t_", ()), ("transpose_", (0, 1))):
+        for tracked in (True, False):
+            a = torch.ones(2, 3, requires_grad=tracked).clone()
+            with torch.inference_mode():
+                view = a.view_as(a)
+            yield attempt(getattr(view, name), *args)
+
+
+@case
+def whether_a_backward_keeps_the_graph(torch):
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            kept.append(torch._C._autograd._get_current_graph_task_keep_graph())
+            return grad
+
+    kept = []
+    y = Same.apply(torch.ones(2, requires_grad=True)).sum()
+    for retain in (True, False):
+        y.backward(retain_graph=retain)
+    yield kept

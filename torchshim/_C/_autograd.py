@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._core import engine
 from torchshim._core.record import local
 from torchshim._core.storage import set_version
 from torchshim._functions.nodes import SavedTensor as SavedTensor
@@ -37,6 +38,12 @@ def _get_sequence_nr() -> int:
     """The number of the next node: that of the last event, and one."""
     rec = local.rec
     return (rec.recording.seq << 32) + rec.state.depth + 1
+
+
+def _get_current_graph_task_keep_graph() -> bool:
+    """Whether the running backward keeps what the graph saved; True outside of one."""
+    stack = engine.walking.stack
+    return not stack or stack[-1].retain
 
 
 def _unsafe_set_version_counter(

@@ -22,6 +22,7 @@ from torchshim._core.meta import (
     indexed_strides,
     meta_of,
 )
+from torchshim._core.naming import WRAPPED
 from torchshim._core.op import Op
 from torchshim._core.promotion import (
     COMPLEX_TO_FLOAT,
@@ -41,6 +42,7 @@ INFERENCE_SAVED = (
     "can make a clone to get a normal tensor and use it in autograd, or use "
     "`torch.no_grad()` instead of `torch.inference_mode()`."
 )
+_COPIES = ("CloneBackward0", "ToCopyBackward0", "CopyBackwards")
 
 
 class Inference:
@@ -81,7 +83,12 @@ class Inference:
             avals = tuple((s, d) for (s, _), (_, d) in zip(found, avals, strict=True))
         wrt: tuple[int, ...] = ()
         levels = 0
-        if self.grad and not self.inference and any(m.requires_grad for m in metas):
+        if (
+            self.grad
+            and not self.inference
+            and any(m.requires_grad for m in metas)
+            and not (all(m.inference for m in metas) and _unseen(call))
+        ):
             wrt = tuple(
                 i
                 for i, m in enumerate(metas)
@@ -246,7 +253,10 @@ class Inference:
         # A view made under `no_grad` says of itself what its base does; it has no edge.
         untracked = self.inference or not self.grad
         shown = bool(wrt) or (
-            base.requires_grad and untracked and not call.op.view.detached
+            base.requires_grad
+            and untracked
+            and not call.op.view.detached
+            and not base.inference
         )
         results = []
         for (shape, strides, offset), (inferred, dtype), mapped in zip(
@@ -303,6 +313,16 @@ def _of_half_types(
         if opmath(kind) is not kind and text.endswith(wide):
             return NotImplementedError(text.replace(wide, f"'{kind.scalar_name}'"))
     return error
+
+
+def _unseen(call: Any) -> bool:
+    """Whether autograd passes over a call that has inference tensors alone.
+
+    In PyTorch it sees those that take a number for a tensor and those that copy.
+    """
+    if not isinstance(call, Call) or call.op.grad_fn in _COPIES:
+        return False
+    return call.n_arrays > 1 or call.op.name.rstrip("_") not in WRAPPED
 
 
 def _check_kept(target: Meta, shape: tuple[int, ...]) -> None:

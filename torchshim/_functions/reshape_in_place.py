@@ -18,6 +18,8 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
     rec = local.rec
     rec.check_inference(self)
     meta = self._meta
+    if rec.grad and meta.requires_grad and self._view_of is not None:
+        rec.check_history(self, ())
     if rec.grad and meta.requires_grad and meta.leaf:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."
@@ -37,6 +39,8 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
         show_views(self)
     self._slot = new._slot
     self._meta = new._meta
+    if meta.inference and meta.requires_grad:  # of which views say otherwise
+        self._meta = new._meta.replace(requires_grad=True)
     self._array = None
     self._node = None
     if storage is None:

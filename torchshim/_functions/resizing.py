@@ -226,7 +226,7 @@ def resize_(
         raise RuntimeError("numel: integer multiplication overflow")
     check_size("resize_", shape)
     meta = self._meta
-    if meta.requires_grad:
+    if meta.requires_grad and not (local.rec.inference and meta.inference):
         raise RuntimeError("cannot resize variables that require grad")
     if shape != tuple(meta.shape):
         local.rec.check_inference(self)
