@@ -301,3 +301,18 @@ def cotangents_of_vjp(torch):
         yield attempt(torch.func.vjp(torch.sin, x)[1], given)
     yield torch.func.vjp(lambda t: t.sin().sum(), x)[1](None)
     yield torch.func.vjp(lambda t: (t.sin().sum(), t), x)[1]((None, x))
+
+
+@case
+def gradients_of_complex_results(torch):
+    x = torch.ones(2, dtype=torch.complex64)
+    yield attempt(torch.func.grad(lambda t: t.sum()), x)
+    yield torch.func.grad(lambda t: t.abs().sum())(x)
+
+
+@case
+def per_sample_gradients_of_another_batch(torch):
+    grads = importlib.import_module(f"{torch.__name__}.nn.utils._per_sample_grad")
+    per_sample = grads.call_for_per_sample_grads
+    layer = torch.nn.Linear(2, 3)
+    yield attempt(per_sample(layer, batch_size=3), torch.ones(4, 2))

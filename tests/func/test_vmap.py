@@ -293,3 +293,44 @@ def values_and_memory_of_one_example(torch, line):
     names = {"torch": torch, "copy": copy, "pickle": pickle, "io": io}
     x = torch.arange(6.0).reshape(3, 2)
     yield attempt(torch.vmap(lambda x: eval(line, names, {"x": x})), x)
+
+
+@case(warnings=False).over(
+    *"add_ sub_ mul_ copy_ atan2_ clamp_min_ clamp_max_ copysign_ hypot_ pow_".split(),
+    *"bitwise_and_ gcd_ lcm_ bitwise_left_shift_ logical_and_ logical_or_".split(),
+)
+def writes_of_examples_to_what_has_none(torch, name):
+    dtype = torch.int64 if name[:3] in ("bit", "gcd", "lcm") else torch.float32
+    zeros, x = torch.zeros(3, dtype=dtype), torch.ones(2, 3, dtype=dtype)
+    return attempt(torch.vmap(lambda each: getattr(zeros, name)(each)), x)
+
+
+@case.lines("""
+zeros[i] = x
+zeros[0:3] = x
+zeros[m] = x[0]
+zeros.fill_(x[0])
+zeros.index_put_((i,), x)
+zeros.masked_fill_(x > 0, 1.0)
+zeros.scatter_add_(0, i, x)
+zeros.index_add_(0, i, x)
+zeros.index_fill_(0, i, x[0])
+zeros.scatter_reduce_(0, i, x, "sum")
+""")
+def pieces_of_examples_in_what_has_none(torch, line):
+    def write(x):
+        names = {"torch": torch, "zeros": torch.zeros(3), "x": x}
+        names["i"] = torch.tensor([0, 1, 2])
+        names["m"] = torch.tensor([True, False, True])
+        exec(line, names)
+        return x
+
+    return attempt(torch.vmap(write), torch.ones(2, 3))
+
+
+@case(warnings=False)
+def histograms_and_classes(torch):
+    x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 9.0]])
+    yield torch.vmap(lambda each: torch.histc(each, 3, 0, 9))(x)
+    yield torch.vmap(lambda each: torch.histc(each, 3))(x)
+    yield attempt(torch.vmap(torch.nn.functional.one_hot), x.long())

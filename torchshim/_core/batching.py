@@ -25,12 +25,29 @@ from torchshim._core.call import (
 from torchshim._core.meta import Meta
 
 UNBATCHED_TARGET = (
-    "vmap: {}(self, *extra_args) is not possible because there exists "
+    "vmap: {name}(self, *extra_args) is not possible because there exists "
     "a Tensor `other` in extra_args that has more elements than `self`. This happened "
-    "due to `other` being vmapped over but `self` not being vmapped over in a vmap. "
-    "Please try to use out-of-place operators instead of inplace arithmetic. If said "
-    "operator is being called inside the PyTorch framework, please file a bug report "
-    "instead."
+    "due to `other` being vmapped over but `self` not being vmapped over {where}. "
+    "Please try to use out-of-place operators instead of {name}. If said operator is "
+    "being called inside the PyTorch framework, please file a bug report instead."
+)
+# What the text above calls operators that PyTorch has rules for; of others (`add_`) it
+# compares the shapes.
+_NAMES_IN_TEXTS = {
+    **dict.fromkeys(
+        ("sub_", "mul_", "div_", "copy_", "put_piece_", "masked_fill_"),
+        "inplace arithmetic",
+    ),
+    **dict.fromkeys(
+        ("clamp_min_", "clamp_max_", "logical_and_", "logical_or_", "logical_xor_"),
+        "inplace arithmetic",
+    ),
+    **dict.fromkeys(("put_tensors_", "put_mask_"), "index_put_"),
+    **{n: n for n in ("scatter_add_", "index_add_", "index_fill_", "scatter_reduce_")},
+    "_fill_": "fill_",
+}
+_BY_SHAPE = frozenset(("add_", "atan2_", "copysign_", "gcd_", "lcm_")) | frozenset(
+    f"bitwise_{name}_" for name in ("and", "or", "xor", "left_shift", "right_shift")
 )
 
 
@@ -219,14 +236,18 @@ def results_of(
         sizes = dict(zip(own, shape, strict=False)) | outside
         found.append((tuple(shape[len(own) :]), tuple(sorted(sizes.items()))))
     if call.write and found[0][1] != metas[0].batch:
-        if call.op.public == "add_":
+        name = call.op.public
+        if name in _BY_SHAPE:
             sizes = [size for _, size in found[0][1]]
             raise RuntimeError(
                 f"output with shape {list(metas[0].shape)} doesn't match the "
                 f"broadcast shape {[*sizes, *found[0][0]]}"
             )
-        name = call.op.public
-        arithmetic = name in ("sub_", "mul_", "div_", "copy_")
-        text = "inplace arithmetic" if arithmetic else f"aten::{name}"
-        raise RuntimeError(UNBATCHED_TARGET.format(text))
+        known = _NAMES_IN_TEXTS.get(name)
+        if known is None:
+            known = f"aten::{'scatter_' if name == 'scatter_set_' else name}"
+            where = f"at level {len(found[0][1])}"
+        else:
+            where = "in a vmap"
+        raise RuntimeError(UNBATCHED_TARGET.format(name=known, where=where))
     return found

@@ -54,8 +54,12 @@ class CheckSite:
 
 def two(low: Any, high: Any) -> Any:
     """Two 0-dim numbers as one for `Check.value`, in float32."""
-    pair = jnp.stack([low.astype(jnp.float32), high.astype(jnp.float32)])
-    return lax.bitcast_convert_type(pair, jnp.int64)
+    # Not cast as a pair: JAX cannot map that over examples.
+    bits = [
+        lax.bitcast_convert_type(each.astype(jnp.float32), jnp.uint32).astype(jnp.int64)
+        for each in (low, high)
+    ]
+    return bits[0] | (bits[1] << 32)
 
 
 def pack(found: list[Check]) -> Any:

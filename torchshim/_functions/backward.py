@@ -23,6 +23,7 @@ REFERENCE_CYCLE = (
     "function, make sure to reset the .grad fields of your parameters to None after "
     "use to break the cycle and avoid the leak."
 )
+NOT_REAL = "grad can be implicitly created only for real scalar outputs but got {}"
 
 
 def run_plain(root: Tensor, retain_graph: Any) -> None:
@@ -250,10 +251,7 @@ def make_grads(
                     "grad can be implicitly created only for scalar outputs"
                 )
             if not meta.dtype.is_floating_point:
-                raise RuntimeError(
-                    "grad can be implicitly created only for real scalar outputs but "
-                    f"got {meta.dtype}"
-                )
+                raise RuntimeError(NOT_REAL.format(meta.dtype))
             if meta.device is get_default_device():
                 made.append(fns._gradient_ones(tuple(meta.shape), meta.dtype))
             else:

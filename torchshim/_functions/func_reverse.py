@@ -19,7 +19,7 @@ from torchshim._core import engine, hooks
 from torchshim._core.levels import GRAD, Level
 from torchshim._core.record import Recorder, local
 from torchshim._derived import fns, public
-from torchshim._functions.backward import make_grads, zeros_of
+from torchshim._functions.backward import NOT_REAL, make_grads, zeros_of
 from torchshim._functions.pieces import narrow
 from torchshim._functions.vmap import vmap, wrapped_like
 from torchshim._tensor import Tensor
@@ -195,6 +195,8 @@ def _grad_and_value(
                 f"Tensor, got tensor with {output.dim()} dims. Maybe you wanted to "
                 "use the vjp or jacrev APIs instead?"
             )
+        if output._meta.requires_grad and not output._meta.dtype.is_floating_point:
+            raise RuntimeError(NOT_REAL.format(output._meta.dtype))
         rec.grad = level.outer_grad
         rec.tracking = level.outer_tracking
         rec.set_mode()

@@ -248,6 +248,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             )
         return fns.one_hot_classes(tensor, num_classes)
     if num_classes == -1:
+        if meta.batch:
+            raise RuntimeError(
+                "When vmap-ing torch.nn.functional.one_hot, please provide an explicit "
+                "positive num_classes argument."
+            )
         host = host_value(tensor)
         if host.min() < 0:
             raise RuntimeError("Class values must be non-negative.")

@@ -62,6 +62,13 @@ def call_for_per_sample_grads(
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves, spec = _pytree.tree_flatten((args, kwargs))
         count = batch_size or _batch_size(leaves, dim)
+        sizes = [x.shape[dim] for x in leaves if isinstance(x, Tensor)]
+        if sizes and count not in sizes:
+            raise RuntimeError(
+                "Expected ExpandedWeights to have batch size matching input but got "
+                f"input batch size of {sizes[0]} with ExpandedWeight of batch size "
+                f"{count}"
+            )
         copies = {
             name: _copies(param, count, loss_reduction == "mean")
             for name, param in module.named_parameters()
