@@ -256,6 +256,51 @@ def test_steps_leave_nothing_behind(read):
     assert len(gc.get_objects()) - objects < 200
 
 
+class Doubled(torchshim.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * x
+
+
+# What is done to a value on the way from a leaf to a loss.
+BETWEEN = {
+    "nothing": lambda y: y,
+    "hook": lambda y: (y.register_hook(lambda g: g * 2), y)[1],
+    "retained": lambda y: (y.retain_grad(), y)[1],
+    "node hook": lambda y: (y.grad_fn.register_hook(lambda *grads: None), y)[1],
+    "custom function": Doubled.apply,
+    "view written to": lambda y: (y[1:].mul_(3), y)[1],
+}
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+def test_steps_leave_no_cycles(between):
+    """As in PyTorch, a graph is freed without waiting for the garbage collector."""
+    w = torchshim.ones(8, requires_grad=True)
+
+    def step():
+        w.grad = None
+        BETWEEN[between](w * 2).sum().backward()
+        w.grad.sum().item()
+
+    for _ in range(12):
+        step()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            step()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize("hooks", [False, True])
 def test_a_long_chain(hooks):
     """Ten times Python's recursion limit; 100,000 take about ten seconds."""

@@ -160,6 +160,7 @@ class Foreign(Entrances):
             twin.python.update(recording.python)
             # One graph: hooks on either, and what a backward through it frees, are
             # those of both.
+            twin.graph = recording.graph
             twin.hooked = recording.hooked
             twin.node_hooks = recording.node_hooks
             twin.pieces, twin.traces = recording.pieces, recording.traces

@@ -13,6 +13,7 @@ from typing import Any
 from torchshim._core.graph import Place, origin
 from torchshim._core.naming import REPLACED_NONE, check_replacement
 from torchshim._core.record import Recorder, local
+from torchshim._core.state import CALL
 from torchshim._core.storage import SLOT_BITS, version_of
 
 # Tensors whose gradient is retained: a write moves that on, so each backward looks.
@@ -21,7 +22,9 @@ retaining: dict[int, weakref.ref[Any]] = {}
 
 def place_of(rec: Recorder, tensor: Any) -> Place:
     """Where the gradient of a tensor arrives."""
-    slot = tensor._slot
+    slot, state = tensor._slot, rec.state
+    if state.slot <= slot < state.n_slots and state.kind == CALL:
+        return rec.recording, slot  # it was just computed, as it often is
     if slot >> SLOT_BITS != rec.id:
         if slot < 0 and tensor._hist is not None and tensor._view_of is None:
             return origin(*rec.history(*tensor._hist))
@@ -39,15 +42,16 @@ class TensorHooks:
         self.post: OrderedDict[int, Any] | None = None
         # The tensor whose `.grad` is to hold the gradient, though it is no leaf.
         self.retained: weakref.ref[Any] | None = None
-        # Of tensors with a node: where they hang, and the version that was then.
-        # (Threads that look into a recording have another, with the same tables.)
-        self.place: tuple[dict[int, Any], int] | None = None
+        # Of tensors with a node: the graph and the slot where they hang, and the
+        # version that was then. (The graph's number, as the graph holds these hooks:
+        # a reference back would be a cycle.)
+        self.place: tuple[int, int] | None = None
         self.version = 0
 
     def hang(self, rec: Recorder, tensor: Any) -> None:
         """Hangs the hooks on the node that made the tensor's present value."""
         recording, slot = place_of(rec, tensor)
-        self.place = recording.hooked, slot
+        self.place = recording.graph, slot
         self.version = version_of(tensor)
         others = recording.hooked.get(slot)
         if others is self:
@@ -138,8 +142,7 @@ def hooks_of(tensor: Any, make: bool = False) -> TensorHooks | None:
             moved = hooks.version != version_of(tensor)
         else:
             recording, slot = place_of(rec, tensor)
-            table, at = hooks.place
-            moved = table is not recording.hooked or at != slot
+            moved = hooks.place != (recording.graph, slot)
         if moved:
             kept = hooks.retained
             hooks.retained = None

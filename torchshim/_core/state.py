@@ -186,6 +186,7 @@ class Recording:
         "entered",
         "forwards",
         "freed",
+        "graph",
         "hidden",
         "hists",
         "hooked",
@@ -212,6 +213,8 @@ class Recording:
 
     def __init__(self, seq: int) -> None:
         self.seq = seq
+        # Which graph it is part of: what another thread sees of it is part of the same.
+        self.graph = seq
         # Slot -> tensor, for values that came in from outside (inputs, leaves).
         self.entered: dict[int, Any] = {}
         # Slot -> what is noted of its memory (`versions.Noted`): of values that came
