@@ -23,30 +23,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--compile",
-        choices=("haste", "care", "not"),
-        default="haste",
-        help="with which of XLA's options the programs of a test are compiled: those "
-        "for a fast compilation (most programs run once; with them the tests take a "
-        "third of the time), or (care) those that users get, as always scripts and "
-        "examples do, in processes of their own; or (not) NumPy computes what it can",
+        choices=("fast", "full", "numpy"),
+        default="fast",
+        help="how the programs of a test are run: compiled fast (most programs run "
+        "once; the tests take a third of the time); fully optimized, as users' are and "
+        "always those of scripts and examples, in processes of their own; or computed "
+        "by NumPy as far as it can",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--compile") == "haste":
-        _compile_in_haste()
-    elif config.getoption("--compile") == "not":
+    if config.getoption("--compile") == "fast":
+        _compile_fast()
+    elif config.getoption("--compile") == "numpy":
         _compile_nothing()
     # A shell's background jobs ignore Ctrl-C, and what they start inherits that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _compile_in_haste() -> None:
+def _compile_fast() -> None:
     from torchshim._core import program
 
-    careful = program.options
-    program.options = lambda rank: careful(rank) | program.haste()
+    usual = program.options
+    program.options = lambda rank: usual(rank) | program.fast_options()
 
 
 def _compile_nothing() -> None:

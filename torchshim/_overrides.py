@@ -33,7 +33,7 @@ from torchshim._refusal import refuse, with_own_names
 ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
 
 
-class _Overriding(threading.local):
+class _Modes(threading.local):
     """What is in force in one thread."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class _Overriding(threading.local):
         self.skipping = False
 
 
-state = keep(_Overriding())
+state = keep(_Modes())
 
 # Modes in force in any thread: while there are none, `overridable` need not ask.
 modes: list[Any] = []

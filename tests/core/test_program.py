@@ -1,4 +1,4 @@
-"""How programs are compiled: with care, or in haste where they may run only once."""
+"""How programs are compiled: optimized, or fast where they may run only once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import torchshim as torch
 from torchshim._core import program
-from torchshim._core.program import CACHE, HASTY_RUNS
+from torchshim._core.program import CACHE, FAST_RUNS
 from torchshim._core.record import local
 from torchshim._core.state import ROOT, State
 
@@ -41,10 +41,13 @@ def many(x, length):
 
 def test_options_are_known():
     gone = {"xla_cpu_use_fusion_emitters"}  # newer releases always use them
-    assert program._HASTE.keys() - program.haste().keys() <= gone
+    assert program._FAST.keys() - program.fast_options().keys() <= gone
     many, fewer = (program.options(program.MANY_DIMENSIONS - k) for k in (0, 1))
     assert many == fewer | program._WITHOUT_YNNPACK
-    assert fewer in ({}, program.haste())  # as the tests' own programs are compiled
+    assert fewer in (
+        {},
+        program.fast_options(),
+    )  # as the tests' own programs are compiled
 
 
 def test_products_and_sums_of_many_dimensions():
@@ -58,20 +61,20 @@ def test_products_and_sums_of_many_dimensions():
         assert torch.allclose(weights.grad, wanted)
 
 
-def test_what_updates_nothing_begins_in_haste(small_bounds):
+def test_what_updates_nothing_is_compiled_fast_first(small_bounds):
     # Of a rank that no other test has: shapes that vary are another matter.
     x = torch.linspace(0, 1, 500).view(500, *[1] * 7).clone()
     x.tolist()  # an input, however it was made
     found = []
-    for run in range(HASTY_RUNS + 3):
+    for run in range(FAST_RUNS + 3):
         before = torch.explain()
         found.append(many(x, 16)[:5].view(-1).tolist())
         new = torch.explain(before).programs
         if run == 0:
             [first] = new
-        elif run == HASTY_RUNS:
+        elif run == FAST_RUNS:
             [again] = new
-            assert again.reason == "run 3 times: compiled again, with care"
+            assert again.reason == "run 3 times: compiled again, optimized"
             assert (again.events, again.line) == (first.events, first.line)
             assert again.seconds > 0
         else:
@@ -89,13 +92,13 @@ def test_runs_that_failed_do_not_keep_care_away(small_bounds, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(program, "itertools", types.SimpleNamespace(starmap=failing))
-        for _ in range(HASTY_RUNS):
+        for _ in range(FAST_RUNS):
             with pytest.raises(jax.errors.JaxRuntimeError, match="no room"):
                 many(x, 16)[:5].view(-1).tolist()
     before = torch.explain()
     assert many(x, 16)[:5].view(-1).tolist()[0] == 0.0
     [again] = torch.explain(before).programs
-    assert again.reason.endswith("compiled again, with care") and again.seconds > 0
+    assert again.reason.endswith("compiled again, optimized") and again.seconds > 0
 
 
 def test_light_programs_are_compiled_with_care_when_they_have_run_often(monkeypatch):
@@ -103,7 +106,7 @@ def test_light_programs_are_compiled_with_care_when_they_have_run_often(monkeypa
     monkeypatch.setattr(program, "LIGHT_RUNS", 5)
 
     def updated(elements, runs):
-        """How many runs in haste are left after each, and why it was compiled."""
+        """How many fast runs are left after each, and why it was compiled."""
         x = torch.linspace(0, 1, elements).view(-1, *[1] * 7).clone()
         x.tolist()
         before = torch.explain()
@@ -111,35 +114,35 @@ def test_light_programs_are_compiled_with_care_when_they_have_run_often(monkeypa
         for _ in range(runs):
             x += many(x, 3) * 1e-9
             local.rec.flush()
-            left.append(max(last()._careful - last().runs, 0))
+            left.append(max(last()._optimized_at - last().runs, 0))
         return left, [p.reason for p in torch.explain(before).programs][1:]
 
     # Five operators on 200 elements, of which the sum reads twice as many.
     left, reasons = updated(200, 15)
     assert left == [*range(12, -1, -1), 0, 0]
-    assert reasons == ["run 13 times: compiled again, with care"]
+    assert reasons == ["run 13 times: compiled again, optimized"]
     assert updated(1000, 3) == ([0, 0, 0], [])
 
 
 @pytest.mark.parametrize(
-    ("elements", "runs"), [(200, 150), (1000, 4 * 30), (20_000, 4), (10**6, HASTY_RUNS)]
+    ("elements", "runs"), [(200, 150), (1000, 4 * 30), (20_000, 4), (10**6, FAST_RUNS)]
 )
-def test_haste_lasts_as_long_as_care_would_take(monkeypatch, elements, runs):
+def test_fast_runs_cost_no_more_than_optimizing(monkeypatch, elements, runs):
     monkeypatch.setattr(program, "QUARTER", 1000)
     lowered = types.SimpleNamespace(size=20, elements=elements)
-    assert program.hasty_runs(lowered, updates=False, rare=False) == runs
+    assert program.fast_runs(lowered, updates=False, rare=False) == runs
 
 
 def test_what_updates_its_inputs_is_compiled_once(small_bounds):
     x = torch.linspace(0, 1, 500)
-    for run in range(HASTY_RUNS + 2):
+    for run in range(FAST_RUNS + 2):
         before = torch.explain()
         x += many(x, 16) * 1e-9
         x[0].item()
         assert run < 2 or not torch.explain(before).programs
 
 
-def test_steps_on_shapes_that_vary_are_compiled_in_haste(small_bounds, monkeypatch):
+def test_steps_on_shapes_that_vary_are_compiled_fast(small_bounds, monkeypatch):
     monkeypatch.setattr(program, "RARE_RUNS", 3)
     w = torch.ones(1, requires_grad=True)
     optimizer = torch.optim.SGD([w], 1e-3, momentum=0.9)
@@ -153,23 +156,23 @@ def test_steps_on_shapes_that_vary_are_compiled_in_haste(small_bounds, monkeypat
         optimizer.step()
         assert torch.isfinite(w).item()
         reasons.append([p.reason for p in torch.explain(before).programs][-1:])
-    assert not last()._careful
+    assert not last()._optimized_at
     assert reasons[4] and not reasons[5] and not reasons[6]
-    assert reasons[7:] == [["run 4 times: compiled again, with care"], []]
+    assert reasons[7:] == [["run 4 times: compiled again, optimized"], []]
 
 
-def test_shapes_that_vary_are_compiled_in_haste(small_bounds, all_compiled):
-    for length, first, then in ((6, HASTY_RUNS, program.RARE_RUNS), (2, 0, 0)):
-        hasty = []
+def test_shapes_that_vary_are_compiled_fast(small_bounds, all_compiled):
+    for length, first, then in ((6, FAST_RUNS, program.RARE_RUNS), (2, 0, 0)):
+        fast = []
         for size in range(3, 11):
             # Of a rank that no other test has, so that all its shapes are from here.
             x = torch.ones(size, *[1] * 9)
             x.tolist()
             many(x, length).sum().item()
-            hasty.append(max(last()._careful - 1, 0))
-        assert hasty[0] == first
-        assert hasty[-1] == then
-        assert hasty == sorted(hasty)
+            fast.append(max(last()._optimized_at - 1, 0))
+        assert fast[0] == first
+        assert fast[-1] == then
+        assert fast == sorted(fast)
 
 
 def test_backward_is_cut_where_shapes_that_vary_end():

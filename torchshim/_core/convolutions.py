@@ -3,7 +3,7 @@
 XLA for the CPU brings the dimensions of a convolution into the order that its kernel
 takes (batch, space, channels) only in a program's entry. In the body of a loop or in a
 function that is not inlined, one in another order becomes a plain loop nest: 15 times
-slower, and 300 times where the program was compiled in haste.
+slower, and 300 times where the program was compiled fast.
 """
 
 from __future__ import annotations

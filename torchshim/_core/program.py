@@ -66,23 +66,25 @@ def note(entry: Compiled) -> None:
 watchers: list[Callable[[Any, int, Any], None]] = []
 
 
+# Programs are compiled in two tiers: fast at first where that is not noticed, and fully
+# optimized once they have run often; `docs/compilation.md`.
 # XLA takes a tenth of a second for so few operators (an outline's count once): nothing
 # is to be gained.
 SMALL = 12
-# Code that was compiled in haste takes some 3 ns more for each element that an operator
-# has to do with; compiling with care 10 ms more for each operator, and for ten more. So
-# many runs, over elements an operator, make up for a quarter of that time.
+# Code that was compiled fast takes some 3 ns more for each element that an operator
+# reads or writes; full optimization 10 ms more for each operator, and for ten more. So
+# many runs, divided by elements an operator, cost a quarter of that time.
 QUARTER = 800_000
 # A program that would run so often meanwhile is light: the difference is not noticed.
 LIGHT_RUNS = 100
-# Another program that was compiled in haste is compiled with care when the runs have
-# cost as much as that (four quarters), and not before so many; a rare one, of many that
-# would be, after so many.
-HASTY_RUNS = 2
+# Another program that was compiled fast is optimized when its runs have cost as much as
+# that (four quarters), and not before so many; a rare one, of many that would be, after
+# so many.
+FAST_RUNS = 2
 RARE_RUNS = 20
-# What halves XLA's work several times over: its LLVM passes, the newer of its two code
-# generators, threads. The code takes two to eight times as long.
-_HASTE = {
+# What saves most of XLA's work: no LLVM passes, the older of its two code generators,
+# no threads. The code takes two to eight times as long.
+_FAST = {
     "xla_backend_optimization_level": 0,
     "xla_cpu_use_fusion_emitters": False,
     "xla_cpu_parallel_codegen_split_count": 1,
@@ -93,9 +95,9 @@ MANY_DIMENSIONS = 7
 _WITHOUT_YNNPACK = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 
-def haste() -> dict[str, Any]:
+def fast_options() -> dict[str, Any]:
     """Those of XLA's options for a fast compilation that this XLA knows."""
-    return known(tuple(_HASTE.items()))
+    return known(tuple(_FAST.items()))
 
 
 def options(rank: int) -> dict[str, Any]:
@@ -129,13 +131,13 @@ def raise_lack_of_memory(error: Exception) -> None:
         ) from error
 
 
-def hasty_runs(lowered: Lowered, updates: bool, rare: bool) -> int:
-    """How often a program that was compiled in haste runs; 0: it is not.
+def fast_runs(lowered: Lowered, updates: bool, rare: bool) -> int:
+    """How often a program runs as it was compiled fast; 0: it is optimized at once.
 
-    One that `updates` nothing may well run only once, and so may any that `rare` says
-    it of; of a light one the difference is not noticed for long.
+    A program that `updates` nothing may well run only once, and so may a `rare` one; of
+    a light one the difference is not noticed for long.
     """
-    if not haste():
+    if not fast_options():
         return 0
     runs = QUARTER * (lowered.size + 10) // max(lowered.elements, 1)
     if runs >= LIGHT_RUNS:
@@ -144,7 +146,7 @@ def hasty_runs(lowered: Lowered, updates: bool, rare: bool) -> int:
         return 0
     if rare:
         return RARE_RUNS
-    return 0 if updates else max(HASTY_RUNS, 4 * runs)
+    return 0 if updates else max(FAST_RUNS, 4 * runs)
 
 
 def _on_device(array: Any) -> Any:
@@ -168,9 +170,9 @@ class Program:
 
     __slots__ = (
         "__weakref__",
-        "_careful",
         "_jit",
         "_jitted",
+        "_optimized_at",
         "entry",
         "inputs",
         "known",
@@ -220,18 +222,18 @@ class Program:
             compiler_options=chosen or None,
         )
         self.runs = 0
-        hasty = hasty_runs(self.lowered, bool(gifts), rare)
-        # The run for which it is compiled again, with care.
-        self._careful = hasty + 1 if hasty else 0
-        if hasty:
-            self._jitted = self._jit(compiler_options=chosen | haste())
+        fast = fast_runs(self.lowered, bool(gifts), rare)
+        # The run for which it is compiled again, fully optimized; 0: it is already.
+        self._optimized_at = fast + 1 if fast else 0
+        if fast:
+            self._jitted = self._jit(compiler_options=chosen | fast_options())
         else:
             self._jitted = self._jit()
 
     def __call__(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
         self.runs += 1
-        if self.runs == self._careful:
-            self._compile_again()
+        if self.runs == self._optimized_at:
+            self._optimize()
         gifts, kept = self.inputs
         gift = [inputs[p] for p in gifts]
         if np.ndarray in map(type, gift):
@@ -254,9 +256,9 @@ class Program:
             entry.seconds = time.perf_counter() - started
             self.entry = None
 
-    def _compile_again(self) -> None:
+    def _optimize(self) -> None:
         self._jitted = self._jit()
-        reason = f"run {self.runs} times: compiled again, with care"
+        reason = f"run {self.runs} times: compiled again, optimized"
         self.known = dataclasses.replace(self.known, reason=reason, seconds=0.0)
         self.entry = self.known
         note(self.known)

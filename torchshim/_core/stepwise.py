@@ -42,16 +42,16 @@ _LEAST_EVENTS = 64
 # another that will not run often.
 _LEAST, _LAST, _FEW_RUNS = 3, 16, 10
 # Seconds, as measured: what a run takes longer for each event that is run alone, and
-# for each element, which a program that is compiled with care keeps in a register; and
+# for each element, which an optimized program keeps in a register; and
 # what making a kernel takes, counted as so many of them beside those that were made.
 _EVENT, _ELEMENT, _KERNEL, _AS_MANY = 10e-6, 1e-9, 0.035, 8
 # Bytes that are overwritten by donation, of which event by event there are two copies.
 _COPIED = 64 * 2**20
-# Elements up to which code that was compiled in haste is as good.
+# Elements up to which code that was compiled fast is as good.
 _SMALL = 4096
 # Seconds, as measured, where NumPy computes: what tracing a kind of events takes, and
 # where it was traced for many sizes before; what an event takes, and each of its
-# elements; and what XLA takes for an operator in haste, and for a program.
+# elements; and what XLA takes for an operator compiled fast, and for a program.
 _TRACE, _SIZED, _HOST_EVENT, _HOST_ELEMENT, _COMPILE = 3e-3, 0.3e-3, 60e-6, 2e-9, 8e-3
 _PROGRAM = 0.02
 # What compiling must take (and where recordings are known to vary), how many times as
@@ -81,7 +81,7 @@ class Kernel:
         rank = max((len(meta.array_shape) for meta in metas), default=0)
         chosen = program.options(rank)
         if elements_of(metas) <= _SMALL:
-            chosen = chosen | program.haste()
+            chosen = chosen | program.fast_options()
         self._jitted = jax.jit(run, compiler_options=chosen or None)
 
     def __call__(self, *given: Any) -> tuple[Sequence[Any], Any]:
@@ -380,7 +380,7 @@ def _hosted(
     What updates something will run again: that is compiled, unless it is rare.
     """
     rare = rare or _wasted(line)[1] > 0
-    if (updates and not rare) or not program.haste():
+    if (updates and not rare) or not program.fast_options():
         return None
     compiling = _COMPILE * lowered.size + _PROGRAM
     if compiling < (_LEAST_VARYING if rare else _LEAST_COMPILE):
