@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import stat
 import struct
@@ -18,13 +19,16 @@ from typing import IO, Any
 import numpy as np
 
 from torchshim.serialization import _options
-
-_CORRUPT = (
-    "PytorchStreamReader failed {}. This is an internal miniz error. If you are seeing "
-    "this error, there is a high likelihood that your checkpoint file is corrupted. "
-    "This can happen if the checkpoint was not saved properly, was transferred "
-    "incorrectly, or the file was modified after saving."
+from torchshim.serialization._directory import (
+    DEFLATED,
+    STORED,
+    Directory,
+    Entry,
+    check,
+    corrupt,
+    decoded,
 )
+
 _LOCAL_HEADER = 30
 # Dates play no part: the same object gives the same file.
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -125,8 +129,8 @@ def _umask() -> int:
 
 # Compressed records may take this many times the size of the file, and as many bytes.
 _MOST_INFLATED, _SMALL = 64, 1 << 20
-#: The newest version of the format that PyTorch 2.13 reads.
-_NEWEST = 10
+#: The versions of the format that PyTorch 2.13 reads.
+_OLDEST, _NEWEST = 1, 10
 
 
 class Reader:
@@ -134,129 +138,126 @@ class Reader:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        begin = file.tell()
-        size = file.seek(0, os.SEEK_END)
-        file.seek(begin)
-        if size - begin < 22:
-            raise corrupt("reading zip archive: not a ZIP archive")
-        try:
-            self._zip = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, ValueError, struct.error, NotImplementedError):
-            raise corrupt(
-                "reading zip archive: failed finding central directory"
-            ) from None
-        infos = self._zip.infolist()
-        if not infos:
-            raise corrupt("reading zip archive: archive does not contain any files")
-        plain = [info for info in infos if info.compress_type == zipfile.ZIP_STORED]
-        if sum(info.file_size for info in plain) > size:
+        self._directory = Directory(file)
+        entries, size = self._directory.entries, self._directory.size
+        if not entries:
+            raise _located(
+                "inline_container.cc:171", "archive does not contain any files"
+            )
+        plain = sum(entry.size for entry in entries if entry.method == STORED)
+        if plain > size:
             raise RuntimeError(
                 "the records of this archive claim to be larger than the file"
             )
-        if sum(info.file_size for info in infos) > size * _MOST_INFLATED + _SMALL:
+        if sum(entry.size for entry in entries) > size * _MOST_INFLATED + _SMALL:
             raise RuntimeError(
                 "the records of this archive claim to be more than "
                 f"{_MOST_INFLATED} times larger than the file: if you trust it, unpack "
                 "it and pack it again without compression"
             )
-        folder, slash, _ = infos[0].filename.partition("/")
+        self._folder, slash, _ = entries[0].name.partition("/")
         if not slash:
-            raise RuntimeError(
-                "[enforce fail at inline_container.cc:180] . file in archive is not in "
-                f"a subdirectory: {folder}"
+            raise _located(
+                "inline_container.cc:180",
+                f"file in archive is not in a subdirectory: {self._folder}",
             )
-        prefix = folder + slash
-        self._infos = {
-            info.filename[len(prefix) :]: info
-            for info in infos
-            if info.filename.startswith(prefix)
+        prefix = self._folder + slash
+        within = {entry.name: entry for entry in entries}
+        self._entries = {
+            name[len(prefix) :]: entry
+            for name, entry in within.items()
+            if name.startswith(prefix)
         }
-        if "version" not in self._infos and ".data/version" not in self._infos:
+        if ".data/serialization_id" in self._entries:
+            self.read(".data/serialization_id")
+        if "version" not in self._entries and ".data/version" not in self._entries:
             raise RuntimeError(
                 'Expected hasRecord("version") to be true, but got false.  (Could this '
                 "error message be improved?  If so, please report an enhancement "
                 "request to PyTorch.)"
             )
-        if ".data/serialization_id" in self._infos:
-            self._info(".data/serialization_id")
         self._check_version()
+        if len(self._entries) < len(within):
+            other = next(name for name in within if not name.startswith(prefix))
+            raise _located(
+                "inline_container.cc:340",
+                f"file in archive is not in a subdirectory {prefix}: {other}",
+            )
+        for name in self._entries:
+            decoded(name)
 
     def _check_version(self) -> None:
-        named = "version" if "version" in self._infos else ".data/version"
-        digits = self.read(named)[:20].strip()
-        version = int(digits) if digits.isdigit() else 0
+        named = ".data/version" if ".data/version" in self._entries else "version"
+        text = self.read(named).decode(errors="surrogateescape")
+        number = re.match(r"\s*[+-]?\d+", text)
+        if number is None:
+            raise _located(
+                "inline_container.cc:215",
+                f"Couldn't parse the version {text} as Long Long.",
+            )
+        version = int(number[0])
+        told = f"Attempted to read a PyTorch file with version {version}, but the "
+        if version < _OLDEST:
+            raise _located(
+                "inline_container.cc:219",
+                f"{told}minimum supported version for reading is {_OLDEST}. Your "
+                "PyTorch script module file is too old. Please regenerate it with "
+                "latest version of PyTorch to mitigate this issue.",
+            )
         if version > _NEWEST:
-            raise RuntimeError(
-                "[enforce fail at inline_container.cc:230] . Attempted to read a "
-                f"PyTorch file with version {version}, but the maximum supported "
-                f"version for reading is {_NEWEST}. The version of your PyTorch "
-                "installation may be too old, please upgrade PyTorch to latest version "
-                "to mitigate this issue."
+            raise _located(
+                "inline_container.cc:230",
+                f"{told}maximum supported version for reading is {_NEWEST}. The "
+                "version of your PyTorch installation may be too old, please upgrade "
+                "PyTorch to latest version to mitigate this issue.",
             )
 
     def __contains__(self, name: str) -> bool:
-        return name in self._infos
+        return name in self._entries
 
-    def _info(self, name: str) -> zipfile.ZipInfo:
-        info = self._infos.get(name)
-        if info is None:
+    def _entry(self, name: str) -> Entry:
+        entry = self._entries.get(name)
+        if entry is None:
             raise corrupt(f"locating file {name}: file not found")
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise corrupt(f"retrieving file meta-data for {name}: unsupported method")
-        if info.flag_bits & 1:
-            raise RuntimeError(f"the record {name} is encrypted")
-        return info
+        check(name, entry)
+        return entry
 
     def size(self, name: str) -> int:
         """The length of a record in bytes."""
-        return self._info(name).file_size
+        return self._entry(name).size
 
     def read(self, name: str) -> bytes:
         """A record; as in PyTorch, its checksum may be missing."""
-        offset, size = self.offset(name), self.size(name)
-        info = self._info(name)
-        self._file.seek(offset)
-        data = self._file.read(info.compress_size if self.compressed(name) else size)
-        if self.compressed(name):
+        entry = self._entry(name)
+        self._file.seek(self._directory.data_of(name, entry))
+        data = self._file.read(entry.packed)
+        if entry.method == DEFLATED:
             inflate = zlib.decompressobj(-zlib.MAX_WBITS)
             try:
-                data = inflate.decompress(data, size) if size else b""
+                data = inflate.decompress(data, entry.size) if entry.size else b""
             except zlib.error:
                 raise corrupt(f"reading file {name}: decompression failed") from None
-        if len(data) != size:
+        if len(data) != entry.size:
             raise corrupt(f"reading file {name}: file read failed")
         return data
 
-    def compressed(self, name: str) -> bool:
-        """Whether a record has to be unpacked."""
-        return self._info(name).compress_type == zipfile.ZIP_DEFLATED
-
-    def offset(self, name: str) -> int:
-        """Where the data of a record begin in the file."""
-        info = self._info(name)
-        self._file.seek(info.header_offset)
-        header = self._file.read(_LOCAL_HEADER)
-        if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04":
-            raise corrupt(f"reading file {name}: file read failed")
-        lengths = struct.unpack("<HH", header[26:30])
-        return info.header_offset + _LOCAL_HEADER + sum(lengths)
-
     def mapped(self, name: str, path: str, shared: bool) -> np.ndarray:
         """The bytes of a record as part of the file, read when they are used."""
-        if self.compressed(name):
+        entry = self._entry(name)
+        if entry.method == DEFLATED:
             raise RuntimeError(
                 f"the record {name} is compressed and cannot be mapped: load it with "
                 "mmap=False"
             )
-        offset, size = self.offset(name), self.size(name)
-        if not size:
+        if not entry.size:
             return np.zeros(0, np.uint8)
-        if offset + size > os.path.getsize(path):
+        offset = self._directory.data_of(name, entry)
+        if offset + entry.size > os.path.getsize(path):
             raise corrupt(f"reading file {name}: file read failed")
         mode = "r+" if shared else "c"
-        return np.memmap(path, np.uint8, mode, offset, (size,))
+        return np.memmap(path, np.uint8, mode, offset, (entry.size,))
 
 
-def corrupt(what: str) -> RuntimeError:
-    """PyTorch's error for an archive that cannot be read."""
-    return RuntimeError(_CORRUPT.format(what))
+def _located(where: str, what: str) -> RuntimeError:
+    """PyTorch's error that tells a place; UnicodeDecodeError for names in it."""
+    return RuntimeError(f"[enforce fail at {where}] . {decoded(what)}")

@@ -12,6 +12,7 @@ from typing import Any
 import torchshim
 from torchshim.serialization import _weights_only
 from torchshim.serialization._archive import Reader
+from torchshim.serialization._scanning import globals_in
 
 
 class SourceChangeWarning(Warning):
@@ -43,7 +44,7 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
             "Expected input to be a checkpoint returned by torch.save but got a "
             "torchscript checkpoint"
         )
-    found = _weights_only.globals_in(reader.read("data.pkl"))
+    found = globals_in(reader.read("data.pkl"))
     known = {*_weights_only.allowed(), *_weights_only.allowed_by_user()}
     return list(found - known)
 

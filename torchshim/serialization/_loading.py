@@ -28,6 +28,7 @@ from torchshim.serialization._saving import (
     PROTOCOL_VERSION,
     check_dill,
 )
+from torchshim.serialization._scanning import storages_in
 
 UNSAFE = (
     "In PyTorch 2.6, we changed the default value of the `weights_only` argument in "
@@ -268,10 +269,13 @@ def _storage_id(saved: Any, places: int) -> tuple[Any, ...]:
     """What a file says of a storage; UnpicklingError where it says something else."""
     if not isinstance(saved, tuple):
         raise AssertionError(f"saved_id must be a tuple, got {type(saved).__name__}")
-    if not saved or _decoded(saved[0]) != "storage":
-        raise pickle.UnpicklingError(
+    if _decoded(saved[0] if saved else None) != "storage":
+        named = _decoded(saved[0]) if saved else saved
+        if places == 6:  # the old format
+            raise RuntimeError(f"Unknown saved id type: {named}")
+        raise AssertionError(
             "Unknown typename for persistent_load, expected 'storage' but got "
-            f"'{_decoded(saved[0]) if saved else saved}'"
+            f"'{named}'"
         )
     kind, key, location, count, *_ = saved[1:] if len(saved) >= places else (0,) * 4
     named = isinstance(kind, StorageType) or kind is UntypedStorage
@@ -296,7 +300,11 @@ class _Archive:
         self.reader = reader
         self.restore = restore
         self.path = path  # where the file is to be mapped
+        if ".format_version" in reader:
+            reader.read(".format_version")
         self.swapped = self._byte_order() != sys.byteorder
+        if ".storage_alignment" in reader:
+            int(reader.read(".storage_alignment"))  # ValueError, as in PyTorch
         self.loaded: dict[str, UntypedStorage] = {}
 
     def _byte_order(self) -> str:
@@ -364,36 +372,56 @@ class _Legacy:
         self.restore = restore
         self.data: dict[str, np.ndarray] = {}
         self.loaded: dict[str, UntypedStorage] = {}
+        self.failure: Exception | None = None
+        self.size = 0
 
     def load(self, unpickler: Any, options: dict[str, Any]) -> Any:
         file = self.file
+        weights_only = unpickler is _weights_only.Unpickler
         head = unpickler(file, **options).load()
         if head != MAGIC_NUMBER:
             raise RuntimeError("Invalid magic number; corrupt file?")
-        version = _weights_only.load(file)
+        version = unpickler(file, **options).load()
         if version != PROTOCOL_VERSION:
             raise RuntimeError(f"Invalid protocol version: {version}")
-        system = _weights_only.load(file)
+        system = unpickler(file, **options).load()
         little = not isinstance(system, dict) or system.get("little_endian", True)
         begin = file.tell()
-        kinds = _weights_only.storages_in(file)
-        keys = _weights_only.load(file)
-        for key in keys:
-            if key not in kinds:
-                raise pickle.UnpicklingError(f"storage key {key!r} is used by nothing")
-            self.data[_decoded(key)] = self._read(kinds[key], bool(little))
+        self.size = file.seek(0, os.SEEK_END)
+        file.seek(begin)
+        try:
+            found = storages_in(file, weights_only, options)
+            keys = unpickler(file, **options).load()
+            self._read_all(found, keys, bool(little))
+        except Exception as error:  # raised after what loading the object raises
+            self.failure = error
         end = file.tell()
         file.seek(begin)
         reading = unpickler(file, **options)
         reading.persistent_load = self._persistent
         result = reading.load()
+        if self.failure is not None:
+            raise self.failure
         file.seek(end)
         return result
 
-    def _read(self, kind: dtype, little: bool) -> np.ndarray:
+    def _read_all(self, found: dict[Any, Any], keys: Any, little: bool) -> None:
+        for key in keys:
+            if key not in found:
+                raise AssertionError(
+                    f"storage key {key!r} not found in deserialized_objects"
+                )
+            kind, count = found[key]
+            self.data[_decoded(key)] = self._read(kind, count, little)
+
+    def _read(self, kind: dtype, expected: Any, little: bool) -> np.ndarray:
         (count,) = struct.unpack("<q" if little else ">q", self._exactly(8))
-        if count < 0:
-            raise RuntimeError(f"a storage of {count} elements")
+        if count != expected:
+            have = count * kind.itemsize % (1 << 64)
+            raise RuntimeError(
+                "storage has wrong byte size: expected %ld got %ld"
+                f"{have}{expected * kind.itemsize}"
+            )
         data = self._exactly(count * kind.itemsize)
         return _ordered(data, kind, little != (sys.byteorder == "little"))
 
@@ -424,9 +452,18 @@ class _Legacy:
         found = self.loaded.get(key)
         if found is None:
             data = self.data.get(key)
+            if data is None and self.failure is not None:
+                data = self._stand_in(count * kind.itemsize)
             if data is None or data.nbytes != count * kind.itemsize:
                 raise RuntimeError(
                     f"the file does not have the {count} elements of storage {key!r}"
                 )
             found = self.loaded[key] = self.restore(cpu_storage(data), location)
         return TypedStorage(found, kind)
+
+    def _stand_in(self, size: int) -> np.ndarray:
+        """Zeros where the data cannot be read, for the errors that come before that."""
+        assert self.failure is not None
+        if size > self.size:  # no more memory than the file takes
+            raise self.failure
+        return np.zeros(size, np.uint8)

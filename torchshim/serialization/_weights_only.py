@@ -19,7 +19,7 @@ from pickle import UnpicklingError
 from typing import Any
 
 import torchshim
-from torchshim._core.dtypes import DTYPES, uint8
+from torchshim._core.dtypes import DTYPES
 from torchshim._functions.legacy import TENSOR_TYPES
 from torchshim._functions.rebuilding import _rebuild_from_type_v2
 from torchshim._tensor import Tensor
@@ -30,7 +30,6 @@ from torchshim.serialization._names import (
     QSCHEMES,
     REBUILD,
     UNTYPED,
-    StorageType,
     _get_layout,
     storage_type,
     torch_name,
@@ -112,24 +111,8 @@ def allowed_by_user() -> dict[str, Any]:
     return found
 
 
-def globals_in(data: bytes) -> set[str]:
-    """The names that a pickle mentions, without loading it."""
-    scan = _Scan(io.BytesIO(data))
-    scan.load()
-    return scan.names
-
-
-def storages_in(file: Any) -> dict[str, Any]:
-    """The dtypes of the storages that a pickle mentions, without loading it."""
-    scan = _Scan(file)
-    scan.load()
-    return scan.storages
-
-
 class Unpickler:
     """Reads one pickle; `persistent_load` gives its storages."""
-
-    persistent_load: Callable[[Any], Any]
 
     def __init__(self, file: Any, *, encoding: str = "bytes") -> None:
         self.encoding = encoding
@@ -168,10 +151,7 @@ class Unpickler:
         return struct.unpack(form, self.read(struct.calcsize(form)))[0]
 
     def line(self) -> str:
-        data = self._file.readline()
-        if not data.endswith(b"\n"):
-            raise UnpicklingError("pickle data was truncated")
-        return data[:-1].decode("utf-8")
+        return self._file.readline()[:-1].decode("utf-8")
 
     def popped(self) -> list[Any]:
         """What was pushed since the last mark."""
@@ -287,6 +267,10 @@ class Unpickler:
             )
         self.stack.append(self.persistent_load(key))
 
+    def persistent_load(self, saved: Any) -> Any:
+        """What a file means by its description of a storage; set by who reads it."""
+        raise UnpicklingError("unsupported persistent id encountered")
+
     # -- containers --------------------------------------------------------------------
 
     def append(self) -> None:
@@ -365,51 +349,6 @@ class Unpickler:
         self.memo[index] = self.stack[-1]
 
 
-class _Scan(Unpickler):
-    """Notes names and storages, and makes nothing."""
-
-    def __init__(self, file: Any) -> None:
-        super().__init__(file)
-        self.names: set[str] = set()
-        self.storages: dict[str, Any] = {}
-
-    def find(self, module: str, name: str) -> Any:
-        self.names.add(f"{module}.{name}")
-        try:
-            return storage_type(name)
-        except KeyError:
-            return None
-
-    def reduce(self) -> None:
-        self.stack.pop()
-
-    build = reduce
-
-    def new(self) -> None:
-        self.stack.pop()
-
-    def persistent(self) -> None:
-        saved = self.stack.pop()
-        self.stack.append(None)
-        if type(saved) is tuple and len(saved) > 2:
-            kind, key = saved[1:3]
-            if kind is torchshim.UntypedStorage:
-                self.storages[key] = uint8
-            elif isinstance(kind, StorageType):
-                self.storages[key] = kind.dtype
-
-    def _list(self, verb: str) -> list[Any]:
-        return []
-
-    def _dict(self, instruction: str) -> Any:
-        return _Sink()
-
-
-class _Sink:
-    def __setitem__(self, key: Any, value: Any) -> None:
-        pass
-
-
 def _pushes(value: Callable[[], Any]) -> Callable[[Unpickler], None]:
     return lambda reader: reader.stack.append(value())
 
@@ -453,8 +392,3 @@ _STEPS: dict[bytes, Callable[[Any], None]] = {
     pickle.BINPUT: lambda r: r.keep(r.read(1)[0]),
     pickle.LONG_BINPUT: lambda r: r.keep(r.number("<I")),
 }
-
-
-def load(file: Any, *, encoding: str = "ASCII") -> Any:
-    """Reads one pickle that mentions no storages."""
-    return Unpickler(file, encoding=encoding).load()
