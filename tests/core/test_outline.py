@@ -96,7 +96,7 @@ def test_a_few_blocks_are_calls_of_one_function(found, monkeypatch):
 
     made, expected = both(monkeypatch, run)
     places = found[0][1]
-    assert len([p for p in places if isinstance(p, outline.Place)]) >= 5
+    assert len([p for p in places if isinstance(p, outline.Repetition)]) >= 5
     assert not any(isinstance(p, outline.Loop) for p in places)
     for a, b in zip(made, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
@@ -149,7 +149,7 @@ def steps_of(x, w, h, out):
     return h
 
 
-def test_turns_may_differ_in_integers(found, monkeypatch):
+def test_repetitions_may_differ_in_integers(found, monkeypatch):
     def run():
         torch.manual_seed(0)
         x = torch.randn(3, 20, 4, requires_grad=True)
@@ -167,7 +167,7 @@ def test_turns_may_differ_in_integers(found, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
 
 
-def test_turns_may_differ_in_integers_of_mapped_and_forward_calls(found, monkeypatch):
+def test_repetitions_differ_in_integers_of_mapped_and_forward_calls(found, monkeypatch):
     def last(x, w):
         h = torch.zeros(4)
         for t in range(16):

@@ -67,7 +67,7 @@ def reached(jaxpr: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]]
         inner = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
         inner = getattr(inner, "jaxpr", inner)
         if equation.primitive.name == "scan":
-            outs = _reached_in_turns(*parts_of_scan(equation), inner, parts)
+            outs = _reached_by_loop(*parts_of_scan(equation), inner, parts)
         elif inner is not None and len(inner.invars) == len(parts):
             outs = reached(inner, parts)
         else:
@@ -76,13 +76,13 @@ def reached(jaxpr: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]]
     return [of(v) for v in jaxpr.outvars]
 
 
-def _reached_in_turns(
-    fixed: int, handed: int, turn: Any, parts: list[frozenset[int]]
+def _reached_by_loop(
+    fixed: int, handed: int, body: Any, parts: list[frozenset[int]]
 ) -> list[frozenset[int]]:
-    """As `reached`, of a loop: what a turn hands on is what the next one takes."""
+    """As `reached`, of a loop: what an iteration hands on, the next takes."""
     first, last = fixed, fixed + handed
     while True:
-        outs = reached(turn, parts)
+        outs = reached(body, parts)
         carried = [a | b for a, b in zip(parts[first:last], outs, strict=False)]
         if carried == parts[first:last]:
             return carried + outs[len(carried) :]

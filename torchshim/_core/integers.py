@@ -1,7 +1,7 @@
 """The static integers of a call that may as well be runtime scalars.
 
 A loop of a script records `x[:, 0]`, `x[:, 1]`, …: calls that differ in an integer. As
-turns of one loop of the program they are one call, with the integer filled in.
+iterations of one loop of the program they are one call, with the integer filled in.
 """
 
 from __future__ import annotations

@@ -176,14 +176,14 @@ def _while(eqn: Any) -> Callable[..., Any]:
     params = eqn.params
     if params["cond_jaxpr"].out_avals[0].shape:
         raise NoRule("while")  # `vmap` made several loops of it
-    goes_on, turn = (Plan(Equations(params[f"{n}_jaxpr"])) for n in ("cond", "body"))
+    goes_on, body = (Plan(Equations(params[f"{n}_jaxpr"])) for n in ("cond", "body"))
     first, second = params["cond_nconsts"], params["body_nconsts"]
 
     def run(*given: Any) -> Sequence[Any]:
         asked, fixed = given[:first], given[first : first + second]
         carried: Sequence[Any] = given[first + second :]
         while goes_on(*asked, *carried)[0]:
-            carried = turn(*fixed, *carried)
+            carried = body(*fixed, *carried)
         return carried
 
     return run
@@ -191,10 +191,10 @@ def _while(eqn: Any) -> Callable[..., Any]:
 
 def _scan(eqn: Any) -> Callable[..., Any]:
     params = eqn.params
-    body, length = params["jaxpr"], params["length"]
-    turn = Plan(Equations(body))
+    jaxpr, length = params["jaxpr"], params["length"]
+    body = Plan(Equations(jaxpr))
     fixed, handed = parts_of_scan(eqn)
-    avals = body.out_avals[handed:]
+    avals = jaxpr.out_avals[handed:]
     order = range(length)[::-1] if params["reverse"] else range(length)
 
     def run(*given: Any) -> list[Any]:
@@ -202,7 +202,7 @@ def _scan(eqn: Any) -> Callable[..., Any]:
         carried: Sequence[Any] = given[fixed : fixed + handed]
         kept = [np.empty((length, *aval.shape), aval.dtype) for aval in avals]
         for k in order:
-            made = turn(*same, *carried, *[x[k] for x in each])
+            made = body(*same, *carried, *[x[k] for x in each])
             carried = made[:handed]
             for stack, value in zip(kept, made[handed:], strict=True):
                 stack[k] = value
@@ -212,10 +212,10 @@ def _scan(eqn: Any) -> Callable[..., Any]:
 
 
 def parts_of_scan(eqn: Any) -> tuple[int, int]:
-    """How many operands of a scan are the same in each turn, how many handed on.
+    """How many operands of a scan are the same in each iteration, how many carried.
 
     JAX's names for these numbers differ from release to release, the shapes do not:
-    what has a dimension more than in a turn is taken, or made, by all of them.
+    what has a dimension more than in an iteration is taken, or made, by all of them.
     """
     body = eqn.params["jaxpr"]
     taken = _longer(eqn.invars, body.in_avals)

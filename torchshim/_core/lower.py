@@ -22,7 +22,7 @@ from torchshim._core import checks, outline
 from torchshim._core.call import ScalarHole, VjpCall
 from torchshim._core.convolutions import ordered
 from torchshim._core.meta import Meta
-from torchshim._core.stacks import Turn, Values, on_stack, stacked
+from torchshim._core.stacks import StackItem, Values, on_stack, stacked
 from torchshim._core.state import CALL, IDENTITY, INPUT, State
 
 
@@ -202,7 +202,7 @@ class Evaluation:
 
 
 def call_outline(
-    place: outline.Place, env: Values, scalars: Any, found: list[Found]
+    place: outline.Repetition, env: Values, scalars: Any, found: list[Found]
 ) -> None:
     """Calls the function of a repeated part, and puts its results into `env`."""
     shared = place.outline
@@ -230,12 +230,12 @@ def run_loop(loop: outline.Loop, env: Values, scalars: Any, found: list[Found]) 
     own = [a for a, role in enumerate(roles) if role == "each"]
     each = [stacked(env, [p.arguments[a] for p in places]) for a in own]
     values = [
-        [in_turns(holes, scalars) for holes in zip(*turns, strict=True)]
+        [per_iteration(holes, scalars) for holes in zip(*each_filled, strict=True)]
         for call, *events in zip(shared.calls, *(p.events for p in places), strict=True)
-        for turns in [[filled(event, call) for event in events]]
+        for each_filled in [[filled(event, call) for event in events]]
     ]
 
-    def turn(carried: Any, given: Any) -> tuple[Any, Any]:
+    def body(carried: Any, given: Any) -> tuple[Any, Any]:
         mine = [*same.items()]
         mine += zip(handed, carried, strict=True)
         mine += zip(own, given[0], strict=True)
@@ -246,10 +246,10 @@ def run_loop(loop: outline.Loop, env: Values, scalars: Any, found: list[Found]) 
 
     last: Sequence[Any] = [env[first.arguments[a]] for a in handed]
     if loop.rows:
-        kept, reports = jax.vmap(lambda given: turn((), given)[1])((each, values))
+        kept, reports = jax.vmap(lambda given: body((), given)[1])((each, values))
     else:
         last, (kept, reports) = jax.lax.scan(
-            ordered(turn), last, (each, values), length=len(places)
+            ordered(body), last, (each, values), length=len(places)
         )
     for n, value in zip(handed.values(), last, strict=True):
         k, r = shared.results[n]
@@ -257,7 +257,7 @@ def run_loop(loop: outline.Loop, env: Values, scalars: Any, found: list[Found]) 
     for n, place in enumerate(places):
         for number, stack in zip(loop.kept, kept, strict=True):
             k, r = shared.results[number]
-            env[place.events[k].slot + r] = Turn(stack, n)
+            env[place.events[k].slot + r] = StackItem(stack, n)
         for (check, k), (bad, value) in zip(shared.checks, reports, strict=True):
             found.append((replace(check, bad=bad[n], value=value[n]), place.events[k]))
 
@@ -329,8 +329,8 @@ def read(values: Sequence[HostScalar | int], vector: Any) -> list[Any]:
     ]
 
 
-def in_turns(values: Sequence[HostScalar | int], vector: Any) -> Any:
-    """One runtime scalar for each turn of a loop, as an array."""
+def per_iteration(values: Sequence[HostScalar | int], vector: Any) -> Any:
+    """One runtime scalar for each iteration of a loop, as an array."""
     known = np.array([isinstance(value, int) for value in values])
     constants = np.array([v if isinstance(v, int) else 0 for v in values])
     if known.all():

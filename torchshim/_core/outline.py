@@ -50,7 +50,7 @@ class Outline:
 
 
 @dataclass(slots=True)
-class Place:
+class Repetition:
     """One repetition: its outline, its events, and its arguments' slots."""
 
     outline: Outline
@@ -68,13 +68,13 @@ class Loop:
     """Repetitions one right after the other, and what each argument is to them."""
 
     outline: Outline
-    places: list[Place]
-    # Arguments: number of the result that is handed on from turn to turn; "same" for
-    # all turns; or "each" turn's own.
+    places: list[Repetition]
+    # Arguments: number of the result that is handed on to the next iteration;
+    # "same" for all; or "each" iteration's own.
     roles: list[int | str]
     # Pieces of one tensor, all taken at once.
     rows: bool
-    # Numbers of the results of which more than the last turn's is used after the loop.
+    # Numbers of the results of which more than the last iteration's is used later.
     kept: list[int]
 
     @property
@@ -87,7 +87,7 @@ def find(
     events: Sequence[State],
     operands: Sequence[tuple[int, ...]],
     outputs: set[int],
-) -> dict[int, Place | Loop]:
+) -> dict[int, Repetition | Loop]:
     """Position of the first event -> what begins there, for all that is worth it.
 
     `events` are calls; `operands` their operands' slots, aliases resolved.
@@ -95,7 +95,7 @@ def find(
     if len(events) < _LEAST_EVENTS:
         return {}
     last_use = _last_uses(operands, outputs)
-    places: dict[int, Place | Loop] = {}
+    places: dict[int, Repetition | Loop] = {}
     taken: set[int] = set()
     # First what is alike but for integers; of the rest, what is alike in them, too:
     # not all of them can be runtime scalars.
@@ -136,12 +136,12 @@ def _placed(
     events: Sequence[State],
     operands: Sequence[tuple[int, ...]],
     last_use: dict[int, int],
-) -> dict[int, Place | Loop]:
+) -> dict[int, Repetition | Loop]:
     """Loops of repetitions right after one another, and the others each alone."""
     calls = _common_calls(group, events)
     if calls is None:
         return {}
-    places: dict[int, Place | Loop] = {}
+    places: dict[int, Repetition | Loop] = {}
     first, end, arguments = group[0]
     outline = Outline(
         list(events[first:end]),
@@ -150,18 +150,18 @@ def _placed(
         arguments,
         _used_outside(events, last_use, group),
     )
-    length, turns = end - first, [group[0]]
+    length, row = end - first, [group[0]]
     for place in [*group[1:], (-1, -1, ())]:
-        if place[0] != turns[-1][1]:
-            made = [Place(outline, list(events[a:b]), c) for a, b, c in turns]
-            loop = _loop(outline, made, last_use, turns[-1][1])
+        if place[0] != row[-1][1]:
+            made = [Repetition(outline, list(events[a:b]), c) for a, b, c in row]
+            loop = _loop(outline, made, last_use, row[-1][1])
             if loop is not None:
-                places[turns[0][0]] = loop
+                places[row[0][0]] = loop
             else:
-                at = turns[0][0]
+                at = row[0][0]
                 places.update((at + length * n, p) for n, p in enumerate(made))
-            turns = []
-        turns.append(place)
+            row = []
+        row.append(place)
     return places
 
 
@@ -171,8 +171,8 @@ def _common_calls(group: Group, events: Sequence[State]) -> list[Any] | None:
     first, end, _ = group[0]
     for k in range(end - first):
         event = events[first + k]
-        turns = [integers(events[place[0] + k].call) for place in group]
-        mask = [len(set(each)) > 1 for each in zip(*turns, strict=True)]
+        numbers = [integers(events[place[0] + k].call) for place in group]
+        mask = [len(set(each)) > 1 for each in zip(*numbers, strict=True)]
         given = tuple((seen_by(event.call, m), m.dtype) for m in event.given)
         call = generalized(event.call, mask, given)
         if call is None:
@@ -182,7 +182,7 @@ def _common_calls(group: Group, events: Sequence[State]) -> list[Any] | None:
 
 
 def _loop(
-    outline: Outline, places: list[Place], last_use: dict[int, int], end: int
+    outline: Outline, places: list[Repetition], last_use: dict[int, int], end: int
 ) -> Loop | None:
     """The repetitions as a loop, if there are enough, and each needs of the others
     only what the one before it hands on."""

@@ -1,10 +1,10 @@
 """Functions traced once for arrays of many sizes.
 
-What grows has other sizes in each turn, and tracing is most of what it takes to compute
-it by NumPy. JAX traces with sizes that are symbols, too ("shape polymorphism" of
-`jax.export`): a question that has not the same answer for all sizes is an error there,
-but for equality, which is refused. So a symbol never stands for a size that another
-symbol or dimension of the same arrays has, nor for 0 or 1.
+What grows has other sizes in each iteration, and tracing is most of what it takes to
+compute it by NumPy. JAX traces with sizes that are symbols, too ("shape polymorphism"
+of `jax.export`): a question that has not the same answer for all sizes is an error
+there, but for equality, which is refused. So a symbol never stands for a size that
+another symbol or dimension of the same arrays has, nor for 0 or 1.
 """
 
 from __future__ import annotations

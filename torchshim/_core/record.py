@@ -19,6 +19,7 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._core.flush import Alive, find_alive, flush
 from torchshim._core.levels import FORWARD, Level, Transforming
+from torchshim._core.loops import ScriptLoops
 from torchshim._core.precision import precision
 from torchshim._core.state import INPUT, ROOT, Recording, State
 from torchshim._core.storage import (
@@ -31,13 +32,12 @@ from torchshim._core.storage import (
 )
 from torchshim._core.threads import keep
 from torchshim._core.trie import recorders
-from torchshim._core.turns import Turns
 from torchshim._core.undo import Undo
 from torchshim._core.versions import versions_of
 from torchshim._core.waiting import Waiter
 
-# A recording that grows past this many events is flushed where a turn of the script's
-# loop begins, or when it has grown by so many more.
+# A recording that grows past this many events is flushed where an iteration of the
+# script's loop begins, or when it has grown by so many more.
 LENGTH_BOUND = 2000
 SEARCH_BOUND = 1000
 # So is one that grows past this many during a backward: cutting it there keeps all
@@ -100,7 +100,7 @@ class Recorder(Transforming):
         # The same, for base values without history: their slots here.
         self.foreign_raws: dict[tuple[int, int], int] = {}
         self.flushes = 0
-        self.turns = Turns()
+        self.loops = ScriptLoops()
         self.shadow: State | None = None
         self.diverged: tuple[State, Any] | None = None
         self.varied: dict[Any, tuple[bool, ...]] = {}
@@ -160,17 +160,17 @@ class Recorder(Transforming):
 
     def _enters_loop(self) -> bool:
         """Asked where the recording is new; at its start, while no loop was seen."""
-        turns, state = self.turns, self.state
-        if state.next and (turns.in_loop or state is not self.root):
+        loops, state = self.loops, self.state
+        if state.next and (loops.in_loop or state is not self.root):
             return False
-        return turns.enters_loop(self.flushes)
+        return loops.enters_loop(self.flushes)
 
     def _is_long(self) -> bool:
         depth = self.state.depth
         if self.trace is not None:
             return depth >= WALK_BOUND
         last = depth >= LENGTH_BOUND + SEARCH_BOUND
-        return depth >= LENGTH_BOUND and self.turns.is_cut(
+        return depth >= LENGTH_BOUND and self.loops.is_cut(
             self.state, self.flushes, last
         )
 

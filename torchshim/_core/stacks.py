@@ -1,4 +1,4 @@
-"""Values in a row: what the turns of a loop made stays one array, a *stack*.
+"""Values in a row: what the iterations of a loop made stays one array, a *stack*.
 
 Operators that join tensors, or take one apart, compute on the stack (`Op.on_stack`): a
 thousand slices of it would each be a kernel to XLA.
@@ -22,7 +22,7 @@ LEAST = 8
 
 
 @dataclass(slots=True)
-class Turn:
+class StackItem:
     """The n-th of the values in a stack."""
 
     stack: Any
@@ -34,13 +34,13 @@ class Values(dict[int, Any]):
 
     def __getitem__(self, slot: int) -> Any:
         value = super().__getitem__(slot)
-        return value.stack[value.n] if isinstance(value, Turn) else value
+        return value.stack[value.n] if isinstance(value, StackItem) else value
 
 
 def in_stack(env: Values, slots: Sequence[int]) -> Any:
     """The values of slots as one array, if that is part of a stack already; or None."""
     found = [env.get(slot) for slot in slots]
-    values = [value for value in found if isinstance(value, Turn)]
+    values = [value for value in found if isinstance(value, StackItem)]
     if len(values) < max(len(found), 2):
         return None
     first, second = values[:2]
@@ -81,7 +81,7 @@ def on_stack(
         return None if part is None else [function(part)]
     if len(metas) < LEAST or len({tuple(m.shape) for m in metas}) > 1:
         return None
-    return _turns(function(env[slots[0]]), range(len(metas)))
+    return _items(function(env[slots[0]]), range(len(metas)))
 
 
 def _gradient_on_stack(
@@ -102,7 +102,7 @@ def _gradient_on_stack(
         return None
     like = jax.ShapeDtypeStruct(shape, dtype.np)
     [found] = jax.linear_transpose(_function(inner), like)(array)
-    return _turns(found, call.wrt) if _joins(inner) else [found]
+    return _items(found, call.wrt) if _joins(inner) else [found]
 
 
 def _joins(call: Call) -> bool:
@@ -113,5 +113,5 @@ def _function(call: Call) -> Callable[[Any], Any]:
     return lambda array: call.op.on_stack(array, *call.template[1:])
 
 
-def _turns(stack: Any, numbers: Iterable[int]) -> list[Turn]:
-    return [Turn(stack, n) for n in numbers]
+def _items(stack: Any, numbers: Iterable[int]) -> list[StackItem]:
+    return [StackItem(stack, n) for n in numbers]

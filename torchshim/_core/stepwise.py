@@ -1,8 +1,8 @@
 """Recordings run event by event, where a script's structure follows its data.
 
-A tree, or a sentence of another length in each turn, makes each recording a new one;
-its events are not. Instead of a program for each recording there is a *kernel* for each
-kind of event (a call and the shapes of its operands), which all recordings share:
+A tree, or a sentence of another length in each iteration, makes each recording a new
+one; its events are not. Instead of a program for each recording there is a *kernel* for
+each kind of event (a call and the shapes of its operands), which all recordings share:
 compiled, or computed by NumPy where compiling would take longer (`Hosted`).
 """
 

@@ -268,8 +268,8 @@ class Trie(Inference):
     ) -> tuple[bool, ...] | None:
         """Which of the integers varied in the script's line, if any.
 
-        What varies in one turn of a loop does so in the others; and an operand that is
-        another number in each recording, whatever else differs in these.
+        What varies in one iteration of a loop does so in the others; and an operand
+        that is another number in each recording, whatever else differs in these.
         """
         line = self._line(op, numbers)
         mask = self.varied.get(line)

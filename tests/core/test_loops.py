@@ -1,4 +1,4 @@
-"""Recordings are cut where loops and their turns begin: the pieces are one program."""
+"""Recordings are cut where loops and iterations begin: the pieces are one program."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 import torchshim as torch
 from torchshim._core import record
+from torchshim._core.loops import beginning, outermost_loop
 from torchshim._core.record import local
-from torchshim._core.turns import beginning, outermost_loop
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_loop_in_the_script(pieces):
     x.tolist()
     assert len(pieces) > 6
     assert len(set(pieces[2:-1])) == 1
-    assert pieces[2] % 10 == 3  # three inputs, and whole turns
+    assert pieces[2] % 10 == 3  # three inputs, and whole iterations
 
 
 def test_a_loop_of_one_line(pieces):
@@ -67,7 +67,7 @@ def test_the_pieces_are_few_programs(pieces):
         return x.tolist()
 
     first = sample()
-    # In turns: one that begins like the first of all, which was cut anywhere.
+    # In alternation: one that begins like the first of all, which was cut anywhere.
     assert len(set(pieces[1:-1])) <= 2 < 8 < len(pieces)
     assert sample() == first
 
@@ -123,7 +123,7 @@ def test_a_turn_that_begins_with_a_constant(pieces, compiled):
         """
     )
     assert len(pieces) == 5
-    assert compiled() == 3  # the first turn has no gradient to add to
+    assert compiled() == 3  # the first iteration has no gradient to add to
 
 
 def test_each_loop_is_entered_once(pieces):

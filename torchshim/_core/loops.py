@@ -1,15 +1,15 @@
-"""Where a recording is cut before anybody reads: where the script's loop begins.
+"""The script's loops: where a recording is cut though nobody reads a value.
 
-What a script sets up before its outermost loop is a program of its own. Were it part of
-the first turn's, that turn would be another program than the others, and with a large
-model XLA's work be done twice.
+What a script sets up before its outermost loop is a program of its own. If it were part
+of the first iteration's, that would be another program than those of the others, and
+with a large model XLA's work would be done twice.
 
-A recording that grows long is flushed, too. Were it cut just anywhere, each piece of a
-long loop (a thousand steps of sampling) would begin at another place of the loop's
-body, and be another program: up to as many as a turn has events. So it goes on for a
-while, to where a turn begins, after which all pieces are alike. What begins a turn is
-seen in the script's frames: from one operator to the next, one of them has gone back,
-or makes again the call that it had made.
+A recording that grows long is flushed, too. If it were cut at an arbitrary event, each
+piece of a long loop (a thousand steps of sampling) would begin at another place of the
+loop's body, and be another program: up to as many as an iteration has events. So it
+goes on for a while, to where an iteration begins, after which all pieces are alike.
+That is seen in the script's frames: from one operator to the next, one of them has
+jumped back, or makes the same call again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weakref import WeakSet
 from torchshim._core.callers import INLINE, is_own
 from torchshim._core.state import State
 
-# Beginnings of turns that are remembered.
+# Beginnings of iterations that are remembered.
 _HEADS = 64
 
 # For each frame of the script, the outermost first: which it is, and where.
@@ -35,7 +35,7 @@ Head = tuple[int, bool, int, CodeType]
 Loop = tuple[CodeType, int]
 
 
-class Turns:
+class ScriptLoops:
     """What one recorder knows of the script's loops."""
 
     __slots__ = ("_best", "_cuts", "_flush", "_heads", "_last", "_stack")
@@ -144,7 +144,7 @@ def _loops(code: CodeType) -> list[tuple[int, int]]:
 
 
 def beginning(before: Stack, after: Stack) -> Head | None:
-    """The turn that begins between two operators, if one does."""
+    """The iteration that begins between two operators, if one does."""
     above: tuple[int, CodeType, int] | None = None
     for level, (old, new) in enumerate(zip(before, after, strict=False)):
         if old[:2] != new[:2]:
