@@ -18,10 +18,15 @@ from torchshim._tensor import Tensor
 
 def count_of(counter: Tensor) -> float:
     """The number a counter shows."""
+    if not isinstance(counter, Tensor):
+        raise _no_tensor()
     array = counter._array
     if array is None or counter._storage is not None:
         return float(counter.item())
-    return float(array)
+    try:
+        return float(array)
+    except TypeError:  # of one dimension or more: one element, or PyTorch's error
+        return float(counter.item())
 
 
 def counts_of(counters: Sequence[Tensor]) -> list[float]:
@@ -30,7 +35,7 @@ def counts_of(counters: Sequence[Tensor]) -> list[float]:
     array: Any = None
     number = 0.0
     for counter in counters:
-        mine = counter._array
+        mine = getattr(counter, "_array", None)
         if mine is None or mine is not array:  # counters that go together share one
             number = count_of(counter)
             array = mine
@@ -44,8 +49,10 @@ def advance(counters: Sequence[Tensor]) -> None:
     made: dict[object, np.ndarray] = {}
     array = new = None
     for counter in counters:
+        if not isinstance(counter, Tensor):
+            raise _no_tensor()
         before = counter._array
-        if before is None or isinstance(before, NoData):
+        if before is None or counter._meta.shape or isinstance(before, NoData):
             counter.add_(1)  # type: ignore[attr-defined]
             continue
         if before is not array:  # counters that go together share one
@@ -79,3 +86,10 @@ def _put(tensor: Tensor, array: np.ndarray) -> None:
     tensor._array = array
     tensor._slot = -1
     tensor._versions += 1
+
+
+def _no_tensor() -> RuntimeError:
+    return RuntimeError(
+        "API has changed, `state_steps` argument must contain a list of singleton "
+        "tensors"
+    )

@@ -10,7 +10,7 @@ from jax import lax
 
 from torchshim._core.op import Array, Arrays, Operand, OptArrays, Scalar, op
 from torchshim._ops.matmul import PRECISION
-from torchshim._ops.optimizer import Kind, each_parameter
+from torchshim._ops.optimizer import Kind, check_kept, each_parameter
 
 _INNER: dict[str, Any] = {"namespaces": (), "method": False, "differentiable": False}
 
@@ -47,18 +47,22 @@ def adafactor_update(
             param = kind.rounded(param * kind.number(1 - lr * weight_decay))
         square = grad * grad
         if row is not None:
+            check_kept(row, (*grad.shape[:-1], 1), kind.dtype)
+            check_kept(col, (*grad.shape[:-2], 1, grad.shape[-1]), kind.dtype)
             row = kind.lerp(row, jnp.mean(square, axis=-1, keepdims=True), weight)
             col = kind.lerp(col, jnp.mean(square, axis=-2, keepdims=True), weight)
             mean = jnp.maximum(jnp.mean(row, axis=-2, keepdims=True), small)
             estimate = jnp.matmul(row, col, precision=PRECISION) / mean
         else:
+            check_kept(var, grad.shape, kind.dtype)
             estimate = var = kind.lerp(var, square, weight)
         update = grad * lax.rsqrt(jnp.maximum(estimate, small * small))
         clip = jnp.sqrt(jnp.sum(update * update)) / math.sqrt(update.size)
         alpha = alpha / jnp.maximum(clip / kind.number(d), 1)
         return param - alpha * update, row, col, var
 
-    return each_parameter(rule, params, grads, row_vars, col_vars, variances)
+    lists = row_vars, col_vars, variances
+    return each_parameter(rule, params, grads, *lists, alike=False)
 
 
 @op(mutates=("params", "momentum_buffers"), **_INNER)

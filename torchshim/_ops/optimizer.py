@@ -13,7 +13,10 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from torchshim._core.dtypes import from_array_dtype
+from torchshim._core.meta import broadcast_shape
 from torchshim._core.op import Array, Arrays, Operand, OptArrays, Scalar, op
+from torchshim._core.promotion import check_result
 
 Results = tuple[Array, ...]
 
@@ -43,23 +46,49 @@ def each_parameter(
     rule: Callable[..., tuple[Array | None, ...]],
     *lists: Sequence[Any],
     as_real: bool = True,
+    alike: bool = True,
 ) -> Results:
     """`rule(kind, param, grad, ...)` for every parameter; the results list by list.
 
-    PyTorch's rules see complex tensors as pairs of real numbers (`as_real`).
+    PyTorch's rules see complex tensors as pairs of real numbers (`as_real`). States
+    keep their shapes, which are those of the parameters (`alike`), and their dtypes.
     """
     rows: list[list[Array]] = []
     params, grads, *others = lists
     params = overwritten_last(params, grads)
     for arrays in zip(params, grads, *others, strict=True):
         dtype = arrays[0].dtype
+        for state in arrays[2:]:
+            if state is not None:
+                check_kept(state, arrays[0].shape if alike else state.shape, dtype)
         pairs = as_real and jnp.issubdtype(dtype, jnp.complexfloating)
         kind = Kind(jnp.finfo(dtype).dtype if pairs else dtype)
         given = [a if a is None or not pairs else _pairs(a) for a in arrays]
         given = [a if a is None else a.astype(kind.work) for a in given]
-        outs = [o.astype(kind.dtype) for o in rule(kind, *given) if o is not None]
-        rows.append([lax.complex(o[..., 0], o[..., 1]) if pairs else o for o in outs])
+        news = [o if o is None else o.astype(kind.dtype) for o in rule(kind, *given)]
+        if pairs:
+            news = [o if o is None else lax.complex(o[..., 0], o[..., 1]) for o in news]
+        olds = (arrays[0], *arrays[2:])
+        row = zip(news, olds, strict=False)
+        rows.append([new.astype(old.dtype) for new, old in row if new is not None])
     return tuple(out for column in zip(*rows, strict=True) for out in column)
+
+
+def check_kept(state: Array, shape: tuple[int, ...], dtype: Any) -> None:
+    """Raises what PyTorch's first operator on a state does that does not fit."""
+    have = tuple(state.shape)
+    common = broadcast_shape([have, shape])
+    if common != have:
+        raise RuntimeError(
+            f"output with shape {list(have)} doesn't match the broadcast shape "
+            f"{list(common)}"
+        )
+    if common != shape:  # the state could be written, the parameter not
+        raise RuntimeError(
+            f"output with shape {list(shape)} doesn't match the broadcast shape "
+            f"{list(common)}"
+        )
+    check_result(from_array_dtype(dtype), from_array_dtype(state.dtype))
 
 
 # Bytes from which on a copy of a parameter counts.

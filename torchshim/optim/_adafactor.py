@@ -34,6 +34,7 @@ class Adafactor(RuleOptimizer):
     [(2, 1), (1, 3)]
     """
 
+    _some = True
     _rule = "adafactor_update"
     _later_options = {"foreach": None}  # noqa: RUF012
 

@@ -49,6 +49,8 @@ class RuleOptimizer(Optimizer):
     _on_xla = (True, False)
     # Whether `foreach` and `differentiable` go together.
     _foreach_tracks = False
+    # Whether parameters have some of the states only.
+    _some = False
     # Options of groups that state dicts of older versions lack.
     _later_options: Mapping[str, Any] = {}
 
@@ -129,6 +131,8 @@ class RuleOptimizer(Optimizer):
                 columns.append(column)
                 if column[0] is not None:
                     targets += column
+                elif not self._some:
+                    check_states(names, theirs)
             numbers = self._numbers(group, variant)
             if not group.get("differentiable"):
                 try:
@@ -140,6 +144,9 @@ class RuleOptimizer(Optimizer):
                     self._check_sparse(group)
                     columns[1] = tuple([densified(g) for g in columns[1]])
                     local.rec.mutate(rule, [*columns, *numbers], targets)
+                except (AttributeError, TypeError):
+                    check_states(names, theirs)
+                    raise
                 continue
             if group.get("foreach") and not self._foreach_tracks:
                 raise AssertionError("_foreach ops don't support autograd")
@@ -206,6 +213,16 @@ def _alike(
         moved.append(param)
         theirs.append(state)
     return list(found.values())
+
+
+def check_states(names: Sequence[str | None], states: Sequence[dict[str, Any]]) -> None:
+    """Raises for a state that is missing, or no tensor."""
+    for name in names:
+        for state in states:
+            value = state[name] if name is not None else None
+            if name is not None and not isinstance(value, Tensor):
+                kind = type(value).__name__
+                raise AttributeError(f"'{kind}' object has no attribute 'mul_'")
 
 
 def densified(grad: Any) -> Any:
