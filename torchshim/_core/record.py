@@ -20,6 +20,7 @@ from torchshim._core import dtypes
 from torchshim._core.flush import Alive, find_alive, flush
 from torchshim._core.levels import FORWARD, Level, Transforming
 from torchshim._core.loops import ScriptLoops
+from torchshim._core.meta import Meta
 from torchshim._core.precision import precision
 from torchshim._core.state import INPUT, ROOT, Recording, State
 from torchshim._core.storage import (
@@ -49,6 +50,43 @@ watchers: list[Any] = []
 
 _making = threading.Lock()
 _idle: list[Recorder] = []
+
+
+class Given:
+    """What custom functions were given, while their forward runs: it may write to it.
+
+    `slots`, `metas`: those of the tensors by then; `outer`: what the function was given
+    that is running around this one.
+    """
+
+    __slots__ = ("kept", "metas", "outer", "slots", "tensors")
+
+    def __init__(
+        self,
+        tensors: Sequence[TensorBase],
+        slots: Sequence[int],
+        metas: Sequence[Meta],
+        outer: Given | None,
+    ) -> None:
+        self.tensors = tensors
+        self.slots = slots
+        self.metas = metas
+        self.outer = outer
+        # Tensors on these slots, where the recording has ended since.
+        self.kept: Sequence[TensorBase] = ()
+
+    def keep(self, rec: Recorder) -> None:
+        """To be called before a recording ends that the slots are of."""
+        if not self.kept:
+            given = zip(self.tensors, self.slots, self.metas, strict=False)
+            self.kept = [
+                rec.at(slot, meta, TensorBase)
+                if meta.requires_grad and not meta.leaf
+                else tensor
+                for tensor, slot, meta in given
+            ]
+        if self.outer is not None:
+            self.outer.keep(rec)
 
 
 class Recorder(Transforming):
@@ -83,6 +121,8 @@ class Recorder(Transforming):
         self.scalars: list[Any] = []
         self.inputs: list[Any] = []
         self.live: list[weakref.ref[TensorBase]] = []
+        # Of the custom functions whose forward is running, the innermost.
+        self.given: Given | None = None
         # Tensors written without history, see `place`.
         self.raws: list[TensorBase] = []
         # Tensors whose data was replaced, with their history in this recording.
@@ -187,6 +227,8 @@ class Recorder(Transforming):
         with self.lock:
             if self.state is not self.root:
                 recording = self.recording
+                if self.given is not None:
+                    self.given.keep(self)
                 try:
                     flush(self)
                 except Exception as error:

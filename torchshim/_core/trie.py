@@ -398,14 +398,19 @@ class Trie(Inference):
         self.push_forward(state, operands, level)
 
     def python(
-        self, call: PythonCall, inputs: Sequence[TensorBase], outs: Sequence[TensorBase]
+        self,
+        call: PythonCall,
+        slots: Sequence[int],
+        metas: Sequence[Meta],
+        outs: Sequence[TensorBase],
     ) -> State:
-        """Records that `outs` were made of `inputs` by Python code with a backward."""
-        tensors = [*inputs, *outs]
-        key = (call, self.bits, *map(self.slot_of, tensors))
+        """Records that `outs` were made of the values in `slots` by Python code with a
+        backward."""
+        key = (call, self.bits, *slots, *map(self.slot_of, outs))
         found = self.state.next.get(key)
         if found is None:
-            operands = [(s, t._meta) for s, t in zip(key[2:], tensors, strict=True)]
+            given = [*metas, *[t._meta for t in outs]]
+            operands = list(zip(key[2:], given, strict=True))
             found = self.extend(key, call, operands, 0, None)
         self.state = found
         return found

@@ -142,13 +142,13 @@ class BackwardCFunction(Node, FunctionCtx):
     # Those of the forward, once that is called in a way that needs them.
     _parameters: Parameters | None = None
     # Which arguments of `apply` are tensors that require grad.
-    _needs: tuple[bool, ...] = ()
+    _needs: Sequence[bool] = ()
     _saved: tuple[Any, ...] = ()
     # What a `jvp` sees in place of these.
     _saved_for_forward: tuple[Any, ...] | None = None
     _freed = False
     # Position of each operand of the recorded event among the arguments of `apply`.
-    _positions: tuple[int, ...] = ()
+    _positions: Sequence[int] = ()
     # Position of each result of the event among what the forward returned.
     _outputs: tuple[int, ...] = (0,)
     _n_outs = 1
@@ -195,7 +195,7 @@ class BackwardCFunction(Node, FunctionCtx):
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
-        return self._needs
+        return tuple(self._needs)
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -279,7 +279,14 @@ class BackwardCFunction(Node, FunctionCtx):
             given = grads
         else:
             given = self._materialized(event, grads)
-        results = self._checked(self.apply(*given))
+        results: Any = self.apply(*given)
+        if not isinstance(results, tuple):
+            results = (results,)
+        if not (
+            len(self._needs) == len(self._positions) == len(results) == 1
+            and isinstance(results[0], TensorBase)
+        ):
+            results = self._checked(results)
         if event.depth in recording.node_hooks:
             self._returned = [results[at] for at in self._positions]
         fit: list[Any] = []
@@ -322,13 +329,9 @@ class BackwardCFunction(Node, FunctionCtx):
     # Outputs that are not in the event (not differentiable): position -> shape, dtype
     _plain_outputs: Mapping[int, tuple[tuple[int, ...], Any]] = {}
 
-    def _checked(self, found: Any) -> tuple[Any, ...]:
-        results = found if isinstance(found, tuple) else (found,)
+    def _checked(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What the user's code gave, if it may."""
         expected = len(self._needs)
-        if expected == len(results) == 1 == len(self._positions) and isinstance(
-            results[0], TensorBase
-        ):
-            return results
         if len(results) > expected and all(r is None for r in results[expected:]):
             results = results[:expected]
         if len(results) != expected:

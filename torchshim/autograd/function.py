@@ -9,25 +9,25 @@ import functools
 import itertools
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from torchshim._core.call import PythonCall
 from torchshim._core.dtypes import type_name
 from torchshim._core.levels import GRAD, JVP, VMAP
+from torchshim._core.meta import Meta
 from torchshim._core.node import Node
-from torchshim._core.record import local, watchers
+from torchshim._core.record import Given, local, watchers
 from torchshim._core.state import State
 from torchshim._core.storage import TensorBase, base_of, set_version, version_of
 from torchshim._core.views import differentiable
-from torchshim._functions.backward import warn_once
 from torchshim.autograd._context import (
     BackwardCFunction,
     FunctionCtx,
     Parameters,
     save,
 )
+from torchshim.autograd._marks import check_marked, check_saved, ids
 from torchshim.autograd._transformed import (
     NEEDS_SETUP_CONTEXT,
     acting,
@@ -47,16 +47,6 @@ __all__ = [
     "once_differentiable",
 ]
 
-_DIRTY_VIEW = (
-    "If your Function modifies inplace an input that is a view of another Tensor, your "
-    "Function cannot return more than one Tensor. This is not supported by the current "
-    "autograd engine. You should either make sure the input is not a view (using "
-    ".clone() for example) or make your Function only return one Tensor (potentially "
-    "splitting it into two Functions: one doing the inplace that returns a single "
-    "Tensor and a second one that does the other operations). You can ask on the forum "
-    "https://discuss.pytorch.org/ if you need help to do this change."
-)
-_ONLY_TENSORS = "mark_non_differentiable only accepts variable arguments, but got "
 _numbers = itertools.count()
 _new = object.__new__
 _F = TypeVar("_F", bound="FunctionMeta")
@@ -178,29 +168,33 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             if level is not None and level.kind in (GRAD, JVP):
                 node = _transformed_node(cls)
         ctx = _new(node)
+        grad = rec.grad
         tensors: list[Any] = []
         positions: list[int] = []
         needs: list[bool] = []
+        metas: list[Meta] = []
         for at, arg in enumerate(args):
             if isinstance(arg, TensorBase):
+                meta = arg._meta
                 tensors.append(arg)
                 positions.append(at)
-                needs.append(arg._meta.requires_grad)
+                metas.append(meta)
+                needs.append(meta.requires_grad)
             else:
                 needs.append(False)
-        ctx._needs, ctx._positions = tuple(needs), tuple(positions)
-        grad = rec.grad
+        ctx._needs, ctx._positions = needs, positions
         recorded = grad and True in needs
-        # What each input was before the forward, which may change it in place.
-        before: list[Any] = []
+        # What each input is before the forward, which may change it in place.
+        slots: list[int] = []
         if recorded:
             for tensor in tensors:
-                slot, meta = rec.slot_of(tensor), tensor._meta
-                twin = meta.requires_grad and not meta.leaf
-                before.append(rec.at(slot, meta, TensorBase) if twin else tensor)
+                slots.append(rec.slot_of(tensor))
+        outer = rec.given
+        given = Given(tensors, slots, metas, outer)
         forward = rec.forward
         held = tangents_of(rec, args) if forward and rec.recording.duals else ()
         # The tangents of the outputs are what the user's `jvp` says.
+        rec.given = given
         rec.forward = False
         rec.set_grad(False)
         try:
@@ -212,25 +206,17 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         finally:
             rec.forward = forward
             rec.set_grad(grad)
+            rec.given = outer
         single = not isinstance(output, tuple)
         outputs: list[Any] = [output] if single else list(output)
-        if ctx.non_differentiable:
-            for out in ctx.non_differentiable:
-                if not isinstance(out, TensorBase):
-                    raise RuntimeError(_ONLY_TENSORS)
-        if ctx.dirty_tensors:
-            # The mark itself is a write that versions count.
-            for tensor in ctx.dirty_tensors:
-                if not isinstance(tensor, TensorBase):
-                    raise RuntimeError(
-                        "mark_dirty can only accept variables, but argument "
-                    )
-                set_version(tensor, version_of(tensor) + 1)
-            _check_dirty(ctx, recorded, {*map(id, tensors)}, outputs)
+        marked = ctx.dirty_tensors or ctx.non_differentiable
+        if marked:
+            check_marked(ctx, recorded, {*map(id, tensors)}, outputs)
         if separate and node is cls._backward_cls:
-            _check_saved(ctx, recorded, {*map(id, tensors)}, outputs)
+            check_saved(ctx, recorded, {*map(id, tensors)}, outputs)
         if recorded:
-            _record(rec, ctx, tensors, before, outputs)
+            if marked or not single or not _repeat(rec, ctx, given, output):
+                _record(rec, ctx, given, outputs)
         else:
             outputs = _unrecorded(ctx, {*map(id, tensors)}, outputs)
         if held:
@@ -266,11 +252,6 @@ def _event(node: type[Any], n_inputs: int, n_outputs: int) -> PythonCall:
     return PythonCall(node.__name__, n_inputs, n_outputs)
 
 
-def _ids(marked: Iterable[Any] | None) -> AbstractSet[int]:
-    """Which objects a forward marked; seldom any."""
-    return frozenset() if marked is None else {*map(id, marked)}
-
-
 def _constant(out: Any, given: bool, dirty: bool) -> Any:
     """An output that gets no history; `given`: whether it is an input."""
     if out._meta.requires_grad:
@@ -288,29 +269,49 @@ def _constant(out: Any, given: bool, dirty: bool) -> Any:
 
 def _unrecorded(ctx: Any, inputs: set[int], outputs: list[Any]) -> list[Any]:
     """The outputs where no history is kept."""
-    dirty = _ids(ctx.dirty_tensors)
+    dirty = ids(ctx.dirty_tensors)
     for k, out in enumerate(outputs):
         if isinstance(out, TensorBase):
             outputs[k] = _constant(out, id(out) in inputs, id(out) in dirty)
     return outputs
 
 
-def _record(
-    rec: Any,
-    ctx: Any,
-    tensors: Sequence[Any],
-    before: Sequence[Any],
-    outputs: list[Any],
-) -> None:
+def _repeat(rec: Any, ctx: Any, given: Given, out: Any) -> bool:
+    """As `_record`, where this was recorded here before: one new output, not marked."""
+    tensors, slots = given.tensors, given.slots
+    if given.kept or watchers or not isinstance(out, TensorBase):
+        return False
+    if out._array is not None or out._storage is not None or out._meta.requires_grad:
+        return False
+    if out._node is not None or out._hist is not None or out._view_note is not None:
+        return False
+    for tensor in tensors:  # `all` takes twice as long
+        if out is tensor:
+            return False
+    call = _event(type(ctx), len(slots), 1)
+    state = rec.state.next.get((call, rec.bits, *slots, out._slot))
+    if state is None:
+        return False
+    recording, rec.state = rec.recording, state
+    recording.python[state.depth] = ctx
+    ctx._where, ctx._at = weakref.ref(recording), state
+    out._slot, out._meta = state.slot, state.metas[0]
+    return True
+
+
+def _record(rec: Any, ctx: Any, given: Given, outputs: list[Any]) -> None:
     """Records the event whose backward is the user's code, and gives it the outputs."""
-    if len(outputs) == 1 and ctx.dirty_tensors is ctx.non_differentiable is None:
-        out = outputs[0]
-        if isinstance(out, TensorBase) and _is_new(out, tensors):
-            state = _attach(rec, ctx, before, outputs)
-            out._slot, out._meta = state.slot, state.metas[0]
-            return
-    inputs = {*map(id, tensors)}
-    dirty, constant = _ids(ctx.dirty_tensors), _ids(ctx.non_differentiable)
+    rec.given = given
+    try:
+        _record_each(rec, ctx, given, outputs)
+    finally:
+        rec.given = given.outer
+
+
+def _record_each(rec: Any, ctx: Any, given: Given, outputs: list[Any]) -> None:
+    """Sorts the outputs, records the event and gives each what it becomes."""
+    inputs = {*map(id, given.tensors)}
+    dirty, constant = ids(ctx.dirty_tensors), ids(ctx.non_differentiable)
     raws: list[Any] = []
     values: list[Any] = []
     aliases: set[int] = set()
@@ -338,7 +339,7 @@ def _record(
     ctx._n_outs, ctx._outputs, ctx._plain_outputs = len(outputs), tuple(places), plain
     if not raws:
         return
-    state = _attach(rec, ctx, before, values)
+    state = _attach(rec, ctx, given, values)
     for k, out in enumerate(raws):
         if id(out) in dirty and id(out) in inputs and out._view_of is not None:
             # Its base and the other views get the history, too.
@@ -356,22 +357,13 @@ def _record(
                 out._view_note = "multi"
 
 
-def _is_new(out: Any, inputs: Sequence[Any]) -> bool:
-    """Whether an output is a value of the forward's own, that nothing else shows."""
-    meta = out._meta
-    if meta.requires_grad or out._array is not None or out._storage is not None:
-        return False
-    if out._node is not None or out._hist is not None or out._view_note is not None:
-        return False
-    for tensor in inputs:  # `all` takes twice as long
-        if out is tensor:
-            return False
-    return differentiable(meta)
-
-
-def _attach(rec: Any, ctx: Any, before: Sequence[Any], values: Sequence[Any]) -> State:
+def _attach(rec: Any, ctx: Any, given: Given, values: Sequence[Any]) -> State:
     """Records the event, from the inputs to the values of the outputs."""
-    state = rec.python(_event(type(ctx), len(before), len(values)), before, values)
+    slots = given.slots
+    if given.kept:
+        slots = [rec.slot_of(tensor) for tensor in given.kept]
+    call = _event(type(ctx), len(slots), len(values))
+    state = rec.python(call, slots, given.metas, values)
     for watch in watchers:
         watch(rec, state.depth - 1)
     recording = rec.recording
@@ -409,56 +401,6 @@ def _adopt(rec: Any, ctx: Any, out: Any, state: Any, k: int, view: bool) -> None
         out._view_note = "custom"
         out._made_by = type(ctx).__name__.removesuffix("Backward"), ctx._outputs[k]
         out._versions = version_of(out)
-
-
-def _check_dirty(
-    ctx: Any, recorded: bool, inputs: set[int], outputs: Sequence[Any]
-) -> None:
-    """Raises where a tensor may not be marked as written to, output by output."""
-    dirty, constant = _ids(ctx.dirty_tensors), _ids(ctx.non_differentiable)
-    for out in outputs if recorded else ():
-        if id(out) not in dirty or id(out) in constant or not differentiable(out._meta):
-            continue
-        if id(out) not in inputs:
-            warn_once(
-                "ctx.mark_dirty() received a tensor that was not an input. Only input "
-                "Tensors that have been mutated should be passed to ctx.mark_dirty().",
-            )
-        elif out._meta.requires_grad and out._meta.leaf:
-            raise RuntimeError(
-                "a leaf Variable that requires grad has been used in an in-place "
-                "operation."
-            )
-        elif out._view_of is not None:
-            if len(outputs) > 1:
-                raise RuntimeError(_DIRTY_VIEW)
-            local.rec.check_history(out, ())
-    if not dirty <= {*map(id, outputs)}:
-        raise RuntimeError(
-            "Some elements marked as dirty during the forward method were not "
-            "returned as output. The inputs that are modified inplace must all be "
-            "outputs of the Function."
-        )
-
-
-def _check_saved(
-    ctx: Any, recorded: bool, inputs: set[int], outputs: Sequence[Any]
-) -> None:
-    """Raises where `setup_context` saved an input that the forward gave back."""
-    saved = {*map(id, (*(ctx.to_save or ()), *(ctx.saved_for_forward or ())))}
-    if not saved:
-        return
-    dirty, constant = _ids(ctx.dirty_tensors), _ids(ctx.non_differentiable)
-    for out in outputs:
-        if not isinstance(out, TensorBase) or id(out) not in saved & inputs - dirty:
-            continue
-        if (recorded and id(out) not in constant) or not out._meta.requires_grad:
-            raise RuntimeError(
-                "An input that has been returned as-is as output is being saved for "
-                "backward. This is not supported if you override setup_context. You "
-                "should return and save a view of the input instead, e.g. with "
-                "x.view_as(x) or setup ctx inside the forward function itself."
-            )
 
 
 def _save(ctx: Any, recorded: bool, outputs: Sequence[Any]) -> None:
