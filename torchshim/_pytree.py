@@ -156,37 +156,81 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {
 BUILTIN_TYPES = frozenset(SUPPORTED_NODES)
 
 
+class Serialized(NamedTuple):
+    """What stands for a kind of node, and for its context, in a spec's text."""
+
+    typ: Any
+    serialized_type_name: str
+    to_dumpable_context: Callable[[Any], Any] | None
+    from_dumpable_context: Callable[[Any], Any] | None
+
+
+NO_NAME = "NO_SERIALIZED_TYPE_NAME_FOUND"
+SERIALIZED_TYPES: dict[Any, Serialized] = {}
+TYPE_OF_NAME: dict[str, Any] = {}
+
+
 def register_pytree_node(
     cls: type,
     flatten_fn: FlattenFn,
     unflatten_fn: UnflattenFn,
     *,
     serialized_type_name: str | None = None,
-    to_dumpable_context: Any = None,
-    from_dumpable_context: Any = None,
+    to_dumpable_context: Callable[[Any], Any] | None = None,
+    from_dumpable_context: Callable[[Any], Any] | None = None,
     flatten_with_keys_fn: Any = None,
 ) -> None:
     """Makes objects of a class nodes.
 
     `flatten_fn(object)` gives (children, context), `unflatten_fn(children, context)`
-    the object. Names for serialized specs are kept by nobody: specs are not written.
+    the object. In the text of a spec the class goes by `serialized_type_name`, the
+    context is what `to_dumpable_context` makes of it (by default its JSON).
     Raises ValueError for a class that is registered.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    define_node(
+        NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn),
+        serialized_type_name,
+        to_dumpable_context,
+        from_dumpable_context,
+    )
+
+
+def define_node(
+    node: NodeDef,
+    name: str | None = None,
+    to_dumpable: Callable[[Any], Any] | None = None,
+    from_dumpable: Callable[[Any], Any] | None = None,
+) -> None:
+    """Makes objects of a class nodes, in the place of what they were before."""
+    cls = node.type
+    if cls in SUPPORTED_NODES:
+        warnings.warn(
+            f"{cls} is already registered as pytree node. Overwriting the previous "
+            "registration.",
+            stacklevel=3,
+        )
+    SUPPORTED_NODES[cls] = node
+    if (to_dumpable is None) != (from_dumpable is None):
+        raise ValueError(
+            f"Both to_dumpable_context and from_dumpable_context for {cls} must be "
+            "None or registered."
+        )
+    name = NO_NAME if name is None else name
+    SERIALIZED_TYPES[cls] = Serialized(cls, name, to_dumpable, from_dumpable)
+    TYPE_OF_NAME[name] = cls
 
 
 def node_type(tree: Any) -> Any:
     kind = type(tree)
+    # What is registered for a class of named tuples only gives it a name.
+    if isinstance(tree, tuple) and is_namedtuple_class(kind):
+        return NAMEDTUPLE
     if kind in SUPPORTED_NODES:
         return kind
-    if is_namedtuple_class(kind):
-        return NAMEDTUPLE
     if is_structseq_class(kind):
-        SUPPORTED_NODES[kind] = NodeDef(
-            kind, lambda d: (list(d), None), _named(kind), None
-        )
+        define_node(NodeDef(kind, lambda d: (list(d), None), _named(kind), None))
     return kind
 
 

@@ -138,3 +138,58 @@ def arguments_of_other_kinds(torch):
     yield attempt(torch._foreach_powsum, whole), torch._foreach_powsum(one, 3)
     yield attempt(torch._foreach_maximum_, whole, one)
     yield attempt(torch._foreach_minimum_, whole, one)
+
+
+@case
+def packed_numbers(torch):
+    halves = [torch.tensor([3.5, 0.3], dtype=torch.bfloat16) for _ in range(2)]
+    for name in ("addcmul", "addcdiv"):
+        for kind in (torch.float32, torch.int64, torch.bool, torch.complex64):
+            numbers = torch.tensor([1, 2]).to(kind)
+            for given in (halves, lists(torch)[1]):
+                call = getattr(torch, f"_foreach_{name}")
+                yield attempt(call, given, given, given, numbers)
+                yield attempt(call, given, given, given, scalars=numbers)
+                given = [each.clone() for each in given]
+                yield attempt(
+                    getattr(torch, f"_foreach_{name}_"), *[given] * 3, numbers
+                )
+
+
+@case
+def packed_numbers_that_are_refused(torch):
+    _, x = lists(torch)
+    strided = torch.tensor([[0, 1], [2, 3]])[:, 1]
+    for numbers in (
+        *(torch.tensor(2.0), torch.tensor([2.0]), torch.ones(2, 1), strided),
+        *(torch.ones(2, device="meta"), torch.ones(5, 2)[:, 1]),
+    ):
+        yield attempt(torch._foreach_addcmul, x, x, x, numbers)
+        yield attempt(torch._foreach_addcdiv_, x, x, x, scalars=numbers)
+    for lists_ in ([[], x, x], [x, x[:1], x], [x, x, []], [[], [], []]):
+        yield attempt(torch._foreach_addcmul, *lists_)
+    yield attempt(torch._foreach_addcmul, x, x, x, [1, 2], value=1)
+
+
+@case
+def bounds_of_complex_numbers(torch):
+    x, y = [torch.ones(3) + 0j], [torch.ones(2) + 0j]
+    for name in ("clamp_min", "clamp_max", "maximum", "minimum"):
+        for form in ("", "_"):
+            for other in (x, y, 1, [1]):
+                yield attempt(getattr(torch, f"_foreach_{name}{form}"), x, other)
+
+
+@case
+def by_device_and_dtype(torch):
+    import importlib
+
+    name = f"{torch.__name__}.utils._foreach_utils"
+    utils = importlib.import_module(name)
+
+    x = [torch.ones(1), torch.zeros(1).double(), torch.full((2,), 3.0)]
+    for indices in (False, True):
+        found = utils._group_tensors_by_device_and_dtype([x, [None] * 3, x], indices)
+        yield sorted(map(str, found.items()))
+    yield utils._has_foreach_support(x, torch.device("cpu"))
+    yield utils._device_has_foreach_support(torch.device("meta"))

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import pytest
 
 import torchshim as torch
+from tests.oracle import attempt
 from torchshim.testing._internal.common_methods_invocations import (
+    foreach_binary_op_db,
+    foreach_other_op_db,
+    foreach_pointwise_op_db,
+    foreach_reduce_op_db,
+    foreach_unary_op_db,
     op_db,
     reduction_ops,
     spectral_funcs,
@@ -86,3 +93,38 @@ def test_reductions_agree_with_what_is_said_of_them(info):
     if info.nan_policy == "propagate":
         x[0, 0] = float("nan")
         assert info(x, *args, **options).isnan()
+
+
+def test_operators_on_lists_are_what_they_are_of_single_tensors():
+    for op in (
+        *foreach_unary_op_db,
+        *foreach_binary_op_db,
+        *foreach_pointwise_op_db,
+        *foreach_reduce_op_db,
+        *foreach_other_op_db,
+    ):
+        assert callable(op.op) and callable(op.ref), op.name
+        assert op.has_no_in_place or callable(op.ref_inplace), op.name
+        samples: list[Any] = list(
+            op.sample_inputs("cpu", torch.float64, num_input_tensors=[4], high=3, low=1)
+        )
+        assert samples, op.name
+        for sample in samples:
+            lists = (sample.input, *sample.ref_args)
+            options = dict(sample.kwargs)
+            numbers = options.pop("scalars", None)
+            rows = list(zip(*lists, strict=True))
+            more = [{} if numbers is None else {"value": n} for n in numbers or rows]
+
+            def refs(op=op, rows=rows, options=options, more=more):
+                pairs = zip(rows, more, strict=True)
+                return [op.ref(*row, **options, **one) for row, one in pairs]
+
+            def every(op=op, sample=sample):
+                return op(list(sample.input), *sample.args, **sample.kwargs)
+
+            found, expected = attempt(every), attempt(refs)
+            if isinstance(expected, Exception):
+                assert str(found) == str(expected)
+            else:
+                torch.testing.assert_close(list(found), expected, equal_nan=True)

@@ -86,7 +86,9 @@ testing._internal.common_dtype: all_mps_types_and all_types all_types_and
   floating_and_complex_types floating_and_complex_types_and floating_types
   floating_types_and get_all_dtypes get_all_fp_dtypes get_all_int_dtypes
   get_all_math_dtypes get_all_qint_dtypes integral_types integral_types_and
-testing._internal.common_methods_invocations: ReductionOpInfo ReductionPythonRefInfo
+testing._internal.common_methods_invocations: foreach_binary_op_db
+  foreach_other_op_db foreach_pointwise_op_db foreach_reduce_op_db foreach_unary_op_db
+  ReductionOpInfo ReductionPythonRefInfo
   SpectralFuncType spectral_funcs
   binary_ufuncs generate_elementwise_binary_broadcasting_tensors
   generate_elementwise_binary_extremal_value_tensors
@@ -160,7 +162,10 @@ utils._device: DeviceContext _device_constructors set_device
 utils._import_utils: import_dill
 utils._mode_utils: all_same_mode no_dispatch
 utils._python_dispatch: TorchDispatchMode
-utils._pytree: LeafSpec TreeSpec tree_all tree_any tree_flatten tree_map
+utils._foreach_utils: _group_tensors_by_device_and_dtype
+utils._pytree: LeafSpec SUPPORTED_SERIALIZED_TYPES TreeSpec _register_pytree_node
+  is_constant_class register_constant treespec_dict treespec_dumps treespec_leaf
+  treespec_loads treespec_tuple tree_all tree_any tree_flatten tree_map
   tree_map_only tree_unflatten
 utils._traceback: CapturedTraceback format_traceback_short
   report_compile_source_on_error

@@ -25,6 +25,10 @@ _SUMS = """(tuple of Tensors self, Number scalar)
     (tuple of Tensors self, Tensor other, *, Number alpha = 1)
     (tuple of Tensors self, tuple of Tensors other, *, Number alpha = 1)"""
 
+_FUSED = """(tuple of Tensors self, tuple of Tensors tensor1, tuple of Tensors tensor2, tuple of Scalars scalars)
+    (tuple of Tensors self, tuple of Tensors tensor1, tuple of Tensors tensor2, Tensor scalars)
+    (tuple of Tensors self, tuple of Tensors tensor1, tuple of Tensors tensor2, Number value = 1)"""  # noqa: E501
+
 _OPERAND_NAMES = ("other", "scalar", "scalars", "exponent")
 
 
@@ -151,41 +155,60 @@ def _lerp(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
     return each
 
 
-def _fused(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
-    combined = fns.mul if "mul" in name else fns.div
-    add = fns.add_ if name.endswith("_") else fns.add
+def _three(name: str, *lists: Any) -> tuple[Sequence[Any], ...]:
+    """Three lists of as many tensors."""
+    first, *more = lists
+    if all(_is_list(each) for each in lists):
+        for each in more:
+            if len(each) != len(first):
+                raise RuntimeError(
+                    "Tensor lists must have the same number of tensors, got "
+                    f"{len(first)} and {len(each)}"
+                )
+    return tuple(_tensors(name, each, *more) for each in lists)
 
+
+def _unpacked(scalars: Tensor, count: int) -> list[Any]:
+    """The elements of a vector that gives each tensor of a list its number."""
+    if scalars.device.type != "cpu":
+        raise RuntimeError(
+            f"Expected scalars to be on CPU, got {scalars.device} instead."
+        )
+    if not scalars.is_contiguous():
+        raise RuntimeError("Expected scalars to be contiguous.")
+    if scalars.dim() != 1:
+        raise RuntimeError(
+            "Expected packed scalar Tensor to be of dimension 1. Got "
+            f"{scalars.dim()} instead."
+        )
+    if scalars.numel() != count:
+        raise RuntimeError(
+            f"Expected length of scalars to match input of length {count} but got "
+            f"{scalars.numel()} instead."
+        )
+    return scalars.detach().tolist()
+
+
+def _fused(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
     def each(
         self: Any,
         tensor1: Any,
         tensor2: Any,
         scalars: Any = None,
         *,
-        value: Any = 1,
+        value: Any = None,
     ) -> tuple[Any, ...]:
-        value = value if scalars is None else scalars
-        tensors = _tensors(name, self, tensor1, tensor2)
-        first = _matching(name, tensors, tensor1)
-        second = _matching(name, tensors, tensor2)
-        rows = zip(tensors, first, second, strict=True)
-        if not isinstance(value, Tensor):
-            values = _others(name, tensors, value)
-            return tuple(
-                [operator(*row, value=v) for row, v in zip(rows, values, strict=True)]
-            )
-        if value.dim() != 1:
-            raise RuntimeError(
-                "Expected packed scalar Tensor to be of dimension 1. Got "
-                f"{value.dim()} instead."
-            )
-        if value.numel() != len(tensors):
-            raise RuntimeError(
-                f"Expected length of scalars to match input of length {len(tensors)} "
-                f"but got {value.numel()} instead."
-            )
-        return tuple(
-            [add(t, combined(a, b) * value[i]) for i, (t, a, b) in enumerate(rows)]
-        )
+        if scalars is not None and value is not None:
+            given = (self, tensor1, tensor2, scalars)
+            raise combination(name, given, {"value": value}, _FUSED)
+        tensors = _three(name, self, tensor1, tensor2)
+        if isinstance(scalars, Tensor):
+            values = _unpacked(scalars, len(self))
+        else:
+            given = scalars if scalars is not None else 1 if value is None else value
+            values = _others(name, self, given)
+        rows = zip(*tensors, values, strict=True)
+        return tuple([operator(*row, value=v) for *row, v in rows])
 
     return each
 
@@ -195,7 +218,9 @@ def _bound(name: str, clamp: str) -> None:
     of_tensors, of_number = getattr(fns, name), getattr(fns, clamp)
 
     def plain(t: Any, other: Any) -> Any:
-        return (of_tensors if isinstance(other, Tensor) else of_number)(t, other)
+        # Complex tensors are refused in the words of the clamp.
+        tensors = isinstance(other, Tensor) and not other.is_complex()
+        return (of_tensors if tensors else of_number)(t, other)
 
     _both(name, _binary, plain, getattr(fns, f"{clamp}_"))
 

@@ -26,6 +26,7 @@ from torchshim._ops._common import (
     is_tensor,
     kind,
     refuse,
+    scalar_name,
 )
 
 # Comparisons --------------------------------------------------------------------------
@@ -351,12 +352,21 @@ def _check_bound(name: str, form: str = "") -> Any:
     def check(input: Any, *bounds: Any) -> None:
         if form:
             _refuse_truths(form, input, *bounds)
-        if any(
-            category(v) == dtypes.COMPLEX for v in (input, *bounds) if v is not None
-        ):
+        # The kernels refuse complex tensors as bounds, when shapes and dtypes fit.
+        told = [b for b in bounds if b is not None and not is_tensor(b)]
+        if not form or len(told) == len(bounds):
+            told.append(input)
+        if any(category(v) == dtypes.COMPLEX for v in told):
             raise NotImplementedError(f"{name} is not supported for complex types")
 
     return check
+
+
+def _refuse_complex(kernel: str, input: Array) -> None:
+    if jnp.iscomplexobj(input):
+        raise NotImplementedError(
+            f"\"{kernel}_cpu\" not implemented for '{scalar_name(input)}'"
+        )
 
 
 @jax.custom_jvp
@@ -442,6 +452,9 @@ def clamp(
     input: Array, min: Operand | None = None, max: Operand | None = None
 ) -> Array:
     """Elements moved to the nearest value between `min` and `max`."""
+    _refuse_complex(
+        "minimum" if min is None else "maximum" if max is None else "clamp", input
+    )
     if min is None:
         return _clamp_above(input, max)
     if max is None:
@@ -462,6 +475,7 @@ def clamp(
 )
 def clamp_min(input: Array, min: Operand) -> Array:
     """Elements of at least `min`."""
+    _refuse_complex("maximum", input)
     return _clamp_below(input, min)
 
 
@@ -478,6 +492,7 @@ def clamp_min(input: Array, min: Operand) -> Array:
 )
 def clamp_max(input: Array, max: Operand) -> Array:
     """Elements of at most `max`."""
+    _refuse_complex("minimum", input)
     return _clamp_above(input, max)
 
 

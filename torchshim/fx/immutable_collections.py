@@ -83,6 +83,7 @@ def _register(cls: type, plain: type) -> None:
         cls,
         node.flatten_fn,
         lambda items, context: cls(node.unflatten_fn(items, context)),
+        serialized_type_name=f"torch.fx.immutable_collections.{cls.__name__}",
         flatten_with_keys_fn=node.flatten_with_keys_fn,
     )
 

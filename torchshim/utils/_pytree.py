@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from torchshim._core.meta import Size
@@ -21,6 +21,7 @@ from torchshim._pytree import (
     PyTree,
     TreeSpec,
     UnflattenFn,
+    define_node,
     is_namedtuple,
     is_namedtuple_class,
     is_namedtuple_instance,
@@ -46,7 +47,16 @@ from torchshim._pytree import (
     treespec_pprint,
 )
 from torchshim._pytree import (
+    NO_NAME as NO_SERIALIZED_TYPE_NAME_FOUND,
+)
+from torchshim._pytree import (
+    SERIALIZED_TYPES as SUPPORTED_SERIALIZED_TYPES,
+)
+from torchshim._pytree import (
     SUPPORTED_NODES as SUPPORTED_NODES,
+)
+from torchshim._pytree import (
+    TYPE_OF_NAME as SERIALIZED_TYPE_TO_PYTHON_TYPE,
 )
 from torchshim._pytree import (
     NodeDef as NodeDef,
@@ -60,8 +70,21 @@ from torchshim._pytree import (
 from torchshim._pytree import (
     map_only as map_only,
 )
+from torchshim.utils._pytree_text import (
+    PROTOCOL as DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL,
+)
+from torchshim.utils._pytree_text import (
+    EnumEncoder,
+    enum_object_hook,
+    pytree_to_str,
+    str_to_pytree,
+    treespec_dumps,
+    treespec_loads,
+)
 
 _get_node_type = node_type  # PyTorch's name, which programs import
+_LEAF_SPEC = tree_structure(None)
+STANDARD_DICT_TYPES = frozenset(DICTS)
 
 
 def _is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
@@ -76,12 +99,16 @@ def _is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
 
 
 __all__ = [
+    "DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL",
+    "NO_SERIALIZED_TYPE_NAME_FOUND",
     "Context",
+    "EnumEncoder",
     "FlattenFn",
     "LeafSpec",
     "PyTree",
     "TreeSpec",
     "UnflattenFn",
+    "enum_object_hook",
     "is_namedtuple",
     "is_namedtuple_class",
     "is_namedtuple_instance",
@@ -90,7 +117,9 @@ __all__ = [
     "is_structseq_instance",
     "key_get",
     "keystr",
+    "pytree_to_str",
     "register_pytree_node",
+    "str_to_pytree",
     "tree_all",
     "tree_all_only",
     "tree_any",
@@ -108,6 +137,8 @@ __all__ = [
     "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
+    "treespec_dumps",
+    "treespec_loads",
     "treespec_pprint",
 ]
 
@@ -178,13 +209,188 @@ def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[Any], Context]:
     return [(MappingKey(k), v) for k, v in zip(keys, items, strict=True)], keys
 
 
-def register_dataclass(
-    cls: type, *, field_names: list[str] | None = None, **named: Any
+def _private_register_pytree_node(
+    cls: type,
+    flatten_fn: FlattenFn,
+    unflatten_fn: UnflattenFn,
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Any = None,
+    from_dumpable_context: Any = None,
+    flatten_with_keys_fn: Any = None,
 ) -> None:
-    """Makes objects of a dataclass nodes: their fields are the children."""
-    names = field_names
+    """As `register_pytree_node`, but replaces what is registered, with a warning."""
+    define_node(
+        NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn),
+        serialized_type_name,
+        to_dumpable_context,
+        from_dumpable_context,
+    )
+
+
+def _register_pytree_node(
+    cls: type,
+    flatten_fn: FlattenFn,
+    unflatten_fn: UnflattenFn,
+    to_str_fn: Any = None,
+    maybe_from_str_fn: Any = None,
+    **named: Any,
+) -> None:
+    """Deprecated: `register_pytree_node`; the two functions mean nothing any more."""
+    warnings.warn(
+        "`torch.utils._pytree._register_pytree_node` is deprecated. Please use "
+        "`torch.utils._pytree.register_pytree_node` instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    if to_str_fn is not None or maybe_from_str_fn is not None:
+        warnings.warn(
+            "`to_str_fn` and `maybe_from_str_fn` is deprecated. Please use "
+            "`to_dumpable_context` and `from_dumpable_context` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    _private_register_pytree_node(cls, flatten_fn, unflatten_fn, **named)
+
+
+def _deregister_pytree_node(cls: type) -> None:
+    """Makes objects of a class leaves again."""
+    del SUPPORTED_NODES[cls]
+    del SERIALIZED_TYPE_TO_PYTHON_TYPE[
+        SUPPORTED_SERIALIZED_TYPES[cls].serialized_type_name
+    ]
+    del SUPPORTED_SERIALIZED_TYPES[cls]
+    CONSTANT_NODES.discard(cls)
+
+
+def _register_namedtuple(cls: type, *, serialized_type_name: str) -> None:
+    """Gives a class of named tuples a name in the texts of specs."""
+    node = SUPPORTED_NODES[NAMEDTUPLE]
+    known = SUPPORTED_SERIALIZED_TYPES[NAMEDTUPLE]
+    _private_register_pytree_node(
+        cls,
+        node.flatten_fn,
+        node.unflatten_fn,
+        serialized_type_name=serialized_type_name,
+        to_dumpable_context=known.to_dumpable_context,
+        from_dumpable_context=known.from_dumpable_context,
+        flatten_with_keys_fn=lambda d: (_named_items(d), type(d)),
+    )
+
+
+def _named_items(d: Any) -> list[Any]:
+    return [(GetAttrKey(f), v) for f, v in zip(d._fields, d, strict=True)]
+
+
+CONSTANT_NODES: set[type] = set()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConstantNode:
+    """A context that is the object itself."""
+
+    value: Any
+
+
+def register_constant(cls: type) -> None:
+    """Makes objects of a class nodes without children, part of the spec."""
+    for method, default in (("__eq__", object.__eq__), ("__hash__", None)):
+        if getattr(cls, method) is default:
+            raise TypeError(
+                "register_constant(cls) expects `cls` to have a non-default "
+                f"`{method}` implementation."
+            )
+    alone = lambda x: ([], ConstantNode(x))  # noqa: E731
+    _private_register_pytree_node(
+        cls, alone, lambda _, context: context.value, flatten_with_keys_fn=alone
+    )
+    CONSTANT_NODES.add(cls)
+
+
+def is_constant_class(cls: Any) -> bool:
+    """Whether a class was given to `register_constant`."""
+    return isinstance(cls, type) and cls in CONSTANT_NODES
+
+
+def _is_constant_holder(spec: TreeSpec) -> bool:
+    return isinstance(spec.context, ConstantNode)
+
+
+def _retrieve_constant(spec: TreeSpec) -> Any:
+    if not _is_constant_holder(spec):
+        raise AssertionError("spec does not hold a constant")
+    return tree_unflatten([], spec)
+
+
+def treespec_leaf() -> TreeSpec:
+    """The spec of a leaf."""
+    return _LEAF_SPEC
+
+
+def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
+    """The spec of a tuple whose items have these."""
+    children = list(iterable)
+    if not all(isinstance(child, TreeSpec) for child in children):
+        raise ValueError(f"Expected a tuple of TreeSpec values, got: {children!r}.")
+    return TreeSpec(tuple, None, children)
+
+
+def treespec_dict(
+    mapping: Mapping[Any, TreeSpec] | Iterable[tuple[Any, TreeSpec]] = (),
+    /,
+    **kwargs: TreeSpec,
+) -> TreeSpec:
+    """The spec of a dict whose values have these."""
+    made = dict(mapping, **kwargs)
+    if not all(isinstance(child, TreeSpec) for child in made.values()):
+        raise ValueError(f"Expected a dictionary of TreeSpec values, got: {made!r}.")
+    return TreeSpec(dict, list(made), made.values())
+
+
+def _children_of_dataclass(
+    cls: Any, names: list[str] | None, dropped: list[str]
+) -> list[str]:
+    """The fields that are children; raises where those that are named are not all."""
+    if not dataclasses.is_dataclass(cls):
+        if names is None:
+            raise ValueError(
+                "field_names must be specified with a list of all fields used to "
+                f"initialize {cls}, as it is not a dataclass."
+            )
+        return names
+    fields = [f.name for f in dataclasses.fields(cls) if f.init]
     if names is None:
-        names = [f.name for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
+        return fields
+    there, named = set(fields) - set(dropped), set(names)
+    if there == named:
+        return names
+    text = "field_names does not include all dataclass fields.\n"
+    if missing := there - named:
+        text += (
+            f"Missing fields in `field_names`: {missing}. If you want to include these "
+            "fields in the pytree, please add them to `field_names`, otherwise please "
+            "add them to `drop_field_names`.\n"
+        )
+    if unexpected := named - there:
+        text += (
+            f"Unexpected fields in `field_names`: {unexpected}. Please remove these "
+            "fields, or add them to `drop_field_names`.\n"
+        )
+    raise ValueError(text)
+
+
+def register_dataclass(
+    cls: type,
+    *,
+    field_names: list[str] | None = None,
+    drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:
+    """Makes objects of a dataclass nodes: their fields are the children.
+
+    Fields in `drop_field_names` are left out, and must have defaults.
+    """
+    names = _children_of_dataclass(cls, field_names, drop_field_names or [])
 
     def flatten(obj: Any) -> tuple[list[Any], Any]:
         given = [n for n in names if getattr(obj, n) is not None]
@@ -198,9 +404,15 @@ def register_dataclass(
     def with_keys(obj: Any) -> tuple[list[Any], Any]:
         items, context = flatten(obj)
         pairs = zip(context[0], items, strict=True)
-        return [(GetAttrKey(name), item) for name, item in pairs], context
+        return [(GetAttrKey(name), item) for name, item in pairs], context[0]
 
-    register_pytree_node(cls, flatten, unflatten, flatten_with_keys_fn=with_keys)
+    _private_register_pytree_node(
+        cls,
+        flatten,
+        unflatten,
+        serialized_type_name=serialized_type_name,
+        flatten_with_keys_fn=with_keys,
+    )
 
 
 # With paths ---------------------------------------------------------------------------
@@ -276,6 +488,7 @@ register_pytree_node(
     Size,
     lambda shape: (list(shape), None),
     lambda items, context: tuple(items),
+    serialized_type_name="torch.Size",
     flatten_with_keys_fn=lambda shape: (
         [(SequenceKey(at), item) for at, item in enumerate(shape)],
         None,

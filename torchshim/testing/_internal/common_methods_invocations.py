@@ -10,6 +10,7 @@ from typing import Any
 
 import torchshim as torch
 from torchshim.testing._internal._databases import DecorateInfo as DecorateInfo
+from torchshim.testing._internal._foreach_database import *  # noqa: F403
 from torchshim.testing._internal._op_samples import *  # noqa: F403
 from torchshim.testing._internal._op_tables import binary_ufuncs, unary_ufuncs
 from torchshim.testing._internal._reduction_table import reduction_ops
@@ -42,7 +43,6 @@ python_ref_db: list[OpInfo] = []
 reference_masked_ops: list[OpInfo] = []
 shape_funcs: list[OpInfo] = []
 sparse_unary_ufuncs: list[OpInfo] = []
-foreach_unary_op_db: list[OpInfo] = []
 ops_and_refs = [*op_db, *python_ref_db]
 binary_ufuncs_and_refs = binary_ufuncs
 

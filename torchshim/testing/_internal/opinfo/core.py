@@ -250,7 +250,7 @@ class OpInfo:
         make = self.sample_inputs_func
         if make is None:
             raise NotImplementedError(f"{self.full_name} has no samples")
-        return make(self, device, dtype, requires_grad)
+        return make(self, device, dtype, requires_grad, **kwargs)
 
     reference_inputs = sample_inputs
 
