@@ -29,7 +29,7 @@ LAYERS = [
     [f"_core.{name}" for name in core_files()],
     ["_ops", "_printing", "_attributes"],
     ["_arguments", "_parser", "_refusal", "_overrides", "_structseq"],
-    ["_out"],
+    ["_out", "_hot_path"],
     ["_bind", "_names"],
     ["_tensor", "_tensor_str", "_counter"],
     ["_derived", "_explain"],

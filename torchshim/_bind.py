@@ -1,8 +1,8 @@
 """Derives what users call from the operators' declarations.
 
-For every operator this makes a function whose hot path is one look-up in the trie:
-source is generated, as `dataclasses` does, and registered with `linecache` so that
-tracebacks read well. Methods, in-place forms, `out=` and overloads follow from it.
+For every operator this makes a function whose hot path is one look-up in the trie: the
+source that `_hot_path` gives, registered with `linecache` so that tracebacks read well.
+Methods, in-place forms, `out=` and overloads follow from it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
+from torchshim import _hot_path
 from torchshim._arguments import (
     MISSING,
     OTHER_NAMES,
@@ -23,8 +24,6 @@ from torchshim._arguments import (
     normalise,
     sizes,
     takes_dims,
-    takes_more,
-    takes_other_names,
     type_name,
 )
 from torchshim._core import dtypes, record
@@ -33,14 +32,8 @@ from torchshim._core.device import device
 from torchshim._core.handlers import error_expected
 from torchshim._core.op import (
     ARRAY,
-    ARRAYS,
     OPERAND,
-    OPT_ARRAY,
-    OPT_ARRAYS,
-    OPT_OPERAND,
-    OPT_SCALAR,
     REGISTRY,
-    SCALAR,
     Op,
 )
 from torchshim._core.storage import (
@@ -66,174 +59,25 @@ _ordinary = ORDINARY.issuperset
 methods: set[Any] = set()
 # What `tensor == operand` gives for operands that are no tensor and no number.
 equals_array: list[Callable[[Any, Any], Any]] = []
-_NONE_OF = (("extra", "()"), ("named", "{}"))
-_LISTS = (ARRAYS, OPT_ARRAYS)
 
 
-def hot_source(
-    op: Op, function: str, operator: str | None = None, reflected: bool = False
-) -> tuple[str, dict[str, Any]]:
-    """Source of an operator's function, and the names it uses.
-
-    `operator`: it is the method of one of Python's operators, which answers
-    NotImplemented to operands it does not know; `reflected`: with operands swapped.
-    """
-    names: dict[str, Any] = {}
-    signature: list[str] = []
-    star = False
-    named = operator is None and takes_other_names(op)
-    more = named or (operator is None and takes_more(op))
-    for p in op.params:
-        text = p.name
-        if is_star(op, p):
-            signature.append(f"*{p.name}")
-            star = True
-            continue
-        # The code is shared between operators: `generate` gives the true defaults.
-        text += "=None"
-        if p.keyword_only and not star:
-            signature.append("*extra" if more else "*")
-            star = True
-        signature.append(text)
-    has_out = op.out and operator is None
-    if not star and (named or has_out):
-        signature.append("*extra" if more else "*")
-    if has_out:
-        signature.append("out=None")
-    if named:
-        signature.append("**named")
-    if reflected:
-        signature[0], signature[1] = signature[1], signature[0]
-    parts: list[str] = []
-    after: list[str] = []
-    floats = 0
-    for p in op.params:
-        n = p.name
-        if p.role == ARRAY:
-            parts.append(f"{n}._key")
-        elif p.role == OPT_ARRAY:
-            parts.append(f"None if {n} is None else {n}._key")
-        elif p.role in _LISTS:
-            parts.append(f"tuple([None if t is None else t._key for t in {n}])")
-        elif p.role in (OPERAND, OPT_OPERAND):
-            parts.append(
-                f"{n}._key if (c_{n} := {n}.__class__) is _Tensor "
-                f"or c_{n} in _plain else float if c_{n} is float else "
-                f"None if {n} is None else (c_{n}, {n})"
-            )
-            floats += 1
-            after.append(n)
-        elif p.role in (SCALAR, OPT_SCALAR):
-            parts.append(
-                f"float if (c_{n} := {n}.__class__) is float else "
-                f"None if {n} is None else (c_{n}, {n})"
-            )
-            floats += 1
-            after.append(n)
-        else:
-            parts.append(n)
-    args = ", ".join(p.name for p in op.params)
-    lines = [f"def {function}({', '.join(signature)}):"]
-    if more:
-        unusual = [n for n in ("extra", "named") if f"*{n}" in " ".join(signature)]
-        extra, other = (n if n in unusual else e for n, e in _NONE_OF)
-        lines.append(
-            f"    if {' or '.join(unusual)}: return _again(_op, {extra}, {other}, "
-            f"({args},), {'out' if has_out else 'None'}, _func)"
-        )
-    for p in op.params:
-        if is_star(op, p):
-            lines += [
-                f"    if len({p.name}) == 1 and {p.name}[0].__class__ is not int:",
-                f"        {p.name} = _sizes({p.name}[0])",
-            ]
-    lines.append("    rec = _local.rec")
-    lines.append("    try:")
-    unusual = ["out is not None"] if has_out else []
-    if op.checks is not None:
-        # On a line that expects errors the slow path makes the checks at once.
-        unusual.append("_error_expected()")
-    if unusual:
-        lines.append(f"        if {' or '.join(unusual)}: raise AttributeError")
-    key = f"_op, rec.mode, {', '.join(parts)},"
-    lines.append(f"        state = rec.state.next[{key}]")
-    if operator is None:
-        out = "out" if has_out else "None"
-        slow_path = f"return _slow(rec, _op, ({args},), {out}, _func)"
-    else:
-        slow_path = (
-            f"return _slow_operator(rec, _op, ({args},), _func, {operator!r}, "
-            f"{reflected})"
-        )
-    # Tensors that enter with this operator: the key is in order, and made again.
-    each = [f"*{p.name}" if p.role in _LISTS else p.name for p in op.params]
-    # ValueError: what stands for a sequence in `torch.fx` cannot be iterated over.
-    wrong = "AttributeError, TypeError"
-    wrong += ", ValueError" * any(p.role in _LISTS for p in op.params)
-    lines += [
-        "    except KeyError:",
-        f"        state = rec.enter_known(({key}), ({', '.join(each)},))",
-        f"    except ({wrong}):",
-        "        state = None",
-        # Out of the handlers: an operator's error is to follow from nothing.
-        f"    if state is None: {slow_path}",
-    ]
-    if floats == 1:
-        n = after[0]
-        lines.append(f"    if c_{n} is float: rec.scalars[state.scalar] = {n}")
-    elif floats:
-        lines.append("    at = state.scalar")
-        for n in after:
-            lines.append(f"    if c_{n} is float: rec.scalars[at] = {n}; at += 1")
-    if op.writes:
-        first = op.params[0].name
-        lines += [
-            f"    if {first}._storage is not None or {first}._raw >= 0 or "
-            f"state.meta.requires_grad is not {first}._meta.requires_grad:",
-            f"        return _write(rec, state, {first})",
-            "    rec.state = state",
-            f"    rec.live.append(_ref({first}))",
-            f"    {first}._slot = state.slot",
-            f"    {first}._array = None",
-            f"    {first}._versions += 1",
-            f"    return {first}",
-        ]
-    elif op.results == "tensor":
-        lines += [
-            "    rec.state = state",
-            "    tensor = _new(_Tensor)",
-            "    tensor._slot = state.slot",
-            "    tensor._meta = state.meta",
-            "    tensor._array = None",
-            "    rec.live.append(_ref(tensor))",
-        ]
-        if op.view is not None:
-            tail = f"({''.join(f'{p.name}, ' for p in op.params[1:])})"
-            lines.append(
-                f"    if state.view: rec.link(tensor, {op.params[0].name}, _op, {tail})"
-            )
-        lines.append("    return tensor")
-    else:
-        lines += [
-            "    rec.state = state",
-            f"    return _results_of(rec, _op, state, ({args},))",
-        ]
-    names.update(
-        _op=op,
-        _local=record.local,
-        _slow=slow,
-        _slow_operator=slow_operator,
-        _again=again,
-        _error_expected=error_expected,
-        _write=write,
-        _results_of=results_of,
-        _new=object.__new__,
-        _ref=weakref.ref,
-        _sizes=sizes,
-        _Tensor=tensor_class[0],
-        _plain=plain_classes,
-    )
-    return "\n".join(lines) + "\n", names
+def _used_names(op: Op) -> dict[str, Any]:
+    """What the source of an operator's function calls by name."""
+    return {
+        "_op": op,
+        "_local": record.local,
+        "_slow": slow,
+        "_slow_operator": slow_operator,
+        "_again": again,
+        "_error_expected": error_expected,
+        "_write": write,
+        "_results_of": results_of,
+        "_new": object.__new__,
+        "_ref": weakref.ref,
+        "_sizes": sizes,
+        "_Tensor": tensor_class[0],
+        "_plain": plain_classes,
+    }
 
 
 def again(
@@ -500,7 +344,7 @@ def _first_call(*args: Any, **kwargs: Any) -> Any:
 def generate(
     op: Op, name: str, func: Any, operator: str | None = None, reflected: bool = False
 ) -> Callable[..., Any]:
-    """A function of an operator under its own name; see `hot_source`.
+    """A function of an operator under its own name; see `_hot_path`.
 
     Most programs call few of the hundreds that an import makes: the source of each is
     written and compiled when it is called first.
@@ -517,9 +361,8 @@ def generate(
 
     def complete() -> Callable[..., Any]:
         # Threads may come here at once: each does the same, the code last.
-        source, used = hot_source(op, "operator", operator, reflected)
-        code = _compiled(source)
-        names.update(used)
+        code = _compiled(_hot_path.source(op, "operator", operator, reflected))
+        names.update(_used_names(op))
         # A required argument that is left out reaches the slow path, which knows
         # PyTorch's words for it.
         made.__defaults__ = tuple(

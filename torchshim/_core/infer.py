@@ -59,18 +59,7 @@ class Inference:
         """Metas of the results, which operands get gradients, whether a view."""
         op: Op | None = call.op
         device = self.device_of(metas)
-        if call.write and op is not None and op.inplace_check is not None:
-            op.inplace_check(*call.arguments(metas, call.placeholders()))
-        if op is not None and op.typecheck is not None:
-            op.typecheck(*call.arguments(metas, call.placeholders()))
-        if call.write and op is not None and op.promote is not None:
-            given = metas[0].dtype
-            if op.promote == COMPLEX_TO_FLOAT and given.is_complex:
-                raise RuntimeError(
-                    f"In-place {op.public.rstrip('_')} is not supported for "
-                    "complex tensors."
-                )
-            _check_result(op, metas, call.promoted(metas))
+        _check_operands(call, metas)
         try:
             avals = call.infer(tuple((seen_by(call, m), m.dtype) for m in metas))
         except NotImplementedError as error:
@@ -81,6 +70,42 @@ class Inference:
             found = results_of(call, metas, avals)
             batch = [b for _, b in found]
             avals = tuple((s, d) for (s, _), (_, d) in zip(found, avals, strict=True))
+        wrt, levels = self._tracked(call, metas)
+        if op is not None and op.view is not None:
+            return self._view_metas(call, metas, avals, wrt, device, batch, levels)
+        if call.write:
+            _check_kept(metas[0], avals[0][0])
+        sources: Sequence[Any] | None = None
+        if wrt and not (levels or batches) and is_telling(call):
+            sources = dependence(call, tuple((m.shape, m.dtype) for m in metas))
+        results = []
+        for k, ((shape, dtype), mapped) in enumerate(zip(avals, batch, strict=True)):
+            grad = bool(wrt or call.starts)
+            if sources is not None:
+                grad = not sources[k].isdisjoint(wrt)
+            grad = grad and (dtype.is_floating_point or dtype.is_complex)
+            strides, offset = self._placement(call, k, shape, metas)
+            inference = metas[0].inference if call.write else self.inference
+            results.append(
+                meta_of(
+                    shape,
+                    dtype,
+                    device,
+                    strides,
+                    offset,
+                    grad,
+                    not grad,
+                    inference,
+                    mapped,
+                    levels,
+                )
+            )
+        if not any(m.requires_grad for m in results):
+            wrt = ()
+        return tuple(results), wrt, False
+
+    def _tracked(self, call: Any, metas: Sequence[Meta]) -> tuple[tuple[int, ...], int]:
+        """Which operands get gradients, and the `Meta.levels` of the results."""
         wrt: tuple[int, ...] = ()
         levels = 0
         if (
@@ -100,53 +125,22 @@ class Inference:
                 levels |= (metas[i].levels or 1) & self.tracking
         if call.starts:
             levels |= 1 << call.starts
-        if levels == 1:
-            levels = 0
         if wrt and any(m.inference for m in metas):
             self._refuse_inference(call, metas, wrt)
-        if op is not None and op.view is not None:
-            return self._view_metas(call, metas, avals, wrt, device, batch, levels)
-        if call.write:
-            _check_kept(metas[0], avals[0][0])
-        sources: Sequence[Any] | None = None
-        if wrt and not (levels or batches) and is_telling(call):
-            sources = dependence(call, tuple((m.shape, m.dtype) for m in metas))
-        results = []
-        for k, ((shape, dtype), mapped) in enumerate(zip(avals, batch, strict=True)):
-            grad = bool(wrt or call.starts)
-            if sources is not None:
-                grad = not sources[k].isdisjoint(wrt)
-            grad = grad and (dtype.is_floating_point or dtype.is_complex)
-            strides = None
-            offset = 0
-            made_here = self.inference
-            if call.write:
-                strides, offset = metas[0].strides, metas[0].offset
-                made_here = metas[0].inference
-            elif call.starts:
-                strides, offset = metas[0].strides, metas[0].offset
-            elif isinstance(call, PythonCall):
-                raw = metas[call.n_inputs + len(results)]
-                strides, offset = raw.strides, raw.offset
-            elif op is not None and op.layout is not None:
-                strides = self._layout(call, shape, metas)
-            results.append(
-                meta_of(
-                    shape,
-                    dtype,
-                    device,
-                    strides,
-                    offset,
-                    grad,
-                    not grad,
-                    made_here,
-                    mapped,
-                    levels,
-                )
-            )
-        if not any(m.requires_grad for m in results):
-            wrt = ()
-        return tuple(results), wrt, False
+        return wrt, 0 if levels == 1 else levels
+
+    def _placement(
+        self, call: Any, k: int, shape: Any, metas: Sequence[Meta]
+    ) -> tuple[Any, int]:
+        """Strides (None: contiguous) and offset of a result that is no view."""
+        if call.write or call.starts:
+            return metas[0].strides, metas[0].offset
+        if isinstance(call, PythonCall):
+            made = metas[call.n_inputs + k]
+            return made.strides, made.offset
+        if call.op is not None and call.op.layout is not None:
+            return self._layout(call, shape, metas), 0
+        return None, 0
 
     def noticed(
         self,
@@ -313,6 +307,24 @@ def _of_half_types(
         if opmath(kind) is not kind and text.endswith(wide):
             return NotImplementedError(text.replace(wide, f"'{kind.scalar_name}'"))
     return error
+
+
+def _check_operands(call: Any, metas: Sequence[Meta]) -> None:
+    """Raises what an operator refuses of its operands without a trace."""
+    op: Op | None = call.op
+    if op is None:
+        return
+    if call.write and op.inplace_check is not None:
+        op.inplace_check(*call.arguments(metas, call.placeholders()))
+    if op.typecheck is not None:
+        op.typecheck(*call.arguments(metas, call.placeholders()))
+    if call.write and op.promote is not None:
+        if op.promote == COMPLEX_TO_FLOAT and metas[0].dtype.is_complex:
+            raise RuntimeError(
+                f"In-place {op.public.rstrip('_')} is not supported for "
+                "complex tensors."
+            )
+        _check_result(op, metas, call.promoted(metas))
 
 
 def _unseen(call: Any) -> bool:

@@ -192,33 +192,8 @@ def versions_of(
     written, memories = state.kept(
         ("memories", saved), lambda: _memories_of(state, saved)
     )
-    root, entered = written.roots.get, recording.entered
-    holders: dict[int, Any] = {}
-    made: dict[int, Any] = {}
-    for storage in rec.storages.values():
-        if (slot := storage.slot) >= 0:
-            holders[root(slot, slot)] = storage
-    for tensor in entered.values():
-        if (slot := tensor._slot) >= 0:
-            holders[root(slot, slot)] = tensor
-    for ref in rec.live:
-        tensor = ref()
-        if tensor is None or type(tensor) is TensorBase:
-            continue
-        if (slot := tensor._slot) >= 0:
-            made[slot] = tensor
-            at = root(slot, slot)
-            # (What is just being written to a memory has the slot of its new value.)
-            if tensor._storage is not None or type(holders.get(at)) is not Storage:
-                holders[at] = tensor
-    for ref in rec.stale:
-        tensor = ref()
-        hist = None if tensor is None else tensor._hist
-        if hist is not None and hist[0] is recording:
-            made.setdefault(hist[1], tensor)
-    for tensor in rec.raws:  # written to by what autograd did not track
-        if (slot := tensor._raw) >= 0 and tensor._storage is None:
-            holders[root(slot, slot)] = tensor
+    holders, made = _holders_of(rec, recording, written)
+    entered = recording.entered
     found: dict[int, SavedVersion] = {}
     noted = written.noted(recording)
     for slot, last, writes, is_hidden in memories:
@@ -272,6 +247,43 @@ def versions_of(
         version, ahead = writes_of(holder) - writes, ahead_of(holder)
         found[slot] = SavedVersion(ref, version, writes, hidden, known, replaced, ahead)
     return found
+
+
+def _holders_of(
+    rec: Any, recording: Recording, written: Overwritten
+) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Who holds the memories of a recording's values, and the tensors made in it.
+
+    By the first value of a memory, and by the slot of a tensor.
+    """
+    root: Any = written.roots.get
+    holders: dict[int, Any] = {}
+    made: dict[int, Any] = {}
+    for storage in rec.storages.values():
+        if (slot := storage.slot) >= 0:
+            holders[root(slot, slot)] = storage
+    for tensor in recording.entered.values():
+        if (slot := tensor._slot) >= 0:
+            holders[root(slot, slot)] = tensor
+    for ref in rec.live:
+        tensor = ref()
+        if tensor is None or type(tensor) is TensorBase:
+            continue
+        if (slot := tensor._slot) >= 0:
+            made[slot] = tensor
+            at = root(slot, slot)
+            # (What is just being written to a memory has the slot of its new value.)
+            if tensor._storage is not None or type(holders.get(at)) is not Storage:
+                holders[at] = tensor
+    for ref in rec.stale:
+        tensor = ref()
+        hist = None if tensor is None else tensor._hist
+        if hist is not None and hist[0] is recording:
+            made.setdefault(hist[1], tensor)
+    for tensor in rec.raws:  # written to by what autograd did not track
+        if (slot := tensor._raw) >= 0 and tensor._storage is None:
+            holders[root(slot, slot)] = tensor
+    return holders, made
 
 
 def _memories_of(

@@ -345,6 +345,31 @@ def _check_embedding(
     return embed_dim // heads
 
 
+def _separate_weights(*given: Tensor | None) -> list[Tensor]:
+    """The weights of queries, keys and values, none of which may be missing."""
+    weights: list[Tensor] = []
+    for name, weight in zip("qkv", given, strict=True):
+        if weight is None:
+            raise AssertionError(
+                f"use_separate_proj_weight is True but {name}_proj_weight is None"
+            )
+        weights.append(weight)
+    return weights
+
+
+def _attention_weights(
+    q: Any, k: Any, attn_mask: Tensor | None, dropout_p: float
+) -> Tensor:
+    """What each query takes of each value."""
+    scores = q * math.sqrt(1.0 / float(q.size(-1)))
+    if attn_mask is None:
+        scores = fns.bmm(scores, k.transpose(-2, -1))
+    else:
+        scores = fns.baddbmm(attn_mask, scores, k.transpose(-2, -1))
+    weights = softmax(scores, -1)
+    return dropout(weights, dropout_p) if dropout_p > 0.0 else weights
+
+
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,
@@ -414,22 +439,15 @@ def multi_head_attention_forward(
         query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight
     )
     if use_separate_proj_weight:
-        weights = []
-        for name, weight in zip(
-            "qkv", (q_proj_weight, k_proj_weight, v_proj_weight), strict=True
-        ):
-            if weight is None:
-                raise AssertionError(
-                    f"use_separate_proj_weight is True but {name}_proj_weight is None"
-                )
-            weights.append(weight)
+        given = (q_proj_weight, k_proj_weight, v_proj_weight)
+        weights = _separate_weights(*given)
         biases = () if in_proj_bias is None else in_proj_bias.chunk(3)  # type: ignore[attr-defined]
         q, k, v = _in_projection(query, key, value, *weights, *biases)
+    elif in_proj_weight is None:
+        raise AssertionError(
+            "use_separate_proj_weight is False but in_proj_weight is None"
+        )
     else:
-        if in_proj_weight is None:
-            raise AssertionError(
-                "use_separate_proj_weight is False but in_proj_weight is None"
-            )
         q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
     heads = bsz * num_heads
     if attn_mask is not None:
@@ -467,14 +485,7 @@ def multi_head_attention_forward(
     if not training:
         dropout_p = 0.0
     if need_weights:
-        scores = q * math.sqrt(1.0 / float(width))
-        if attn_mask is None:
-            scores = fns.bmm(scores, k.transpose(-2, -1))
-        else:
-            scores = fns.baddbmm(attn_mask, scores, k.transpose(-2, -1))
-        weights = softmax(scores, -1)
-        if dropout_p > 0.0:
-            weights = dropout(weights, dropout_p)
+        weights = _attention_weights(q, k, attn_mask, dropout_p)
         output = fns.bmm(weights, v).transpose(0, 1)  # type: ignore[attr-defined]
         weights = weights.view(bsz, num_heads, tgt_len, src_len)  # type: ignore[attr-defined]
         if average_attn_weights:

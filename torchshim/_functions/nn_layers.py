@@ -438,42 +438,9 @@ def embedding_bag(
             f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}"
         )
     if input.dim() == 2:
-        if offsets is not None:
-            raise ValueError(
-                "if input is 2D, then offsets has to be None, as input is treated is a "
-                "mini-batch of fixed length sequences. However, found offsets of type "
-                f"{type(offsets)}"
-            )
-        count, width = input.shape
-        rows = np.arange(0, count * width, max(width, 1), dtype=np.int64)[:count]
-        if not width:
-            rows = np.zeros(count, np.int64)
-        offsets = from_array(place(rows, input.device), device=input.device)
-        if input.dtype not in (dtypes.int64, dtypes.int32):
-            offsets = fns.to_copy(offsets, input.dtype)  # which is refused with it
-        input = input.reshape(-1)
-        if per_sample_weights is not None:
-            per_sample_weights = per_sample_weights.reshape(-1)
         include_last_offset = False
-    elif input.dim() == 1:
-        if offsets is None:
-            raise ValueError("offsets has to be a 1D Tensor but got None")
-        if offsets.dim() != 1:
-            raise ValueError("offsets has to be a 1D Tensor")
-    else:
-        raise ValueError(
-            f"input has to be 1D or 2D Tensor, but got Tensor of dimension "
-            f"{input.dim()}"
-        )
-    if mode not in ("sum", "mean", "max"):
-        raise ValueError("mode has to be one of sum, mean or max")
-    if mode == "max":
-        if scale_grad_by_freq:
-            raise ValueError(
-                "max mode does not support scaling the gradient by the frequency"
-            )
-        if sparse:
-            raise ValueError("max mode does not support sparse weights")
+    input, offsets, per_sample_weights = _flat_bags(input, offsets, per_sample_weights)
+    _check_mode(mode, scale_grad_by_freq, sparse)
     if sparse:
         _note_rows(weight, "embedding_bag")
     if max_norm is not None:
@@ -485,16 +452,7 @@ def embedding_bag(
             f"supported for mode='sum' (got mode='{mode}'). Please open a feature "
             "request on GitHub."
         )
-    if padding_idx is None:
-        padding_idx = -1
-    else:
-        rows_held = weight.size(0)
-        if not -rows_held <= padding_idx < rows_held:
-            raise RuntimeError(
-                "padding_idx must be within the number of embeddings, "
-                f"{-rows_held} through {rows_held - 1}, but got {padding_idx}"
-            )
-        padding_idx %= rows_held
+    padding_idx = _row_left_out(weight, padding_idx)
     if mode == "max":
         return fns.embedding_bag_max(
             weight,
@@ -514,6 +472,65 @@ def embedding_bag(
         include_last_offset,
         padding_idx,
     )
+
+
+def _flat_bags(
+    input: Tensor, offsets: Tensor | None, per_sample_weights: Tensor | None
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Bags of one length, the rows of a matrix, as bags one after another."""
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a "
+                "mini-batch of fixed length sequences. However, found offsets of type "
+                f"{type(offsets)}"
+            )
+        count, width = input.shape
+        rows = np.arange(0, count * width, max(width, 1), dtype=np.int64)[:count]
+        if not width:
+            rows = np.zeros(count, np.int64)
+        offsets = from_array(place(rows, input.device), device=input.device)
+        if input.dtype not in (dtypes.int64, dtypes.int32):
+            offsets = fns.to_copy(offsets, input.dtype)  # which is refused with it
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    elif input.dim() == 1:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        if offsets.dim() != 1:
+            raise ValueError("offsets has to be a 1D Tensor")
+    else:
+        raise ValueError(
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension "
+            f"{input.dim()}"
+        )
+    return input, offsets, per_sample_weights
+
+
+def _check_mode(mode: str, scale_grad_by_freq: bool, sparse: bool) -> None:
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max":
+        if scale_grad_by_freq:
+            raise ValueError(
+                "max mode does not support scaling the gradient by the frequency"
+            )
+        if sparse:
+            raise ValueError("max mode does not support sparse weights")
+
+
+def _row_left_out(weight: Tensor, padding_idx: int | None) -> int:
+    """The row that takes no part in its bags, counted from 0; -1 for none."""
+    if padding_idx is None:
+        return -1
+    rows = weight.size(0)
+    if not -rows <= padding_idx < rows:
+        raise RuntimeError(
+            "padding_idx must be within the number of embeddings, "
+            f"{-rows} through {rows - 1}, but got {padding_idx}"
+        )
+    return padding_idx % rows
 
 
 # Convolutions -------------------------------------------------------------------------

@@ -73,14 +73,15 @@ def _max_pool(n: int) -> Any:
         return plain(input, kernel_size, stride, padding, dilation, ceil_mode)
 
     name = f"max_pool{n}d"
-    _named(max_pool, name, f"The largest element of each window in {n} dimensions.")
-    _named(with_indices, f"{name}_with_indices", f"`{name}`, and where they stand.")
-    _named(only_values, name, f"As `nn.functional.{name}`, the values alone.")
+    named(max_pool, name, f"The largest element of each window in {n} dimensions.")
+    named(with_indices, f"{name}_with_indices", f"`{name}`, and where they stand.")
+    named(only_values, name, f"As `nn.functional.{name}`, the values alone.")
     public(only_values)
     return max_pool, with_indices
 
 
-def _named(function: Any, name: str, doc: str) -> None:
+def named(function: Any, name: str, doc: str) -> None:
+    """Gives a function that was made for some number of dimensions its name."""
     function.__name__ = function.__qualname__ = name
     base = name.removesuffix("_with_indices")
     function.__doc__ = (
@@ -154,8 +155,8 @@ def _adaptive_max(n: int) -> Any:
             refuse("torch", name, (input, output_size), {})
             raise
 
-    _named(pool, name, "The largest elements of as many windows as asked for.")
-    _named(with_indices, f"{name}_with_indices", f"`{name}`, and where they stand.")
+    named(pool, name, "The largest elements of as many windows as asked for.")
+    named(with_indices, f"{name}_with_indices", f"`{name}`, and where they stand.")
     return pool, with_indices
 
 
@@ -188,88 +189,11 @@ def _lp_pool(n: int) -> Any:
         mean = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
         return (mean.sign() * fns.relu(mean.abs())).mul(count).pow(1.0 / norm_type)
 
-    _named(lp_pool, f"lp_pool{n}d", f"The norm of each window in {n} dimensions.")
+    named(lp_pool, f"lp_pool{n}d", f"The norm of each window in {n} dimensions.")
     return lp_pool
 
 
 lp_pool1d, lp_pool2d, lp_pool3d = _lp_pool(1), _lp_pool(2), _lp_pool(3)
-
-
-def _unpool(n: int) -> Any:
-    def max_unpool(
-        input: Tensor,
-        indices: Tensor,
-        kernel_size: Sizes,
-        stride: Sizes | None = None,
-        padding: Sizes = 0,
-        output_size: Any = None,
-    ) -> Tensor:
-        def each(value: Any) -> list[int]:
-            return [value] * n if isinstance(value, int) else list(value)
-
-        kernel = each(kernel_size)
-        steps = kernel if stride is None else each(stride)
-        around = each(padding)
-        if min(len(steps), len(around)) < len(kernel):
-            raise IndexError("tuple index out of range")
-        default = [
-            (s - 1) * t + k - 2 * p
-            for s, t, k, p in zip(input.shape[-n:], steps, kernel, around, strict=False)
-        ]
-        size = default
-        if output_size is not None:
-            size = list(output_size)
-            if len(size) == n + 2:
-                size = size[2:]
-            if len(size) != n:
-                raise ValueError(
-                    "output_size should be a sequence containing "
-                    f"{n} or {n + 2} elements, but it has a length of "
-                    f"'{len(output_size)}'"
-                )
-            for d in range(n):
-                low, high = default[d] - steps[d], default[d] + steps[d]
-                if not low < size[d] < high:
-                    raise ValueError(
-                        f'invalid output_size "{tuple(size)}" (dim {d} must be between '
-                        f"{low} and {high})"
-                    )
-        if indices.dtype.name != "int64":
-            raise RuntimeError(
-                "elements in indices should be type int64 but got: "
-                f"{indices.dtype.scalar_name}"
-            )
-        read = {"output_size": size}
-        which = "two elements (height, width)"
-        if n == 3:
-            read |= {"stride": steps, "padding": around}
-            which = "three elements (depth, height, width)"
-        for given, values in read.items():
-            if len(values) != n:
-                but = "but got" if given == "output_size" else "but got:"
-                raise RuntimeError(
-                    f"There should be exactly {which} in {given}, {but} {len(values)} "
-                    "elements."
-                )
-        if input.dim() not in (n + 1, n + 2):
-            raise RuntimeError(
-                f"Input to max_unpooling{n}d should be a {n + 1}d or {n + 2}d Tensor, "
-                f"but got a tensor with {input.dim()} dimensions."
-            )
-        if indices.shape != input.shape:
-            column = [1] * (n == 1)
-            raise RuntimeError(
-                "Expected shape of indices to be same as that of the input tensor "
-                f"({[*input.shape, *column]}) but got indices tensor with shape: "
-                f"{[*indices.shape, *column]}"
-            )
-        return fns.max_unpool(input, indices, tuple(size))
-
-    _named(max_unpool, f"max_unpool{n}d", f"The inverse of `max_pool{n}d`, as far.")
-    return max_unpool
-
-
-max_unpool1d, max_unpool2d, max_unpool3d = _unpool(1), _unpool(2), _unpool(3)
 
 
 # Padding -----------------------------------------------------------------------------

@@ -118,9 +118,8 @@ def _from_lists(args: Sequence[Any]) -> tuple[str, Sequence[Any]]:
 _DIMENSION = 0x100  # code points that stand for the dimensions of an ellipsis
 
 
-def _explicit(equation: str, ndims: Sequence[int]) -> str:
-    """The equation checked, without spaces or ellipses, and with its right side."""
-    left, arrow, right = equation.partition("->")
+def _subscripts(left: str, ndims: Sequence[int]) -> tuple[list[list[str]], list[int]]:
+    """For each operand its letters, and where among them its ellipsis is, or -1."""
     groups: list[list[str]] = [[]]
     ellipsis: list[int] = [-1]
     i = 0
@@ -159,6 +158,13 @@ def _explicit(equation: str, ndims: Sequence[int]) -> str:
         raise RuntimeError(
             "einsum(): more operands were provided than specified in the equation"
         )
+    return groups, ellipsis
+
+
+def _explicit(equation: str, ndims: Sequence[int]) -> str:
+    """The equation checked, without spaces or ellipses, and with its right side."""
+    left, arrow, right = equation.partition("->")
+    groups, ellipsis = _subscripts(left, ndims)
     widest = 0
     for which, (group, at, n) in enumerate(zip(groups, ellipsis, ndims, strict=True)):
         if at < 0 and len(group) != n:

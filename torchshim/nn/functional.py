@@ -114,9 +114,6 @@ from torchshim._functions.nn_pooling import (
     max_pool2d_with_indices,
     max_pool3d,
     max_pool3d_with_indices,
-    max_unpool1d,
-    max_unpool2d,
-    max_unpool3d,
     pad,
     unfold,
     upsample,
@@ -133,6 +130,7 @@ from torchshim._functions.nn_sampling import (
     fractional_max_pool3d_with_indices,
     grid_sample,
 )
+from torchshim._functions.nn_unpooling import max_unpool1d, max_unpool2d, max_unpool3d
 from torchshim._overrides import overridable_all as _overridable_all
 from torchshim.overrides import handle_torch_function as handle_torch_function
 from torchshim.overrides import has_torch_function as has_torch_function
