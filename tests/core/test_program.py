@@ -83,7 +83,7 @@ def test_what_updates_nothing_is_compiled_fast_first(small_bounds):
         assert values == pytest.approx(found[0], rel=1e-5)
 
 
-def test_runs_that_failed_do_not_keep_care_away(small_bounds, monkeypatch):
+def test_runs_that_failed_count_as_well(small_bounds, monkeypatch):
     x = torch.linspace(0, 1, 500).view(500, *[1] * 6).clone()
     x.tolist()
 
@@ -101,7 +101,7 @@ def test_runs_that_failed_do_not_keep_care_away(small_bounds, monkeypatch):
     assert again.reason.endswith("compiled again, optimized") and again.seconds > 0
 
 
-def test_light_programs_are_compiled_with_care_when_they_have_run_often(monkeypatch):
+def test_light_programs_are_optimized_when_they_have_run_often(monkeypatch):
     monkeypatch.setattr(program, "QUARTER", 1000)
     monkeypatch.setattr(program, "LIGHT_RUNS", 5)
 

@@ -78,7 +78,7 @@ class Given:
     def keep(self, rec: Recorder) -> None:
         """To be called before a recording ends that the slots are of."""
         if not self.kept:
-            given = zip(self.tensors, self.slots, self.metas, strict=False)
+            given = zip(self.tensors, self.slots, self.metas, strict=True)
             self.kept = [
                 rec.at(slot, meta, TensorBase)
                 if meta.requires_grad and not meta.leaf

@@ -185,12 +185,10 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         ctx._needs, ctx._positions = needs, positions
         recorded = grad and True in needs
         # What each input is before the forward, which may change it in place.
-        slots: list[int] = []
+        outer = given = rec.given
         if recorded:
-            for tensor in tensors:
-                slots.append(rec.slot_of(tensor))
-        outer = rec.given
-        given = Given(tensors, slots, metas, outer)
+            slots = [rec.slot_of(tensor) for tensor in tensors]
+            given = Given(tensors, slots, metas, outer)
         forward = rec.forward
         held = tangents_of(rec, args) if forward and rec.recording.duals else ()
         # The tangents of the outputs are what the user's `jvp` says.

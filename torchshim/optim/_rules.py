@@ -218,9 +218,11 @@ def _alike(
 def check_states(names: Sequence[str | None], states: Sequence[dict[str, Any]]) -> None:
     """Raises for a state that is missing, or no tensor."""
     for name in names:
+        if name is None:
+            continue
         for state in states:
-            value = state[name] if name is not None else None
-            if name is not None and not isinstance(value, Tensor):
+            value = state[name]
+            if not isinstance(value, Tensor):
                 kind = type(value).__name__
                 raise AttributeError(f"'{kind}' object has no attribute 'mul_'")
 

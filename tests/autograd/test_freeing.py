@@ -1,0 +1,115 @@
+"""What a graph holds is freed with it, as in PyTorch."""
+
+import gc
+import weakref
+
+import pytest
+
+import torchshim
+
+
+def alive_after(make):
+    refs = [weakref.ref(each) for each in make()]
+    gc.collect()
+    return [ref() is not None for ref in refs]
+
+
+@pytest.mark.parametrize("read", [False, True])
+@pytest.mark.parametrize("create", [False, True])
+@pytest.mark.parametrize("backward", [False, True])
+def test_graphs_end_with_their_tensors(create, read, backward):
+    def make():
+        x = torchshim.ones(3, requires_grad=True)
+        y = x.exp() * 2
+        z = (y * y).sum()
+        kept = [x, y, z, y.grad_fn]
+        if backward:
+            (g,) = torchshim.autograd.grad(z, x, create_graph=create)
+            kept.append(g)
+            if create:
+                (h,) = torchshim.autograd.grad(g.sum(), x)
+                kept.append(h)
+        if read:
+            z.item()
+        return kept
+
+    torchshim.zeros(1).item()
+    found = alive_after(make)
+    if not read:
+        # The recording holds what came into it until it ends.
+        torchshim.zeros(1).add(1).item()
+        found = alive_after(make)
+        torchshim.zeros(1).add(1).item()
+    assert not any(found[1:])
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_steps_leave_nothing_behind(read):
+    import jax
+
+    w = torchshim.ones(8, requires_grad=True)
+
+    def step():
+        loss = (w * 2).sin().sum()
+        (grad,) = torchshim.autograd.grad(loss, w, create_graph=True)
+        grad.sum().backward()
+        w.grad = None
+        if read:
+            loss.item()
+        else:
+            w.sum().item()
+
+    for _ in range(3):
+        step()
+    gc.collect()
+    arrays, objects = len(jax.live_arrays()), len(gc.get_objects())
+    for _ in range(10):
+        step()
+    gc.collect()
+    assert len(jax.live_arrays()) <= arrays
+    assert len(gc.get_objects()) - objects < 200
+
+
+class Doubled(torchshim.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * x
+
+
+# What is done to a value on the way from a leaf to a loss.
+BETWEEN = {
+    "nothing": lambda y: y,
+    "hook": lambda y: (y.register_hook(lambda g: g * 2), y)[1],
+    "retained": lambda y: (y.retain_grad(), y)[1],
+    "node hook": lambda y: (y.grad_fn.register_hook(lambda *grads: None), y)[1],
+    "custom function": Doubled.apply,
+    "view written to": lambda y: (y[1:].mul_(3), y)[1],
+}
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+def test_steps_leave_no_cycles(between):
+    """As in PyTorch, a graph is freed without waiting for the garbage collector."""
+    w = torchshim.ones(8, requires_grad=True)
+
+    def step():
+        w.grad = None
+        BETWEEN[between](w * 2).sum().backward()
+        w.grad.sum().item()
+
+    for _ in range(12):
+        step()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            step()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
