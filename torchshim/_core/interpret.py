@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from torchshim._core import numpy_shapes, numpy_windows
+from torchshim._core import numpy_linalg, numpy_shapes, numpy_windows
 from torchshim._core.numpy_rules import RULES, NoRule, known
 
-assert numpy_shapes and numpy_windows  # declare rules
+assert numpy_linalg and numpy_shapes and numpy_windows  # declare rules
 
 # Primitives that call a function, and the parameters that hold it.
 _CALLS = frozenset(
@@ -230,8 +230,21 @@ def _longer(variables: Sequence[Any], avals: Sequence[Any]) -> int:
     )
 
 
+def _linear_solve(eqn: Any) -> Callable[..., Any]:
+    counts, solve = eqn.params["const_lengths"], eqn.params["jaxprs"].solve
+    plan = Plan(Equations(solve))
+    before = counts.matvec + counts.vecmat
+    used, constants = before + counts.solve, sum(counts)
+    return lambda *given: plan(*given[before:used], *given[constants:])
+
+
 # Primitives of functions that have equations of their own.
-LOOPS = {"cond": _cond, "while": _while, "scan": _scan}
+LOOPS = {
+    "cond": _cond,
+    "while": _while,
+    "scan": _scan,
+    "custom_linear_solve": _linear_solve,
+}
 
 
 def equations(function: Callable[..., Any], given: Sequence[Any]) -> Equations:

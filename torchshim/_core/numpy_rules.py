@@ -214,6 +214,16 @@ def _select(eqn: Any) -> Function:
     return lambda which, *cases: np.choose(which, cases)
 
 
+@rule("platform_index")
+def _platform(eqn: Any) -> Function:
+    platforms = eqn.params["platforms"]
+    mine = [k for k, names in enumerate(platforms) if names is None or "cpu" in names]
+    if not mine:
+        raise NoRule
+    index = np.array(mine[0], eqn.outvars[0].aval.dtype)
+    return lambda: index
+
+
 @rule("convert_element_type")
 def _convert(eqn: Any) -> Function:
     before, after = eqn.invars[0].aval.dtype, np.dtype(eqn.params["new_dtype"])
