@@ -19,7 +19,7 @@ from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Op
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
-from torchshim._core.threads import keep
+from torchshim._core.threads import by_node, keep
 from torchshim._derived import fns
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -323,6 +323,19 @@ def apply() -> None:
             _known[chosen] = Autocast(chosen, len(_known) + 1)
         rec.autocast = _known[chosen]
     rec.set_mode()
+
+
+def _chosen() -> tuple[dict[str, bool], dict[str, DType], bool]:
+    return dict(settings.enabled), dict(settings.dtypes), settings.cache_enabled
+
+
+def _choose(values: tuple[dict[str, bool], dict[str, DType], bool]) -> None:
+    settings.enabled, settings.dtypes = dict(values[0]), dict(values[1])
+    settings.cache_enabled = values[2]
+    apply()
+
+
+by_node.append((_chosen, _choose))
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ from torchshim._core.device import device
 from torchshim._core.layout import layout, memory_format
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, plain_classes
-from torchshim._core.threads import keep
+from torchshim._core.threads import by_node, keep
 from torchshim._errors import Unsupported
 from torchshim._refusal import refuse, with_own_names
 
@@ -150,6 +150,22 @@ def pop_mode() -> Any:
     modes.remove(mode)
     _follow_modes()
     return mode
+
+
+def _stacked() -> tuple[list[Any], int]:
+    return list(state.stack), state.disabled
+
+
+def _stack_again(values: tuple[list[Any], int]) -> None:
+    for mode in state.stack:
+        modes.remove(mode)
+    state.stack = list(values[0])
+    modes.extend(state.stack)
+    set_disabled(values[1])
+    _follow_modes()
+
+
+by_node.append((_stacked, _stack_again))
 
 
 @contextmanager

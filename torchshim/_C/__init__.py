@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import enum
 import importlib
-import itertools
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from torchshim import _overrides
-from torchshim._core import engine
 from torchshim._core.device import device as device
 from torchshim._core.device import get_default_device
 from torchshim._core.dtypes import dtype as dtype
@@ -35,7 +33,7 @@ from torchshim._overrides import (
     TensorMeta,
     overloaded,
 )
-from torchshim.autograd import forward_ad, grad_mode
+from torchshim.autograd import _tasks, forward_ad, grad_mode
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass"]
 
@@ -133,19 +131,10 @@ def _get_tracing_state() -> None:
     return None
 
 
-# The numbers of the backwards that were asked for theirs.
-_next_task = itertools.count().__next__
-_tasks: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-
-
-def _current_graph_task_id() -> int:
-    """The number of the running backward, the innermost; -1 outside of one."""
-    stack = engine.walking.stack
-    if not stack:
-        return -1
-    if stack[-1] not in _tasks:
-        _tasks[stack[-1]] = _next_task()
-    return _tasks[stack[-1]]
+_current_autograd_node = _tasks.current_node
+_current_graph_task_id = _tasks.number
+_current_graph_task_execution_order = _tasks.execution_order
+_will_engine_execute_node = _tasks.will_execute
 
 
 def _log_api_usage_once(event: str) -> None:

@@ -112,6 +112,8 @@ class Walk(SavedValues, Replay):
     frozen: State | None = None
     # What arrived at the event whose saved values hooks give back at the moment.
     cotangents: Sequence[Any] = ()
+    thread_before: list[Any] | None = None
+    current: Place | None = None
 
     # -- running ---------------------------------------------------------------------
 
@@ -169,7 +171,7 @@ class Walk(SavedValues, Replay):
             self.capture.touched.append((recording, slot))
         if leaf is not None and leaf._hooks is not None:
             self.catch_up()
-            leaf._hooks.run(grad)
+            self.calling((recording, slot), leaf._hooks.run, grad)
         elif leaf is None:
             event = self.event((recording, slot))
             self.grads[recording, slot] = grad
@@ -229,7 +231,8 @@ class Walk(SavedValues, Replay):
         if hooked:
             self.catch_up()
         for slot, hooks in hooked.items():
-            taken[slot] = hooks.replace(taken[slot])
+            place = recording, slot
+            taken[slot] = self.calling(place, hooks.replace, taken[slot])
         for slot, hooks in hooked.items():
             hooks.retain(taken[slot])
         return taken
@@ -584,7 +587,7 @@ def _run(
             results = [walk.results.get(i) for i in range(len(targets or ()))]
             walk.remember(key, results)
         for callback in walk.at_end:
-            callback()
+            walk.calling(None, callback)
     finally:
         rec.trace = outer
         if walk in walking.stack:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchshim._core import jumps
@@ -12,6 +12,7 @@ from torchshim._core.jumps import LEAF, LEAF_AFTER
 from torchshim._core.leaf_facts import has_hooks
 from torchshim._core.state import Recording, State
 from torchshim._core.storage import accumulate_lock
+from torchshim._core.threads import by_node
 
 # What `_derived` provides: the sum of two gradients.
 add: list[Any] = []
@@ -42,6 +43,24 @@ class Leaves(Graph):
     # Whether a leaf is being finished, and that between two events.
     finishing: bool
     between: bool
+    # What Python code may change of its thread, as it was before any was called.
+    thread_before: list[Any] | None
+    # What the Python code belongs to that runs: a value that some node made.
+    current: Place | None
+
+    def calling(self, place: Place | None, code: Callable[..., Any], *args: Any) -> Any:
+        """Calls Python code; what that changes of its thread ends with it."""
+        rec, mode, packs = self.rec, self.rec.mode, self.rec.packs
+        if self.thread_before is None:
+            self.thread_before = [read() for read, _ in by_node]
+        outer, self.current = self.current, place
+        try:
+            return code(*args)
+        finally:
+            self.current = outer
+            if rec.mode != mode or mode is None or packs or rec.packs:
+                for (_, put), value in zip(by_node, self.thread_before, strict=True):
+                    put(value)
 
     def pass_through(self, recording: Recording, event: State) -> None:
         raise NotImplementedError
@@ -216,16 +235,22 @@ class Leaves(Graph):
             raise RuntimeError(_MOVED_LEAF)
         node = leaf._node
         if isinstance(node, weakref.ref) or node is None:
-            node = None
+            self.accumulate_at(leaf, place, grad)
         else:
             self.capture = None
-            grad = node.before(grad)
+            self.calling(place, self.run_node, node, leaf, place, grad)
+
+    def run_node(self, node: Any, leaf: Any, place: Place, grad: Any) -> None:
+        """Accumulates a gradient between the hooks of the leaf's node."""
+        grad = node.before(grad)
+        self.accumulate_at(leaf, place, grad)
+        node.after(grad)
+
+    def accumulate_at(self, leaf: Any, place: Place, grad: Any) -> None:
         if grad is not None:
             self.add_to(leaf, place, grad)
         if leaf._hooks is not None and leaf._hooks.post:
             self.call_python(LEAF_AFTER, place[0], self.event(place), (), [])
-        if node is not None:
-            node.after(grad)
 
     def add_to(self, leaf: Any, place: Place, grad: Any) -> None:
         """Adds a gradient to the leaf's `.grad`."""

@@ -18,14 +18,24 @@ class Node:
     https://docs.pytorch.org/docs/2.13/autograd.html#torch.autograd.graph.Node
     """
 
-    __slots__ = ("__weakref__", "_event", "_recording", "metadata")
+    __slots__ = ("__weakref__", "_event", "_recording")
 
     def __init__(self, recording: Recording, event: State) -> None:
         self._recording = recording
         self._event = event
-        self.metadata: dict[Any, Any] = {}
-        if event.depth in recording.traces:
-            self.metadata["traceback_"] = recording.traces[event.depth]
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """What anybody noted at the node, for as long as the graph lives."""
+        recording, depth = self._recording, self._event.depth
+        if recording.metadata is None:
+            recording.metadata = {}
+        found = recording.metadata.get(depth)
+        if found is None:
+            found = recording.metadata[depth] = {}
+            if depth in recording.traces:
+                found["traceback_"] = recording.traces[depth]
+        return found
 
     def _slots(self) -> range:
         return range(self._event.slot, self._event.n_slots)
@@ -66,7 +76,7 @@ class Node:
 class AccumulateGrad(Node):
     """The node at a leaf: adds what arrives to the leaf's `.grad`."""
 
-    __slots__ = ("post", "pre", "variable")
+    __slots__ = ("noted", "post", "pre", "variable")
     __module__ = "builtins"
 
     @property
@@ -75,9 +85,13 @@ class AccumulateGrad(Node):
 
     def __init__(self, variable: Any) -> None:
         self.variable = variable
-        self.metadata: dict[Any, Any] = {}
+        self.noted: dict[Any, Any] = {}
         self.pre: dict[int, Any] = {}
         self.post: dict[int, Any] = {}
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        return self.noted
 
     def before(self, grad: Any) -> Any:
         """What the pre-hooks make of a gradient."""

@@ -31,7 +31,7 @@ from torchshim._core.storage import (
     next_sequence,
     value_lock,
 )
-from torchshim._core.threads import keep
+from torchshim._core.threads import by_node, keep
 from torchshim._core.trie import recorders
 from torchshim._core.undo import Undo
 from torchshim._core.versions import versions_of
@@ -150,6 +150,9 @@ class Recorder(Transforming):
         # Entries of a backward walk in progress, for its jump edge.
         self.trace: list[Any] | None = None
         self.set_mode()
+
+    # Whether saved-tensor hooks are in force.
+    packs = False
 
     def set_mode(self) -> None:
         """Folds everything that decides what an operator means into one key part."""
@@ -418,6 +421,18 @@ class Local(threading.local):
 
 
 local = keep(Local())
+
+
+def _modes() -> tuple[bool, bool]:
+    return local.rec.grad, local.rec.inference
+
+
+def _set_modes(modes: tuple[bool, bool]) -> None:
+    local.rec.grad, local.rec.inference = modes
+    local.rec.set_mode()
+
+
+by_node.append((_modes, _set_modes))
 
 
 def refresh_modes() -> None:

@@ -92,7 +92,10 @@ class Replay(Leaves):
                 self.capture = None
         before, running = self.rec.state, self.rec.recording
         try:
-            found = self._python(code, recording, event, wrt, grads)
+            found = self.calling(
+                (recording, event.slot),
+                *(self._python, code, recording, event, wrt, grads),
+            )
         except BaseException:
             self._raised(code)
             raise
@@ -217,7 +220,10 @@ class Replay(Leaves):
             del before
             owner, recording = owners[pause.owner], rec.recording
             try:
-                found = self._python(pause.code, owner, pause.event, pause.wrt, given)
+                found = self.calling(
+                    (owner, pause.event.slot),
+                    *(self._python, pause.code, owner, pause.event, pause.wrt, given),
+                )
             except BaseException:
                 self._restore(pause, owners, held)
                 self._raised(pause.code)

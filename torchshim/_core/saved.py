@@ -80,8 +80,9 @@ class SavedValues(Leaves):
             return {}
         self.catch_up()
         self.cotangents = grads
+        place = recording, event.slot
         found = {
-            i: each.for_backward(recording, event, i, self.create)
+            i: self.calling(place, each.for_backward, recording, event, i, self.create)
             for i, each in packed.items()
         }
         if not self.retain:

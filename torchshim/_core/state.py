@@ -191,6 +191,7 @@ class Recording:
         "hists",
         "hooked",
         "left",
+        "metadata",
         "moved",
         "node_hooks",
         "nodes",
@@ -250,6 +251,8 @@ class Recording:
         self.pieces: dict[int, Any] = {}
         # Depth -> (pre-hooks, hooks) of the node.
         self.node_hooks: dict[int, tuple[Any, Any]] = {}
+        # Depth -> what users noted at the node, beyond its object; None: nothing.
+        self.metadata: dict[int, dict[Any, Any]] | None = None
         # Depth -> the node object that users hold; None: they asked for none.
         self.nodes: weakref.WeakValueDictionary[Any, Any] | None = None
         # Forward mode: slot -> {level: tangent of that value}.

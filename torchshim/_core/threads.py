@@ -14,6 +14,9 @@ T = TypeVar("T")
 
 # What a fresh thread takes over: each module that keeps something by thread adds it.
 carried: list[threading.local] = []
+# What the Python code of one node changes of its thread for itself alone, as PyTorch's
+# engine sets it anew for each node: how to read it, and how to set it.
+by_node: list[tuple[Callable[[], Any], Callable[[Any], None]]] = []
 
 
 def in_fresh_thread(work: Callable[[], T]) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from torchshim._core.call import HOLE, Call, Number, ScalarHole
 from torchshim._core.engine import Walk
 from torchshim._core.gradients import plan_of
 from torchshim._core.hooks import place_of
+from torchshim._core.meta import Meta
 from torchshim._core.naming import (
     REPLACED_NONE,
     WRAPPED,
@@ -414,14 +415,24 @@ def _dir(self: Node) -> list[str]:
     return sorted([*object.__dir__(self), *saved])
 
 
-class _InputMetadata(NamedTuple):
+class _InputMetadata:
     """What is known of a gradient before it comes."""
 
-    shape: list[int]
-    dtype: Any
-    device: Any
-    is_nested_tensor: bool = False
-    is_cpp_nested_tensor: bool = False
+    __slots__ = ("device", "dtype", "shape")
+    __module__ = "torch._C._autograd"
+    # Nested tensors are refused.
+    is_nested_tensor = is_cpp_nested_tensor = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError("torch._C._autograd._InputMetadata: No constructor defined!")
+
+    @classmethod
+    def of(cls, meta: Meta) -> _InputMetadata:
+        """Of the gradient of a value."""
+        self = cls.__new__(cls)
+        self.shape, self.dtype = list(meta.shape), meta.dtype
+        self.device = meta.device
+        return self
 
 
 def _input_metadata(self: Any) -> tuple[_InputMetadata, ...]:
@@ -430,7 +441,7 @@ def _input_metadata(self: Any) -> tuple[_InputMetadata, ...]:
         metas = [self.variable._meta]
     else:
         metas = [self._event.metas[k] for k in outputs_of(self._event)]
-    return tuple([_InputMetadata(list(m.shape), m.dtype, m.device) for m in metas])
+    return tuple([_InputMetadata.of(meta) for meta in metas])
 
 
 def gradient_edge(tensor: Tensor) -> GradientEdge:

@@ -20,6 +20,7 @@ from torchshim._functions.nodes import gradient_edge
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving
+from torchshim.autograd._tasks import will_execute
 
 __all__ = [
     "GradientEdge",
@@ -316,11 +317,7 @@ def register_multi_grad_hook(
             tuple(t.register_hook(first) for t in tensors if t.requires_grad)
         )
     size = len(tensors)
-    for tensor in tensors:
-        if not tensor.requires_grad:
-            raise AssertionError("Expected gradient function to be set")
-        if tensor._inherits:
-            gradient_edge(tensor)  # which refuses it
+    nodes = [_get_grad_fn_or_grad_acc(tensor) for tensor in tensors]
     pending: dict[int, tuple[int, list[Any], list[int]]] = {}
 
     def hook_of(position: int) -> Callable[[Tensor], None]:
@@ -329,7 +326,7 @@ def register_multi_grad_hook(
             with lock:
                 entry = pending.get(id(walk))
                 if entry is None:
-                    expected = sum(_counts(walk, t) for t in tensors)
+                    expected = sum(will_execute(node) for node in nodes)
                     entry = pending[id(walk)] = expected, [None] * size, []
                     walk.at_end.append(lambda: pending.pop(id(walk), None))
             entry[1][position] = grad
@@ -344,15 +341,6 @@ def register_multi_grad_hook(
     return _MultiHandle(
         tuple(t.register_hook(hook_of(i)) for i, t in enumerate(tensors))
     )
-
-
-def _counts(walk: Any, tensor: Any) -> bool:
-    """Whether PyTorch waits for a tensor's gradient: not for that of the one root."""
-    if len(walk.roots) == 1 and not tensor.is_leaf:
-        recording, slot = walk.roots[0]
-        if tensor._slot == slot and recording is walk.rec.recording:
-            return False
-    return walk.will_reach(tensor)
 
 
 def _running_walk() -> Any:

@@ -15,7 +15,7 @@ from torchshim._core.naming import in_order
 from torchshim._core.op import DERIVED
 from torchshim._core.record import Recorder, local
 from torchshim._core.storage import TensorBase
-from torchshim._core.threads import keep
+from torchshim._core.threads import by_node, keep
 from torchshim._derived import fns
 from torchshim._functions.nodes import SavedTensor
 from torchshim._tensor import Tensor
@@ -68,6 +68,18 @@ def pop() -> None:
     """Takes the innermost pair away."""
     _stack.pairs.pop()
     _follow()
+
+
+def _pairs() -> list[Pair]:
+    return list(_stack.pairs)
+
+
+def _set_pairs(pairs: list[Pair]) -> None:
+    _stack.pairs = list(pairs)
+    _follow()
+
+
+by_node.append((_pairs, _set_pairs))
 
 
 def _follow() -> None:
@@ -174,6 +186,7 @@ class SavingRecorder(Recorder):
     """A recorder while saved-tensor hooks are in force."""
 
     made: Any = None
+    packs = True
 
     @property
     def mode(self) -> Any:  # type: ignore[override]
