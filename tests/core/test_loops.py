@@ -126,6 +126,41 @@ def test_a_turn_that_begins_with_a_constant(pieces, compiled):
     assert compiled() == 3  # the first iteration has no gradient to add to
 
 
+def test_steps_that_update_by_hand_end_where_the_next_begins(pieces, compiled):
+    run(
+        """
+        w = torch.ones(5, requires_grad=True)
+        b = torch.ones(1, requires_grad=True)
+        x, y = torch.rand(10, 5), torch.rand(10)
+        for epoch in range(3):
+            for i in range(0, 10, 4):
+                xb, yb = x[i : i + 4], y[i : i + 4]
+                loss = ((xb @ w + b - yb) ** 2).mean()
+                loss.backward()
+                with torch.no_grad():
+                    for p in (w, b):
+                        p -= p.grad * 0.1
+                        p.grad = None
+        w.tolist()
+        """
+    )
+    assert len(pieces) == 9
+    assert compiled() == 2  # four examples, two examples
+
+
+def test_accumulated_gradients_end_nothing(pieces):
+    run(
+        """
+        w = torch.ones(3, requires_grad=True)
+        x = torch.ones(3)
+        for turn in range(4):
+            (w * x).sum().backward()
+        w.grad.tolist()
+        """
+    )
+    assert len(pieces) == 1
+
+
 def test_each_loop_is_entered_once(pieces):
     run(
         """

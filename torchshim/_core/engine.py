@@ -590,6 +590,8 @@ def _run(
             walk.calling(None, callback)
     finally:
         rec.trace = outer
+        if outer is None:
+            rec.loops.note_walk(rec.flushes)
         if walk in walking.stack:
             walking.stack.remove(walk)
         if rec.unstored and outer is None:

@@ -10,6 +10,10 @@ loop's body, and be another program: up to as many as an iteration has events. S
 goes on for a while, to where an iteration begins, after which all pieces are alike.
 That is seen in the script's frames: from one operator to the next, one of them has
 jumped back, or makes the same call again.
+
+A step that updates parameters by hand ends in the same way, where the loop goes on that
+its backward is in: else the next batch, which may be of another size, would be part of
+it.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ Loop = tuple[CodeType, int]
 class ScriptLoops:
     """What one recorder knows of the script's loops."""
 
-    __slots__ = ("_best", "_cuts", "_flush", "_heads", "_last", "_stack")
+    __slots__ = ("_best", "_cuts", "_flush", "_heads", "_last", "_stack", "_walk")
 
     def __init__(self) -> None:
         self._heads: set[tuple[bool, int, CodeType]] = set()
@@ -49,6 +53,8 @@ class ScriptLoops:
         self._best: Head | None = None
         # In which recording (flushes before it) and loop the last new event was.
         self._last: tuple[int, Loop | None] = -1, None
+        # In which recording the last new backward was, and where.
+        self._walk: tuple[int, Stack] = -1, []
 
     @property
     def in_loop(self) -> bool:
@@ -64,6 +70,23 @@ class ScriptLoops:
         loop = outermost_loop()
         before, self._last = self._last, (flush, loop)
         return loop is not None and before[0] == flush and before[1] != loop
+
+    def note_walk(self, flush: int) -> None:
+        """Notes where a backward is that has not been recorded before."""
+        self._walk = flush, stack()
+
+    def repeats(self, flush: int) -> bool:
+        """Whether the loop around this recording's backward has begun anew since."""
+        before, where = self._walk
+        return before == flush and beginning(where, stack()) is not None
+
+    def cut_at(self, state: State) -> None:
+        """From now on recordings are cut after this event."""
+        self._cuts.add(state)
+
+    def was_cut(self, state: State) -> bool:
+        """Whether they are."""
+        return state in self._cuts
 
     def is_cut(self, state: State, flush: int, last: bool) -> bool:
         """Whether a recording that has grown long is cut before the next operator.

@@ -188,18 +188,32 @@ class Recorder(Transforming):
     def cut(self, operands: Sequence[Any]) -> None:
         """Flushes before a new event where a program had better end.
 
-        That is: where the script's loop begins; where a parameter is used that was
-        changed by hand since a backward (a training step is one program, as
-        `Optimizer.step` makes it); in what has grown long.
+        That is: where the script's loop begins; after an update by hand (a training
+        step is one program, as `Optimizer.step` makes it); in what has grown long.
         """
         if self._is_long():
             self.flush()
         elif self.trace is None and not self.levels:
-            updated = False
-            if self.recording.freed and self.grad:
-                updated = any(map(self._is_updated, operands))
-            if updated or self._enters_loop():
+            if self._ends_step(operands) or self._enters_loop():
                 self.flush()
+
+    def _ends_step(self, operands: Sequence[Any]) -> bool:
+        """Whether parameters were changed since a backward, and what is next is new.
+
+        That is: one of them is used, or the next iteration begins.
+        """
+        if not self.recording.freed:
+            return False
+        if self.loops.was_cut(self.state):
+            return True
+        if self.grad and any(map(self._is_updated, operands)):
+            return True
+        if not self.loops.repeats(self.flushes):
+            return False
+        updated = any(map(self._is_updated, self.recording.entered.values()))
+        if updated:
+            self.loops.cut_at(self.state)
+        return updated
 
     def _enters_loop(self) -> bool:
         """Asked where the recording is new; at its start, while no loop was seen."""
