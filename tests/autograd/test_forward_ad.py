@@ -285,6 +285,45 @@ def custom_functions_in_place(torch):
     yield attempt(run, lambda t: t.mul_(2).clone())
 
 
+@case.over(materialize=[True, False])
+def custom_functions_without_tangents(torch, materialize):
+    """Of integers `jvp` gets no tangent, and may give none."""
+    fw = torch.autograd.forward_ad
+    seen, given = [], []
+
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, count, other, text, flag):
+            ctx.set_materialize_grads(materialize)
+            constant = x * 3
+            ctx.mark_non_differentiable(constant)
+            return x * 2 + other, count + 1, constant, text
+
+        @staticmethod
+        def jvp(ctx, *tangents):
+            seen.append(tangents)
+            return tangents[0] * 2, *given[-1]
+
+    count, other = torch.tensor([1, 2]), torch.ones(2)
+    for each in (
+        (None, None, None),
+        (torch.ones(2), None, None),
+        (torch.ones(2, dtype=torch.int64), None, None),
+        (None, torch.ones(2), None),
+        (None, None, torch.ones(2)),
+        (None, None, "text"),
+        ("text", None, None),
+    ):
+        given.append(each)
+        with fw.dual_level():
+            dual = fw.make_dual(torch.tensor([1.0, 2.0]), torch.ones(2))
+            args = dual, count, other, "text", torch.tensor(True)
+            outs = attempt(Scaled.apply, *args)
+            yield type(outs) is tuple and [fw.unpack_dual(each) for each in outs[:3]]
+            yield outs
+        yield seen.pop()
+
+
 @case
 def operators_without_forward_mode(torch):
     with torch.autograd.forward_ad.dual_level():

@@ -146,3 +146,17 @@ def that_require_grad_as_their_bases_do(torch, tracked):
         yield view.grad, x.grad
         y.backward()
         yield view.grad, x.grad
+
+
+@case.over(create=[False, True])
+def dense_gradients_beside_a_sparse_one(torch, create):
+    leaf = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    for _ in range(3):
+        sparse = torch.sparse_coo_tensor(
+            torch.tensor([[0, 2]]), torch.tensor([1.0, 1.0]), (3,)
+        )
+        leaf.grad = sparse
+        for _ in range(2):
+            (leaf * 2).sum().backward(create_graph=create)
+            yield leaf.grad, leaf.grad is sparse, leaf.grad.requires_grad
+        yield sparse.to_dense(), sparse._version

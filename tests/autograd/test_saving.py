@@ -365,3 +365,32 @@ def test_unpacked_of_another_shape():
         y = (x * x).sum()
     with pytest.raises(RuntimeError, match=r"shape \[2\] in the place of .* \[3\]"):
         y.backward()
+
+
+@case.over(grad=[True, False], read=[True, False])
+def saved_values_have_a_history(torch, grad, read):
+    """Under hooks and `no_grad`, and once the results were read."""
+    a = torch.tensor([1.0, 2.0], requires_grad=True)
+
+    def hooked(out, name):
+        kept = getattr(out.grad_fn, f"_raw_saved_{name}")
+        kept.register_hooks(lambda t: t * 2, lambda t: t / 2)
+        return out
+
+    hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2)
+    with hooks:
+        within = torch.exp(a), torch.exp(a).sin()
+    middle = torch.exp(a)
+    outs = [
+        *((torch.exp(a), "result"), (hooked(torch.exp(a), "result"), "result")),
+        *((middle.sin(), "self"), (hooked(middle.sin(), "self"), "self")),
+        *((hooked(a.sin(), "self"), "self"), (a.sin(), "self")),
+        *((within[0], "result"), (within[1], "self")),
+    ]
+    if read:
+        yield [out for out, _ in outs]
+    for out, name in outs:
+        with torch.set_grad_enabled(grad):
+            saved = getattr(out.grad_fn, f"_saved_{name}")
+        node = saved.grad_fn
+        yield saved, node is out.grad_fn, node is middle.grad_fn, saved is a

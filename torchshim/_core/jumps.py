@@ -40,7 +40,6 @@ NODE_BEFORE, NODE_AFTER = "node", "node after"
 # left outside of any recording has a number below -1 in place of the slot.
 Value = tuple[int, Meta]
 
-
 # Runtime scalars that gradients take over: from where, up to where, the recording they
 # are of, and what gives them from its scalars.
 Copy = tuple[int, int, int, Callable[[Any], Sequence[Any]]]
@@ -166,7 +165,10 @@ def grad_status(rec: Recorder, leaf: Any) -> Any:
         return None
     if grad._storage is not None or grad._hooks is not None:
         return "other"
-    slot = grad._slot
+    try:
+        slot = grad._slot
+    except NotImplementedError:
+        return "other"  # it is sparse
     if not rec.owns(slot):
         if grad._array is None:
             return "other"  # pending in another thread's recording

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import Any, NamedTuple
 
@@ -10,6 +11,18 @@ from torchshim._core.naming import flows_of, grad_name, qualified, unseen
 from torchshim._core.record import local
 from torchshim._core.state import INPUT, Recording, State
 from torchshim._core.storage import written_since
+
+
+class _Views(threading.local):
+    """Whether views of memory that was written to are said to be made anew by replay.
+
+    They always are; PyTorch does so if asked, and calls it `AsStrided` otherwise.
+    """
+
+    replayed = False
+
+
+views = _Views()
 
 
 class Node:
@@ -197,7 +210,7 @@ def grad_fn(tensor: Any) -> Any:
     node = edge_of(recording, slot)[0]
     if isinstance(node, AccumulateGrad):  # a leaf that hooks unpacked
         return None
-    if not same and tensor._path[-1][0].view.strided:
+    if not same and tensor._path[-1][0].view.strided and not views.replayed:
         # PyTorch makes the node of a view anew when its memory was written to.
         strided = node_class("AsStridedBackward0")
         node = strided(node._recording, node._event)

@@ -100,6 +100,8 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool, shared: bool) -> None:
         ):
             grad = _laid_out(self, grad)
         self._grad = grad
+    elif before.is_sparse:
+        self._grad = grad + before
     elif create:
         self._grad = before + grad
     else:

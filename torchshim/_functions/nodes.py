@@ -275,9 +275,7 @@ def saved_value(node: Node, name: str) -> Any:
         check_kept()
         if ("result", 0) in packed:
             value = packed["result", 0].unpack()
-            if not local.rec.grad:
-                return value
-            return fns._with_history_of(value, value_at(recording, event, event.slot))
+            return as_saved(value, value_at(recording, event, event.slot))
         return value_at(recording, event, event.slot)
     at = 0
     for param, entry in zip(call.op.params, call.template, strict=True):
@@ -289,9 +287,7 @@ def saved_value(node: Node, name: str) -> Any:
                 if at in packed:
                     slot = event.operands[at]
                     if slot not in recording.entered or slot in recording.hists:
-                        return packed[at].for_backward(
-                            recording, event, at, local.rec.grad
-                        )
+                        return packed[at].for_backward(recording, event, at, True)
                     value = packed[at].unpack()
                     wanted = recording.entered[slot].requires_grad
                     if value.requires_grad is not wanted:
@@ -315,6 +311,33 @@ def saved_value(node: Node, name: str) -> Any:
                 return from_array(np.array(value))
             return value
     return None
+
+
+def with_history(recording: Any, slot: int, meta: Any) -> Any:
+    """A tensor with the history of a value, whatever became of the value itself."""
+    rec = local.rec
+    if recording is rec.recording:
+        return rec.at(slot, meta)
+    leaf = recording.entered.get(slot)
+    if leaf is not None and slot not in recording.hists:
+        return leaf
+    piece = object.__new__(Tensor)
+    piece._slot = -1
+    piece._meta = meta.replace(leaf=False)
+    piece._array = np.zeros(meta.array_shape, meta.dtype.np)
+    piece._hist = recording, slot
+    return piece
+
+
+def as_saved(value: Any, source: Any) -> Any:
+    """A value with the history of another, in any grad mode."""
+    rec = local.rec
+    grad = rec.grad
+    rec.set_grad(True)
+    try:
+        return fns._with_history_of(value, source)
+    finally:
+        rec.set_grad(grad)
 
 
 def value_at(recording: Any, event: Any, slot: int) -> Any:
@@ -341,7 +364,10 @@ def value_at(recording: Any, event: Any, slot: int) -> Any:
                 )
             finally:
                 rec.set_grad(grad)
-        return rec.result(state, slot - event.slot)
+        found = rec.result(state, slot - event.slot)
+        if meta.requires_grad:
+            found = as_saved(found, with_history(recording, slot, meta))
+        return found
     tensor = object.__new__(Tensor)
     tensor._slot = -1
     tensor._meta = meta

@@ -18,7 +18,7 @@ from torchshim._core.record import local
 from torchshim._core.saved import SECOND_BACKWARD
 from torchshim._core.storage import TensorBase, version_of
 from torchshim._derived import fns
-from torchshim._functions.nodes import SavedTensor
+from torchshim._functions.nodes import SavedTensor, with_history
 from torchshim._functions.sparse_tensor import SparseTensor
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving
@@ -491,7 +491,7 @@ class SavedForBackward:
             recording = self.recording()
             if recording is None:
                 return value
-            source = saving.with_history(recording, self.slot, self.meta)
+            source = with_history(recording, self.slot, self.meta)
         return fns._with_history_of(value, source)
 
     def rebuilt(self) -> Any:

@@ -152,6 +152,11 @@ _NOT_IN_PLACE = (
 )
 
 
+_NOT_DIFFERENTIABLE = (
+    "Function's jvp returned a gradient at position {}, but  the corresponding forward "
+    "output is not a differentiable Tensor.You should return None at that position "
+    "instead."
+)
 _NO_VIEW = (
     "A custom Function's forward is returning a view (or an input as-is) but the jvp "
     "is not returning a view."
@@ -216,6 +221,11 @@ def push_tangents(
         _push(rec, ctx, args, outputs, level, held)
 
 
+def _differentiable(tensor: Tensor) -> bool:
+    kind = tensor._meta.dtype
+    return kind.is_floating_point or kind.is_complex
+
+
 def _push(
     rec: Any,
     ctx: Any,
@@ -227,7 +237,7 @@ def _push(
     tangents: list[Any] = []
     for arg, known in zip(args, held, strict=True):
         tangent: Any = None
-        if isinstance(arg, Tensor):
+        if isinstance(arg, Tensor) and _differentiable(arg):
             tangent = known.get(level.number)
             if tangent is None and ctx.materialize_grads:
                 tangent = zeros_of(arg)
@@ -252,7 +262,16 @@ def _push(
             "Function's jvp returned an invalid number of forward gradients (expected "
             f"{len(outputs)} but got {len(moved)})"
         )
-    for out, tangent in zip(outputs, moved, strict=True):
+    constant = {id(each) for each in ctx.non_differentiable or ()}
+    for i, (out, tangent) in enumerate(zip(outputs, moved, strict=True)):
+        if tangent is not None and not isinstance(tangent, Tensor):
+            raise RuntimeError(
+                f"expected Variable or None (got {type(tangent).__name__}) for grad "
+                f"output {i}."
+            )
+        if isinstance(out, Tensor) and tangent is not None:
+            if id(out) in constant or not _differentiable(out):
+                raise RuntimeError(_NOT_DIFFERENTIABLE.format(i))
         before, version = written.get(id(out), (tangent, None))
         if tangent is not before or (
             tangent is not None and tangent._version == version

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from torchshim._core.node import views
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, set_version, version_of
 from torchshim.autograd._contextlib import (
@@ -174,7 +175,6 @@ class _Flags(threading.local):
     """Switches of PyTorch's engine that change nothing about results here."""
 
     multithreading = True
-    view_replay = False
 
 
 _flags = _Flags()
@@ -199,7 +199,7 @@ def is_view_replay_enabled() -> bool:
     >>> is_view_replay_enabled()
     False
     """
-    return _flags.view_replay
+    return views.replayed
 
 
 class set_multithreading_enabled(DecoratorContextManager):
@@ -258,19 +258,19 @@ class _force_original_view_tracking(DecoratorContextManager):
     """Whether views of an overwritten base are made anew by replay, as here always."""
 
     def __init__(self, mode: bool) -> None:
-        self.prev = _flags.view_replay
+        self.prev = views.replayed
         self.mode = mode
-        _flags.view_replay = mode
+        views.replayed = mode
 
     def __call__(self, orig_func: Any) -> Any:
-        _flags.view_replay = self.prev
+        views.replayed = self.prev
         return super().__call__(orig_func)
 
     def __enter__(self) -> None:
-        _flags.view_replay = self.mode
+        views.replayed = self.mode
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        _flags.view_replay = self.prev
+        views.replayed = self.prev
 
     def clone(self) -> _force_original_view_tracking:
         return self.__class__(self.mode)

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from torchshim._core.call import VjpCall
 from torchshim._core.callers import caller
 from torchshim._core.naming import in_order
@@ -17,7 +15,7 @@ from torchshim._core.record import Recorder, local
 from torchshim._core.storage import TensorBase
 from torchshim._core.threads import by_node, keep
 from torchshim._derived import fns
-from torchshim._functions.nodes import SavedTensor
+from torchshim._functions.nodes import SavedTensor, as_saved, with_history
 from torchshim._tensor import Tensor
 
 
@@ -160,26 +158,10 @@ class Packed:
             return tensor
         if not meta.requires_grad:
             return tensor.detach() if tensor.requires_grad else tensor
-        return fns._with_history_of(tensor, with_history(recording, slot, meta))
+        return as_saved(tensor, with_history(recording, slot, meta))
 
 
 SavedTensor.packed = lambda pack, unpack, tensor: Packed(Pair(pack, unpack), tensor)
-
-
-def with_history(recording: Any, slot: int, meta: Any) -> Any:
-    """A tensor with the history of a value, whatever became of the value itself."""
-    rec = local.rec
-    if recording is rec.recording:
-        return rec.at(slot, meta)
-    leaf = recording.entered.get(slot)
-    if leaf is not None and slot not in recording.hists:
-        return leaf
-    piece = object.__new__(Tensor)
-    piece._slot = -1
-    piece._meta = meta.replace(leaf=False)
-    piece._array = np.zeros(meta.array_shape, meta.dtype.np)
-    piece._hist = recording, slot
-    return piece
 
 
 class SavingRecorder(Recorder):
