@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from torchshim._core.storage import TensorBase
@@ -98,3 +98,33 @@ def _delete(tensor: TensorBase) -> None:
 
 
 attributes = property(Attributes, _set, _delete)
+
+
+class Fact(property):
+    """A property of tensors that cannot be set, with PyTorch's error for trying."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        if self.fset is None:
+            raise self._fixed()
+        super().__set__(instance, value)
+
+    def __delete__(self, instance: Any) -> None:
+        if self.fset is None:
+            raise self._fixed()
+        super().__delete__(instance)
+
+    def _fixed(self) -> AttributeError:
+        name = getattr(self, "_name", "") or getattr(self.fget, "__name__", "")
+        return AttributeError(
+            f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable"
+        )
+
+
+def fact(name: str, getter: Callable[[Any], Any]) -> Any:
+    """A `Fact` for a class that exists already."""
+    made = Fact(getter)
+    made.__set_name__(object, name)
+    return made

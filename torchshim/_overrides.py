@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 from torchshim._core import dtypes
 from torchshim._core.callers import caller
 from torchshim._core.device import device
+from torchshim._core.extent import raise_lack
 from torchshim._core.layout import layout, memory_format
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, plain_classes
@@ -359,10 +360,14 @@ def overridable(
         def seen(*args: Any, **kwargs: Any) -> Any:
             if modes and mode_enabled():
                 return dispatch(seen, [], args, kwargs or None)
-            if ordinary(map(type, args)) and ordinary(map(type, kwargs.values())):
-                return function(*args, **kwargs)
-            with disabled(SUBCLASSES_DISABLED):
-                return function(*args, **kwargs)
+            try:
+                if ordinary(map(type, args)) and ordinary(map(type, kwargs.values())):
+                    return function(*args, **kwargs)
+                with disabled(SUBCLASSES_DISABLED):
+                    return function(*args, **kwargs)
+            except (MemoryError, ValueError) as error:
+                raise_lack(error)
+                raise
 
         seen.__overrides__ = namespace  # type: ignore[attr-defined]
         return seen
@@ -378,8 +383,9 @@ def overridable(
             found = overriding((*args, *kwargs.values()))
             if found is None:
                 return function(*args, **kwargs)
-        except Exception:
+        except Exception as error:
             space = namespace.removeprefix("torch.")
+            raise_lack(error)
             refuse(space, wrapped.__name__, args, kwargs)
             given = with_own_names(function, space, wrapped.__name__, kwargs)
             if given is None:

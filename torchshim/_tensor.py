@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from torchshim._attributes import attributes
+from torchshim._attributes import Fact, attributes
 from torchshim._core import dtypes
 from torchshim._core.device import get_default_device
 from torchshim._core.dtypes import type_name
@@ -55,19 +55,8 @@ _VMAP_BRANCH = (
 )
 
 
-class Fact(property):
-    """A property of tensors that cannot be set, with PyTorch's error for trying."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __set__(self, instance: Any, value: Any) -> None:
-        if self.fset is None:
-            name = getattr(self, "_name", "") or getattr(self.fget, "__name__", "")
-            raise AttributeError(
-                f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable"
-            )
-        super().__set__(instance, value)
+def _never(tensor: Any) -> bool:
+    return False
 
 
 class Tensor(TensorBase, metaclass=TensorMeta):
@@ -241,9 +230,11 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     is_xla = Fact(lambda self: self._meta.device.type == "xla")
     is_meta = Fact(lambda self: self._meta.device.type == "meta")
     # What tensors of this package never are.
-    is_sparse = is_sparse_csr = is_quantized = is_mkldnn = Fact(lambda self: False)
-    is_mps = is_xpu = is_mtia = is_ipu = is_hpu = Fact(lambda self: False)
-    is_vulkan = is_maia = is_nested = Fact(lambda self: False)
+    is_sparse = Fact(_never)
+    is_sparse_csr, is_quantized, is_mkldnn = Fact(_never), Fact(_never), Fact(_never)
+    is_mps, is_xpu, is_mtia = Fact(_never), Fact(_never), Fact(_never)
+    is_ipu, is_hpu, is_vulkan = Fact(_never), Fact(_never), Fact(_never)
+    is_maia, is_nested = Fact(_never), Fact(_never)
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a floating point one."""

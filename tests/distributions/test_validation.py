@@ -144,3 +144,28 @@ def shapes_keep_their_type(torch):
 def lengths_of_no_triangle(torch, count):
     yield attempt(torch.distributions.utils.vec_to_tril_matrix, torch.zeros(count))
     yield attempt(torch.distributions.utils.vec_to_tril_matrix, torch.zeros(2, count))
+
+
+@case
+def pending_values_where_errors_are_expected(torch):
+    D = torch.distributions
+    two = torch.ones(2) * 2
+
+    def sample(distribution, value):
+        return lambda: distribution.log_prob(value * 1)
+
+    for make in (
+        lambda: D.Categorical(probs=torch.tensor([-1.0, 2.0])),
+        lambda: D.Categorical(logits=torch.tensor([float("nan"), 2.0])),
+        lambda: D.MultivariateNormal(two, torch.tensor([[1.0, 2.0], [2.0, 1.0]])),
+        lambda: D.Normal(two, torch.tensor([-1.0, 2.0]) * 2),
+        lambda: D.Uniform(two, torch.tensor([1.0, 3.0]) * 1.5),
+        sample(D.Categorical(probs=two), torch.tensor(7)),
+        sample(D.Normal(two, two), torch.tensor([float("nan"), 1.0])),
+        sample(D.Uniform(two, two * 2), torch.tensor(100.0)),
+        sample(D.Dirichlet(two), torch.tensor([2.0, 4.0])),
+    ):
+        try:
+            make()
+        except ValueError as error:
+            yield str(error)

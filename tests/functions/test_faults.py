@@ -338,3 +338,36 @@ def follows_from_nothing(torch, line):
         evaluate(torch, line, x=torch.ones(2, 3))
     except Exception as error:
         yield str(error), error.__suppress_context__ or error.__context__ is None
+
+
+@case.lines("""
+torch.Generator(None).device
+torch.Generator().manual_seed(torch.tensor(3))
+torch.manual_seed(torch.tensor(3)).initial_seed()
+torch.set_rng_state(torch.get_rng_state()[::2])
+torch.Generator().set_state(torch.get_rng_state().repeat(2)[::2])
+torch.ones(1)["name"]
+torch.ones(2, 2)["name"]
+torch.ones(4)["x"]
+torch.ones(1)[0, "x"]
+torch.ones(1)[0, 1.5]
+torch.ones(1)[int]
+torch.ones(1)[torch.float32]
+torch.ones(1).__setitem__("name", 0)
+torch.nn.functional.interpolate(torch.ones(1, 1, 2), scale_factor=float("nan"))
+torch.nn.functional.interpolate(torch.ones(1, 1, 2), scale_factor=1e300)
+torch.combinations(torch.arange(100.0), 40)
+""")
+def of_arguments(torch, line):
+    return evaluate(torch, line)
+
+
+@case(raises=AttributeError).over(
+    *("shape", "dtype", "device", "ndim", "is_leaf", "grad_fn", "T", "mT", "H"),
+    *("is_sparse", "is_nested", "itemsize", "_version", "_base", "name", "output_nr"),
+)
+def facts_of_tensors(torch, name):
+    x = torch.ones(2, 2)
+    yield attempt(delattr, x, name)
+    yield attempt(setattr, x, name, 3)
+    yield getattr(x, name)

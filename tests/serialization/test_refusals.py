@@ -179,6 +179,8 @@ def locations(torch):
         yield loaded(torch, data, map_location=place)
     yield seen
     yield loaded(torch, data, map_location=lambda storage, location: storage)
+    for wrong in 3, "cpu", torch.ones(2):
+        yield loaded(torch, data, map_location=lambda storage, location, w=wrong: w)
     for place in ("cuda", "cuda:1", "foo", {"cpu": "hpu"}, 3):
         error = loaded(torch, data, map_location=place)
         yield str(error) if torch.cuda.is_available() is False else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from torchshim._core.call import (
 from torchshim._core.dependence import dependence, is_telling
 from torchshim._core.device import get_default_device
 from torchshim._core.dtypes import INTEGER, array_dtype, get_default_dtype
+from torchshim._core.extent import COUNTS, check_extent, raise_lack, too_many_elements
 from torchshim._core.meta import (
     Meta,
     broadcast_shape,
@@ -64,6 +66,10 @@ class Inference:
             avals = call.infer(tuple((seen_by(call, m), m.dtype) for m in metas))
         except NotImplementedError as error:
             raise _of_half_types(error, call, metas) from None
+        except (MemoryError, ValueError) as error:
+            raise_lack(error)
+            raise
+        _check_extents(op, avals, device)
         batches = [m.batch for m in metas if m.batch]
         batch: list[Any] = [()] * len(avals)
         if batches or call.levels:
@@ -325,6 +331,16 @@ def _check_operands(call: Any, metas: Sequence[Meta]) -> None:
                 "complex tensors."
             )
         _check_result(op, metas, call.promoted(metas))
+
+
+def _check_extents(op: Op | None, avals: Any, device: Any) -> None:
+    """Raises where a result has more elements than can be counted, or than fit."""
+    if op is not None and op.view is not None:
+        if any(math.prod(shape) >= COUNTS for shape, _ in avals):
+            raise too_many_elements()
+    elif device.type == "cpu":
+        for shape, dtype in avals:
+            check_extent(shape, dtype.itemsize)
 
 
 def _unseen(call: Any) -> bool:

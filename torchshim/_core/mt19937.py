@@ -77,7 +77,8 @@ def checked_seed(seed: Any) -> int:
     >>> checked_seed(-1)
     18446744073709551615
     """
-    if isinstance(seed, (bool, np.bool_)) or not hasattr(seed, "__index__"):
+    number = hasattr(seed, "__index__") and not hasattr(seed, "_meta")  # no tensor
+    if not number or isinstance(seed, (bool, np.bool_)):
         raise RuntimeError(
             f"manual_seed expected a long, but got {type(seed).__name__}"
         )

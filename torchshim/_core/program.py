@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import re
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ try:
 except ImportError:  # pragma: no cover
     partial_eval = None
 
+from torchshim._core.extent import lack_of_memory
 from torchshim._core.lower import Lowered
 from torchshim._core.state import IDENTITY, INPUT, MARK, State
 from torchshim._errors import OutOfMemoryError
@@ -82,6 +84,9 @@ LIGHT_RUNS = 100
 # so many.
 FAST_RUNS = 2
 RARE_RUNS = 20
+# An output of so many bytes may be more than there is memory for. The process aborts or
+# waits forever when such a program's results are read without having waited for them.
+LARGE = 1 << 30
 # What saves most of XLA's work: no LLVM passes, the older of its two code generators,
 # no threads. The code takes two to eight times as long.
 _FAST = {
@@ -126,6 +131,9 @@ def raise_lack_of_memory(error: Exception) -> None:
     text = str(error)
     if text.startswith("RESOURCE_EXHAUSTED"):
         name = {"gpu": "CUDA"}.get(jax.default_backend(), jax.default_backend())
+        wanted = re.search(r"allocating (\d+) bytes", text)
+        if name == "cpu" and wanted is not None:
+            raise lack_of_memory(int(wanted[1])) from error
         raise OutOfMemoryError(
             f"{name} out of memory. {text.partition(': ')[2]}"
         ) from error
@@ -176,6 +184,7 @@ class Program:
         "entry",
         "inputs",
         "known",
+        "large",
         "lowered",
         "outputs",
         "runs",
@@ -221,6 +230,8 @@ class Program:
             donate_argnums=(1,) if gifts else (),
             compiler_options=chosen or None,
         )
+        # Whether an output is `LARGE`; None before the first run.
+        self.large: bool | None = None
         self.runs = 0
         fast = fast_runs(self.lowered, bool(gifts), rare)
         # The run for which it is compiled again, fully optimized; 0: it is already.
@@ -247,6 +258,8 @@ class Program:
         try:
             with jax.enable_x64(True):
                 result.extend(itertools.starmap(self._jitted, (args,)))
+            if self.large is not False:
+                self._wait(result)
         except jax.errors.JaxRuntimeError as error:
             raise_lack_of_memory(error)
             raise
@@ -255,6 +268,18 @@ class Program:
         if entry is not None:
             entry.seconds = time.perf_counter() - started
             self.entry = None
+
+    def _wait(self, result: list[Any]) -> None:
+        """Until a large program has run. Without memory for it there is no result."""
+        if self.large is None:
+            leaves = jax.tree_util.tree_leaves(result)
+            self.large = any(leaf.nbytes >= LARGE for leaf in leaves)
+        if self.large:
+            try:
+                jax.block_until_ready(result)
+            except jax.errors.JaxRuntimeError:
+                result.clear()
+                raise
 
     def _optimize(self) -> None:
         self._jitted = self._jit()

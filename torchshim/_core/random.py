@@ -37,7 +37,7 @@ class Generator:
     wrap: Any = None
 
     def __init__(self, device: Any = "cpu") -> None:
-        wanted = as_device(device)
+        wanted = as_device("cpu" if device is None else device)
         if wanted is None:
             raise TypeError(
                 "Generator(): argument 'device' (position 1) must be torch.device, not "
@@ -78,6 +78,8 @@ class Generator:
             )
         if new_state.dtype.name != "uint8" or new_state.device.type != "cpu":
             raise TypeError("RNG state must be a torch.ByteTensor")
+        if not new_state.is_contiguous():
+            raise RuntimeError("RNG state must be contiguous")
         self.engine.set_state(np.asarray(new_state._host()))
         return self
 

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from jax.errors import JaxRuntimeError
 
 from torchshim._core import dtypes
 from torchshim._core.flush import Alive, find_alive, flush
@@ -22,6 +23,7 @@ from torchshim._core.levels import FORWARD, Level, Transforming
 from torchshim._core.loops import ScriptLoops
 from torchshim._core.meta import Meta
 from torchshim._core.precision import precision
+from torchshim._core.program import raise_lack_of_memory
 from torchshim._core.state import INPUT, ROOT, Recording, State
 from torchshim._core.storage import (
     SLOT_BITS,
@@ -389,7 +391,11 @@ class Recorder(Transforming):
         """The values of an array; raises what its program raised."""
         if len(recorders) - len(_idle) == 1:  # no other thread donates it
             self.waiter.wait(array)
-        return np.asarray(array)
+        try:
+            return np.asarray(array)
+        except JaxRuntimeError as error:
+            raise_lack_of_memory(error)
+            raise
 
     def raise_failed_checks(self) -> None:
         """Raises the first data-dependent error of the programs run so far."""

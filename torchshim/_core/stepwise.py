@@ -23,6 +23,7 @@ import numpy as np
 from torchshim._core import checks, integers, interpret, program
 from torchshim._core.batching import seen_by
 from torchshim._core.call import PythonCall, VjpCall
+from torchshim._core.extent import raise_lack
 from torchshim._core.host_kernels import HostKernel, function_of, host_kernel
 from torchshim._core.lower import (
     HostScalar,
@@ -270,6 +271,9 @@ class Stepwise:
                 result.append(self._run(scalars, inputs))
         except jax.errors.JaxRuntimeError as error:
             program.raise_lack_of_memory(error)
+            raise
+        except MemoryError as error:  # NumPy's
+            raise_lack(error)
             raise
         for watch in program.watchers:
             watch(self, began, result[0])

@@ -19,6 +19,7 @@ from torchshim._core.device import (
     resolve,
 )
 from torchshim._core.dtypes import as_dtype
+from torchshim._core.extent import check_extent
 from torchshim._core.layout import layout as Layout
 from torchshim._core.layout import strided
 from torchshim._core.storage import TensorBase, bits_of
@@ -136,6 +137,12 @@ def check_count(size: tuple[int, ...]) -> None:
         raise RuntimeError(
             f"Storage size calculation overflowed with sizes={list(size)}"
         )
+
+
+def check_room(size: tuple[int, ...], dtype: dtypes.dtype, device: Any) -> None:
+    """Raises where a new tensor on the CPU is larger than its memory."""
+    if device.type == "cpu":
+        check_extent(size, dtype.itemsize)
 
 
 def dtype_of(function: str, dtype: Any) -> dtypes.dtype | None:

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from torchshim._attributes import fact
 from torchshim._core import engine, hooks, node
 from torchshim._core.dtypes import type_name
 from torchshim._core.hooks import hooks_of, retaining
@@ -223,15 +224,6 @@ def retain_grad(self: Tensor) -> None:
 # -- attributes ------------------------------------------------------------------------
 
 
-def _read_only(name: str, getter: Callable[[Any], Any]) -> property:
-    def setter(self: Any, value: Any) -> None:
-        raise AttributeError(
-            f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable"
-        )
-
-    return property(getter, setter, doc=getter.__doc__)
-
-
 def _output_nr(self: Tensor) -> int:
     """Which output of its node this tensor is."""
     meta = self._meta
@@ -301,12 +293,12 @@ def _base(self: Tensor) -> Tensor | None:
     return None if self._meta.inference else base_of(self)
 
 
-Tensor.grad_fn = _read_only("grad_fn", _grad_fn)  # type: ignore[assignment,method-assign]
-Tensor.is_leaf = _read_only("is_leaf", _is_leaf)  # type: ignore[assignment,method-assign]
-Tensor._base = _read_only("_base", _base)  # type: ignore[attr-defined]
-Tensor._version = _read_only("_version", _version)  # type: ignore[attr-defined]
-Tensor.output_nr = _read_only("output_nr", _output_nr)  # type: ignore[attr-defined]
-Tensor.retains_grad = _read_only("retains_grad", _retains)  # type: ignore[attr-defined]
+Tensor.grad_fn = fact("grad_fn", _grad_fn)  # type: ignore[assignment,method-assign]
+Tensor.is_leaf = fact("is_leaf", _is_leaf)  # type: ignore[assignment,method-assign]
+Tensor._base = fact("_base", _base)  # type: ignore[attr-defined]
+Tensor._version = fact("_version", _version)  # type: ignore[attr-defined]
+Tensor.output_nr = fact("output_nr", _output_nr)  # type: ignore[attr-defined]
+Tensor.retains_grad = fact("retains_grad", _retains)  # type: ignore[attr-defined]
 Tensor._grad_fn = property(_grad_fn, _set_grad_fn, _keep_grad_fn)  # type: ignore[attr-defined]
 Tensor._backward_hooks = property(  # type: ignore[attr-defined]
     _backward_hooks, _set_backward_hooks, _keep_backward_hooks

@@ -31,6 +31,7 @@ from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
     check_gradient,
     check_options,
+    check_room,
     check_size,
     device_of,
     dtype_of,
@@ -91,6 +92,7 @@ def filled(
 ) -> Tensor:
     """A new tensor filled with one number; None: with what nobody has chosen."""
     check_size(function, size)
+    check_room(size, dtype, device)
     check_gradient(dtype, requires_grad)
     kind = dtypes.array_dtype(dtype)
     single = size.count(1) == len(size)

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.extent import too_many_elements
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, check_apart, placement
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import wrong
+from torchshim._functions._arguments import check_room, wrong
 from torchshim._functions.resizing import resize_output, show
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._out import refuse_followed
@@ -395,6 +396,11 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         if with_replacement
         else itertools.combinations
     )
+    n = input.numel()
+    if r * math.log(max(n, 1)) >= 63 * math.log(2):  # PyTorch makes all tuples
+        raise too_many_elements()
+    count = math.comb(n + r - 1 if with_replacement else n, r)
+    check_room((count, r), dtypes.int64, input.device)
     rows = list(choose(range(input.numel()), r))
     return _columns([input] * r, np.array(rows, np.int64).reshape(-1, r))
 

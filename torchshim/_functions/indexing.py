@@ -248,8 +248,16 @@ def resolve(
     or boolean masks (which take as many places as they have dimensions: their first
     place holds the mask, the others `SKIP`).
     """
-    items = [convert(item) for item in as_items(index)]
     shape = self._meta.shape
+    written = as_items(index)
+    # Too many are told of before what no index is.
+    if written is not index or len(written) > len(shape):
+        given = [i for i in written if i.__class__ is not bool]
+        given = [i for i in given if i is not None and i is not Ellipsis]
+        one = len(written) == 1 and index.__class__ is int
+        if not one and sum(_width(item) for item in given) > len(shape):
+            raise too_many(shape)
+    items = [convert(item) for item in written]
     named = sum(specified(item) for item in items)
     if named > len(shape):
         if not shape and len(items) == 1 and index.__class__ is int:
@@ -319,6 +327,11 @@ class Skip:
 SKIP: Any = Skip()
 
 
+def _width(item: Any) -> int:
+    """How many dimensions an item takes as it was written."""
+    return specified(item) if isinstance(item, TensorBase) else 1
+
+
 def specified(item: Any) -> int:
     """How many dimensions of the input an item of an index takes."""
     kind = item.__class__
@@ -359,7 +372,7 @@ def convert(item: Any) -> Any:
         raise wrong_index(item)
     if is_sequence(item) and hasattr(item, "__len__"):
         return sequence_index(item)
-    if isinstance(item, float) or not hasattr(item, "__index__"):
+    if isinstance(item, (float, type)) or not hasattr(item, "__index__"):
         raise wrong_index(item)
     return item.__index__()
 
@@ -369,8 +382,7 @@ def index_dtype() -> IndexError:
 
 
 def wrong_index(item: Any) -> IndexError:
-    kind = type(item)
-    name = kind.__name__ if kind.__module__ != "numpy" else f"numpy.{kind.__name__}"
+    name = dtypes.type_name(type(item))
     return IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
         f"Variables are valid indices (got {name.rstrip('_')})"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.extent import check_extent
 from torchshim._functions._arguments import device_of
 from torchshim._functions.storage import UntypedStorage, untyped_of
 from torchshim._functions.typed_storage import KINDS, TypedStorage
@@ -46,6 +47,8 @@ class storagetype(type):
         if isinstance(data, UntypedStorage):
             return TypedStorage(data, cls.dtype)
         kind = dtypes.array_dtype(cls.dtype)
+        if isinstance(data, int):
+            check_extent((data,), kind.itemsize)
         values = np.zeros(data, kind) if isinstance(data, int) else np.array(data, kind)
         raw = np.frombuffer(values.tobytes(), np.uint8)
         return TypedStorage(untyped_of(raw, device_of(cls.__name__, "cpu")), cls.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from torchshim._attributes import fact
 from torchshim._core import dtypes
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
@@ -16,7 +17,7 @@ from torchshim._functions._arguments import (
 from torchshim._functions.creation import place
 from torchshim._functions.sparse_tensor import handles
 from torchshim._functions.storage import NOT_SHARED, UntypedStorage
-from torchshim._tensor import Fact, Tensor, check_storage, from_array, host_value
+from torchshim._tensor import Tensor, check_storage, from_array, host_value
 
 
 def _on_host(self: Any, name: str) -> None:
@@ -161,18 +162,18 @@ def _no_name(self: Any) -> None:
     return None
 
 
-Tensor.name = Fact(_no_name)  # type: ignore[attr-defined]
+Tensor.name = fact("name", _no_name)  # type: ignore[attr-defined]
 
 
 # What tells a tensor from others that exist; PyTorch's is where its C++ side is.
-Tensor._cdata = Fact(id)  # type: ignore[attr-defined]
+Tensor._cdata = fact("_cdata", id)  # type: ignore[attr-defined]
 
 
 def _grad_dtype(self: Any) -> Any:
     return self.dtype
 
 
-Tensor.grad_dtype = Fact(_grad_dtype)  # type: ignore[attr-defined]
+Tensor.grad_dtype = fact("grad_dtype", _grad_dtype)  # type: ignore[attr-defined]
 
 
 @public(namespaces=(), method=True)

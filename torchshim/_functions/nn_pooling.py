@@ -8,7 +8,7 @@ from typing import Any
 
 from torchshim._derived import fns, public
 from torchshim._errors import warn
-from torchshim._functions._arguments import kind_of
+from torchshim._functions._arguments import check_room, kind_of
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
@@ -303,6 +303,8 @@ def interpolate(
     final = tuple(sizes) if sizes is not None else _floors(input, scales)
     used = tuple(scales) if scales is not None else (None,) * n
     if ndim in (3, 4, 5):
+        # Indices and weights of each dimension are made before the result.
+        check_room((*input.shape[:2], *final), input.dtype, input.device)
         if mode in ("nearest", "nearest-exact"):
             return fns.upsample_nearest(input, final, used, mode == "nearest-exact")
         if mode == "area":
@@ -364,9 +366,11 @@ def _refuse_resizing(
 
 
 def _floors(input: Tensor, scales: Any) -> tuple[int, ...]:
-    return tuple(
-        math.floor(float(s) * f) for s, f in zip(input.shape[2:], scales, strict=True)
-    )
+    pairs = zip(input.shape[2:], scales, strict=True)
+    lengths = [float(s) * f for s, f in pairs]
+    if not all(abs(length) < 2**63 for length in lengths):
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    return tuple(map(math.floor, lengths))
 
 
 def _target(input: Tensor, n: int, size: Any, scale_factor: Any) -> tuple[Any, Any]:

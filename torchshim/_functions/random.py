@@ -24,6 +24,7 @@ from torchshim._functions._arguments import (
     as_index,
     check_gradient,
     check_options,
+    check_room,
     check_size,
     device_of,
     dtype_of,
@@ -100,6 +101,7 @@ def _drawn(
     strides: tuple[int, ...] | None = None,
 ) -> Tensor:
     check_size(function, shape)
+    check_room(shape, dtype, device)
     check_gradient(dtype, requires_grad)
     engine = engine_of(generator, function, device)
     made = drawn(draw, shape, dtype, device, engine, strides)

@@ -21,6 +21,7 @@ from torchshim._core.storage import set_version, version_of
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
     as_index,
+    check_room,
     is_known,
     tensor_argument,
     unfit,
@@ -49,6 +50,7 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
     engine = engine_of(generator, "normal", device)
     shape = broadcast_shapes(tensors[0]._meta.shape, tensors[-1]._meta.shape)
     check_parameters(*tensors)
+    check_room(tuple(shape), dtype, device)
     if by_host(engine, *tensors):
         batch = examples()
         values = [

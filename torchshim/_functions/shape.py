@@ -8,6 +8,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._attributes import fact
 from torchshim._core import dtypes
 from torchshim._core.meta import broadcast_shape
 from torchshim._core.storage import TensorBase, bits_of, placement
@@ -206,10 +207,10 @@ def adjoint(input: Tensor) -> Tensor:
     return _adjoint(input, "adjoint()")
 
 
-Tensor.T = property(numpy_t)  # type: ignore[attr-defined]
-Tensor.mT = property(matrix_t)  # type: ignore[attr-defined]
-Tensor.H = property(matrix_h)  # type: ignore[attr-defined]
-Tensor.mH = property(lambda self: _adjoint(self, "Tensor.mH"))  # type: ignore[attr-defined]
+Tensor.T = fact("T", numpy_t)  # type: ignore[attr-defined]
+Tensor.mT = fact("mT", matrix_t)  # type: ignore[attr-defined]
+Tensor.H = fact("H", matrix_h)  # type: ignore[attr-defined]
+Tensor.mH = fact("mH", lambda self: _adjoint(self, "Tensor.mH"))  # type: ignore[attr-defined]
 
 
 # -- memory ------------------------------------------------------------------------

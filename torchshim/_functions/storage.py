@@ -14,6 +14,7 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.device import current_accelerator, device_count
+from torchshim._core.extent import check_extent
 from torchshim._core.meta import meta_of
 from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
@@ -131,6 +132,7 @@ class UntypedStorage:
             got = ", ".join(kind_of(a) for a in args)
             raise TypeError(_FORMS.format(got))
         if hasattr(data, "__index__"):
+            check_extent((data.__index__(),), 1)
             held = np.full(data.__index__(), unchosen(dtypes.uint8), np.uint8)
         else:
             for item in data:

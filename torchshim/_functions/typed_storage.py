@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.extent import check_extent
 from torchshim._derived import NEVER, public
 from torchshim._errors import warn
 from torchshim._functions.creation import _no_grad
@@ -364,6 +365,7 @@ for _name, _dtype in (
 def _new_untyped(data: Any, dtype: dtypes.dtype, device: Any) -> UntypedStorage:
     where = _cpu() if device is None else _device(device)
     if isinstance(data, int):
+        check_extent((data,), dtype.itemsize)
         values = np.zeros(data, dtypes.array_dtype(dtype))
     elif isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
         values = np.array(data, dtypes.array_dtype(dtype))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torchshim._core.extent import check_extent
 from torchshim._core.op import Array
 from torchshim._ops._common import scalar_name
 from torchshim._ops._formats import signal_layout
@@ -90,6 +91,7 @@ def _check_room(pool: str, shape: list[int], input: Array) -> None:
         raise RuntimeError("numel: integer multiplication overflow")
     if math.prod(shape) * input.dtype.itemsize >= 2**63:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={shape}")
+    check_extent(shape, input.dtype.itemsize)  # windows are made one by one
 
 
 def _is_one(n: int, input: Any, output_size: Any) -> bool:

@@ -361,6 +361,8 @@ def rot90(input: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
 def _triangle(input: Array, diagonal: int, lower: bool, name: str) -> Array:
     if input.ndim < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+    # Within 32 bits, as the numbers of rows and columns are.
+    diagonal = max(min(diagonal, input.shape[-1]), -input.shape[-2])
     rows = lax.broadcasted_iota(np.int32, input.shape, input.ndim - 2)
     columns = lax.broadcasted_iota(np.int32, input.shape, input.ndim - 1)
     keep = columns - rows <= diagonal if lower else columns - rows >= diagonal

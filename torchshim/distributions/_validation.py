@@ -6,6 +6,7 @@ PyTorch reads values to validate them. Here a read would end the recording, so:
   checked on the host, in NumPy, and the error is raised at once;
 - a value that is pending in the recording is checked by the program itself. The error
   is raised at the next read of a value; its text has the shapes in place of values.
+  Where the program expects errors it would be run at once, so the value is read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._core.handlers import error_expected
 from torchshim._derived import fns
 from torchshim._functions._arguments import is_known
 from torchshim._tensor import Tensor
@@ -47,7 +49,8 @@ def is_valid(constraint: Any, value: Tensor) -> bool | Tensor:
                 return bool(np.all(constraint.check(value._host())))
         except Unknown:
             pass
-    return constraint.check(value)
+    valid = constraint.check(value)
+    return bool(valid.all()) if error_expected() else valid
 
 
 def check_later(valid: Tensor, text: str) -> None:

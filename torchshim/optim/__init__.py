@@ -1,5 +1,7 @@
 """Optimizers and learning rate schedules, as `torch.optim`."""
 
+from types import ModuleType as _ModuleType
+
 from torchshim.optim import lr_scheduler as lr_scheduler
 from torchshim.optim import swa_utils as swa_utils
 from torchshim.optim._adafactor import Adafactor as Adafactor
@@ -46,3 +48,8 @@ __all__ = [
 
 Adafactor.__module__ = "torchshim.optim"
 Muon.__module__ = "torchshim.optim"
+
+# PyTorch has the other modules, but not as attributes.
+for _name in [n for n, v in globals().items() if isinstance(v, _ModuleType)]:
+    if _name not in __all__ and not _name.startswith("_"):
+        del globals()[_name]

@@ -9,6 +9,7 @@ from typing import Any
 
 import torchshim
 from torchshim._core.device import device
+from torchshim._core.dtypes import uint8
 from torchshim._core.storage import Storage
 from torchshim._functions.storage import UntypedStorage, untyped_of
 from torchshim._functions.typed_storage import TypedStorage
@@ -160,7 +161,11 @@ def restorer(map_location: Any) -> Callable[[UntypedStorage, str], UntypedStorag
         result = map_location(storage, location)
         if result is None:
             result = default_restore_location(storage, location)
-        return result.untyped() if isinstance(result, TypedStorage) else result
+        if isinstance(result, TypedStorage):
+            return result.untyped()
+        if not isinstance(result, UntypedStorage):
+            TypedStorage(wrap_storage=result, dtype=uint8)  # raises what it says
+        return result
 
     return asked
 
