@@ -59,6 +59,8 @@ _ordinary = ORDINARY.issuperset
 methods: set[Any] = set()
 # What `tensor == operand` gives for operands that are no tensor and no number.
 equals_array: list[Callable[[Any, Any], Any]] = []
+# What `number += tensor` gives, or None where it is recorded as any other sum.
+begin_sum: list[Callable[[Any, Any, Any], Any]] = []
 
 
 def _used_names(op: Op) -> dict[str, Any]:
@@ -251,6 +253,10 @@ def slow_operator(
             "~ (operator.invert) is only implemented on integer and Boolean-type "
             "tensors"
         )
+    if name == "__radd__":
+        begun = begin_sum[0](rec, own, args[1])
+        if begun is not None:
+            return begun
     return slow(rec, op, args)
 
 

@@ -148,6 +148,28 @@ def test_steps_that_update_by_hand_end_where_the_next_begins(pieces, compiled):
     assert compiled() == 2  # four examples, two examples
 
 
+def test_sums_that_begin_with_a_number(pieces, compiled):
+    run(
+        """
+        w = torch.ones(3, requires_grad=True)
+        x = torch.ones(3)
+        for epoch in range(2):
+            total, right, steps = 0.0, 0, 0
+            for turn in range(3):
+                loss = (w * x).sum()
+                total += loss.detach()
+                right += (loss > 0)
+                with torch.no_grad():
+                    steps += loss
+                loss.backward()
+                w.grad.tolist()
+                w.grad = None
+        """
+    )
+    assert len(set(pieces)) == 1
+    assert compiled() == 1  # the first iteration as well
+
+
 def test_accumulated_gradients_end_nothing(pieces):
     run(
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import sys
 from typing import Any
@@ -11,6 +12,13 @@ INLINE = ("<lambda>", "<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
 _PACKAGE = __name__.partition(".")[0]
 # What the functions of operators give as their module.
 GENERATED = f"{_PACKAGE}._generated"
+_CACHE, _BINARY = dis.opmap["CACHE"], dis.opmap["BINARY_OP"]
+# The argument of the instruction for `+=`.
+_IN_PLACE_ADD = next(
+    each.arg
+    for each in dis.get_instructions(compile("a += b", "", "exec"))
+    if each.opcode == _BINARY
+)
 
 
 def is_own(frame: Any) -> bool:
@@ -29,3 +37,15 @@ def caller() -> tuple[str, int] | None:
     while frame is not None and is_own(frame):
         frame = frame.f_back
     return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def adds_in_place(frame: Any) -> bool:
+    """Whether the user's program below a frame of this package is at ``a += b``."""
+    while frame is not None and is_own(frame):
+        frame = frame.f_back
+    if frame is None:
+        return False
+    code, at = frame.f_code.co_code, frame.f_lasti
+    while at > 0 and code[at] == _CACHE:
+        at -= 2
+    return code[at] == _BINARY and code[at + 1] == _IN_PLACE_ADD
