@@ -67,3 +67,9 @@ def unsupported(name: str, reason: str) -> Any:
 
     module, _, short = f"torch.{name}".rpartition(".")
     return type(short, (), {"__init__": refuse, "__module__": module})
+
+
+def refused(module: str, names: str, reason: str) -> dict[str, Any]:
+    """Classes as of `unsupported` for these names of a module."""
+    place = module.partition(".")[2]
+    return {name: unsupported(f"{place}.{name}", reason) for name in names.split()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -35,6 +36,7 @@ __all__ = [
     "classproperty",
     "get_tensor_metadata",
     "set_tensor_metadata",
+    "try_import",
 ]
 
 
@@ -110,3 +112,12 @@ def _reorder_tensors_as(tensors: Any, ordered_tensors: Iterable[Any]) -> Any:
         groups.setdefault(tensor.type(), []).append(tensor)
     rest = {kind: iter(group) for kind, group in groups.items()}
     return tuple(next(rest[tensor.type()]) for tensor in ordered_tensors)
+
+
+def try_import(module_name: str) -> Any:
+    """A module, or None where there is none of that name."""
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    if importlib.util.find_spec(module_name) is None:
+        return None
+    return importlib.import_module(module_name)

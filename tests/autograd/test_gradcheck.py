@@ -58,3 +58,18 @@ def checked(torch, kind):
         for options in ({}, {"raise_exception": False}):
             torch.manual_seed(0)  # gradients of outputs are drawn
             yield attempt(torch.autograd.gradgradcheck, function, x, **options)
+
+
+@case
+def parameters_that_the_function_knows_otherwise(torch):
+    layer = torch.nn.Linear(2, 3).double()
+    x = torch.arange(8.0, dtype=torch.float64).reshape(4, 2).requires_grad_()
+    params = tuple(layer.parameters())
+
+    def run(x, *_):
+        return layer(x).sin()
+
+    before = [p.detach().clone() for p in params]
+    yield torch.autograd.gradcheck(run, (x, *params))
+    yield torch.autograd.gradgradcheck(run, (x, *params))
+    yield all(torch.equal(a, b) for a, b in zip(before, params, strict=True))

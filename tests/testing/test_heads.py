@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from torchshim._alias import shim_name
+from torchshim._alias import _is_private, shim_name
 
 # A module, and names in it.
 HEADS = """
@@ -189,6 +189,66 @@ utils.tensorboard._pytorch_graph: graph
 utils.tensorboard._utils: _prepare_video convert_to_HWC
 utils.weak: TensorWeakRef WeakIdKeyDictionary WeakIdRef WeakTensorKeyDictionary
   _WeakHashRef
+__future__: get_swap_module_params_on_conversion set_swap_module_params_on_conversion
+_decomp: core_aten_decompositions get_decompositions
+_dispatch.python: enable_python_dispatcher
+_dynamo.testing: CompileCounterWithBackend
+_prims:
+_prims_common.wrappers: _maybe_remove_out_wrapper out_wrapper
+_refs:
+_subclasses.fake_utils: outputs_alias_inputs
+_utils: try_import
+_weights_only_unpickler: Unpickler
+backends.cuda: SDPAParams can_use_efficient_attention can_use_flash_attention
+distributions.kl: _KL_REGISTRY _kl_expfamily_expfamily
+fx.experimental.rewriter: RewritingTracer
+monitor: Aggregation Event Stat TensorboardEventHandler _WaitCounter data_value_t
+  log_event register_event_handler unregister_event_handler
+nested._internal.nested_tensor: NestedTensor
+nn.attention: SDPBackend WARN_FOR_UNFUSED_KERNELS _cur_sdpa_kernel_backends sdpa_kernel
+nn.modules.transformer: _detect_is_causal_mask _generate_square_subsequent_mask
+  _get_seq_len
+nn.utils._expanded_weights: ExpandedWeight
+nn.utils._expanded_weights.expanded_weights_utils: forward_helper
+  set_grad_sample_if_exists standard_kwargs sum_over_all_but_batch_and_last_n
+  unpack_expanded_weight_or_tensor
+nn.utils._per_sample_grad: call_for_per_sample_grads
+optim.lr_scheduler: _enable_get_lr_call
+serialization: _package_registry
+testing: FileCheck
+testing._internal.common_cuda: IS_JETSON tf32_enabled
+testing._internal.common_device_type: PYTORCH_TESTING_DEVICE_EXCEPT_FOR_KEY
+  PYTORCH_TESTING_DEVICE_ONLY_FOR_KEY get_device_type_test_bases
+testing._internal.common_jit: check_against_reference
+testing._internal.common_methods_invocations: sparse_csr_unary_ufuncs
+  sparse_masked_reduction_ops wrapper_set_seed
+testing._internal.common_quantization: QuantizationTestCase
+testing._internal.common_quantized: _calculate_dynamic_qparams override_qengines
+  override_quantized_engine qengine_is_qnnpack supported_qengines
+testing._internal.common_subclass: DiagTensorBelow LoggingTensor NonWrapperTensor
+  SparseTensor SubclassInfo WrapperTensor subclass_db
+testing._internal.common_utils: device_sleep isRocmArchAnyOf is_coalesced_indices
+  retry_on_connect_failures to_gpu
+testing._internal.composite_compliance: check_with_mode
+testing._internal.custom_tensor: ConstantExtraMetadataTensor
+testing._internal.hop_db: hop_db
+testing._internal.inductor_utils: GPU_TYPE HAS_CPU HAS_GPU
+testing._internal.jit_utils: JitTestCase
+testing._internal.opinfo.definitions._masked: _generate_masked_op_mask
+testing._internal.opinfo.definitions.sparse: validate_sample_input_sparse
+testing._internal.opinfo.refs: ElementwiseBinaryPythonRefInfo ReductionPythonRefInfo
+testing._internal.subclasses: WrapperSubclass
+testing._internal.triton_utils: HAS_CUDA_AND_TRITON requires_cuda_and_triton
+  requires_gpu
+utils._pytree: KeyEntry
+utils.data.backward_compatibility: worker_init_fn
+utils.data.datapipes._typing: issubtype
+utils.data.datapipes.dataframe: CaptureDataFrame DFIterDataPipe
+utils.data.datapipes.utils.common: validate_pathname_binary_tuple
+utils.data.datapipes.utils.decoder: Decoder audiohandler basichandlers
+  extension_extract_fn imagehandler mathandler videohandler
+utils.data.datapipes.utils.snapshot: _simple_graph_snapshot_restoration
+utils.mkldnn: to_mkldnn
 """
 
 
@@ -207,5 +267,7 @@ def test_imported_by_test_files():
         found = importlib.import_module(
             shim_name(module if outer else f"torch.{module}")
         )
+        if _is_private(module if outer else f"torch.{module}"):
+            missing.append(module)
         missing += [f"{module}.{n}" for n in names if not hasattr(found, n)]
     assert not missing

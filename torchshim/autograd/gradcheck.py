@@ -186,11 +186,18 @@ class _Check:
     # -- numerical ---------------------------------------------------------------------
 
     def evaluate(self, i: int, value: np.ndarray) -> list[np.ndarray]:
-        """The outputs with another value of one input."""
-        args = list(self.inputs)
-        moved = from_array(value)
-        args[i] = moved.requires_grad_()
-        outs = _as_tuple(self.func(*args))
+        """The outputs with another value of one input.
+
+        The input itself has it meanwhile, as the function may know the tensor
+        otherwise than by its argument: a module's parameter.
+        """
+        x = self.inputs[i]
+        before = x.data
+        x.data = from_array(value)
+        try:
+            outs = _as_tuple(self.func(*self.inputs))
+        finally:
+            x.data = before
         chosen = [
             o
             for o, known in zip(outs, self.all_outputs, strict=True)

@@ -18,6 +18,7 @@ from torchshim._functions.nn_attention import sdp_switches as _sdp
 from torchshim._settings import changing_precision, check_bool
 
 __all__ = [
+    "SDPAParams",
     "allow_fp16_bf16_reduction_math_sdp",
     "blas_workspace_size",
     "can_use_cudnn_attention",
@@ -345,6 +346,25 @@ def is_flash_attention_available() -> bool:
 def is_ck_sdpa_available() -> bool:
     """Whether PyTorch was built with composable kernels: no."""
     return False
+
+
+class SDPAParams:
+    """The arguments of an attention, for questions about kernels."""
+
+    def __init__(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any,
+        dropout: float,
+        is_causal: bool,
+        enable_gqa: bool,
+        /,
+    ) -> None:
+        self.query, self.key, self.value = query, key, value
+        self.attn_mask, self.dropout = attn_mask, dropout
+        self.is_causal, self.enable_gqa = is_causal, enable_gqa
 
 
 def can_use_flash_attention(params: Any, debug: bool = False) -> bool:

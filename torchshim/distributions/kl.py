@@ -54,7 +54,7 @@ from torchshim.nn.functional import softplus
 
 __all__ = ["kl_divergence", "register_kl"]
 
-_REGISTRY: dict[tuple[type, type], Callable[..., Any]] = {}
+_KL_REGISTRY: dict[tuple[type, type], Callable[..., Any]] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[..., Any]:
@@ -69,7 +69,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[..., Any]:
             raise TypeError("issubclass() arg 1 must be a class")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _REGISTRY[type_p, type_q] = function
+        _KL_REGISTRY[type_p, type_q] = function
         _find.cache_clear()
         return function
 
@@ -80,7 +80,9 @@ def register_kl(type_p: type, type_q: type) -> Callable[..., Any]:
 def _find(type_p: type, type_q: type) -> Callable[..., Any] | None:
     """The function of the nearest classes, by the first class and by the second."""
     found = [
-        (p, q) for p, q in _REGISTRY if issubclass(type_p, p) and issubclass(type_q, q)
+        (p, q)
+        for p, q in _KL_REGISTRY
+        if issubclass(type_p, p) and issubclass(type_q, q)
     ]
     if not found:
         return None
@@ -90,14 +92,14 @@ def _find(type_p: type, type_q: type) -> Callable[..., Any] | None:
 
     left = min(found, key=lambda m: (distance(type_p, m[0]), distance(type_q, m[1])))
     right = min(found, key=lambda m: (distance(type_q, m[1]), distance(type_p, m[0])))
-    if _REGISTRY[left] is not _REGISTRY[right]:
+    if _KL_REGISTRY[left] is not _KL_REGISTRY[right]:
         warnings.warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please "
             f"register_kl({left[0].__name__}, {right[1].__name__})",
             RuntimeWarning,
             stacklevel=3,
         )
-    return _REGISTRY[left]
+    return _KL_REGISTRY[left]
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:

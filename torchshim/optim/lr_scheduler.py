@@ -43,6 +43,20 @@ __all__ = [
 ]
 
 
+class _enable_get_lr_call:
+    """A block in which `get_lr` of a scheduler is not warned of."""
+
+    def __init__(self, o: LRScheduler) -> None:
+        self.o = o
+
+    def __enter__(self) -> _enable_get_lr_call:
+        self.o._get_lr_called_within_step = True
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.o._get_lr_called_within_step = False
+
+
 class _LRScheduler(LRScheduler):
     """The old name of the base class."""
 

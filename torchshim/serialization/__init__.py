@@ -15,6 +15,7 @@ from torchshim.serialization._files import (
 )
 from torchshim.serialization._loading import MAP_LOCATION, load
 from torchshim.serialization._locations import (
+    _package_registry,
     default_restore_location,
     location_tag,
     register_package,
@@ -43,7 +44,8 @@ from torchshim.serialization._saving import (
     save,
 )
 
-assert callable(_get_layout) and MAP_LOCATION
+# Names of PyTorch's that are no part of its API.
+assert callable(_get_layout) and MAP_LOCATION and _package_registry
 
 __all__ = [
     "DEFAULT_PROTOCOL",

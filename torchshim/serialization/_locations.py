@@ -14,7 +14,7 @@ from torchshim._core.storage import Storage
 from torchshim._functions.storage import UntypedStorage, untyped_of
 from torchshim._functions.typed_storage import TypedStorage
 
-_registry: list[tuple[int, Callable[..., Any], Callable[..., Any]]] = []
+_package_registry: list[tuple[int, Callable[..., Any], Callable[..., Any]]] = []
 
 
 def register_package(
@@ -26,8 +26,8 @@ def register_package(
 
     Those with the lowest priority are asked first, until one does not return None.
     """
-    _registry.append((priority, tagger, deserializer))
-    _registry.sort(key=lambda entry: entry[0])
+    _package_registry.append((priority, tagger, deserializer))
+    _package_registry.sort(key=lambda entry: entry[0])
 
 
 def _tag(backend: str, storage: Any) -> str | None:
@@ -103,12 +103,12 @@ for _priority, _backend in ((24, "hpu"), (25, "xpu"), (26, "mtia")):
         functools.partial(_tag, _backend),
         functools.partial(_restore, _backend),
     )
-_BUILT_IN = len(_registry)
+_BUILT_IN = len(_package_registry)
 
 
 def location_tag(storage: Any) -> str:
     """The tag that says where a storage is, such as ``cpu`` or ``cuda:0``."""
-    for _, tagger, _ in _registry:
+    for _, tagger, _ in _package_registry:
         location = tagger(storage)
         if location:
             return location
@@ -119,7 +119,7 @@ def location_tag(storage: Any) -> str:
 
 def location_of(where: device, source: Any) -> str:
     """The tag of what a storage is read from."""
-    if len(_registry) == _BUILT_IN and where.type in ("cpu", "cuda"):
+    if len(_package_registry) == _BUILT_IN and where.type in ("cpu", "cuda"):
         return str(where)
     if isinstance(source, UntypedStorage):
         return location_tag(source)
@@ -130,7 +130,7 @@ def location_of(where: device, source: Any) -> str:
 
 def default_restore_location(storage: Any, location: str) -> Any:
     """The storage where its tag says; RuntimeError where nothing knows the tag."""
-    for _, _, deserializer in _registry:
+    for _, _, deserializer in _package_registry:
         result = deserializer(storage, location)
         if result is not None:
             return result

@@ -12,7 +12,7 @@ from torchshim.utils import hooks as hooks
 _LAZY = ("_import_utils", "_mode_utils", "_python_dispatch", "checkpoint")
 _LAZY += ("benchmark", "cpp_extension", "deterministic", "dlpack", "flop_counter")
 _LAZY += ("_content_store", "_device", "_traceback", "collect_env", "module_tracker")
-_LAZY += ("weak",)
+_LAZY += ("mkldnn", "weak")
 
 
 def set_module(obj: _Any, mod: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from torchshim._core.meta import Size
 from torchshim._pytree import (
@@ -144,6 +144,18 @@ __all__ = [
 
 
 # Keys: how a leaf is reached ----------------------------------------------------------
+
+
+class KeyEntry(Protocol):
+    """One step on the way to a leaf."""
+
+    def __hash__(self) -> int: ...
+
+    def __eq__(self, other: object) -> bool: ...
+
+    def __str__(self) -> str: ...
+
+    def get(self, parent: Any) -> Any: ...
 
 
 @dataclasses.dataclass(frozen=True)

@@ -87,3 +87,8 @@ def sdpa_kernel(
         yield {}
     finally:
         sdp_switches.update(before)
+
+
+def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:
+    """The kernels that are allowed."""
+    return [kind for name, kind in _SWITCHES.items() if sdp_switches[name]]

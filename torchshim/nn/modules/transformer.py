@@ -532,3 +532,20 @@ def _get_activation_fn(activation: Activation) -> Callable[[Tensor], Tensor]:
     if activation in ("relu", "gelu"):
         return getattr(F, activation)
     raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+
+
+def _get_seq_len(src: Tensor, batch_first: bool) -> int | None:
+    """How many places a batch of sequences has, or one without a batch."""
+    return src.size(1 if src.dim() == 3 and batch_first else 0)
+
+
+def _detect_is_causal_mask(
+    mask: Tensor | None, is_causal: bool | None = None, size: int | None = None
+) -> bool:
+    """Whether a mask is the causal one; `is_causal`: the answer, if it is known."""
+    if is_causal is not None or mask is None:
+        return is_causal is True
+    wanted = _generate_square_subsequent_mask(
+        mask.size(-2) if size is None else size, mask.device, mask.dtype
+    )
+    return mask.size() == wanted.size() and bool((mask == wanted).all())

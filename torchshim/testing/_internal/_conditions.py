@@ -235,3 +235,8 @@ def slowTest(fn: Any) -> Any:
 def slowTestIf(condition: bool) -> Callable[[Any], Any]:
     """`slowTest` if the condition holds."""
     return slowTest if condition else never_skipped
+
+
+def isRocmArchAnyOf(arch: tuple[str, ...]) -> bool:
+    """Whether the GPU is an AMD of one of these kinds: no."""
+    return False

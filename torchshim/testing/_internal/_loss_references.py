@@ -154,7 +154,7 @@ def multimarginloss_reference(
     scale = 1 if weight is None else weight[labels]
     gaps = (margin - rows.gather(1, labels) + rows).clamp(min=0) ** p * scale
     found = gaps.scatter(1, labels, 0).sum(1) / rows.size(1)
-    return _reduced(found if input.dim() > 1 else found[0], reduction)
+    return _reduced(found.reshape(target.shape), reduction)
 
 
 def cosineembeddingloss_reference(

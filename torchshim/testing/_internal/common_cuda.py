@@ -18,7 +18,7 @@ CUDA_DEVICE = torch.device("cuda:0") if TEST_CUDA else None
 TEST_CUDNN = TEST_MAGMA = TEST_CUSPARSE_GENERIC = False
 TEST_CUDNN_VERSION = 0
 TEST_NUMBA_CUDA = False
-TEST_LARGE_TENSOR = False
+TEST_LARGE_TENSOR = IS_JETSON = False
 SM53OrLater = SM60OrLater = SM70OrLater = SM75OrLater = SM80OrLater = TEST_CUDA
 SM89OrLater = SM90OrLater = SM100OrLater = False
 SM120OrLater = IS_SM89 = IS_SM90 = IS_SM100 = IS_SM10X = IS_SM12X = IS_THOR = False
@@ -47,6 +47,13 @@ def tf32_is_not_fp32() -> bool:
 def tf32_off() -> Iterator[None]:
     """Products in full float32."""
     with _tf32(False):
+        yield
+
+
+@contextlib.contextmanager
+def tf32_enabled() -> Iterator[None]:
+    """Products in TF32."""
+    with _tf32(True):
         yield
 
 

@@ -151,7 +151,15 @@ class CUDATestBase(DeviceTypeTestBase):
         return [first, *(name for name in found if name != first)]
 
 
+# Variables of the environment: kinds of devices to make tests for, or not.
+PYTORCH_TESTING_DEVICE_ONLY_FOR_KEY = "PYTORCH_TESTING_DEVICE_ONLY_FOR"
+PYTORCH_TESTING_DEVICE_EXCEPT_FOR_KEY = "PYTORCH_TESTING_DEVICE_EXCEPT_FOR"
 device_type_test_bases = [CPUTestBase, *([CUDATestBase] if TEST_CUDA else [])]
+
+
+def get_device_type_test_bases() -> list[Any]:
+    """The bases of all kinds of devices that there are."""
+    return list(device_type_test_bases)
 
 
 def filter_desired_device_types(
@@ -187,8 +195,8 @@ def get_desired_device_type_test_bases(
 
     return filter_desired_device_types(
         chosen,
-        listed("PYTORCH_TESTING_DEVICE_EXCEPT_FOR"),
-        listed("PYTORCH_TESTING_DEVICE_ONLY_FOR"),
+        listed(PYTORCH_TESTING_DEVICE_EXCEPT_FOR_KEY),
+        listed(PYTORCH_TESTING_DEVICE_ONLY_FOR_KEY),
     )
 
 

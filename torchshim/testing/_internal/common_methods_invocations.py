@@ -18,6 +18,7 @@ from torchshim.testing._internal._spectral_tables import (
     sample_inputs_spectral_ops as sample_inputs_spectral_ops,
 )
 from torchshim.testing._internal._spectral_tables import spectral_funcs
+from torchshim.testing._internal.common_utils import freeze_rng_state
 from torchshim.testing._internal.opinfo.core import (
     BinaryUfuncInfo as BinaryUfuncInfo,
 )
@@ -43,6 +44,8 @@ python_ref_db: list[OpInfo] = []
 reference_masked_ops: list[OpInfo] = []
 shape_funcs: list[OpInfo] = []
 sparse_unary_ufuncs: list[OpInfo] = []
+sparse_csr_unary_ufuncs: list[OpInfo] = []
+sparse_masked_reduction_ops: list[OpInfo] = []
 ops_and_refs = [*op_db, *python_ref_db]
 binary_ufuncs_and_refs = binary_ufuncs
 
@@ -55,3 +58,10 @@ def mask_not_all_zeros(shape: Any) -> Any:
         mask = torch.randn(shape).gt(0)
         if mask.sum() > 0:
             return mask
+
+
+def wrapper_set_seed(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """What an operator gives with the seed 42; generators stay as they were."""
+    with freeze_rng_state():
+        torch.manual_seed(42)
+        return op(*args, **kwargs)

@@ -1,8 +1,4 @@
-"""`torch.testing._internal.common_nn`: helpers for tests of modules.
-
-The tables of tests are empty: `common_modules` has a database of modules, and
-`compat_suite modules` runs PyTorch's own.
-"""
+"""`torch.testing._internal.common_nn`: tests of modules, and helpers for others."""
 
 from __future__ import annotations
 
@@ -11,18 +7,42 @@ from typing import Any
 import torchshim as torch
 from torchshim.autograd.gradcheck import _get_numerical_jacobian
 from torchshim.testing._internal._loss_references import *  # noqa: F403
+from torchshim.testing._internal._loss_rows import (
+    classification_criterion_no_batch as classification_criterion_no_batch,
+)
+from torchshim.testing._internal._loss_rows import criterion_rows
+from torchshim.testing._internal._loss_rows import (
+    regression_criterion_no_batch as regression_criterion_no_batch,
+)
+from torchshim.testing._internal._loss_rows import (
+    single_batch_reference_criterion_fn as single_batch_reference_criterion_fn,
+)
+from torchshim.testing._internal._loss_rows import wrap_functional as wrap_functional
+from torchshim.testing._internal._module_test_cases import (
+    CriterionTest as CriterionTest,
+)
+from torchshim.testing._internal._module_test_cases import (
+    InputVariableMixin as InputVariableMixin,
+)
+from torchshim.testing._internal._module_test_cases import ModuleTest as ModuleTest
+from torchshim.testing._internal._module_test_cases import (
+    NewModuleTest as NewModuleTest,
+)
+from torchshim.testing._internal._module_test_cases import TestBase as TestBase
+from torchshim.testing._internal._module_tests import module_rows, new_module_rows
+from torchshim.testing._internal._module_tests import (
+    single_batch_reference_fn as single_batch_reference_fn,
+)
 from torchshim.testing._internal.common_utils import TestCase, freeze_rng_state
 
 PRECISION = 1e-5
-module_tests: list[dict[str, Any]] = []
-criterion_tests: list[dict[str, Any]] = []
-regression_criterion_no_batch: list[Any] = []
-classification_criterion_no_batch: list[Any] = []
+module_tests = module_rows()
+criterion_tests = criterion_rows()
 
 
 def get_new_module_tests() -> list[dict[str, Any]]:
-    """No tests: see the module's text."""
-    return []
+    """Rows of modules and functions, made anew."""
+    return new_module_rows()
 
 
 def get_reduction(m: Any) -> str:
@@ -33,28 +53,6 @@ def get_reduction(m: Any) -> str:
 def get_weight(m: Any) -> Any:
     """A loss's weights, if it has some."""
     return getattr(m, "weight", None)
-
-
-def wrap_functional(fn: Any, **kwargs: Any) -> Any:
-    """A class of modules that call a function."""
-
-    class FunctionalModule(torch.nn.Module):
-        def forward(self, *args: Any) -> Any:
-            return fn(*args, **kwargs)
-
-    return FunctionalModule
-
-
-def single_batch_reference_fn(input: Any, parameters: Any, module: Any) -> Any:
-    """What a module gives for a batch of one, without the batch."""
-    batch = lambda x: x.unsqueeze(0) if isinstance(x, torch.Tensor) else x  # noqa: E731
-    given = (
-        [batch(x) for x in input]
-        if isinstance(input, (list, tuple))
-        else [batch(input)]
-    )
-    with freeze_rng_state():
-        return module(*given).squeeze(0)
 
 
 class NNTestCase(TestCase):
@@ -99,7 +97,6 @@ class NNTestCase(TestCase):
         jacobian_parameters: bool = True,
     ) -> tuple[Any, ...]:
         output = self._forward(module, input)
-        _, d_parameters = self._get_parameters(module)
         columns: list[list[Any]] = []
         for i in range(output.numel()):
             self._zero_grad_parameters(module)
@@ -112,7 +109,9 @@ class NNTestCase(TestCase):
                 grads = [found] if isinstance(found, torch.Tensor) else list(found)
                 row += [g.reshape(-1).clone() for g in grads if g is not None]
             if jacobian_parameters:
-                row += [g.reshape(-1).clone() for g in d_parameters]
+                for p, g in zip(*self._get_parameters(module), strict=True):
+                    got = torch.zeros_like(p) if g is None else g
+                    row.append(got.reshape(-1).clone())
             columns.append(row)
         return tuple(torch.stack(parts, 1) for parts in zip(*columns, strict=True))
 
@@ -150,77 +149,6 @@ class NNTestCase(TestCase):
         for a, n in zip(analytical, numerical, strict=True):
             if a.numel():
                 self.assertLessEqual((a - n).abs().max(), PRECISION)
-
-
-class TestBase:
-    """A test of a module: `constructor_args`, `input_size` and others."""
-
-    def __init__(
-        self,
-        constructor: Any,
-        desc: str = "",
-        reference_fn: Any = None,
-        fullname: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        self.constructor = constructor
-        self.desc = desc
-        self.reference_fn = reference_fn
-        self.fullname = fullname
-        self._arguments = kwargs
-
-    def get_name(self) -> str:
-        """The name of the test."""
-        if self.fullname is not None:
-            return f"test_{self.fullname}"
-        tail = f"_{self.desc}" if self.desc else ""
-        return f"test_{self.constructor.__name__}{tail}"
-
-    @property
-    def constructor_args(self) -> Any:
-        """The arguments of the module's class."""
-        return self._arguments.get("constructor_args", ())
-
-    def _get_input(self) -> Any:
-        made = self._arguments.get("input")
-        if made is None and "input_fn" in self._arguments:
-            made = self._arguments["input_fn"]()
-        if made is None:
-            made = torch.randn(self._arguments["input_size"], dtype=torch.double)
-        if isinstance(made, torch.Tensor) and made.is_floating_point():
-            made = made.detach().clone().requires_grad_()
-        return made
-
-    def __call__(self, test_case: Any) -> None:
-        module = self.constructor(*self.constructor_args).double()
-        given = self._get_input()
-        out = test_case._forward(module, given)
-        if self.reference_fn is not None:
-            parameters = test_case._get_parameters(module)[0]
-            expected = self.reference_fn(given, parameters, module)
-            test_case.assertEqual(out, expected, exact_dtype=False)
-        test_case.check_jacobian(module, given)
-
-
-class NewModuleTest(TestBase):
-    """A test of a module."""
-
-
-class CriterionTest(TestBase):
-    """A test of a loss: `target` or `target_fn` beside the input."""
-
-    def __call__(self, test_case: Any) -> None:
-        module = self.constructor(*self.constructor_args).double()
-        given = self._get_input()
-        target = self._arguments.get("target")
-        if target is None:
-            target = self._arguments["target_fn"]()
-        out = module(given, target)
-        if self.reference_fn is not None:
-            test_case.assertEqual(out, self.reference_fn(given, target, module))
-        test_case.assertTrue(
-            torch.autograd.gradcheck(lambda x: module(x, target), (given,))
-        )
 
 
 def _test_bfloat16_ops(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import unittest
+
 from torchshim._errors import unsupported
 from torchshim.testing._internal._conditions import skip_when
+from torchshim.testing._internal.common_utils import TestCase
 
 _PLACE = "testing._internal.common_quantization"
 _REASON = "there are no quantized products"
@@ -18,3 +21,13 @@ skipIfNoFBGEMM = skip_when(
     lambda: True, "Quantized operations require FBGEMM, which is not there"
 )
 skipIfNoONEDNN = skipIfNoQNNPACK = skipIfNoFBGEMM
+
+
+class QuantizationTestCase(TestCase):
+    """Tests of quantized products, which are skipped."""
+
+    def setUp(self) -> None:
+        raise unittest.SkipTest(_REASON)
+
+
+QuantizationLiteTestCase = QuantLayerTestCase = QuantizationTestCase

@@ -8,6 +8,7 @@ PyTorch itself is not here.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import gc
 import inspect
@@ -15,6 +16,7 @@ import io
 import itertools
 import math
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -418,3 +420,58 @@ class CudaNonDefaultStream:
 
     def __exit__(self, *error: Any) -> None:
         pass
+
+
+def is_coalesced_indices(s: Any) -> bool:
+    """Whether the indices of a sparse tensor are in order and none is twice there."""
+    found = s._indices().numpy()
+    if s.layout is not torch.sparse_coo or found.shape[1] < 2:
+        return True
+    at = np.ravel_multi_index(found, s.shape[: s.sparse_dim()]) if len(found) else 0
+    return bool((np.diff(at) > 0).all()) if len(found) else found.shape[1] <= 1
+
+
+def to_gpu(obj: Any, type_map: dict[Any, Any] | None = None) -> Any:
+    """A copy on the GPU of tensors, storages and containers; dtypes by `type_map`."""
+    types = type_map or {}
+    if isinstance(obj, torch.Tensor):
+        if not obj.is_leaf:
+            raise AssertionError("obj should be a leaf tensor")
+        kind = types.get(obj.dtype, obj.dtype)
+        moved = obj.detach().clone().to(dtype=kind, device="cuda")
+        return moved.requires_grad_(obj.requires_grad)
+    if torch.is_storage(obj):
+        return obj.new().resize_(obj.size()).copy_(obj)
+    if isinstance(obj, (list, tuple)):
+        return type(obj)(to_gpu(each, types) for each in obj)
+    return copy.deepcopy(obj)
+
+
+def device_sleep(device: str, cycles: int) -> None:
+    """Has a GPU wait: nothing on the CPU."""
+    if torch.device(device).type == "cuda":
+        torch.cuda._sleep(cycles)
+
+
+def retry_on_connect_failures(
+    func: Any = None, connect_errors: Any = "Address already in use"
+) -> Any:
+    """Runs a test again, up to ten times, where it fails with such an error."""
+    if func is None:
+        return functools.partial(
+            retry_on_connect_failures, connect_errors=connect_errors
+        )
+    texts = [connect_errors] if isinstance(connect_errors, str) else connect_errors
+
+    @functools.wraps(func)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        for left in reversed(range(10)):
+            try:
+                return func(*args, **kwargs)
+            except RuntimeError as error:
+                if not left or str(error) not in texts:
+                    raise
+                time.sleep(random.random())
+        return None
+
+    return run

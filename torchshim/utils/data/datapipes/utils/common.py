@@ -6,6 +6,7 @@ import contextlib
 import fnmatch
 import functools
 import inspect
+import io
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +18,7 @@ __all__ = [
     "get_file_pathnames_from_root",
     "match_masks",
     "validate_input_col",
+    "validate_pathname_binary_tuple",
 ]
 
 
@@ -220,3 +222,25 @@ class StreamWrapper:
 
     def __setstate__(self, obj: Any) -> None:
         self.file_obj = obj
+
+
+def validate_pathname_binary_tuple(data: Any) -> None:
+    """TypeError for what is not a pair of a path and an open file."""
+    if not isinstance(data, tuple):
+        raise TypeError(
+            f"pathname binary data should be tuple type, but it is type {type(data)}"
+        )
+    if len(data) != 2:
+        raise TypeError(
+            f"pathname binary stream tuple length should be 2, but got {len(data)}"
+        )
+    if not isinstance(data[0], str):
+        raise TypeError(
+            "pathname within the tuple should have string type pathname, but it is "
+            f"type {type(data[0])}"
+        )
+    if not isinstance(data[1], (io.IOBase, StreamWrapper)):
+        raise TypeError(
+            "binary stream within the tuple should have IOBase orits subclasses as "
+            f"type, but it is type {type(data[1])}"
+        )

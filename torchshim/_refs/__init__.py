@@ -1,0 +1,1 @@
+"""PyTorch's operators in terms of its primitives, which are not here."""

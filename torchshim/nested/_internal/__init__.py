@@ -1,0 +1,1 @@
+"""What PyTorch keeps of nested tensors: they are not here."""

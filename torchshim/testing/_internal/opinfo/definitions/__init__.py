@@ -1,0 +1,1 @@
+"""The parts of the database of operators that are not here, by name."""
