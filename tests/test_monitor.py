@@ -32,8 +32,7 @@ def events(torch):
 
     other = monitor.register_event_handler(fails)
     yield attempt(monitor.log_event, event), len(seen)
-    monitor.unregister_event_handler(other)
-    monitor.unregister_event_handler(other)
+    monitor.unregister_event_handler(other)  # twice crashes PyTorch
     monitor.log_event(event)
     monitor.unregister_event_handler(handle)
     monitor.log_event(event)
@@ -83,5 +82,6 @@ def handlers_of_tensorboard(torch):
     handler(monitor.Event(monitor.STAT_EVENT, datetime(2020, 1, 1), {"a.mean": 2}))
     handler(monitor.Event("other", datetime(2020, 1, 1), {"a": 1}))
     yield written
-    with monitor._WaitCounter("k").guard() as inside:
+    counter = monitor._WaitCounter("k")
+    with counter.guard() as inside:
         yield inside

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 __all__ = ["FileCheck"]
 
@@ -132,6 +132,6 @@ def _refuse(absent: list[_Check], whole: str, start: int, stop: int) -> None:
         _fail(check, shown, f'Expected to not find "{check.text}" but found it', shown)
 
 
-def _fail(check: _Check, whole: str, text: str, shown: str | None = None) -> Any:
+def _fail(check: _Check, whole: str, text: str, shown: str | None = None) -> NoReturn:
     head = f"{text}\n" if shown is not None else f"{text}\nSearched string:\n"
     raise RuntimeError(f"{head}{whole}\nFrom CHECK{check.kind}: {check.text}\n")

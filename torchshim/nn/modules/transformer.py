@@ -548,4 +548,4 @@ def _detect_is_causal_mask(
     wanted = _generate_square_subsequent_mask(
         mask.size(-2) if size is None else size, mask.device, mask.dtype
     )
-    return mask.size() == wanted.size() and bool((mask == wanted).all())
+    return mask.size() == wanted.size() and torchshim.equal(mask, wanted)

@@ -167,8 +167,8 @@ def _regressions() -> Iterator[tuple[str, Row]]:
     ):
         made = functools.partial(torch.randn, shape)
         target = torch.randn(shape, dtype=torch.double)
-        kind = name.partition("_")[0]
-        yield name, _loss(fn, target, made, kind, more=forward, **given)
+        options: Row = {"more": forward, **given}
+        yield name, _loss(fn, target, made, name.partition("_")[0], **options)
 
 
 def _labelled() -> Iterator[tuple[str, Row]]:
@@ -209,14 +209,8 @@ def _margins() -> Iterator[tuple[str, Row]]:
     signs = torch.randn(10, dtype=torch.double).gt(0).to(torch.double).mul_(2).sub_(1)
     for name, given in (("no_reduce", {}), ("margin_no_reduce", {"margin": 0.5})):
         kind = "HingeEmbeddingLoss"
-        more = {"check_sum_reduction": True}
-        row = _loss(F.hinge_embedding_loss, signs, randn((10,)), kind, more=more)
-        if given:
-            row = _loss(
-                *(F.hinge_embedding_loss, signs, randn((10,)), kind),
-                more=more,
-                **given,
-            )
+        options: Row = {"more": {"check_sum_reduction": True}, **given}
+        row = _loss(F.hinge_embedding_loss, signs, randn((10,)), kind, **options)
         yield f"{kind}_{name}", row
     target = torch.randn(5, 5, dtype=torch.double)
     forward = {"supports_forward_ad": True}

@@ -254,7 +254,7 @@ class NewModuleTest(InputVariableMixin, ModuleTest):  # type: ignore[misc]
                 run,
                 input_tuple + params,
                 check_batched_grad=self.check_batched_grad,
-                fast_mode=self.gradcheck_fast_mode,
+                fast_mode=self.gradcheck_fast_mode is True,
                 check_forward_ad=self.supports_forward_ad,
                 **({"masked": True} if self.has_sparse_gradients else {}),
             )
@@ -265,7 +265,7 @@ class NewModuleTest(InputVariableMixin, ModuleTest):  # type: ignore[misc]
                     run,
                     input_tuple + params,
                     check_batched_grad=self.check_batched_grad,
-                    fast_mode=self.gradcheck_fast_mode,
+                    fast_mode=self.gradcheck_fast_mode is True,
                     check_fwd_over_rev=self.supports_fwgrad_bwgrad,
                 )
             )

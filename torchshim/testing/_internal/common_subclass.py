@@ -44,7 +44,7 @@ class NonWrapperTensor(torch.Tensor):
         result = super().__torch_function__(func, types, args, kwargs or {})
         if isinstance(result, cls):
             # The name of the last function, whatever its arguments were.
-            if func is torch.Tensor.__deepcopy__:
+            if func is torch.Tensor.__deepcopy__:  # type: ignore[attr-defined]
                 result.extra_state = dict(args[0].extra_state)
             else:
                 result.extra_state = {"last_func_called": func.__name__}

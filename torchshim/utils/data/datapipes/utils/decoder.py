@@ -220,9 +220,10 @@ class Decoder:
     def decode(self, data: Any) -> dict[str, Any]:
         """A dict of what a pair, or a dict of such, was decoded to."""
         if isinstance(data, tuple) and len(data) == 2:
-            data = dict([data])
+            data = {data[0]: data[1]}
         made: dict[str, Any] = {}
-        for key, value in data.items():
+        pairs: Any = data
+        for key, value in pairs.items():
             extension = self.key_fn(key)
             if not extension:
                 made[key] = value
