@@ -74,6 +74,7 @@ class disabled:
         self._level = level
 
     def __enter__(self) -> None:
+        local.rec.about_to_change()
         self._before = state.disabled
         state.disabled = max(self._level, self._before)
         if self._level == ALL_DISABLED:
@@ -137,6 +138,7 @@ def _follow_modes() -> None:
 
 def push_mode(mode: Any) -> None:
     """Puts a mode on top of this thread's stack."""
+    local.rec.about_to_change()
     state.stack.append(mode)
     modes.append(mode)
     _follow_modes()
@@ -146,6 +148,7 @@ def pop_mode() -> Any:
     """Takes the top of this thread's stack of modes."""
     if not state.stack:
         raise RuntimeError("trying to pop from empty mode stack")
+    local.rec.about_to_change()
     mode = state.stack.pop()
     # Another thread may have pushed the same mode: any one of them may go.
     modes.remove(mode)

@@ -88,6 +88,7 @@ def _get_torch_function_state() -> _TorchFunctionState:
 
 def _set_torch_function_state(state: _TorchFunctionState) -> None:
     """Sets what may override functions in this thread."""
+    local.rec.about_to_change()
     _overrides.set_disabled(state.value)
 
 

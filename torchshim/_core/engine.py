@@ -13,6 +13,7 @@ import heapq
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
 from torchshim._core import jumps
@@ -29,6 +30,7 @@ from torchshim._core.jumps import (
     Capture,
     NotRepeatable,
 )
+from torchshim._core.late import Late, late
 from torchshim._core.leaf_facts import has_hooks
 from torchshim._core.leaves import add
 from torchshim._core.record import Recorder, local
@@ -58,8 +60,12 @@ NESTED = 16
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
-class Walk(SavedValues, Replay):
-    """One backward through the graph."""
+class Walk(SavedValues, Replay, Late):
+    """One backward through the graph.
+
+    One that a jump edge repeats, from one call of Python code to the next, asks for
+    none of its late fields.
+    """
 
     rec: Recorder
     retain: bool
@@ -68,52 +74,50 @@ class Walk(SavedValues, Replay):
     accumulate: bool
     # Levels of `vmap` around the `grad` that this is the backward of.
     outside: Levels = ()
-    grads: dict[Place, Any] = field(default_factory=dict)
-    heap: list[Any] = field(default_factory=list)
-    queued: set[Any] = field(default_factory=set)
-    # (number of a recording, depth of an event) -> when the event's turn is, where
-    # threads have looked into one another's recordings.
-    ranks: dict[tuple[int, int], int] | None = None
-    results: dict[int, Any] = field(default_factory=dict)
-    narrow: bool = False
-    needed: set[Place] | None = None
-    tables: dict[int, dict[int, State]] = field(default_factory=dict)
-    # Events whose saved values are used, and let go of at the end but with `retain`.
-    freed: list[tuple[Recording, int]] = field(default_factory=list)
+    frozen: State | None = None
     roots: Sequence[Place] = ()
-    leaf_places: dict[int, set[Place]] | None = None
-    reached: set[Place] | None = None
-    # Place of a leaf -> how many edges of the graph end there, how many were gone.
-    leaf_edges: dict[Place, int] | None = None
-    arrived: dict[Place, int] = field(default_factory=dict)
-    ready: list[Place] = field(default_factory=list)
-    finishing: bool = False
-    between: bool = False
-    # Whether no Python code was called; what becomes a jump edge, if anything does.
-    pure: bool = True
+    narrow: bool = False
+    # What becomes a jump edge, if anything does.
     capture: Capture | None = None
     # What is to be called when the walk is over.
     at_end: list[Callable[[], Any]] = field(default_factory=list)
-    # Place where the walk left a recording -> the one that it went on in, the one left.
-    via: dict[tuple[int, int], tuple[Recording, Recording]] = field(
-        default_factory=dict
-    )
-    # (leaf, its place, the gradient that arrived)
-    leaf_grads: list[tuple[Any, Place, Any]] = field(default_factory=list)
-    # Runtime scalars that gradient events took over: to, recording, from, how many.
-    copied: list[tuple[int, Recording, int, int]] = field(default_factory=list)
-    # Values of closed recordings: id -> tensor, its recording, its slot there.
-    taken: dict[int, tuple[Any, Recording, int]] = field(default_factory=dict)
-    given: set[int] = field(default_factory=set)
-    writes: Overwritten | None = None
-    captured: dict[int, list[int]] = field(default_factory=dict)
-    # Calls of which gradients were differentiated.
-    derivatives: set[Any] = field(default_factory=set)
-    frozen: State | None = None
     # What arrived at the event whose saved values hooks give back at the moment.
     cotangents: Sequence[Any] = ()
-    thread_before: list[Any] | None = None
     current: Place | None = None
+    # Whether no Python code was called.
+    pure: bool = True
+    captured: dict[int, list[int]] = late(dict)
+    grads: dict[Place, Any] = late(dict)
+    heap: list[Any] = late(list)
+    queued: set[Any] = late(set)
+    # (number of a recording, depth of an event) -> when the event's turn is, where
+    # threads have looked into one another's recordings.
+    ranks: dict[tuple[int, int], int] | None = late(NoneType)
+    results: dict[int, Any] = late(dict)
+    needed: set[Place] | None = late(NoneType)
+    tables: dict[int, dict[int, State]] = late(dict)
+    # Events whose saved values are used, and let go of at the end but with `retain`.
+    freed: list[tuple[Recording, int]] = late(list)
+    leaf_places: dict[int, set[Place]] | None = late(NoneType)
+    reached: set[Place] | None = late(NoneType)
+    # Place of a leaf -> how many edges of the graph end there, how many were gone.
+    leaf_edges: dict[Place, int] | None = late(NoneType)
+    arrived: dict[Place, int] = late(dict)
+    ready: list[Place] = late(list)
+    finishing: bool = late(bool)
+    between: bool = late(bool)
+    # Place where the walk left a recording -> the one that it went on in, the one left.
+    via: dict[tuple[int, int], tuple[Recording, Recording]] = late(dict)
+    # (leaf, its place, the gradient that arrived)
+    leaf_grads: list[tuple[Any, Place, Any]] = late(list)
+    # Runtime scalars that gradient events took over: to, recording, from, how many.
+    copied: list[tuple[int, Recording, int, int]] = late(list)
+    # Values of closed recordings: id -> tensor, its recording, its slot there.
+    taken: dict[int, tuple[Any, Recording, int]] = late(dict)
+    given: set[int] = late(set)
+    writes: Overwritten | None = late(NoneType)
+    # Calls of which gradients were differentiated.
+    derivatives: set[Any] = late(set)
 
     # -- running ---------------------------------------------------------------------
 
@@ -555,9 +559,7 @@ def _run(
         jump, results = jumps.start(rec, key, owners)
         if jump is not None and jump.pause is None:
             return results
-    walk = Walk(rec, retain, create, {}, accumulate, outside)
-    walk.frozen = start
-    walk.roots = places
+    walk = Walk(rec, retain, create, {}, accumulate, outside, start, places)
     outer = rec.trace
     if jump is None and plain and outer is None:
         walk.capture = Capture(rec, start)

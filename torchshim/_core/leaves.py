@@ -12,7 +12,6 @@ from torchshim._core.jumps import LEAF, LEAF_AFTER
 from torchshim._core.leaf_facts import has_hooks
 from torchshim._core.state import Recording, State
 from torchshim._core.storage import accumulate_lock
-from torchshim._core.threads import by_node
 
 # What `_derived` provides: the sum of two gradients.
 add: list[Any] = []
@@ -43,24 +42,18 @@ class Leaves(Graph):
     # Whether a leaf is being finished, and that between two events.
     finishing: bool
     between: bool
-    # What Python code may change of its thread, as it was before any was called.
-    thread_before: list[Any] | None
     # What the Python code belongs to that runs: a value that some node made.
     current: Place | None
 
     def calling(self, place: Place | None, code: Callable[..., Any], *args: Any) -> Any:
         """Calls Python code; what that changes of its thread ends with it."""
-        rec, mode, packs = self.rec, self.rec.mode, self.rec.packs
-        if self.thread_before is None:
-            self.thread_before = [read() for read, _ in by_node]
         outer, self.current = self.current, place
+        modes = self.rec.enter_node()
         try:
             return code(*args)
         finally:
+            self.rec.leave_node(modes)
             self.current = outer
-            if rec.mode != mode or mode is None or packs or rec.packs:
-                for (_, put), value in zip(by_node, self.thread_before, strict=True):
-                    put(value)
 
     def pass_through(self, recording: Recording, event: State) -> None:
         raise NotImplementedError

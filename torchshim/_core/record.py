@@ -149,12 +149,13 @@ class Recorder(Transforming):
         self.last: dict[Any, tuple[int, tuple[Any, ...]]] = {}
         self.reports: list[tuple[Any, list[Any]]] = []
         self.waiter = Waiter()
+        # Whether Python code of a node runs; what that changed of its thread, as it
+        # was (for each of `by_node`).
+        self.in_node = False
+        self.thread_before: list[Any] | None = None
         # Entries of a backward walk in progress, for its jump edge.
         self.trace: list[Any] | None = None
         self.set_mode()
-
-    # Whether saved-tensor hooks are in force.
-    packs = False
 
     def set_mode(self) -> None:
         """Folds everything that decides what an operator means into one key part."""
@@ -181,6 +182,32 @@ class Recorder(Transforming):
             self.bits ^= 1
             if self.mode is not None:
                 self.mode = self.bits
+
+    def enter_node(self) -> tuple[Any, ...]:
+        """Notes the modes that a node's Python code starts in, for `leave_node`."""
+        found = self.bits, self.grad, self.inference, self.in_node, self.thread_before
+        self.in_node, self.thread_before = True, None
+        return found
+
+    def about_to_change(self) -> None:
+        """To be called before anything of `by_node` changes in this thread."""
+        if self.in_node and self.thread_before is None:
+            self.thread_before = [read() for read, _ in by_node]
+
+    def restore_thread(self, modes: tuple[Any, ...]) -> None:
+        """Takes back what a node's Python code changed of its thread."""
+        before, self.thread_before = self.thread_before, None
+        if before is not None:
+            for (_, put), value in zip(by_node, before, strict=True):
+                put(value)
+        _, self.grad, self.inference, *_ = modes
+        self.set_mode()
+
+    def leave_node(self, modes: tuple[Any, ...]) -> None:
+        """Ends what a node's Python code changed of its thread."""
+        if self.bits != modes[0] or self.thread_before is not None:
+            self.restore_thread(modes)
+        self.in_node, self.thread_before = modes[3:]
 
     def make_room(self) -> None:
         """Flushes a recording that has grown long; between events of users only."""
@@ -441,18 +468,6 @@ class Local(threading.local):
 
 
 local = keep(Local())
-
-
-def _modes() -> tuple[bool, bool]:
-    return local.rec.grad, local.rec.inference
-
-
-def _set_modes(modes: tuple[bool, bool]) -> None:
-    local.rec.grad, local.rec.inference = modes
-    local.rec.set_mode()
-
-
-by_node.append((_modes, _set_modes))
 
 
 def refresh_modes() -> None:

@@ -203,6 +203,20 @@ class Replay(Leaves):
 
         Gives the gradients asked for; None where the walk had to be walked.
         """
+        modes = self.rec.enter_node()
+        try:
+            return self._repeat(jump, owners, cotangents, modes)
+        finally:
+            self.rec.leave_node(modes)
+
+    def _repeat(
+        self,
+        jump: Jump,
+        owners: list[Recording],
+        cotangents: Sequence[Any],
+        modes: tuple[Any, ...],
+    ) -> list[Any] | None:
+        """As `repeat`; `modes`: those that each call of Python code starts in."""
         rec = self.rec
         # The gradients that are somewhere in the walk, by their slots.
         held: dict[Any, Any] = {c._slot: c for c in cotangents}
@@ -218,16 +232,22 @@ class Replay(Leaves):
             for known in pause.given:
                 given.append(None if known is None else held[known[0]])
             del before
-            owner, recording = owners[pause.owner], rec.recording
+            owner, recording, event = owners[pause.owner], rec.recording, pause.event
+            self.current = owner, event.slot
             try:
-                found = self.calling(
-                    (owner, pause.event.slot),
-                    *(self._python, pause.code, owner, pause.event, pause.wrt, given),
-                )
+                if pause.code is FUNCTION:  # (as `_python`; they come by the hundred)
+                    found = owner.python[event.depth]._run_backward(
+                        self, owner, event, given, pause.wrt
+                    )
+                else:
+                    found = self._python(pause.code, owner, event, pause.wrt, given)
             except BaseException:
+                rec.restore_thread(modes)
                 self._restore(pause, owners, held)
                 self._raised(pause.code)
                 raise
+            if rec.bits != modes[0] or rec.thread_before is not None:
+                rec.restore_thread(modes)
             assert pause.next is not None and pause.found is not None
             after = None
             if rec.recording is not recording:
@@ -246,7 +266,7 @@ class Replay(Leaves):
                 results = follow(rec, pause.next, owners, after)
             if results is None or after is None:
                 self._restore(pause, owners, held)
-                self.go_on(pause.code, owner, pause.event, pause.wrt, given, found)
+                self.go_on(pause.code, owner, event, pause.wrt, given, found)
                 self.run()
                 return None
             held, jump = after, pause.next

@@ -9,6 +9,7 @@ from torchshim import _autocast
 from torchshim._autocast import DEFAULTS, settings
 from torchshim._core.device import device
 from torchshim._core.dtypes import dtype as DType
+from torchshim._core.record import local
 from torchshim._functions._arguments import kind_of, missing, warn, wrong
 
 __all__ = [
@@ -93,6 +94,7 @@ def set_autocast_enabled(
     kind = _device_type("set_autocast_enabled", kind)
     if kind not in DEFAULTS:
         raise RuntimeError(_NO_KEY)
+    local.rec.about_to_change()
     settings.enabled[kind] = on
     _autocast.apply()
 
@@ -118,7 +120,9 @@ def set_autocast_dtype(device_type: str, dtype: DType = _MISSING) -> None:
         raise missing("set_autocast_dtype", "dtype")
     if not isinstance(dtype, DType):
         raise TypeError(wrong("set_autocast_dtype", "dtype", 2, "torch.dtype", dtype))
-    settings.dtypes[_device_type("set_autocast_dtype", device_type)] = dtype
+    kind = _device_type("set_autocast_dtype", device_type)
+    local.rec.about_to_change()
+    settings.dtypes[kind] = dtype
     _autocast.apply()
 
 
@@ -135,6 +139,7 @@ def _check_switch(value: Any) -> None:
 def set_autocast_cache_enabled(enabled: bool, /) -> None:
     """Whether a parameter is to be cast once a region."""
     _check_switch(enabled)
+    local.rec.about_to_change()
     settings.cache_enabled = enabled
 
 

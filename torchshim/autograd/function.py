@@ -187,7 +187,9 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         # What each input is before the forward, which may change it in place.
         outer = given = rec.given
         if recorded:
-            slots = [rec.slot_of(tensor) for tensor in tensors]
+            slots: list[int] = []
+            for tensor in tensors:  # (a comprehension is a call)
+                slots.append(rec.slot_of(tensor))
             given = Given(tensors, slots, metas, outer)
         forward = rec.forward
         held = tangents_of(rec, args) if forward and rec.recording.duals else ()

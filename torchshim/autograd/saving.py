@@ -58,12 +58,14 @@ def push(
     """Puts a pair in force: from now on every operator takes the slow path."""
     if _stack.disabled is not None:
         raise RuntimeError(_stack.disabled)
+    local.rec.about_to_change()
     _stack.pairs.append(Pair(pack, unpack, pack_operand))
     _follow()
 
 
 def pop() -> None:
     """Takes the innermost pair away."""
+    local.rec.about_to_change()
     _stack.pairs.pop()
     _follow()
 
@@ -168,7 +170,6 @@ class SavingRecorder(Recorder):
     """A recorder while saved-tensor hooks are in force."""
 
     made: Any = None
-    packs = True
 
     @property
     def mode(self) -> Any:  # type: ignore[override]
