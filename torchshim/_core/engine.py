@@ -271,15 +271,6 @@ class Walk(SavedValues, Replay, Late):
             self.collect(recording, slots, grads)
         return grads
 
-    def collect(
-        self, recording: Recording, slots: Sequence[int], grads: Sequence[Any]
-    ) -> None:
-        for slot, grad in zip(slots, grads, strict=True):
-            if grad is not None:
-                for i in self.targets.get((recording, slot), ()):
-                    before = self.results.get(i)
-                    self.results[i] = grad if before is None else add[0](before, grad)
-
     def pass_through(self, recording: Recording, event: State) -> None:
         self.pass_on(recording, event, self.take_only(recording, event)[0])
 
@@ -565,6 +556,7 @@ def _run(
         walk.capture = Capture(rec, start)
     if targets is not None:
         walk.aim(targets, asked)
+    modes = rec.enter_node()
     try:
         rec.trace = []
         walking.stack.append(walk)
@@ -573,7 +565,7 @@ def _run(
             if jump is None:
                 walk.begin(cotangents)
             else:
-                results = walk.repeat(jump, owners, cotangents)
+                results = walk.repeat(jump, owners, cotangents, modes)
                 if results is None:
                     jumps.forget(start, key, jump)
         except BaseException:
@@ -588,12 +580,13 @@ def _run(
             walk.deliver()
             results = [walk.results.get(i) for i in range(len(targets or ()))]
             walk.remember(key, results)
+            if outer is None:
+                rec.loops.note_walk(rec.flushes)
         for callback in walk.at_end:
             walk.calling(None, callback)
     finally:
         rec.trace = outer
-        if outer is None:
-            rec.loops.note_walk(rec.flushes)
+        rec.leave_node(modes)
         if walk in walking.stack:
             walking.stack.remove(walk)
         if rec.unstored and outer is None:

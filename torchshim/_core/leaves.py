@@ -204,6 +204,16 @@ class Leaves(Graph):
             found[id(leaf)] = leaf, place, total
         return list(found.values())
 
+    def collect(
+        self, recording: Recording, slots: Sequence[int], grads: Sequence[Any]
+    ) -> None:
+        """Notes gradients of values that are no leaves, and were asked for."""
+        for slot, grad in zip(slots, grads, strict=True):
+            if grad is not None:
+                for i in self.targets.get((recording, slot), ()):
+                    before = self.results.get(i)
+                    self.results[i] = grad if before is None else add[0](before, grad)
+
     def put(self, leaf: Any, place: Place, grad: Any) -> None:
         """Puts the gradient of a leaf where it belongs, through its hooks.
 

@@ -197,26 +197,17 @@ class Replay(Leaves):
         self.hand_on(recording, event, wrt, outs)
 
     def repeat(
-        self, jump: Jump, owners: list[Recording], cotangents: Sequence[Any]
-    ) -> list[Any] | None:
-        """Goes on from the first piece of a jump edge, which was followed already.
-
-        Gives the gradients asked for; None where the walk had to be walked.
-        """
-        modes = self.rec.enter_node()
-        try:
-            return self._repeat(jump, owners, cotangents, modes)
-        finally:
-            self.rec.leave_node(modes)
-
-    def _repeat(
         self,
         jump: Jump,
         owners: list[Recording],
         cotangents: Sequence[Any],
         modes: tuple[Any, ...],
     ) -> list[Any] | None:
-        """As `repeat`; `modes`: those that each call of Python code starts in."""
+        """Goes on from the first piece of a jump edge, which was followed already.
+
+        `modes`: those that each call of Python code starts in (`Recorder.enter_node`).
+        Gives the gradients asked for; None where the walk had to be walked.
+        """
         rec = self.rec
         # The gradients that are somewhere in the walk, by their slots.
         held: dict[Any, Any] = {c._slot: c for c in cotangents}
