@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.oracle import attempt, case, evaluate
 
 NAMES = "cond while_loop scan map associative_scan".split()
@@ -66,3 +68,55 @@ def refused(torch):
     ):
         found = attempt(torch.while_loop, cond, body, (i,))
         yield isinstance(found, RuntimeError)
+
+
+@case
+def cond_of_each_example(torch):
+    """Under `vmap` each example has its own; PyTorch takes one result alone there."""
+
+    def chosen(a):
+        return torch.cond(a.sum() > 0, torch.sin, torch.cos, (a,))
+
+    x = torch.arange(6.0).view(3, 2) - 2
+    yield torch.vmap(chosen)(x), torch.vmap(chosen, 1, 1)(x)
+
+
+def test_cond_of_each_example_by_other_predicates():
+    import torchshim as torch
+
+    def chosen(a, pred):
+        return torch.cond(pred, torch.sin, torch.cos, (a,))
+
+    x = torch.arange(6.0).view(3, 2) - 2
+    nested = torch.vmap(torch.vmap(chosen))(x, x > 0)
+    torch.testing.assert_close(nested, torch.where(x > 0, x.sin(), x.cos()))
+    numbers = torch.vmap(chosen, (None, 0))(x, torch.tensor([2, 0]))
+    torch.testing.assert_close(numbers, torch.stack([x.sin(), x.cos()]))
+    shared = torch.vmap(chosen, (0, None))(x, torch.tensor(False))
+    torch.testing.assert_close(shared, x.cos())
+
+
+def test_cond_of_each_example_gives_trees_and_gradients():
+    import torchshim as torch
+
+    def pair(a):
+        def yes(a):
+            return {"a": a.sin(), "b": [a * 2]}
+
+        def no(a):
+            return {"a": a.cos(), "b": [a * 3]}
+
+        return torch.cond(a.sum() > 0, yes, no, (a,))
+
+    x = torch.arange(6.0).view(3, 2) - 2
+    found = torch.vmap(pair)(x)
+    expected = [pair(each) for each in x]
+    assert torch.equal(found["a"], torch.stack([each["a"] for each in expected]))
+    assert torch.equal(found["b"][0], torch.stack([each["b"][0] for each in expected]))
+    gradients = torch.vmap(torch.func.grad(lambda a: pair(a)["a"].sum()))(x)
+    signs = x.sum(1, keepdim=True) > 0
+    torch.testing.assert_close(gradients, torch.where(signs, x.cos(), -x.sin()))
+    with pytest.raises(RuntimeError, match="same tree of tensors"):
+        torch.vmap(lambda a: torch.cond(a.sum() > 0, torch.sin, lambda a: (a,), (a,)))(
+            x
+        )

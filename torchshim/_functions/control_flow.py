@@ -24,7 +24,8 @@ def cond(
 ) -> Any:
     """The result of one of two functions, by the value of `pred`.
 
-    A tensor is read for that. Follows ``torch.cond``.
+    A tensor is read for that; where `vmap` maps over it, each example gets its own.
+    Follows ``torch.cond``.
 
     >>> import torchshim as torch
     >>> torch.cond(torch.tensor(False), torch.sin, torch.neg, (torch.ones(1),))
@@ -42,7 +43,24 @@ def cond(
         isinstance(each, Tensor) for each in _pytree.tree_leaves(operands)
     ):
         raise RuntimeError(_NO_OPERANDS.format(operands))
+    if isinstance(pred, Tensor) and pred._meta.batch:
+        return _chosen(pred, true_fn(*operands), false_fn(*operands))
     return (true_fn if pred else false_fn)(*operands)
+
+
+def _chosen(pred: Tensor, if_true: Any, if_false: Any) -> Any:
+    """What one of two functions gave, for each example by its own `pred`."""
+    found, spec = _pytree.tree_flatten(if_true)
+    others, other = _pytree.tree_flatten(if_false)
+    leaves = [*found, *others]
+    if spec != other or not all(isinstance(each, Tensor) for each in leaves):
+        raise RuntimeError(
+            "Expect both branches to return the same tree of tensors under vmap, but "
+            f"got {spec} and {other}."
+        )
+    holds = fns.ne(pred, 0).reshape(())
+    pairs = zip(found, others, strict=True)
+    return spec.unflatten([fns.where(holds, yes, no) for yes, no in pairs])
 
 
 @public
