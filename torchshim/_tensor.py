@@ -34,13 +34,6 @@ _DETACH_INSTEAD = (
     _FLAG_OF_RESULT + " If you want to use a computed variable in a subgraph that "
     "doesn't require differentiation use var_no_grad = var.detach()."
 )
-IN_TRANSFORM = (
-    "You are attempting to call Tensor.requires_grad_() (or perhaps using "
-    "torch.autograd.functional.* APIs) inside of a function being transformed by a "
-    "functorch transform. This is unsupported, please attempt to use the functorch "
-    "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() "
-    "outside of a function being transformed instead."
-)
 _VMAP_ITEM = (
     "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap "
     "over calling .item() on a Tensor, please try to rewrite what you're doing with "
@@ -117,6 +110,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
                 "requires_grad_(): argument 'requires_grad' (position 1) must be bool, "
                 f"not {type_name(type(requires_grad))}"
             )
+        local.rec.refuse_in_transform("requires_grad_")
         meta = self._meta
         if not (meta.leaf or requires_grad or self._unaware):
             raise RuntimeError(_DETACH_INSTEAD)
@@ -124,8 +118,6 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             raise RuntimeError(
                 "only Tensors of floating point dtype can require gradients"
             )
-        if requires_grad and local.rec.transforming():
-            raise RuntimeError(IN_TRANSFORM)
         if meta.leaf:
             set_requires_grad(self, requires_grad)
         return self

@@ -316,3 +316,77 @@ def per_sample_gradients_of_another_batch(torch):
     per_sample = grads.call_for_per_sample_grads
     layer = torch.nn.Linear(2, 3)
     yield attempt(per_sample(layer, batch_size=3), torch.ones(4, 2))
+
+
+def transforms(torch):
+    """The transforms, each as one that gives a function of one tensor."""
+    f = torch.func
+
+    def forward(g):
+        return lambda x: f.jvp(g, (x,), (x,))
+
+    return {
+        "grad": f.grad,
+        "vjp": lambda g: lambda x: f.vjp(g, x)[0],
+        "jacrev": f.jacrev,
+        "jacfwd": f.jacfwd,
+        "hessian": f.hessian,
+        "jvp": forward,
+        "vmap": torch.vmap,
+        "vmap of grad": lambda g: lambda x: torch.vmap(f.grad(g))(x[None]),
+    }
+
+
+@case
+def saved_tensor_hooks(torch):
+    """Those that go backward allow none: hooks, and checkpoints that need them."""
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    checkpoint = torch.utils.checkpoint.checkpoint
+
+    def square(x):
+        return (x * x).sum()
+
+    def hooked(x):
+        with hooks(lambda t: t * 2, lambda t: t / 2):
+            return square(x)
+
+    def checkpointed(x):
+        return checkpoint(square, x, use_reentrant=False)
+
+    x = torch.tensor([1.0, 2.0])
+    for transform in transforms(torch).values():
+        for function in (hooked, checkpointed):
+            yield attempt(transform(function), x)
+        with hooks(lambda t: t, lambda t: t):
+            yield attempt(transform(square), x)
+        yield attempt(transform(square), x)
+    with hooks(lambda t: t * 2, lambda t: t / 2):
+        kept = x.requires_grad_().exp()
+    yield kept.grad_fn._raw_saved_result.data
+
+
+@case
+def what_transforms_decide_of_tensors(torch):
+    leaf = torch.ones(2, requires_grad=True)
+    tensors = {
+        "argument": lambda x: x,
+        "of it": lambda x: x * 2,
+        "leaf": lambda x: leaf,
+        "of leaf": lambda x, outside=leaf * 2: outside,
+        "new": lambda x: torch.ones(2),
+    }
+    changes = {
+        "on": lambda x: x.requires_grad_(),
+        "off": lambda x: x.requires_grad_(False),
+        "retain": lambda x: x.retain_grad(),
+    }
+    x = torch.tensor([1.0, 2.0])
+    for transform in transforms(torch).values():
+        for tensor in tensors.values():
+            for change in changes.values():
+
+                def function(x, tensor=tensor, change=change):
+                    change(tensor(x))
+                    return x.sum()
+
+                yield attempt(transform(function), x)

@@ -28,6 +28,16 @@ CAPTURED = (
     "not supported; please rewrite the function being transformed to explicitly accept "
     "the mutated Tensor(s) as inputs."
 )
+_ATTEMPTED = (
+    "You are attempting to call Tensor.{0}() {1}inside of a function being transformed "
+    "by a functorch transform. This is unsupported, please attempt to use the "
+    "functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call {0}() "
+    "outside of a function being transformed instead."
+)
+_PERHAPS = {
+    "requires_grad_": "(or perhaps using torch.autograd.functional.* APIs) ",
+    "retain_grad": "",
+}
 # What PyTorch calls writes that have other names here.
 _WRITES = {"copy": "copy_", "put_piece": "copy_", "update_mean": "add_.Tensor"}
 # Numbers of levels between those of one recording and of the next.
@@ -151,6 +161,11 @@ class Transforming(Writing):
     def transforming(self) -> bool:
         """Whether a function is being transformed."""
         return any(level.kind != DUAL for level in self.levels)
+
+    def refuse_in_transform(self, name: str) -> None:
+        """Raises where a method changes what a transform in progress decides."""
+        if self.levels and self.transforming():
+            raise RuntimeError(_ATTEMPTED.format(name, _PERHAPS[name]))
 
     # -- captured tensors --------------------------------------------------------------
 

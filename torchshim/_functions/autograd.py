@@ -211,6 +211,7 @@ def retain_grad(self: Tensor) -> None:
     meta = self._meta
     if not meta.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    local.rec.refuse_in_transform("retain_grad")
     if meta.leaf or self._unaware:
         return
     mine = hooks_of(self, make=True)

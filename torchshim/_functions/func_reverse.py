@@ -68,6 +68,14 @@ def _place(argnum: Any, count: int) -> int:
     return argnum % count
 
 
+# What `autograd.saving` provides: forbids saved-tensor hooks within a block.
+without_saved_hooks: list[Callable[[str], Any]] = []
+_NO_SAVED_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. "
+    "Please open an issue with your use case."
+)
+
+
 # A level that differentiates ----------------------------------------------------------
 
 
@@ -75,13 +83,14 @@ def _place(argnum: Any, count: int) -> int:
 def grad_level() -> Iterator[tuple[Recorder, Level]]:
     """A level of `grad` around what runs inside."""
     rec = local.rec
-    inference, rec.inference = rec.inference, False
-    level = rec.open_level(GRAD)
-    try:
-        yield rec, level
-    finally:
-        rec.inference = inference
-        rec.close_level(level)
+    with without_saved_hooks[0](_NO_SAVED_HOOKS):
+        inference, rec.inference = rec.inference, False
+        level = rec.open_level(GRAD)
+        try:
+            yield rec, level
+        finally:
+            rec.inference = inference
+            rec.close_level(level)
 
 
 def _started(rec: Recorder, level: Level, args: Any) -> tuple[Any, list[Any]]:

@@ -101,12 +101,8 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     >>> with disable_saved_tensors_hooks("not here"):
     ...     pass
     """
-    before = saving.disabled()
-    saving.disable(error_message)
-    try:
+    with saving.forbidden(error_message):
         yield
-    finally:
-        saving.disable(before)
 
 
 class _Kept:

@@ -15,6 +15,7 @@ from torchshim._core.record import Recorder, local
 from torchshim._core.storage import TensorBase
 from torchshim._core.threads import by_node, keep
 from torchshim._derived import fns
+from torchshim._functions.func_reverse import without_saved_hooks
 from torchshim._functions.nodes import SavedTensor, as_saved, with_history
 from torchshim._tensor import Tensor
 
@@ -100,9 +101,18 @@ def disable(message: str | None) -> None:
     _stack.disabled = message
 
 
-def disabled() -> str | None:
-    """The message of the error that hooks meet now."""
-    return _stack.disabled
+@contextlib.contextmanager
+def forbidden(message: str) -> Iterator[None]:
+    """Forbids hooks within the block, with this message."""
+    before = _stack.disabled
+    disable(message)
+    try:
+        yield
+    finally:
+        disable(before)
+
+
+without_saved_hooks.append(forbidden)
 
 
 class Packed:
