@@ -403,3 +403,12 @@ def shape_of_an_alias_changes_in_place(torch):
     t.t_()
     (t * torch.arange(3.0)).sum().backward()
     yield u.grad, s.shape
+
+
+@case.over("t_", "squeeze_", "unsqueeze_", "transpose_")
+def shapes_in_place_when_the_views_are_gone(torch, name):
+    args = {"unsqueeze_": (0,), "transpose_": (0, 1)}.get(name, ())
+    for x in torch.arange(3.0).view(1, 3) + 1, torch.arange(3.0).view(1, 3):
+        yield x.reshape(-1)[:2].tolist()
+        yield getattr(x, name)(*args), x._version
+        yield x.add_(1), x.stride()

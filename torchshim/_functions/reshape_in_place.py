@@ -34,6 +34,7 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
             )
     state = rec.call(op, (self, *args))
     new = rec.result(state)
+    storage = self._storage  # given up by now, where the views are gone
     if storage is not None:
         self._path = (*self._path, (op, args, 0))
         show_views(self)
