@@ -60,6 +60,10 @@ class _Threads:
 def _check_threads(function: str, value: Any) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
         raise RuntimeError(f"{function} expects an int, but got {kind_of(value)}")
+    if not -(2**63) <= value < 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    if not -(2**31) <= value < 2**31:
+        raise ValueError("Overflow when unpacking long")
     if value <= 0:
         raise RuntimeError(f"{function} expects a positive integer")
 

@@ -82,12 +82,60 @@ torch.__version__ > "2.9", torch.__version__ >= (2, 13), torch.__version__ == "2
 torch.torch_version.TorchVersion("2.1.0rc1") < "2.1", type(torch.__version__).__name__
 torch.utils.deterministic.fill_uninitialized_memory
 torch.utils.dlpack.from_dlpack(x)
+list(torch.utils.dlpack.DLDeviceType), x.__dlpack_device__()
+torch._C._warn(), torch._C._warn_deprecation()
+x._fix_weakref(), torch._test_check_tensor(x > -1)
+attempt(torch._test_check_tensor, x > 1)
+[attempt(x.map_, g, max), attempt(x.map2_, x, g, max), attempt(x.map2_, g, x, max)]
 """)
 def functions(torch, line):
     x = torch.arange(6.0).view(2, 3)
     names = {"aten": torch.ops.aten, "T": torch.tensor, "attempt": attempt}
     z, w, v = (torch.empty(0) for _ in range(3))
-    return evaluate(torch, line, x=x, y=torch.arange(6.0), z=z, w=w, v=v, **names)
+    g = torch.ones(2, 3, requires_grad=True)
+    return evaluate(torch, line, x=x, y=torch.arange(6.0), z=z, w=w, v=v, g=g, **names)
+
+
+@case.lines("""
+torch.ones(3, 3), torch.ones(1, 3).expand(4, 3), torch.ones(2, 1, 10)[:, :, ::2]
+torch.ones(10)[::2], torch.ones(4, 4).t(), torch.ones(4).as_strided((2, 2), (1, 1))
+torch.ones(4, 4)[:, ::2], torch.ones(0, 4)[:, ::2], torch.ones(()), torch.ones(4, 4)[1:]
+torch.ones(10).as_strided([2, 1, 5], [1, 0, 2]), torch.ones(0, 1).expand(0, 4)
+""")
+def overlaps(torch, line):
+    return [torch._debug_has_internal_overlap(x) for x in evaluate(torch, line)]
+
+
+@case
+def empty_memory_is_written_to(torch):
+    import numpy as np
+
+    x = torch.from_numpy(np.empty((0, 4)))
+    x[:, 1::2] *= 1
+    yield x, torch.ones(0, 1).expand(0, 4).add_(1)
+
+
+@case.lines("""
+x, x.transpose(0, 1), x.to(memory_format=torch.channels_last), x.permute(3, 1, 2, 0)
+torch.ones(1, 2, 3), torch.ones(1, 2, 3).transpose(0, 1), torch.ones(2, 1, 3)
+torch.ones(2, 1, 3).transpose(0, 1), torch.ones(0, 3), torch.ones(0, 3).t()
+torch.ones(3), torch.ones(()), torch.ones(1, 2, 2, 1), torch.ones(1, 1, 1, 1)
+torch.ones(2, 3).expand(4, 2, 3), torch.ones(3, 2).t().expand(4, 2, 3)
+torch.ones(40).as_strided((3, 2, 2), (1, 1, 2)), torch.ones(4, 4)[:, ::2]
+torch.ones(40).as_strided((3, 2, 2), (4, 0, 2)), torch.ones(2, 2, 1, 2).transpose(0, 1)
+torch.ones(2, 3, 4, 5, 6).to(memory_format=torch.channels_last_3d)[None][0],
+torch.ones(2, 1, 1, 2), torch.ones(3, 1)
+""")
+def dimensions_in_memory(torch, line):
+    formats = [torch.contiguous_format, torch.channels_last]
+    for x in evaluate(torch, line, x=torch.ones(2, 3, 5, 7)):
+        for check in (False, True, formats, []):
+            yield attempt(lambda x=x, check=check: x.dim_order(ambiguity_check=check))
+
+
+@case.over(1, "x", None, (), [1])
+def ambiguity_is_asked_for_wrongly(torch, check):
+    return torch.ones(2, 3).dim_order(ambiguity_check=check)
 
 
 @case(warnings=False)
@@ -97,6 +145,11 @@ def storages(torch):
     yield isinstance(x.storage(), torch.LongStorage), x.storage_type() is not None
     yield str(torch.FloatStorage([1, 2])), torch.LongStorage([1, 2]).dtype
     yield len(torch.FloatStorage(3)), torch.DoubleStorage([1]).type()
+    memory = x.untyped_storage()
+    copied = memory.__copy__()
+    yield copied.tolist() == memory.tolist(), copied.data_ptr() == memory.data_ptr()
+    memory.note = 3
+    yield x.untyped_storage().note, hasattr(copied, "note")
 
 
 def test_share_memory_says_that_it_does_nothing():

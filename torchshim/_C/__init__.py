@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import importlib
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -125,6 +126,17 @@ def _skip_one_hop_torch_function(
     The functions that it calls in turn are overridden as ever.
     """
     return _overrides.skip_one(func, args, kwargs or {})
+
+
+def _warn() -> None:
+    """Gives a warning, as tests of warnings ask for."""
+    warnings.warn("Test message for TORCH_WARN", UserWarning, stacklevel=2)
+
+
+def _warn_deprecation() -> None:
+    """Gives a warning, as tests of warnings ask for."""
+    text = "Test message for TORCH_WARN_DEPRECATION"
+    warnings.warn(text, DeprecationWarning, stacklevel=2)
 
 
 def _get_tracing_state() -> None:

@@ -364,7 +364,8 @@ SHARED_WITH_OPERAND = (
 
 def repeats(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether several elements of an expanded tensor are one in memory."""
-    return any(n > 1 and not step for n, step in zip(shape, strides, strict=True))
+    steps = zip(shape, strides, strict=True)
+    return 0 not in shape and any(n > 1 and not step for n, step in steps)
 
 
 def check_memory(op: Op, target: Any, args: Sequence[Any]) -> None:

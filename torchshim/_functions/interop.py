@@ -158,8 +158,13 @@ class DLDeviceType(IntEnum):
     kDLMetal = 8
     kDLVPI = 9
     kDLROCM = 10
+    kDLROCMHost = 11
     kDLExtDev = 12
+    kDLCUDAManaged = 13
     kDLOneAPI = 14
+    kDLWebGPU = 15
+    kDLHexagon = 16
+    kDLMAIA = 17
 
 
 @public(namespaces=(), method=True)

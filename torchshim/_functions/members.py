@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 from torchshim._attributes import fact
 from torchshim._core import dtypes
+from torchshim._core.layout import channels_last, memory_format
+from torchshim._core.storage import dense, repeats
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
     check_options,
@@ -20,10 +23,10 @@ from torchshim._functions.storage import NOT_SHARED, UntypedStorage
 from torchshim._tensor import Tensor, check_storage, from_array, host_value
 
 
-def _on_host(self: Any, name: str) -> None:
+def _on_host(self: Any, name: str, *others: Any) -> None:
     if self.device.type != "cpu":
         raise TypeError(f"{name} is only implemented on CPU tensors")
-    if self.requires_grad:
+    if any(each.requires_grad for each in (self, *others)):
         raise RuntimeError(
             f"Can't call {name}() on Variable that requires grad. Use var.detach()."
             f"{name}() instead."
@@ -46,7 +49,7 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 @public(namespaces=(), method=True)
 def map_(self: Tensor, other: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replaces each element by what a function makes of it and of `other`'s."""
-    _on_host(self, "map_")
+    _on_host(self, "map_", other)
     if other.dtype is not self.dtype:
         raise TypeError(
             f"map_: expected {self.type()} for 'other' (got {other.type()})"
@@ -61,7 +64,7 @@ def map2_(
     self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]
 ) -> Tensor:
     """Replaces each element by what a function makes of it and of two others."""
-    _on_host(self, "map2_")
+    _on_host(self, "map2_", x, y)
     columns: list[list[Any]] = [host_value(self).reshape(-1).tolist()]
     for name, other in (("x", x), ("y", y)):
         if other.dtype is not self.dtype:
@@ -75,22 +78,11 @@ def map2_(
 
 @public
 def _debug_has_internal_overlap(input: Tensor) -> int:
-    """Whether elements share memory: 0 no, 1 yes, 2 not known."""
-    dims = [
-        (stride, size)
-        for stride, size in zip(input.stride(), input.shape, strict=True)
-        if size != 1
-    ]
-    if input.numel() == 0:
-        return 0
-    if any(stride == 0 for stride, _ in dims):
+    """Whether elements share memory: 0 no, 1 yes, 2 not known (there are gaps)."""
+    shape, strides = tuple(input.shape), input.stride()
+    if repeats(shape, strides):
         return 1
-    reach = 1
-    for stride, size in sorted(dims):
-        if stride < reach:
-            return 2
-        reach = stride * size
-    return 0
+    return 0 if 0 in shape or dense((shape, strides, 0)) else 2
 
 
 @public
@@ -121,6 +113,19 @@ def _take(self: Any, values: list[Any]) -> Tensor:
     return self.copy_(new)
 
 
+@public
+def _test_check_tensor(input: Tensor) -> Tensor:
+    """A copy; RuntimeError unless all values are true."""
+    if not bool(input.all()):  # type: ignore[attr-defined]
+        raise RuntimeError("Test message for TORCH_CHECK_TENSOR_ALL")
+    return input.clone()  # type: ignore[attr-defined]
+
+
+@public(namespaces=(), method=True)
+def _fix_weakref(self: Tensor) -> None:
+    """Keeps weak references valid; those to a tensor always are."""
+
+
 @public(namespaces=(), method=True)
 def const_data_ptr(self: Any) -> int:
     """As `Tensor.data_ptr`."""
@@ -136,26 +141,51 @@ def dim_order(self: Any, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     (1, 0)
     """
     strides, shape = self.stride(), self.shape
-    order = sorted(range(self.ndim), key=lambda d: -strides[d])
-    if ambiguity_check is False:
-        return tuple(order)
-    if isinstance(ambiguity_check, list):
-        if not all(hasattr(f, "name") for f in ambiguity_check):
-            raise TypeError(
-                "The ambiguity_check argument must be a bool or a list of memory "
-                "formats."
-            )
-        fitting = sum(self.is_contiguous(memory_format=f) for f in ambiguity_check)
-        unclear = fitting != 1
-    else:
-        lengths = [strides[d] for d in order]
-        unclear = len(set(lengths)) < len(lengths) or 1 in shape
-    if unclear:
-        raise RuntimeError(
-            "The tensor does not have unique dim order, or cannot map to exact one of "
-            "the given memory formats."
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+    known = all(isinstance(each, memory_format) for each in formats)
+    if not (known and isinstance(ambiguity_check, (bool, list))):
+        raise TypeError(
+            "The ambiguity_check argument must be a bool or a list of memory formats."
         )
-    return tuple(order)
+    several = 1 in shape or any(a == b for a, b in itertools.pairwise(strides))
+    if ambiguity_check is not False and several:
+        if sum(self.is_contiguous(memory_format=each) for each in formats) != 1:
+            raise RuntimeError(
+                "The tensor does not have unique dim order, or cannot map to exact one "
+                "of the given memory formats."
+            )
+    plain = self.is_contiguous()
+    if self.ndim < 2 or plain != _channels_last(self):
+        return tuple(range(self.ndim)) if plain or self.ndim < 2 else (0, 2, 3, 1)
+    # Insertion, as dimensions without an order between them stay where they are.
+    order: list[int] = []
+    for dim in reversed(range(self.ndim)):
+        at = len(order)
+        order.append(dim)
+        for other in reversed(range(at)):
+            within = _within(strides, shape, order[other], dim)
+            if within > 0:
+                order[other], order[at], at = dim, order[other], other
+            elif within < 0:
+                break
+    if ambiguity_check and any(
+        _within(strides, shape, a, b) >= 0 for a, b in itertools.pairwise(order)
+    ):
+        raise RuntimeError("The tensor does not have unique dim order.")
+    return tuple(reversed(order))
+
+
+def _channels_last(tensor: Any) -> bool:
+    return tensor.ndim == 4 and tensor.is_contiguous(memory_format=channels_last)
+
+
+def _within(strides: Any, shape: Any, a: int, b: int) -> int:
+    """Whether dimension `b` lies within `a` (1), around it (-1), or it is open (0)."""
+    if not (strides[a] and strides[b]):
+        return 0
+    if strides[a] == strides[b]:
+        return 1 if shape[b] < shape[a] else 0
+    return 1 if strides[a] > strides[b] else -1
 
 
 def _no_name(self: Any) -> None:

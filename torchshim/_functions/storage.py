@@ -116,7 +116,7 @@ class UntypedStorage:
     __module__ = "torch.storage"
     # `_raw` is memory that no tensor shows yet (nobody writes to it), `_tensor` the
     # first to do so, `_core` the cell they share once something else needs it.
-    __slots__ = ("__weakref__", "_core", "_raw", "_tensor", "_where")
+    __slots__ = ("__dict__", "__weakref__", "_core", "_raw", "_tensor", "_where")
 
     is_sparse = False
     is_sparse_csr = False
@@ -412,6 +412,8 @@ class UntypedStorage:
         if self.device.type == "meta":
             return UntypedStorage(self.nbytes(), device=self.device)
         return untyped_of(self._bytes().copy(), self.device)
+
+    __copy__ = clone
 
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
         """Itself where it is on the device, else a copy there."""

@@ -35,7 +35,8 @@ def _vector(index: Array, name: str) -> None:
 def _select_checks(input: Array, dim: int, index: Array) -> list[Check]:
     axis = wrap_dim(dim, input.ndim) if input.ndim else 0
     n = input.shape[axis] if input.ndim else 1
-    if axis == 1:  # which PyTorch has a kernel of its own for
+    # PyTorch has kernels of their own for these.
+    if axis == 1 or (input.ndim > 1 and 0 in input.shape):
         text = f"INDICES element is out of DATA bounds, id={{value}} axis_dim={n}"
         return outside(index, 0, n, text, RuntimeError)
     return outside_self(input, axis, index)
@@ -63,6 +64,8 @@ def index_select(input: Array, dim: int, index: Array) -> Array:
             )
         return input
     index = index.reshape(-1)
+    if input.ndim > 1 and index.size and not input.shape[dim]:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
     if 0 in input.shape:
         shape = (*input.shape[:dim], index.size, *input.shape[dim + 1 :])
         return jnp.zeros(shape, input.dtype)

@@ -88,7 +88,7 @@ class _EachDevice:
         return found
 
 
-def _fresh_state() -> dict[str, Any]:
+def _refresh_per_optimizer_state() -> dict[str, Any]:
     return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
@@ -136,7 +136,7 @@ class GradScaler:
         self._init_growth_tracker = 0
         self._growth_tracker: Any = None
         self._per_optimizer_states: defaultdict[int, dict[str, Any]] = defaultdict(
-            _fresh_state
+            _refresh_per_optimizer_state
         )
 
     def _check_scale_growth_tracker(self, funcname: str) -> tuple[Any, Any]:
@@ -337,7 +337,7 @@ class GradScaler:
                 self._backoff_factor,
                 self._growth_interval,
             )
-        self._per_optimizer_states = defaultdict(_fresh_state)
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def _get_scale_async(self) -> Any:
         return self._scale

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from torchshim._derived import namespace as _namespace
+from torchshim._functions.interop import DLDeviceType
 from torchshim._tensor import Tensor
 
-__all__ = ["from_dlpack", "to_dlpack"]
+__all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 
 from_dlpack = _namespace("torch")["from_dlpack"]
 

@@ -25,6 +25,11 @@ def index_select() -> Iterator[Sample]:
     yield sample(floats(3), 0, f32([0])).raises()
     yield sample(floats(), 0, I([0, 0])).raises()
     yield sample(floats(3), 1, I([0])).raises()
+    yield sample(floats(0, 3), 0, I([0])).raises()
+    yield sample(floats(0, 3), 0, I([], np.int64))
+    yield sample(floats(3, 0), 0, I([5])).raises()
+    yield sample(floats(3, 0), 1, I([0])).raises()
+    yield sample(floats(0), 0, I([0])).raises()
 
 
 @samples("index_add")
