@@ -202,6 +202,8 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
         return value
     kind = value.__class__
     if kind is list or kind is tuple:
+        if bool in map(type, value) and "bool" not in param.annotation:
+            value = [int(v) if v.__class__ is bool else v for v in value]
         return tuple(static(op, position, param, v) for v in value)
     if value is None or kind in (bool, int, float, str, complex):
         note = param.annotation

@@ -287,7 +287,8 @@ class Signature:
             if not isinstance(value, (tuple, list)):
                 continue
             for at, item in enumerate(value):
-                if not _is_index(item):
+                # The parser has looked at the first; of others a bool is an integer.
+                if not (_is_index(item) or (at and isinstance(item, bool))):
                     return (
                         f"{self.name}(): argument '{param.name}' failed to unpack the "
                         f'object at pos {at + 1} with error "type must be '

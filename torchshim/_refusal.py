@@ -146,7 +146,7 @@ def deprecated_form(
 
 def _sizes(values: tuple[Any, ...]) -> Any:
     """What was given for sizes: a sequence, or what cannot be one."""
-    single = len(values) == 1 and not isinstance(values[0], int)
+    single = len(values) == 1 and type(values[0]) is not int
     return values[0] if single else values
 
 

@@ -371,3 +371,22 @@ def facts_of_tensors(torch, name):
     yield attempt(delattr, x, name)
     yield attempt(setattr, x, name, 3)
     yield getattr(x, name)
+
+
+@case.lines("""
+torch.empty((4, True)).shape, torch.zeros(4, False).shape, torch.ones(2, True)
+torch.empty((True, 4))
+torch.empty(True)
+torch.ones(1, 3).reshape(1, True, 3), torch.ones(1, 3).expand(2, True, 3)
+torch.ones(1, 3).repeat(2, True), torch.ones(1, 3).tile((2, True))
+torch.ones(1, 3).permute((0, True)), torch.ones(1, 3).sum((0, True))
+torch.ones(1, 3).flip(0, True), torch.ones(1, 3).roll((1, True), (0, 1))
+torch.ones(1, 3).reshape(True)
+torch.ones(1, 3).permute(True, 0)
+torch.nn.functional.pad(torch.ones(1, 3), (1, True))
+torch.nn.Linear(True, 4).weight.shape, torch.nn.Embedding(4, True).weight.shape
+torch.ones(3, 2).new_ones(2, True)
+torch.randint(3, (2, True)).shape
+""")
+def truth_values_as_sizes(torch, line):
+    return evaluate(torch, line)

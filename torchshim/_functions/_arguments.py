@@ -103,6 +103,8 @@ def size_of(
     sizes: list[int] = []
     for at, item in enumerate(items):
         size = item if item.__class__ is int else as_index(item)
+        if at and isinstance(item, bool):  # an integer, but where it stands first
+            size = int(item)
         if size is None:
             raise TypeError(
                 f"{function}(): argument '{name}' failed to unpack the object at pos "
