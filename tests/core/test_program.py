@@ -278,3 +278,33 @@ def test_large_parameters_are_overwritten_without_a_copy(monkeypatch, make):
     # The backward of the second layer reads its weight, of 1 MiB.
     assert memory.temp_size_in_bytes < 1 << 19
     assert model[1].weight.sum().item() != before
+
+
+@pytest.mark.parametrize("first", ["held", "alone"])
+def test_small_arrays_held_elsewhere_need_no_other_program(compiled, first):
+    def turn(held):
+        array = a._array if held else None
+        before = a.tolist()
+        a.mul_(2).add_(1)
+        assert a.tolist() == [2 * x + 1 for x in before]
+        assert array is None or array.tolist() == before
+
+    a = torch.arange(4.0) * 3
+    a.tolist()
+    made = compiled()
+    for held in (first == "held", first != "held", True, False):
+        turn(held)
+    assert compiled() == made + 1
+
+
+def test_large_arrays_held_elsewhere_do(compiled):
+    a = torch.zeros(1 << 20) + 1
+    a.sum().item()
+    made = compiled()
+    a.mul_(2)
+    local.rec.flush()
+    held = a._array
+    a.mul_(2)
+    local.rec.flush()
+    assert compiled() == made + 2
+    assert held[-1] == 2 and a[-1] == 4

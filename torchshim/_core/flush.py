@@ -19,7 +19,7 @@ from torchshim._core.call import VjpCall
 from torchshim._core.callers import caller
 from torchshim._core.lower import has_checks
 from torchshim._core.no_data import NoData, absent_of
-from torchshim._core.program import CACHE, Compiled, Program
+from torchshim._core.program import CACHE, Compiled, Copying, Program
 from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State
 from torchshim._core.stepwise import Stepwise, make_program
 from torchshim._core.storage import Storage, TensorBase, value_lock
@@ -289,7 +289,7 @@ class Run:
         self,
         places: list[int],
         given: list[Any],
-        program: Program | Stepwise | None = None,
+        program: Program | Copying | Stepwise | None = None,
         scalars: Any = None,
         inputs: Any = None,
     ) -> None:
@@ -329,7 +329,8 @@ def _prepared(rec: Any, state: State, end: End, donates: bool) -> Run:
     key = (state, end.computed, donated)
     compiled = CACHE.get(key)
     if compiled is None:
-        compiled = _make(rec, state, end.computed, donated, inputs)
+        compiled = _near(state, end.computed, donated, inputs)
+        compiled = compiled or _make(rec, state, end.computed, donated, inputs)
         CACHE.add(key, compiled)
     vector = np.array(rec.scalars[: state.n_scalars], np.float64)
     return Run(end.places, given, compiled, vector, inputs)
@@ -350,6 +351,28 @@ def _donations(inputs: list[Any], held: Set[int]) -> tuple[int, ...]:
     if any(map(weakref.getweakrefcount, inputs)):
         alone = [p for p in alone if not weakref.getweakrefcount(inputs[p])]
     return tuple(alone)
+
+
+# Bytes of the arrays that a program may donate more or fewer than it could.
+_COPIED = 1 << 16
+
+
+def _near(
+    state: State, outputs: tuple[int, ...], donated: tuple[int, ...], inputs: list[Any]
+) -> Program | Copying | None:
+    """A program that was made for the same, but that other small arrays are donated.
+
+    Whether an array is held elsewhere, too, often differs from the first iteration of a
+    loop to the next. To copy it takes microseconds, another program seconds.
+    """
+    for key in CACHE.ends(state):
+        made = CACHE.get((state, *key)) if key[0] == outputs else None
+        if type(made) is Program:
+            lost = set(made.inputs[0]) - set(donated)
+            other = lost | (set(donated) - set(key[1]))
+            if sum(inputs[p].nbytes for p in other) <= _COPIED:
+                return Copying(made, tuple(lost)) if lost else made
+    return None
 
 
 def _make(

@@ -289,6 +289,31 @@ class Program:
         note(self.known)
 
 
+class Copying:
+    """A program, run with copies of some inputs that it donates but others hold."""
+
+    __slots__ = ("copied", "program")
+
+    def __init__(self, program: Program, copied: tuple[int, ...]) -> None:
+        self.program = program
+        self.copied = copied
+
+    @property
+    def entry(self) -> Compiled | None:
+        return self.program.entry
+
+    @property
+    def lowered(self) -> Lowered:
+        return self.program.lowered
+
+    def __call__(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
+        given = list(inputs)
+        with jax.enable_x64(True):
+            for position in self.copied:
+                given[position] = given[position].copy()
+        self.program(scalars, given, result)
+
+
 class ProgramCache:
     """What runs the recordings, the least recently used dropped first.
 
