@@ -237,3 +237,66 @@ def files(torch):
         yield [stream.read() for _, stream in listed.open_files()]
         yield attempt(it.FileOpener, listed, "w")
     random.seed()
+
+
+@case
+def decoders(torch):
+    import importlib
+    import io
+
+    from PIL import Image
+
+    name = f"{torch.__name__}.utils.data.datapipes.utils.decoder"
+    decoder = importlib.import_module(name)
+    decode = decoder.Decoder(decoder.basichandlers)
+    given = [("a.cls", b"3"), ("b.txt", b"hi"), ("none", b"z"), ("_k.txt", b"q")]
+    given += [("_r/x.txt", b"1"), ("e.txt", b""), ("a.json", b"[1]"), ("b.id", b"x")]
+    yield decode(given), decode(("/a/b.tar.gz", b"3")), decode(None)
+    yield [attempt(decoder.basichandlers, e, b"3") for e in ("s", "o", "cl", "x.")]
+    yield decoder.extension_extract_fn("/a/b.tar.gz"), decoder.extension_extract_fn("x")
+    yield decoder.handle_extension("jpg jpeg", len)("a.JPG", b"12")
+    yield attempt(decoder.ImageHandler, "zz"), decode(("s.txt", io.BytesIO(b"read")))
+    decode.add_handler(len)
+    yield decode.handlers[0] is len
+    pixels = torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3)
+    image = Image.frombytes("RGB", (4, 2), bytes(pixels.flatten().tolist()))
+    file = io.BytesIO()
+    image.save(file, "png")
+    yield list(decoder.imagespecs.items())
+    for kind in decoder.imagespecs:
+        if kind in ("torchl", "torchl8"):
+            continue  # PyTorch fails
+        found = decoder.imagehandler(kind)("png", file.getvalue())
+        if kind.startswith("pil"):
+            yield found.mode, found.size
+        else:
+            yield found.dtype, tuple(found.shape), found
+    yield decoder.imagehandler("rgb")("txt", b"")
+    routed = iters(torch).RoutedDecoder([("a.txt", b"x"), ("b.json", b"2")])
+    yield list(routed), len(routed), list(routed)
+    yield attempt(len, iters(torch).RoutedDecoder(iter([])))
+
+
+@case
+def snapshots(torch):
+    import importlib
+
+    name = f"{torch.__name__}.utils.data.datapipes.utils.snapshot"
+    restore = importlib.import_module(name)._simple_graph_snapshot_restoration
+    wrap = iters(torch).IterableWrapper
+    for make in (
+        lambda: wrap(range(8)),
+        lambda: wrap(range(8)).map(double),
+        lambda: wrap(range(8)).batch(3),
+        lambda: wrap(range(8)).shuffle(),
+    ):
+        pipe = make()
+        generator = torch.Generator()
+        generator.manual_seed(3)
+        restore(pipe, 2, generator)
+        yield list(pipe), len(list(pipe))
+        restored = make()
+        yield attempt(restore, restored, 20, generator)
+        restored = make()
+        restore(restored, 3, generator)
+        yield attempt(restore, restored, 1), list(restored)

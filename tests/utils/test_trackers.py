@@ -6,6 +6,7 @@ import copy
 import gc
 import importlib
 import tempfile
+import traceback
 
 from tests.oracle import attempt, case
 
@@ -133,6 +134,15 @@ def where_a_program_is(torch):
     yield text.partition(" in ")[2]
     with trace.report_compile_source_on_error():
         pass
+    source = "def f():\n    def g():\n        raise ValueError  # here\n    return g()"
+    scope = {"__compile_source__": source}
+    exec(source, scope)
+    try:
+        with trace.report_compile_source_on_error():
+            scope["f"]()
+    except ValueError as error:
+        lines = traceback.format_tb(error.__traceback__)
+    yield [line.splitlines()[1].strip() for line in lines[-2:]]
 
 
 @case

@@ -40,6 +40,19 @@ class layout(_Constant, metaclass=Builtin):
     __setattr__ = read_only
 
 
+#: How errors write layouts.
+LAYOUT_TEXTS = {
+    "strided": "Strided",
+    "sparse_coo": "Sparse",
+    "sparse_csr": "SparseCsr",
+    "sparse_csc": "SparseCsc",
+    "sparse_bsr": "SparseBsr",
+    "sparse_bsc": "SparseBsc",
+    "_mkldnn": "Mkldnn",
+    "jagged": "Jagged",
+}
+
+
 class memory_format(_Constant, metaclass=Builtin):
     """The order in which a tensor's elements lie in memory.
 

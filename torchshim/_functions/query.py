@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.device import as_device
+from torchshim._core.layout import LAYOUT_TEXTS
 from torchshim._core.meta import Size
 from torchshim._core.promotion import (
     DIMENSIONED,
@@ -182,6 +184,41 @@ def _assert(condition: Any, message: Any) -> None:
     """
     if not condition:
         raise AssertionError(message)
+
+
+@public(overridden=NEVER)
+def _assert_tensor_metadata(
+    a: Tensor,
+    size: Sequence[int] | None = None,
+    stride: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    layout: Any = None,
+) -> None:
+    """RuntimeError for a tensor that is of another shape or kind.
+
+    >>> import torchshim as torch
+    >>> torch._assert_tensor_metadata(torch.ones(2), [2], dtype=torch.float32)
+    """
+    if not isinstance(a, Tensor):
+        raise TypeError(wrong("_assert_tensor_metadata", "a", 1, "Tensor", a))
+
+    def differ(what: str, expected: Any, found: Any) -> None:
+        raise RuntimeError(
+            f"Tensor {what} mismatch! Expected: {expected}, Got: {found}"
+        )
+
+    if size is not None and tuple(size) != tuple(a.shape):
+        differ("sizes", list(size), list(a.shape))
+    if stride is not None and tuple(stride) != tuple(a.stride()):  # type: ignore[attr-defined]
+        differ("strides", list(stride), list(a.stride()))  # type: ignore[attr-defined]
+    if dtype is not None and dtype is not a.dtype:
+        differ("dtype", dtype.scalar_name, a.dtype.cpp_name)
+    if device is not None and as_device(device) != a.device:
+        differ("device", as_device(device), a.device)
+    if layout is not None and layout is not a.layout:
+        differ("layout", LAYOUT_TEXTS[layout.name], LAYOUT_TEXTS[a.layout.name])
 
 
 @public

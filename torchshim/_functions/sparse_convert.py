@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._core.layout import LAYOUT_TEXTS, strided
 from torchshim._core.layout import NAMES as LAYOUTS
-from torchshim._core.layout import strided
 from torchshim._core.meta import Size
 from torchshim._core.record import local
 from torchshim._derived import fns, public
@@ -160,20 +160,13 @@ def to_dense(
 
 # -- parts -----------------------------------------------------------------------------
 
-_LAYOUT_TEXTS = {
-    "strided": "Strided",
-    "sparse_coo": "Sparse",
-    "sparse_csr": "SparseCsr",
-    "sparse_csc": "SparseCsc",
-}
-
 
 def expect_coo(name: str, tensor: Any) -> None:
     """Raises for a tensor that is not in coordinates."""
     if tensor.layout is not COO:
         raise RuntimeError(
             f"{name} expected sparse coordinate tensor layout but got "
-            f"{_LAYOUT_TEXTS[tensor.layout.name]}"
+            f"{LAYOUT_TEXTS[tensor.layout.name]}"
         )
 
 

@@ -5,18 +5,50 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
+from types import FrameType, TracebackType
 from typing import Any
 
 
 @contextlib.contextmanager
 def report_compile_source_on_error() -> Iterator[None]:
-    """Shows the source of generated code in tracebacks, which it is not kept for here.
+    """Shows the source of generated code in the tracebacks of what a block raises.
 
-    Only code that PyTorch's compiler generates says what its source was.
+    Such code says what its source was in a global variable, `__compile_source__`.
     """
-    yield
+    try:
+        yield
+    except Exception as error:
+        frames = []
+        here = error.__traceback__
+        while here is not None:
+            frames.append(here)
+            here = here.tb_next
+        inner = None
+        for place in reversed(frames):
+            source = place.tb_frame.f_globals.get("__compile_source__")
+            if source is None:
+                # Linked anew and not replaced: `contextlib` sets the first one again.
+                place.tb_next = inner
+                inner = place
+            else:
+                frame = _frame_of(source, place)
+                inner = TracebackType(inner, frame, frame.f_lasti, place.tb_lineno)
+        raise error.with_traceback(inner)  # noqa: B904 -- the same error
+
+
+def _frame_of(source: str, place: TracebackType) -> FrameType:
+    """A frame of a file with this source, where a traceback is."""
+    code = place.tb_frame.f_code
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", delete=False, suffix=".py", prefix="compiled_"
+    ) as file:
+        file.write(source)
+    made = compile("__frame__()", file.name, "eval")
+    made = made.replace(co_name=code.co_name, co_firstlineno=place.tb_lineno)
+    return eval(made, {"__frame__": lambda: sys._getframe(1)})
 
 
 def shorten_filename(fn: str, *, base: str | None = None) -> str:

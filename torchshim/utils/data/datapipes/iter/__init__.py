@@ -1,6 +1,5 @@
 """Pipes over streams of samples."""
 
-from torchshim._errors import unsupported
 from torchshim.utils.data.datapipes.iter.callable import (
     CollatorIterDataPipe as Collator,
 )
@@ -27,6 +26,9 @@ from torchshim.utils.data.datapipes.iter.grouping import BatcherIterDataPipe as 
 from torchshim.utils.data.datapipes.iter.grouping import GrouperIterDataPipe as Grouper
 from torchshim.utils.data.datapipes.iter.grouping import (
     UnBatcherIterDataPipe as UnBatcher,
+)
+from torchshim.utils.data.datapipes.iter.routeddecoder import (
+    RoutedDecoderIterDataPipe as RoutedDecoder,
 )
 from torchshim.utils.data.datapipes.iter.sharding import (
     ShardingFilterIterDataPipe as ShardingFilter,
@@ -65,7 +67,3 @@ __all__ = [
     "UnBatcher",
     "Zipper",
 ]
-
-RoutedDecoder = unsupported(
-    "utils.data.datapipes.iter.RoutedDecoder", "decode files in a function for map()"
-)

@@ -32,15 +32,16 @@ Handler = Callable[[str, Any], Any]
 
 
 def basichandlers(extension: str, data: Any) -> Any:
-    """Text, JSON, pickles and tensors."""
-    if extension in {"txt", "text", "transcript"}:
+    """Text, numbers, JSON, pickles and tensors."""
+    # As in PyTorch, pieces of these count, too.
+    if extension in "txt text transcript":
         return data.decode("utf-8")
     if extension in {"cls", "cls2", "class", "count", "index", "inx", "id"}:
         try:
             return int(data)
         except ValueError:
             return None
-    if extension in {"json", "jsn"}:
+    if extension in "json jsn":
         return json.loads(data)
     if extension in {"pyd", "pickle"}:
         return pickle.loads(data)
@@ -194,9 +195,8 @@ class Decoder:
         self.key_fn = key_fn
 
     def add_handler(self, *handler: Any) -> None:
-        """More handlers, asked after the others."""
-        if handler:
-            self.handlers.extend(handler)
+        """More handlers, asked before the others."""
+        self.handlers = [*handler, *self.handlers]
 
     @staticmethod
     def _is_stream_handle(data: Any) -> bool:
@@ -218,21 +218,15 @@ class Decoder:
         return data
 
     def decode(self, data: Any) -> dict[str, Any]:
-        """A dict of what a pair, or a dict of such, was decoded to."""
-        if isinstance(data, tuple) and len(data) == 2:
-            data = {data[0]: data[1]}
+        """A dict of what a pair, or several, were decoded to."""
         made: dict[str, Any] = {}
-        pairs: Any = data
-        for key, value in pairs.items():
-            extension = self.key_fn(key)
-            if not extension:
-                made[key] = value
-            elif key and key[0] == "_":
-                if isinstance(value, bytes):
-                    value = value.decode("utf-8")
-                made[key] = value
+        if isinstance(data, tuple):
+            data = [data]
+        for key, value in data or ():
+            if key[0] == "_":
+                made[key] = value.decode("utf-8") if isinstance(value, bytes) else value
             else:
-                made[key] = self.decode1(extension, value)
+                made[key] = self.decode1(self.key_fn(key), value)
         return made
 
     def __call__(self, data: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from torchshim.utils.data import graph_settings
@@ -24,11 +23,14 @@ def _simple_graph_snapshot_restoration(
         )
     datapipe.reset()
     graph_settings.apply_random_seed(datapipe, rng)
-    left = n_iterations
-    with contextlib.suppress(StopIteration):
-        drawn = iter(datapipe)
-        while left > 0:
+    drawn = iter(datapipe)
+    for _ in range(n_iterations):
+        try:
             next(drawn)
-            left -= 1
+        except StopIteration as end:
+            raise RuntimeError(
+                f"Fast-forward {datapipe} by {n_iterations} iterations exceeds the "
+                "number of samples available."
+            ) from end
     datapipe._fast_forward_iterator = drawn
     datapipe._snapshot_state = _SnapshotState.Restored
