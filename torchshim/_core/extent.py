@@ -67,9 +67,9 @@ def check_extent(shape: Sequence[int], itemsize: int) -> None:
     """Raises where no memory can hold an array.
 
     >>> check_extent((2, 3), 4)
-    >>> check_extent((2**62, 2), 4)
+    >>> check_extent((2**62,), 4)
     Traceback (most recent call last):
-    RuntimeError: Storage size calculation overflowed with sizes=[4611686018427387904, 2]
+    RuntimeError: Storage size calculation overflowed with sizes=[4611686018427387904]
     """
     wanted = math.prod(shape) * itemsize
     if wanted <= SMALL:
