@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from torchshim._core.op import OPERAND, OPT_OPERAND
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, namespace
 from torchshim._errors import unsupported
 from torchshim._functions.sparse_tensor import is_sparse
 from torchshim._overrides import dispatch, overriding
 
-# What PyTorch's dispatcher calls operators that go by another name here.
+# What PyTorch's dispatcher calls operators that go by another name here, or by one form
+# of several.
 _NAMES = {
     "conv1d": "convolution",
     "conv2d": "convolution",
@@ -35,7 +35,36 @@ _NAMES = {
     "log_softmax": "_log_softmax",
     "softmax": "_softmax",
     "scaled_dot_product_attention": "_scaled_dot_product_flash_attention_for_cpu",
+    "attention": "_scaled_dot_product_flash_attention_for_cpu",
+    "batch_norm_train": "native_batch_norm",
+    "flatten": "view",
+    "max_pool2d": "max_pool2d_with_indices",
+    "nll_loss": "nll_loss_forward",
+    "reshape": "view",
+    "std": "std.correction",
+    "std_mean": "std_mean.correction",
+    "to_copy": "_to_copy",
+    "transpose": "transpose.int",
+    "unbind": "unbind.int",
+    "unbind_rows": "unbind.int",
+    "var": "var.correction",
+    "var_mean": "var_mean.correction",
+    "where": "where.self",
 }
+# Packets of these, and of what `_form` names.
+_PACKETS = {name.partition(".")[0] for name in _NAMES.values()} | {
+    f"upsample_nearest{n}d" for n in (1, 2, 3)
+}
+# Of reductions: their form along a dimension.
+_ALONG = {"sum": "dim_IntList", "prod": "dim_int"} | dict.fromkeys(
+    "all any max mean median min nanmedian".split(), "dim"
+)
+# These take a number for a tensor; what else has forms for both calls them so.
+_ARITHMETIC = frozenset("add div mul sub".split())
+_OF_BOTH = frozenset(
+    "bitwise_and bitwise_or bitwise_xor copysign eq fmod ge gt le lt ne remainder rsub "
+    "xlogy".split()
+)
 # What PyTorch calls gradients that have no function here.
 _GRADIENTS = frozenset({"convolution_backward"})
 
@@ -139,7 +168,7 @@ class _Aten(_OpNamespace):
     """The namespace of PyTorch's own operators."""
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        known = name in _NAMES.values() or name in _GRADIENTS
+        known = name in _PACKETS or name in _GRADIENTS
         if not known and _function(name) is None:
             return super().__getattr__(name)
         packet = OpOverloadPacket(name)
@@ -167,17 +196,33 @@ def overload_of(call: Any, args: Sequence[Any]) -> OpOverload:
     dims = [len(t._meta.shape) for t in tensors]
     if name in ("matmul", "linear"):
         return getattr(aten, _product(name, dims)).default
+    if name == "upsample_nearest" and not args[-1]:
+        return getattr(aten, f"upsample_nearest{dims[0] - 2}d").default
     if name in _NAMES:
-        return getattr(aten, _NAMES[name]).default
-    binary = [
-        p
-        for p in call.op.params
-        if p.role in (OPERAND, OPT_OPERAND) and p.name == "other"
-    ]
-    packet = getattr(aten, name)
-    if binary:
-        return packet.Tensor if len(tensors) > 1 else packet.Scalar
-    return packet.default
+        packet, _, form = _NAMES[name].partition(".")
+        return getattr(getattr(aten, packet), form or "default")
+    return getattr(getattr(aten, name), _form(call, args, len(tensors)))
+
+
+def _form(call: Any, args: Sequence[Any], tensors: int) -> str:
+    """The form of an operator that these arguments, so many of them tensors, mean."""
+    name = call.op.public
+    if name in _ALONG:
+        for param, given in zip(call.op.params, args, strict=False):
+            if param.name == "dim" and given is not None and given != param.default:
+                return _ALONG[name]
+        return "default"
+    if name == "pow":
+        if tensors > 1:
+            return "Tensor_Tensor"
+        return "Tensor_Scalar" if isinstance(args[0], TensorBase) else "Scalar"
+    if name == "masked_fill":
+        return "Tensor" if tensors > 2 else "Scalar"
+    if name in _ARITHMETIC or (name == "clamp" and tensors > 1):
+        return "Tensor"
+    if name in _OF_BOTH:
+        return "Tensor" if tensors > 1 else "Scalar"
+    return "default"
 
 
 def _product(name: str, dims: Sequence[int]) -> str:

@@ -392,6 +392,53 @@ def selective(torch):
 
 
 @case
+def names_that_policies_see(torch):
+    """The forms of operators that are one here and in PyTorch."""
+    F = torch.nn.functional
+    functions = {
+        "numbers": lambda x, w: (x * 2, x + 1, x / 2, x - 1, 1 - x, 2 / x, x % 2),
+        "tensors": lambda x, w: (x * w, x + w, x / w, x - w, x % w, x.maximum(w)),
+        "powers": lambda x, w: (x**2, x**w, 2**x, x.atan2(w)),
+        "comparisons": lambda x, w: (x > 0, x > w, x == 1, x != w),
+        "whole": lambda x, w: (x.sum(), x.mean(), x.max(), x.prod(), x.any(), x.var()),
+        "rows": lambda x, w: (x.sum(0), x.mean((0, 1)), x.max(0), x.prod(0), x.all(0)),
+        "moments": lambda x, w: (x.std(0), torch.var_mean(x), torch.std_mean(x, 1)),
+        "limits": lambda x, w: (x.clamp(0, 1), x.clamp(min=w), x.masked_fill(w > 0, 1)),
+        "views": lambda x, w: (
+            x.transpose(0, 1),
+            x.flatten(),
+            x.reshape(16),
+            x.unbind(),
+        ),
+        "choices": lambda x, w: (torch.where(w > 0, x, w), x.median(1), x.double()),
+        "pictures": lambda x, w: (
+            F.max_pool2d(x[None, None], 2),
+            F.interpolate(x[None, None], scale_factor=2),
+        ),
+    }
+    aten = torch.ops.aten
+    left_out = [aten.detach, aten.unsqueeze]
+    for function in functions.values():
+        seen = []
+
+        def policy(context, op, *args, seen=seen, **kwargs):
+            if op.overloadpacket not in left_out and "index" not in str(op):
+                seen.append(str(op))
+            return torch.utils.checkpoint.CheckpointPolicy.PREFER_RECOMPUTE
+
+        def contexts(policy=policy):
+            make = torch.utils.checkpoint.create_selective_checkpoint_contexts
+            return make(policy)
+
+        x = torch.ones(4, 4, requires_grad=True)
+        w = torch.full((4, 4), 2.0)
+        torch.utils.checkpoint.checkpoint(
+            function, x, w, use_reentrant=False, context_fn=contexts
+        )
+        yield seen
+
+
+@case
 def helpers(torch):
     mod = modules(torch)
     x = leaf(torch, 1.0, 2.0)
