@@ -37,3 +37,4 @@ def all_compiled(monkeypatch):
     """NumPy computes nothing, however long compiling would take."""
     monkeypatch.setattr(stepwise, "_LEAST_COMPILE", np.inf)
     monkeypatch.setattr(stepwise, "_LEAST_VARYING", np.inf)
+    monkeypatch.setattr(stepwise, "_LEAST_PLAIN", np.inf)

@@ -67,6 +67,7 @@ def test_what_grows_in_each_turn_is_not_compiled(monkeypatch):
     assert isinstance(last(), Hosted)
     assert program.count() == start
     monkeypatch.setattr(stepwise, "_LEAST_COMPILE", np.inf)
+    monkeypatch.setattr(stepwise, "_LEAST_PLAIN", np.inf)
     CACHE._programs.clear()
     assert written(12).tolist() == found
     assert program.count() > start
@@ -123,7 +124,7 @@ def test_suppressing_boxes_compiles_a_few_turns(own_trie):
 
 def test_what_runs_again_becomes_a_program(at_once, monkeypatch):
     monkeypatch.setattr(stepwise, "_COMPILE", 1.0)
-    monkeypatch.setattr(stepwise, "_HOST_EVENT", 0.09)
+    monkeypatch.setattr(stepwise, "_HOST_EVENT", 0.045)
     x = torch.linspace(0, 1, 5)
     x.tolist()
     made = []
@@ -132,7 +133,7 @@ def test_what_runs_again_becomes_a_program(at_once, monkeypatch):
         found = (x.exp() @ x.cos()).item()
         assert found == pytest.approx(np.exp(x.numpy()) @ np.cos(x.numpy()), rel=1e-5)
         made.append([p.events for p in torch.explain(before).programs])
-    # Compiling three operators takes as long as eleven runs: half of that may be lost.
+    # Compiling three operators takes as long as 22 runs: a quarter of that may be lost.
     assert made == [[], [], [], [], [4], [], [], []]
     assert isinstance(last(), Hosted) and last().entry is None
 
@@ -222,3 +223,125 @@ def test_kernels_are_bounded(at_once, monkeypatch):
     for n in range(2, 9):
         assert (torch.ones(n, 11).sum() + 1).item() == 11 * n + 1
     assert len(stepwise.HOST_KERNELS) == 4
+
+
+# -- where recordings that have no part in a gradient run seldom ----------------------
+
+
+def read(found):
+    return found.tolist()  # the line where recordings end
+
+
+def distances(function, x):
+    return (function(x @ x.T) + 1).softmax(-1).cumsum(0)
+
+
+FUNCTIONS = torch.tanh, torch.sigmoid, torch.relu
+
+
+def compile_three():
+    """Three programs that run once, for recordings that end in `read`."""
+    x = torch.linspace(0, 1, 12).view(3, 4)
+    for function in FUNCTIONS:
+        read(distances(function, x))
+        assert not isinstance(last(), Hosted)
+    return x
+
+
+def perceptron():
+    torch.manual_seed(0)
+    layers = torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3)
+    return torch.nn.Sequential(*layers, torch.nn.Softmax(-1))
+
+
+def test_after_three_that_run_seldom(own_trie, as_users):
+    x = compile_three()
+    start, found = program.count(), []
+    while program.count() == start:
+        found.append(read(distances(torch.sin, x)))
+        assert isinstance(last(), Hosted)
+        assert len(found) < 10_000
+    # For many runs it gives the same, to the bit, and then nearly.
+    assert len(found) >= stepwise._PLAIN_RUNS
+    assert all(each == found[0] for each in found)
+    for _ in range(3):
+        np.testing.assert_allclose(read(distances(torch.sin, x)), found[0], rtol=1e-5)
+    assert program.count() == start + 1
+
+
+def test_elsewhere_all_is_compiled(own_trie, as_users, tmp_path):
+    # What a model gives is the same in any recording.
+    compile_three()
+    model, other, x = perceptron(), perceptron(), torch.randn(4, 6)
+    with torch.no_grad():
+        found = model(x)
+        found.tolist()
+    assert not isinstance(last(), Hosted)
+    torch.save(model.state_dict(), tmp_path / "model.pt")
+    for p in other.parameters():
+        torch.nn.init.zeros_(p)
+    other.load_state_dict(torch.load(tmp_path / "model.pt"))
+    with torch.no_grad():
+        assert torch.equal(other(x), found)
+    assert torch.equal(other(x), found)
+
+
+def test_what_has_a_part_in_a_gradient_is_compiled(own_trie, as_users):
+    compile_three()
+    model, x = perceptron(), torch.randn(4, 6)
+    loss = model(x)[:, 0].square().sum()
+    read(loss)
+    assert not isinstance(last(), Hosted)
+    loss.backward()
+    read(model[0].weight.grad)
+    assert not isinstance(last(), Hosted)
+    # Nor is a gradient that updates nothing left to NumPy.
+    leaf = x.clone().requires_grad_()
+    read(torch.autograd.grad(model(leaf)[:, 0].square().sum(), leaf)[0])
+    assert not isinstance(last(), Hosted)
+    with torch.no_grad():
+        read(model(x)[:, 0].square().sum())
+    assert isinstance(last(), Hosted)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_training_compiles_in_two_steps(own_trie, as_users, first):
+    compile_three()
+    model, x = perceptron(), torch.randn(4, 6)
+    optimizer = torch.optim.Adam(model.parameters())
+    made = []
+    for _ in range(30):
+        start = program.count()
+        loss = torch.nn.functional.cross_entropy(model(x), torch.arange(4) % 3)
+        if first:
+            read(loss)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        read(loss)
+        made.append(program.count() - start)
+    assert sum(made[:2]) > 0
+    assert made[2:] == [0] * 28
+
+
+def test_what_takes_numpy_long_is_compiled(own_trie, as_users):
+    compile_three()
+    layer = torch.nn.Conv2d(8, 8, 3, padding=1)
+    x = torch.ones(4, 8, 100, 100)
+    with torch.no_grad():
+        read(layer(layer(layer(x).relu()).relu()).sum())
+        assert not isinstance(last(), Hosted)
+        read(layer(layer(layer(x[:1, :, :4, :4]).relu()).relu()).sum())
+        assert isinstance(last(), Hosted)
+
+
+def test_the_order_in_memory_changes_nothing(at_once):
+    # NumPy sums a transposed array in another order.
+    values = np.random.default_rng(0).standard_normal((40, 33)).astype(np.float32)
+
+    swapped = np.asarray(values.T, order="C").T
+    assert swapped.flags.f_contiguous
+    found, other = (torch.from_numpy(given) for given in (values, swapped))
+    expected = [found.sum(0).tolist(), found.sum(1).tolist()]
+    assert [other.sum(0).tolist(), other.sum(1).tolist()] == expected
+    assert isinstance(last(), Hosted)

@@ -283,3 +283,41 @@ def test_what_nothing_needs_is_not_computed():
     )
     assert len(plan._steps) == 1
     assert "dot_general" in RULES
+
+
+def seconds(function, *shapes):
+    avals = [jax.ShapeDtypeStruct(shape, np.float32) for shape in shapes]
+    return interpret.plan(function, avals).seconds
+
+
+def test_what_a_plan_takes_is_estimated():
+    small, large = (8, 8), (1000, 1000)
+    assert seconds(jnp.exp, small) < 1e-5 < seconds(jnp.exp, large)
+    # By what is multiplied, not only by what is read and written.
+    product = seconds(lambda x: x @ x, large)
+    assert product > 10 * seconds(lambda x: x + x, large)
+    image, kernel = (1, 3, 32, 32), (16, 3, 5, 5)
+    layer = seconds(lambda x, k: lax.conv(x, k, (1, 1), "SAME"), image, kernel)
+    assert layer > 4 * seconds(lambda x: x + x, (1, 16, 32, 32))
+    pooled = seconds(
+        lambda x: lax.reduce_window(x, 0.0, lax.add, (9, 9), (1, 1), "SAME"), large
+    )
+    assert pooled > 10 * seconds(lambda x: x + x, large)
+    assert seconds(jnp.sort, large) > 10 * seconds(jnp.exp, large)
+    each = seconds(lambda x: jnp.linalg.eigh(x), small)
+    assert seconds(lambda x: jnp.linalg.eigh(x), (100, *small)) > 10 * each
+    assert seconds(lambda x: jnp.linalg.qr(x), large) > 0.1
+
+    def loop(length):
+        return lambda x: lax.scan(lambda c, _: (c * 2, None), x, None, length)[0]
+
+    assert seconds(loop(1000), small) > 50 * seconds(loop(10), small)
+    grown = lambda x: lax.while_loop(lambda v: v[0, 0] < 9, lambda v: v + 1, x)  # noqa: E731
+    assert seconds(grown, small) > 10 * seconds(lambda x: x + 1, small)
+
+    def chosen(x):
+        return lax.cond(x[0, 0] > 0, lambda v: v @ v, lambda v: v, x)
+
+    assert seconds(chosen, large) > product
+    solved = seconds(lambda x: jnp.linalg.solve(x, x), large)
+    assert solved > seconds(lax.linalg.lu, large)

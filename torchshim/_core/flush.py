@@ -330,7 +330,7 @@ def _prepared(rec: Any, state: State, end: End, donates: bool) -> Run:
     compiled = CACHE.get(key)
     if compiled is None:
         compiled = _near(state, end.computed, donated, inputs)
-        compiled = compiled or _make(rec, state, end.computed, donated, inputs)
+        compiled = compiled or _make(rec, state, end, donated, inputs)
         CACHE.add(key, compiled)
     vector = np.array(rec.scalars[: state.n_scalars], np.float64)
     return Run(end.places, given, compiled, vector, inputs)
@@ -378,10 +378,11 @@ def _near(
 def _make(
     rec: Any,
     state: State,
-    outputs: tuple[int, ...],
+    end: End,
     donated: tuple[int, ...],
     inputs: list[Any],
 ) -> Program | Stepwise:
+    outputs = end.computed
     # XLA warns of donated inputs that no output can reuse: donate only the others.
     avals: list[Any] = []
     metas: dict[int, Any] = {}
@@ -402,7 +403,8 @@ def _make(
         reason=rec.why() or _other_ends(state, outputs, usable),
     )
     copied = sum(inputs[p].nbytes for p in usable)
-    return make_program(state, outputs, usable, keeps_varying(rec), entry, copied)
+    varying, saves = keeps_varying(rec), bool(end.saved)
+    return make_program(state, outputs, usable, varying, saves, entry, copied)
 
 
 def keeps_varying(rec: Any) -> bool:

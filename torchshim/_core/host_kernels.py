@@ -46,13 +46,15 @@ def function_of(
 class HostKernel:
     """One call, computed by NumPy."""
 
-    __slots__ = ("_plan", "found", "traced")
+    __slots__ = ("_plan", "found", "seconds", "traced")
 
     def __init__(
         self, plan: interpret.Plan, found: list[checks.Check], traced: bool
     ) -> None:
         self._plan = plan
         self.found = found
+        # What a run takes, estimated.
+        self.seconds = plan.seconds
         # Whether it was traced for these sizes alone.
         self.traced = traced
 

@@ -7,16 +7,18 @@ and its equations are computed one after the other; `stepwise` says what is run 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from torchshim._core import numpy_linalg, numpy_shapes, numpy_windows
+from torchshim._core import numpy_shapes, numpy_windows
+from torchshim._core.numpy_linalg import FACTORIZATIONS
 from torchshim._core.numpy_rules import RULES, NoRule, known
 
-assert numpy_linalg and numpy_shapes and numpy_windows  # declare rules
+assert numpy_shapes and numpy_windows  # declare rules
 
 # Primitives that call a function, and the parameters that hold it.
 _CALLS = frozenset(
@@ -103,12 +105,14 @@ class Plan:
     `eqns`: what stands for the equations, if sizes in them were not known.
     """
 
-    __slots__ = ("_equations", "_steps")
+    __slots__ = ("_equations", "_steps", "seconds")
 
     def __init__(self, equations: Equations, eqns: Sequence[Any] | None = None) -> None:
         self._equations = equations
         if eqns is None:
             eqns = [each.eqn for each in equations.list]
+        # What a run takes, estimated.
+        self.seconds = sum(map(seconds_of, eqns))
         self._steps = [
             (function_of(eqn), operands, results, eqn.primitive.multiple_results, dead)
             for eqn, (_, operands, results, dead) in zip(
@@ -160,6 +164,58 @@ def function_of(eqn: Any) -> Callable[..., Any]:
     except (AttributeError, KeyError) as error:
         # Another release of JAX may say it otherwise.
         raise NoRule(f"{name}: {error!r}") from error
+
+
+# Seconds, as measured: what an equation takes, each of its elements, and each product
+# that is summed; each matrix that is factorized, and the cube of its sides.
+_EQUATION, _ELEMENT, _PRODUCT, _MATRIX, _CUBE = 3e-6, 1e-9, 5e-11, 15e-6, 1e-9
+# Those of which an element takes longer.
+_SLOW = (
+    dict.fromkeys("sort top_k".split(), 1e-7)
+    | dict.fromkeys("scatter scatter_add scatter_mul scatter_min".split(), 2e-8)
+    | dict.fromkeys("pow atan2 erf erfc erf_inv lgamma digamma gather".split(), 1e-8)
+)
+# Iterations that a loop is taken to have where only running it tells.
+_ITERATIONS = 100
+
+
+def seconds_of(eqn: Any) -> float:
+    """What NumPy takes for an equation, estimated from its sizes."""
+    name, params = eqn.primitive.name, eqn.params
+    if name == "scan":
+        return _EQUATION + params["length"] * _body(params["jaxpr"])
+    if name == "while":
+        return _ITERATIONS * (_body(params["cond_jaxpr"]) + _body(params["body_jaxpr"]))
+    if name == "cond":
+        return _EQUATION + max(map(_body, params["branches"]))
+    if name == "custom_linear_solve":
+        return _EQUATION + _body(params["jaxprs"].solve)
+    taken = [v.aval.shape for v in eqn.invars]
+    made = max((math.prod(v.aval.shape) for v in eqn.outvars), default=0)
+    elements = max(made, *map(math.prod, taken), 0)
+    found = _EQUATION + elements * _SLOW.get(name, _ELEMENT)
+    if name == "dot_general":
+        (summed, _), _ = params["dimension_numbers"]
+        found += made * math.prod(taken[0][d] for d in summed) * _PRODUCT
+    elif name == "conv_general_dilated":
+        kernel = taken[1]
+        outputs = kernel[params["dimension_numbers"].rhs_spec[0]]
+        found += made * math.prod(kernel) // max(outputs, 1) * _PRODUCT
+    elif "window_dimensions" in params:
+        found += elements * math.prod(params["window_dimensions"]) * _ELEMENT
+    elif name in FACTORIZATIONS:
+        side = max(taken[0][-2:])
+        found += math.prod(taken[0][:-2]) * (_MATRIX + side**3 * _CUBE)
+    return found
+
+
+def _body(closed: Any) -> float:
+    """What a run of a function takes that an equation holds."""
+    found = 0.0
+    for eqn in closed.jaxpr.eqns:
+        inner = _called_by(eqn)
+        found += seconds_of(eqn) if inner is None else _body(inner)
+    return found
 
 
 def _cond(eqn: Any) -> Callable[..., Any]:

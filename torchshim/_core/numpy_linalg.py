@@ -11,6 +11,9 @@ import numpy as np
 
 from torchshim._core.numpy_rules import Function, NoRule, rule
 
+# What calls LAPACK, for each matrix.
+FACTORIZATIONS = frozenset("cholesky eigh lu qr svd triangular_solve".split())
+
 
 def _lapack(eqn: Any) -> Callable[[str], Function]:
     """LAPACK's routines for an equation's type."""

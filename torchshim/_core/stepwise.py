@@ -51,14 +51,19 @@ _COPIED = 64 * 2**20
 # Elements up to which code that was compiled fast is as good.
 _SMALL = 4096
 # Seconds, as measured, where NumPy computes: what tracing a kind of events takes, and
-# where it was traced for many sizes before; what an event takes, and each of its
-# elements; and what XLA takes for an operator compiled fast, and for a program.
-_TRACE, _SIZED, _HOST_EVENT, _HOST_ELEMENT, _COMPILE = 3e-3, 0.3e-3, 60e-6, 2e-9, 8e-3
+# where it was traced for many sizes before; what an event takes besides its equations,
+# and each of its elements at least; and what XLA takes for an operator compiled fast,
+# and for a program.
+_TRACE, _SIZED, _HOST_EVENT, _HOST_ELEMENT, _COMPILE = 3e-3, 0.3e-3, 10e-6, 1e-9, 8e-3
 _PROGRAM = 0.02
-# What compiling must take (and where recordings are known to vary), how many times as
-# long as the first run by NumPy, and how often that computes at least: programs differ
-# in last bits, and scripts compare what a model gives for the same input.
-_LEAST_COMPILE, _LEAST_VARYING, _TIMES, _LEAST_RUNS = 2.0, 0.025, 3, 3
+# What compiling must take where recordings are known to vary; where others at the line
+# ran seldom, too, for what has no part in a gradient; for others. How many times as
+# long as the first run by NumPy that is.
+_LEAST_VARYING, _LEAST_PLAIN, _LEAST_COMPILE, _TIMES = 0.025, 0.05, 2.0, 3
+# The part of it that runs by NumPy may take, and how often that computes at least, also
+# what has no part in a gradient: programs differ in last bits, and scripts compare what
+# a model gives for the same input.
+_SHARE, _LEAST_RUNS, _PLAIN_RUNS = 4, 3, 10
 # Bounds: on kernels, on kinds of events that are remembered, on lines.
 _KERNELS, _HOST_KERNELS, _KINDS, _LINES = 1024, 8192, 20_000, 1000
 
@@ -322,7 +327,8 @@ class Hosted(Stepwise):
         return made, None if report is None else np.asarray(report)
 
     def _fetched(self, array: Any) -> np.ndarray:
-        return np.asarray(array)
+        # In one order, as NumPy sums differently in others.
+        return np.asarray(array, order="C")
 
     def _own(self, array: np.ndarray) -> Any:
         return jax.device_put(array, may_alias=False)
@@ -333,12 +339,14 @@ def make_program(
     outputs: tuple[int, ...],
     donated: tuple[int, ...],
     rare: bool,
+    saves: bool,
     entry: Compiled,
     copied: int,
 ) -> Program | Stepwise:
     """What runs a recording: a program, or kernels for its events.
 
-    `copied`: bytes of the inputs that a program overwrites.
+    `saves`: whether it keeps what a later backward needs. `copied`: bytes of the inputs
+    that a program overwrites.
     """
     lowered = Lowered(state, outputs)
     entry.events = lowered.n_events
@@ -348,23 +356,27 @@ def make_program(
         program.note(entry)
         return made
 
-    short = len(lowered.calls) < _LEAST_EVENTS
-    if (short and not (rare and _plain(lowered))) or copied > _COPIED:
+    if copied > _COPIED:
         return make()
+    short = len(lowered.calls) < _LEAST_EVENTS
+    gradients = any(isinstance(event.call, VjpCall) for event in lowered.calls)
+    plain = not (gradients or saves or donated)
+    # Of short recordings the lengths of a training come again.
+    known = plain or not short or (rare and not gradients)
     with lock:
-        made = (
-            _hosted(lowered, entry.line, bool(donated), rare, make)
-            or (None if short else _stepwise(lowered, entry.line, make))
-            or make()
-        )
-        last = _made.get(entry.line) or deque[Any](maxlen=_LAST)
-        _put(_made, entry.line, last, _LINES).append(weakref.ref(made))
+        made: Program | Stepwise | None = None
+        if known:
+            wasted = _wasted(entry.line)[1] > 0
+            varies = rare or (wasted and not short)
+            made = _hosted(lowered, bool(donated), varies, wasted and plain, make)
+        if made is None and not short:
+            made = _stepwise(lowered, entry.line, make)
+        if made is None:
+            made = make()
+        if known:
+            last = _made.get(entry.line) or deque[Any](maxlen=_LAST)
+            _put(_made, entry.line, last, _LINES).append(weakref.ref(made))
     return made
-
-
-def _plain(lowered: Lowered) -> bool:
-    """Whether it computes no gradients: the lengths of a training come again."""
-    return not any(isinstance(event.call, VjpCall) for event in lowered.calls)
 
 
 def _making_time() -> float:
@@ -374,45 +386,58 @@ def _making_time() -> float:
 
 def _hosted(
     lowered: Lowered,
-    line: Any,
     updates: bool,
     rare: bool,
+    plain: bool,
     make: Callable[[], Program],
 ) -> Hosted | None:
     """What runs a recording by NumPy at first, if compiling it would take long.
 
-    What updates something will run again: that is compiled, unless it is rare.
+    What updates something will run again: that is compiled, unless it is rare. `plain`:
+    whether it has no part in a gradient, and others at its line ran seldom.
     """
-    rare = rare or _wasted(line)[1] > 0
     if (updates and not rare) or not program.fast_options():
         return None
     compiling = _COMPILE * lowered.size + _PROGRAM
-    if compiling < (_LEAST_VARYING if rare else _LEAST_COMPILE):
+    long = compiling >= _LEAST_COMPILE
+    if not long and compiling < (
+        _LEAST_VARYING if rare else _LEAST_PLAIN if plain else _LEAST_COMPILE
+    ):
         return None
-    running = _HOST_EVENT * len(lowered.calls) + _HOST_ELEMENT * lowered.elements
-    left = compiling / _TIMES - running
+    least = _LEAST_RUNS if rare or long else _PLAIN_RUNS
+    # Seconds that the first run may take, and each one.
+    first = compiling / _TIMES
+    each = first if rare or long else compiling / (_SHARE * least)
+    running = _HOST_EVENT * len(lowered.calls)
+    if running + _HOST_ELEMENT * lowered.elements > min(first, each):
+        return None
     kinds = [kind_of(event) for event in lowered.calls]
     found: dict[Any, HostKernel | None] = {}
     for kind, event in zip(kinds, lowered.calls, strict=True):
-        if left < 0:
+        if running > min(first, each):
             return None
-        if kind in found or isinstance(kind[0], PythonCall):
+        if isinstance(kind[0], PythonCall):
             continue
-        if kind in HOST_KERNELS:
-            kernel = HOST_KERNELS[kind]
-        else:
-            kernel = _traced(event, kind[0])
-            left -= _TRACE if kernel is None or kernel.traced else _SIZED
-        found[kind] = _put(HOST_KERNELS, kind, kernel, _HOST_KERNELS)
-        if kernel is None and kind not in KERNELS:
-            left -= _making_time()
+        if kind not in found:
+            if kind in HOST_KERNELS:
+                kernel = HOST_KERNELS[kind]
+            else:
+                kernel = _traced(event, kind[0])
+                first -= _TRACE if kernel is None or kernel.traced else _SIZED
+            found[kind] = _put(HOST_KERNELS, kind, kernel, _HOST_KERNELS)
+            if kernel is None and kind not in KERNELS:
+                first -= _making_time()
+        kernel = found[kind]
+        running += _HOST_EVENT if kernel is None else kernel.seconds
+    if running > min(first, each):
+        return None
 
     def kernel_of(kind: tuple[Any, ...], event: State) -> Any:
         if isinstance(kind[0], PythonCall):
             return _passing(kind[0])
         return found[kind] or Fetched(_kernel(kind, event))
 
-    enough = max(_LEAST_RUNS, int(compiling / (2 * running)))
+    enough = max(least, int(compiling / (_SHARE * running)))
     return Hosted(lowered, kinds, kernel_of, compiling, enough, make)
 
 

@@ -170,6 +170,7 @@ class RemoteProgram:
         outputs: tuple[int, ...],
         donated: tuple[int, ...],
         rare: bool,
+        saves: bool,
         entry: Compiled,
         copied: int,
     ) -> None:
