@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 
 @case.lines(r"""
@@ -161,3 +161,39 @@ issubclass(torch.FloatTensor,torch.Tensor)
 """)
 def construct(torch, line):
     return evaluate(torch, line, np=np, copy=copy, pickle=pickle)
+
+
+class _Sequence:
+    def __init__(self, items, error=None):
+        self.items, self.error = items, error
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, index):
+        if self.error is not None:
+            raise self.error
+        return self.items[index]
+
+
+@case.over(items=[[], [1.0, 2.0], [[1, 2]]], error=[None, TypeError, KeyError])
+def sequences_of_other_classes(torch, items, error):
+    made = _Sequence(items, error)
+    yield attempt(torch.tensor, made)
+    yield attempt(torch.as_tensor, [made])
+
+
+@case.over(
+    {}, {"copy": False}, {"copy": True}, {"dtype": "float64"}, {"requires_grad": True}
+)
+def capsules_and_scalars_of_numpy(torch, options):
+    import numpy as np
+
+    if "dtype" in options:
+        options = {"dtype": torch.float64}
+    x = torch.arange(4.0)
+    capsule = torch.utils.dlpack.to_dlpack(x)
+    made = torch.asarray(capsule, **options)
+    yield made, made.data_ptr() == x.data_ptr()
+    yield attempt(torch.asarray, capsule)
+    yield attempt(lambda: torch.asarray(np.float64(0.5), **options))

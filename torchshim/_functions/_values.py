@@ -73,10 +73,25 @@ def cast_host(array: np.ndarray, np_dtype: np.dtype[Any]) -> np.ndarray:
         return array.astype(np_dtype)
 
 
+_PYTHONS = frozenset((list, tuple, range))
+
+
+def _items(data: Any) -> Any:
+    """The elements of a sequence of any class; ValueError if it fails to give them."""
+    if data.__class__ in _PYTHONS:
+        return data
+    try:
+        return [data[i] for i in range(len(data))]
+    except Exception:
+        raise ValueError(
+            f"could not determine the shape of object type '{type(data).__name__}'"
+        ) from None
+
+
 def is_sequence(value: Any) -> bool:
     """Whether PyTorch takes a value for a sequence of elements."""
     kind = value.__class__
-    if kind is list or kind is tuple or kind is range:
+    if kind in _PYTHONS:
         return True
     if isinstance(value, (str, bytes, dict, set, TensorBase, np.generic)):
         return False
@@ -122,7 +137,7 @@ def _inferred(data: Any) -> dtypes.dtype | None:
     if not is_sequence(data):
         raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
     found: dtypes.dtype | None = None
-    for item in data:
+    for item in _items(data):
         one = _inferred(item)
         if one is not None:
             found = one if found is None else promote(found, one)
@@ -140,7 +155,7 @@ def _sizes(data: Any) -> tuple[int, ...]:
             raise ValueError(f"too many dimensions '{type(data).__name__}'")
         if not sizes[-1]:
             break
-        data = data[0]
+        data = _items(data)[0]
         if isinstance(data, (str, bytes)):
             raise ValueError(f"too many dimensions '{type(data).__name__}'")
     return tuple(sizes)
@@ -157,7 +172,7 @@ def _collect(data: Any, sizes: tuple[int, ...], depth: int, out: list[Any]) -> N
             f"expected sequence of length {sizes[depth]} at dim {depth} (got "
             f"{len(data)})"
         )
-    for item in data:
+    for item in _items(data):
         _collect(item, sizes, depth + 1, out)
 
 
@@ -295,7 +310,7 @@ def values_of(data: Any, dtype: dtypes.dtype | None) -> tuple[np.ndarray, dtypes
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     sizes = _sizes(data)
-    if sizes and any(isinstance(item, np.ndarray) for item in data):
+    if sizes and any(isinstance(item, np.ndarray) for item in _items(data)):
         warn_once(SLOW_LIST)
     if dtype is None:
         dtype = _inferred(data) or dtypes.get_default_dtype()

@@ -334,6 +334,10 @@ def asarray(
         made = sharing(obj)
     elif hasattr(obj, "__dlpack__"):
         made = sharing(np.from_dlpack(obj))
+    elif type(obj).__name__ == "PyCapsule" and '"dltensor"' in repr(obj):
+        from torchshim._functions.interop import from_dlpack
+
+        made = from_dlpack(obj)
     elif not isinstance(obj, (list, tuple, int, float, complex, np.generic)):
         try:
             memoryview(obj)
@@ -343,6 +347,11 @@ def asarray(
             kind = dtype or dtypes.get_default_dtype()
             made = frombuffer(obj, dtype=kind)
     if made is None:
+        if copy is False and isinstance(obj, np.generic):
+            raise RuntimeError(
+                "can't alias NumPy scalars. Either remove copy=False or transform it "
+                "in a ndarray. "
+            )
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         made = tensor_from(obj, dtype, where or device_of("asarray", None))

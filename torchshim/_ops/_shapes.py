@@ -67,6 +67,8 @@ def normalized(input: Ints, normalized_shape: Ints, *given: Any) -> Ints | None:
 def joined(tensors: Sequence[Ints], dim: int) -> Ints | None:
     """Of tensors one after another along a dimension."""
     first = tensors[0]
+    if first == (0,):
+        return None
     axis = wrap_dim(dim, len(first))
     length = 0
     for shape in tensors:

@@ -56,7 +56,6 @@ def joined(tensors: Arrays, dim: int) -> Array:
             )
     kept = [(i, t) for i, t in enumerate(tensors) if not _is_legacy_empty(t.shape)]
     if not kept:
-        wrap_dim(dim, 1)
         return tensors[0]
     first = kept[0][1]
     axis = wrap_dim(dim, first.ndim)
@@ -77,6 +76,8 @@ def joined(tensors: Arrays, dim: int) -> Array:
 
 
 def _cat_stack(stack: Array, dim: int) -> Array:
+    if _is_legacy_empty(stack.shape[1:]):
+        return stack[0]
     axis = wrap_dim(dim, stack.ndim - 1)
     return lax.collapse(jnp.moveaxis(stack, 0, axis), axis, axis + 2)
 

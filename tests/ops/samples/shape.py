@@ -20,6 +20,10 @@ def cat() -> Iterator[Sample]:
     yield sample([floats(2, 3), floats(2, 2)]).raises()
     yield sample([floats(), floats()]).raises()
     yield sample([floats(2)], 1).raises()
+    yield sample([floats(0), floats(0)], 1)
+    yield sample([floats(0), ints(0)], -3)
+    yield sample([floats(0)], 5)
+    yield sample([floats(0), floats(2)], 1).raises()
 
 
 @samples("stack")
