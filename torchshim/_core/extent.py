@@ -72,8 +72,14 @@ def check_extent(shape: Sequence[int], itemsize: int) -> None:
     RuntimeError: Storage size calculation overflowed with sizes=[4611686018427387904]
     """
     wanted = math.prod(shape) * itemsize
-    if wanted <= SMALL:
+    if 0 <= wanted <= SMALL:
         return
+    if wanted < 0:
+        raise RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:98] ((ptrdiff_t)nbytes) >= 0. alloc_cpu() "
+            "seems to have been called with negative number: "
+            f"{wanted % 2**64}"
+        )
     if wanted >= COUNTS:
         raise RuntimeError(
             f"Storage size calculation overflowed with sizes={list(shape)}"

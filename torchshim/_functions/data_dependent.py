@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.extent import too_many_elements
+from torchshim._core.extent import COUNTS, check_extent, too_many_elements
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, check_apart, placement
 from torchshim._derived import fns, public
@@ -333,6 +333,7 @@ def bincount(
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if input.ndim == 1 and not input.numel():
+        check_extent((minlength,), 8)
         return _made(np.zeros(minlength, np.int64), input)
     values = host_value(input)
     if values.ndim != 1 or values.min() < 0:
@@ -351,6 +352,13 @@ def bincount(
 def _counted(
     values: np.ndarray, weights: np.ndarray | None, minlength: int, kind: Any
 ) -> np.ndarray:
+    largest = int(values.max())
+    if largest >= COUNTS - 1:
+        raise RuntimeError(
+            "maximum value of input overflowed, it should be < "
+            f"{COUNTS - 1} but got {largest}"
+        )
+    check_extent((max(largest + 1, minlength),), 8)
     counts = np.bincount(values.astype(np.int64), weights, minlength)
     return counts.astype(kind)
 

@@ -382,6 +382,11 @@ def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
             f"pixel_shuffle expects a positive upscale_factor, but got {r}"
         )
     *lead, c, h, w = input.shape
+    if r * r >= 2**63:
+        raise ValueError(
+            "upscale factor is too large, (upscale_factor)^2 overflowed: "
+            f"upscale_factor={r}"
+        )
     if c % (r * r):
         raise RuntimeError(
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by "
