@@ -128,3 +128,19 @@ def test_operators_on_lists_are_what_they_are_of_single_tensors():
                 assert str(found) == str(expected)
             else:
                 torch.testing.assert_close(list(found), expected, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "info", [i for i in module_db if i.module_error_inputs_func], ids=lambda i: i.name
+)
+def test_what_modules_refuse(info):
+    found = info.module_error_inputs_func(info, device="cpu", dtype=torch.float32)
+    assert found
+    for each in found:
+        made, given = each.module_error_input.constructor_input, None
+        with pytest.raises(each.error_type, match=each.error_regex):
+            module = info.module_cls(*made.args, **made.kwargs)
+            assert each.error_on.name == "FORWARD_ERROR"
+            given = each.module_error_input.forward_input
+            module(*given.args, **given.kwargs).sum().item()
+        assert (given is None) == (each.error_on.name == "CONSTRUCTION_ERROR")

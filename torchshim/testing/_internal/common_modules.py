@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torchshim as torch
+from torchshim import nn
 from torchshim.nn.modules.lazy import LazyModuleMixin
 from torchshim.testing import make_tensor
 from torchshim.testing._internal._databases import decorators_for
+from torchshim.testing._internal._module_errors import REFUSING, refusals
 from torchshim.testing._internal._module_table import ROWS, Row
 from torchshim.testing._internal._parametrization import Made, Test, _TestParametrizer
 
@@ -212,16 +214,46 @@ def _inputs(rows: list[Row]) -> Any:
     return made
 
 
+def _errors(cls: Any) -> Callable[..., list[ErrorModuleInput]]:
+    """The arguments that a class refuses, as a function of a test's."""
+
+    def made(*args: Any, **kwargs: Any) -> list[ErrorModuleInput]:
+        kinds = ModuleErrorEnum
+        return [
+            ErrorModuleInput(
+                ModuleInput(
+                    FunctionInput(*given, **named),
+                    None if inputs is None else FunctionInput(*inputs),
+                ),
+                error_on=kinds.CONSTRUCTION_ERROR
+                if inputs is None
+                else kinds.FORWARD_ERROR,
+                error_type=error,
+                error_regex=text,
+            )
+            for given, named, inputs, error, text in refusals(cls)
+        ]
+
+    return made
+
+
+_DIFFERING = {
+    *(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GRU, nn.LSTM, nn.RNN),
+    *(nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d, nn.MultiheadAttention),
+    *(nn.TransformerEncoder, nn.TransformerEncoderLayer),
+}
+
+
 def _database() -> list[ModuleInfo]:
     by_class: dict[Any, list[Row]] = {}
     for row in ROWS:
         by_class.setdefault(row[0], []).append(row)
-    differ = ("BatchNorm", "Transformer")
     found = [
         ModuleInfo(
             cls,
             module_inputs_func=_inputs(rows),
-            train_and_eval_differ=cls.__name__.startswith(differ),
+            train_and_eval_differ=cls in _DIFFERING,
+            module_error_inputs_func=_errors(cls) if cls in REFUSING else None,
             module_memformat_affects_out="Conv" in cls.__name__,
         )
         for cls, rows in by_class.items()
