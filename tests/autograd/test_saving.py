@@ -394,3 +394,28 @@ def saved_values_have_a_history(torch, grad, read):
             saved = getattr(out.grad_fn, f"_saved_{name}")
         node = saved.grad_fn
         yield saved, node is out.grad_fn, node is middle.grad_fn, saved is a
+
+
+@case
+def whether_hooks_are_forbidden(torch):
+    known = torch._C._autograd
+
+    def state():
+        enabled = known._saved_tensors_hooks_is_enabled()
+        return enabled, known._saved_tensors_hooks_get_disabled_error_message()
+
+    def hooked():
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            return state()
+
+    yield state(), attempt(hooked)
+    with torch.autograd.graph.disable_saved_tensors_hooks("outer"):
+        yield state(), attempt(hooked)
+        with torch.autograd.graph.disable_saved_tensors_hooks("inner"):
+            yield state(), attempt(hooked)
+        yield state(), attempt(hooked)
+    yield torch.func.grad(lambda x: (x * state()[0]).sum())(torch.ones(2)), state()
+    known._saved_tensors_hooks_disable("by hand")
+    yield state(), attempt(hooked)
+    known._saved_tensors_hooks_enable()
+    yield state(), attempt(hooked)

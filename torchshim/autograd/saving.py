@@ -101,6 +101,11 @@ def disable(message: str | None) -> None:
     _stack.disabled = message
 
 
+def disabled() -> str | None:
+    """The message of the error that hooks meet now."""
+    return _stack.disabled
+
+
 @contextlib.contextmanager
 def forbidden(message: str) -> Iterator[None]:
     """Forbids hooks within the block, with this message."""
