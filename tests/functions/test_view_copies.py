@@ -30,6 +30,11 @@ torch.unbind_copy(x, 1)
 torch.unbind_copy(x.sum())
 torch.permute_copy(x, (1, 0)).stride()
 torch.expand_copy(x, (2, 2, 3)).stride()
+torch.view_copy(x.t(), (6,))
+torch.view_copy(x.t(), (5,))
+torch.view_copy(x.detach().t(), (2, -1)).stride()
+torch.slice_copy(x, 0, 0, 2, 0)
+torch.slice_copy(x[0, 0])
 """)
 def copies(torch, line):
     x = torch.tensor([[1.0, -2, 3], [4, 5, -6]], requires_grad=True)
@@ -44,6 +49,40 @@ def written_to_out(torch):
     yield torch.split_copy(x, 2, out=[torch.zeros(2, 3)])
     yield torch.unbind_copy(x, 0, out=[torch.zeros(3), made := torch.zeros(3)]), made
     yield torch.narrow_copy(x, 0, 1, 1, out=two) is two, two
+
+
+@case(stride=True).lines(r"""
+torch.select_scatter(x, torch.ones(3), 0, 1)
+torch.select_scatter(x, torch.ones(2, dtype=torch.int32), -1, -1)
+torch.select_scatter(x.t(), torch.ones(2), 0, 0)
+torch.select_scatter(x[:1].expand(2, 3), torch.ones(2), 1, 0)
+torch.select_scatter(i, torch.tensor(2.7), 0, 0)
+torch.select_scatter(x, torch.ones(3), 0, 2)
+torch.select_scatter(x, torch.ones(3), 2, 0)
+torch.select_scatter(x, torch.ones(2), 0, 0)
+torch.select_scatter(i[0], torch.ones(()), 0, 0)
+torch.slice_scatter(x, torch.ones(1, 3), 0, 1)
+torch.slice_scatter(x, torch.ones(2, 2), 1, 0, None, 2)
+torch.slice_scatter(x.t(), torch.ones(1, 2), 0, -2, -1)
+torch.slice_scatter(x, torch.ones(3), 0, 0)
+torch.slice_scatter(x, torch.ones(1, 3), 5, 0)
+torch.slice_scatter(x, torch.ones(1, 3), 0, 0, 1, 0)
+torch.slice_scatter(x, torch.ones(1, 3), 0, 0, 1, -1)
+torch.slice_scatter(i[0], torch.ones(()))
+torch.diagonal_scatter(x, torch.ones(2))
+torch.diagonal_scatter(x.t(), torch.ones(1), -2)
+torch.diagonal_scatter(x, torch.ones(2, dtype=torch.complex64), 1)
+torch.diagonal_scatter(x, torch.ones(3))
+torch.diagonal_scatter(x, torch.ones(2), 0, 0, 0)
+x.diagonal_scatter(s).sum().backward(), x.grad, s.grad
+(x.select_scatter(s, 1, 2) ** 2).sum().backward(), x.grad, s.grad
+(x.slice_scatter(s[:, None], 1, 1, 2) ** 2).sum().backward(), x.grad, s.grad
+torch.vmap(lambda x, s: torch.select_scatter(x, s, 0, 1))(i.view(2, 2), i[:2])
+""")
+def scatters(torch, line):
+    x = torch.tensor([[1.0, -2, 3], [4, 5, -6]], requires_grad=True)
+    s = torch.tensor([7.0, 8.0], requires_grad=True)
+    return evaluate(torch, line, x=x, s=s, i=torch.arange(4))
 
 
 @case

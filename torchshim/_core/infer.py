@@ -21,11 +21,10 @@ from torchshim._core.meta import (
     Meta,
     broadcast_shape,
     elementwise_strides,
-    indexed_strides,
     meta_of,
 )
 from torchshim._core.naming import WRAPPED
-from torchshim._core.op import Op
+from torchshim._core.op import Arranged, Op
 from torchshim._core.promotion import (
     COMPLEX_TO_FLOAT,
     NO_OPMATH,
@@ -220,8 +219,9 @@ class Inference:
         pairs = [(tuple(m.shape), m.strides) for m in metas]
         if op.layout == "preserve":
             return elementwise_strides(tuple(shape), pairs)
-        if op.layout == "indexed":
-            return indexed_strides(tuple(shape), *call.arguments(pairs, ()))
+        if isinstance(op.layout, Arranged):
+            args = call.arguments(pairs, call.placeholders())
+            return op.layout.strides(tuple(shape), *args)
         return op.layout(tuple(shape), pairs)
 
     def _view_metas(

@@ -99,6 +99,17 @@ class View:
         return not self.retyped and self.bit is None
 
 
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """A layout that depends on an operator's arguments, not on its operands alone.
+
+    `strides(shape, *args)` gives the strides of the result (None: contiguous), where
+    tensors among `args` are their (shape, strides).
+    """
+
+    strides: Callable[..., tuple[int, ...] | None]
+
+
 class Op:
     """An operator: its JAX function and how it differs from the default operator."""
 
@@ -165,7 +176,7 @@ class Op:
     edges: tuple[str | None, ...] | None
     fits: tuple[str, ...]
     view: View | None
-    layout: str | Callable[..., Any] | None
+    layout: str | Arranged | Callable[..., Any] | None
     named_result: tuple[str, ...] | None
     checks: Callable[..., Any] | None
     checks_for: Callable[..., bool] | None
@@ -272,7 +283,7 @@ def op(
     edges: Sequence[str | None] | None = None,
     fits: Sequence[str] = (),
     view: View | None = None,
-    layout: str | Callable[..., Any] | None = None,
+    layout: str | Arranged | Callable[..., Any] | None = None,
     named_result: tuple[str, ...] | None = None,
     checks: Callable[..., Any] | None = None,
     checks_for: Callable[..., bool] | None = None,
@@ -321,7 +332,7 @@ def op(
     - `castable`: what is said of an `out=` of a dtype that the result can't be cast to,
       where that is not what PyTorch says usually.
     - `layout`: "preserve" gives element-wise memory order (the default with promote),
-      "indexed" that of a tensor at index tensors; a function of the operands'
+      an `Arranged` depends on the other arguments, too; a function of the operands'
       (shape, strides) gives strides.
     - `operands`: the parameters that take part in promotion (default: all tensors and
       operands); the others keep their dtype.

@@ -36,10 +36,9 @@ from torchshim._functions._arguments import (
     kind_of,
     number_of,
     unfit,
-    warn_once,
     wrong,
 )
-from torchshim._functions._values import cast_host, fitting
+from torchshim._functions._values import cast_host, fitting, note_lost_part
 from torchshim._functions.ahead import sent_ahead
 from torchshim._functions.creation import place
 from torchshim._functions.legacy import TENSOR_TYPES, tensortype
@@ -115,16 +114,8 @@ def converted(
             return self
         return copied(self, "clone", (), wanted)
     dtypes.array_dtype(dtype)
-    _note_lost_part(meta.dtype, dtype)
+    note_lost_part(meta.dtype, dtype)
     return copied(self, "to_copy", (dtype,), wanted)
-
-
-def _note_lost_part(was: dtypes.dtype, now: dtypes.dtype) -> None:
-    if was.is_complex and not now.is_complex and now is not dtypes.bool_:
-        warn_once(
-            "Casting complex values to real discards the imaginary part (Triggered "
-            "internally at /__w/pytorch/pytorch/aten/src/ATen/native/Copy.cpp:307.)"
-        )
 
 
 def copied(self: Tensor, name: str, args: tuple[Any, ...], wanted: Any) -> Tensor:
@@ -368,7 +359,7 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     if not isinstance(other, TensorBase) and not is_number(other):
         raise TypeError(wrong("copy_", "other", 1, "Tensor", other))
     if isinstance(other, TensorBase) and other._meta.dtype is not self._meta.dtype:
-        _note_lost_part(other._meta.dtype, self._meta.dtype)
+        note_lost_part(other._meta.dtype, self._meta.dtype)
     if isinstance(other, TensorBase) and _fresh(self):
         mine, its = self._meta, other._meta
         array = settled(other)

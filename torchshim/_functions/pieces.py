@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.meta import contiguous_strides
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, placement
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import as_index, kind_of
+from torchshim._functions._values import note_lost_part
 from torchshim._functions.indexing import basic
-from torchshim._functions.memory import write_into
 from torchshim._ops.splits import even_sizes
-from torchshim._ops.view_geometry import KEEP, PICK, diagonal_dims, wrap_dim
+from torchshim._ops.view_geometry import KEEP, PICK, diagonal_geometry, wrap_dim
 from torchshim._overrides import overriding
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
@@ -415,13 +416,14 @@ Tensor.__contains__ = _contains  # type: ignore[attr-defined]
 # -- copies with a piece replaced -------------------------------------------------
 
 
-def _fill_slice(target: Tensor, src: Tensor) -> None:
-    if src._meta.shape != target._meta.shape:
+def _replacing(src: Tensor, shape: Sequence[int], input: Tensor) -> None:
+    """Refuses a `src` of another shape than the piece that it replaces."""
+    if tuple(src._meta.shape) != tuple(shape):
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src._meta.shape)}, slice size = {list(target._meta.shape)}"
+            f"{list(src._meta.shape)}, slice size = {list(shape)}"
         )
-    fns.copy_(target, src)
+    note_lost_part(src._meta.dtype, input._meta.dtype)
 
 
 @public(method=True)
@@ -429,20 +431,21 @@ def diagonal_scatter(
     input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
     """A copy of the input with a diagonal replaced."""
-    diagonal_dims(len(input._meta.shape), dim1, dim2)
-    made = fns.clone(input)
-    target = fns.diagonal(made, offset, dim1, dim2)
-    _fill_slice(target, src)
-    return made
+    shape = tuple(input._meta.shape)
+    strides = contiguous_strides(shape)
+    piece, _, _ = diagonal_geometry(shape, strides, 0, offset, dim1, dim2)
+    _replacing(src, piece, input)
+    return fns.diagonal_written(input, src, offset, dim1, dim2)
 
 
 @public(method=True)
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of the input with one slice replaced."""
-    made = fns.clone(input)
-    target = select(made, dim, index)
-    _fill_slice(target, src)
-    return made
+    at, index = selected(input, dim, index)
+    shape = input._meta.shape
+    _replacing(src, (*shape[:at], *shape[at + 1 :]), input)
+    plan = (KEEP,) * at + (PICK,)
+    return fns.piece_scatter(input, src, (index,), plan, "SelectScatterBackward0")
 
 
 @public(method=True)
@@ -457,13 +460,26 @@ def slice_scatter(
     out: Tensor | None = None,
 ) -> Tensor:
     """A copy of the input with a range of a dimension replaced."""
-    made = fns.clone(input)
-    at = wrap_dim(dim, len(input._meta.shape))
-    target = made[(slice(None),) * at + (slice(start, end, step),)]
-    _fill_slice(target, src)
-    return (
-        made if out is None else write_into(None, made, out, (input, src), text="exact")
-    )
+    at, first, length = sliced(input, dim, start, end, step)
+    shape = input._meta.shape
+    _replacing(src, (*shape[:at], length, *shape[at + 1 :]), input)
+    plan = (KEEP,) * at + ((length, step),)
+    node = "SliceScatterBackward0"
+    return fns.piece_scatter(input, src, (first,), plan, node, out=out)
+
+
+def sliced(
+    input: Tensor, dim: int, start: int | None, end: int | None, step: int
+) -> tuple[int, int, int]:
+    """The dimension, the first place and the length of a range with such ends."""
+    shape = input._meta.shape
+    if not shape:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    at = wrap_dim(dim, len(shape))
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    first, stop, step = slice(start, end, step).indices(shape[at])
+    return at, first, max(-(-(stop - first) // step), 0)
 
 
 @public(name="slice", namespaces=("ops.aten",))

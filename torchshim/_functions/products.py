@@ -51,6 +51,9 @@ def einsum(*args: Any) -> Tensor:
     left, _, right = explicit.partition("->")
     if len(operands) == 1:
         return _of_one(operands[0], left, right)
+    if len(operands) == 2:
+        operands, left = _summed_alone(operands, left, right)
+        explicit = f"{left}->{right}"
     if set(right).issuperset(left.replace(",", "")):
         # Nothing is summed: products, which autocast leaves alone.
         terms = zip(operands, left.split(","), strict=True)
@@ -77,6 +80,25 @@ def _of_one(x: Tensor, term: str, right: str) -> Tensor:
     if not summed:
         return x
     return fns.sum(x, tuple(range(len(right), len(term))))
+
+
+def _summed_alone(
+    operands: Sequence[Tensor], left: str, right: str
+) -> tuple[Sequence[Tensor], str]:
+    """Sums taken first where the two operands have no label that both are summed over.
+
+    What is left are products of elements, no matrix product.
+    """
+    terms = left.split(",")
+    if set(terms[0]) & set(terms[1]) - set(right):
+        return operands, left
+    made = []
+    for i, x in enumerate(operands):
+        x, term = _diagonals(x, terms[i])
+        alone = tuple(d for d, c in enumerate(term) if c not in right)
+        made.append(fns.sum(x, alone) if alone else x)
+        terms[i] = "".join(c for c in term if c in right)
+    return made, ",".join(terms)
 
 
 def _spread(x: Tensor, term: str, right: str) -> Tensor:

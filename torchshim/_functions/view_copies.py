@@ -53,14 +53,7 @@ def slice_copy(
     out: Tensor | None = None,
 ) -> Tensor:
     """A range of a dimension, as a copy."""
-    shape = input._meta.shape
-    if not shape:
-        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
-    if step <= 0:
-        raise RuntimeError("slice step must be positive")
-    at = wrap_dim(dim, len(shape))
-    first, stop, step = slice(start, end, step).indices(shape[at])
-    length = max(-(-(stop - first) // step), 0)
+    at, first, length = pieces.sliced(input, dim, start, end, step)
     plan = (KEEP,) * at + ((length, step),)
     return fns.piece_copy(input, (first,), plan, "SliceBackward0_copy", out=out)
 

@@ -78,11 +78,19 @@ def volume_layout(
 
 
 def convolution_layout(
-    shape: tuple[int, ...], operands: Sequence[Pair]
+    n: int, shape: tuple[int, ...], operands: Sequence[Pair]
 ) -> tuple[int, ...] | None:
-    """The format of the input or else of the weight."""
+    """The format of the input or else of the weight, of images in `n` dimensions."""
+    alone = len(shape) == n + 1
+    if alone:  # without a batch
+        (size, strides), *rest = operands
+        operands = [((1, *size), (size[0] * strides[0], *strides)), *rest]
+        shape = (1, *shape)
+    if n == 3 and shape[0] == 1:
+        return None  # so it is for a single volume
     formats = [suggested_format(*pair) for pair in operands[:2]]
-    return _laid_out(shape, formats[formats[0] is contiguous_format])
+    found = _laid_out(shape, formats[formats[0] is contiguous_format])
+    return found[1:] if found is not None and alone else found
 
 
 def joining_layout(

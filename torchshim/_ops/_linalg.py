@@ -25,16 +25,12 @@ def columns(shape: Ints, operands: Any) -> Ints | None:
     return _by_columns(shape)
 
 
-def solutions(shape: Ints, operands: Any) -> Ints | None:
-    """By columns, but for those of equations from the right.
-
-    These cannot be told from others where both matrices are square.
-    """
-    matrix = operands[0][0]
+def solutions(shape: Ints, A: Any, B: Any, left: bool, *_: Any) -> Ints | None:
+    """By columns, but for those of equations from the right."""
+    matrix = A[0]
     if len(shape) < max(len(matrix) - 1, 2):
         return None
-    right = len(shape) == len(matrix) and shape[-2] != matrix[-1]
-    return None if right else _by_columns(shape)
+    return _by_columns(shape) if left or len(shape) < len(matrix) else None
 
 
 class LinAlgError(RuntimeError):

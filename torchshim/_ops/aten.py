@@ -288,6 +288,7 @@ def max_pool2d_with_indices_backward(
     differentiable=("grad_output",),
     namespaces=_ATEN,
     method=False,
+    layout="preserve",
     out=False,
 )
 def native_dropout_backward(grad_output: Array, mask: Array, scale: Scalar) -> Array:

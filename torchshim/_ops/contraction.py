@@ -10,11 +10,12 @@ from jax import lax
 
 from torchshim._core.checks import Check
 from torchshim._core.host_dtypes import NAMES
-from torchshim._core.meta import elementwise_strides
-from torchshim._core.op import Array, Arrays, op
+from torchshim._core.meta import contiguous_strides, elementwise_strides
+from torchshim._core.op import Arranged, Array, Arrays, op
 from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT
 from torchshim._ops._common import BOOL, is_integral, refuse, scalar_name
+from torchshim._ops._linalg import columns
 from torchshim._ops._products import refuse_bool
 from torchshim._ops.linalg import check_square, inverse_checks
 from torchshim._ops.matmul import _HALF, matmul, rounded
@@ -69,6 +70,35 @@ def _tensordot(
     return rounded(out, input)
 
 
+def _einsum_layout(shape: tuple[int, ...], equation: str, operands: Any) -> Any:
+    """Strides of what a batch of matrix products gives, its dimensions reordered.
+
+    The labels of both operands are the batch's, then come those of the first operand
+    and of the second, or the other way round where that is the order of the result.
+    """
+    if len(operands) != 2:
+        return None
+    left, right = equation.split("->")
+    held = [
+        {c for c, n in zip(term, x[0], strict=True) if n != 1}
+        for term, x in zip(left.split(","), operands, strict=True)
+    ]
+    first, second = held
+    if not (first & second) - set(right):
+        return None
+    shared = [c for c in right if c in first and c in second]
+    rows = [c for c in right if c in first - second]
+    columns = [c for c in right if c not in first]
+    if rows and columns and right.index(rows[0]) > right.index(columns[-1]):
+        rows, columns = columns, rows
+    sizes = dict(zip(right, shape, strict=True))
+    order = [*shared, *rows, *columns]
+    strides = dict(
+        zip(order, contiguous_strides([sizes[c] for c in order]), strict=True)
+    )
+    return tuple(strides[c] for c in right)
+
+
 @op(
     grad_fn="ViewBackward0",
     saves=("operands",),
@@ -76,6 +106,7 @@ def _tensordot(
     namespaces=(),
     method=False,
     out=False,
+    layout=Arranged(_einsum_layout),
 )
 def _einsum(equation: str, operands: Arrays) -> Array:
     """Einstein's summation of several; the equation is checked and explicit."""
@@ -193,6 +224,11 @@ def _power_node(input: Any, n: int) -> str:
     return "MmBackward0" if len(input.shape) == 2 else "UnsafeViewBackward0"
 
 
+def _power_layout(shape: tuple[int, ...], input: Any, n: int) -> Any:
+    """Inverses lie by columns, as LAPACK writes them."""
+    return columns(shape, [input]) if n == -1 else None
+
+
 def _power_checks(input: Array, n: int) -> list[Check]:
     return inverse_checks(input) if n < 0 else []
 
@@ -202,6 +238,7 @@ def _power_checks(input: Array, n: int) -> list[Check]:
     saves=("input",),
     namespaces=("torch", "linalg"),
     checks=_power_checks,
+    layout=Arranged(_power_layout),
 )
 def matrix_power(input: Array, n: int) -> Array:
     """A square matrix times itself; of its inverse if `n` is negative."""

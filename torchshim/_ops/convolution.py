@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -368,7 +369,7 @@ def _convolution(n: int) -> Any:
         namespaces=("torch", "nn.functional"),
         method=False,
         out=False,
-        layout=convolution_layout,
+        layout=partial(convolution_layout, n),
     )
 
 

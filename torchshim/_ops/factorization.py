@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchshim._core.checks import Check
-from torchshim._core.op import Array, op
+from torchshim._core.op import Arranged, Array, op
 from torchshim._ops._common import is_integral, scalar_name
 from torchshim._ops._linalg import (
     adjoint,
@@ -126,7 +126,13 @@ def lu_factor_ex(
     return lu, pivots, first_zero(lu)
 
 
-@linalg_op("LinalgLuSolveBackward0", saves=("LU", "pivots", "result"), layout=solutions)
+@linalg_op(
+    "LinalgLuSolveBackward0",
+    saves=("LU", "pivots", "result"),
+    layout=Arranged(
+        lambda shape, LU, pivots, B, left, adjoint: solutions(shape, LU, B, left)
+    ),
+)
 def lu_solve(
     LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False
 ) -> Array:

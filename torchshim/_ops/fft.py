@@ -7,22 +7,79 @@ result is multiplied with.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from torchshim._core.checks import Check
-from torchshim._core.op import Array, op
+from torchshim._core.layout import format_strides
+from torchshim._core.op import Arranged, Array, op
+from torchshim._ops._formats import suggested_format
 
 Ints = tuple[int, ...]
 # As many dimensions as one of XLA's transforms takes.
 _AT_ONCE = 3
 
 
-def _fft(node: str) -> Callable[..., Any]:
-    return op(namespaces=(), method=False, grad_fn=f"{node}Backward0", saves=())
+# (shape, strides) of an operand.
+Pair = tuple[Ints, Ints]
+
+
+def _fft(node: str, strides: Callable[..., Ints]) -> Callable[..., Any]:
+    return op(
+        namespaces=(),
+        method=False,
+        grad_fn=f"{node}Backward0",
+        saves=(),
+        layout=Arranged(strides),
+    )
+
+
+def _descending(dims: Iterable[int], strides: Ints) -> list[int]:
+    return sorted(dims, key=lambda d: -strides[d])
+
+
+def _inmost(shape: Ints, strides: Ints, dims: Sequence[int]) -> Ints:
+    """Strides of a result whose transformed dimensions lie inside all others."""
+    order = _descending((d for d in range(len(shape)) if d not in dims), strides)
+    made, step = [0] * len(shape), 1
+    for d in reversed([*order, *dims]):
+        made[d] = step
+        step *= max(shape[d], 1)
+    return tuple(made)
+
+
+def _cut(input: Pair, lengths: Ints, dims: Ints) -> Pair:
+    """Shape and strides of the input when it has these lengths."""
+    shape, strides = list(input[0]), input[1]
+    for length, d in zip(lengths, dims, strict=True):
+        shape[d] = min(length, shape[d])
+    kept = tuple(shape)
+    for length, d in zip(lengths, dims, strict=True):
+        shape[d] = length
+    if tuple(shape) != kept:  # filled up with zeros, in memory of its own
+        strides = format_strides(tuple(shape), suggested_format(kept, strides))
+    return tuple(shape), strides
+
+
+def _of_complex(shape: Ints, input: Pair, lengths: Ints, dims: Ints, *_: Any) -> Ints:
+    _, strides = _cut(input, lengths, dims)
+    return _inmost(shape, strides, _descending(dims, strides))
+
+
+def _of_real(shape: Ints, input: Pair, lengths: Ints, dims: Ints, *_: Any) -> Ints:
+    _, strides = _cut(input, lengths, dims)
+    return _inmost(shape, strides, [*_descending(dims[:-1], strides), dims[-1]])
+
+
+def _to_real(shape: Ints, input: Pair, lengths: Ints, dims: Ints, *_: Any) -> Ints:
+    half = *lengths[:-1], lengths[-1] // 2 + 1
+    cut, strides = _cut(input, half, dims)
+    if len(dims) > 1:
+        strides = _inmost(cut, strides, _descending(dims[:-1], strides))
+    return _inmost(shape, strides, dims[-1:])
 
 
 def _resized(x: Array, lengths: Ints, dims: Ints) -> Array:
@@ -53,7 +110,7 @@ def _transform(x: Array, dims: Ints, forward: bool) -> Array:
     return x
 
 
-@_fft("FftC2C")
+@_fft("FftC2C", _of_complex)
 def _fft_c2c(
     input: Array, lengths: Ints, dims: Ints, scale: float, forward: bool
 ) -> Array:
@@ -72,7 +129,7 @@ def _whole(half: Array, n: int, dim: int) -> Array:
     return jnp.concatenate([half, jnp.conj(jnp.flip(rest, dim))], dim)
 
 
-@_fft("FftR2C")
+@_fft("FftR2C", _of_real)
 def _fft_r2c(
     input: Array, lengths: Ints, dims: Ints, scale: float, onesided: bool
 ) -> Array:
@@ -91,7 +148,7 @@ def _fft_r2c(
     return out if onesided else _whole(out, x.shape[last], last)
 
 
-@_fft("FftC2R")
+@_fft("FftC2R", _to_real)
 def _fft_c2r(
     input: Array, lengths: Ints, dims: Ints, scale: float, forward: bool
 ) -> Array:

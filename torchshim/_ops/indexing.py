@@ -17,8 +17,8 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.checks import Check
-from torchshim._core.meta import contiguous_strides
-from torchshim._core.op import Array, Indices, Operand, OptArrays, op
+from torchshim._core.meta import contiguous_strides, indexed_strides
+from torchshim._core.op import Arranged, Array, Indices, Operand, OptArrays, op
 from torchshim._core.promotion import element, no_element
 from torchshim._errors import warn_once
 from torchshim._ops import _shapes
@@ -127,7 +127,7 @@ def _index_checks(input: Array, indices: OptArrays, *rest: Any) -> list[Check]:
     saves=("indices",),
     differentiable=("input",),
     checks=_index_checks,
-    layout="indexed",
+    layout=Arranged(indexed_strides),
     method=False,
     namespaces=(),
 )

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchshim._core.checks import Check
-from torchshim._core.op import Array, Operand
+from torchshim._core.op import Arranged, Array, Operand
 from torchshim._ops._common import broadcast_shapes, scalar_name
 from torchshim._ops._linalg import (
     batched,
@@ -222,7 +222,7 @@ _NO_SOLUTION = "The solver failed because the input matrix is singular."
     "LinalgSolveExBackward0",
     saves=("A", "result"),
     checks=lambda A, B, left: failed(_singular(A), "torch.linalg.solve", _NO_SOLUTION),
-    layout=solutions,
+    layout=Arranged(solutions),
 )
 def solve(A: Array, B: Array, *, left: bool = True) -> Array:
     """The matrix X with `A @ X = B` (`X @ A = B` where `left` is false)."""
@@ -240,7 +240,7 @@ def _solve_ex_checks(A: Array, B: Array, left: bool, check_errors: bool) -> list
     saves=("A", "result"),
     checks=_solve_ex_checks,
     named_result=("result", "info"),
-    layout=solutions,
+    layout=Arranged(solutions),
 )
 def solve_ex(
     A: Array, B: Array, *, left: bool = True, check_errors: bool = False

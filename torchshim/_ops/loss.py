@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from torchshim._core.checks import Check
+from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import DEFAULT
 from torchshim._ops._common import broadcast_shapes, scalar_name
@@ -32,7 +33,24 @@ def reduced(loss: Array, reduction: str) -> Array:
     return jnp.sum(loss) if reduction == "sum" else jnp.mean(loss)
 
 
-def _pointwise(grad_fn: str, kernel_saves: tuple[str, ...]) -> Any:
+def _of_pair(shape: Any, operands: Any) -> Any:
+    """The memory order of losses by element: an element-wise result's of the pair."""
+    return elementwise_strides(shape, operands[:2])
+
+
+def _of_input(shape: Any, operands: Any) -> Any:
+    """That of losses which PyTorch computes in a tensor like the input."""
+    return elementwise_strides(shape, operands[:1])
+
+
+def _of_target(shape: Any, operands: Any) -> Any:
+    """That of losses which PyTorch computes in a copy of the target."""
+    return elementwise_strides(shape, operands[1:2])
+
+
+def _pointwise(
+    grad_fn: str, kernel_saves: tuple[str, ...], layout: Any = _of_pair, **rest: Any
+) -> Any:
     return op(
         promote=DEFAULT,
         grad_fn=grad_fn,
@@ -40,8 +58,15 @@ def _pointwise(grad_fn: str, kernel_saves: tuple[str, ...]) -> Any:
         namespaces=(),
         method=False,
         out=False,
-        layout=lambda shape, operands: None,
+        layout=layout,
+        **rest,
     )
+
+
+def _alike(*arrays: Array | None) -> list[Any]:
+    """The arrays in the widest of their dtypes."""
+    wide = jnp.result_type(*(x for x in arrays if x is not None))
+    return [None if x is None else x.astype(wide) for x in arrays]
 
 
 _pair = ("input", "target")
@@ -90,9 +115,11 @@ def huber_loss(
     )
 
 
-@_pointwise("SoftMarginLossBackward0", _pair)
+# PyTorch computes it in a tensor like the input, whatever the target's dtype.
+@_pointwise("SoftMarginLossBackward0", _pair, _of_input, operands=("input",))
 def soft_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
     """The logistic loss of labels 1 and -1."""
+    input, target = _alike(input, target)
     broadcast_shapes(input.shape, target.shape)
     return reduced(_log_one_plus_exp(-target * input), reduction)
 
@@ -169,7 +196,7 @@ def _bce_typecheck(input: Any, target: Any, weight: Any, reduction: str) -> None
     namespaces=(),
     method=False,
     out=False,
-    layout=lambda shape, operands: None,
+    layout=_of_pair,
     checks=_bce_checks,
     typecheck=_bce_typecheck,
 )
@@ -202,7 +229,8 @@ def _logits_typecheck(
     namespaces=(),
     method=False,
     out=False,
-    layout=lambda shape, operands: None,
+    layout=_of_target,
+    operands=("target",),  # whose dtype the loss has, in PyTorch a copy of it
     typecheck=_logits_typecheck,
 )
 def binary_cross_entropy_with_logits(
@@ -213,6 +241,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
 ) -> Array:
     """The cross entropy of two classes, given the logits of one."""
+    input, target, weight, pos_weight = _alike(input, target, weight, pos_weight)
     log_sigmoid = -jnp.logaddexp(-input, jnp.zeros_like(input))
     if pos_weight is not None:
         broadcast_shapes(pos_weight.shape, target.shape)

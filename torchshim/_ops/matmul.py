@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchshim._core.host_dtypes import NAMES
+from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT, element, number
@@ -362,7 +363,7 @@ def addbmm(
     inplace=True,
     inplace_check=_products.addr_in_place,
     fits=("beta", "alpha"),
-    layout=lambda shape, operands: None,
+    layout=lambda shape, operands: elementwise_strides(shape, operands[:1]),
     whole=("input", "vec1", "vec2"),
 )
 def addr(

@@ -513,7 +513,9 @@ def _unpool_checks(input: Array, indices: Array, size: Ints) -> list[Check]:
     ),
     checks=_unpool_checks,
     differentiable=("input",),
-    layout=channels_layout,
+    layout=lambda shape, operands: (
+        channels_layout(shape, operands) if len(shape) == 4 else None
+    ),
     **{**_PLAIN, "saves": ("indices",)},
 )
 def max_unpool(input: Array, indices: Array, size: Ints) -> Array:

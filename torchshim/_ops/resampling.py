@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torchshim._core.op import Array, Scalar, op
+from torchshim._core.op import Arranged, Array, Scalar, op
 from torchshim._core.promotion import element
 from torchshim._ops._common import scalar_name
 from torchshim._ops._formats import channels_layout
@@ -92,7 +92,11 @@ def _pad_node(input: Any, pad: Ints, mode: str) -> str:
     return f"{kind}Pad{len(pad) // 2}DBackward0"
 
 
-@op(grad_fn=_pad_node, **_PLAIN)
+def _pad_layout(shape: Ints, input: Any, pad: Ints, mode: str) -> Any:
+    return None if mode == "circular" else _PLAIN["layout"](shape, [input])
+
+
+@op(grad_fn=_pad_node, **{**_PLAIN, "layout": Arranged(_pad_layout)})
 def pad_by_index(input: Array, pad: Ints, mode: str) -> Array:
     """The last dimensions made longer with elements of their own."""
     out = input

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from torchshim._core import dtypes
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.meta import elementwise_strides
-from torchshim._core.op import Array, Scalar, op
+from torchshim._core.op import Arranged, Array, Scalar, op
 from torchshim._core.promotion import promote
 from torchshim._ops import _shapes
 from torchshim._ops._reducing import (
@@ -188,17 +188,20 @@ def _diff_out(input: object, n: int = 1, *rest: object) -> bool | str:
     return True if n else _OTHER_TYPE
 
 
-def _diff_layout(shape: tuple[int, ...], operands: Any) -> tuple[int, ...]:
+def _diff_layout(
+    shape: tuple[int, ...], input: Any, n: int, dim: int, prepend: Any, append: Any
+) -> tuple[int, ...]:
     """That of a difference of two pieces; what is joined first is row-major."""
-    if len(operands) > 1:
-        return dense(shape, operands)
-    return elementwise_strides(shape, [(shape, operands[0][1])])
+    joined = [x for x in (input, prepend, append) if x is not None]
+    if n and len(joined) > 1:
+        return dense(shape, joined)
+    return elementwise_strides(shape, [(shape, input[1])])
 
 
 @op(
     grad_fn=_diff_node,
     saves=(),
-    layout=_diff_layout,
+    layout=Arranged(_diff_layout),
     out=_diff_out,
 )
 def diff(

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torchshim._core.meta import contiguous_strides
-from torchshim._core.op import Array, Arrays, Shape, op
+from torchshim._core.meta import contiguous_strides, elementwise_strides
+from torchshim._core.op import Arranged, Array, Arrays, Shape, op
 from torchshim._core.promotion import NO_OPMATH
 from torchshim._ops import _shapes
 from torchshim._ops._formats import joining_layout
@@ -342,7 +342,19 @@ def _rotation(shape: Ints, k: int, dims: Any) -> tuple[int, int]:
     return first, second
 
 
-@op(grad_fn="Rot90Backward0", saves=(), out=False)
+def _turned(shape: Ints, input: Any, k: int, dims: Any) -> Ints | None:
+    """The order of the input's memory, flipped and transposed."""
+    turns = k % 4
+    if not turns:
+        return None
+    kept = list(elementwise_strides(input[0], [input]))
+    if turns != 2:
+        a, b = _rotation(input[0], k, dims)
+        kept[a], kept[b] = kept[b], kept[a]
+    return tuple(kept)
+
+
+@op(layout=Arranged(_turned), grad_fn="Rot90Backward0", saves=(), out=False)
 def rot90(input: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
     """The plane of two dimensions turned by 90 degrees, `k` times."""
     a, b = _rotation(input.shape, k, dims)

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 
 from torchshim._core import dtypes, promotion
 from torchshim._core.checks import Check
-from torchshim._core.op import Array, Operand, op
+from torchshim._core.meta import contiguous_strides
+from torchshim._core.op import Arranged, Array, Operand, op
 from torchshim._core.promotion import number
 from torchshim._ops._reducing import (
     is_complex,
@@ -339,11 +340,22 @@ def masked_take(input: Array, index: Array, shape: tuple[int, ...]) -> Array:
     return flat.at[index].get(mode="promise_in_bounds")
 
 
+def _slices_first(
+    shape: tuple[int, ...], input: Any, index: Any, dim: int | None, name: str
+) -> Any:
+    """Strides of slices that lie one after the other."""
+    if dim is None:
+        return None
+    rest = contiguous_strides((shape[dim], *shape[:dim], *shape[dim + 1 :]))
+    return *rest[1 : dim + 1], rest[0], *rest[dim + 1 :]
+
+
 @op(
     method=False,
     namespaces=(),
     grad_fn=lambda input, index, dim, name: f"{name}Backward0",
     saves=(),
+    layout=Arranged(_slices_first),
 )
 def unique_take(input: Array, index: Array, dim: int | None, name: str) -> Array:
     """Unique elements (or slices) of the input; without a derivative, as PyTorch's."""

@@ -373,6 +373,8 @@ def _multigamma(input: Array, p: int) -> Array:
     grad_fn="MvlgammaBackward0",
     saves=("input",),
     inplace=True,
+    layout=lambda shape, operands: None,
+    whole=("input",),
     castable=(
         "mvlgamma: result type {want.scalar_name} can't be cast to the "
         "desired output type {want.scalar_name}"

@@ -12,8 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from torchshim._core.meta import contiguous_strides, elementwise_strides
 from torchshim._core.op import REGISTRY, Array, Indices, op
 from torchshim._ops import splits, view_memory, views
+from torchshim._ops.conversion import cast
+from torchshim._ops.view_geometry import Ints
 
 assert splits and view_memory and views
 
@@ -33,7 +36,10 @@ def _declare(view: str, public: bool) -> None:
         # What a view refuses, its geometry does.
         if of.typecheck is not None:
             of.typecheck(input, *args)
-        geometry(tuple(input.shape), input.strides, 0, *args)
+        shape = tuple(input.shape)
+        # Where no view shows what `view_copy` gives, it rearranges the elements.
+        strides = contiguous_strides(shape) if view == "view" else input.strides
+        geometry(shape, strides, 0, *args)
 
     op(
         of.fn,
@@ -89,6 +95,42 @@ def strided_copy(
 ) -> Array:
     """`strided_view` as a copy."""
     return REGISTRY["strided_view"].fn(input, size, stride, storage_offset, source)
+
+
+def _as_input(shape: Ints, operands: Any) -> Ints:
+    """The order of the first operand's memory."""
+    return elementwise_strides(shape, operands[:1])
+
+
+@op(
+    grad_fn=lambda input, src, starts, plan, node: node,
+    saves=(),
+    layout=_as_input,
+    method=False,
+    namespaces=(),
+    out="exact",
+)
+def piece_scatter(
+    input: Array, src: Array, starts: Indices, plan: Any, node: Any
+) -> Array:
+    """The input with `src` in the place of what integers and slices pick."""
+    return views.write_piece(input, cast(src, input.dtype), starts, plan)
+
+
+@op(
+    grad_fn="DiagonalScatterBackward0",
+    saves=(),
+    layout=_as_input,
+    method=False,
+    namespaces=(),
+)
+def diagonal_written(
+    input: Array, src: Array, offset: int, dim1: int, dim2: int
+) -> Array:
+    """The input with `src` in the place of a diagonal."""
+    view = REGISTRY["diagonal"].view
+    assert view is not None
+    return view.write(input, cast(src, input.dtype), offset, dim1, dim2)
 
 
 @op(grad_fn="AsStridedScatterBackward0", saves=(), method=False, namespaces=())

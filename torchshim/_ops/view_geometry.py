@@ -244,9 +244,9 @@ def expanded(shape: Ints, strides: Ints, offset: int, size: Ints) -> Geometry:
         if d >= lead:
             have = shape[d - lead]
             steps[d] = strides[d - lead] if have == new[d] else 0
-        elif new[d] == 1:
+        elif new[d] == 1 and shape:
             # As PyTorch has it for a new dimension that is not repeated.
-            steps[d] = new[d + 1] * steps[d + 1] if d + 1 < len(new) else 1
+            steps[d] = new[d + 1] * steps[d + 1]
     return new, tuple(steps), offset
 
 
