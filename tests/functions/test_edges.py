@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 NAMES = {"inf": float("inf"), "nan": float("nan")}
 
@@ -223,3 +223,43 @@ def laid_out(torch, line):
     v = torch.arange(192.0).view(1, 3, 4, 4, 4)
     v = v.to(memory_format=torch.channels_last_3d)
     return evaluate(torch, line, y=torch.arange(60.0).view(3, 4, 5), v=v)
+
+
+@case.lines(r"""
+torch.cholesky_inverse(torch.tensor([[1.0, 0], [1, 0]]))
+torch.cholesky_inverse(torch.zeros(2, 2, 2), upper=True)
+torch.cov(c.detach(), aweights=w), torch.cov(c.detach(), fweights=w.long(), aweights=w)
+torch.corrcoef(c).grad_fn.name()
+torch.ops.aten.slice(x, 1)
+torch.ops.aten.slice(x, 1, 1, 9, 2)
+x.to(memory_format=torch.channels_last)
+x.float(memory_format=torch.channels_last)
+F.conv1d(k, k.detach())
+F.conv1d(k[0], k.detach(), bias=torch.ones(3, dtype=torch.complex64))
+F.conv_transpose1d(k, k.detach())
+F.scaled_dot_product_attention(h, h, h)
+F.scaled_dot_product_attention(h.bfloat16(), h.bfloat16(), h.bfloat16(), is_causal=True)
+F.rrelu(x, 0.0, 0.0, training=True).sum().backward(), x.grad.sum()
+torch.func.grad(lambda x: F.rrelu(x, training=True).sum())(torch.ones(3))
+torch.einsum("...ik,...j->ij", x[0], x[0, 0, 0])
+torch.einsum("iij,k->ik", x[0, :, :1, :1].expand(2, 2, 1), torch.ones(3))
+""")
+def nodes_and_refusals(torch, line):
+    x = torch.ones(1, 2, 2, 3, requires_grad=True)
+    c = torch.tensor([[1 + 1j, 2, 3], [4, 5j, 6]], requires_grad=True)
+    k = torch.ones(3, 3, 2, dtype=torch.complex64, requires_grad=True)
+    h = torch.ones(2, 3, 8, dtype=torch.float16, requires_grad=True)
+    return evaluate(torch, line, x=x, c=c, k=k, h=h, w=torch.tensor([1.0, 2, 3]))
+
+
+@case.over(dtype=("float32", "float64"), other=("float32", "float64", "bfloat16"))
+def dtypes_of_losses(torch, dtype, other):
+    F = torch.nn.functional
+    x = torch.tensor([0.25, 0.5], dtype=getattr(torch, dtype))
+    y = x.to(getattr(torch, other))
+    for reduction in ("none", "mean"):
+        for loss in (F.binary_cross_entropy_with_logits, F.binary_cross_entropy):
+            yield attempt(loss, x, y, reduction=reduction)
+            yield loss(x, x, weight=y, reduction=reduction)
+        yield F.binary_cross_entropy_with_logits(x, x, None, None, None, reduction, y)
+        yield F.soft_margin_loss(x, y, reduction=reduction)

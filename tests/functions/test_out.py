@@ -66,7 +66,7 @@ torch.histc(x, out=d)
 torch.linalg.eig(x, out=(x.clone(), x.clone()))
 torch.geqrf(x, out=(x.clone(), i))
 torch.linalg.householder_product(x, x[0], out=i)
-torch.cholesky_inverse(x, out=i)
+torch.cholesky_inverse(x.exp(), out=i)
 torch.unbind_copy(x, out=(d, d))
 """)
 def dtypes(torch, line):
@@ -148,3 +148,21 @@ m.masked_fill_(m, False)
 def refused_memory(torch, line):
     m, i = torch.tensor([True, False, True]), torch.tensor([0, 1])
     return evaluate(torch, line, m=m, i=i)
+
+
+@case.lines(r"""
+torch.add(z, x, out=z)
+torch.add(x, z, out=z)
+torch.maximum(z, x, out=z)
+torch.pow(z, x, out=z)
+torch.lt(z, x, out=z)
+torch.lerp(z, x, 0.5, out=z)
+torch.addcmul(z, x, x, out=z)
+torch.where(x > 1, x, z, out=z)
+torch.clamp(z, x, x, out=z)
+torch.add(x, x, out=x)
+torch.add(z, 1, out=z)
+""")
+def of_an_operand(torch, line):
+    x, z = torch.arange(6.0).view(2, 3), torch.ones(3)
+    return evaluate(torch, line, x=x, z=z)

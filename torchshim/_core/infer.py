@@ -79,7 +79,7 @@ class Inference:
         if op is not None and op.view is not None:
             return self._view_metas(call, metas, avals, wrt, device, batch, levels)
         if call.write:
-            _check_kept(metas[0], avals[0][0])
+            check_kept(metas[0], avals[0][0])
         sources: Sequence[Any] | None = None
         if wrt and not (levels or batches) and is_telling(call):
             sources = dependence(call, tuple((m.shape, m.dtype) for m in metas))
@@ -353,7 +353,7 @@ def _unseen(call: Any) -> bool:
     return call.n_arrays > 1 or call.op.name.rstrip("_") not in WRAPPED
 
 
-def _check_kept(target: Meta, shape: tuple[int, ...]) -> None:
+def check_kept(target: Meta, shape: tuple[int, ...]) -> None:
     """Raises where what is written in place has another shape than its tensor."""
     if shape != tuple(target.shape):
         raise RuntimeError(
@@ -371,5 +371,5 @@ def _check_result(op: Op, metas: Sequence[Meta], result: Any) -> None:
     if isinstance(op.castable, str) and not castable(result, given):
         raise RuntimeError(op.castable.format(want=result, have=given))
     if op.layout == "preserve" and len(metas) > 1:
-        _check_kept(metas[0], broadcast_shape([tuple(m.shape) for m in metas]))
+        check_kept(metas[0], broadcast_shape([tuple(m.shape) for m in metas]))
     check_result(result, given)

@@ -112,7 +112,7 @@ def converted(
     if dtype is meta.dtype:
         if not copy and not reordered:
             return self
-        return copied(self, "clone", (), wanted)
+        return copied(self, "to_copy", (dtype,), wanted)
     dtypes.array_dtype(dtype)
     note_lost_part(meta.dtype, dtype)
     return copied(self, "to_copy", (dtype,), wanted)

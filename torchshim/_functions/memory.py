@@ -15,6 +15,7 @@ from torchshim import _bind
 from torchshim._attributes import fields, set_fields
 from torchshim._core import dtypes
 from torchshim._core.device import current_accelerator
+from torchshim._core.infer import check_kept
 from torchshim._core.layout import (
     strided,
 )
@@ -86,6 +87,10 @@ def write_into(
 def write_all(op: Any, results: Any, outs: Any, args: Any) -> list[Tensor]:
     """Ends a call of an operator with `out=`, after the dtypes have been checked."""
     pairs = list(zip(results, outs, strict=True))
+    for result, out in pairs:
+        # What is read and written is not resized.
+        if op.layout == "preserve" and any(arg is out for arg in args):
+            check_kept(out._meta, tuple(result._meta.shape))
     for i, (result, out) in enumerate(pairs):
         _check_out(op, result, out, args, _of(op.out, i), _of(op.castable, i))
     return [_take_over(op, result, out, args) for result, out in pairs]

@@ -491,13 +491,8 @@ def slice_of(
     step: int = 1,
 ) -> Tensor:
     """A range of a dimension, as a view: what `input[start:end:step]` is made of."""
-    shape = self._meta.shape
-    if not shape:
-        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    at = wrap_dim(dim, len(shape))
-    if step <= 0:
-        raise RuntimeError("slice step must be positive")
-    return self[(slice(None),) * at + (slice(start, end, step),)]
+    at, first, length = sliced(self, dim, start, end, step)
+    return basic(self, (first,), (KEEP,) * at + ((length, step),))
 
 
 @public(namespaces=(), method=True)

@@ -49,15 +49,18 @@ def einsum(*args: Any) -> Tensor:
     explicit = _explicit(equation, [len(x._meta.shape) for x in operands])
     _check_sizes(equation, explicit, operands)
     left, _, right = explicit.partition("->")
+    summed = False
     if len(operands) == 1:
         return _of_one(operands[0], left, right)
     if len(operands) == 2:
-        operands, left = _summed_alone(operands, left, right)
+        operands, left, summed = _summed_alone(operands, left, right)
         explicit = f"{left}->{right}"
     if set(right).issuperset(left.replace(",", "")):
         # Nothing is summed: products, which autocast leaves alone.
         terms = zip(operands, left.split(","), strict=True)
-        return functools.reduce(fns.mul, [_spread(x, term, right) for x, term in terms])
+        spread = [_spread(x, term, right) for x, term in terms]
+        made = functools.reduce(fns.mul, spread)
+        return fns.view(made, tuple(made._meta.shape)) if summed else made
     return fns._einsum(explicit, tuple(operands))
 
 
@@ -84,21 +87,23 @@ def _of_one(x: Tensor, term: str, right: str) -> Tensor:
 
 def _summed_alone(
     operands: Sequence[Tensor], left: str, right: str
-) -> tuple[Sequence[Tensor], str]:
+) -> tuple[Sequence[Tensor], str, bool]:
     """Sums taken first where the two operands have no label that both are summed over.
 
-    What is left are products of elements, no matrix product.
+    What is left are products of elements, no matrix product. The last result: whether
+    there were any.
     """
     terms = left.split(",")
     if set(terms[0]) & set(terms[1]) - set(right):
-        return operands, left
-    made = []
+        return operands, left, False
+    made, summed = [], False
     for i, x in enumerate(operands):
         x, term = _diagonals(x, terms[i])
         alone = tuple(d for d, c in enumerate(term) if c not in right)
         made.append(fns.sum(x, alone) if alone else x)
+        summed = summed or bool(alone)
         terms[i] = "".join(c for c in term if c in right)
-    return made, ",".join(terms)
+    return made, ",".join(terms), summed
 
 
 def _spread(x: Tensor, term: str, right: str) -> Tensor:

@@ -21,6 +21,7 @@ from torchshim._ops._linalg import (
     columns,
     diagonal,
     failed,
+    first_zero,
     linalg_op,
     refuse_kernel,
 )
@@ -197,9 +198,18 @@ def cholesky_solve(input: Array, input2: Array, upper: bool = False) -> Array:
     return _cholesky_solution(B, factor, upper)
 
 
+_SINGULAR = (
+    "The diagonal element {code} is zero, the inversion could not be completed because "
+    "the input matrix is singular."
+)
+
+
 @op(
     grad_fn="CholeskyInverseBackward0",
     saves=("input", "result"),
+    checks=lambda input, upper: failed(
+        first_zero(input), "cholesky_inverse", _SINGULAR
+    ),
     castable=castable_text("cholesky_inverse"),
     layout=columns,
 )

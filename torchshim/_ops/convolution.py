@@ -356,8 +356,10 @@ def _finished(input: Array, x: Array, out: Array, bias: Array | None, n: int) ->
 
 def _node(n: int) -> Any:
     def node(input: Any, *rest: Any) -> str:
-        unbatched = len(getattr(input, "shape", ())) == n + 1
-        return "SqueezeBackward1" if unbatched else "ConvolutionBackward0"
+        if len(getattr(input, "shape", ())) == n + 1:
+            return "SqueezeBackward1"
+        # PyTorch puts one of complex numbers together of real ones.
+        return "AddBackward0" if input.dtype.is_complex else "ConvolutionBackward0"
 
     return node
 

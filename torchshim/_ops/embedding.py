@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from torchshim._core.checks import Check
-from torchshim._core.dtypes import from_array_dtype
+from torchshim._core.dtypes import bfloat16, float16, from_array_dtype
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.naming import tensor_type
 from torchshim._core.op import Array, Scalar, op
@@ -392,6 +392,8 @@ def fused_attention(
 
 
 def _attention_node(query: Any, *rest: Any) -> str:
+    if query.dtype in (float16, bfloat16):
+        return "ToCopyBackward0"  # computed in float32
     return "MmBackward0" if len(query.shape) == 2 else "UnsafeViewBackward0"
 
 

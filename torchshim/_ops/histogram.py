@@ -358,7 +358,7 @@ def _cov(
     weighed = x if w is None else x * w
     d = x - (jnp.sum(weighed, axis=1) / total)[:, None]
     c = d @ jnp.conj((d if w is None else d * w).T)
-    free = jnp.asarray(free).astype(x.real.dtype)
+    free = jnp.asarray(free).real.astype(x.real.dtype)
     return jnp.squeeze(c / jnp.where(free <= 0, 0, free))
 
 
@@ -369,7 +369,9 @@ def _check_corrcoef(input: Any) -> None:
 
 def _corrcoef_node(input: Any) -> str:
     one = len(input.shape) < 2 or input.shape[0] == 1
-    return "DivBackward0" if one else "ClampBackward1"
+    if one:
+        return "DivBackward0"
+    return "ComplexBackward0" if input.dtype.is_complex else "ClampBackward1"
 
 
 @op(

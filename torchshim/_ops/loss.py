@@ -197,6 +197,7 @@ def _bce_typecheck(input: Any, target: Any, weight: Any, reduction: str) -> None
     method=False,
     out=False,
     layout=_of_pair,
+    operands=("input", "target"),  # the weight is multiplied with in place
     checks=_bce_checks,
     typecheck=_bce_typecheck,
 )
@@ -204,6 +205,7 @@ def binary_cross_entropy(
     input: Array, target: Array, weight: Array | None = None, reduction: str = "mean"
 ) -> Array:
     """The cross entropy of probabilities of two classes."""
+    input, target, weight = _alike(input, target, weight)
     floating_only(input, "binary_cross_entropy")
     loss = _bce(input, jnp.broadcast_to(target, input.shape))
     if weight is not None:
