@@ -134,3 +134,28 @@ def errors_that_depend_on_data_come_in_time(torch):
         TestErrors(f"test_{name}").run(result)
         yield name, ["IndexError: index 3" in text for _, text in result.errors]
         yield ["IndexError not raised" in text for _, text in result.failures]
+
+
+@case
+def sparse_tensors_of_a_test(torch):
+    utils = _module(torch, "common_utils")
+    checked = torch.sparse.check_sparse_tensor_invariants
+    seen = []
+
+    class Check(utils.TestCase):
+        def test(self):
+            seen.append(checked.is_enabled())
+            with self.assertRaisesRegex(RuntimeError, "size is inconsistent with"):
+                torch.sparse_coo_tensor([[0, 5]], [1.0, 2.0], (3,))
+            for size, dims, nnz in (([3, 4, 2], 2, 5), ([3, 0], 2, 0), ([6], 1, 4)):
+                for twice in (False, True):
+                    made, indices, values = self.genSparseTensor(
+                        size, dims, nnz, twice, "cpu", torch.double
+                    )
+                    seen.append((made.is_coalesced(), made._nnz(), indices, values))
+                    seen.append(self.safeToDense(made))
+
+    result = unittest.TestResult()
+    Check("test").run(result)
+    yield result.wasSuccessful(), checked.is_enabled()
+    yield seen

@@ -16,6 +16,7 @@ import numpy as np
 import torchshim as torch
 from torchshim._core.record import local
 from torchshim._errors import Unsupported
+from torchshim.testing import make_tensor
 from torchshim.testing._internal._equality import Relaxed, assert_equal
 
 SEED = 1234
@@ -87,6 +88,9 @@ class TestCase(unittest.TestCase):
                     f"expected default dtype to be torch.float, got {default}"
                 )
         self._grad_mode = torch.is_grad_enabled()
+        checked = torch.sparse.check_sparse_tensor_invariants
+        self._check_invariants = checked.is_enabled()
+        checked.enable()
 
     def _callTestMethod(self, method: Callable[[], Any]) -> None:
         # What torchshim knowingly lacks, and says so, is no failure of a test.
@@ -98,6 +102,8 @@ class TestCase(unittest.TestCase):
 
     def tearDown(self) -> None:
         torch.set_grad_enabled(self._grad_mode)
+        if not self._check_invariants:
+            torch.sparse.check_sparse_tensor_invariants.disable()
         if self._default_dtype_check_enabled:
             assert torch.get_default_dtype() == torch.float
 
@@ -259,6 +265,41 @@ class TestCase(unittest.TestCase):
             if small and result.dtype is torch.bfloat16:
                 result = result.float()
         self.assertEqual(wanted, result, **kwargs)
+
+    def genSparseTensor(
+        self,
+        size: Any,
+        sparse_dim: int,
+        nnz: int,
+        is_uncoalesced: bool,
+        device: Any,
+        dtype: Any,
+    ) -> tuple[Any, Any, Any]:
+        """A random sparse tensor, copies of its indices and of its values."""
+        if nnz and not all(size[:sparse_dim]):
+            raise AssertionError("values in an empty dimension")
+        shape = [nnz, *size[sparse_dim:]]
+        values = make_tensor(shape, device=device, dtype=dtype, low=-1, high=1)
+        scale = torch.tensor(size[:sparse_dim]).unsqueeze(1)
+        indices = torch.rand(sparse_dim, nnz, device=device)
+        indices = indices.mul_(scale.to(indices)).to(torch.long)
+        if is_uncoalesced:
+            twice = indices[:, : nnz // 2], indices[:, : (nnz + 1) // 2]
+            indices = torch.cat(twice, 1)
+        made = torch.sparse_coo_tensor(
+            indices, values, torch.Size(size), dtype=dtype, device=device
+        )
+        if is_uncoalesced:
+            made = made.detach().clone()._coalesced_(False)
+        else:
+            made = made.coalesce()
+        return made, made._indices().clone(), made._values().clone()
+
+    def safeToDense(self, t: Any) -> Any:
+        """A sparse tensor in coordinates as a dense one."""
+        if t.layout is torch.sparse_coo and not t.is_coalesced():
+            t = t.coalesce()
+        return t.to_dense()
 
     def check_nondeterministic_alert(
         self, fn: Callable[[], Any], caller_name: str, should_alert: bool = True
