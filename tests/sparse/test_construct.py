@@ -232,3 +232,29 @@ def test_what_is_not_supported_says_sparse(call):
 
     with pytest.raises(NotImplementedError, match="sparse"):
         call(torch, torch.eye(2).to_sparse())
+
+
+@case(raises=(TypeError, RuntimeError)).lines("""
+torch.sparse.FloatTensor()
+torch.sparse.FloatTensor(2, 3)
+torch.sparse.LongTensor(torch.Size([2, 3]))
+torch.sparse.FloatTensor([2, 3])
+torch.sparse.FloatTensor((2, 3))
+torch.sparse.FloatTensor(T([[0, 1]]), T([1., 2.]))
+torch.sparse.DoubleTensor(T([[0, 1]]), T([1., 2.]))
+torch.sparse.FloatTensor(T([[0, 1]]), T([1., 2.]), (3,))
+torch.sparse.FloatTensor(T([[0, 1]]), T([1., 2.]), torch.Size([3]), device="cpu")
+torch.sparse.FloatTensor(T([[0, 1]]), T([1., 2., 3.]))
+torch.sparse.FloatTensor(T([[0, 1]]))
+""")
+def legacy(torch, line):
+    return str(evaluate(torch, f"{_SETUP}{line}"))
+
+
+@case
+def legacy_ones_say_nothing_of_invariants(torch):
+    indices, values = torch.tensor([[0, 1]]), torch.ones(2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.sparse.FloatTensor(indices, values, (3,)).to_dense()
+    yield any("invariant" in str(each.message) for each in caught)

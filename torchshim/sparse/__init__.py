@@ -11,8 +11,10 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from torchshim._core import dtypes
+from torchshim._core.meta import Size
+from torchshim._core.storage import TensorBase
 from torchshim._derived import namespace as _namespace
-from torchshim._functions._arguments import warn_once
+from torchshim._functions._arguments import kind_of, warn_once
 from torchshim._functions.sparse_construct import invariants, sparse_coo_tensor
 from torchshim._functions.sparse_tensor import COO, Coo
 
@@ -146,11 +148,27 @@ def to_sparse_semi_structured(
 
 # -- the legacy constructors: torch.sparse.FloatTensor(indices, values, size) ----------
 
+# How they are called, what takes their place, and where PyTorch warns.
 _DEPRECATED = (
-    "torch.sparse.SparseTensor(indices, values, shape, *, device=) is deprecated.  "
-    "Please use torch.sparse_coo_tensor(indices, values, shape, dtype=, device=). "
-    "(Triggered internally at "
-    "/__w/pytorch/pytorch/torch/csrc/utils/tensor_new.cpp:653.)"
+    "torch.sparse.SparseTensor({}) is deprecated.  Please use "
+    "torch.sparse_coo_tensor({}). (Triggered internally at "
+    "/__w/pytorch/pytorch/torch/csrc/utils/tensor_new.cpp:{}.)"
+)
+_NOTHING = "", "(0,), dtype=", 623
+_ELEMENTS = "indices, values, *, device=", "indices, values, dtype=, device=", 641
+_SIZED = (
+    "indices, values, shape, *, device=",
+    "indices, values, shape, dtype=, device=",
+    653,
+)
+_SHAPE = "shape, *, device=", "shape, dtype=, device=", 684
+_INCORRECT = (
+    "new() received an invalid combination of arguments - got ({}), but expected one "
+    "of:\n * (*, torch.device device = None)\n"
+    " * (Tensor indices, Tensor values, *, torch.device device = None)\n"
+    " * (Tensor indices, Tensor values, tuple of ints size, *, "
+    "torch.device device = None)\n"
+    " * (tuple of ints size, *, torch.device device = None)\n"
 )
 
 
@@ -162,13 +180,32 @@ class _SparseType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Coo) and instance.dtype is cls.dtype
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        warn_once(_DEPRECATED)
-        if args and all(isinstance(a, int) for a in args):
-            args = (args,)
+    def __call__(cls, *args: Any, device: Any = None) -> Any:
+        tensors = [isinstance(a, TensorBase) for a in args]
         if not args:
-            args = ((0,),)
-        return sparse_coo_tensor(*args, dtype=cls.dtype, **kwargs)
+            form, args = _NOTHING, ((0,),)
+        elif tensors == [True, True]:
+            form = _ELEMENTS
+        elif tensors == [True, True, False]:
+            form = _SIZED
+        elif all(isinstance(a, int) for a in args):
+            form, args = _SHAPE, (args,)
+        elif tensors == [False] and isinstance(args[0], (list, tuple)):
+            form = _SHAPE
+            if not isinstance(args[0], Size):
+                raise TypeError(
+                    "torch.sparse.SparseTensor(sequence) only accepts sizes.  Please "
+                    "use torch.sparse_coo_tensor() or construct a strided tensor and "
+                    "convert it to sparse via to_sparse."
+                )
+        else:
+            raise TypeError(_INCORRECT.format(", ".join(map(kind_of, args))))
+        warn_once(_DEPRECATED.format(*form))
+        if len(args) == 1:
+            return sparse_coo_tensor(*args, dtype=cls.dtype, device=device)
+        # As PyTorch has it: of the values' dtype, and nobody is told of invariants.
+        check = bool(invariants[0])
+        return sparse_coo_tensor(*args, device=device, check_invariants=check)
 
     def __repr__(cls) -> str:
         return f"<class 'torch.sparse.{cls.__name__}'>"
