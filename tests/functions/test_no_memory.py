@@ -8,10 +8,9 @@ import textwrap
 
 import pytest
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
-
-@case.lines("""
+LARGE = """
 torch.empty(1 << 40)
 torch.zeros(1 << 62)
 torch.rand(1 << 40)
@@ -52,9 +51,21 @@ torch.ones(2, 3).tril(1 << 40)
 torch.ones(2, 3).triu(-(1 << 62))
 torch.ones(2, 3).tril(-(1 << 40))
 torch.zeros(1 << 40, device="meta") + 1
-""")
+torch.eye(1 << 31, 1 << 31)
+"""
+
+
+@case.lines(LARGE)
 def too_large(torch, line):
     return evaluate(torch, line)
+
+
+@case.lines(LARGE)
+def too_large_in_a_recording(torch, line):
+    """As a part of a recording that has begun, where creation is an event, too."""
+    x = torch.ones(3).sin() * 2
+    yield attempt(evaluate, torch, line)
+    yield x
 
 
 @case

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.extent import COUNTS, too_many_elements
 from torchshim._core.promotion import element
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
     as_index,
     check_gradient,
     check_options,
+    check_room,
     device_of,
     is_number,
     missing,
@@ -338,6 +340,9 @@ def eye(
     check_options("eye", layout, pin_memory, requires_grad)
     chosen = out_dtype("eye", out, dtype, dtypes.get_default_dtype())
     device = device_of("eye", device)
+    if rows * columns >= COUNTS:
+        raise too_many_elements()
+    check_room((rows, columns), chosen, device)
     kind = dtypes.array_dtype(chosen)
     check_gradient(chosen, requires_grad)
     if at_once(device):
