@@ -590,29 +590,3 @@ def of_views_that_were_made_otherwise(torch, tracked):
                 base = x * 2 if tracked else torch.zeros(2, 2)
                 view = third(second(first(base)))
                 yield attempt(view.add_, x.sum())
-
-
-@case.over(replayed=[False, True])
-def nodes_of_views_made_anew(torch, replayed):
-    views = [
-        lambda t: t.view(-1),
-        lambda t: t[0],
-        lambda t: t.t()[0],
-        lambda t: t.expand(2, 2, 2)[1],
-        lambda t: t.unbind()[0],
-    ]
-    for view in views:
-        x = torch.ones(2, 2, requires_grad=True)
-        base = x.clone()
-        with torch.autograd._force_original_view_tracking(replayed):
-            first = view(base)
-            yield attempt(first.add_, 1)
-            second = view(base)
-            base.mul_(2)
-            for each in (first, second, base):
-                node = attempt(lambda each=each: each.grad_fn)
-                yield type(node).__name__
-            yield torch.autograd.is_view_replay_enabled()
-        yield torch.autograd.is_view_replay_enabled()
-        yield attempt(lambda first=first: first.sum().backward())
-        yield x.grad

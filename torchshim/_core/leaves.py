@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchshim._core import jumps
-from torchshim._core.graph import Graph, Place, origin
+from torchshim._core.graph import Graph, Place
 from torchshim._core.jumps import LEAF, LEAF_AFTER
 from torchshim._core.leaf_facts import has_hooks
 from torchshim._core.state import Recording, State
@@ -15,10 +15,6 @@ from torchshim._core.storage import accumulate_lock
 
 # What `_derived` provides: the sum of two gradients.
 add: list[Any] = []
-_ASKED_LEAF = (
-    "A leaf node was passed to _will_engine_execute_node but we are currently running "
-    "autograd.grad(). This is currently not supported."
-)
 _MOVED_LEAF = "leaf variable has been moved into the graph interior"
 
 
@@ -133,17 +129,6 @@ class Leaves(Graph):
     def is_wanted(self, leaf: Any) -> bool:
         """Whether the gradient of a leaf is asked for."""
         return id(leaf) in self.captured or (self.accumulate and self.needed is None)
-
-    def will_reach(self, tensor: Any) -> bool:
-        """Whether a gradient from the roots may reach a tensor."""
-        if not self.accumulate and tensor._meta.leaf and id(tensor) in self.captured:
-            raise RuntimeError(_ASKED_LEAF)
-        if self.reached is None:
-            self.find_leaves()
-        assert self.reached is not None and self.leaf_places is not None
-        if tensor._meta.leaf:
-            return id(tensor) in self.leaf_places
-        return origin(self.rec.recording, self.rec.slot_seen(tensor)) in self.reached
 
     def is_whole(self, leaf: Any) -> bool:
         """Whether all that can reach a leaf has reached it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,12 +16,11 @@ from torchshim._core.numpy_rules import Function, NoRule, rule
 FACTORIZATIONS = frozenset("cholesky eigh lu qr svd triangular_solve".split())
 
 
-def _lapack(eqn: Any) -> Callable[[str], Function]:
-    """LAPACK's routines for an equation's type."""
-    from scipy.linalg import lapack  # which JAX needs, too
-
+def _lapack(eqn: Any, library: str = "lapack") -> Callable[[str], Function]:
+    """The routines of LAPACK, or of BLAS, for an equation's type."""
+    module = importlib.import_module(f"scipy.linalg.{library}")  # which JAX needs, too
     letter = {"float32": "s", "float64": "d"}[eqn.invars[0].aval.dtype.name]
-    return lambda name: getattr(lapack, letter + name)
+    return lambda name: getattr(module, letter + name)
 
 
 def _each(eqn: Any, function: Callable[..., Sequence[Any]]) -> Function:
@@ -139,12 +139,9 @@ def _svd(eqn: Any) -> Function:
 
 @rule("triangular_solve")
 def _triangular_solve(eqn: Any) -> Function:
-    from scipy.linalg import blas
-
     params = eqn.params
-    letter = {"float32": "s", "float64": "d"}[eqn.invars[0].aval.dtype.name]
     solve = functools.partial(
-        getattr(blas, f"{letter}trsm"),
+        _lapack(eqn, "blas")("trsm"),
         side=int(not params["left_side"]),
         lower=int(params["lower"]),
         trans_a=int(params["transpose_a"]),

@@ -92,9 +92,9 @@ class Replay(Leaves):
                 self.capture = None
         before, running = self.rec.state, self.rec.recording
         try:
+            place = recording, event.slot
             found = self.calling(
-                (recording, event.slot),
-                *(self._python, code, recording, event, wrt, grads),
+                place, self._python, code, recording, event, wrt, grads
             )
         except BaseException:
             self._raised(code)

@@ -11,8 +11,9 @@ from torchshim._core.layout import (
     format_strides,
     memory_format,
 )
+from torchshim._core.meta import elementwise_strides
 
-__all__ = ["channels_layout", "convolution_layout", "joining_layout"]
+__all__ = ["channels_layout", "convolution_layout", "first_layout", "joining_layout"]
 __all__ += ["signal_layout", "suggested_format", "volume_layout"]
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
@@ -43,6 +44,11 @@ def _laid_out(shape: tuple[int, ...], wanted: memory_format) -> tuple[int, ...] 
     if _FORMATS.get(len(shape)) is not wanted:
         return None
     return format_strides(shape, wanted)
+
+
+def first_layout(shape: tuple[int, ...], operands: Sequence[Pair]) -> tuple[int, ...]:
+    """The order of the first operand's memory."""
+    return elementwise_strides(shape, operands[:1])
 
 
 def channels_layout(

@@ -16,6 +16,7 @@ from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import DEFAULT, element
 from torchshim._ops._common import scalar_name
+from torchshim._ops._formats import first_layout
 from torchshim._ops.views import wrap_dim
 
 _SQRT_HALF = 0.7071067811865476
@@ -312,7 +313,7 @@ def _prelu_check(input: Any, weight: Any) -> None:
     saves=("input", "weight"),
     namespaces=("torch", "nn.functional"),
     out=False,
-    layout=lambda shape, operands: elementwise_strides(shape, operands[:1]),
+    layout=first_layout,
     typecheck=_prelu_check,
 )
 def prelu(input: Array, weight: Array) -> Array:

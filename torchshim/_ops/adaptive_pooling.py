@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torchshim._core.extent import check_extent
+from torchshim._core.extent import COUNTS, check_extent, too_many_elements
 from torchshim._core.op import Array
 from torchshim._ops._common import scalar_name
 from torchshim._ops._formats import signal_layout
@@ -86,11 +86,9 @@ def _adaptive_sizes(pool: str, input: Array, output_size: Any, n: int) -> Ints:
 
 
 def _check_room(pool: str, shape: list[int], input: Array) -> None:
-    """Refuses results whose size is no 64-bit integer."""
-    if "avg" in pool and math.prod(shape) >= 2**63:
-        raise RuntimeError("numel: integer multiplication overflow")
-    if math.prod(shape) * input.dtype.itemsize >= 2**63:
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={shape}")
+    """Refuses results that do not fit."""
+    if "avg" in pool and math.prod(shape) >= COUNTS:
+        raise too_many_elements()
     check_extent(shape, input.dtype.itemsize)  # windows are made one by one
 
 

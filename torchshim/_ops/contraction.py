@@ -88,11 +88,11 @@ def _einsum_layout(shape: tuple[int, ...], equation: str, operands: Any) -> Any:
         return None
     shared = [c for c in right if c in first and c in second]
     rows = [c for c in right if c in first - second]
-    columns = [c for c in right if c not in first]
-    if rows and columns and right.index(rows[0]) > right.index(columns[-1]):
-        rows, columns = columns, rows
+    others = [c for c in right if c not in first]
+    if rows and others and right.index(rows[0]) > right.index(others[-1]):
+        rows, others = others, rows
     sizes = dict(zip(right, shape, strict=True))
-    order = [*shared, *rows, *columns]
+    order = [*shared, *rows, *others]
     strides = dict(
         zip(order, contiguous_strides([sizes[c] for c in order]), strict=True)
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -11,12 +10,12 @@ import jax.numpy as jnp
 
 from torchshim._core.checks import Check
 from torchshim._core.dtypes import bfloat16, float16, from_array_dtype
-from torchshim._core.meta import elementwise_strides
 from torchshim._core.naming import tensor_type
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
 from torchshim._ops import _shapes
 from torchshim._ops._common import broadcast_shapes
+from torchshim._ops._formats import first_layout
 from torchshim._ops.indexing import outside
 from torchshim._ops.matmul import rounded
 from torchshim._ops.norm import _norm as p_norm
@@ -363,17 +362,13 @@ def _check_attention(
                 )
 
 
-def _layout_of_query(shape: tuple[int, ...], operands: Sequence[Any]) -> Any:
-    return elementwise_strides(shape, operands[:1])
-
-
 @op(
     grad_fn="ScaledDotProductFlashAttentionForCpuBackward0",
     saves=("query", "key", "value", "attn_mask"),
     namespaces=(),
     method=False,
     out=False,
-    layout=_layout_of_query,
+    layout=first_layout,
 )
 def fused_attention(
     query: Array,

@@ -12,6 +12,7 @@ from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import DEFAULT
 from torchshim._ops._common import broadcast_shapes, scalar_name
+from torchshim._ops._formats import first_layout
 from torchshim._ops.activation import floating_only
 
 _HALF = (jnp.float16, jnp.bfloat16)
@@ -36,11 +37,6 @@ def reduced(loss: Array, reduction: str) -> Array:
 def _of_pair(shape: Any, operands: Any) -> Any:
     """The memory order of losses by element: an element-wise result's of the pair."""
     return elementwise_strides(shape, operands[:2])
-
-
-def _of_input(shape: Any, operands: Any) -> Any:
-    """That of losses which PyTorch computes in a tensor like the input."""
-    return elementwise_strides(shape, operands[:1])
 
 
 def _of_target(shape: Any, operands: Any) -> Any:
@@ -116,7 +112,7 @@ def huber_loss(
 
 
 # PyTorch computes it in a tensor like the input, whatever the target's dtype.
-@_pointwise("SoftMarginLossBackward0", _pair, _of_input, operands=("input",))
+@_pointwise("SoftMarginLossBackward0", _pair, first_layout, operands=("input",))
 def soft_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
     """The logistic loss of labels 1 and -1."""
     input, target = _alike(input, target)

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchshim._core.host_dtypes import NAMES
-from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT, element, number
 from torchshim._ops import _products, _shapes
 from torchshim._ops._common import broadcast_shapes
+from torchshim._ops._formats import first_layout
 from torchshim._ops._products import (
     check_addend,
     check_batches,
@@ -363,7 +363,7 @@ def addbmm(
     inplace=True,
     inplace_check=_products.addr_in_place,
     fits=("beta", "alpha"),
-    layout=lambda shape, operands: elementwise_strides(shape, operands[:1]),
+    layout=first_layout,
     whole=("input", "vec1", "vec2"),
 )
 def addr(

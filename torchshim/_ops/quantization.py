@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from torchshim._core.checks import Check
-from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Scalar, op
 from torchshim._ops._common import is_tensor, wants_grad
+from torchshim._ops._formats import first_layout
 
 _OUTSIDE = "`zero_point` must be between `quant_min` and `quant_max`."
 
@@ -83,10 +83,6 @@ def _check_range(
         )
 
 
-def _as_input(shape: Any, operands: Any) -> tuple[int, ...]:
-    return elementwise_strides(tuple(shape), [operands[0]])
-
-
 @op(
     public="fake_quantize_per_tensor_affine",
     name="fake_quantize_by_tensors",
@@ -94,7 +90,7 @@ def _as_input(shape: Any, operands: Any) -> tuple[int, ...]:
     method=False,
     grad_fn="FakeQuantizePerTensorAffineCachemaskTensorQparamsBackward0",
     differentiable=("input",),
-    layout=_as_input,
+    layout=first_layout,
     out=False,
     curved=False,
     typecheck=_check_call,
@@ -181,7 +177,7 @@ def _zero_points(
     method=False,
     grad_fn="FakeQuantizePerChannelAffineCachemaskBackward0",
     differentiable=("input",),
-    layout=_as_input,
+    layout=first_layout,
     out=False,
     curved=False,
     typecheck=_check_channels,

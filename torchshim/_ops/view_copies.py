@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from torchshim._core.meta import contiguous_strides, elementwise_strides
+from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import REGISTRY, Array, Indices, op
 from torchshim._ops import splits, view_memory, views
+from torchshim._ops._formats import first_layout
 from torchshim._ops.conversion import cast
-from torchshim._ops.view_geometry import Ints
 
 assert splits and view_memory and views
 
@@ -97,15 +97,10 @@ def strided_copy(
     return REGISTRY["strided_view"].fn(input, size, stride, storage_offset, source)
 
 
-def _as_input(shape: Ints, operands: Any) -> Ints:
-    """The order of the first operand's memory."""
-    return elementwise_strides(shape, operands[:1])
-
-
 @op(
     grad_fn=lambda input, src, starts, plan, node: node,
     saves=(),
-    layout=_as_input,
+    layout=first_layout,
     method=False,
     namespaces=(),
     out="exact",
@@ -120,7 +115,7 @@ def piece_scatter(
 @op(
     grad_fn="DiagonalScatterBackward0",
     saves=(),
-    layout=_as_input,
+    layout=first_layout,
     method=False,
     namespaces=(),
 )

@@ -113,6 +113,15 @@ def imagehandler(imagespec: str) -> ImageHandler:
     return ImageHandler(imagespec)
 
 
+def _read_by_path(read: Callable[[str], Any], extension: str, data: bytes) -> Any:
+    """What a function that wants a path gives for a file's content."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, f"file.{extension}")
+        with open(path, "wb") as stream:
+            stream.write(data)
+        return read(path)
+
+
 def videohandler(extension: str, data: Any) -> Any:
     """Videos, by torchvision."""
     if extension not in {
@@ -127,11 +136,7 @@ def videohandler(extension: str, data: Any) -> Any:
             "loader. Please use `pip install torchvision` or `conda install "
             "torchvision -c pytorch`to install the package"
         ) from error
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, f"file.{extension}")
-        with open(path, "wb") as stream:
-            stream.write(data)
-        return torchvision.io.read_video(path)
+    return _read_by_path(torchvision.io.read_video, extension, data)
 
 
 def audiohandler(extension: str, data: Any) -> Any:
@@ -146,11 +151,7 @@ def audiohandler(extension: str, data: Any) -> Any:
             "loader. Please use `pip install torchaudio` or `conda install torchaudio "
             "-c pytorch`to install the package"
         ) from error
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, f"file.{extension}")
-        with open(path, "wb") as stream:
-            stream.write(data)
-        return torchaudio.load(path)
+    return _read_by_path(torchaudio.load, extension, data)
 
 
 class MatHandler:
