@@ -370,6 +370,25 @@ def _attention_weights(
     return dropout(weights, dropout_p) if dropout_p > 0.0 else weights
 
 
+def _for_heads(key_padding_mask: Any, num_heads: int) -> Tensor:
+    """(batch, steps) as (batch * heads, 1, steps)."""
+    bsz, src_len = key_padding_mask.shape
+    mask = key_padding_mask.reshape(bsz, 1, 1, src_len)
+    return mask.expand(-1, num_heads, -1, -1).reshape(bsz * num_heads, 1, src_len)
+
+
+def _by_head(attn_mask: Any, bsz: int, num_heads: int) -> Tensor:
+    """(1, 1, steps, steps) for all, or a mask for each head of each batch."""
+    if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
+        return attn_mask.unsqueeze(0)
+    return attn_mask.reshape(bsz, num_heads, -1, attn_mask.size(-1))
+
+
+def _one_more(x: Any, bias: Any, bsz: int) -> Tensor:
+    """Keys or values and, as their last step, the bias of each batch."""
+    return fns.cat([x, bias.repeat(1, bsz, 1)])
+
+
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,
@@ -456,9 +475,7 @@ def multi_head_attention_forward(
         )
     more = 0
     if _check_biases(bias_k, bias_v, static_k, static_v):
-        assert bias_k is not None and bias_v is not None
-        k = fns.cat([k, bias_k.repeat(1, bsz, 1)])  # type: ignore[attr-defined]
-        v = fns.cat([v, bias_v.repeat(1, bsz, 1)])  # type: ignore[attr-defined]
+        k, v = _one_more(k, bias_k, bsz), _one_more(v, bias_v, bsz)
         more += 1
     q = _as_heads(q, None, "q", heads, width)
     k = _as_heads(k, static_k, "k", heads, width)
@@ -476,14 +493,11 @@ def multi_head_attention_forward(
     src_len = k.size(1)
     if key_padding_mask is not None:
         _check_key_padding_mask(key_padding_mask, src_len, bsz)
-        padding = (
-            key_padding_mask.reshape(bsz, 1, 1, src_len)  # type: ignore[attr-defined]
-            .expand(-1, num_heads, -1, -1)
-            .reshape(heads, 1, src_len)
-        )
+        padding = _for_heads(key_padding_mask, num_heads)
         attn_mask = padding if attn_mask is None else attn_mask + padding
     if not training:
         dropout_p = 0.0
+    weights = None
     if need_weights:
         weights = _attention_weights(q, k, attn_mask, dropout_p)
         output = fns.bmm(weights, v).transpose(0, 1)  # type: ignore[attr-defined]
@@ -493,14 +507,9 @@ def multi_head_attention_forward(
         if not is_batched:
             weights = weights.squeeze(0)
     else:
-        weights = None
-        if attn_mask is not None:
-            # (1, 1, steps, steps) for all, or a mask for each head of each batch.
-            if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
-                attn_mask = attn_mask.unsqueeze(0)  # type: ignore[attr-defined]
-            else:
-                attn_mask = attn_mask.reshape(bsz, num_heads, -1, src_len)  # type: ignore[attr-defined]
         q, k, v = (x.reshape(bsz, num_heads, -1, width) for x in (q, k, v))
+        if attn_mask is not None:
+            attn_mask = _by_head(attn_mask, bsz, num_heads)
         output = scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
         output = output.permute(2, 0, 1, 3)  # type: ignore[attr-defined]
     output = output.reshape(tgt_len * bsz, embed_dim)

@@ -29,6 +29,22 @@ bool align_to_window = None)
 Tensor window = None, bool normalized = False, bool onesided = None, \
 bool return_complex = None, bool align_to_window = None)
 """
+_NO_WINDOW = (
+    "A window was not provided. A rectangular window will be applied,which is "
+    "known to cause spectral leakage. Other windows such as torch.hann_window "
+    "or torch.hamming_window are recommended to reduce spectral leakage.To "
+    "suppress this warning and use a rectangular window, explicitly set "
+    "`window=torch.ones(n_fft, device=<device>)`. (Triggered internally at "
+    "/__w/pytorch/pytorch/aten/src/ATen/native/SpectralOps.cpp:835.)"
+)
+_REAL_RESULT = (
+    "stft with return_complex=False is deprecated. In a future pytorch "
+    "release, stft will return complex tensors for all inputs, and "
+    "return_complex=False will raise an error.\nNote: you can still call "
+    "torch.view_as_real on the complex output to recover the old return "
+    "format. (Triggered internally at "
+    "/__w/pytorch/pytorch/aten/src/ATen/native/SpectralOps.cpp:874.)"
+)
 
 
 def _flag(value: Any) -> Any:
@@ -88,22 +104,9 @@ def stft(
         given += (normalized, onesided, return_complex, align_to_window)
         raise combination("stft", given, {}, _STFT)
     if center:
-        around = int(n_fft // 2)
-        input = pad(
-            input.view((1,) * (3 - ndim) + tuple(input.shape)),  # type: ignore[attr-defined]
-            (around, around),
-            pad_mode,
-        )
-        input = input.view(tuple(input.shape)[-ndim:])  # type: ignore[attr-defined]
+        input = _centered(input, n_fft, pad_mode)
     if window is None:
-        warn_once(
-            "A window was not provided. A rectangular window will be applied,which is "
-            "known to cause spectral leakage. Other windows such as torch.hann_window "
-            "or torch.hamming_window are recommended to reduce spectral leakage.To "
-            "suppress this warning and use a rectangular window, explicitly set "
-            "`window=torch.ones(n_fft, device=<device>)`. (Triggered internally at "
-            "/__w/pytorch/pytorch/aten/src/ATen/native/SpectralOps.cpp:835.)"
-        )
+        warn_once(_NO_WINDOW)
     hop = n_fft >> 2 if hop_length is None else hop_length
     length = n_fft if win_length is None else win_length
     as_complex = return_complex
@@ -116,50 +119,52 @@ def stft(
                 "and will further require that return_complex=True in a future PyTorch "
                 "release."
             )
-        warn_once(
-            "stft with return_complex=False is deprecated. In a future pytorch "
-            "release, stft will return complex tensors for all inputs, and "
-            "return_complex=False will raise an error.\nNote: you can still call "
-            "torch.view_as_real on the complex output to recover the old return "
-            "format. (Triggered internally at "
-            "/__w/pytorch/pytorch/aten/src/ATen/native/SpectralOps.cpp:874.)"
-        )
-    _check_stft(
-        input,
-        window,
-        n_fft,
-        hop,
-        length,
-        (normalized, onesided, as_complex, align_to_window),
-    )
+        warn_once(_REAL_RESULT)
+    flags = normalized, onesided, as_complex, align_to_window
+    _check_stft(input, window, n_fft, hop, length, flags)
+    size = length if not center and align_to_window else n_fft
     x = input if input.dim() == 2 else input.unsqueeze(0)  # type: ignore[attr-defined]
-    size = n_fft
-    if not center and align_to_window:
-        size = length
-    x = x.unfold(-1, size, hop)
-    if window is None and length < n_fft:
-        window = namespace("torch")["ones"](
-            length, dtype=input.dtype, device=input.device
-        )
-    if window is not None:
-        x = x * (window if size < n_fft else _padded_window(window, n_fft))
-    if size < n_fft:
-        left = (n_fft - size) // 2
-        x = pad(x, (left, n_fft - size - left))
-    half = not _is_complex(x) if onesided is None else onesided
-    scale = 1 / math.sqrt(n_fft) if normalized else 1.0
-    if _is_complex(x):
-        if half:
-            raise RuntimeError(
-                "Cannot have onesided output if window or input is complex"
-            )
-        out = fns._fft_c2c(x, (n_fft,), (2,), scale, True)
-    else:
-        out = fns._fft_r2c(x, (n_fft,), (2,), scale, half)
-    out = out.transpose(1, 2)
+    x = _windowed(x.unfold(-1, size, hop), window, length, n_fft)
+    out = _transforms(x, n_fft, normalized, onesided).transpose(1, 2)  # type: ignore[attr-defined]
     if ndim == 1:
         out = out.squeeze(0)
     return out if as_complex else fns.view_as_real(out)
+
+
+def _centered(input: Tensor, n_fft: int, pad_mode: str) -> Tensor:
+    """Padded so that frame t is around the value t * hop_length."""
+    shape = tuple(input.shape)
+    around = int(n_fft // 2)
+    x = input.view((1,) * (3 - len(shape)) + shape)  # type: ignore[attr-defined]
+    padded = pad(x, (around, around), pad_mode)
+    return padded.view(tuple(padded.shape)[-len(shape) :])  # type: ignore[attr-defined]
+
+
+def _windowed(frames: Tensor, window: Tensor | None, length: int, n_fft: int) -> Tensor:
+    """Frames times the window, the shorter of them in the middle of zeros."""
+    size = frames.shape[-1]
+    if window is None and length < n_fft:
+        ones = namespace("torch")["ones"]
+        window = ones(length, dtype=frames.dtype, device=frames.device)
+    if window is not None:
+        window = window if size < n_fft else _padded_window(window, n_fft)
+        frames = frames * window
+    if size < n_fft:
+        left = (n_fft - size) // 2
+        frames = pad(frames, (left, n_fft - size - left))
+    return frames
+
+
+def _transforms(
+    frames: Tensor, n_fft: int, normalized: bool, onesided: bool | None
+) -> Tensor:
+    half = not _is_complex(frames) if onesided is None else onesided
+    scale = 1 / math.sqrt(n_fft) if normalized else 1.0
+    if not _is_complex(frames):
+        return fns._fft_r2c(frames, (n_fft,), (2,), scale, half)
+    if half:
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
+    return fns._fft_c2c(frames, (n_fft,), (2,), scale, True)
 
 
 def _check_stft(

@@ -10,8 +10,8 @@ import json
 import math
 import os
 import threading
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 __all__ = ["EventList", "FunctionEvent", "FunctionEventAvg"]
 
@@ -188,6 +188,57 @@ class FunctionEventAvg(_Times):
         )
 
 
+class _Column(NamedTuple):
+    """Of a table: what it shows of an event, and on which side it is aligned."""
+
+    title: str
+    text: Callable[[Any], Any]
+    width: int = 12
+    side: str = ">"
+
+
+def _name_column(events: Sequence[Any], bound: int | None) -> _Column:
+    def name(event: Any) -> str:
+        if bound is None or len(event.key) < bound - 3:
+            return event.key
+        return event.key[: bound - 3] + "..."
+
+    return _Column("Name", name, _widest((e.key for e in events), bound))
+
+
+def _time_columns(whole: float, unit: str | None) -> list[_Column]:
+    """`whole`: the time of all events, in microseconds."""
+    return [
+        _Column("Self CPU %", lambda e: format_share(e.self_cpu_time_total, whole)),
+        _Column("Self CPU", lambda e: format_time(e.self_cpu_time_total, unit)),
+        _Column("CPU total %", lambda e: format_share(e.cpu_time_total, whole)),
+        _Column("CPU total", lambda e: format_time(e.cpu_time_total, unit)),
+        _Column("CPU time avg", lambda e: format_time(e.cpu_time, unit)),
+    ]
+
+
+_MEMORY = (
+    _Column("CPU Mem", lambda e: format_memory(e.cpu_memory_usage)),
+    _Column("Self CPU Mem", lambda e: format_memory(e.self_cpu_memory_usage)),
+)
+
+
+def _shapes_column(events: Sequence[Any], bound: int | None) -> _Column:
+    width = _widest((str(e.input_shapes) for e in events), bound)
+    return _Column("Input Shapes", lambda e: str(e.input_shapes)[:width], width)
+
+
+def _flops_column(events: Sequence[Any]) -> _Column:
+    """In the unit of which the least is one."""
+    least = min(e.flops for e in events if e.flops > 0)
+    thousands = min(int(math.log10(least) / 3), 5)
+
+    def scaled(event: Any) -> str:
+        return f"{event.flops / 1000**thousands:8.3f}" if event.flops > 0 else "--"
+
+    return _Column(f"Total {_FLOPS[thousands]}", scaled)
+
+
 class EventList(list[Any]):
     """Events, or averages of them; tables show what was asked to be counted."""
 
@@ -252,82 +303,38 @@ class EventList(list[Any]):
         if sort_by is not None:
             field = sort_by.replace("cuda", "device").replace("xpu", "device")
             events.sort(key=lambda event: getattr(event, field), reverse=True)
-        names = _widest((e.key for e in events), max_name_column_width)
-        memory = ["CPU Mem", "Self CPU Mem"] if self._profile_memory else []
-        columns = [("Name", names, ">")]
-        columns += [
-            (title, 12, ">")
-            for title in (
-                "Self CPU %",
-                "Self CPU",
-                "CPU total %",
-                "CPU total",
-                "CPU time avg",
-                *memory,
-                "# of Calls",
-            )
-        ]
-        shapes = lines = 0
+        whole = sum(e.self_cpu_time_total for e in events)
+        columns = [_name_column(events, max_name_column_width)]
+        columns += _time_columns(whole, time_unit)
+        if self._profile_memory:
+            columns += _MEMORY
+        columns.append(_Column("# of Calls", lambda e: e.count))
         if any(e.input_shapes for e in events):
-            shapes = _widest(
-                (str(e.input_shapes) for e in events), max_shapes_column_width
-            )
-            columns.append(("Input Shapes", shapes, ">"))
-        counted = [e.flops for e in events if e.flops > 0 and self._with_flops]
-        thousands = min(int(math.log10(min(counted)) / 3), 5) if counted else 0
-        if counted:
-            columns.append((f"Total {_FLOPS[thousands]}", 12, ">"))
+            columns.append(_shapes_column(events, max_shapes_column_width))
+        if self._with_flops and any(e.flops > 0 for e in events):
+            columns.append(_flops_column(events))
+        lines = 0
         if any(e.stack for e in events):
             every = (entry for e in events for entry in e.stack)
             lines = _widest(every, max_src_column_width)
-            columns.append(("Source Location", lines, "<"))
+            first = lambda e: _trimmed(e.stack[0], lines) if e.stack else ""  # noqa: E731
+            columns.append(_Column("Source Location", first, lines, "<"))
 
         def row(values: Iterable[Any]) -> str:
-            return "".join(
-                f"{value!s:{side}{width}}  "
-                for value, (_, width, side) in zip(values, columns, strict=True)
-            )
+            pairs = zip(values, columns, strict=True)
+            return "".join(f"{value!s:{c.side}{c.width}}  " for value, c in pairs)
 
-        rule = "".join("-" * width + "  " for _, width, _ in columns)
+        rule = "".join("-" * column.width + "  " for column in columns)
         length = len(rule) - 2
-        whole = sum(e.self_cpu_time_total for e in events)
         text: list[str] = []
         if header is not None:
             text += ["=" * length, header]
         if top_level_events_only:
             text += ["=" * length, "This report only display top-level ops statistics"]
-        text += [rule, row(title for title, _, _ in columns), rule]
-        shown = 0
-        for event in events:
-            if shown == row_limit:
-                break
-            if top_level_events_only and event.cpu_parent is not None:
-                continue
-            shown += 1
-            name = event.key
-            if max_name_column_width is not None:
-                bound = max_name_column_width - 3
-                name = name if len(name) < bound else name[:bound] + "..."
-            values = [
-                name,
-                format_share(event.self_cpu_time_total, whole),
-                format_time(event.self_cpu_time_total, time_unit),
-                format_share(event.cpu_time_total, whole),
-                format_time(event.cpu_time_total, time_unit),
-                format_time(event.cpu_time, time_unit),
-            ]
-            if memory:
-                values.append(format_memory(event.cpu_memory_usage))
-                values.append(format_memory(event.self_cpu_memory_usage))
-            values.append(event.count)
-            if shapes:
-                values.append(str(event.input_shapes)[:shapes])
-            if counted:
-                scaled = event.flops / 1000**thousands
-                values.append(f"{scaled:8.3f}" if event.flops > 0 else "--")
-            if lines:
-                values.append(_trimmed(event.stack[0], lines) if event.stack else "")
-            text.append(row(values))
+            events = [event for event in events if event.cpu_parent is None]
+        text += [rule, row(column.title for column in columns), rule]
+        for event in events if row_limit < 0 else events[:row_limit]:
+            text.append(row(column.text(event) for column in columns))
             for entry in event.stack[1:] if lines else ():
                 blank = [""] * (len(columns) - 1)
                 text.append(row([*blank, _trimmed(entry, lines)]))
