@@ -13,7 +13,7 @@ functorch: combine_state_for_ensemble grad grad_and_value hessian jacfwd jacrev 
 functorch.experimental: chunk_vmap functionalize
   replace_all_batch_norm_modules_
 _C: DispatchKey DispatchKeySet ScriptMethod _ExcludeDispatchKeyGuard
-  _rename_privateuse1_backend
+  _rename_privateuse1_backend parse_schema
 _C._autograd: _unsafe_set_version_counter
 _C._functorch: reshape_dim_into reshape_dim_outof
 _dynamo: disable
@@ -72,6 +72,7 @@ testing._internal.common_cuda: CDNA2OrLater PLATFORM_SUPPORTS_CUDNN_ATTENTION
   _create_scaling_case _create_scaling_models_optimizers _get_magma_version
   _get_torch_cuda_version _get_torch_rocm_version tf32_on_and_off with_tf32_off
 testing._internal.common_device_type: E4M3_MAX_POS E5M2_MAX_POS OpDTypes
+  SkipSpec skip skipOps xfail
   PYTORCH_CUDA_MEMCHECK TEST_WITH_ROCM deviceCountAtLeast dtypes dtypesIfCPU
   dtypesIfCUDA dtypesIfMPS dtypesIfXPU e4m3_type e5m2_type expectedFailureMPS
   expectedFailureMeta expectedFailureXLA get_all_device_types has_cusolver
@@ -100,7 +101,8 @@ testing._internal.common_methods_invocations: foreach_binary_op_db
   generate_elementwise_unary_extremal_value_tensors
   generate_elementwise_unary_large_value_tensors
   generate_elementwise_unary_small_value_tensors generate_elementwise_unary_tensors
-  mask_not_all_zeros op_db reduction_ops reference_filtered_ops reference_masked_ops
+  L M S XS mask_not_all_zeros op_db reduction_ops reference_filtered_ops
+  reference_masked_ops
   unary_ufuncs
 testing._internal.common_mkldnn: reduced_f32_on_and_off
 testing._internal.common_modules: FunctionInput ModuleErrorEnum ModuleInfo
@@ -121,7 +123,7 @@ testing._internal.common_utils: AlwaysWarnTypedStorageRemoval BytesIOContext
   NAVI_ARCH NO_MULTIPROCESSING_SPAWN TEST_CUDA TEST_CUDA_MEM_LEAK_CHECK TEST_DILL
   TEST_MPS TEST_NUMPY TEST_OPT_EINSUM TEST_PRIVATEUSE1 TEST_PRIVATEUSE1_DEVICE_TYPE
   TEST_SCIPY TEST_WITH_ASAN TEST_WITH_CROSSREF TEST_WITH_MTIA TEST_WITH_ROCM
-  TEST_WITH_TORCHDYNAMO TEST_WITH_TORCHINDUCTOR TEST_WITH_TSAN
+  TEST_WITH_TORCHDYNAMO TEST_WITH_TORCHINDUCTOR TEST_WITH_TSAN TestGradients
   TemporaryDirectoryName TemporaryFileName TestCase _assertGradAndGradgradChecks
   bytes_to_scalar compare_equal_outs_and_grads copy_func disable_gc
   do_test_empty_full download_file dtype2prec_DONTUSE freeze_rng_state gcIfJetson
@@ -194,6 +196,7 @@ _decomp: core_aten_decompositions get_decompositions
 _dispatch.python: enable_python_dispatcher
 _dynamo.testing: CompileCounterWithBackend
 _prims:
+_prims.context: TorchRefsMode
 _prims_common.wrappers: _maybe_remove_out_wrapper out_wrapper
 _refs:
 _subclasses.fake_utils: outputs_alias_inputs
@@ -232,7 +235,7 @@ testing._internal.common_utils: device_sleep isRocmArchAnyOf is_coalesced_indice
 testing._internal.composite_compliance: check_with_mode
 testing._internal.custom_tensor: ConstantExtraMetadataTensor
 testing._internal.hop_db: hop_db
-testing._internal.inductor_utils: GPU_TYPE HAS_CPU HAS_GPU
+testing._internal.inductor_utils: GPU_TYPE HAS_CPU HAS_GPU maybe_skip_size_asserts
 testing._internal.jit_utils: JitTestCase
 testing._internal.opinfo.definitions._masked: _generate_masked_op_mask
 testing._internal.opinfo.definitions.sparse: validate_sample_input_sparse

@@ -159,3 +159,87 @@ def sparse_tensors_of_a_test(torch):
     Check("test").run(result)
     yield result.wasSuccessful(), checked.is_enabled()
     yield seen
+
+
+@case
+def operators_that_skip_tests(torch):
+    utils = _module(torch, "common_utils")
+    devices = _module(torch, "common_device_type")
+    OpInfo = _module(torch, "opinfo.core").OpInfo
+    ran = []
+
+    class TestSkipped(utils.TestCase):
+        @devices.ops(
+            [OpInfo("sin", dtypes={torch.float32}, variant_test_name="v")]
+            + [OpInfo(n, dtypes={torch.float32}) for n in ("cos", "tan", "exp")]
+        )
+        @devices.skipOps(
+            [
+                devices.xfail("sin", "v"),
+                devices.xfail("exp"),
+                devices.skip("cos", dtypes=[torch.float32], device_type="cpu"),
+                devices.skip("tan", dtypes=[torch.float64]),
+            ]
+        )
+        def test_ran(self, device, dtype, op):
+            ran.append(op.name)
+            if op.name == "sin":
+                self.assertEqual(1, 2)
+
+    scope = {"TestSkipped": TestSkipped}
+    devices.instantiate_device_type_tests(TestSkipped, scope, only_for="cpu")
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(scope["TestSkippedCPU"])
+    result = unittest.TestResult()
+    suite.run(result)
+    yield ran, result.testsRun, [reason for _, reason in result.skipped]
+    for kept in ("failures", "errors", "expectedFailures", "unexpectedSuccesses"):
+        yield kept, len(getattr(result, kept))
+
+
+@case
+def gradients_of_samples(torch):
+    utils = _module(torch, "common_utils")
+    core = _module(torch, "opinfo.core")
+
+    def samples(op, device, dtype, requires_grad, **kwargs):
+        def made(*shape):
+            return torch.full(shape, 0.5, dtype=dtype, requires_grad=requires_grad)
+
+        yield core.SampleInput([made(2), made(2)], args=(0,))
+        yield core.SampleInput([made(2), made(1).detach()], kwargs={"dim": 0})
+
+    class TestCat(utils.TestGradients):
+        def runTest(self):
+            pass
+
+    wrong = core.OpInfo(
+        "cat",
+        dtypes={torch.float64},
+        sample_inputs_func=samples,
+        check_batched_grad=True,
+        gradcheck_wrapper=lambda op, *args, **kwargs: _halved(
+            torch, op(*args, **kwargs)
+        ),
+    )
+    cat = core.OpInfo("cat", dtypes={torch.float64}, sample_inputs_func=samples)
+    place = "cpu", torch.float64
+    for op in (cat, wrong):
+        for check in ("gradcheck", "bwgrad_bwgrad"):
+            found = attempt(TestCat()._check_helper, *place, op, op.get_op(), check)
+            yield type(found).__name__, str(found)[:40]
+    yield attempt(TestCat()._check_helper, *place, cat, None, "gradcheck")
+    yield attempt(TestCat()._check_helper, *place, cat, torch.cat, "other")
+    yield attempt(TestCat()._skip_helper, cat, "cpu", torch.float32)
+
+
+def _halved(torch, x):
+    class Halved(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g / 2
+
+    return Halved.apply(x)

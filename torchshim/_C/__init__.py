@@ -284,6 +284,9 @@ Value = unsupported("_C.Value", _NO_GRAPH)
 _FILES = "torch.load and torch.save read and write archives"
 PyTorchFileReader = unsupported("PyTorchFileReader", _FILES)
 PyTorchFileWriter = unsupported("PyTorchFileWriter", _FILES)
+parse_schema = unsupported(
+    "_C.parse_schema", "torch.library reads the schemas of a program's operators"
+)
 _rename_privateuse1_backend = unsupported("_C._rename_privateuse1_backend", _REASON)
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterable, Iterator
+import unittest
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torchshim as torch
+from torchshim.testing._internal._databases import DecorateInfo, decorators_for
 from torchshim.testing._internal._parametrization import Made, Test, _TestParametrizer
 
 
@@ -85,11 +88,60 @@ class ops(_TestParametrizer):
                     return test(*args, **kwargs)
 
                 given = {"op": op} | ({} if dtype is None else {"dtype": dtype})
-                decorators = functools.partial(
-                    op.get_decorators,
-                    generic_cls.__name__,
-                    test.__name__,
-                    device_cls.device_type,
-                    dtype,
-                )
+                place = (generic_cls.__name__, test.__name__, device_cls.device_type)
+                decorators = functools.partial(_decorators, op, test, *place, dtype)
                 yield run, op.formatted_name, given, decorators
+
+
+def _decorators(op: Any, test: Test, *place: Any) -> list[Any]:
+    of_test = getattr(test, "_op_overrides", {}).get(op.full_name, ())
+    return [*op.get_decorators(*place), *decorators_for(of_test, *place)]
+
+
+SkipSpec = namedtuple(
+    "SkipSpec", ["op_name", "variant_name", "device_type", "dtypes", "expected_failure"]
+)
+
+
+def xfail(
+    op_name: str,
+    variant_name: str = "",
+    *,
+    device_type: str | None = None,
+    dtypes: Any = None,
+) -> SkipSpec:
+    """For `skipOps`: a test of this operator is expected to fail."""
+    return SkipSpec(op_name, variant_name, device_type, dtypes, True)
+
+
+def skip(
+    op_name: str,
+    variant_name: str = "",
+    *,
+    device_type: str | None = None,
+    dtypes: Any = None,
+) -> SkipSpec:
+    """For `skipOps`: a test of this operator is skipped."""
+    return SkipSpec(op_name, variant_name, device_type, dtypes, False)
+
+
+def skipOps(to_skip: Iterable[Any]) -> Callable[[Any], Any]:
+    """Skips a test for some operators, or expects it to fail; goes below `ops`."""
+
+    def decorate(fn: Any) -> Any:
+        *outer, test_name = fn.__qualname__.split(".")
+        found = getattr(fn, "_op_overrides", {})
+        for name, variant, device_type, dtypes, fails in to_skip:
+            decorator = DecorateInfo(
+                unittest.expectedFailure if fails else unittest.skip("Skipped!"),
+                outer[-1] if outer else "",
+                test_name,
+                device_type=device_type,
+                dtypes=dtypes,
+            )
+            full_name = f"{name}.{variant}" if variant else name
+            found.setdefault(full_name, []).append(decorator)
+        fn._op_overrides = found
+        return fn
+
+    return decorate

@@ -26,7 +26,11 @@ from torchshim.testing._internal._op_parametrization import (
     ANY_DTYPE_ORDER as ANY_DTYPE_ORDER,
 )
 from torchshim.testing._internal._op_parametrization import OpDTypes as OpDTypes
+from torchshim.testing._internal._op_parametrization import SkipSpec as SkipSpec
 from torchshim.testing._internal._op_parametrization import ops as ops
+from torchshim.testing._internal._op_parametrization import skip as skip
+from torchshim.testing._internal._op_parametrization import skipOps as skipOps
+from torchshim.testing._internal._op_parametrization import xfail as xfail
 from torchshim.testing._internal._parametrization import (
     Made,
     Test,

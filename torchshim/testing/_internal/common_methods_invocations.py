@@ -37,6 +37,8 @@ from torchshim.testing._internal.opinfo.core import (
 )
 from torchshim.testing._internal.opinfo.core import UnaryUfuncInfo as UnaryUfuncInfo
 
+# Sizes of samples, from large to tiny.
+L, M, S, XS = 20, 10, 5, 3
 op_db: list[OpInfo] = [*unary_ufuncs, *binary_ufuncs, *reduction_ops, *spectral_funcs]
 reference_filtered_ops = [op for op in reduction_ops if op.ref is not None]
 # Operators written in Python, and those of masked tensors, are not listed.
@@ -46,6 +48,7 @@ shape_funcs: list[OpInfo] = []
 sparse_unary_ufuncs: list[OpInfo] = []
 sparse_csr_unary_ufuncs: list[OpInfo] = []
 sparse_masked_reduction_ops: list[OpInfo] = []
+sparse_reduction_ops: list[OpInfo] = []
 ops_and_refs = [*op_db, *python_ref_db]
 binary_ufuncs_and_refs = binary_ufuncs
 

@@ -41,6 +41,9 @@ from torchshim.testing._internal._parametrization import (
 )
 from torchshim.testing._internal._test_case import *  # noqa: F403
 from torchshim.testing._internal._test_case import TestCase
+from torchshim.testing._internal._test_gradients import (
+    TestGradients as TestGradients,
+)
 from torchshim.testing._internal._values import *  # noqa: F403
 
 # Running ----------------------------------------------------------------------------
