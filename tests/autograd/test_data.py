@@ -505,3 +505,23 @@ def views_of_leaves_that_numpy_shares(torch):
             x.grad = None
             (view * view).sum().backward()
             yield x.grad, None if array is None else array.tolist()
+
+
+@case.over(dtype=["float32", "float16", "int32"])
+def seen_as_another_dtype(torch, dtype):
+    """`view(dtype)` is no view to autograd: it has neither base nor history."""
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    b = x * 1
+    v = b[1:].view(getattr(torch, dtype))
+    yield v, v._base is None, v._is_view(), v.is_leaf, v._version
+    w = v[:, 1:]
+    yield w._base is v, w._is_view()
+    w.zero_()
+    yield b, b._version, v._version
+    x.view(getattr(torch, dtype)).zero_()
+    yield x, x._version
+    if v.is_floating_point():
+        v.add_(torch.ones((), dtype=v.dtype, requires_grad=True))
+        yield v, w, b
+    b.sum().backward()
+    yield x.grad

@@ -213,3 +213,46 @@ def that_had_no_node(torch, asking, grad):
         with torch.set_grad_enabled(grad):
             scalar.backward()
     yield attempt(scalar.mul_, 2), scalar, x.grad
+
+
+WAYS = {
+    "an index": lambda x: x[...],
+    "indices": lambda x: x[:, :][...],
+    "a part": lambda x: x[0][...],
+    "expand": lambda x: x.expand(2, 3),
+    "squeeze": lambda x: x.squeeze(),
+    "a view": lambda x: x.view(2, 3),
+    "transposed twice": lambda x: x.t().t(),
+    "conj": lambda x: torch_complex(x).conj()[...],
+}
+
+
+def torch_complex(x):
+    return x * (1 + 0j)
+
+
+@case.over(way=[*WAYS], write=["none", "view", "base", "piece", "replayed"])
+def that_are_bases_and_views(torch, way, write):
+    """A view that was made anew after a write gets a gradient of its own."""
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    with torch.autograd.grad_mode._force_original_view_tracking(write == "replayed"):
+        for _ in range(2):
+            b = x * 1
+            v = WAYS[way](b)
+            b = b if v._base is None else v._base
+            if write == "base":
+                b.mul_(2)
+            elif write == "piece":
+                b[0, 0] = 3
+            elif write != "none":
+                v[...] *= 2
+            loss = (v * v.conj()).real.sum()
+            seen = []
+            b.register_hook(seen.append)
+            v.register_hook(seen.append)
+            found = torch.autograd.grad(loss, [b, v, b, x], retain_graph=True)
+            yield seen[0] is seen[-1], [[a is b for a in found] for b in found]
+            yield found
+            b.retain_grad()
+            loss.backward(inputs=[b, v])
+            yield b.grad is v.grad, b.grad, v.grad, x.grad

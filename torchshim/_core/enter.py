@@ -9,7 +9,7 @@ from typing import Any
 
 from torchshim._core.known import Known
 from torchshim._core.meta import Meta
-from torchshim._core.op import Op, write_op
+from torchshim._core.op import Op, anew, write_op
 from torchshim._core.state import HIDDEN, IDENTITY, INPUT, Recording
 from torchshim._core.storage import (
     SLOT_BITS,
@@ -18,6 +18,7 @@ from torchshim._core.storage import (
     counts_as_memory,
     steps_from,
     tensor_class,
+    views,
 )
 from torchshim._core.trie import frozen_call
 from torchshim._core.undo import lost
@@ -286,12 +287,13 @@ class Entering(Known):
         self, whole: TensorBase, path: Sequence[Any], grad: bool = False
     ) -> TensorBase:
         """What a view by that path shows of `whole`; with a history, or without."""
-        before = self.grad
+        before, as_strided = self.grad, grad and not views.replayed
         try:
             self.grad = grad
             self.set_mode()
             for op, args, k in path:
-                whole = self.result(self.call_again(op, [whole, *args]), k)
+                made = anew(op) if as_strided else op
+                whole = self.result(self.call_again(made, [whole, *args]), k)
         finally:
             self.grad = before
             self.set_mode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import Any, NamedTuple
 
@@ -10,19 +9,7 @@ from torchshim._core.graph import origin
 from torchshim._core.naming import flows_of, grad_name, qualified, unseen
 from torchshim._core.record import local
 from torchshim._core.state import INPUT, Recording, State
-from torchshim._core.storage import written_since
-
-
-class _Views(threading.local):
-    """Whether views of memory that was written to are said to be made anew by replay.
-
-    They always are; PyTorch does so if asked, and calls it `AsStrided` otherwise.
-    """
-
-    replayed = False
-
-
-views = _Views()
+from torchshim._core.storage import views, written_since
 
 
 class Node:

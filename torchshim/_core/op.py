@@ -464,6 +464,24 @@ def write_op(view: Op) -> Op:
     return found
 
 
+_ANEW: dict[Op, Op] = {}
+
+
+def anew(view: Op) -> Op:
+    """A view as it is made anew after a write to its memory.
+
+    PyTorch makes it by `as_strided` then, whose gradient is never the one that arrives.
+    """
+    assert view.view is not None
+    if not view.passes or not view.view.strided:
+        return view
+    found = _ANEW.get(view)
+    if found is None:
+        fields = {n: getattr(view, n) for n in Op.__slots__ if n != "fn"}
+        found = _ANEW[view] = Op(view.fn, **fields | {"passes": ()})
+    return found
+
+
 def puts_back(op: Op) -> bool:
     """Whether an operator is one that `write_op` gives."""
     return op in _WRITERS.values()

@@ -26,6 +26,18 @@ accumulate_lock = threading.RLock()
 value_lock = threading.RLock()
 
 
+class _Views(threading.local):
+    """Whether views of memory that was written to are said to be made anew by replay.
+
+    They always are; PyTorch does so if asked, and makes it by `as_strided` otherwise.
+    """
+
+    replayed = False
+
+
+views = _Views()
+
+
 # How many writes there were that no version counts: seldom any.
 hidden_writes = [0]
 

@@ -148,6 +148,8 @@ class Viewing(Foreign):
                 view._slot = -1
                 self._forget_volatile()
             view._path = base._path
+            if op.view.retyped:
+                view._path = (*base._path, (op, args, k))
             if base._unaware or (base._view_note is not None and written_since(base)):
                 base._slot = -1  # let in for its data alone
             return

@@ -330,7 +330,7 @@ def _write_retyped(base: Array, new: Array, dtype: Any, source: Any) -> Array:
 
 @op(
     name="view_dtype",
-    view=View(_retyped, _write_retyped, retyped=True),
+    view=View(_retyped, _write_retyped, detached=True, retyped=True),
     differentiable=False,
     saves=(),
     method=False,

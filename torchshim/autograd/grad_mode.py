@@ -8,9 +8,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from torchshim._core.node import views
 from torchshim._core.record import local
-from torchshim._core.storage import TensorBase, set_version, version_of
+from torchshim._core.storage import TensorBase, set_version, version_of, views
 from torchshim.autograd._contextlib import (
     DecoratorContextManager,
     NoParamDecoratorContextManager,
