@@ -528,3 +528,43 @@ def writes_of_other_threads(torch):
         elsewhere(lambda y=y: y[0].add_(1))
         z, _ = made(lambda y=y: y * y)
         yield refused(z, x)
+
+
+@case.over(kind=["plain", "looking", "replacing", "custom", "adding"])
+def gradients_that_are_the_ones_given(torch, kind):
+    """The very tensor that was given arrives, the third time as the first."""
+    w = torch.arange(3.0).requires_grad_()
+    v = torch.ones(3).requires_grad_()
+    fixed = torch.ones(3)
+    seen = []
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(g)
+            return g
+
+    hooks = {
+        "looking": lambda g: seen.append(g),
+        "replacing": lambda g: fixed,
+        "adding": lambda g: seen.append(g + 1) or seen[-1],
+    }
+    for k in range(4):
+        y = w + v
+        if kind in hooks:
+            y.register_hook(hooks[kind])
+        if kind == "custom":
+            y = Double.apply(y)
+        given = torch.full((3,), float(k))
+        found = torch.autograd.grad(y, [w, v, y, y], given)
+        for each in (given, fixed, *seen, *found):
+            yield [each is g for g in found]
+        found[0].add_(1)
+        yield given, fixed, found
+        yield torch.autograd.grad(w, w, given)[0] is given
+        seen.clear()
+        fixed.fill_(1)

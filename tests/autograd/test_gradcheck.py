@@ -60,6 +60,70 @@ def checked(torch, kind):
             yield attempt(torch.autograd.gradgradcheck, function, x, **options)
 
 
+FAST = {
+    "right": lambda ctx, g: 2 * g * ctx.saved_tensors[0].conj(),
+    "wrong": lambda ctx, g: 3 * g * ctx.saved_tensors[0].conj(),
+    "slightly": lambda ctx, g: 2.00002 * g * ctx.saved_tensors[0].conj() + 2e-5,
+    "second": lambda ctx, g: 2 * g * ctx.saved_tensors[0].detach().conj(),
+    "another time": lambda ctx, g: g * g.new(g.shape).uniform_(),
+    "several": lambda x: (x * 2, x.abs(), x.real),
+    "as it is": lambda x: x,
+    "integers": lambda x: x.real.long(),
+    "constant": lambda x: x.detach() * 0,
+}
+FORWARD = {"check_forward_ad": True, "check_backward_ad": False}
+
+
+@case(warnings=False, numbers_in_text=True).over(kind=list(FAST), fast=[True, False])
+def between_random_vectors(torch, kind, fast):
+    function = FAST[kind]
+    if function.__code__.co_argcount == 2:
+        function = square(torch, function)
+    for point in (*POINTS.values(), lambda torch: torch.ones(0).double()):
+        x = point(torch).requires_grad_()
+        for options in ({}, {"check_grad_dtypes": True}, FORWARD):
+            if options is FORWARD and not x.numel():
+                continue
+            torch.manual_seed(0)
+            yield attempt(
+                torch.autograd.gradcheck, function, x, fast_mode=fast, **options
+            )
+        if kind != "another time":
+            torch.manual_seed(0)
+            yield attempt(torch.autograd.gradgradcheck, function, x, fast_mode=fast)
+
+
+@case(warnings=False, numbers_in_text=True).over(fast=[True, False])
+def tangents_that_are_wrong(torch, fast):
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def jvp(ctx, t):
+            return 3 * t * ctx.saved_tensors[0].detach()
+
+    for point in POINTS.values():
+        x = point(torch).requires_grad_()
+        options = FORWARD | {"fast_mode": fast}
+        yield attempt(torch.autograd.gradcheck, Square.apply, x, **options)
+
+
+@case
+def of_many_elements(torch):
+    """Fast mode makes no Jacobian, which had no place in memory."""
+    x = torch.rand(100_000, dtype=torch.float64).requires_grad_()
+    yield torch.autograd.gradcheck(torch.exp, x, fast_mode=True)
+    yield torch.autograd.gradgradcheck(
+        torch.exp, x, fast_mode=True, check_fwd_over_rev=True
+    )
+
+
 @case
 def parameters_that_the_function_knows_otherwise(torch):
     layer = torch.nn.Linear(2, 3).double()

@@ -547,7 +547,8 @@ def _run(
     owners = [rec.recording]
     jump = None
     if plain and rec.trace is None:
-        jump, results = jumps.start(rec, key, owners)
+        held = {} if asked is None else dict(zip(given, cotangents, strict=True))
+        jump, results = jumps.start(rec, key, owners, held)
         if jump is not None and jump.pause is None:
             return results
     walk = Walk(rec, retain, create, {}, accumulate, outside, start, places)

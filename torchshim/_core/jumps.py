@@ -433,13 +433,16 @@ def _between(start: State, end: State) -> list[State]:
 
 
 def start(
-    rec: Recorder, key: Any, owners: list[Recording]
+    rec: Recorder, key: Any, owners: list[Recording], held: dict[Any, Any]
 ) -> tuple[Jump | None, list[Any]]:
-    """Repeats the first piece of a walk that is known here, and gives what it gave."""
+    """Repeats the first piece of a walk that is known here, and gives what it gave.
+
+    `held`: what a gradient may be itself, by their slots.
+    """
     for jump in (rec.state.jumps or {}).get(key, ()):
         if jump.facts is not None and not jump.facts.hold(rec.recording):
             continue
-        results = follow(rec, jump, owners, {})
+        results = follow(rec, jump, owners, held)
         if results is not None:
             return jump, results
     return None, []
@@ -584,7 +587,7 @@ def _follow(
         if owners[number].state is not None:
             release(owners[number])
     found = [
-        None if r is None else held[r[0]] if r[0] < 0 else rec.at(*r)
+        None if r is None else held[r[0]] if r[0] in held else rec.at(*r)
         for r in jump.results
     ]
     return [found[k] for k in jump.same]

@@ -17,7 +17,12 @@ from torchshim._functions.backward import grad as _grad
 from torchshim._functions.backward import zeros_of
 from torchshim._functions.creation import empty
 from torchshim._tensor import Tensor, from_array
-from torchshim.autograd._gradcheck_forward import GradcheckError, check_forward
+from torchshim.autograd._gradcheck_fast import compare_fast, compare_forward_fast
+from torchshim.autograd._gradcheck_forward import (
+    GradcheckError,
+    check_batched,
+    check_forward,
+)
 from torchshim.autograd._old_jacobians import (
     _get_numerical_jacobian as _get_numerical_jacobian,
 )
@@ -104,12 +109,14 @@ def gradcheck(
         )
     try:
         check = _Check(func, _as_tuple(inputs), eps, atol, rtol, nondet_tol)
-        if check_backward_ad or not check.outputs:
+        if check_backward_ad or not (fast_mode or check.outputs):
             check.compare(fast_mode, check_grad_dtypes)
             if not check.outputs:
                 return True
         if check_forward_ad:
-            check_forward(check, check_batched_forward_grad)
+            (compare_forward_fast if fast_mode else check_forward)(check)
+            if check_batched_forward_grad:
+                check_batched(check)
         if not check_backward_ad:
             return True
         if check_batched_grad:
@@ -156,6 +163,17 @@ class _Check:
         self._check_inputs()
         self.all_outputs = _as_tuple(func(*inputs))
         self.outputs = tuple(o for o in self.all_outputs if o.requires_grad)
+        # Those of all outputs that are looked at, and that forward mode looks at.
+        self.chosen = [
+            k
+            for k, o in enumerate(self.all_outputs)
+            if o.requires_grad or not self.outputs
+        ]
+        self.smooth = [
+            k
+            for k, o in enumerate(self.all_outputs)
+            if o.is_floating_point() or o.is_complex()
+        ]
 
     def _check_inputs(self) -> None:
         for i in self.where:
@@ -185,8 +203,10 @@ class _Check:
 
     # -- numerical ---------------------------------------------------------------------
 
-    def evaluate(self, i: int, value: np.ndarray) -> list[np.ndarray]:
-        """The outputs with another value of one input.
+    def evaluate(
+        self, i: int, value: np.ndarray, which: Sequence[int]
+    ) -> list[np.ndarray]:
+        """Some of the outputs with another value of one input.
 
         The input itself has it meanwhile, as the function may know the tensor
         otherwise than by its argument: a module's parameter.
@@ -196,49 +216,43 @@ class _Check:
         x.data = from_array(value)
         try:
             outs = _as_tuple(self.func(*self.inputs))
+            with no_grad():
+                return [np.array(outs[k].detach()._host()) for k in which]
         finally:
             x.data = before
-        chosen = [
-            o
-            for o, known in zip(outs, self.all_outputs, strict=True)
-            if known.requires_grad or not self.outputs
-        ]
-        with no_grad():
-            return [np.array(o.detach()._host()) for o in chosen]
 
-    def numerical(self, i: int) -> list[np.ndarray]:
-        """The Jacobian of each output by one input (real and imaginary steps)."""
+    def numerical(self, i: int, which: Sequence[int]) -> list[np.ndarray]:
+        """The Jacobian of outputs by one input (real and imaginary steps)."""
         base = np.array(self.inputs[i].detach()._host())
         steps = [1.0, 1j] if np.iscomplexobj(base) else [1.0]
-        columns: list[list[list[np.ndarray]]] = []
+        tables: list[np.ndarray] = []
+        for k in which:
+            made = self.all_outputs[k]
+            kind = np.result_type(made.dtype.np, np.real(base))
+            tables.append(np.zeros((len(steps), base.size, made.numel()), kind))
         for at in range(base.size):
-            columns.append([])
-            for step in steps:
-                ends = []
-                for sign in (1, -1):
-                    moved = base.copy()
-                    flat = moved.reshape(-1)
-                    flat[at] = flat[at] + sign * self.eps * step
-                    ends.append(self.evaluate(i, moved))
-                columns[-1].append(
-                    [
-                        ((a - b) / (2 * self.eps)).reshape(-1)
-                        for a, b in zip(*ends, strict=True)
-                    ]
-                )
-        count = len(self.outputs or self.all_outputs)
-        found = []
-        for k in range(count):
-            size = (self.outputs or self.all_outputs)[k].numel()
-            table = np.zeros(
-                (len(steps), base.size, size),
-                np.result_type(*(c[0][k] for c in columns) or (base,), np.real(base)),
-            )
-            for at, column in enumerate(columns):
-                for s in range(len(steps)):
-                    table[s, at] = column[s][k]
-            found.append(table)
-        return found
+            for s, step in enumerate(steps):
+                moved = np.zeros(base.size, base.dtype)
+                moved[at] = step
+                for table, move in zip(
+                    tables, self.moved(i, moved, which), strict=True
+                ):
+                    table[s, at] = move
+        return tables
+
+    def moved(
+        self, i: int, direction: np.ndarray, which: Sequence[int]
+    ) -> list[np.ndarray]:
+        """The outputs' derivatives along a direction of one input, by differences."""
+        at = np.array(self.inputs[i].detach()._host())
+        step = (self.eps * direction).reshape(at.shape)
+        ends = [
+            self.evaluate(i, (at + sign * step).astype(at.dtype), which)
+            for sign in (-1, 1)
+        ]
+        return [
+            ((b - a) / (2 * self.eps)).reshape(-1) for a, b in zip(*ends, strict=True)
+        ]
 
     # -- analytical --------------------------------------------------------------------
 
@@ -256,6 +270,19 @@ class _Check:
             result.append(np.array(g.detach()._host()))
         return result
 
+    def pulled_twice(self, output: Any, vector: Any) -> list[np.ndarray]:
+        """As `pulled`; raises if another time gives something else."""
+        rows, again = (self.pulled(output, vector) for _ in range(2))
+        for a, b in zip(rows, again, strict=True):
+            if a.size and np.abs(a - b).max() > self.nondet_tol:
+                raise GradcheckError(
+                    "Backward is not reentrant, i.e., running backward with same input "
+                    "and grad_output multiple times gives different values, although "
+                    "analytical gradient matches numerical gradient.The tolerance for "
+                    f"nondeterminism was {self.nondet_tol}." + _NONDETERMINISTIC
+                )
+        return rows
+
     def analytical(self, output: Any, unit: complex) -> list[np.ndarray]:
         """Rows of gradients: input -> (elements of the input, of the output)."""
         shape = tuple(output.shape)
@@ -264,17 +291,7 @@ class _Check:
         for at in range(size):
             vector = np.zeros(size, output.dtype.np)
             vector[at] = unit
-            rows = self.pulled(output, from_array(vector.reshape(shape)))
-            again = self.pulled(output, from_array(vector.reshape(shape)))
-            for a, b in zip(rows, again, strict=True):
-                if a.size and np.abs(a - b).max() > self.nondet_tol:
-                    raise GradcheckError(
-                        "Backward is not reentrant, i.e., running backward with same "
-                        "input and grad_output multiple times gives different values, "
-                        "although analytical gradient matches numerical gradient.The "
-                        f"tolerance for nondeterminism was {self.nondet_tol}."
-                        + _NONDETERMINISTIC
-                    )
+            rows = self.pulled_twice(output, from_array(vector.reshape(shape)))
             if tables is None:
                 tables = [np.zeros((r.size, size), r.dtype) for r in rows]
             for table, row in zip(tables, rows, strict=True):
@@ -289,14 +306,23 @@ class _Check:
     # -- checks ------------------------------------------------------------------------
 
     def compare(self, fast: bool, check_dtypes: bool) -> None:
-        numerical = [self.numerical(i) for i in self.where]
+        if fast:
+            compare_fast(self)
+        else:
+            self.compare_slowly()
+        if check_dtypes:
+            for output in self.outputs:
+                self.check_dtypes(output)
+
+    def compare_slowly(self) -> None:
+        numerical = [self.numerical(i, self.chosen) for i in self.where]
         if not self.outputs:
             continuous = [
                 o.is_floating_point() or o.is_complex() for o in self.all_outputs
             ]
             for tables in numerical:
                 if any(
-                    (smooth or fast) and np.abs(table).max(initial=0) > 0
+                    smooth and np.abs(table).max(initial=0) > 0
                     for smooth, table in zip(continuous, tables, strict=True)
                 ):
                     raise GradcheckError(
@@ -311,17 +337,17 @@ class _Check:
                 for j, (a, tables) in enumerate(
                     zip(analytical, numerical, strict=True)
                 ):
-                    n = tables[k]
-                    part = np.imag(n) if imaginary else np.real(n)
-                    # PyTorch's gradient of a complex input: d/dre + i d/dim.
-                    flat = part[0] + 1j * part[1] if len(part) == 2 else part[0]
-                    left, right = (a, flat) if not fast else _projected(a, flat)
-                    if not np.allclose(left, right, self.rtol, self.atol):
-                        raise GradcheckError(
-                            self.message(a, flat, k, j, is_complex, imaginary)
-                        )
-            if check_dtypes:
-                self.check_dtypes(output)
+                    n = self.flat(tables[k], imaginary)
+                    if not np.allclose(a, n, self.rtol, self.atol):
+                        n = from_array(np.ascontiguousarray(n.astype(a.dtype)))
+                        shown = from_array(a), n, k, j, is_complex, imaginary
+                        raise GradcheckError(self.message(*shown))
+
+    @staticmethod
+    def flat(table: np.ndarray, imaginary: bool) -> np.ndarray:
+        """PyTorch's gradient of a complex input: d/dre + i d/dim."""
+        part = np.imag(table) if imaginary else np.real(table)
+        return part[0] + 1j * part[1] if len(part) == 2 else part[0]
 
     @staticmethod
     def message(
@@ -333,10 +359,9 @@ class _Check:
             if is_complex
             else ""
         )
-        numerical = from_array(np.ascontiguousarray(n.astype(a.dtype)))
         return (
             f"{prefix}Jacobian mismatch for output {k} with respect to input {j},\n"
-            f"numerical:{numerical}\nanalytical:{from_array(a)}\n"
+            f"numerical:{n}\nanalytical:{a}\n"
         )
 
     def check_dtypes(self, output: Any) -> None:
@@ -434,15 +459,6 @@ class _Check:
                     'grads are undefined or zero. Please look at "Notes about '
                     'undefined output gradients" in "tools/autograd/derivatives.yaml"'
                 )
-
-
-def _projected(a: np.ndarray, n: np.ndarray) -> tuple[Any, Any]:
-    """Both Jacobians between two random unit vectors."""
-    draw = np.random.RandomState(0)
-    u, v = draw.rand(a.shape[0]), draw.rand(a.shape[1])
-    u /= max(np.linalg.norm(u), 1e-30)
-    v /= max(np.linalg.norm(v), 1e-30)
-    return u @ a @ v, u @ n @ v
 
 
 def gradgradcheck(
