@@ -435,10 +435,7 @@ def _between(start: State, end: State) -> list[State]:
 def start(
     rec: Recorder, key: Any, owners: list[Recording], held: dict[Any, Any]
 ) -> tuple[Jump | None, list[Any]]:
-    """Repeats the first piece of a walk that is known here, and gives what it gave.
-
-    `held`: what a gradient may be itself, by their slots.
-    """
+    """Repeats the first piece of a walk that is known here; gives what it gave."""
     for jump in (rec.state.jumps or {}).get(key, ()):
         if jump.facts is not None and not jump.facts.hold(rec.recording):
             continue
