@@ -162,3 +162,25 @@ def numbers_that_decide_the_dtype(torch):
 )
 def refused_values(torch, line):
     return evaluate(torch, line)
+
+
+MAKERS = (
+    *(("zeros", 2), ("empty", 2), ("full", (2,), 3), ("rand", 2), ("randint", 3, (2,))),
+    *(("randperm", 2), ("arange", 2), ("linspace", 0, 1, 2), ("eye", 2)),
+)
+
+
+@case.over(*MAKERS)
+def gradients_of_what_is_filled(torch, maker):
+    name, *args = maker
+    make = getattr(torch, name)
+    for out in (torch.ones(2), torch.ones(4)[::2], torch.ones(2, dtype=torch.int64)):
+        made = attempt(make, *args, out=out, requires_grad=True)
+        yield made is out, out.requires_grad, out.is_leaf
+        yield None if made is out else made
+    with torch.no_grad():
+        leaf = torch.ones(2, requires_grad=True)
+        make(*args, out=leaf)
+        yield leaf.requires_grad
+        later = torch.ones(2, requires_grad=True).exp()
+        yield make(*args, out=later).requires_grad

@@ -97,3 +97,13 @@ def powers_of_casts(torch, dtype):
         for base in 3.0, 2.0, 2.5, 0.5:
             if dtype != "int8" or ends[2] > 1:
                 yield torch.logspace(*ends, base, dtype=getattr(torch, dtype))
+
+
+@case
+def whole_numbers_at_equal_distances(torch):
+    for start, end in ((0, 10), (-540, 546), (0, 26), (1000, -1987), (-3, 0)):
+        for steps in (2, 31, 43, 23, 137, 365):
+            ends = torch.tensor(start), torch.tensor(end)
+            for kind in (torch.int64, torch.int16):
+                made = torch.linspace(start, end, steps, dtype=kind)
+                yield made.tolist(), made.equal(torch.linspace(*ends, steps, dtype=kind))

@@ -110,6 +110,15 @@ def into(out: Tensor, result: Tensor) -> Tensor:
     take_size(out, result._meta.shape)
     with _no_grad():
         out.copy_(result)
+    return flagged(out, result.requires_grad)
+
+
+def flagged(out: Tensor, requires_grad: Any) -> Tensor:
+    """`out=` of a creation function, filled: it requires grad if that is asked for."""
+    wanted = bool(requires_grad)
+    if wanted != out.requires_grad:
+        check_gradient(out._meta.dtype, wanted)
+        out.requires_grad_(wanted)
     return out
 
 
@@ -162,7 +171,9 @@ def _of_size(
     device = device_of(function, device)
     if out is not None and value is None:
         out.resize_(shape)
-        return out.fill_(unchosen(dtype)) if fills_memory[0] else out
+        if fills_memory[0]:
+            out.fill_(unchosen(dtype))
+        return flagged(out, requires_grad)
     result = filled(function, shape, value, dtype, device, bool(requires_grad))
     return result if out is None else into(out, result)
 

@@ -35,7 +35,7 @@ from torchshim._functions._arguments import (
     unfit,
     wrong,
 )
-from torchshim._functions.creation import _no_grad, finish, into, out_dtype
+from torchshim._functions.creation import _no_grad, finish, flagged, into, out_dtype
 from torchshim._functions.draws import NORMAL, UNIFORM, Draw, drawn
 from torchshim._functions.random_fill import fill_drawn
 from torchshim._functions.random_parameters import normal_into, normal_of
@@ -128,7 +128,8 @@ def _of_size(
     chosen = out_dtype(function, out, dtype, dtypes.get_default_dtype())
     device = device_of(function, device)
     if out is not None:
-        return _redrawn(function, out, shape, draw, generator)
+        made = _redrawn(function, out, shape, draw, generator)
+        return flagged(made, requires_grad)
     return _drawn(function, shape, draw, chosen, device, generator, bool(requires_grad))
 
 
@@ -242,7 +243,8 @@ def randint(
     _check_bounds(low, high)
     draw = Draw("integers", (low, high))
     if out is not None:
-        return _redrawn("randint", out, shape, draw, generator)
+        made = _redrawn("randint", out, shape, draw, generator)
+        return flagged(made, requires_grad)
     flag = bool(requires_grad)
     return _drawn("randint", shape, draw, chosen, device, generator, flag)
 

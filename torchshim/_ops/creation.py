@@ -96,18 +96,27 @@ def arange(length: int, start: Scalar, step: Scalar, dtype: Any, device: Any) ->
     return sequence(jnp, length, start, step, dtype.np)
 
 
+def _plus(a: Any, b: Any, count: Any) -> Any:
+    """`a + b * count`, as if rounded once: `b` in two parts with exact products."""
+    high = b.astype(np.float32).astype(np.float64)
+    product = high * count
+    total = a + product
+    back = total - a
+    lost = (a - (total - back)) + (product - back)
+    return total + (lost + (b - high) * count)
+
+
 def spaced(xp: Any, start: Any, end: Any, steps: int, np_dtype: Any) -> Any:
     """`steps` numbers from `start` to `end`, each half counted from its own end."""
     if steps == 1:
         return xp.asarray(start).astype(np_dtype).reshape(1)
     i = np.arange(steps)
     if np_dtype.kind in "iu":
-        exact = np.dtype(np.float32)
         start, end = (xp.asarray(v).astype(np.int64) for v in (start, end))
-        step = ((end - start).astype(exact) / np.float32(steps - 1)).astype(np.float64)
-        up = (start + step * i).astype(np.int64)
-        down = (end - step * (steps - 1 - i)).astype(np.int64)
-        return xp.where(i < steps // 2, up, down).astype(np_dtype)
+        start, end = start.astype(np.float64), end.astype(np.float64)
+        step = (end - start) / (steps - 1)
+        up, down = _plus(start, step, i), _plus(end, -step, steps - 1 - i)
+        return xp.where(i < steps // 2, up, down).astype(np.int64).astype(np_dtype)
     wide = np.complex128 if np_dtype.kind == "c" else np.float64
     start, end = (xp.asarray(v).astype(np_dtype) for v in (start, end))
     step = ((end - start) / xp.asarray(steps - 1).astype(np_dtype)).astype(np_dtype)
