@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import tempfile
+import warnings
 
 import pytest
 
@@ -84,6 +85,38 @@ def determinism(torch):
     for mode in ("error", "warn", 1, "default"):
         torch.set_deterministic_debug_mode(mode)
         yield state()
+
+
+@case
+def what_is_not_deterministic(torch):
+    functional = torch.nn.functional
+    at, one = torch.tensor([0]), torch.ones(1)
+
+    def calls():
+        x = torch.zeros(3)
+        yield repr(attempt(x.put_, at, one)), repr(attempt(torch.put, x, at, one))
+        yield attempt(x.put_, at, one, accumulate=True)
+        yield attempt(x.put_, at.float(), one), attempt(x.put_, at, one.int())
+        for n in (1, 2, 3):
+            y = torch.ones(1, 1, *[4] * n)
+            pool = getattr(functional, f"max_pool{n}d")
+            found, places = pool(y, 2, return_indices=True)
+            unpool = getattr(functional, f"max_unpool{n}d")
+            yield attempt(unpool, found, places, 2)
+            yield attempt(unpool, found, places.int(), 2)
+
+    def warned():
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            yield list(calls())
+        yield sorted({str(w.message) for w in found})
+
+    try:
+        for mode in ("default", "error", "default", "warn", "error"):
+            torch.set_deterministic_debug_mode(mode)
+            yield list(warned())
+    finally:
+        torch.set_deterministic_debug_mode("default")
 
 
 @case

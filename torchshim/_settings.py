@@ -9,10 +9,10 @@ import os
 from typing import Any
 
 from torchshim._core import record
+from torchshim._core.determinism import determinism
 from torchshim._core.device import device_count
 from torchshim._core.precision import precision
 from torchshim._functions._arguments import kind_of, warn, wrong
-from torchshim._functions._values import fills_memory
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
@@ -109,23 +109,6 @@ def init_num_threads() -> None:
 # Determinism ------------------------------------------------------------------
 
 
-class _Determinism:
-    on = False
-    warn_only = False
-    # Whether memory is filled then that a program has not chosen values for.
-    fill = True
-
-
-def _apply_determinism() -> None:
-    fills_memory[0] = _Determinism.on and _Determinism.fill
-
-
-def fill_uninitialized_memory(mode: bool) -> None:
-    """Decides whether determinism fills memory with values that show (NaN, …)."""
-    _Determinism.fill = mode
-    _apply_determinism()
-
-
 _XLA_FLAG = "--xla_gpu_deterministic_ops=true"
 
 
@@ -150,8 +133,8 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
                     value,
                 )
             )
-    _Determinism.on, _Determinism.warn_only = mode, warn_only
-    _apply_determinism()
+    determinism.on, determinism.warn_only = mode, warn_only
+    record.refresh_modes()
     if mode:
         _warn_of_gpus()
 
@@ -170,12 +153,12 @@ def are_deterministic_algorithms_enabled() -> bool:
     >>> are_deterministic_algorithms_enabled()
     False
     """
-    return _Determinism.on
+    return determinism.on
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Whether what is not deterministic is to warn rather than to raise."""
-    return _Determinism.warn_only
+    return determinism.warn_only
 
 
 _DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
@@ -208,9 +191,9 @@ def get_deterministic_debug_mode() -> int:
     >>> get_deterministic_debug_mode()
     0
     """
-    if not _Determinism.on:
+    if not determinism.on:
         return 0
-    return 1 if _Determinism.warn_only else 2
+    return 1 if determinism.warn_only else 2
 
 
 # Precision --------------------------------------------------------------------

@@ -106,4 +106,7 @@ def whole_numbers_at_equal_distances(torch):
             ends = torch.tensor(start), torch.tensor(end)
             for kind in (torch.int64, torch.int16):
                 made = torch.linspace(start, end, steps, dtype=kind)
-                yield made.tolist(), made.equal(torch.linspace(*ends, steps, dtype=kind))
+                yield (
+                    made.tolist(),
+                    made.equal(torch.linspace(*ends, steps, dtype=kind)),
+                )

@@ -18,6 +18,7 @@ import numpy as np
 from jax.errors import JaxRuntimeError
 
 from torchshim._core import dtypes
+from torchshim._core.determinism import determinism
 from torchshim._core.flush import Alive, find_alive, flush
 from torchshim._core.levels import FORWARD, Level, Transforming
 from torchshim._core.loops import ScriptLoops
@@ -164,9 +165,10 @@ class Recorder(Transforming):
             | self.inference << 1
             | dtypes.get_default_dtype().index << 2
             | precision.key << 8
+            | determinism.key << 11
         )
         if self.autocast is not None:
-            self.bits |= self.autocast.key << 12
+            self.bits |= self.autocast.key << 13
         if self.tracking != 1:
             self.bits |= self.tracking << 32
         self.mode = self.bits

@@ -12,20 +12,17 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.determinism import determinism
 from torchshim._core.promotion import holds, promote
 from torchshim._core.storage import TensorBase
 from torchshim._functions._arguments import warn_once
 
 _PLAIN = frozenset((int, float, bool, complex))
 
-# Whether memory that nobody has chosen values for is filled with such as show
-# (`use_deterministic_algorithms`); otherwise with zeros.
-fills_memory = [False]
-
 
 def unchosen(dtype: dtypes.dtype) -> Any:
-    """The value of elements that nobody has chosen one for."""
-    if not fills_memory[0]:
+    """The value of elements that nobody has chosen one for: one that shows, or 0."""
+    if not determinism.fills:
         return 0
     if dtype.is_floating_point or dtype.is_complex:
         return math.nan

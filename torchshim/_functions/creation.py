@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.determinism import determinism
 from torchshim._core.device import get_default_device, jax_device, put
 from torchshim._core.layout import (
     contiguous_format,
@@ -41,7 +42,7 @@ from torchshim._functions._arguments import (
     tensor_argument,
     wrong,
 )
-from torchshim._functions._values import fills_memory, fitting, unchosen
+from torchshim._functions._values import fitting, unchosen
 from torchshim._ops import creation as ops
 from torchshim._out import refuse_followed
 from torchshim._tensor import Tensor, from_array, set_requires_grad
@@ -171,7 +172,7 @@ def _of_size(
     device = device_of(function, device)
     if out is not None and value is None:
         out.resize_(shape)
-        if fills_memory[0]:
+        if determinism.fills:
             out.fill_(unchosen(dtype))
         return flagged(out, requires_grad)
     result = filled(function, shape, value, dtype, device, bool(requires_grad))

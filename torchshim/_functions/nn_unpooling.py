@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._core.determinism import determinism
 from torchshim._derived import fns
 from torchshim._functions.nn_pooling import Sizes, named
 from torchshim._tensor import Tensor
@@ -41,11 +42,10 @@ def _check_unpooling(
     steps: Sequence[int],
     around: Sequence[int],
 ) -> None:
+    determinism.alert(f"max_unpooling{max(n, 2)}d_forward_out")
     if indices.dtype.name != "int64":
-        raise RuntimeError(
-            "elements in indices should be type int64 but got: "
-            f"{indices.dtype.scalar_name}"
-        )
+        but = "" if n == 3 else f" but got: {indices.dtype.scalar_name}"
+        raise RuntimeError(f"elements in indices should be type int64{but}")
     read = {"output_size": size}
     which = "two elements (height, width)"
     if n == 3:

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core.checks import Check
+from torchshim._core.determinism import determinism
+from torchshim._core.meta import Meta
 from torchshim._core.op import Array, Operand, Scalar, op
 from torchshim._ops.indexing import (
     added,
@@ -327,12 +329,18 @@ def take(input: Array, index: Array) -> Array:
     return jnp.take(flat, from_end(index, flat.size), mode="clip")
 
 
+def _check_put(input: Meta, index: Meta, source: Meta, accumulate: bool) -> None:
+    if not accumulate and input.device.type != "meta":
+        determinism.alert("put_")
+
+
 @op(
     grad_fn="PutBackward0",
     saves={"input": ("index",), "source": ("index", "source")},
     curved=False,
     differentiable=("input", "source"),
     checks=_flat_checks,
+    typecheck=_check_put,
     layout=dense_layout,
     inplace=True,
     out=False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from torchshim import _settings
+from torchshim._core.determinism import determinism
 
 
 class _Settings(ModuleType):
@@ -15,13 +15,13 @@ class _Settings(ModuleType):
 
         With NaN, the largest integer, or True; otherwise it is zero.
         """
-        return _settings._Determinism.fill
+        return determinism.fill
 
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, mode: bool) -> None:
         if not isinstance(mode, bool):
             raise RuntimeError("fill_uninitialized_memory must be a bool")
-        _settings.fill_uninitialized_memory(mode)
+        determinism.fill = mode
 
 
 sys.modules[__name__].__class__ = _Settings
