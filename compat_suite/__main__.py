@@ -106,6 +106,18 @@ def _ops_parser(run: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--gradgrad", action="store_true", help="compare second gradients, too"
     )
+    run.add_argument(
+        "--kind",
+        action="append",
+        metavar="KIND",
+        help="make these checks only, layouts, tangents and vmap among them",
+    )
+    run.add_argument(
+        "--references",
+        type=int,
+        metavar="N",
+        help="reference inputs (extreme values, other shapes) of an entry in a dtype",
+    )
     run.set_defaults(run=_ops)
     mode = run.add_mutually_exclusive_group()
     mode.add_argument(
@@ -179,6 +191,9 @@ def _database(options: argparse.Namespace) -> int:
     if options.package in ("operators", "recorded"):
         chosen["grad"] = options.grad or options.gradgrad
         chosen["gradgrad"] = options.gradgrad
+    if options.package == "operators":
+        chosen |= {"kinds": options.kind} if options.kind else {}
+        chosen["references"] = options.references
     return run.run(
         options.package,
         options.match,

@@ -7,16 +7,23 @@ that it is one XLA program.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 import torchshim
 from compat_suite.operators import database, judging, translation
-from compat_suite.operators.forms import Gradients, Into, OnCopy, Plain
+from compat_suite.operators.forms import (
+    Gradients,
+    Into,
+    Mapped,
+    OnCopy,
+    Plain,
+    Tangents,
+)
 from compat_suite.operators.judging import Call, Case, attempt
-from compat_suite.operators.results import Entry
+from compat_suite.operators.results import KINDS, MORE, Entry
 from compat_suite.operators.translation import Translator, widened
 from compat_suite.operators.values import (
     SEED,
@@ -33,6 +40,10 @@ class Options(judging.Options):
 
     grad: bool = True
     gradgrad: bool = True
+    #: The kinds of checks (`results.KINDS`) that are made; by default all but `MORE`.
+    kinds: tuple[str, ...] = tuple(k for k in KINDS if k not in MORE)
+    #: How many reference inputs; by default as many as samples.
+    references: int | None = None
 
 
 def check(entry: Any, options: Options, started: Callable[[str], None]) -> Entry:
@@ -52,19 +63,26 @@ class Check(judging.Check):
         count = self.options.samples
         cases: list[Case] = []
         samples = self.samples(dtype, False)
-        for i, sample in enumerate(samples):
-            cases += self.forward(sample, dtype)
-            if i < 2:
-                cases += self.forward(sample.noncontiguous(), dtype)
-        for sample in self.hard_samples(dtype):
-            cases += self.forward(sample, dtype)
+        kinds = self.options.kinds
+        if "forward" in kinds:
+            for i, sample in enumerate(samples):
+                cases += self.forward(sample, dtype)
+                if i < 2:
+                    cases += self.forward(sample.noncontiguous(), dtype)
+            for sample in self.hard_samples(dtype):
+                cases += self.forward(sample, dtype)
         for sample in samples[: max(1, count // 2)]:
             cases += self.variants(sample, dtype)
-        self.judge(cases)
-        if self.options.grad and dtype in database.grad_dtypes(self.entry):
+        if "layouts" in kinds:
+            cases += [c for s in samples for c in self.layouts(s, dtype)]
+        if "vmap" in kinds:
+            cases += [c for s in samples for c in self.mapped(s, dtype)]
+        self.judge([c for c in cases if c.kind in kinds])
+        graded = dtype in database.grad_dtypes(self.entry)
+        if graded and (self.options.grad or "tangents" in kinds):
             self.started(f"{dtype} grad")
-            graded = self.samples(dtype, True)
-            self.judge([c for s in graded for c in self.gradients(s, dtype)])
+            found = self.samples(dtype, True)
+            self.judge([c for s in found for c in self.gradients(s, dtype)])
 
     def samples(self, dtype: str, grad: bool) -> list[Any]:
         """The sample inputs that are used."""
@@ -74,7 +92,8 @@ class Check(judging.Check):
     def hard_samples(self, dtype: str) -> list[Any]:
         """More inputs, for the forward form alone."""
         options = self.options
-        return database.hard_samples(self.entry, dtype, options.samples, options.seed)
+        count = options.samples if options.references is None else options.references
+        return database.hard_samples(self.entry, dtype, count, options.seed)
 
     def forward(self, sample: Any, dtype: str) -> Iterator[Case]:
         yield from self.case("forward", sample, dtype, self.entry.op, self.function)
@@ -183,15 +202,43 @@ class Check(judging.Check):
 
     def gradients(self, sample: Any, dtype: str) -> Iterator[Case]:
         theirs, ours = processed(sample, self.entry.op, self.function)
-        forms = {"grad": Gradients(False, self.options.seed)}
-        if self.options.gradgrad and self.entry.supports_gradgrad:
-            forms["gradgrad"] = Gradients(True, self.options.seed)
+        seed, kinds = self.options.seed, self.options.kinds
+        forms: dict[str, Any] = {}
+        if self.options.grad and "grad" in kinds:
+            forms["grad"] = Gradients(False, seed)
+        second = self.options.gradgrad and "gradgrad" in kinds
+        if second and self.entry.supports_gradgrad:
+            forms["gradgrad"] = Gradients(True, seed)
+        if "tangents" in kinds and self.entry.supports_forward_ad:
+            forms["tangents"] = Tangents(seed)
         for kind, form in forms.items():
             yield from self.case(kind, sample, dtype, theirs, ours, form)
+
+    # Memory order, `vmap` -----------------------------------------------------------
+
+    def layouts(self, sample: Any, dtype: str) -> Iterator[Case]:
+        """Operands in other memory orders; results must have PyTorch's strides."""
+        functions = self.entry.op, self.function
+        for order in ORDERS:
+            changed = sample.transform(order)
+            for case in self.case("layouts", changed, dtype, *functions):
+                yield replace(case, strides=True)
+
+    def mapped(self, sample: Any, dtype: str) -> Iterator[Case]:
+        """`vmap`, where PyTorch has it."""
+        if not tensors([arguments(sample)]):
+            return
+        functions = processed(sample, self.entry.op, self.function)
+        for first in (False, True):
+            for case in self.case("vmap", sample, dtype, *functions, Mapped(first)):
+                if not isinstance(case.expected, Exception):
+                    yield case
 
     # Errors -------------------------------------------------------------------------
 
     def errors(self) -> None:
+        if "errors" not in self.options.kinds:
+            return
         if self.options.dtypes and "float32" not in self.options.dtypes:
             return
         for sample in database.refused(self.entry, max(8, self.options.samples)):
@@ -220,6 +267,43 @@ def arguments(sample: Any) -> tuple[Any, dict[str, Any]]:
 def described(sample: Any) -> str:
     """A sample as it is called, in short."""
     return call_text(*arguments(sample))
+
+
+def _transposed(value: Any) -> Any:
+    """A tensor whose last dimensions lie in memory the other way round."""
+    if not isinstance(value, torch.Tensor) or value.ndim < 2:
+        return value
+    made = value.detach().mT.contiguous().mT
+    return made.requires_grad_(value.requires_grad)
+
+
+def _reversed(value: Any) -> Any:
+    """A tensor whose dimensions all lie in memory the other way round."""
+    if not isinstance(value, torch.Tensor) or value.ndim < 2:
+        return value
+    made = value.detach().permute(*range(value.ndim)[::-1]).contiguous()
+    made = made.permute(*range(value.ndim)[::-1])
+    return made.requires_grad_(value.requires_grad)
+
+
+def _channels_last(value: Any) -> Any:
+    """A tensor of images, its channels last in memory."""
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    if not isinstance(value, torch.Tensor) or value.ndim not in formats:
+        return value
+    made = value.detach().contiguous(memory_format=formats[value.ndim])
+    return made.requires_grad_(value.requires_grad)
+
+
+def _with_gaps(value: Any) -> Any:
+    """A tensor that has every second column of its memory."""
+    if not isinstance(value, torch.Tensor) or value.ndim == 0:
+        return value
+    made = torch.stack([value.detach()] * 2, -1)[..., 0]
+    return made.requires_grad_(value.requires_grad)
+
+
+ORDERS = (lambda value: value, _transposed, _reversed, _channels_last, _with_gaps)
 
 
 def processing(sample: Any) -> tuple[Call, Call] | None:

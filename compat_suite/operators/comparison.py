@@ -30,13 +30,37 @@ class Difference:
 
 
 def compare(
-    expected: Any, actual: Any, reference: Callable[[], Any], values: bool = True
+    expected: Any,
+    actual: Any,
+    reference: Callable[[], Any],
+    values: bool = True,
+    strides: bool = False,
 ) -> Difference | None:
     """The first difference between results of PyTorch and torchshim.
 
     `reference()` gives PyTorch's result in higher precision, or None; it is only asked
-    where values differ.
+    where values differ. `strides` compares the memory order, too.
     """
+    found = _of_values(expected, actual, reference, values)
+    if found is None and strides:
+        for place, left, right in _pairs(expected, actual, "result"):
+            if is_tensor(left) and order_of(left) != order_of(right):
+                details = f"{tuple(left.shape)}: expected {left.stride()}"
+                return Difference(
+                    f"{place}: strides", f"{details}, got {right.stride()}"
+                )
+    return found
+
+
+def order_of(tensor: Any) -> list[int]:
+    """The strides that tell where elements lie."""
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    return [stride for size, stride in pairs if size > 1 and tensor.numel()]
+
+
+def _of_values(
+    expected: Any, actual: Any, reference: Callable[[], Any], values: bool
+) -> Difference | None:
     different = [
         (place, left, right)
         for place, left, right in _pairs(expected, actual, "result")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compat_suite.operators.values import distinct, dtype_name, tensors
+from compat_suite.operators.values import distinct, dtype_name, is_tensor, tensors
 
 Call = Callable[..., Any]
 #: The dtypes that results are judged by.
@@ -123,6 +123,82 @@ class Gradients(Form):
             return requires | (shown or {})
 
         return call
+
+
+@dataclass(frozen=True)
+class Tangents(Form):
+    """Results in forward mode, and their tangents."""
+
+    seed: int
+
+    def __call__(self, library: Any, function: Call) -> Call:
+        """A function that gives primals and tangents."""
+        forward = library.autograd.forward_ad
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            leaves = distinct([t for t in tensors([args, kwargs]) if t.requires_grad])
+            with forward.dual_level():
+                made = {
+                    id(t): forward.make_dual(
+                        t.detach(), cotangent(library, t, self.seed + i)
+                    )
+                    for i, t in enumerate(leaves)
+                }
+                given, named = replaced((args, kwargs), made)
+                results = tensors(function(*given, **named))
+                pairs = [forward.unpack_dual(r) for r in results]
+                # A tangent that is constant may be None or zeros.
+                return [
+                    (p.detach(), library.zeros_like(p) if t is None else dense(t))
+                    for p, t in pairs
+                ]
+
+        return call
+
+
+@dataclass(frozen=True)
+class Mapped(Form):
+    """`vmap` over two calls in one: of all tensors, or of the first along its end."""
+
+    first: bool
+
+    def __call__(self, library: Any, function: Call) -> Call:
+        """A function that gives what both calls give, stacked."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            found = distinct(tensors([args, kwargs]))
+            count = 1 if self.first else len(found)
+            places = [-1 if self.first else 0] * count + [None] * (len(found) - count)
+
+            def one(*mapped: Any) -> Any:
+                made = dict(zip(map(id, found), mapped, strict=True))
+                given, named = replaced((args, kwargs), made)
+                return tensors(function(*given, **named))
+
+            twice = [
+                t if at is None else library.stack([t, halved(t)], at)
+                for t, at in zip(found, places, strict=True)
+            ]
+            return list(library.func.vmap(one, in_dims=tuple(places))(*twice))
+
+        return call
+
+
+def halved(tensor: Any) -> Any:
+    """A tensor of other values that keeps what functions ask of them."""
+    exact = not (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
+    return tensor if exact else tensor * 0.5
+
+
+def replaced(value: Any, made: dict[int, Any]) -> Any:
+    """A nest of arguments with other tensors in the place of those that it holds."""
+    if is_tensor(value):
+        return made.get(id(value), value)
+    if type(value) in (list, tuple):
+        return type(value)(replaced(v, made) for v in value)
+    if isinstance(value, dict):
+        return {k: replaced(v, made) for k, v in value.items()}
+    return value
 
 
 _FORMS: dict[str, Callable[..., Any]] = {

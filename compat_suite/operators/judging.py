@@ -39,6 +39,8 @@ class Case:
     again: Callable[[], Any] | None = None
     #: Whether torchshim may give derivatives where PyTorch has none.
     lenient: bool = False
+    #: Whether the memory order of results is compared.
+    strides: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Judge:
                 return None
             return Difference(*mismatch(expected, actual))
         wide = _once(case.wide)
-        found = compare(expected, actual, wide, case.values)
+        found = compare(expected, actual, wide, case.values, case.strides)
         if found is None or case.process is None:
             return found
         theirs, ours = case.process

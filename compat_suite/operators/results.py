@@ -34,7 +34,12 @@ KINDS = (
     "in-place",
     "out=",
     "errors",
+    "layouts",
+    "tangents",
+    "vmap",
 )
+#: Those that are made only where they are asked for.
+MORE = ("layouts", "tangents", "vmap")
 VARIANTS = ("method", "in-place", "out=")
 
 

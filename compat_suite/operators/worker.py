@@ -37,7 +37,9 @@ def main() -> None:
     database = importlib.import_module(f"compat_suite.{package}.database")
     if real := sys.modules.get("torch"):
         real.set_num_threads(1)
-    chosen = checks.Options(**options | {"dtypes": tuple(options["dtypes"])})
+    chosen = checks.Options(
+        **{k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
+    )
     send(messages, ready=True)
     for line in sys.stdin:
         name = json.loads(line)

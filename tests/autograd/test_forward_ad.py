@@ -34,6 +34,28 @@ def duals(torch):
     yield fw.exit_dual_level()
 
 
+@case(warnings=False)
+def formulas_that_gradients_do_not_transpose(torch):
+    fw, linalg = torch.autograd.forward_ad, torch.linalg
+    f, jvp = torch.nn.functional, torch.func.jvp
+    for dtype in (torch.float64, torch.complex128):
+        a = torch.arange(9, dtype=torch.float64).sin().reshape(3, 3).to(dtype)
+        t = torch.arange(9, dtype=torch.float64).cos().reshape(3, 3).to(dtype)
+        if dtype.is_complex:
+            a, t = a + 1j * a.flip(0), t + 1j * t.T
+        a = a @ a.mH + torch.eye(3)
+        for upper in (False, True):
+            yield jvp(lambda x: linalg.cholesky(x, upper=upper), (a,), (t,))  # noqa: B023
+        with fw.dual_level():
+            values, vectors = linalg.eigh(fw.make_dual(a, t))
+            yield fw.unpack_dual(values).tangent
+            yield (vectors @ vectors.mH, vectors.abs())
+            yield fw.unpack_dual(vectors.abs()).tangent
+    x, at = torch.tensor([[[1.0, 2.0, 3.0]]]), torch.tensor([[[2, 2, 0]]])
+    yield jvp(lambda x: f.max_unpool1d(x, at, 3), (x,), (x * 10,))
+    yield torch.func.grad(lambda x: f.max_unpool1d(x, at, 3).square().sum())(x)
+
+
 @case
 def writes(torch):
     fw = torch.autograd.forward_ad

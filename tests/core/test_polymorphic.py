@@ -87,6 +87,8 @@ def test_symbols_between_shapes():
     assert symbols_between([(5, 5)], [(6, 7)]) == (("a", "b"),)
     assert symbols_between([(5, 1)], [(6, 2)]) is None
     assert symbols_between([tuple(range(2, 12))], [tuple(range(3, 13))]) is None
+    eight = (*range(2, 10), 9), (*range(3, 11), 10)
+    assert symbols_between([eight[0]], [eight[1]]) == ((*"abcdefgh", "h"),)
 
 
 # -- calls -----------------------------------------------------------------------------

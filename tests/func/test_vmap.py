@@ -49,6 +49,35 @@ def nested(torch):
 
 
 @case
+def strided_views(torch):
+    vmap, x = torch.vmap, torch.arange(6.0).reshape(3, 2)
+    for dim in (0, 1):
+        yield vmap(lambda a: a.as_strided((2, 2), (1, 0)), in_dims=dim)(x)
+        yield vmap(lambda a: torch.as_strided_copy(a, (2,), (1,)), in_dims=dim)(x)
+    for size, strides, start in (
+        ((2,), (1,), 1),
+        ((1,), (1,), 1),
+        ((2,), (1,), 0),
+        ((0,), (1,), 1),
+        ((2,), (1, 2), 1),
+    ):
+        yield attempt(vmap(lambda a: a[1:].as_strided(size, strides, start)), x)  # noqa: B023
+    deep = torch.arange(12.0).reshape(2, 2, 3)
+    both = vmap(vmap(lambda a: a.as_strided((2,), (2,)), in_dims=-1), in_dims=1)
+    yield both(deep)
+    vmap(lambda a: a.as_strided((1,), (1,)).mul_(-1), in_dims=1)(x)
+    yield x
+
+
+@case(warnings=False)
+def mapped_lengths_of_segments(torch):
+    x, n = batch(torch), torch.tensor([[2, 1], [0, 3]])
+    reduced = torch.vmap(lambda a, n: torch.segment_reduce(a, "sum", lengths=n))
+    yield reduced(x, n)
+    yield attempt(reduced, x, n + 1)
+
+
+@case
 def operators(torch):
     vmap, x = torch.vmap, batch(torch)
     f = torch.nn.functional

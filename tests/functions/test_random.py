@@ -166,6 +166,8 @@ def pending_parameters(torch):
         yield torch.multinomial(weights, 1)
         if dtype != torch.bfloat16:  # whose scores are often equal
             yield torch.multinomial(weights[1], 3)
+            yield torch.multinomial(weights.t().contiguous().t(), 2)
+            yield torch.multinomial((base.t() + 0.5), 2)
         yield torch.multinomial(weights, 5, replacement=True)
         yield torch.multinomial(weights[0], 2, True), torch.rand(2)
     mean = torch.ones(2, 3, dtype=torch.complex64) * 2

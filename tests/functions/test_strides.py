@@ -113,6 +113,10 @@ F.conv2d(x[0], w)
 F.conv2d(x[0].contiguous(), w)
 F.conv2d(x, w)
 F.conv_transpose2d(x[0], w)
+F.conv1d(signal, taps)
+F.conv1d(signal[0], taps.contiguous())
+F.conv_transpose1d(signal[:1].contiguous(), taps, stride=2)
+F.gaussian_nll_loss(w.mT, w.mT, w.mT, reduction="none")
 F.conv3d(y, v)
 F.conv3d(y[:1], v)
 F.conv3d(y[0], v)
@@ -133,4 +137,6 @@ def images(torch, line):
         if inner:
             x, w = (t.contiguous(memory_format=torch.channels_last) for t in (x, w))
             y, v = (t.contiguous(memory_format=torch.channels_last_3d) for t in (y, v))
-        yield evaluate(torch, line, x=x, y=y, w=w, v=v).stride()
+        signal, taps = x[:, :, 0], w[:, :, 0]
+        names = {"signal": signal, "taps": taps}
+        yield evaluate(torch, line, x=x, y=y, w=w, v=v, **names).stride()

@@ -69,6 +69,7 @@ torch.slice_scatter(x, torch.ones(1, 3), 5, 0)
 torch.slice_scatter(x, torch.ones(1, 3), 0, 0, 1, 0)
 torch.slice_scatter(x, torch.ones(1, 3), 0, 0, 1, -1)
 torch.slice_scatter(i[0], torch.ones(()))
+torch.as_strided_scatter(x.detach().t(), torch.ones(2), (2,), (3,), 0)
 torch.diagonal_scatter(x, torch.ones(2))
 torch.diagonal_scatter(x.t(), torch.ones(1), -2)
 torch.diagonal_scatter(x, torch.ones(2, dtype=torch.complex64), 1)
@@ -98,6 +99,20 @@ def gradients(torch):
         (torch.split_copy(x, 2, 1)[0], (x,)),
     ):
         yield torch.autograd.grad(result.sum(), leaves)
+
+
+@case(warnings=False)
+def tangents_of_strided_pieces(torch):
+    fw = torch.autograd.forward_ad
+    x, s = torch.arange(6.0).reshape(2, 3), torch.tensor([7.0, 8.0])
+
+    def written(x, s):
+        return torch.as_strided_scatter(x, s, (2,), (3,), 1)
+
+    with fw.dual_level():
+        one = fw.make_dual(x, x + 10)
+        yield fw.unpack_dual(written(one, fw.make_dual(s, s * 2)))
+        yield fw.unpack_dual(written(one, s))
 
 
 def test_a_copy_is_no_view():

@@ -15,7 +15,7 @@ from torchshim._core.call import (
     Outputs,
     intern_call,
 )
-from torchshim._core.linearize import restricted
+from torchshim._core.linearize import forward_mode, restricted
 from torchshim._core.op import bends
 
 UNSUPPORTED = (
@@ -74,9 +74,10 @@ class JvpCall(AnyCall):
         ]
         function = restricted(self.inner.apply, primals, scalars, self.along)
         try:
-            outs, moved = jax.jvp(
-                function, tuple(primals[i] for i in self.along), tuple(tangents)
-            )
+            with forward_mode(True):
+                outs, moved = jax.jvp(
+                    function, tuple(primals[i] for i in self.along), tuple(tangents)
+                )
         except NotImplementedError as error:
             if not str(error).startswith("the derivative for "):
                 raise

@@ -258,7 +258,11 @@ def inside_out(generator: MT19937, size: int) -> np.ndarray:
 
 
 def multinomial(
-    generator: MT19937, weights: np.ndarray, count: int, replacement: bool = False
+    generator: MT19937,
+    weights: np.ndarray,
+    count: int,
+    replacement: bool = False,
+    turned: bool = False,
 ) -> np.ndarray:
     """Indices drawn by weight, as `torch.multinomial`: (count,) or (rows, count).
 
@@ -266,6 +270,7 @@ def multinomial(
     are negative, not finite or all zero. Without replacement PyTorch picks the `count`
     largest of noisy scores; equal scores (zero weights, 16-bit types) come here in
     the order of their indices, in PyTorch in the order its selection leaves them in.
+    The noise is drawn in the order of memory: column by column for `turned` weights.
 
     >>> multinomial(MT19937(0), np.float32([1, 0, 2]), 2, True).tolist()
     [2, 2]
@@ -283,7 +288,8 @@ def multinomial(
         raise RuntimeError(
             "invalid multinomial distribution (sum of probabilities <= 0)"
         )
-    race = exponential(generator, rows.size, rows.dtype).reshape(rows.shape)
+    race = exponential(generator, rows.size, rows.dtype)
+    race = race.reshape(rows.shape[::-1]).T if turned else race.reshape(rows.shape)
     with np.errstate(divide="ignore"):
         race = cast(wide / race.astype(wide.dtype), rows.dtype)
     if count == 1:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -10,6 +12,26 @@ import jax.numpy as jnp
 import numpy as np
 
 Outputs = tuple[jax.Array, ...]
+
+_FORWARD: ContextVar[bool] = ContextVar("forward mode", default=False)
+
+
+@contextmanager
+def forward_mode(on: bool) -> Generator[None]:
+    """Says what rules of `jax.custom_jvp` are asked for, which `is_forward` answers."""
+    before = _FORWARD.set(on)
+    try:
+        yield
+    finally:
+        _FORWARD.reset(before)
+
+
+def is_forward() -> bool:
+    """Whether a rule of `jax.custom_jvp` gives tangents of forward mode.
+
+    Not all of PyTorch's formulas for tangents are those that its gradients transpose.
+    """
+    return _FORWARD.get()
 
 
 def _conjugate(grad: Any) -> Any:
@@ -45,7 +67,8 @@ def linearize(
     PyTorch's gradient of a complex value is the conjugate of JAX's.
     """
     function = restricted(apply, arrays, scalars, wrt)
-    outs, pull = jax.vjp(function, *(arrays[i] for i in wrt))
+    with forward_mode(False):
+        outs, pull = jax.vjp(function, *(arrays[i] for i in wrt))
 
     def backward(cotangents: Sequence[Any]) -> Outputs:
         cts = []

@@ -45,10 +45,11 @@ def symbols_between(
         made: list[Size] = []
         for pair in zip(shape, other, strict=True):
             if pair[0] != pair[1]:
-                full = len(names) == len(_NAMES) and pair not in names
-                if full or min(pair) < 2:
-                    return None
-                made.append(names.setdefault(pair, _NAMES[len(names)]))
+                if pair not in names:
+                    if len(names) == len(_NAMES) or min(pair) < 2:
+                        return None
+                    names[pair] = _NAMES[len(names)]
+                made.append(names[pair])
             else:
                 made.append(pair[0])
         found.append(tuple(made))

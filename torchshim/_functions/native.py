@@ -359,6 +359,13 @@ _STARTS = {
 }
 
 
+def _anywhere(mask: Tensor) -> bool:
+    """Whether a mask is set somewhere, in whatever example."""
+    for level, _ in reversed(mask._meta.batch):
+        mask = fns._vmap_leave(mask, 0, level)
+    return bool(mask.any())
+
+
 @public(aliases=("_segment_reduce",))
 def segment_reduce(
     data: Any,
@@ -417,9 +424,9 @@ def segment_reduce(
         ends, lengths = offsets[..., 1:], offsets.diff(dim=-1)
     else:
         ends = lengths.cumsum(-1)
-        if not unsafe and bool((lengths < 0).any()):
+        if not unsafe and _anywhere(lengths < 0):
             raise RuntimeError("lengths contains negative value!")
-        if not unsafe and bool((lengths.sum(-1) != size).any()):
+        if not unsafe and _anywhere(lengths.sum(-1) != size):
             raise RuntimeError(
                 "segment_reduce(): Expected all rows of lengths along axis to sum to "
                 "data.size(lengths.dim()-1) when !unsafe."
@@ -436,7 +443,8 @@ def segment_reduce(
     # What lies beyond the last segment is dropped into one of its own.
     wide = (*shape[:axis], count + 1, *shape[axis + 1 :])
     begin = fns.full(wide, start, data.dtype, data.device)
-    out = begin.scatter_reduce(axis, index, data, kind).narrow(axis, 0, count)
+    out = begin.scatter_reduce(axis, index, data, kind)
+    out = out.narrow(axis, 0, count).contiguous()
     if reduce != "mean":
         return out
     number = lengths.reshape(*lengths.shape, *(1,) * rest).to(data.dtype)

@@ -14,6 +14,7 @@ import numpy as np
 
 from torchshim._core import dtypes, host_integers, host_random
 from torchshim._core.host_dtypes import check_floating, check_kernel
+from torchshim._core.meta import contiguous_strides, elementwise_strides
 from torchshim._core.mt19937 import MT19937
 from torchshim._core.random import engine_of
 from torchshim._core.record import local
@@ -213,22 +214,28 @@ def multinomial(
         )
     engine = engine_of(generator, "multinomial", meta.device)
     check_parameters(input)
+    order = elementwise_strides(meta.shape, [(meta.shape, meta.strides)])
     if by_host(engine, input):
         batch = examples()
         weights = whole(input, batch)._host()
         rows = weights.reshape(-1, weights.shape[-1]) if batch else weights
-        chosen = host_integers.multinomial(engine, rows, count, bool(replacement))
+        turned = not batch and order != contiguous_strides(meta.shape)
+        chosen = host_integers.multinomial(
+            engine, rows, count, bool(replacement), turned
+        )
         chosen = np.ascontiguousarray(chosen, np.int64)
         if batch:
             chosen = chosen.reshape(*weights.shape[:-1], count)
         made = place(chosen, meta.device)
         result = from_array(made, device=meta.device, batch=batch)
     else:
-        result = _chosen(input, count, bool(replacement), engine)
+        result = _chosen(input, count, bool(replacement), engine, order)
     return result if out is None else into(out, result)
 
 
-def _chosen(weights: Tensor, count: int, replacement: bool, engine: Any) -> Tensor:
+def _chosen(
+    weights: Tensor, count: int, replacement: bool, engine: Any, order: Any
+) -> Tensor:
     """What `multinomial` draws, in the program."""
     shape, device = tuple(weights._meta.shape), weights._meta.device
     if replacement and count > 1:
@@ -236,5 +243,5 @@ def _chosen(weights: Tensor, count: int, replacement: bool, engine: Any) -> Tens
         uniform = drawn(UNIFORM, shape, dtypes.float64, device, engine)
         return fns._draw_chosen(weights, uniform, isinstance(engine, MT19937))
     race = Draw("exponential", (1.0,))
-    noise = drawn(race, shape, weights._meta.dtype, device, engine)
+    noise = drawn(race, shape, weights._meta.dtype, device, engine, order)
     return fns._draw_race(weights, noise, count)

@@ -9,7 +9,7 @@ from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._derived import public
 from torchshim._functions.resizing import keep_saved, show, show_views
-from torchshim._functions.shape import strided_arguments
+from torchshim._functions.strided import strided_arguments
 from torchshim._tensor import Tensor
 
 

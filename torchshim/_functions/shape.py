@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 from torchshim._attributes import fact
 from torchshim._core import dtypes
 from torchshim._core.meta import broadcast_shape
-from torchshim._core.storage import TensorBase, bits_of, placement
+from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
 from torchshim._errors import warn, warn_once
 from torchshim._functions._arguments import (
@@ -20,11 +19,7 @@ from torchshim._functions._arguments import (
     kind_of,
     size_of,
 )
-from torchshim._ops.view_geometry import (
-    memory_size,
-    wrap_dim,
-)
-from torchshim._ops.view_memory import positions
+from torchshim._ops.view_geometry import wrap_dim
 from torchshim._tensor import Tensor
 
 _INT64 = 2**63
@@ -211,106 +206,6 @@ Tensor.T = fact("T", numpy_t)  # type: ignore[attr-defined]
 Tensor.mT = fact("mT", matrix_t)  # type: ignore[attr-defined]
 Tensor.H = fact("H", matrix_h)  # type: ignore[attr-defined]
 Tensor.mH = fact("mH", lambda self: _adjoint(self, "Tensor.mH"))  # type: ignore[attr-defined]
-
-
-# -- memory ------------------------------------------------------------------------
-
-
-def root_of(tensor: Tensor) -> Tensor:
-    """A tensor on the whole memory of this one."""
-    storage = tensor._storage
-    if storage is None or not tensor._path:
-        return tensor
-    base = tensor._view_of
-    if base is not None and not base._path:
-        return base
-    root = object.__new__(Tensor)
-    root._slot = -1
-    root._meta = storage.meta
-    root._array = None
-    storage.add(root)
-    return root
-
-
-@public(method=True)
-def as_strided(
-    input: Tensor,
-    size: Sequence[int],
-    stride: Sequence[int],
-    storage_offset: int | None = None,
-) -> Tensor:
-    """A view of the input's memory with any sizes and strides.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.as_strided.html
-
-    >>> import torchshim as torch
-    >>> torch.as_strided(torch.tensor([1, 2, 3, 4]), (2, 2), (1, 1))
-    tensor([[1, 2],
-            [2, 3]])
-    """
-    source, *rest = strided_arguments(input, size, stride, storage_offset)
-    made = fns.strided_view(source, *rest)
-    if source is not input:  # what the memory holds
-        made = with_bits(made, bits_of(input))
-    return made
-
-
-def with_bits(tensor: Tensor, bits: tuple[str, ...]) -> Tensor:
-    """A tensor of memory as it is, seen conjugated or negated."""
-    for bit in bits:
-        tensor = fns._conj(tensor) if bit == "conj" else fns._neg_view(tensor)
-    return tensor
-
-
-def strided_arguments(
-    input: Tensor,
-    size: Sequence[int],
-    stride: Sequence[int],
-    storage_offset: int | None,
-) -> tuple[Tensor, tuple[int, ...], tuple[int, ...], int, Any]:
-    """What the operator `strided_view` gets for the arguments of `as_strided`."""
-    size, stride = tuple(map(int, size)), tuple(map(int, stride))
-    shape, strides, offset = placement(input)
-    start = offset if storage_offset is None else int(storage_offset)
-    if len(size) != len(stride):
-        raise RuntimeError("mismatch in length of strides and shape")
-    if any(s < 0 for s in stride):
-        raise RuntimeError(
-            "as_strided: Negative strides are not supported at the moment, got "
-            f"strides: {list(stride)}"
-        )
-    if any(n < 0 for n in size):
-        raise RuntimeError(
-            f"Storage size calculation overflowed with sizes={list(size)} and "
-            f"strides={list(stride)}"
-        )
-    if start < 0:
-        raise RuntimeError(f"Tensor: invalid storage offset {start}")
-    whole = input._meta if input._storage is None else input._storage.meta
-    item = input._meta.dtype.itemsize
-    have = memory_size(whole.shape, whole.strides, whole.offset)
-    have = have * whole.dtype.itemsize // item
-    need = memory_size(size, stride, start)
-    if need > have:
-        raise RuntimeError(
-            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset "
-            f"{start}, and itemsize {item} requiring a storage size of {need * item} "
-            f"are out of bounds for storage of size {have * item}"
-        )
-    source = input
-    if positions((shape, strides, offset), (size, stride, start)) is None:
-        source = root_of(input)
-        if source._meta.dtype.is_complex and not input._meta.dtype.is_complex:
-            source = fns.view_as_real(source)
-        shape, strides, offset = placement(source)
-        if (
-            source._meta.dtype is not input._meta.dtype
-            or positions((shape, strides, offset), (size, stride, start)) is None
-        ):
-            raise NotImplementedError(
-                "as_strided(): memory that no tensor shows is not supported"
-            )
-    return source, size, stride, start, (strides, offset)
 
 
 # -- repeating, joining ------------------------------------------------------------

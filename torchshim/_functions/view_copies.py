@@ -13,7 +13,7 @@ from torchshim._core.storage import bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._functions import pieces
 from torchshim._functions.resizing import resize_output, take_size
-from torchshim._functions.shape import strided_arguments
+from torchshim._functions.strided import strided_arguments
 from torchshim._ops.view_geometry import KEEP, PICK, wrap_dim
 from torchshim._tensor import Tensor
 

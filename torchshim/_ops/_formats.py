@@ -86,7 +86,10 @@ def volume_layout(
 def convolution_layout(
     n: int, shape: tuple[int, ...], operands: Sequence[Pair]
 ) -> tuple[int, ...] | None:
-    """The format of the input or else of the weight, of images in `n` dimensions."""
+    """The format of the input or else of the weight, of images in `n` dimensions.
+
+    Signals have that of the weight.
+    """
     alone = len(shape) == n + 1
     if alone:  # without a batch
         (size, strides), *rest = operands
@@ -94,8 +97,11 @@ def convolution_layout(
         shape = (1, *shape)
     if n == 3 and shape[0] == 1:
         return None  # so it is for a single volume
-    formats = [suggested_format(*pair) for pair in operands[:2]]
-    found = _laid_out(shape, formats[formats[0] is contiguous_format])
+    if n == 1:  # the input is made row-major
+        found = signal_layout(shape, operands[1:])
+    else:
+        formats = [suggested_format(*pair) for pair in operands[:2]]
+        found = _laid_out(shape, formats[formats[0] is contiguous_format])
     return found[1:] if found is not None and alone else found
 
 

@@ -24,6 +24,7 @@ from torchshim._ops._common import (
     kind,
     without_derivative,
 )
+from torchshim._ops._formats import channels_layout, first_layout
 from torchshim._ops._reducing import wide
 from torchshim._ops.indexing import (
     added,
@@ -147,6 +148,7 @@ def unsafe_masked_index(
     grad_fn="UnsafeMaskedIndexPutAccumulateBackward0",
     saves=("mask", "indices"),
     differentiable=("input", "values"),
+    layout=first_layout,
     method=False,
     out=False,
 )
@@ -260,6 +262,7 @@ def native_group_norm(
     differentiable=("grad_output", "self"),
     namespaces=_ATEN,
     method=False,
+    layout=lambda shape, operands: channels_layout(shape, operands[1:]),
     out=False,
 )
 def max_pool2d_with_indices_backward(

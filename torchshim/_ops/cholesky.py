@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchshim._core.checks import Check
+from torchshim._core.linearize import is_forward
 from torchshim._core.op import Array, op
 from torchshim._ops._linalg import (
     adjoint,
@@ -39,14 +40,16 @@ def _factored(A: Array, upper: bool) -> Array:
 
 @_factored.defjvp
 def _factored_jvp(upper: bool, primals: Any, tangents: Any) -> Any:
-    # The derivative for a matrix that is Hermitian throughout, as PyTorch has it.
+    # The derivative for a matrix that is Hermitian throughout, as PyTorch has it; in
+    # forward mode one triangle of what is in the middle counts.
     (A,), (dA,) = primals, tangents
     factor = _factored(A, upper)
     L = adjoint(factor) if upper else factor
     half = solve_triangular(L, dA, left_side=True, lower=True)
     both = solve_triangular(L, half, lower=True, transpose_a=True, conjugate_a=True)
     eye = jnp.eye(A.shape[-1], dtype=A.dtype)
-    dL = L @ (jnp.tril(both + adjoint(both), -1) + both * eye) / 2
+    below = both if is_forward() else (both + adjoint(both)) / 2
+    dL = L @ (jnp.tril(below, -1) + both * eye / 2)
     return factor, adjoint(dL) if upper else dL
 
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchshim._core.checks import Check
+from torchshim._core.linearize import is_forward
 from torchshim._core.op import Array
 from torchshim._ops._common import scalar_name
 from torchshim._ops._linalg import (
@@ -109,10 +110,12 @@ def _eigh(A: Array, lower: bool) -> tuple[Array, Array]:
 
 @_eigh.defjvp
 def _eigh_jvp(lower: bool, primals: Any, tangents: Any) -> Any:
-    # For a matrix that is Hermitian throughout.
+    # For a matrix that is Hermitian throughout; PyTorch's tangents may be others'.
     (A,), (dA,) = primals, tangents
     values, vectors = _eigh(A, lower)
-    inner = adjoint(vectors) @ ((dA + adjoint(dA)) / 2) @ vectors
+    if not is_forward():
+        dA = (dA + adjoint(dA)) / 2
+    inner = adjoint(vectors) @ dA @ vectors
     turn = vectors @ _over_gaps(inner, _gaps(values))
     return (values, vectors), (diagonal(inner).real, turn)
 

@@ -583,6 +583,7 @@ def multilabel_margin_loss(input: Array, target: Array, reduction: str) -> Array
     grad_fn="CloneBackward0",
     saves=(),
     name="_bounded_below",
+    layout=first_layout,
     namespaces=(),
     method=False,
     out=False,

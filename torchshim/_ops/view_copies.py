@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from torchshim._core.linearize import is_forward
 from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import REGISTRY, Array, Indices, op
 from torchshim._ops import splits, view_memory, views
@@ -128,7 +129,13 @@ def diagonal_written(
     return view.write(input, cast(src, input.dtype), offset, dim1, dim2)
 
 
-@op(grad_fn="AsStridedScatterBackward0", saves=(), method=False, namespaces=())
+@op(
+    grad_fn="AsStridedScatterBackward0",
+    saves=(),
+    layout=first_layout,
+    method=False,
+    namespaces=(),
+)
 def strided_scatter(
     input: Array, src: Array, size: Any, stride: Any, storage_offset: int, source: Any
 ) -> Array:
@@ -154,6 +161,8 @@ def strided_scatter(
 
     @written.defjvp
     def slope(primals: Any, tangents: Any) -> Any:
+        if is_forward():
+            return written(*primals), place(tangents[1], tangents[0])
         # PyTorch gives the input the gradient of the elements that were replaced.
         along_base, along_new = tangents
         along = jnp.where(replaced, along_base, 0)

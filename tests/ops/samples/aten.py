@@ -65,6 +65,7 @@ def unsafe_masked_index_put_accumulate() -> Iterator[Sample]:
     yield sample(floats(4), I([True, False, True]), where, floats(1))
     yield sample(ints(4), I([True, False, True]), where, ints(3))
     yield sample(bools(4), I([True, True, True]), where, bools(3))
+    yield sample(floats(3, 2).T, I([True]), (I([1]),), floats(1, 3))
     yield sample(floats(4), bools(2), (f32([0, 1]),), floats(2)).raises()
 
 
@@ -99,6 +100,9 @@ def max_pool2d_with_indices_backward() -> Iterator[Sample]:
     grad = floats(1, 1, 2, 2)
     yield sample(grad, floats(1, 1, 4, 4), *fields).twice()
     yield sample(grad[0], floats(1, 4, 4), *fields[:-1], at[0])
+    last = floats(1, 4, 4, 2).transpose(0, 3, 1, 2)
+    two = I([[[[5, 5], [8, 10]]] * 2])
+    yield sample(floats(1, 2, 2, 2), last, *fields[:-1], two)
 
 
 @samples("native_dropout_backward")
