@@ -19,6 +19,27 @@ def accumulates_in_place(torch):
     yield first is x.grad, first
 
 
+@case.over(dtype=["bfloat16", "float16"])
+def sums_of_broadcast_gradients(torch, dtype):
+    kind = getattr(torch, dtype)
+    x = torch.ones(1, dtype=kind, requires_grad=True)
+    left, right = torch.ones(2, 40, 1, dtype=kind), torch.ones(2, 1, 50, dtype=kind)
+    for y in (
+        x.expand(40, 50),
+        x.broadcast_to(2, 40, 50),
+        torch.addmm(x, left[0], right[0]),
+        torch.addmv(x, torch.ones(2000, 1, dtype=kind), x.detach()),
+        torch.addr(x, torch.ones(40, dtype=kind), torch.ones(50, dtype=kind)),
+        torch.baddbmm(x, left, right),
+        torch.matmul(x.view(1, 1, 1), torch.ones(2000, 1, 1, dtype=kind)),
+        torch.zeros(40, 50, dtype=kind).index_put((torch.arange(40),), x),
+    ):
+        yield torch.autograd.grad(y.sum(), x)
+    z = torch.zeros(40, 50, dtype=kind)
+    z[:] = x
+    yield torch.autograd.grad(z.sum(), x)
+
+
 @case
 def several_backwards(torch):
     x = leaf(torch, 1.0, 2.0)

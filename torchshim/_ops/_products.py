@@ -14,6 +14,7 @@ from torchshim._core.naming import tensor_type
 from torchshim._core.op import Array
 from torchshim._core.promotion import check_result, promote_types, real_number
 from torchshim._ops._common import broadcast_shapes
+from torchshim._ops._reducing import spread
 from torchshim._ops.view_geometry import expanded_shape, size_at
 
 # Checks of shapes alone take arrays as well as metas: `inplace_check` shares them.
@@ -32,7 +33,7 @@ def expands(x: Any, shape: Sequence[int]) -> None:
 def expanded(x: Array, shape: tuple[int, ...]) -> Array:
     """`x` broadcast to a shape, or PyTorch's error."""
     expands(x, shape)
-    return jnp.broadcast_to(x, shape)
+    return spread(x, shape)
 
 
 def keeps_size(input: Any, shape: tuple[int, ...]) -> None:

@@ -107,6 +107,11 @@ def wide(input: Array) -> Array:
     return input
 
 
+def spread(input: Array, shape: tuple[int, ...]) -> Array:
+    """The input broadcast; the gradients of half types are summed in float32."""
+    return jnp.broadcast_to(wide(input), shape).astype(input.dtype)
+
+
 def cast(input: Array, asked: DType | None) -> Array:
     """The input in the dtype that was asked for."""
     if asked is None or input.dtype == asked.np:

@@ -24,6 +24,7 @@ from torchshim._errors import warn_once
 from torchshim._ops import _shapes
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops._products import expands
+from torchshim._ops._reducing import spread
 from torchshim._ops.shape import contiguous_layout
 from torchshim._ops.view_geometry import Ints, index_node
 from torchshim._ops.views import piece_shape, write_piece
@@ -213,7 +214,7 @@ def put_tensors(
         )
     if 0 in shape or 0 in input.shape:
         return input
-    values = jnp.broadcast_to(values, shape)
+    values = spread(values, shape)
     if accumulate:
         return added(input, where, values, IN_BOUNDS)
     return written(input, values, where)
@@ -502,7 +503,7 @@ def put_piece(input: Array, value: Operand, starts: Indices, plan: Any) -> Array
     new = scalar_for(value, input.dtype)
     while new.ndim and new.shape[0] == 1 and new.ndim > len(shape):
         new = new[0]
-    return write_piece(input, jnp.broadcast_to(new, shape), starts, plan)
+    return write_piece(input, spread(new, shape), starts, plan)
 
 
 @op(differentiable=False, saves=())

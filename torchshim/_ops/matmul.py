@@ -27,6 +27,7 @@ from torchshim._ops._products import (
     kind,
     refuse_bool,
 )
+from torchshim._ops._reducing import spread
 from torchshim._ops.view_geometry import size_at
 
 # For products within other operators, which `precision` says nothing of: accelerators
@@ -103,8 +104,8 @@ def matmul(input: Array, other: Array) -> Array:
         return rounded(out if input.ndim == 1 else jnp.swapaxes(out, -1, -2), input)
     batch = broadcast_shapes(input.shape[:-2], other.shape[:-2])
     out = product(
-        jnp.broadcast_to(input, batch + input.shape[-2:]),
-        jnp.broadcast_to(other, batch + other.shape[-2:]),
+        spread(input, batch + input.shape[-2:]),
+        spread(other, batch + other.shape[-2:]),
         batch=len(batch),
     )
     return rounded(out, input)
@@ -293,7 +294,7 @@ def addmv(
     check_mv_shapes(mat, vec, input.shape)
     check_mv_dtypes(input, mat, vec)
     out = product(mat, vec)
-    return _sum(jnp.broadcast_to(input, out.shape), out, beta, alpha)
+    return _sum(spread(input, out.shape), out, beta, alpha)
 
 
 @op(
@@ -370,7 +371,7 @@ def addr(
     input: Array, vec1: Array, vec2: Array, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Array:
     """`beta * input + alpha * outer(vec1, vec2)`."""
-    addend = jnp.broadcast_to(input, (vec1.shape[0], vec2.shape[0]))
+    addend = spread(input, (vec1.shape[0], vec2.shape[0]))
     if input.dtype == jnp.bool_:
         both = vec1[:, None] & vec2
         return (addend & jnp.asarray(beta, bool)) | (both & jnp.asarray(alpha, bool))

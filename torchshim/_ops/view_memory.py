@@ -11,6 +11,7 @@ from jax import lax
 from torchshim._core.naming import tensor_type
 from torchshim._core.op import Array, Shape, View, op
 from torchshim._ops import view_geometry as geometry
+from torchshim._ops._reducing import spread
 from torchshim._ops.view_geometry import (
     Geometry,
     Ints,
@@ -48,7 +49,7 @@ def _check_expand(input: Any, size: Ints) -> None:
 
 
 def _expanded(x: Array, size: Shape) -> Array:
-    return jnp.broadcast_to(x, expanded_shape(x.shape, size))
+    return spread(x, expanded_shape(x.shape, size))
 
 
 _EXPAND = View(geometry.expanded, _write_expanded)
