@@ -16,7 +16,11 @@ def _names(torch):
     s = torch.sparse_coo_tensor(indices, v, (2, 4))
     pairs = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     h = torch.sparse_coo_tensor([[0, 2]], pairs, (3, 2))  # hybrid
-    return {"s": s, "v": v, "d": d, "h": h, "e": torch.eye(2).to_sparse()}
+    parts = torch.tensor([1 + 2j, 3 - 1j, 1j])
+    c = torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 0]], parts, (2, 3))
+    z = torch.tensor([[1 + 2j, 0], [0, 3 - 1j]])
+    e = torch.eye(2).to_sparse()
+    return {"s": s, "v": v, "d": d, "h": h, "e": e, "c": c, "z": z}
 
 
 @quiet.lines("""
@@ -45,6 +49,20 @@ s.t()
 s.T
 s.transpose(0, -1)
 s.permute(1, 0)
+c.conj()
+c.requires_grad_().conj()
+c.conj_physical()
+e.conj()
+c.resolve_conj()
+z.to_sparse_csr().conj()
+z.to_sparse_csr().resolve_neg()
+z.to_sparse_csr().adjoint()
+z.to_sparse().mH
+z.to_sparse().real
+torch.imag(c)
+c.conj().numpy()
+z.to_sparse_csr().numpy(force=True)
+z.to_sparse_csc().numpy()
 s * 2
 2 * s
 s / 2

@@ -17,6 +17,7 @@ from torchshim._functions.sparse_convert import to_dense
 from torchshim._functions.sparse_tensor import (
     COO,
     HANDLERS,
+    SparseTensor,
     coalesced,
     coo,
     handles,
@@ -35,7 +36,7 @@ from torchshim._tensor import Tensor
 
 _ZERO_TO_ZERO = (
     "abs absolute asin arcsin asinh arcsinh atan arctan atanh arctanh ceil "
-    "conj_physical deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf "
+    "deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf "
     "log1p nan_to_num positive rad2deg relu round sgn sign signbit sin sinh sqrt tan "
     "tanh trunc fix"
 ).split()
@@ -59,6 +60,50 @@ def _element_wise(name: str) -> None:
 
 for _name in _ZERO_TO_ZERO:
     _element_wise(_name)
+
+
+@handles("conj_physical")
+def conj_physical(input: Any) -> Any:
+    """As `torch.conj_physical`."""
+    return input._like(fns.conj_physical(input._v))
+
+
+@handles("conj_physical_")
+def conj_physical_(self: Any) -> Any:
+    """As `Tensor.conj_physical_`."""
+    return become(self, conj_physical(self))
+
+
+@handles("conj")
+def conj(input: Any) -> Any:
+    """As `torch.conj`: sparse tensors have no bit for it."""
+    return conj_physical(input) if input.is_complex() else input
+
+
+@handles("resolve_conj", "resolve_neg")
+def resolved(input: Any) -> Any:
+    """As `torch.resolve_conj`: there is nothing to be resolved."""
+    return input
+
+
+@handles("adjoint")
+def adjoint(input: Any) -> Any:
+    """As `Tensor.adjoint`."""
+    return conj(input.transpose(-2, -1))
+
+
+def _part(name: str) -> None:
+    def function(input: Any) -> Any:
+        if not input.is_sparse:
+            refuse(name, input)
+        return input._like(getattr(input._v, name))
+
+    handles(name)(function)
+    setattr(SparseTensor, name, property(function))
+
+
+_part("real")
+_part("imag")
 
 
 @handles("__abs__")
@@ -444,8 +489,9 @@ def to_dlpack(self: Any, *args: Any, **kwargs: Any) -> Any:
 @handles("numpy", "__array__")
 def numpy(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Refused: NumPy has no sparse arrays."""
+    kind = "Sparse" if self.is_sparse else f"Sparse{str(self.layout)[-3:].title()}"
     raise TypeError(
-        "can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first."
+        f"can't convert {kind} layout tensor to numpy. Use Tensor.to_dense() first."
     )
 
 
