@@ -21,7 +21,6 @@ from torchshim._core.layout import (
     format_strides,
     memory_format,
     preserve_format,
-    strided,
 )
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.no_data import NoData
@@ -488,70 +487,6 @@ def full_like(
     value = number_of("full_like", "fill_value", 2, fill_value)
     rest = layout, device, pin_memory, requires_grad, memory_format
     return _like("full_like", input, value, dtype, *rest)
-
-
-# New tensors of a tensor's kind -------------------------------------------------------
-
-
-def _new(
-    function: str,
-    self: Tensor,
-    given: tuple[Any, ...],
-    value: Any,
-    options: dict[str, Any],
-) -> Tensor:
-    size = options.pop("size", None)
-    shape = size_of(function, given, size)
-    dtype = dtype_of(function, options.pop("dtype", None)) or self._meta.dtype
-    device = options.pop("device", None)
-    device = self._meta.device if device is None else device_of(function, device)
-    requires_grad = options.pop("requires_grad", False)
-    pin_memory = options.pop("pin_memory", False)
-    check_options(function, options.pop("layout", strided), pin_memory, requires_grad)
-    for name in options:
-        raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
-    made = filled(function, shape, value, dtype, device, bool(requires_grad))
-    return for_examples(made, self)
-
-
-@public(namespaces=(), method=True)
-def new_zeros(self: Tensor, *size: Any, **options: Any) -> Tensor:
-    """Zeros of this size, of the tensor's dtype and on its device."""
-    return _new("new_zeros", self, size, 0, options)
-
-
-@public(namespaces=(), method=True)
-def new_ones(self: Tensor, *size: Any, **options: Any) -> Tensor:
-    """Ones of this size, of the tensor's dtype and on its device."""
-    return _new("new_ones", self, size, 1, options)
-
-
-@public(namespaces=(), method=True)
-def new_empty(self: Tensor, *size: Any, **options: Any) -> Tensor:
-    """Unchosen values (zeros) of this size, of the tensor's dtype, on its device."""
-    return _new("new_empty", self, size, None, options)
-
-
-@public(namespaces=(), method=True)
-def new_full(
-    self: Tensor, size: Any = None, fill_value: Any = None, **options: Any
-) -> Tensor:
-    """One number, this often, in the tensor's dtype and on its device."""
-    if size is None or fill_value is None:
-        given = ("size", size), ("fill_value", fill_value)
-        raise missing("new_full", *(n for n, v in given if v is None))
-    if not isinstance(size, (tuple, list)):
-        raise TypeError(wrong("new_full", "size", 1, "tuple of ints", size))
-    value = number_of("new_full", "fill_value", 2, fill_value)
-    return _new("new_full", self, (size,), value, options)
-
-
-@public(namespaces=(), method=True)
-def new_empty_strided(self: Tensor, size: Any, stride: Any, **options: Any) -> Tensor:
-    """Unchosen values (zeros) with these strides, of the tensor's dtype."""
-    options.setdefault("dtype", self._meta.dtype)
-    options.setdefault("device", self._meta.device)
-    return empty_strided(size, stride, **options)
 
 
 @public

@@ -1,0 +1,80 @@
+"""New tensors of a tensor's dtype, on its device: `new_zeros` and the like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchshim._core.layout import strided
+from torchshim._derived import public
+from torchshim._functions._arguments import (
+    check_options,
+    device_of,
+    dtype_of,
+    missing,
+    number_of,
+    size_of,
+    wrong,
+)
+from torchshim._functions.creation import empty_strided, filled, for_examples
+from torchshim._tensor import Tensor
+
+
+def _new(
+    function: str,
+    self: Tensor,
+    given: tuple[Any, ...],
+    value: Any,
+    options: dict[str, Any],
+) -> Tensor:
+    size = options.pop("size", None)
+    shape = size_of(function, given, size)
+    dtype = dtype_of(function, options.pop("dtype", None)) or self._meta.dtype
+    device = options.pop("device", None)
+    device = self._meta.device if device is None else device_of(function, device)
+    requires_grad = options.pop("requires_grad", False)
+    pin_memory = options.pop("pin_memory", False)
+    check_options(function, options.pop("layout", strided), pin_memory, requires_grad)
+    for name in options:
+        raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
+    made = filled(function, shape, value, dtype, device, bool(requires_grad))
+    return for_examples(made, self)
+
+
+@public(namespaces=(), method=True)
+def new_zeros(self: Tensor, *size: Any, **options: Any) -> Tensor:
+    """Zeros of this size, of the tensor's dtype and on its device."""
+    return _new("new_zeros", self, size, 0, options)
+
+
+@public(namespaces=(), method=True)
+def new_ones(self: Tensor, *size: Any, **options: Any) -> Tensor:
+    """Ones of this size, of the tensor's dtype and on its device."""
+    return _new("new_ones", self, size, 1, options)
+
+
+@public(namespaces=(), method=True)
+def new_empty(self: Tensor, *size: Any, **options: Any) -> Tensor:
+    """Unchosen values (zeros) of this size, of the tensor's dtype, on its device."""
+    return _new("new_empty", self, size, None, options)
+
+
+@public(namespaces=(), method=True)
+def new_full(
+    self: Tensor, size: Any = None, fill_value: Any = None, **options: Any
+) -> Tensor:
+    """One number, this often, in the tensor's dtype and on its device."""
+    if size is None or fill_value is None:
+        given = ("size", size), ("fill_value", fill_value)
+        raise missing("new_full", *(n for n, v in given if v is None))
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(wrong("new_full", "size", 1, "tuple of ints", size))
+    value = number_of("new_full", "fill_value", 2, fill_value)
+    return _new("new_full", self, (size,), value, options)
+
+
+@public(namespaces=(), method=True)
+def new_empty_strided(self: Tensor, size: Any, stride: Any, **options: Any) -> Tensor:
+    """Unchosen values (zeros) with these strides, of the tensor's dtype."""
+    options.setdefault("dtype", self._meta.dtype)
+    options.setdefault("device", self._meta.device)
+    return empty_strided(size, stride, **options)
