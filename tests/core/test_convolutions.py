@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from jax import lax
 
-from torchshim._core.convolutions import has_convolution, ordered
+import torchshim as torch
+from torchshim._core import convolutions, program
+from torchshim._core.convolutions import in_windows, ordered
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
@@ -77,19 +79,133 @@ def test_values_and_gradients_stay(n, how):
     )
 
 
-def test_grouped_ones_are_left_alone():
-    x, w = jnp.ones((1, 4, 5, 5)), jnp.ones((4, 1, 3, 3))
+def grouped(n, groups, **how):
+    """A convolution in groups, and its gradients."""
+    letters = SPATIAL[n]
+    params = {k: (v,) * n for k, v in how.items()}
+    params = {"window_strides": (1,) * n, "padding": ((0, 0),) * n} | params
 
-    def grouped(x, w):
-        return lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=4)
+    def convolution(x, w):
+        return lax.conv_general_dilated(
+            x,
+            w,
+            dimension_numbers=(f"NC{letters}", f"OI{letters}", f"NC{letters}"),
+            feature_group_count=groups,
+            **params,
+        )
 
-    (params,) = numbers_of(jax.make_jaxpr(ordered(grouped))(x, w).jaxpr)
-    assert not in_order(params)
-    np.testing.assert_allclose(ordered(grouped)(x, w), grouped(x, w))
+    def both(x, w):
+        out, pull = jax.vjp(convolution, x, w)
+        return {"out": out, "gradients": pull(jnp.sin(out))}
+
+    return both
+
+
+def operands_of(n, groups, channels, outputs, kernel):
+    keys = jax.random.split(jax.random.key(0), 2)
+    x = jax.random.normal(keys[0], (3, groups * channels, *(11, 10, 9)[:n]))
+    w = jax.random.normal(keys[1], (groups * outputs, channels, *kernel[:n]))
+    return x, w
+
+
+# How many of the three convolutions (forward, both gradients) stay XLA's.
+@pytest.mark.parametrize(
+    ("n", "how", "groups", "channels", "outputs", "kernel", "left"),
+    [
+        (1, {"lhs_dilation": 2, "padding": (-1, 3)}, 4, 1, 1, (3,), 0),
+        (2, {}, 2, 1, 2, (3, 2), 0),
+        (2, {"window_strides": 2, "padding": (2, 1)}, 2, 3, 2, (3, 2), 0),
+        (2, {"rhs_dilation": 2, "padding": (9, 9)}, 2, 1, 1, (9, 8), 0),
+        (2, {}, 2, 24, 2, (3, 2), 1),
+        (2, {}, 2, 24, 24, (3, 2), 2),
+        (3, {"window_strides": 2}, 2, 2, 1, (3, 2, 2), 0),
+        (2, {}, 1, 4, 5, (3, 2), 2),
+        (1, {"window_strides": 2, "padding": (2, 1)}, 1, 4, 5, (2,), 2),
+        (1, {}, 1, 4, 5, (11,), 2),
+    ],
+)
+def test_sums_of_windows(n, how, groups, channels, outputs, kernel, left, monkeypatch):
+    monkeypatch.setattr(convolutions, "_ELEMENTS", 0)
+    both = grouped(n, groups, **how)
+    x, w = operands_of(n, groups, channels, outputs, kernel)
+    rewritten = in_windows(both)
+    assert len(list(numbers_of(jax.make_jaxpr(rewritten)(x, w).jaxpr))) == left
+
+    def each(x, w):
+        return [fn(x, w) for fn in (both, rewritten, ordered(both))]
+
+    wanted, *found = jax.jit(each, compiler_options=program.fast_options())(x, w)
+    for made in found:
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4),
+            made,
+            wanted,
+        )
+
+
+def test_nothing_to_sum():
+    both = grouped(1, 2)
+    for x, w in (((0, 2, 5), (2, 1, 3)), ((1, 2, 3), (2, 1, 3))):
+        x, w = jnp.ones(x), jnp.ones(w)
+        jax.tree.map(np.testing.assert_array_equal, in_windows(both)(x, w), both(x, w))
+
+
+def test_other_backends_have_their_own(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    both = grouped(1, 2)
+    assert in_windows(both) is both
+    assert ordered(both) is both
+
+
+@pytest.fixture
+def rewritten(monkeypatch):
+    """The convolutions that were written in another way."""
+    usual, found = convolutions.windowed, []
+
+    def noted(lhs, rhs, params):
+        out = usual(lhs, rhs, params)
+        found.append(out is not None)
+        return out
+
+    monkeypatch.setattr(convolutions, "windowed", noted)
+    return found
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_programs_with_groups(rewritten, transposed):
+    kind = torch.nn.ConvTranspose1d if transposed else torch.nn.Conv1d
+    layer = kind(4, 4, 3, groups=4)
+    x = torch.ones(2, 4, 7, requires_grad=True)
+    layer(x).sum().backward()
+    assert torch.isfinite(x.grad).all()
+    assert rewritten == [True] * 3
+
+
+@pytest.mark.parametrize("elements", [0, 100_000])
+def test_gradients_of_weights(rewritten, monkeypatch, elements):
+    """As products of matrices, if they are large."""
+    monkeypatch.setattr(convolutions, "_ELEMENTS", elements)
+    layer = torch.nn.Conv2d(8, 4 + (elements == 0), 3, padding=1)
+    layer(torch.ones(5, 8, 9, 10)).sum().backward()
+    assert torch.isfinite(layer.weight.grad).all()
+    assert rewritten == [False, elements == 0]
+
+
+def test_gradients_per_sample(rewritten):
+    """A convolution mapped over its weights, or their gradients, is one in groups."""
+    samples, weight = torch.randn(3, 2, 30, 8), torch.randn(5, 30, 3)
+
+    def loss(weight, x):
+        return torch.nn.functional.conv1d(x, weight).square().sum()
+
+    slope = torch.func.grad(loss)
+    found = torch.vmap(slope, in_dims=(None, 0))(weight, samples)
+    each = torch.stack([slope(weight, x) for x in samples])
+    torch.testing.assert_close(found, each, rtol=1e-4, atol=1e-3)
+    assert True in rewritten
 
 
 def test_functions_without_any_stay_functions():
     inner = jax.jit(lambda x: x + 1)
     traced = jax.make_jaxpr(ordered(lambda x: inner(x) * x))(2.0)
-    assert not has_convolution(traced)
     assert [e.primitive.name for e in traced.jaxpr.eqns] == ["jit", "mul"]

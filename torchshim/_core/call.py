@@ -100,6 +100,14 @@ class AnyCall:
     # Operands whose gradient may be the one that arrives, see `Op.passes`.
     passing: tuple[int, ...] = ()
 
+    @property
+    def convolves(self) -> bool:
+        """Whether it is a convolution, or made of one."""
+        if self.op is not None:
+            return self.op.convolves
+        inner = getattr(self, "inner", None)
+        return inner is not None and inner.convolves
+
     def levels_of(self, i: int) -> Levels:
         """The levels of operand `i` that the call handles itself."""
         return ()

@@ -20,7 +20,7 @@ except ImportError:  # experimental: without it, programs only compile more slow
 
 from torchshim._core import checks, outline
 from torchshim._core.call import ScalarHole, VjpCall
-from torchshim._core.convolutions import ordered
+from torchshim._core.convolutions import in_windows, ordered
 from torchshim._core.meta import Meta
 from torchshim._core.stacks import StackItem, Values, on_stack, stacked
 from torchshim._core.state import CALL, IDENTITY, INPUT, State
@@ -195,10 +195,17 @@ class Evaluation:
         elif event.depth in self.wanted:
             wrt = self.wanted[event.depth]
             outs, pull = call.linearize(operands, values, wrt)
+            if call.convolves:
+                outs, pull = applied(call)(operands, values), in_windows(pull)
             self.pulls[event.depth] = wrt, pull
         else:
-            outs = call.apply(operands, values)
+            outs = applied(call)(operands, values)
         self.env.update(zip(made, outs, strict=True))
+
+
+def applied(call: Any) -> Callable[..., Sequence[Any]]:
+    """A call as a function, in the form in which it is compiled."""
+    return in_windows(call.apply) if call.convolves else call.apply
 
 
 def call_outline(

@@ -119,6 +119,7 @@ class Op:
         "castable",
         "checks",
         "checks_for",
+        "convolves",
         "curved",
         "differentiable",
         "doc",
@@ -180,6 +181,7 @@ class Op:
     named_result: tuple[str, ...] | None
     checks: Callable[..., Any] | None
     checks_for: Callable[..., bool] | None
+    convolves: bool
     gradient_checks: Callable[..., Any] | None
     overload: bool
     operands: tuple[str, ...] | None
@@ -287,6 +289,7 @@ def op(
     named_result: tuple[str, ...] | None = None,
     checks: Callable[..., Any] | None = None,
     checks_for: Callable[..., bool] | None = None,
+    convolves: bool = False,
     gradient_checks: Callable[..., Any] | None = None,
     overload: bool = False,
     operands: Sequence[str] | None = None,
@@ -348,6 +351,7 @@ def op(
       whether there are any for tensors of these metas (default: always);
       `gradient_checks(results, cotangents)`: those of its gradient, where a cotangent
       may be None.
+    - `convolves`: whether it is a convolution, see `_core.convolutions`.
     - `typecheck(*metas or values)`: raises what PyTorch raises at the call, where the
       operator's own function cannot. `warns(*metas or values)`: the text of PyTorch's
       warning at the call, if there is one; such calls always take the slow path.
@@ -425,6 +429,7 @@ def op(
             named_result=named_result,
             checks=checks,
             checks_for=checks_for,
+            convolves=convolves,
             gradient_checks=gradient_checks,
             overload=overload,
             operands=None if operands is None else tuple(operands),

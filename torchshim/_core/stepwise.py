@@ -23,6 +23,7 @@ import numpy as np
 from torchshim._core import checks, integers, interpret, program
 from torchshim._core.batching import seen_by
 from torchshim._core.call import PythonCall, VjpCall
+from torchshim._core.convolutions import in_windows
 from torchshim._core.extent import raise_lack
 from torchshim._core.host_kernels import HostKernel, function_of, host_kernel
 from torchshim._core.lower import (
@@ -83,6 +84,8 @@ class Kernel:
             reason=f"{call!r} alone: recordings differ in their structure",
         )
         run = function_of(event, call, self.found)
+        if call.convolves:
+            run = in_windows(run)
         metas = event.given + event.metas
         rank = max((len(meta.array_shape) for meta in metas), default=0)
         chosen = program.options(rank)

@@ -372,6 +372,7 @@ def _convolution(n: int) -> Any:
         method=False,
         out=False,
         layout=partial(convolution_layout, n),
+        convolves=True,
     )
 
 
