@@ -478,6 +478,18 @@ def refresh_modes() -> None:
         recorder.set_mode()
 
 
+class untracked:
+    """What is recorded within gets no history, as under `no_grad`."""
+
+    def __enter__(self) -> None:
+        rec = local.rec
+        self.before = rec.grad
+        rec.set_grad(False)
+
+    def __exit__(self, *error: object) -> None:
+        local.rec.set_grad(self.before)
+
+
 # Of so many events that follow another the one used last is told from a new one.
 _COMPARED = 64
 

@@ -25,7 +25,7 @@ from torchshim._core.layout import (
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.no_data import NoData
 from torchshim._core.promotion import scalar_dtype
-from torchshim._core.record import local
+from torchshim._core.record import local, untracked
 from torchshim._core.shared import frozen
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
@@ -108,7 +108,7 @@ def into(out: Tensor, result: Tensor) -> Tensor:
     from torchshim._functions.resizing import take_size
 
     take_size(out, result._meta.shape)
-    with _no_grad():
+    with untracked():
         out.copy_(result)
     return flagged(out, result.requires_grad)
 
@@ -120,16 +120,6 @@ def flagged(out: Tensor, requires_grad: Any) -> Tensor:
         check_gradient(out._meta.dtype, wanted)
         out.requires_grad_(wanted)
     return out
-
-
-class _no_grad:
-    def __enter__(self) -> None:
-        rec = local.rec
-        self.before = rec.grad
-        rec.set_grad(False)
-
-    def __exit__(self, *error: object) -> None:
-        local.rec.set_grad(self.before)
 
 
 def out_dtype(function: str, out: Any, dtype: Any, default: Any) -> Any:
@@ -338,7 +328,7 @@ def empty_strided(
         made = _constant(shape, unchosen(dtype), dtypes.array_dtype(dtype), device)
         return from_array(made, bool(requires_grad), device=device, strides=strides)
     # Gaps or overlaps: another way to look at a row of memory.
-    with _no_grad():
+    with untracked():
         memory = filled(function, (extent,), None, dtype, device)
         made = fns.detach(memory.as_strided(shape, strides))
     made._view_of = None

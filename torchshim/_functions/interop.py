@@ -16,12 +16,12 @@ from torchshim._core import dtypes
 from torchshim._core.device import device
 from torchshim._core.layout import strided
 from torchshim._core.no_data import NoData
-from torchshim._core.record import local
+from torchshim._core.record import local, untracked
 from torchshim._core.shared import Shared
 from torchshim._core.storage import Storage, bits_of, has_bit
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions.construct import sharing
-from torchshim._functions.creation import _no_grad, place
+from torchshim._functions.creation import place
 from torchshim._functions.rebuilding import user_state
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
@@ -342,7 +342,7 @@ def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
         made._array = _own(rec.array_of(self))
     elif bits_of(self):
         # What it shows, in memory of its own.
-        with _no_grad():
+        with untracked():
             copied = fns.clone(self)
         made._array = _own(rec.array_of(copied))
         made._meta = made._meta.replace(strides=copied._meta.strides, offset=0)

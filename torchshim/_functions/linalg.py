@@ -9,9 +9,9 @@ from typing import Any
 from torchshim._autocast import autocast_whole
 from torchshim._core import dtypes
 from torchshim._core.promotion import real_number
+from torchshim._core.record import untracked
 from torchshim._derived import fns, namespace, public
 from torchshim._functions._arguments import tensor_argument
-from torchshim._functions.creation import _no_grad
 from torchshim._functions.memory import write_into
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops.view_geometry import wrap_dim
@@ -185,7 +185,7 @@ def matrix_rank(
                 f"{name}: {which} tensor of complex type is not supported. Got "
                 f"{each._meta.dtype.scalar_name}"
             )
-    with _no_grad():
+    with untracked():
         result = _rank(input.detach(), atol, rtol, hermitian)  # type: ignore[attr-defined]
     return _given(result, out)
 
@@ -345,7 +345,7 @@ def _lstsq(A: Tensor, B: Tensor, vector: bool, rcond: float | None, driver: str)
     values = empty(0, dtype=real)
     full = m > n and driver != "gelsy"
     if driver != "gels":
-        with _no_grad():
+        with untracked():
             found = fns.svdvals(given.detach())  # type: ignore[attr-defined]
             rank = _rank(given.detach(), 0.0, rcond, False)  # type: ignore[attr-defined]
         if driver != "gelsy":

@@ -12,8 +12,8 @@ import math
 from typing import Any
 
 from torchshim._core import dtypes
+from torchshim._core.record import untracked
 from torchshim._derived import fns, namespace, public
-from torchshim._functions.creation import _no_grad
 from torchshim._tensor import Tensor
 
 __all__ = ["LOBPCG", "lobpcg"]
@@ -284,7 +284,7 @@ def lobpcg(
     given = A, B
     if needed and A.layout.name == "strided":
         A, B = (None if M is None else (M + M.mT) / 2 for M in given)
-    with _no_grad():
+    with untracked():
         solver = A.detach(), None if B is None else B.detach()
         steering = niter, tol, True if largest is None else largest, method, tracker
         ortho = ortho_iparams, ortho_fparams, ortho_bparams

@@ -22,7 +22,7 @@ from torchshim._core.layout import (
 from torchshim._core.levels import VMAP
 from torchshim._core.meta import meta_of
 from torchshim._core.promotion import castable
-from torchshim._core.record import local
+from torchshim._core.record import local, untracked
 from torchshim._core.storage import (
     TensorBase,
     bits_of,
@@ -39,7 +39,6 @@ from torchshim._functions._arguments import (
     wrong,
 )
 from torchshim._functions.ahead import send_ahead
-from torchshim._functions.creation import _no_grad
 from torchshim._functions.resizing import (
     RESIZED,
     alias_of,
@@ -161,7 +160,7 @@ def _take_over(op: Any, result: Tensor, out: Tensor, args: Any) -> Tensor:
         resize_output(out, shape)
     else:
         take_size(out, shape)
-    with _no_grad():
+    with untracked():
         fns.copy_(out, result)
     return out
 
@@ -318,7 +317,7 @@ def set_(
             raise RuntimeError(
                 f"unequal size length ({len(shape)}) and stride length ({len(steps)})"
             )
-        with _no_grad():
+        with untracked():
             source = source.as_strided(shape, steps, as_index(storage_offset) or 0)
     bits, inference = bits_of(self), self._meta.inference
     onto(self, source)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.record import untracked
 from torchshim._derived import fns, public
 from torchshim._errors import warn
 from torchshim._functions._arguments import warn_once
-from torchshim._functions.creation import _no_grad, place
+from torchshim._functions.creation import place
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor, from_array
 
@@ -323,7 +324,7 @@ def normalize(
 def _shortened(
     weight: Tensor, input: Tensor, max_norm: float, norm_type: float
 ) -> None:
-    with _no_grad():
+    with untracked():
         fns.embedding_renorm_(
             fns.detach(weight), input, float(max_norm), float(norm_type)
         )

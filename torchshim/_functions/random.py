@@ -19,6 +19,7 @@ from torchshim._core.random import (
     engine_of,
     seed_all,
 )
+from torchshim._core.record import untracked
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions._arguments import (
     as_index,
@@ -35,7 +36,7 @@ from torchshim._functions._arguments import (
     unfit,
     wrong,
 )
-from torchshim._functions.creation import _no_grad, finish, flagged, into, out_dtype
+from torchshim._functions.creation import finish, flagged, into, out_dtype
 from torchshim._functions.draws import NORMAL, UNIFORM, Draw, drawn
 from torchshim._functions.random_fill import fill_drawn
 from torchshim._functions.random_parameters import normal_into, normal_of
@@ -142,7 +143,7 @@ def _redrawn(
         out.resize_(shape)
     else:
         take_size(out, shape)
-    with _no_grad():
+    with untracked():
         return fill_drawn(function, out, draw, fns.copy_, generator)
 
 

@@ -17,7 +17,7 @@ from torchshim._core.host_dtypes import check_floating, check_kernel
 from torchshim._core.meta import contiguous_strides, elementwise_strides
 from torchshim._core.mt19937 import MT19937
 from torchshim._core.random import engine_of
-from torchshim._core.record import local
+from torchshim._core.record import local, untracked
 from torchshim._core.storage import set_version, version_of
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import (
@@ -28,7 +28,7 @@ from torchshim._functions._arguments import (
     unfit,
     wrong,
 )
-from torchshim._functions.creation import _no_grad, into, place
+from torchshim._functions.creation import into, place
 from torchshim._functions.draws import NORMAL, UNIFORM, Draw, drawn
 from torchshim._functions.random_examples import check_parameters, examples, whole
 from torchshim._functions.resizing import resize_output, take_size
@@ -92,7 +92,7 @@ def normal_into(out: Any, mean: Any, std: Any, generator: Any) -> Tensor:
         if std < 0:
             raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
         resize_output(out, broadcast_shapes(mean._meta.shape, out._meta.shape))
-        with _no_grad():
+        with untracked():
             return out.normal_(0.0, std, generator=generator).add_(mean)
     if std._meta.dtype.is_complex:
         raise RuntimeError("normal expects standard deviation to be non-complex")
@@ -100,7 +100,7 @@ def normal_into(out: Any, mean: Any, std: Any, generator: Any) -> Tensor:
         raise RuntimeError("normal expects all elements of std >= 0.0")
     resize_output(out, broadcast_shapes(tensors[0]._meta.shape, std._meta.shape))
     before = version_of(out)
-    with _no_grad():
+    with untracked():
         out.normal_(generator=generator)
         out.copy_(fns._draw_scaled(out, std, 0.0)).add_(mean)
     set_version(out, before + 1)
@@ -148,7 +148,7 @@ def _ones_into(out: Any, chances: Tensor, generator: Any) -> Tensor:
     tensor_argument("bernoulli", "out", 0, out)
     refuse_followed(local.rec, "bernoulli", (chances, out))
     take_size(out, chances._meta.shape)
-    with _no_grad():
+    with untracked():
         return out.bernoulli_(chances, generator=generator)
 
 

@@ -16,8 +16,8 @@ from torchshim._core.layout import is_dense
 from torchshim._core.meta import meta_of
 from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
+from torchshim._core.record import untracked
 from torchshim._core.storage import BITS, TensorBase, bits_of, placement
-from torchshim._functions.creation import _no_grad
 from torchshim._functions.resizing import alias_of, set_bits
 from torchshim._functions.storage import (
     UntypedStorage,
@@ -120,7 +120,7 @@ def _rebuild_tensor(
             return found
     core = untyped._storage
     if core.meta.dtype is not kind:
-        with _no_grad():
+        with untracked():
             piece = untyped._as_tensor(kind).as_strided(size, stride, offset)
         return piece.detach()
     root = core.meta

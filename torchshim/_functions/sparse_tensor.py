@@ -19,10 +19,10 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._core.layout import NAMES as LAYOUTS
 from torchshim._core.meta import meta_of
-from torchshim._core.record import local
+from torchshim._core.record import local, untracked
 from torchshim._core.storage import TensorBase, writes_of
 from torchshim._derived import fns
-from torchshim._functions.creation import _no_grad, place
+from torchshim._functions.creation import place
 from torchshim._overrides import SUBCLASSES_DISABLED, disabled
 from torchshim._printing import format_values, join_suffixes
 from torchshim._tensor import Tensor, from_array, host_value
@@ -160,7 +160,7 @@ class SparseTensor(Tensor):
                 "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
             )
         if id(self) not in memo:
-            with _no_grad():
+            with untracked():
                 made = self._moved(lambda part: part.detach().clone())
             if self.requires_grad:
                 made.requires_grad_()

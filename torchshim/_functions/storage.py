@@ -18,13 +18,13 @@ from torchshim._core.extent import check_extent
 from torchshim._core.meta import meta_of
 from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
-from torchshim._core.record import local
+from torchshim._core.record import local, untracked
 from torchshim._core.storage import Storage
 from torchshim._derived import public
 from torchshim._functions._arguments import device_of, kind_of, warn_once, wrong
 from torchshim._functions._values import unchosen
 from torchshim._functions.construct import sharing
-from torchshim._functions.creation import _no_grad, place
+from torchshim._functions.creation import place
 from torchshim._tensor import Tensor, address_of, check_storage, from_array
 
 _FORMS = (
@@ -265,7 +265,7 @@ class UntypedStorage:
             return
         own = self._storage.meta.dtype
         values = changed.view(dtypes.array_dtype(own))
-        with _no_grad():
+        with untracked():
             self._as_tensor(own).copy_(from_array(place(values, self.device)))  # type: ignore[attr-defined]
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> Any:
@@ -457,7 +457,7 @@ class UntypedStorage:
         whole = tensor_on(storage)
         if len(storage.meta.shape) == 1 and storage.meta.contiguous:
             return whole
-        with _no_grad():
+        with untracked():
             return whole.as_strided((storage.meta.numel,), (1,), 0)
 
     def __repr__(self) -> str:

@@ -13,9 +13,9 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.extent import check_extent
+from torchshim._core.record import untracked
 from torchshim._derived import NEVER, public
 from torchshim._errors import warn
-from torchshim._functions.creation import _no_grad
 from torchshim._functions.storage import (
     UntypedStorage,
     _cpu,
@@ -281,7 +281,7 @@ class TypedStorage:
     def __setitem__(self, index: Any, value: Any) -> None:
         if not isinstance(index, slice):
             self._check_index(index)
-        with _no_grad():
+        with untracked():
             self._as_tensor(self.dtype)[index] = value  # type: ignore[index]
 
     def _check_index(self, index: Any) -> None:

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
-
 from torchshim._core.dtypes import FLOATING, bool_, from_array_dtype, int64
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.naming import tensor_type
