@@ -32,13 +32,19 @@ _warned: set[str] = set()
 
 # "torch" is the name of our package where programs find it under that.
 _OURS = (__name__.partition(".")[0], "torch", "jax")
+_LAYERS = tuple(f"{ours}.nn.modules." for ours in _OURS)
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """A warning at the line of the user's program that led here."""
+    """A warning at the line that led here: the user's, or that of a layer.
+
+    As in PyTorch, what a function says of a layer's call is told once for all the lines
+    of the user that call the layer.
+    """
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in _OURS:
+        name = frame.f_globals.get("__name__", "")
+        if name.partition(".")[0] not in _OURS or name.startswith(_LAYERS):
             break
         frame = frame.f_back
         level += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -330,3 +331,26 @@ def lazy(torch, line):
     torch.manual_seed(0)
     yield attempt(layer, evaluate(torch, inputs, **scope(torch)))
     yield repr(layer), type(layer).__name__
+
+
+@case
+def warnings_of_a_layer_are_told_once_for_all_its_calls(torch):
+    """Those of functions, once for each line."""
+    nn, x = torch.nn, torch.ones(3)
+    loss, dropout, softmax = nn.L1Loss(), nn.Dropout2d(0.0), nn.Softmax()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        loss(x, x[:, None])
+        loss(x, x[:, None])
+        dropout(x[None])
+        dropout(x[None])
+        softmax(x)
+        softmax(x)
+        nn.LSTM(2, 2, dropout=0.5)
+        nn.LSTM(2, 2, dropout=0.5)
+        yield [str(one.message)[:30] for one in told]
+        nn.functional.l1_loss(x, x[:, None])
+        nn.functional.l1_loss(x, x[:, None])
+        nn.functional.softmax(x)
+        nn.functional.softmax(x)
+        yield [str(one.message)[:30] for one in told[4:]]

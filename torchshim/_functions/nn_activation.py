@@ -280,7 +280,8 @@ def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to "
         "include dim=X as an argument.",
-        stacklevel=stacklevel + 1,
+        # A layer's call (5) has a frame less than in PyTorch.
+        stacklevel=min(stacklevel, 4) + 1,
     )
     return 0 if ndim in (0, 1, 3) else 1
 

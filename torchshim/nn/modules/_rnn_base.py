@@ -121,7 +121,7 @@ class RNNBase(Module):
                 "dropout option adds dropout after all but last recurrent layer, so "
                 "non-zero dropout expects num_layers greater than 1, but got "
                 f"dropout={dropout} and num_layers={self.num_layers}",
-                stacklevel=4,
+                stacklevel=3,
             )
         for name, kind in (
             ("bias", bool),
