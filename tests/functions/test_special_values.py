@@ -189,3 +189,41 @@ x.roll(1, None)
 """)
 def truths_for_integers(torch, line):
     return evaluate(torch, line, x=torch.arange(6.0).reshape(2, 3))
+
+
+@case(exact=True)
+def an_identity_times_numbers(torch):
+    """Zeros times what is negative or not finite, in one program with it."""
+    x = torch.tensor([INF, -1.0, NAN])
+    yield torch.eye(3) * x, torch.eye(3).half() * x.half(), torch.eye(2, 3) * -x.abs()
+    yield torch.func.jacrev(torch.sin)(torch.tensor([1.0, 2.0])).signbit()
+    yield torch.autograd.functional.jacobian(lambda x: x * -2, torch.ones(2))
+
+
+@case(exact=True).over(
+    "v.max()",
+    "v.min()",
+    "v.median()",
+    "v.nanmedian()",
+    "torch.maximum(v, w)",
+    "torch.minimum(v, w)",
+    "torch.max(v, w)",
+    "torch.fmax(v, w)",
+    "torch.fmin(w, v)",
+    "v.amax()",
+    "v.amin(1)",
+)
+def gradients_of_what_was_not_chosen(torch, text):
+    """Zeros, which have no sign where the gradient is not multiplied."""
+    for kind in (torch.float32, torch.float64):
+        v = torch.tensor([[1.0, -2.0, 0.5], [3.0, 0.25, 3.0]], dtype=kind)
+        w = torch.tensor([[1.0, 0.5, 0.5], [-3.0, NAN, 2.0]], dtype=kind)
+        v.requires_grad_()
+        w.requires_grad_()
+        out = evaluate(torch, text, v=v, w=w)
+        (-out).sum().backward()
+        yield v.grad, w.grad
+        for factor in (INF, NAN):
+            yield torch.autograd.grad(
+                evaluate(torch, text, v=v, w=w).sum() * factor, v, allow_unused=True
+            )

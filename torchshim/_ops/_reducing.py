@@ -224,6 +224,33 @@ def with_slope(
     return reduced(input)
 
 
+def shared_out(
+    input: Array,
+    axes: tuple[int, ...],
+    value: Callable[[Array], Array],
+    hit: Callable[[Array, Array], Array],
+) -> Array:
+    """A reduction whose gradient its hits share: `hit(x, value)`, one at least.
+
+    The other elements have none, not a product with 0: that has a sign, or is NaN.
+    """
+
+    @jax.custom_jvp
+    def reduced(x: Array) -> Array:
+        return value(x)
+
+    @reduced.defjvp
+    def derivative(primals: Any, tangents: Any) -> Any:
+        (x,), (t,) = primals, tangents
+        out = reduced(x)
+        hits = hit(x, out)
+        total = jnp.sum(jnp.where(hits, t, 0), axis=axes, keepdims=True)
+        number = jnp.sum(hits, axis=axes, keepdims=True, dtype=wide(t).dtype)
+        return out, (total / number).astype(out.dtype)
+
+    return reduced(input)
+
+
 def share(hit: Array, axes: tuple[int, ...], kind: Any) -> Array:
     """The part of a gradient that each hit gets; NaN for all if there is none."""
     number = jnp.sum(

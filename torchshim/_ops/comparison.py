@@ -219,14 +219,13 @@ def check_ordered(name: str) -> Any:
     return check
 
 
-def _extreme(choose: Any, grads: Any) -> Any:
+def _extreme(choose: Any, parts: Any) -> Any:
     """A choice between two operands with PyTorch's gradients at ties and NaN."""
     chosen = jax.custom_jvp(choose)
 
     def jvp(primals: Any, tangents: Any) -> Any:
-        (a, b), (da, db) = primals, tangents
-        to_a, to_b = grads(a, b)
-        return chosen(a, b), da * to_a.astype(a.dtype) + db * to_b.astype(b.dtype)
+        from_a, from_b = parts(*primals, *tangents)
+        return chosen(*primals), from_a + from_b
 
     chosen.defjvp(jvp)
     return chosen
@@ -235,24 +234,24 @@ def _extreme(choose: Any, grads: Any) -> Any:
 def _shared(first: Any, second: Any) -> Any:
     """Ties share the gradient; NaN gives it to both."""
 
-    def grads(a: Array, b: Array) -> Any:
+    def parts(a: Array, b: Array, da: Array, db: Array) -> Any:
         tie = a == b
         return (
-            jnp.where(tie, 0.5, jnp.where(first(a, b), 0.0, 1.0)),
-            jnp.where(tie, 0.5, jnp.where(second(a, b), 0.0, 1.0)),
+            jnp.where(first(a, b), 0, jnp.where(tie, da / 2, da)),
+            jnp.where(second(a, b), 0, jnp.where(tie, db / 2, db)),
         )
 
-    return grads
+    return parts
 
 
 def _first_wins(wins: Any) -> Any:
     """Ties give the gradient to the first operand, NaN to the other one."""
 
-    def grads(a: Array, b: Array) -> Any:
+    def parts(a: Array, b: Array, da: Array, db: Array) -> Any:
         to_a = wins(a, b) | jnp.isnan(b)
-        return to_a, ~to_a
+        return jnp.where(to_a, da, 0), jnp.where(to_a, 0, db)
 
-    return grads
+    return parts
 
 
 _maximum = _extreme(jnp.maximum, _shared(jnp.less, jnp.greater))

@@ -14,6 +14,7 @@ import numpy as np
 
 from torchshim._core.layout import channels_last, channels_last_3d, format_strides
 from torchshim._core.op import Array, Scalar, op
+from torchshim._core.promotion import converted
 from torchshim._ops.conversion import cast
 
 _NUMBERS = (bool, int, float, complex)
@@ -158,7 +159,7 @@ def powers(xp: Any, start: Any, end: Any, steps: int, base: Any, np_dtype: Any) 
 @op(name="eye", namespaces=(), differentiable=False)
 def eye(n: int, m: int, dtype: Any, device: Any) -> Array:
     """Ones on the diagonal, zeros elsewhere."""
-    return jnp.eye(n, m, dtype=dtype.np)
+    return converted(jnp.eye(n, m, dtype=bool), dtype.np)
 
 
 @op(namespaces=(), differentiable=False)

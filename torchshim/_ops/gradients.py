@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from torchshim._core import dtypes
 from torchshim._core.naming import UNSEEN
 from torchshim._core.op import Array, Arrays, op
+from torchshim._core.promotion import converted
 
 
 @op(
@@ -96,7 +97,8 @@ def _gradient_basis(
 ) -> Array:
     """Rows of an identity matrix, each of a shape: the 1 of row i is at i + shift."""
     columns = math.prod(shape)
-    return jnp.eye(rows, columns, shift, dtype.np).reshape(rows, *shape)
+    rows_of_ones = jnp.eye(rows, columns, shift, bool)
+    return converted(rows_of_ones, dtype.np).reshape(rows, *shape)
 
 
 @op(

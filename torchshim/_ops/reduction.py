@@ -31,6 +31,7 @@ from torchshim._ops._reducing import (
     pick,
     scalar_name,
     share,
+    shared_out,
     squeezed,
     wide,
     with_slope,
@@ -255,11 +256,10 @@ def _whole(name: str, input: Array, largest: bool) -> Array:
     if is_exact(input):
         return squeezed(extreme(input, axes, largest), axes, False)
 
-    def slope(x: Array, out: Array) -> Array:
-        hit = (x == out) | (jnp.isnan(x) & jnp.isnan(out))
-        return share(hit, axes, x.dtype)
+    def hit(x: Array, out: Array) -> Array:
+        return (x == out) | (jnp.isnan(x) & jnp.isnan(out))
 
-    out = with_slope(input, axes, lambda x: extreme(x, axes, largest), slope)
+    out = shared_out(input, axes, lambda x: extreme(x, axes, largest), hit)
     return squeezed(out, axes, False)
 
 

@@ -26,7 +26,7 @@ from torchshim._ops._reducing import (
     pick,
     positions,
     ratio,
-    share,
+    shared_out,
     sqrt,
     squeezed,
     take,
@@ -285,13 +285,12 @@ def _median(input: Array, skip_nan: bool) -> Array:
     def value(x: Array) -> Array:
         return take(x, _median_position(x, 0, skip_nan), 0)
 
-    def slope(x: Array, out: Array) -> Array:
-        hit = (x == out) | (jnp.isnan(x) & jnp.isnan(out))
-        return share(hit, (0,), x.dtype)
+    def hit(x: Array, out: Array) -> Array:
+        return (x == out) | (jnp.isnan(x) & jnp.isnan(out))
 
     if is_exact(flat):
         return value(flat).reshape(())
-    return with_slope(flat, (0,), value, slope).reshape(())
+    return shared_out(flat, (0,), value, hit).reshape(())
 
 
 def _check_sortable(kernel: str, input: Array) -> None:
