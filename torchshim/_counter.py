@@ -52,7 +52,8 @@ def advance(counters: Sequence[Tensor]) -> None:
         if not isinstance(counter, Tensor):
             raise _no_tensor()
         before = counter._array
-        if before is None or counter._meta.shape or isinstance(before, NoData):
+        shaped = bool(counter._meta.shape or rec.levels)
+        if before is None or shaped or isinstance(before, NoData):
             counter.add_(1)  # type: ignore[attr-defined]
             continue
         if before is not array:  # counters that go together share one

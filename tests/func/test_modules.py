@@ -143,3 +143,32 @@ def tangent_kernel(torch):
     yield sum(
         torch.einsum("Naf,Mbf->NMab", j.flatten(2), j.flatten(2)) for j in jac.values()
     )
+
+
+# PyTorch imports what is deprecated for forward mode.
+@case(warnings=False).over(transform=["grad", "vjp", "jvp", "jacrev", "vmap"])
+def statistics_that_a_transform_captures(torch, transform):
+    """The kernel of batch normalization writes to them, which nothing refuses."""
+    F = torch.nn.functional
+    x = torch.arange(12.0).reshape(4, 3)
+    kinds = {
+        "batch": (F.batch_norm, x, {"training": True}),
+        "instance": (F.instance_norm, torch.arange(24.0).reshape(2, 3, 4), {}),
+        "frozen": (F.batch_norm, x, {}),
+    }
+    for norm, x, options in kinds.values():
+        mean, var = torch.zeros(3), torch.ones(3)
+
+        def run(x, norm=norm, mean=mean, var=var, options=options):
+            return norm(x, mean, var, **options).sin().sum()
+
+        if transform in ("vjp", "jvp"):
+            given = (x,) if transform == "vjp" else ((x,), (torch.ones_like(x),))
+            found = attempt(getattr(torch.func, transform), run, *given)
+            yield found[0] if isinstance(found, tuple) else found
+        else:
+            given = x[None] if transform == "vmap" else x
+            yield attempt(getattr(torch.func, transform)(run), given)
+        yield mean, var, mean.requires_grad
+    norm = torch.nn.BatchNorm1d(3)
+    yield attempt(torch.func.vjp, norm, kinds["batch"][1])

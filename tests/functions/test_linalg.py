@@ -144,6 +144,15 @@ def lu(torch):
 
 
 @case
+def lu_of_singular_matrices(torch):
+    A = torch.outer(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 1.0, 2.0]))
+    for infos in (False, True):
+        yield torch.lu(A, True, infos), A.lu(get_infos=infos)
+        yield attempt(torch.lu, A, False, infos)
+    yield attempt(torch.linalg.lu_factor, A), torch.linalg.lu(A)
+
+
+@case
 def older_names(torch):
     A, B = _matrix(torch, 3, 3), _matrix(torch, 3, 2)
     S = A @ A.T + torch.eye(3, dtype=torch.float64)

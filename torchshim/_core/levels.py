@@ -39,7 +39,9 @@ _PERHAPS = {
     "retain_grad": "",
 }
 # What PyTorch calls writes that have other names here.
-_WRITES = {"copy": "copy_", "put_piece": "copy_", "update_mean": "add_.Tensor"}
+_WRITES = {"copy": "copy_", "put_piece": "copy_"}
+# Writes that PyTorch's kernels make, unseen by transforms.
+_UNSEEN = frozenset({"update_mean_", "update_var_", "update_mean", "update_var"})
 # Numbers of levels between those of one recording and of the next.
 _RANGE = 512
 
@@ -203,6 +205,8 @@ class Transforming(Writing):
 
         By an operator, or by what PyTorch calls so.
         """
+        if not isinstance(op, str) and op.name in _UNSEEN:
+            return
         inside = {id(n) for n in self.made_in(tensor)}
         if any(n.kind in (GRAD, JVP) and id(n) not in inside for n in self.levels):
             name = op if isinstance(op, str) else _WRITES.get(op.name.rstrip("_"))

@@ -56,9 +56,8 @@ def linalg_lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
 @public
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
-    """`linalg.lu_factor` by its older name, a plain tuple.
+    """`linalg.lu_factor_ex` by its older name; `get_infos`: with what it found.
 
-    With `get_infos` nothing is raised for a singular matrix.
     https://docs.pytorch.org/docs/2.13/generated/torch.lu.html
 
     >>> import torchshim as torch
@@ -75,10 +74,9 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
         "torch.linalg.lu_factor_ex(A, compute_pivots) "
         f"{_WHERE}BatchLinearAlgebra.cpp:2073.)"
     )
-    if get_infos:
-        result: Any = _Infos(*fns.lu_factor_ex(A, pivot=pivot))
-    else:
-        result = tuple(fns.lu_factor(A, pivot=pivot))
+    result: Any = _Infos(*fns.lu_factor_ex(A, pivot=pivot))
+    if not get_infos:
+        result = tuple(result)[:2]
     if out is None:
         return result
     if not isinstance(out, (tuple, list)):
