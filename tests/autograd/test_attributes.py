@@ -299,3 +299,47 @@ def out_where_gradients_flow(torch):
     yield torch.argmax(g, 1, out=torch.zeros(2).long())
     with torch.no_grad():
         yield torch.mul(g, 2, out=plain)
+
+
+STALE_USES = {
+    "retain_grad": lambda torch, v: v.retain_grad(),
+    "register_hook": lambda torch, v: v.register_hook(lambda g: None).id > 0,
+    "is_leaf": lambda torch, v: v.is_leaf,
+    "requires_grad": lambda torch, v: v.requires_grad,
+    "requires_grad_": lambda torch, v: v.requires_grad_(),
+    "detach": lambda torch, v: v.detach(),
+    "backward": lambda torch, v: v.backward(torch.ones_like(v)),
+    "its element": lambda torch, v: v[0].backward(),
+    "root": lambda torch, v: torch.autograd.grad(v, v._base, torch.ones_like(v)),
+    "input": lambda torch, v: torch.autograd.grad(v._base.sum(), v, allow_unused=True),
+    "after": lambda torch, v: v.register_post_accumulate_grad_hook(print),
+    "edge": lambda torch, v: torch.autograd.graph.get_gradient_edge(v).node.name(),
+    "grad": lambda torch, v: v.grad,
+}
+
+
+@case(warnings=False).over(made=["custom", "unbind", "no_grad"], use=list(STALE_USES))
+def of_views_that_are_outdated(torch, made, use):
+    """After a write to its base such a view has no node, and what asks for it fails."""
+
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    x = torch.arange(1.0, 7.0).reshape(2, 3).requires_grad_()
+    y = x * 2
+    if made == "custom":
+        v = Same.apply(y)
+    elif made == "unbind":
+        v = y.unbind(0)[1]
+    else:
+        with torch.no_grad():
+            v = y[1:]
+    yield attempt(STALE_USES[use], torch, v if use == "detach" else v[...])
+    y.mul_(2)
+    yield attempt(STALE_USES[use], torch, v)

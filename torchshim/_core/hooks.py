@@ -151,6 +151,8 @@ def hooks_of(tensor: Any, make: bool = False) -> TensorHooks | None:
                 hooks = tensor._hooks = TensorHooks()
                 hooks.retained = kept
                 hooks.hang(rec, tensor)
+    if make and tensor._view_note is not None:
+        local.rec.check_current(tensor)
     if hooks is None and make:
         hooks = tensor._hooks = TensorHooks()
         if not tensor._meta.leaf:

@@ -338,8 +338,6 @@ def register_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
         raise RuntimeError(
             "cannot register a hook on a tensor that doesn't require gradient"
         )
-    if self._inherits:
-        local.rec.check_current(self)
     found = hooks_of(self, make=True)
     assert found is not None
     if found.backward is None:
@@ -358,7 +356,7 @@ def register_post_accumulate_grad_hook(
         raise RuntimeError(
             "cannot register a hook on a tensor that doesn't require gradient"
         )
-    if not self._meta.leaf:
+    if not self.is_leaf:
         self._unaware = False  # its node was asked for
         raise RuntimeError(
             "post accumulate grad hooks cannot be registered on non-leaf tensors"

@@ -30,6 +30,8 @@ def run_plain(root: Tensor, retain_graph: Any) -> None:
     """The usual `loss.backward()`: nothing to check but the root itself."""
     if local.rec.levels:
         _refuse_in_transform()
+    if root._view_note is not None:
+        local.rec.check_current(root)
     engine.run_backward(
         (root,), (engine.ones_like[0](root),), bool(retain_graph), False, None, True
     )
@@ -311,7 +313,8 @@ def _run(
     for i, (root, vector) in enumerate(zip(roots, cotangents, strict=True)):
         meta = edge_meta(root) if isinstance(root, GradientEdge) else root._meta
         if isinstance(root, Tensor) and (not meta.requires_grad or root._inherits):
-            local.rec.check_current(root)
+            if root._view_note is not None:
+                local.rec.check_current(root)
             raise RuntimeError(
                 f"element {i} of tensors does not require grad and does not have a "
                 "grad_fn"
@@ -364,6 +367,8 @@ def _flag(value: Any) -> bool:
 def _engine_place(edge: Any) -> Any:
     """A tensor or an edge as the engine takes it: a tensor or a place."""
     if isinstance(edge, Tensor):
+        if edge._view_note is not None:
+            local.rec.check_current(edge)
         edge._unaware = False  # its node is asked for
         return edge
     if isinstance(edge.node, AccumulateGrad):
@@ -386,6 +391,4 @@ def _target(target: Any, accumulate: bool) -> Any:
             raise RuntimeError(
                 "One of the differentiated Tensors does not require grad"
             )
-        if target._inherits:
-            local.rec.check_current(target)
     return _engine_place(target)

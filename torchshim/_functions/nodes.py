@@ -477,8 +477,9 @@ def gradient_edge(tensor: Tensor) -> GradientEdge:
             "It is not possible to get the gradient edge for a Tensor that does not "
             "require gradients"
         )
-    if tensor._inherits:  # a view made under `no_grad`: no gradient comes there
+    if tensor._view_note is not None:
         local.rec.check_current(tensor)
+    if tensor._inherits:  # a view made under `no_grad`: no gradient comes there
         raise AssertionError("Expected gradient function to be set")
     tensor._unaware = False
     return GradientEdge(*edge_of(*place_of(local.rec, tensor)))
