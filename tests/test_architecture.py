@@ -64,6 +64,7 @@ LAYERS = [
         "_VF",
         "_linalg_utils",
         "_lobpcg",
+        "_legacy_types",
         "_utils_internal",
         "library",
         "version",

@@ -115,6 +115,13 @@ _LAZY = (
     ),
 )
 
+# Names that are found in such a module.
+_LAZY_NAMES = {
+    **dict.fromkeys(("CompilationUnit", "ScriptFunction"), "jit"),
+    **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter", "ScriptModule"), "_C"),
+    **{"Future": "futures", "_tensor_classes": "_legacy_types"},
+}
+
 if _TYPE_CHECKING:
     # The operators, dtypes and formats that stand in the module from here on.
     def __getattr__(name: str) -> _Any: ...
@@ -128,12 +135,8 @@ else:
             return found
         if name == "torch":  # the name that PyTorch's own module has of itself
             return _import_module(_SELF)
-        if name in ("CompilationUnit", "ScriptFunction"):
-            return getattr(_import_module(f"{_SELF}.jit"), name)
-        if name == "Future":
-            return _import_module(f"{_SELF}.futures").Future
-        if name in ("PyTorchFileReader", "PyTorchFileWriter", "ScriptModule"):
-            return getattr(_import_module(f"{_SELF}._C"), name)
+        if name in _LAZY_NAMES:
+            return getattr(_import_module(f"{_SELF}.{_LAZY_NAMES[name]}"), name)
         return _deprecated_question(name, f"module {__name__!r} has no attribute")
 
 

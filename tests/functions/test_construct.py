@@ -197,3 +197,15 @@ def capsules_and_scalars_of_numpy(torch, options):
     yield made, made.data_ptr() == x.data_ptr()
     yield attempt(torch.asarray, capsule)
     yield attempt(lambda: torch.asarray(np.float64(0.5), **options))
+
+
+@case
+def classes_of_old_constructors(torch):
+    found = torch._tensor_classes
+    yield {torch.FloatTensor, torch.cuda.IntTensor, torch.sparse.HalfTensor} <= found
+    for kind in sorted(found, key=str):
+        if "cuda.sparse" in str(kind):
+            continue
+        yield str(kind), kind.dtype, kind.is_cuda, kind.is_sparse, kind.layout
+        if not kind.is_cuda and not kind.is_sparse:
+            yield kind(2, 2).fill_(1).type(), kind.__name__

@@ -176,6 +176,7 @@ class _SparseType(type):
     """The class of `torch.sparse.FloatTensor` and its like."""
 
     dtype: Any
+    is_cuda = False
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Coo) and instance.dtype is cls.dtype
