@@ -1,6 +1,6 @@
 """`python -m torchshim` runs a program as `python` would.
 
-But for the last test, the runner stands in a package that has nothing else: the tests
+But for the last tests, the runner stands in a package that has nothing else: the tests
 are about the runner alone, and start many processes.
 """
 
@@ -233,3 +233,9 @@ def test_import_torch_is_torchshim(tmp_path: Path) -> None:
     assert seen.stdout.endswith(" 3.0\n")
     # A script that logs everything is not told what JAX does.
     assert seen.stderr == "INFO:root:a message of the script's\n"
+
+
+def test_modules_that_are_called_otherwise_here(tmp_path: Path) -> None:
+    program = "from torch._ops import HigherOrderOperator, OpOverload as o; print(o)"
+    done = shim(["-c", program], tmp_path)
+    assert done.stdout == "<class 'torch._ops.OpOverload'>\n", done.stderr

@@ -270,6 +270,8 @@ def scalar_tensor(torch):
     yield type(attempt(lambda: p + d)), type(attempt(lambda: d + p)), p == d
     yield torch.overrides.is_tensor_like(d), torch.overrides.has_torch_function((d, p))
     yield torch.overrides.has_torch_function((p, torch.nn.Parameter(p)))
+    for other in (object(), 3, None):
+        yield attempt(torch.overrides.has_torch_function, other)
     yield torch.overrides.has_torch_function_unary(d)
     yield torch.overrides.has_torch_function_variadic(p, d)
 

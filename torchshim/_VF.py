@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from typing import Any
 
 from torchshim._derived import namespace
 
-_functions = namespace("torch")
+_functions = ChainMap(namespace("torch"), namespace("_VF"))
 
 
 def __getattr__(name: str) -> Any:

@@ -204,7 +204,7 @@ class _Names:
         innermost of several.
         """
         shown = _torch_name(module.__name__)
-        if _is_private(shown):
+        if _is_private(shown) or shim_name(shown) != module.__name__:
             return
         # Where `inspect` and `pickle` look.
         sys.modules.setdefault(shown, module)

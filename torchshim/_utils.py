@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from torchshim._core import dtypes
@@ -16,7 +16,9 @@ from torchshim._functions.rebuilding import (
     _rebuild_tensor,
     _rebuild_tensor_v2,
 )
+from torchshim._printing import printoptions
 from torchshim.nn.parameter import _rebuild_parameter, _rebuild_parameter_with_state
+from torchshim.overrides import resolve_name
 from torchshim.utils.data._utils.worker import ExceptionWrapper as _Carried
 from torchshim.utils.data._utils.worker import KeyErrorMessage
 
@@ -121,3 +123,11 @@ def try_import(module_name: str) -> Any:
     if importlib.util.find_spec(module_name) is None:
         return None
     return importlib.import_module(module_name)
+
+
+def render_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    """A call of a function as text, tensors by their sizes."""
+    with printoptions(threshold=0, edgeitems=0):
+        texts = [repr(a) for a in args]
+        texts += [f"{key}={value!r}" for key, value in kwargs.items()]
+    return f"{resolve_name(fn) or fn}({', '.join(texts)})"

@@ -137,3 +137,44 @@ def parameters_that_the_function_knows_otherwise(torch):
     yield torch.autograd.gradcheck(run, (x, *params))
     yield torch.autograd.gradgradcheck(run, (x, *params))
     yield all(torch.equal(a, b) for a, b in zip(before, params, strict=True))
+
+
+@case(warnings=False)
+def an_input_among_the_outputs(torch):
+    x = torch.rand(2, dtype=torch.float64, requires_grad=True)
+    y = torch.rand(2, dtype=torch.float64, requires_grad=True)
+
+    def run(x, y):
+        return x + y, y
+
+    def dual(x, y):  # all inputs have tangents
+        forward = torch.autograd.forward_ad
+        if forward._current_level >= 0:
+            y = forward.make_dual(*(part * 1.0 for part in forward.unpack_dual(y)))
+        return x + y, y
+
+    for function in (run, dual):
+        for fast in (False, True):
+            yield torch.autograd.gradcheck(
+                function,
+                (x, y),
+                check_forward_ad=True,
+                check_undefined_grad=False,
+                fast_mode=fast,
+            )
+
+
+@case
+def outputs_that_change_with_the_values(torch):
+    def size(x):
+        return torch.cat([x, x]) if torch.all(x >= 1) else x
+
+    def kind(x):
+        return x.to(torch.float32) if torch.all(x >= 1) else x
+
+    for function in (size, kind):
+        for shape in ((1,), (2, 2), ()):
+            x = torch.ones(shape or 1, dtype=torch.float64)
+            x = (x if shape else x[0]).detach().requires_grad_()
+            if shape or function is kind:
+                yield attempt(torch.autograd.gradcheck, function, (x,))

@@ -272,3 +272,64 @@ def whether_tensors_are_there(torch):
     yield [ref.expired() for ref in refs], torch._C.is_grad_enabled()
     with torch.no_grad():
         yield torch._C.is_grad_enabled(), torch._C.is_inference_mode_enabled()
+
+
+@case
+def what_all_nodes_are(torch):
+    Node = torch.autograd.graph.Node
+    a = leaf(torch, 1.0, 2.0)
+    b = a.exp()
+
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    nodes = b.grad_fn, b.grad_fn.next_functions[0][0], Same.apply(a).grad_fn
+    for node in nodes:
+        yield isinstance(node, Node), issubclass(type(node), Node)
+        yield Node in type(node).mro()
+    functions = torch._C._functions
+    yield issubclass(functions.DelayedError, Node), issubclass(Node, Node)
+    yield issubclass(functions.AccumulateGrad, Node), isinstance(Node, Node)
+    yield isinstance(None, Node), isinstance(1, Node), issubclass(int, Node)
+    yield issubclass(torch.autograd.function.BackwardCFunction, Node)
+    yield attempt(Node)
+
+
+@case
+def views_made_again_otherwise(torch):
+    base = torch.arange(60.0).view(3, 4, 5).clone()
+    other = base * 2
+    wider = torch.arange(120.0).view(3, 4, 10)
+    with torch.autograd._force_original_view_tracking(True):
+        view = base.select(1, 2)
+        yield view._view_func(other), view._view_func(wider)
+        yield view._view_func(other, symint_visitor_fn=lambda n: n + 1)
+        yield view._view_func(other), view._view_func_unsafe(wider)
+        yield view._view_func_unsafe(wider, symint_visitor_fn=lambda n: n - 1)
+        grown = torch.ones(4, 1).expand(4, 3)
+        yield grown._view_func_unsafe(torch.ones(5, 1), lambda n: n + 1)
+        chain = base.narrow(0, 1, 2).transpose(0, 1).select(1, 1)
+        yield chain._view_func_unsafe(wider)
+        yield attempt(base._view_func_unsafe, 3)
+
+
+@case
+def a_hook_hung_while_values_are_unpacked(torch):
+    log = []
+
+    def unpack(x):
+        node = torch._C._current_autograd_node()
+        node.register_hook(lambda i, o: log.append((node.name(), i)))
+        return x
+
+    a = leaf(torch, 1.0, 2.0)
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: x, unpack):
+        b = a.sin()
+    b.sum().backward()
+    return log

@@ -250,3 +250,14 @@ def ranges_without_ends(torch):
         yield attempt(torch.histogram, torch.ones(3), 3, range=between)
         yield attempt(torch.histogramdd, torch.ones(3, 1), [3], range=between)
     yield torch.histc(torch.tensor([1, inf, nan]), 3, -1, 1)
+
+
+@case
+def unique_by_the_names_of_its_kernels(torch):
+    x = torch.tensor([3.0, 1.0, 3.0], requires_grad=True)
+    m = torch.tensor([[3, 1, 3], [3, 1, 3]])
+    for asked in ((), (True,), (True, True), (True, False, True), (False, True, True)):
+        yield torch._unique(x, *asked[:2]), torch._unique2(x, *asked)
+        yield torch._VF.unique_dim(m, 1, *asked)
+    yield torch._unique2(m, return_inverse=True), torch._unique(torch.zeros(0))
+    yield attempt(torch._unique2, 3), attempt(torch._VF.unique_dim, m, 3)

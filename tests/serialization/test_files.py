@@ -48,6 +48,21 @@ def round_trip(torch, legacy):
         yield name, show(torch, torch.load(file, weights_only=False))
 
 
+@case
+def archives_of_records(torch):
+    module = torch.serialization
+    records = {"a": b"12039810", "b": b"1239081209484958", "c/d": b"9458"}
+    file = io.BytesIO()
+    with module._open_zipfile_writer(file) as archive:
+        for name, data in records.items():
+            archive.write_record(name, data, len(data))
+        archive.write_record("part", b"12345", 3)
+    file.seek(0)
+    with module._open_zipfile_reader(file) as archive:
+        yield {name: archive.get_record(name) for name in (*records, "part")}
+        yield archive.has_record("a"), archive.has_record("e")
+
+
 @case.over("views.pt", "views.legacy.pt", "torchshim/views.pt")
 def aliases(torch, name):
     loaded = torch.load(FILES / name)

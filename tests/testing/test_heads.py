@@ -21,7 +21,7 @@ _dynamo.backends.common: device_from_inputs
 _functorch: config
 _functorch.apis: vmap
 _functorch.batch_norm_replacement: replace_all_batch_norm_modules_
-_functorch.eager_transforms: _slice_argnums
+_functorch.eager_transforms: _as_tuple _slice_argnums
 _functorch.make_functional: functional_init functional_init_with_buffers
 _functorch.utils: enable_single_level_autograd_function unwrap_dead_wrappers
 _functorch.vmap: restore_vmap
@@ -30,7 +30,7 @@ _prims_common: DimsType corresponding_complex_dtype suggest_memory_format
 _subclasses.fake_tensor: FakeTensorConverter FakeTensorMode
 _subclasses.meta_utils: assert_metadata_eq
 _utils: ExceptionWrapper _import_dotted_name _rebuild_tensor
-_utils_internal: get_file_path_2
+_utils_internal: deprecated get_file_path_2
 autograd: Function Variable _calculate_shape detect_anomaly forward_ad functional
   grad gradgradcheck kineto_available
 autograd._functions:
@@ -246,7 +246,7 @@ testing._internal.triton_utils: HAS_CUDA_AND_TRITON requires_cuda_and_triton
 utils._pytree: KeyEntry
 utils.data.backward_compatibility: worker_init_fn
 utils.data.datapipes._typing: issubtype
-utils.data.datapipes.dataframe: CaptureDataFrame DFIterDataPipe
+utils.data.datapipes.dataframe: CaptureDataFrame DFIterDataPipe dataframe_wrapper
 utils.data.datapipes.utils.common: validate_pathname_binary_tuple
 utils.data.datapipes.utils.decoder: Decoder audiohandler basichandlers
   extension_extract_fn imagehandler mathandler videohandler

@@ -243,3 +243,21 @@ def _halved(torch, x):
             return g / 2
 
     return Halved.apply(x)
+
+
+def _doubled(x, y=2):
+    return x * y
+
+
+@case
+def private_functions_with_deprecated_names(torch):
+    deprecated = importlib.import_module(f"{torch.__name__}._utils_internal").deprecated
+    try:
+        yield deprecated()(_doubled) is _doubled
+        public = globals()["doubled"]
+        yield public(2), public(2, y=3), _doubled(4)
+        yield public.__name__, public.__qualname__
+        yield type(attempt(deprecated(), _doubled)).__name__
+    finally:
+        del globals()["doubled"]
+    yield type(attempt(deprecated(), torch.ones_like)).__name__

@@ -553,3 +553,39 @@ def test_the_second_run_is_not_merged_with_the_first():
 
     lowered = jax.jit(twice).lower(jnp.ones(3)).as_text()
     assert lowered.count("optimization_barrier") == 1
+
+
+@case
+def saved_tensors_are_those_of_the_first_run(torch):
+    found = []
+
+    class Keep(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y)
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            found.append(ctx.saved_tensors[0])
+            return g, None
+
+    a, b = leaf(torch, 1.0), torch.tensor(2.0)
+    Keep.apply(a, b).backward()
+    modules(torch).checkpoint(Keep.apply, a, b, use_reentrant=False).backward()
+    return [each is b for each in found]
+
+
+@case
+def what_debugging_says(torch):
+    runs = []
+
+    def changing(x):
+        runs.append(x)
+        return x.sin().exp() if len(runs) == 1 else x.sin() * torch.ones(2)
+
+    out = modules(torch).checkpoint(
+        changing, leaf(torch, 1.0), use_reentrant=False, debug=True
+    )
+    text = str(attempt(out.backward))
+    return "You are seeing this error because you passed `debug=True`" in text

@@ -300,3 +300,30 @@ def snapshots(torch):
         restored = make()
         restore(restored, 3, generator)
         yield attempt(restore, restored, 1), list(restored)
+
+
+class Rows:
+    @classmethod
+    def create_dataframe(cls, data, columns):
+        return {"rows": data, "columns": columns}
+
+    @classmethod
+    def get_len(cls, df):
+        return len(df["rows"])
+
+    @classmethod
+    def iterate(cls, df):
+        yield from df["rows"]
+
+
+@case
+def data_frames_by_another_library(torch):
+    wrapper = torch.utils.data.datapipes.dataframe.dataframe_wrapper
+    before = wrapper.get_df_wrapper()
+    yield before.__name__, wrapper.is_dataframe(3), wrapper.is_column([1])
+    wrapper.set_df_wrapper(Rows)
+    try:
+        frame = wrapper.create_dataframe([(1, 2), (3, 4)], columns=["a", "b"])
+        yield frame, wrapper.get_len(frame), list(wrapper.iterate(frame))
+    finally:
+        wrapper.set_df_wrapper(before)

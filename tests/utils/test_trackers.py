@@ -154,6 +154,8 @@ def facts_of_tensors(torch):
     yield z.is_conj(), attempt(utils.set_tensor_metadata, z, 3)
     made = utils._rebuild_parameter_with_state(torch.ones(1), True, {}, {"a": 1})
     yield made, made.a, utils._element_size(torch.int16)
+    yield utils.render_call(torch.sum, [torch.ones(100)], {"dim": 0})
+    yield utils.render_call(len, [torch.ones(2), "a"], {})
 
     class Named:
         @utils.classproperty

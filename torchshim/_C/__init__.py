@@ -105,6 +105,8 @@ def _get_function_stack_at(level: int) -> Any:
 
 def _has_torch_function(args: Any, /) -> bool:
     """Whether a mode, or an element's class, overrides functions."""
+    if not hasattr(args, "__iter__"):
+        raise TypeError("expected a sequence")
     return _overrides.mode_enabled() or bool(overloaded(args, False))
 
 

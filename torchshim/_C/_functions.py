@@ -6,6 +6,7 @@ from typing import Any
 
 from torchshim._core.node import AccumulateGrad as AccumulateGrad
 from torchshim.autograd.function import Function, built_in
+from torchshim.autograd.graph import Node
 
 __all__ = ["AccumulateGrad", "DelayedError", "UndefinedGrad"]
 
@@ -36,6 +37,7 @@ class _Undefined(Function):
         return (None,) * ctx.count
 
 
+@Node.register
 class DelayedError:
     """Passes tensors on; their backward raises RuntimeError with this text."""
 
@@ -46,6 +48,7 @@ class DelayedError:
         return _Error.apply(self._text, *args)
 
 
+@Node.register
 class UndefinedGrad:
     """Passes tensors on; their backward gives no gradients."""
 

@@ -333,6 +333,8 @@ class Walk(SavedValues, Replay, Late):
             outs = watcher[0](self.backward, recording, event, grads, wrt)
         else:
             outs = self.backward(recording, event, grads, wrt)
+        # Unpacking what the node saved may have hung hooks on it.
+        hooked = hooked or event.depth in recording.node_hooks
         self.go_out(recording, event, wrt, grads, outs, hooked)
 
     def hand_on(

@@ -313,19 +313,62 @@ def is_inference(self: Tensor) -> bool:
     return getattr(self._meta, "inference", False)
 
 
+_Visitor = Callable[[Any], Any] | None
+
+
 @method
-def _view_func(self: Tensor, new_base: Tensor) -> Tensor | None:
-    """What this view would be of another tensor, laid out as its base is."""
+def _view_func(
+    self: Tensor,
+    new_base: Tensor,
+    symint_visitor_fn: _Visitor = None,
+    tensor_visitor_fn: _Visitor = None,
+) -> Tensor | None:
+    """What this view would be of another tensor, laid out as its base is.
+
+    `symint_visitor_fn` may replace sizes and positions that the views were made with;
+    no view was made with tensors.
+    """
     tensor_argument("_view_func", "new_base", 1, new_base)
     base = _base(self)
     if base is None or placement(base) != placement(new_base):
         return None
-    if base._meta.dtype is self._meta.dtype and not bits_of(self):
+    alike = base._meta.dtype is self._meta.dtype and not bits_of(self)
+    if alike and symint_visitor_fn is None:
         return new_base.as_strided(*placement(self))  # type: ignore[attr-defined]
-    for op, arguments, number in self._path[len(base._path) :]:
+    return _replayed(self, base, new_base, symint_visitor_fn)
+
+
+@method
+def _view_func_unsafe(
+    self: Tensor,
+    new_base: Tensor,
+    symint_visitor_fn: _Visitor = None,
+    tensor_visitor_fn: _Visitor = None,
+) -> Tensor | None:
+    """As `_view_func`, of a tensor that may be laid out otherwise."""
+    tensor_argument("_view_func", "new_base", 1, new_base)
+    base = _base(self)
+    if base is None:
+        return None
+    return _replayed(self, base, new_base, symint_visitor_fn)
+
+
+def _replayed(
+    view: Tensor, base: Tensor, new_base: Tensor, visitor: _Visitor
+) -> Tensor:
+    for op, given, number in view._path[len(base._path) :]:
+        arguments = given
+        if visitor is not None:
+            arguments = [
+                tuple(map(visitor, a)) if p.name in _VISITED and type(a) is tuple else a
+                for a, p in zip(given, op.params[1:], strict=False)
+            ]
         new_base = getattr(fns, op.name)(new_base, *arguments)
         new_base = new_base[number] if isinstance(new_base, tuple) else new_base
     return new_base
+
+
+_VISITED = {"starts", "size", "sizes", "stride"}
 
 
 # -- hooks -----------------------------------------------------------------------------

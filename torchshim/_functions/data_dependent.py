@@ -275,7 +275,15 @@ def unique(
     (tensor([1, 3]), tensor([1, 2]))
     """
     _check_tensor("unique", "input", 1, input)
-    refuse_examples("_unique2" if dim is None else "unique_dim", input)
+    node = "Unique2" if dim is None else "UniqueDim"
+    asked = return_inverse, return_counts
+    return _unique("_unique2" if dim is None else "unique_dim", input, dim, node, asked)
+
+
+def _unique(
+    name: str, input: Tensor, dim: int | None, node: str, asked: tuple[bool, bool]
+) -> Any:
+    refuse_examples(name, input)
     rows, axis = _rows(input, dim, "unique" if dim is None else "unique_dim")
     if rows.shape[1] == 1:
         order = np.argsort(rows[:, 0], kind="stable")
@@ -284,9 +292,48 @@ def unique(
     starts, runs, counts = _runs(rows[order])
     inverse = np.empty(len(order), np.int64)
     inverse[order] = runs
-    node = "Unique2" if axis is None else "UniqueDim"
-    asked = return_inverse, return_counts
     return _unique_result(input, axis, order[starts], inverse, counts, node, asked)
+
+
+@public(name="_unique")
+def unique_1(input: Tensor, sorted: bool = True, return_inverse: bool = False) -> Any:
+    """As `unique`, with where each element went, of no elements if not asked for."""
+    _check_tensor("_unique", "input", 1, input)
+    found = _unique("_unique", input, None, "Unique", (True, False))
+    return _asked(found, (True, return_inverse))
+
+
+@public(name="_unique2")
+def unique_2(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+) -> Any:
+    """As `unique`, with all results; what was not asked for has no elements."""
+    _check_tensor("_unique2", "input", 1, input)
+    found = _unique("_unique2", input, None, "Unique2", (True, True))
+    return _asked(found, (True, return_inverse, return_counts))
+
+
+def _asked(results: tuple[Tensor, ...], asked: tuple[bool, ...]) -> tuple[Tensor, ...]:
+    return tuple(
+        r if wanted else _made(np.zeros(0, np.int64), r)
+        for r, wanted in zip(results, asked, strict=True)
+    )
+
+
+@public(namespaces=("_VF",))
+def unique_dim(
+    input: Tensor,
+    dim: int,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+) -> Any:
+    """As `unique` along a dimension, always with all results."""
+    _check_tensor("unique_dim", "input", 1, input)
+    return _unique("unique_dim", input, dim, "UniqueDim", (True, True))
 
 
 @public(method=True)

@@ -31,6 +31,11 @@ def _slice_argnums(args: Any, argnums: Any, as_tuple: bool = True) -> Any:
     return tuple(args[n] for n in places)
 
 
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    """A tuple as it is, anything else as the one element of one."""
+    return value if isinstance(value, tuple) else (value,)
+
+
 def _place(argnum: Any, count: int) -> int:
     if not isinstance(argnum, int):
         raise RuntimeError(f"argnum must be int, got: {type(argnum)}")

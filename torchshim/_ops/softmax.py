@@ -82,3 +82,54 @@ def _log_softmax(x: Array, axis: int | None) -> Array:
 def _log_softmax_derivative(axis: Any, primals: Any, tangents: Any) -> Any:
     y, (t,) = _log_softmax(*primals, axis), tangents
     return y, t - jnp.sum(jnp.exp(y) * t, axis=axis, keepdims=True)
+
+
+@op(
+    name="_masked_softmax",
+    grad_fn="MaskedSoftmaxBackward0",
+    saves=("mask", "result"),
+    method=False,
+    out=False,
+)
+def masked_softmax(
+    input: Array, mask: Array, dim: int | None = None, mask_type: int | None = None
+) -> Array:
+    """`softmax` of what a mask leaves, zero where it is True.
+
+    A mask of scores (0) or of keys (1) is broadcast to input (batch, heads, L, L); one
+    of the input's shape (2) needs no type. Where it leaves nothing the result is NaN.
+    """
+    axis = wrap_dim(input.ndim - 1 if dim is None else dim, input.ndim)
+    _check_mask(input, mask, mask_type)
+    x = wide(input)
+    if mask_type == 1:
+        mask = mask[:, None, None, :]
+    kept = jnp.where(mask, -jnp.inf, x)
+    return _softmax(kept, axis if x.ndim else None).astype(input.dtype)
+
+
+def _check_mask(input: Array, mask: Array, mask_type: int | None) -> None:
+    if mask.dtype != jnp.bool_:
+        raise RuntimeError("Mask should be a boolean tensor")
+    shape, given = input.shape, mask.shape
+    if mask_type is None:
+        if given != shape:
+            raise RuntimeError("Mask Type should be defined")
+    elif mask_type not in (0, 1, 2):
+        raise RuntimeError(
+            "Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 "
+            "(default_mask)"
+        )
+    elif mask_type == 2:
+        if given != shape:
+            raise RuntimeError("For mask_type == 2 mask shape should match input shape")
+    elif len(shape) != 4 or shape[2] != shape[3]:
+        raise RuntimeError(_MASK_SHAPE[mask_type])
+    elif given != (shape[2:] if mask_type == 0 else (shape[0], shape[2])):
+        raise RuntimeError(_MASK_SHAPE[mask_type])
+
+
+_MASK_SHAPE = (
+    "For mask_type == 0 mask shape should be (L, L)",
+    "For mask_type == 1 mask shape should be (B, L)",
+)

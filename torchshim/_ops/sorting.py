@@ -361,6 +361,7 @@ def unique_take(input: Array, index: Array, dim: int | None, name: str) -> Array
     """Unique elements (or slices) of the input; without a derivative, as PyTorch's."""
     x, axis = (input.reshape(-1), 0) if dim is None else (input, dim)
     derivative = {
+        "Unique": "_unique",
         "Unique2": "_unique2",
         "UniqueDim": "unique_dim",
         "UniqueConsecutive": "unique_consecutive",

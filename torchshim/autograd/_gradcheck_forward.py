@@ -44,7 +44,9 @@ def pushed(check: Any, i: int, tangent: Any) -> list[Any]:
     """The tangents of the outputs for one of input `i`."""
     with dual_level():
         args = list(check.inputs)
-        args[i] = make_dual(args[i].detach(), tangent)
+        for each in check.where:  # as PyTorch, the others with tangents of zeros
+            x = args[each].detach()
+            args[each] = make_dual(x, tangent if each == i else zeros_of(x))
         outs = check.func(*args)
         outs = outs if isinstance(outs, (tuple, list)) else (outs,)
         found: list[Any] = []

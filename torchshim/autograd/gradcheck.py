@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.meta import Size
 from torchshim._derived import fns
 from torchshim._functions.backward import grad as _grad
 from torchshim._functions.backward import zeros_of
@@ -131,6 +132,19 @@ def gradcheck(
     return True
 
 
+def _check_alike(before: np.ndarray, after: np.ndarray, where: str) -> None:
+    """Whether an output is alike on both sides of the input."""
+    for what, one, other in (
+        ("shape", Size(before.shape), Size(after.shape)),
+        ("dtype", f"torch.{before.dtype}", f"torch.{after.dtype}"),
+    ):
+        if one != other:
+            raise AssertionError(
+                f"Expected `func` to return outputs with the same {what} when inputs "
+                f"are perturbed {where}, but got: {what}s {one} and {other}."
+            )
+
+
 def _as_tuple(value: Any) -> tuple[Any, ...]:
     if isinstance(value, tuple):
         return value
@@ -234,22 +248,27 @@ class _Check:
             for s, step in enumerate(steps):
                 moved = np.zeros(base.size, base.dtype)
                 moved[at] = step
-                for table, move in zip(
-                    tables, self.moved(i, moved, which), strict=True
-                ):
+                index = tuple(map(int, np.unravel_index(at, base.shape)))
+                found = self.moved(i, moved, which, f"on index {index} ")
+                for table, move in zip(tables, found, strict=True):
                     table[s, at] = move
         return tables
 
     def moved(
-        self, i: int, direction: np.ndarray, which: Sequence[int]
+        self, i: int, direction: np.ndarray, which: Sequence[int], where: str = ""
     ) -> list[np.ndarray]:
-        """The outputs' derivatives along a direction of one input, by differences."""
+        """The outputs' derivatives along a direction of one input, by differences.
+
+        AssertionError where they change their shape or dtype, which names `where`.
+        """
         at = np.array(self.inputs[i].detach()._host())
         step = (self.eps * direction).reshape(at.shape)
         ends = [
             self.evaluate(i, (at + sign * step).astype(at.dtype), which)
             for sign in (-1, 1)
         ]
+        for before, after in zip(*ends, strict=True):
+            _check_alike(before, after, f"{where}by {self.eps}")
         return [
             ((b - a) / (2 * self.eps)).reshape(-1) for a, b in zip(*ends, strict=True)
         ]

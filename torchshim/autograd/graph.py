@@ -5,6 +5,7 @@ https://docs.pytorch.org/docs/2.13/autograd.html#autograd-graph
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import functools
 import threading
@@ -14,7 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from torchshim._core import engine
-from torchshim._core.node import GradientEdge, Node
+from torchshim._core import node as _core_node
+from torchshim._core.node import GradientEdge
 from torchshim._core.storage import set_version, version_of
 from torchshim._functions.nodes import gradient_edge
 from torchshim._hooks import RemovableHandle
@@ -36,6 +38,53 @@ __all__ = [
     "set_override_stale_capture_stream",
     "set_warn_on_accumulate_grad_stream_mismatch",
 ]
+
+
+class Node(abc.ABC):
+    """What all nodes of a graph are; no node is made of it.
+
+    https://docs.pytorch.org/docs/2.13/autograd.html#torch.autograd.graph.Node
+    """
+
+    @abc.abstractmethod
+    def name(self) -> str:
+        """What the node is called."""
+
+    @property
+    @abc.abstractmethod
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """The node and the number of its output that each gradient goes to."""
+
+    @abc.abstractmethod
+    def metadata(self) -> dict[Any, Any]:
+        """What anybody noted at the node."""
+
+    @abc.abstractmethod
+    def _sequence_nr(self) -> int:
+        """The larger, the later the node was made."""
+
+    @abc.abstractmethod
+    def _register_hook_dict(self, tensor: Tensor) -> None:
+        """Hangs a tensor's hooks on the node."""
+
+    @property
+    @abc.abstractmethod
+    def _input_metadata(self) -> list[Any]:
+        """Shape, dtype and device of the gradients that the node takes."""
+
+    @abc.abstractmethod
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Calls `fn(grad_inputs, grad_outputs)` after each run of the node."""
+
+    @abc.abstractmethod
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Calls `fn(grad_outputs)` before each run of the node."""
+
+    @classmethod
+    def __subclasshook__(cls, subclass: type, /) -> bool:
+        if cls is Node and issubclass(subclass, _core_node.Node):
+            return True
+        return NotImplemented
 
 
 class saved_tensors_hooks:

@@ -41,9 +41,12 @@ from torchshim.serialization._saving import (
     DEFAULT_PROTOCOL,
     MAGIC_NUMBER,
     PROTOCOL_VERSION,
+    open_zipfile_reader,
+    open_zipfile_writer,
     save,
 )
 
+_open_zipfile_reader, _open_zipfile_writer = open_zipfile_reader, open_zipfile_writer
 # Names of PyTorch's that are no part of its API.
 assert callable(_get_layout) and MAP_LOCATION and _package_registry
 

@@ -48,6 +48,10 @@ class Writer:
         self._data.update(data)
         self._write(name, data)
 
+    def write_record(self, name: str, data: Any, size: int) -> None:
+        """Adds a record: the first `size` bytes of these."""
+        self.write(name, memoryview(data)[:size])
+
     def _write(self, name: str, data: Any) -> None:
         info = zipfile.ZipInfo(f"{self._name}/{name}", _DATE)
         info.extra = self._padding(info, len(data))
@@ -240,6 +244,12 @@ class Reader:
         if len(data) != entry.size:
             raise corrupt(f"reading file {name}: file read failed")
         return data
+
+    get_record = read
+
+    def has_record(self, name: str) -> bool:
+        """Whether there is a record of this name."""
+        return name in self
 
     def mapped(self, name: str, path: str, shared: bool) -> np.ndarray:
         """The bytes of a record as part of the file, read when they are used."""

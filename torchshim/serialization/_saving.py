@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from torchshim.serialization import _options
-from torchshim.serialization._archive import Writer, replacing
+from torchshim.serialization._archive import Reader, Writer, replacing
 from torchshim.serialization._pickling import Storages, dump, size_of
 
 DEFAULT_PROTOCOL = 2
@@ -92,6 +92,26 @@ def _opened(f: Any) -> Iterator[IO[bytes]]:
     yield f
     if hasattr(f, "flush"):
         f.flush()
+
+
+@contextlib.contextmanager
+def open_zipfile_writer(name_or_buffer: Any) -> Iterator[Writer]:
+    """An archive to write records to."""
+    with (
+        _opened(name_or_buffer) as file,
+        Writer(file, _archive_name(name_or_buffer)) as writer,
+    ):
+        yield writer
+
+
+@contextlib.contextmanager
+def open_zipfile_reader(name_or_buffer: Any) -> Iterator[Reader]:
+    """An archive to read records from."""
+    if isinstance(name_or_buffer, (str, os.PathLike)):
+        with open(name_or_buffer, "rb") as file:
+            yield Reader(file)
+        return
+    yield Reader(name_or_buffer)
 
 
 def _archive_name(f: Any) -> str:

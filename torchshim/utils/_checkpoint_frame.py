@@ -131,6 +131,25 @@ class Again:
         self.values: weakref.WeakKeyDictionary[Holder, Tensor] = (
             weakref.WeakKeyDictionary()
         )
+        # Arguments, and the tensors of the first run that they stand for.
+        self.given: list[tuple[Tensor, Tensor]] = []
+
+    def take(self, kept: Any) -> Any:
+        """An argument of the second run."""
+        if not isinstance(kept, SavedForBackward):
+            return kept
+        tensor = kept.unpack(None)
+        argument = as_input(tensor, kept.meta.requires_grad)
+        if not argument.requires_grad:
+            self.given.append((argument, tensor))
+        return argument
+
+    def original(self, tensor: Tensor) -> Tensor:
+        """The tensor of the first run that an argument without gradient stands for."""
+        for argument, given in self.given:
+            if argument is tensor:
+                return given
+        return tensor
 
 
 class CheckpointFrame:
@@ -218,13 +237,8 @@ class CheckpointFrame:
     def run_again(self, task: Any) -> Again:
         """Runs the function again and keeps what the first run packed."""
         self.size.make_room()
-        inputs = [
-            as_input(a.unpack(None), a.meta.requires_grad)
-            if isinstance(a, SavedForBackward)
-            else a
-            for a in self.inputs
-        ]
         again = Again()
+        inputs = [again.take(a) for a in self.inputs]
         hooks = _Recomputing(self, again)
         try:
             with hooks, enable_grad():
@@ -234,12 +248,13 @@ class CheckpointFrame:
         finally:
             for cell in again.cells:
                 cell.clear()
+            again.given.clear()
         self.runs[task] = again
         self.check(again)
         return again
 
     def pack_again(self, again: Again, kind: int, tensor: Tensor) -> list[Tensor]:
-        value = tensor.detach() if tensor.requires_grad else tensor
+        value = tensor.detach() if tensor.requires_grad else again.original(tensor)
         again.cells.append([value])
         series = self.series[kind]
         at = again.counts[kind]
@@ -386,6 +401,6 @@ class DebugLog:
             + box(
                 "ERROR: Detected non-determinism while running activation checkpointing"
             )
-            + "Compare the operators of the two runs, listed above, to see where they "
-            "differ.\n"
+            + "You are seeing this error because you passed `debug=True` to "
+            "checkpoint.\nThe operators of the two runs are listed above.\n"
         )

@@ -6,7 +6,6 @@ import inspect
 from typing import Any
 
 from torchshim.nn.modules.module import Module
-from torchshim.random import fork_rng
 
 __all__ = ["skip_init"]
 
@@ -25,7 +24,5 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
-    kwargs.setdefault("device", "cpu")
-    # What is initialized after all is not seen, and no random number is used up.
-    with fork_rng(devices=()):
-        return module_cls(*args, **kwargs)
+    device = kwargs.pop("device", "cpu")
+    return module_cls(*args, device="meta", **kwargs).to_empty(device=device)

@@ -1,10 +1,10 @@
-"""Data pipes: data sets made of steps. `iter` and `map` are loaded when asked for."""
+"""Data pipes: data sets made of steps. Their kinds are loaded when asked for."""
 
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
 
 def __getattr__(name: str) -> _Any:
-    if name in ("iter", "map"):
+    if name in ("dataframe", "iter", "map"):
         return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
