@@ -61,6 +61,16 @@ def warn_once(text: str, *, key: str | None = None) -> None:
         warn(text)
 
 
+def check_tensors(name: str, tensors: Any) -> None:
+    """Refuses to group no tensors, as PyTorch's foreach functions do."""
+    if not tensors:
+        raise RuntimeError(
+            f"Expected !{name}.empty() to be true, but got false.  (Could this error "
+            "message be improved?  If so, please report an enhancement request to "
+            "PyTorch.)"
+        )
+
+
 class Unsupported(NotImplementedError):
     """What PyTorch has and torchshim does not; test cases are skipped by it."""
 

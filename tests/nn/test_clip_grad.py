@@ -55,6 +55,10 @@ def clipping(torch):
     yield [p.grad for p in params]
     utils.clip_grad_value_(params[0], 1.5)
     yield params[0].grad
+    for none in ([], params[2], params[2:]):
+        yield attempt(utils.clip_grad_value_, none, 1.0)
+        yield attempt(utils.clip_grad_value_, none, 1.0, foreach=False)
+        yield attempt(utils.clip_grad_norm_, none, 1.0)
 
 
 @case

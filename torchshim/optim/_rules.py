@@ -287,7 +287,7 @@ def check_lr(lr: Any, allow_nan: bool = False) -> None:
     """Raises for a learning rate that is negative, or a tensor of several numbers."""
     if isinstance(lr, Tensor) and lr.numel() != 1:  # type: ignore[attr-defined]
         raise ValueError("Tensor lr must be 1-element")
-    if lr < 0.0 or not (allow_nan or lr >= 0.0):
+    if lr < 0.0 if allow_nan else not 0.0 <= lr:
         raise ValueError(f"Invalid learning rate: {lr}")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torchshim as torch
+from torchshim._errors import check_tensors
 
 TensorListList = list[list[Any]]
 Indices = list[int]
@@ -37,9 +38,10 @@ def _group_tensors_by_device_and_dtype(
 
     The other lists have as many tensors, or None in their place.
     """
-    first = tensorlistlist[0] if tensorlistlist else ()
+    check_tensors("nested_tensorlist", tensorlistlist)
+    check_tensors("nested_tensorlist[0]", tensorlistlist[0])
     places: dict[tuple[Any, Any], Indices] = {}
-    for place, tensor in enumerate(first):
+    for place, tensor in enumerate(tensorlistlist[0]):
         places.setdefault((tensor.device, tensor.dtype), []).append(place)
     return {
         kind: (

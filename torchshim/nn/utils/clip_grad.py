@@ -12,6 +12,7 @@ from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._core.storage import check_apart
 from torchshim._derived import fns
+from torchshim._errors import check_tensors
 from torchshim._tensor import Tensor
 
 __all__ = [
@@ -133,8 +134,10 @@ def clip_grad_value_(
     tensor([ 3.0000, -3.5000])
     """
     bound = float(clip_value)
+    grads = _grads(parameters)
+    check_tensors("nested_tensorlist[0]", grads)
     with torchshim.no_grad():
-        for grad in _grads(parameters):
+        for grad in grads:
             grad.clamp_(min=-bound, max=bound)
 
 
