@@ -33,6 +33,8 @@ def sums_of_broadcast_gradients(torch, dtype):
         torch.baddbmm(x, left, right),
         torch.matmul(x.view(1, 1, 1), torch.ones(2000, 1, 1, dtype=kind)),
         torch.zeros(40, 50, dtype=kind).index_put((torch.arange(40),), x),
+        x.gather(0, torch.zeros(2000, dtype=torch.int64)),
+        x.as_strided((40, 50), (0, 0)),
     ):
         yield torch.autograd.grad(y.sum(), x)
     z = torch.zeros(40, 50, dtype=kind)

@@ -145,3 +145,26 @@ def test_what_differs_from_pytorch_is_found(
     wrong = run("neg").failures
     assert {f.kind for f in wrong} >= {"forward", "grad"}
     assert any("result: values" in f.cause for f in wrong)
+
+
+@pytest.mark.live
+def test_tangents_vmap_and_memory_order_are_compared_where_asked_for(
+    real_torch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from compat_suite.operators import checks, database, translation
+
+    def run() -> Entry:
+        options = checks.Options(("float32",), samples=2, kinds=results.MORE)
+        return checks.check(database.by_name()["neg"], options, lambda part: None)
+
+    found = run()
+    assert found.failures == [] and set(found.made) == set(results.MORE)
+    of = translation.function
+
+    def turned(found: Any, name: str) -> Any:
+        return lambda x: (of(found, name)(x) * 1.0).T.contiguous().T
+
+    monkeypatch.setattr(translation, "function", turned)
+    assert {f.cause for f in run().failures} == {"result: strides"}
+    monkeypatch.setattr(translation, "function", lambda found, name: lambda x: x * 2)
+    assert {f.kind for f in run().failures} == set(results.MORE)

@@ -93,8 +93,10 @@ def gather(input: Array, dim: int, index: Array, *, sparse_grad: bool = False) -
     dim = _check_gather(input, dim, index)
     if index.size == 0:
         return jnp.zeros(index.shape, input.dtype)
-    source, where = _line(input), _places(_line(index), dim)
-    return source.at[where].get(mode=IN_BOUNDS).reshape(index.shape)
+    # Gradients of half types are summed in float32.
+    source, where = _line(wide(input)), _places(_line(index), dim)
+    found = source.at[where].get(mode=IN_BOUNDS).reshape(index.shape)
+    return found.astype(input.dtype)
 
 
 def _check_scatter(

@@ -11,7 +11,7 @@ from jax import lax
 from torchshim._core.naming import tensor_type
 from torchshim._core.op import Array, Shape, View, op
 from torchshim._ops import view_geometry as geometry
-from torchshim._ops._reducing import spread
+from torchshim._ops._reducing import spread, wide
 from torchshim._ops.view_geometry import (
     Geometry,
     Ints,
@@ -245,7 +245,9 @@ def strided_view(
 def _gathered(flat: Array, index: np.ndarray) -> Array:
     # PyTorch spreads the gradient of memory that the input shows several times over
     # those elements; here the one that was read gets it: the same sum.
-    return flat[index] if flat.size else jnp.zeros(index.shape, flat.dtype)
+    if not flat.size:
+        return jnp.zeros(index.shape, flat.dtype)
+    return wide(flat)[index].astype(flat.dtype)
 
 
 def _retyped_shape(shape: Ints, old: int, new: int) -> Ints:
