@@ -181,7 +181,7 @@ def test_programs_with_groups(rewritten, transposed):
     assert rewritten == [True] * 3
 
 
-@pytest.mark.parametrize("elements", [0, 100_000])
+@pytest.mark.parametrize("elements", [0, 1_000_000])
 def test_gradients_of_weights(rewritten, monkeypatch, elements):
     """As products of matrices, if they are large."""
     monkeypatch.setattr(convolutions, "_ELEMENTS", elements)
@@ -189,6 +189,13 @@ def test_gradients_of_weights(rewritten, monkeypatch, elements):
     layer(torch.ones(5, 8, 9, 10)).sum().backward()
     assert torch.isfinite(layer.weight.grad).all()
     assert rewritten == [False, elements == 0]
+
+
+def test_a_single_place_is_one_product(rewritten):
+    layer = torch.nn.Conv1d(70, 4, 1)
+    layer(torch.ones(5, 70, 8)).sum().backward()
+    assert torch.isfinite(layer.weight.grad).all()
+    assert rewritten == [False, True]
 
 
 def test_gradients_per_sample(rewritten):
