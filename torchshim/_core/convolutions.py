@@ -150,41 +150,53 @@ def windowed(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> Any:
     if lhs.dtype != kind or rhs.dtype != kind or not (lhs.size and rhs.size):
         return None
     numbers = params["dimension_numbers"]
+    steps, spans = params["window_strides"], params["rhs_dilation"]
+    _, channels, *kernel = (rhs.shape[d] for d in numbers.rhs_spec)
+    space = [lhs.shape[d] for d in numbers.lhs_spec[2:]]
+    around = [
+        (low, high, between - 1)
+        for (low, high), between in zip(
+            params["padding"], params["lhs_dilation"], strict=True
+        )
+    ]
+    places = tuple(
+        (low + high + size + between * (size - 1) - span * (k - 1) - 1) // step + 1
+        for size, (low, high, between), k, step, span in zip(
+            space, around, kernel, steps, spans, strict=True
+        )
+    )
+    summed = _summed(groups, channels, kernel, places, lhs.size + rhs.size)
+    if summed is None:
+        return None
     x, w = jnp.transpose(lhs, numbers.lhs_spec), jnp.transpose(rhs, numbers.rhs_spec)
-    w = w.reshape(groups, -1, *w.shape[1:])
+    w = w.reshape(groups, -1, channels, *kernel)
     if channel_groups == groups:
-        x = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
+        x = x.reshape(x.shape[0], groups, -1, *space)
     else:
         x = jnp.moveaxis(x.reshape(groups, -1, *x.shape[1:]), 0, 1)
-    spread = zip(params["padding"], params["lhs_dilation"], strict=True)
-    around = [(low, high, between - 1) for (low, high), between in spread]
     x = lax.pad(x, x.dtype.type(0), [(0, 0, 0)] * 3 + around)
-    steps, spans = params["window_strides"], params["rhs_dilation"]
-    kernel = w.shape[3:]
-    places = tuple(
-        (size - span * (k - 1) - 1) // step + 1
-        for size, span, k, step in zip(x.shape[3:], spans, kernel, steps, strict=True)
-    )
-    terms = math.prod(w.shape[2:])
-    if not x.size or min(places) < 1:
-        return None
-    one_by_one = math.prod(places) < min(math.prod(kernel), _PLACES)
-    if groups == 1:
-        large = lhs.size + rhs.size >= _ELEMENTS
-        one_by_one = one_by_one and (large or math.prod(places) == 1)
-    if one_by_one:
-        out = _place_by_place(x, w, steps, spans, places)
-    elif groups == 1:
-        return None
-    elif terms <= _TERMS:
-        out = _written_out(x, w, steps, spans, places)
-    elif w.shape[2] == 1:
-        out = _element_by_element(x, w, steps, spans, places)
-    else:
-        return None
+    out = summed(x, w, steps, spans, places)
     out = out.reshape(out.shape[0], -1, *places)
     batch, features, *space = numbers.out_spec
     return jnp.moveaxis(out, range(out.ndim), (batch, features, *space))
+
+
+def _summed(
+    groups: int, channels: int, kernel: Sequence[int], places: Ints, elements: int
+) -> Callable[..., Any] | None:
+    """How the windows are summed; None where XLA is as good."""
+    if min(places) < 1:
+        return None
+    count, size = math.prod(places), math.prod(kernel)
+    if count < min(size, _PLACES):
+        if groups > 1 or count == 1 or elements >= _ELEMENTS:
+            return _place_by_place
+        return None
+    if groups == 1:
+        return None
+    if channels * size <= _TERMS:
+        return _written_out
+    return _element_by_element if channels == 1 else None
 
 
 def _starts(sizes: Ints, steps: Ints) -> list[Ints]:
