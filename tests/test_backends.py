@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 import torchshim
 from tests.oracle import attempt, case, evaluate
+from torchshim.backends import cpu
 
 
 @case(raises=(AttributeError, AssertionError)).lines(
@@ -40,7 +43,6 @@ from tests.oracle import attempt, case, evaluate
     torch.backends.opt_einsum.set_flags(_strategy="x")
     torch.backends.cusparselt.is_available(), torch.backends.cusparselt.version()
     torch.backends.kleidiai.is_available(), torch.backends.mha.get_fastpath_enabled()
-    torch.backends.cpu.get_cpu_capability()
     setattr(torch.backends.cuda.matmul, "allow_tf32", "x")
     setattr(torch.backends.cuda.matmul, "allow_bf16_reduced_precision_reduction", "x")
     setattr(torch.backends.cuda.matmul, "zzz", 1)
@@ -58,6 +60,30 @@ from tests.oracle import attempt, case, evaluate
 )
 def questions(torch, line):
     return evaluate(torch, line)
+
+
+@pytest.mark.live
+def test_what_this_processor_can_do(real_torch):
+    ours, theirs = torchshim.backends.cpu, real_torch.backends.cpu
+    assert ours.get_cpu_capability() == theirs.get_cpu_capability()
+
+
+_AVX512 = {"avx512f", "avx512vl", "avx512bw", "avx512dq"}
+
+
+@pytest.mark.parametrize(
+    ("features", "asked", "expected"),
+    [
+        ({"avx2", "fma"} | _AVX512, "", "AVX512"),
+        ({"avx2", "fma"} | _AVX512, "avx2", "AVX2"),
+        ({"avx2", "fma", "avx512f"}, "", "AVX2"),
+        ({"avx2"}, "x", "DEFAULT"),
+    ],
+)
+def test_what_a_processor_can_do(monkeypatch, features, asked, expected):
+    monkeypatch.setattr(cpu, "features", lambda: features)
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", asked)
+    assert torchshim.backends.cpu.get_cpu_capability() == expected
 
 
 @case

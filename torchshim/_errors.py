@@ -39,12 +39,15 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """A warning at the line that led here: the user's, or that of a layer.
 
     As in PyTorch, what a function says of a layer's call is told once for all the lines
-    of the user that call the layer.
+    of the user that call the layer. What a layer's module says itself is the user's.
     """
     level, frame = 2, sys._getframe(1)
+    own = frame.f_globals.get("__name__", "")
     while frame.f_back is not None:
         name = frame.f_globals.get("__name__", "")
-        if name.partition(".")[0] not in _OURS or name.startswith(_LAYERS):
+        if name.partition(".")[0] not in _OURS:
+            break
+        if name.startswith(_LAYERS) and name != own:
             break
         frame = frame.f_back
         level += 1
