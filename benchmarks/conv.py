@@ -1,5 +1,9 @@
-"""One Adam step of a small convolutional network. For orientation, without a goal."""
+"""One Adam step of a small convolutional network; single layers, in groups or wide.
 
+For orientation, without a goal.
+"""
+
+from dataclasses import dataclass
 from functools import partial
 
 from ._case import JAX, Case, torch_api
@@ -90,6 +94,70 @@ def jax_program(side):
     return timed(step, scale=1e3)
 
 
+@dataclass(frozen=True)
+class Layer:
+    """One convolution of images, padded to keep their size, and its gradients."""
+
+    name: str
+    batch: int
+    side: int
+    inputs: int
+    outputs: int
+    kernel: int
+    groups: int
+
+    @property
+    def shapes(self):
+        kernel = (self.kernel,) * 2
+        return (
+            (self.batch, self.inputs, self.side, self.side),
+            (self.outputs, self.inputs // self.groups, *kernel),
+        )
+
+
+LAYERS = [
+    Layer("depthwise 3x3, 64 channels, 32x32", 16, 32, 64, 64, 3, 64),
+    Layer("depthwise 7x7, 64 channels, 16x16", 16, 16, 64, 64, 7, 64),
+    Layer("3x3 in 32 groups, 128 channels, 16x16", 16, 16, 128, 128, 3, 32),
+    Layer("3x3, 32 to 64 channels, 28x28", 64, 28, 32, 64, 3, 1),
+    Layer("3x3, 64 channels, 32x32", 16, 32, 64, 64, 3, 1),
+]
+
+
+def torch_layer(torch, layer):
+    torch.manual_seed(0)
+    x, w = (torch.randn(shape, requires_grad=True) for shape in layer.shapes)
+
+    def step():
+        x.grad = w.grad = None
+        y = torch.nn.functional.conv2d(
+            x, w, padding=layer.kernel // 2, groups=layer.groups
+        )
+        y.square().sum().backward()
+        return x.grad[0, 0, 0, 0].item() + w.grad[0, 0, 0, 0].item()
+
+    return timed_on_best_threads(torch, step, scale=1e3)
+
+
+def jax_layer(layer):
+    import jax
+
+    keys = jax.random.split(jax.random.key(0))
+    operands = [
+        jax.random.normal(key, shape)
+        for key, shape in zip(keys, layer.shapes, strict=True)
+    ]
+
+    def total(x, w):
+        y = jax.lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", feature_group_count=layer.groups
+        )
+        return (y * y).sum()
+
+    jitted = jax.jit(jax.grad(total, (0, 1)))
+    return timed(lambda: jax.block_until_ready(jitted(*operands)), scale=1e3)
+
+
 CASES = [
     Case(
         name=f"1-32-64 channels, {side}x{side}, batch {BATCH}",
@@ -97,4 +165,11 @@ CASES = [
         engines={**torch_api(torch_program, side), JAX: partial(jax_program, side)},
     )
     for side in (8, 28)
+] + [
+    Case(
+        name=f"{layer.name}, batch {layer.batch}",
+        unit="ms",
+        engines={**torch_api(torch_layer, layer), JAX: partial(jax_layer, layer)},
+    )
+    for layer in LAYERS
 ]

@@ -7,7 +7,7 @@ import re
 
 #: A number as programs print it.
 NUMBER = re.compile(
-    r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?(?!\w)|\bnan\b|[-+]?\binf\b"
+    r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?(?=j?(?!\w))|\bnan\b|[-+]?\binf\b"
 )
 
 

@@ -50,7 +50,7 @@ def _compile_fast() -> None:
     from torchshim._core import program
 
     usual = program.options
-    program.options = lambda rank: usual(rank) | program.fast_options()
+    program.options = lambda *of: usual(*of) | program.fast_options()
 
 
 # What decides of users' recordings whether NumPy computes them.

@@ -270,9 +270,12 @@ def test_missing_and_unexpected_parts_are_named() -> None:
 
 
 def test_numbers_within_text_when_asked() -> None:
-    first, second = (see(lambda t, x=x: print("loss", x)) for x in (1.0, 1.000001))
-    assert compare(first, second, Options())
-    assert compare(first, second, Options(numbers_in_text=True)) == []
+    options = Options(numbers_in_text=True)
+    for numbers in ((1.0, 1.000001), (0.5 + 2.5j, 0.5 + 2.500001j)):
+        first, second = (see(lambda t, x=x: print("loss", x)) for x in numbers)
+        assert compare(first, second, Options())
+        assert compare(first, second, options) == []
+    assert compare(first, see(lambda t: print("loss", 0.5 + 2.6j)), options)
 
 
 # Declaring

@@ -269,41 +269,39 @@ def described(sample: Any) -> str:
     return call_text(*arguments(sample))
 
 
-def _transposed(value: Any) -> Any:
-    """A tensor whose last dimensions lie in memory the other way round."""
-    if not isinstance(value, torch.Tensor) or value.ndim < 2:
-        return value
-    made = value.detach().mT.contiguous().mT
-    return made.requires_grad_(value.requires_grad)
+def _laid_out(rank: int, change: Callable[[Any], Any]) -> Call:
+    """Gives tensors of so many dimensions and more another order in memory."""
+
+    def change_one(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.ndim < rank:
+            return value
+        return change(value.detach()).requires_grad_(value.requires_grad)
+
+    return change_one
 
 
 def _reversed(value: Any) -> Any:
     """A tensor whose dimensions all lie in memory the other way round."""
-    if not isinstance(value, torch.Tensor) or value.ndim < 2:
-        return value
-    made = value.detach().permute(*range(value.ndim)[::-1]).contiguous()
-    made = made.permute(*range(value.ndim)[::-1])
-    return made.requires_grad_(value.requires_grad)
+    backwards = range(value.ndim)[::-1]
+    return value.permute(*backwards).contiguous().permute(*backwards)
 
 
 def _channels_last(value: Any) -> Any:
     """A tensor of images, its channels last in memory."""
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
-    if not isinstance(value, torch.Tensor) or value.ndim not in formats:
+    if value.ndim not in formats:
         return value
-    made = value.detach().contiguous(memory_format=formats[value.ndim])
-    return made.requires_grad_(value.requires_grad)
+    return value.contiguous(memory_format=formats[value.ndim])
 
 
-def _with_gaps(value: Any) -> Any:
-    """A tensor that has every second column of its memory."""
-    if not isinstance(value, torch.Tensor) or value.ndim == 0:
-        return value
-    made = torch.stack([value.detach()] * 2, -1)[..., 0]
-    return made.requires_grad_(value.requires_grad)
-
-
-ORDERS = (lambda value: value, _transposed, _reversed, _channels_last, _with_gaps)
+ORDERS = (
+    lambda value: value,
+    _laid_out(2, lambda value: value.mT.contiguous().mT),
+    _laid_out(2, _reversed),
+    _laid_out(4, _channels_last),
+    # Every second column of its memory.
+    _laid_out(1, lambda value: torch.stack([value] * 2, -1)[..., 0]),
+)
 
 
 def processing(sample: Any) -> tuple[Call, Call] | None:

@@ -374,12 +374,3 @@ def test_steps_repeat_their_program():
     before = torch.explain()
     step()
     assert not torch.explain(before).programs
-
-
-def test_results_of_lstm():
-    """Not compared: without AVX-512, PyTorch has no LSTM for bfloat16."""
-    import torchshim as torch
-
-    with torch.autocast("cpu"):
-        out, state = torch.nn.LSTM(3, 4)(torch.ones(2, 3))
-    assert {out.dtype, *(x.dtype for x in state)} == {torch.bfloat16}

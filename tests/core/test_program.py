@@ -42,12 +42,25 @@ def many(x, length):
 def test_options_are_known():
     gone = {"xla_cpu_use_fusion_emitters"}  # newer releases always use them
     assert program._FAST.keys() - program.fast_options().keys() <= gone
-    many, fewer = (program.options(program.MANY_DIMENSIONS - k) for k in (0, 1))
+    many, fewer = (
+        program.options(program.MANY_DIMENSIONS - k, frozenset()) for k in (0, 1)
+    )
     assert many == fewer | program._WITHOUT_YNNPACK
     assert fewer in (
         {},
         program.fast_options(),
     )  # as the tests' own programs are compiled
+
+
+def test_options_for_convolutions():
+    plain = program.options(4, set())
+    single = program.options(4, {torch.float32, torch.bfloat16})
+    assert single == plain | program._OWN_CONVOLUTIONS
+    assert program.options(4, {torch.float32, torch.float64}) == plain
+    x, w = torch.ones(1, 1, 4, 4), torch.ones(1, 1, 3, 3, requires_grad=True)
+    torch.nn.functional.conv2d(x, w).sum().backward()
+    assert w.grad.sum() == 36
+    assert last().lowered.convolved == {torch.float32}
 
 
 def test_products_and_sums_of_many_dimensions():

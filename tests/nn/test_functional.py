@@ -591,12 +591,3 @@ F.scaled_dot_product_attention(R(1, 2, 2), R(1, 2, 2), R(1, 2, 2), torch.tensor(
 @case
 def attention(torch):
     return group(ATTENTION, torch, False)
-
-
-def test_convolution_of_bfloat16():
-    """Rounded once; without AVX-512, PyTorch rounds on the way, too."""
-    import torchshim as torch
-
-    x, w = torch.randn(1, 2, 4, 4).bfloat16(), torch.randn(2, 2, 3, 3).bfloat16()
-    exact = torch.nn.functional.conv2d(x.float(), w.float()).bfloat16()
-    torch.testing.assert_close(torch.nn.functional.conv2d(x, w), exact)

@@ -1,13 +1,11 @@
 """Convolutions that XLA for the CPU is slow at, written in another way.
 
-- Gradients of weights become products of matrices, one for each element of the kernel:
-  for 64 images of 28x28, 32 channels to 64 and a 3x3 kernel, 81 ms of processor time,
-  XLA 520 to 690.
 - Convolutions in groups become sums of windows. XLA has a loop nest for them that takes
-  10 ns a product, and for the gradients of weights 40 to 190. A depthwise 3x3
-  convolution over 64 channels of 32x32 takes 2 ms forward, 3 and 17 for its gradients,
-  not 52, 63 and 428; the gradient of the weights of 32 groups of 4 channels 8 ms, not
-  3,650.
+  10 ns a product, and for the gradients of weights 40 to 190 (`python -m benchmarks
+  conv` compares layers).
+- Gradients of the weights of transposed convolutions have zeros between the elements of
+  the image, which XLA multiplies as any other. They lie in the kernel, where XLA leaves
+  them out, when the two are swapped: 2 ms in place of 70.
 - In functions that stay functions, all others come in the one order of XLA's fast
   kernel. XLA brings the dimensions of a convolution into the order that its kernel
   takes (batch, space, channels) only in a program's entry. In the body of a loop or in
@@ -33,16 +31,15 @@ from jax import lax
 
 # Up to so many products an element are written out, one after the other; with more
 # channels in a group, XLA's loops are as good.
-_TERMS = 64
-# Up to so many places are looked at one by one, and without groups only for so many
-# elements: XLA is as good where its own windows stay in the cache.
-_PLACES, _ELEMENTS = 128, 1_000_000
+_TERMS = 40
+# Up to so many places are looked at one by one.
+_PLACES = 128
 # Windows and kernels of so many examples and outputs are multiplied as matrices.
 _MATRIX = 16
 
 Ints = tuple[int, ...]
-# What is computed for a convolution with these parameters; None: the convolution.
-Rewriting = Callable[[Any, Any, Mapping[str, Any]], Any]
+# What is computed for a convolution with these parameters.
+Convolve = Callable[[Any, Any, Mapping[str, Any]], Any]
 
 
 def ordered(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,7 +52,7 @@ def in_windows(fn: Callable[..., Any]) -> Callable[..., Any]:
     return _rewritten(fn, windowed)
 
 
-def _rewritten(fn: Callable[..., Any], rewriting: Rewriting) -> Callable[..., Any]:
+def _rewritten(fn: Callable[..., Any], rewriting: Convolve) -> Callable[..., Any]:
     if jax.default_backend() != "cpu":
         return fn
 
@@ -67,8 +64,11 @@ def _rewritten(fn: Callable[..., Any], rewriting: Rewriting) -> Callable[..., An
     return run
 
 
-def evaluated(closed: Any, args: Sequence[Any], rewriting: Rewriting) -> list[Any]:
-    """The results of a traced function, its convolutions rewritten."""
+def evaluated(closed: Any, args: Sequence[Any], rewriting: Convolve) -> list[Any]:
+    """The results of a traced function, its convolutions rewritten.
+
+    `rewriting` gives None where a convolution stays as it is.
+    """
     jaxpr = closed.jaxpr
     env = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
@@ -117,28 +117,44 @@ def convolved(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> Any:
 
     In groups that XLA is as good at, it is a loop nest in any order.
     """
-    found = windowed(lhs, rhs, params)
+    found = windowed(lhs, rhs, params, _in_order)
     in_groups = params["feature_group_count"] > 1 or params["batch_group_count"] > 1
     if found is not None or in_groups:
         return found
+    return _in_order(lhs, rhs, params)
+
+
+def _in_order(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> Any:
+    """A convolution with its dimensions in XLA's order."""
     numbers = params["dimension_numbers"]
     n = lhs.ndim - 2
     batch, features, *space = numbers.lhs_spec
     outputs, inputs, *window = numbers.rhs_spec
     data = (0, n + 1, *range(1, n + 1))
     wanted = lax.ConvDimensionNumbers(data, (n + 1, n, *range(n)), data)
-    out = lax.conv_general_dilated_p.bind(
+    out = _as_it_is(
         jnp.transpose(lhs, (batch, *space, features)),
         jnp.transpose(rhs, (*window, inputs, outputs)),
-        **{**params, "dimension_numbers": wanted},
+        {**params, "dimension_numbers": wanted},
     )
     # Where each dimension of the result is in what was made.
     batch, features, *space = numbers.out_spec
     return jnp.moveaxis(out, range(n + 2), (batch, *space, features))
 
 
-def windowed(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> Any:
+def _as_it_is(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> Any:
+    return lax.conv_general_dilated_p.bind(lhs, rhs, **params)
+
+
+def windowed(
+    lhs: Any,
+    rhs: Any,
+    params: Mapping[str, Any],
+    convolve: Convolve = _as_it_is,
+) -> Any:
     """A convolution as a sum of windows; None where XLA is as good.
+
+    Without groups, operands may change places for `convolve`.
 
     Groups of channels and groups of examples (gradients of weights) are one thing here:
     x of shape (examples, groups, channels, *space), w of (groups, outputs, channels,
@@ -165,7 +181,9 @@ def windowed(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> Any:
             space, around, kernel, steps, spans, strict=True
         )
     )
-    summed = _summed(groups, channels, kernel, places, lhs.size + rhs.size)
+    if groups == 1 and (math.prod(places) > 1 or math.prod(kernel) == 1):
+        return _swapped(lhs, rhs, params, places, convolve)
+    summed = _summed(channels, kernel, places)
     if summed is None:
         return None
     x, w = jnp.transpose(lhs, numbers.lhs_spec), jnp.transpose(rhs, numbers.rhs_spec)
@@ -181,19 +199,56 @@ def windowed(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> Any:
     return jnp.moveaxis(out, range(out.ndim), (batch, features, *space))
 
 
+def _swapped(
+    lhs: Any,
+    rhs: Any,
+    params: Mapping[str, Any],
+    places: Ints,
+    convolve: Convolve,
+) -> Any:
+    """The kernel convolved with the image, if there are zeros in a smaller image.
+
+    The sum over k of x[o + k - low] w[k], with x[t j] the elements of the image, is
+    that over j of w[t j - o + low] image[j].
+    """
+    numbers = params["dimension_numbers"]
+    steps = (*params["window_strides"], *params["rhs_dilation"])
+    between = params["lhs_dilation"]
+    space = [lhs.shape[d] for d in numbers.lhs_spec[2:]]
+    kernel = [rhs.shape[d] for d in numbers.rhs_spec[2:]]
+    smaller = 0 < math.prod(places) < math.prod(kernel)
+    if max(steps) > 1 or max(between) == 1 or not smaller:
+        return None
+    lows = [p - 1 - low for p, (low, _) in zip(places, params["padding"], strict=True)]
+    padding = tuple(
+        (low, place + step * (size - 1) - k - low)
+        for low, place, step, size, k in zip(
+            lows, places, between, space, kernel, strict=True
+        )
+    )
+    batch, features, *where = numbers.out_spec
+    numbers = lax.ConvDimensionNumbers(
+        numbers.rhs_spec, numbers.lhs_spec, (features, batch, *where)
+    )
+    changed = {
+        "padding": padding,
+        "lhs_dilation": params["rhs_dilation"],
+        "rhs_dilation": between,
+        "dimension_numbers": numbers,
+    }
+    out = convolve(rhs, lhs, {**params, **changed})
+    return lax.rev(out, where)
+
+
 def _summed(
-    groups: int, channels: int, kernel: Sequence[int], places: Ints, elements: int
+    channels: int, kernel: Sequence[int], places: Ints
 ) -> Callable[..., Any] | None:
     """How the windows are summed; None where XLA is as good."""
     if min(places) < 1:
         return None
-    count, size = math.prod(places), math.prod(kernel)
-    if count < min(size, _PLACES):
-        if groups > 1 or count == 1 or elements >= _ELEMENTS:
-            return _place_by_place
-        return None
-    if groups == 1:
-        return None
+    size = math.prod(kernel)
+    if math.prod(places) < min(size, _PLACES):
+        return _place_by_place
     if channels * size <= _TERMS:
         return _written_out
     return _element_by_element if channels == 1 else None

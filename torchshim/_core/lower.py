@@ -21,6 +21,7 @@ except ImportError:  # experimental: without it, programs only compile more slow
 from torchshim._core import checks, outline
 from torchshim._core.call import ScalarHole, VjpCall
 from torchshim._core.convolutions import in_windows, ordered
+from torchshim._core.dtypes import dtype as DType
 from torchshim._core.meta import Meta
 from torchshim._core.stacks import StackItem, Values, on_stack, stacked
 from torchshim._core.state import CALL, IDENTITY, INPUT, State
@@ -61,11 +62,18 @@ def elements_of(metas: Sequence[Meta]) -> int:
     return sum(math.prod(meta.array_shape) for meta in metas)
 
 
+def convolved_by(events: Sequence[State], calls: Sequence[Any]) -> set[DType]:
+    """The dtypes in which events, computed as `calls`, have convolutions."""
+    pairs = zip(events, calls, strict=True)
+    return {m.dtype for event, call in pairs if call.convolves for m in event.metas}
+
+
 class Lowered:
     """A JAX function of (runtime scalars, inputs) and what to pass to it."""
 
     __slots__ = (
         "calls",
+        "convolved",
         "elements",
         "fn",
         "inputs",
@@ -101,6 +109,7 @@ class Lowered:
         self.calls = [e for e in events if e.kind == CALL]
         self.operands = [tuple(same.get(s, s) for s in e.operands) for e in self.calls]
         self.outputs = tuple(same.get(s, s) for s in outputs)
+        self.convolved = convolved_by(self.calls, [e.call for e in self.calls])
         self.sites: list[checks.CheckSite] = []
         self.fn = self._function()
 
@@ -196,6 +205,7 @@ class Evaluation:
             wrt = self.wanted[event.depth]
             outs, pull = call.linearize(operands, values, wrt)
             if call.convolves:
+                # The first results are of no use, which XLA finds.
                 outs, pull = applied(call)(operands, values), in_windows(pull)
             self.pulls[event.depth] = wrt, pull
         else:

@@ -8,7 +8,7 @@ import itertools
 import re
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import jax
@@ -19,6 +19,7 @@ try:
 except ImportError:  # pragma: no cover
     partial_eval = None
 
+from torchshim._core import dtypes
 from torchshim._core.extent import lack_of_memory
 from torchshim._core.lower import Lowered
 from torchshim._core.state import IDENTITY, INPUT, MARK, State
@@ -98,6 +99,14 @@ _FAST = {
 # memory where operands have seven dimensions, some of them of size 1 (jaxlib 0.10.2).
 MANY_DIMENSIONS = 7
 _WITHOUT_YNNPACK = {"xla_cpu_experimental_ynn_fusion_type": ""}
+# Its convolutions use one thread, and without AVX-512 gradients of weights take five
+# times as long; those of XLA have no fast kernel for float64.
+_OWN_CONVOLUTIONS = {
+    "xla_cpu_experimental_ynn_fusion_type": (
+        "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE"
+    )
+}
+_DOUBLE = {dtypes.float64, dtypes.complex128}
 
 
 def fast_options() -> dict[str, Any]:
@@ -105,11 +114,13 @@ def fast_options() -> dict[str, Any]:
     return known(tuple(_FAST.items()))
 
 
-def options(rank: int) -> dict[str, Any]:
-    """XLA's options for a program of values with up to so many dimensions."""
-    if rank < MANY_DIMENSIONS:
-        return {}
-    return known(tuple(_WITHOUT_YNNPACK.items()))
+def options(rank: int, convolved: Set[dtypes.dtype]) -> dict[str, Any]:
+    """XLA's options for values of up to so many dimensions, convolutions of dtypes."""
+    if rank >= MANY_DIMENSIONS:
+        return known(tuple(_WITHOUT_YNNPACK.items()))
+    if convolved and not convolved & _DOUBLE:
+        return known(tuple(_OWN_CONVOLUTIONS.items()))
+    return {}
 
 
 @functools.cache
@@ -223,7 +234,7 @@ class Program:
             return fn(scalars, inputs)
 
         self.inputs = tuple(gifts), tuple(kept)
-        chosen = options(self.lowered.rank)
+        chosen = options(self.lowered.rank, self.lowered.convolved)
         self._jit = functools.partial(
             jax.jit,
             run,

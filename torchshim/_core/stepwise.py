@@ -30,6 +30,7 @@ from torchshim._core.lower import (
     HostScalar,
     Lowered,
     called,
+    convolved_by,
     elements_of,
     filled,
     read,
@@ -88,7 +89,7 @@ class Kernel:
             run = in_windows(run)
         metas = event.given + event.metas
         rank = max((len(meta.array_shape) for meta in metas), default=0)
-        chosen = program.options(rank)
+        chosen = program.options(rank, convolved_by([event], [call]))
         if elements_of(metas) <= _SMALL:
             chosen = chosen | program.fast_options()
         self._jitted = jax.jit(run, compiler_options=chosen or None)

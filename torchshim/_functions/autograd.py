@@ -353,6 +353,10 @@ def _view_func_unsafe(
     return _replayed(self, base, new_base, symint_visitor_fn)
 
 
+# What `symint_visitor_fn` sees of the operators that make views.
+_VISITED = {"starts", "size", "sizes", "stride"}
+
+
 def _replayed(
     view: Tensor, base: Tensor, new_base: Tensor, visitor: _Visitor
 ) -> Tensor:
@@ -366,9 +370,6 @@ def _replayed(
         new_base = getattr(fns, op.name)(new_base, *arguments)
         new_base = new_base[number] if isinstance(new_base, tuple) else new_base
     return new_base
-
-
-_VISITED = {"starts", "size", "sizes", "stride"}
 
 
 # -- hooks -----------------------------------------------------------------------------

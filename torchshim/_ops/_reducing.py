@@ -190,6 +190,25 @@ def squeezed(value: Array, axes: tuple[int, ...], keepdim: bool) -> Array:
     return value if keepdim else jnp.squeeze(value, axes)
 
 
+def _with_tangents(
+    value: Callable[[Array], Array],
+    along: Callable[[Array, Array, Array], Array],
+) -> Callable[[Array], Array]:
+    """A reduction whose tangent is `along(x, value(x), tangent of x)`."""
+
+    @jax.custom_jvp
+    def reduced(x: Array) -> Array:
+        return value(x)
+
+    @reduced.defjvp
+    def derivative(primals: Any, tangents: Any) -> Any:
+        (x,), (t,) = primals, tangents
+        out = reduced(x)
+        return out, along(x, out, t).astype(out.dtype)
+
+    return reduced
+
+
 def with_slope(
     input: Array,
     axes: tuple[int, ...],
@@ -204,14 +223,7 @@ def with_slope(
     gradient is 0, even of what has a gradient of NaN.
     """
 
-    @jax.custom_jvp
-    def reduced(x: Array) -> Array:
-        return value(x)
-
-    @reduced.defjvp
-    def derivative(primals: Any, tangents: Any) -> Any:
-        (x,), (t,) = primals, tangents
-        out = reduced(x)
+    def along(x: Array, out: Array, t: Array) -> Array:
         by = slope(x, out)
         if is_complex(x) and not is_complex(out):
             each = by.real * t.real + by.imag * t.imag
@@ -219,36 +231,26 @@ def with_slope(
             each = by * t
         if still is not None:
             each = jnp.where(still(out), 0, each)
-        return out, jnp.sum(each, axis=axes, keepdims=True).astype(out.dtype)
+        return jnp.sum(each, axis=axes, keepdims=True)
 
-    return reduced(input)
+    return _with_tangents(value, along)(input)
 
 
 def shared_out(
-    input: Array,
-    axes: tuple[int, ...],
-    value: Callable[[Array], Array],
-    hit: Callable[[Array, Array], Array],
+    input: Array, axes: tuple[int, ...], value: Callable[[Array], Array]
 ) -> Array:
-    """A reduction whose gradient its hits share: `hit(x, value)`, one at least.
+    """A choice of an element, whose gradient all that equal it share, NaNs too.
 
     The other elements have none, not a product with 0: that has a sign, or is NaN.
     """
 
-    @jax.custom_jvp
-    def reduced(x: Array) -> Array:
-        return value(x)
+    def along(x: Array, out: Array, t: Array) -> Array:
+        equal = (x == out) | (jnp.isnan(x) & jnp.isnan(out))
+        total = jnp.sum(jnp.where(equal, t, 0), axis=axes, keepdims=True)
+        number = jnp.sum(equal, axis=axes, keepdims=True, dtype=wide(t).dtype)
+        return total / number
 
-    @reduced.defjvp
-    def derivative(primals: Any, tangents: Any) -> Any:
-        (x,), (t,) = primals, tangents
-        out = reduced(x)
-        hits = hit(x, out)
-        total = jnp.sum(jnp.where(hits, t, 0), axis=axes, keepdims=True)
-        number = jnp.sum(hits, axis=axes, keepdims=True, dtype=wide(t).dtype)
-        return out, (total / number).astype(out.dtype)
-
-    return reduced(input)
+    return _with_tangents(value, along)(input)
 
 
 def share(hit: Array, axes: tuple[int, ...], kind: Any) -> Array:

@@ -566,6 +566,7 @@ def conv_transpose3d(
     method=False,
     out=False,
     namespaces=("torch", "torch.nn.functional", "nn.functional"),
+    convolves=True,
 )
 def conv_tbc(input: Array, weight: Array, bias: Array, pad: int = 0) -> Array:
     """A 1-d convolution of (time, batch, channels) with (time, in, out)."""

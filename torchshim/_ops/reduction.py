@@ -255,11 +255,7 @@ def _whole(name: str, input: Array, largest: bool) -> Array:
     axes = tuple(range(input.ndim))
     if is_exact(input):
         return squeezed(extreme(input, axes, largest), axes, False)
-
-    def hit(x: Array, out: Array) -> Array:
-        return (x == out) | (jnp.isnan(x) & jnp.isnan(out))
-
-    out = shared_out(input, axes, lambda x: extreme(x, axes, largest), hit)
+    out = shared_out(input, axes, lambda x: extreme(x, axes, largest))
     return squeezed(out, axes, False)
 
 

@@ -47,11 +47,6 @@ def _drawn(x: Any, generator: Generator) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-def _close(a: Any, n: Any, rtol: float, atol: float) -> bool:
-    """As `allclose`, which measures by its second argument."""
-    return bool(np.allclose(a, n, rtol, atol))
-
-
 def compare_fast(check: Any) -> None:
     """Compares the gradients between random vectors with finite differences."""
     generator = Generator()
@@ -85,7 +80,7 @@ def compare_fast(check: Any) -> None:
                 n = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
                 a = analytical[k][j]
                 atol = check.atol * float(sum(u.sum() for u in pair)) * float(v.sum())
-                if not _close(a, n, check.rtol, atol):
+                if not np.allclose(a, n, check.rtol, atol):
                     raise GradcheckError(
                         check.message(
                             *(a.item(), n.item(), k, j, output.is_complex(), imaginary)
@@ -127,7 +122,7 @@ def _slowly(check: Any, j: int, k: int, imaginary: bool) -> str:
 def _recomputed(check: Any, n: np.ndarray, a: np.ndarray) -> str:
     n = np.ascontiguousarray(n.astype(a.dtype))
     text = _RECOMPUTED.format(from_array(n), from_array(a), np.abs(n - a).max())
-    return text + _SMALL if _close(a, n, check.rtol, check.atol) else text
+    return text + _SMALL if np.allclose(a, n, check.rtol, check.atol) else text
 
 
 def compare_forward_fast(check: Any) -> None:
@@ -144,7 +139,7 @@ def compare_forward_fast(check: Any) -> None:
                 zip(check.moved(i, u * unit, check.smooth), pushes, strict=True)
             ):
                 a = np.array(moved.detach()._host()).reshape(-1)
-                if not _close(a, n, check.rtol, check.atol * float(u.sum())):
+                if not np.allclose(a, n, check.rtol, check.atol * float(u.sum())):
                     raise GradcheckError(
                         forward_message(
                             *(from_array(a), from_array(n), k, j),
