@@ -66,6 +66,7 @@ LAYERS = [
         "_lobpcg",
         "_legacy_types",
         "_utils_internal",
+        "_vmap_internals",
         "library",
         "version",
         "testing",

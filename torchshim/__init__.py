@@ -97,7 +97,7 @@ _know_torch()
 _LAZY = (
     *("_C", "_VF", "functional", "library", "ops", "overrides", "profiler"),
     *("_functorch", "_higher_order_ops", "_jit_internal", "_prims_common"),
-    *("_subclasses", "_utils", "fx"),
+    *("_subclasses", "_utils", "_vmap_internals", "fx"),
     *("__config__", "__future__", "_dynamo", "_inductor", "accelerator", "backends"),
     *("compiler", "cpu", "distributed", "distributions", "export", "futures"),
     *("ao", "hub", "jit", "mps", "mtia", "onnx", "package", "quantization"),

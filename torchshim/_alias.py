@@ -99,6 +99,7 @@ _WELL_KNOWN = (
     "_tensor_str",
     "_utils",
     "_utils_internal",
+    "_vmap_internals",
     "_weights_only_unpickler",
     "autograd._functions",
     "distributed._composable",

@@ -75,6 +75,55 @@ def writes(torch):
 
 
 @case
+def memory_of_duals(torch):
+    fw = torch.autograd.forward_ad
+
+    def state():
+        return [(t, fw.unpack_dual(t).tangent) for t in (x, d, view)]
+
+    x, v = torch.arange(1.0, 4.0), torch.tensor([1.0, 10.0, 100.0])
+    with fw.dual_level():
+        d = fw.make_dual(x, v)
+        view = d[1:]
+        yield fw.unpack_dual(d).tangent is v
+        for write in (
+            lambda: x.mul_(2),
+            lambda: d.mul_(3),
+            lambda: view.mul_(2),
+            lambda: fw.unpack_dual(d).primal.add_(1),
+            lambda: d.data.mul_(2),
+            lambda: d.detach().mul_(2),
+            lambda: x[1:].mul_(fw.make_dual(torch.ones(2), torch.ones(2))),
+            lambda: d.copy_(torch.ones(3)),
+            lambda: d.mul_(fw.make_dual(torch.ones(3), torch.ones(3))),
+        ):
+            write()
+            yield state(), v, fw.unpack_dual(d).tangent is v
+        leaf = torch.ones(3, requires_grad=True)
+        yield attempt(fw.make_dual(torch.ones(3), leaf).mul_, 2)
+        y = torch.ones(3)
+        y.detach().add_(d)
+        yield fw.unpack_dual(y).tangent
+        y = d.clone().detach_()
+        yield fw.unpack_dual(y).tangent
+        n = torch.from_numpy(__import__("numpy").arange(3.0))
+        d = fw.make_dual(n, torch.ones(3).double())
+        d.mul_(2)
+        yield n, fw.unpack_dual(n).tangent, d, fw.unpack_dual(d).tangent
+        # A tangent is laid out as its tensor is.
+        for primal, tangent in (
+            (torch.ones(2, 3), torch.ones(3, 2).t()),
+            (torch.ones(6)[::2], torch.ones(3)),
+            (torch.ones(4)[1:], torch.ones(3)),
+            (torch.ones(2).cfloat().conj(), torch.ones(2).cfloat()),
+            (torch.ones(2).cfloat().conj().imag, torch.ones(2)),
+        ):
+            found = fw.unpack_dual(fw.make_dual(primal, tangent)).tangent
+            yield found is tangent, found.stride(), found.storage_offset()
+            yield found.untyped_storage().nbytes()
+
+
+@case
 def over_reverse(torch):
     fw = torch.autograd.forward_ad
     x, v = torch.arange(3.0), torch.ones(3)

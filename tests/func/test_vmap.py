@@ -49,6 +49,22 @@ def nested(torch):
 
 
 @case
+def dimensions_of_results(torch):
+    restore_vmap = torch._functorch.vmap.restore_vmap
+
+    def f(x, y):
+        return {"a": x[0] + x[1], "b": y, "c": 3, "d": torch.ones(2)}
+
+    x, y = torch.arange(6.0).reshape(2, 3), torch.arange(8.0).reshape(4, 2)
+    outs, dims = restore_vmap(f, ((0, 0), 1), 2, "error")((x, x.sum(1)), y)
+    yield outs, dims, outs["b"] is y
+    yield restore_vmap(lambda x: x + 1, (None,), 3, "error")(x)
+    yield attempt(restore_vmap(f, (0,), 2, "error"), x, y)
+    yield torch.vmap(lambda x: x)(x) is x, torch.vmap(lambda x: x, 1)(x) is x
+    yield torch._vmap_internals._vmap(lambda x: x * 2, 1, 1)(x)
+
+
+@case
 def strided_views(torch):
     vmap, x = torch.vmap, torch.arange(6.0).reshape(3, 2)
     for dim in (0, 1):

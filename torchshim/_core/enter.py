@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._core.forward import DualStep, through_dual
 from torchshim._core.known import Known
 from torchshim._core.meta import Meta
 from torchshim._core.op import Op, anew, write_op
@@ -35,6 +35,8 @@ class Entering(Known):
     trace: list[Any] | None
     storages: dict[int, Storage]
     base_tangents: weakref.WeakKeyDictionary[Storage, dict[int, Any]]
+    # Such steps that something was written through, with its tangents.
+    crossed: list[tuple[DualStep, dict[int, Any]]]
 
     def owns(self, slot: int) -> bool:
         """Whether a slot is one of this recorder's."""
@@ -163,22 +165,6 @@ class Entering(Known):
         self.recording.apart[slot] = weakref.ref(tensor), cell, cell[0]
         return slot
 
-    def _share_tangents(
-        self, piece: TensorBase, path: Sequence[Any], storage: Storage
-    ) -> None:
-        """Gives a value the tangents of the tensor that shows the same, if any."""
-        duals = self.recording.duals
-        if piece._slot in duals:
-            return
-        for alias in storage.tensors():
-            way = alias._path
-            if len(way) == len(path) and all(map(operator.is_, way, path)):
-                found = duals.get(alias._slot)
-                if found is None and alias._tangent_version == storage.version:
-                    found = alias._tangents
-                if found:
-                    duals[piece._slot] = found
-
     def raw(self, storage: Storage) -> int:
         """The slot of a storage's base value."""
         slot = storage.slot
@@ -206,7 +192,8 @@ class Entering(Known):
         shared = storage.shared
         if shared is not None:
             self.volatile.append(tensor)
-            if tensor._path and not meta.requires_grad and storage.slot < 0:
+            alone = tensor._path and not meta.requires_grad and storage.slot < 0
+            if alone and not through_dual(tensor._path):
                 # A view of numpy's memory enters by itself, without its base.
                 piece = shared.piece(tensor)
                 if piece is not None:
@@ -291,9 +278,12 @@ class Entering(Known):
         try:
             self.grad = grad
             self.set_mode()
-            for op, args, k in path:
+            for step in path:
+                op, args, k = step
                 made = anew(op) if as_strided else op
                 whole = self.result(self.call_again(made, [whole, *args]), k)
+                if step.__class__ is DualStep:
+                    self._step_behind(step, whole)
         finally:
             self.grad = before
             self.set_mode()
@@ -304,24 +294,31 @@ class Entering(Known):
         whole: TensorBase,
         steps: Sequence[Any],
         new: TensorBase,
-        writer: TensorBase,
-        before: int = 0,
     ) -> TensorBase:
-        """The base with a piece replaced, through every step of a view path.
-
-        That of `writer`, from where it has taken `before` steps.
-        """
+        """The base with a piece replaced, through every step of a view path."""
+        duals = self.recording.duals
         pieces = [whole]
-        for op, args, k in steps[:-1]:
+        for step in steps[:-1]:
+            op, args, k = step
             pieces.append(self.result(self.call_again(op, [pieces[-1], *args]), k))
-            if self.forward and writer._storage is not None:
-                # One on the way may be what `make_dual` gave.
-                path = writer._path[: before + len(pieces) - 1]
-                self._share_tangents(pieces[-1], path, writer._storage)
-        for (op, args, k), piece in zip(reversed(steps), reversed(pieces), strict=True):
+            if step.__class__ is DualStep:
+                self._step_behind(step, pieces[-1])
+        for step, piece in zip(reversed(steps), reversed(pieces), strict=True):
+            op, args, k = step
+            written = new
             put = self.call_again(write_op(op), [piece, new, *args, k])
             new = self.result(put)
+            if step.__class__ is DualStep:
+                if self.forward:
+                    self.crossed.append((step, duals.get(written._slot, {})))
+                across = duals.get(new._slot, {}), duals.get(piece._slot, {})
+                self.set_tangents(new._slot, step.across(*across))
         return new
+
+    def _step_behind(self, step: DualStep, piece: TensorBase) -> None:
+        """Gives what shows the memory behind a step the tangents that are there."""
+        before = self.recording.duals.get(piece._slot, {})
+        self.set_tangents(piece._slot, step.behind(before))
 
     def derived_anew(self, view: TensorBase) -> TensorBase:
         """A view about to be written to, without the hooks on the way to its base.

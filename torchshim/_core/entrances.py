@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchshim._core.enter import Entering
+from torchshim._core.forward import through_dual
 from torchshim._core.meta import Meta
 from torchshim._core.op import ARRAYS, OPT_ARRAYS, SCALAR_ROLES, Op
 from torchshim._core.state import INPUT, WARNED, State
@@ -242,6 +243,7 @@ def simply_shown(tensor: TensorBase, storage: Storage) -> bool:
         storage.shared is not None
         and not meta.requires_grad
         and not tensor._tangents
+        and not through_dual(tensor._path)
         and tensor._own_version is None
         and (bool(tensor._path) or storage.meta is meta)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -24,6 +24,48 @@ UNSUPPORTED = (
     "pytorch/issues/new?template=feature-request.yml so that we can prioritize its "
     "implementation or submit a PR adding the implementation to derivatives.yaml"
 )
+
+
+class DualStep(tuple[Any, ...]):
+    """A step of a view's path behind which tangents of a level begin anew.
+
+    What `make_dual` gives, the primal that `unpack_dual` gives and detached aliases
+    share memory with what they are made of, but no tangents: these are kept here, for
+    whoever shows the memory by way of this step.
+    """
+
+    # None: of all levels.
+    level: int | None
+    tangents: dict[int, Any]
+
+    @classmethod
+    def of(
+        cls, step: tuple[Any, ...], level: int | None, tangents: dict[int, Any]
+    ) -> DualStep:
+        """A step of a path made into one that begins with these tangents."""
+        self = cls(step)
+        self.level, self.tangents = level, tangents
+        return self
+
+    def behind(self, before: Mapping[int, Any]) -> dict[int, Any]:
+        """The tangents behind the step, where those before it are given."""
+        return {n: t for n, t in before.items() if not self.begins(n)} | self.tangents
+
+    def across(
+        self, written: Mapping[int, Any], before: Mapping[int, Any]
+    ) -> dict[int, Any]:
+        """The tangents before the step, where what has others was written behind it."""
+        kept = {n: t for n, t in before.items() if self.begins(n)}
+        return {n: t for n, t in written.items() if not self.begins(n)} | kept
+
+    def begins(self, level: int) -> bool:
+        """Whether the tangents of a level are others behind the step."""
+        return self.level is None or self.level == level
+
+
+def through_dual(path: Sequence[Any]) -> bool:
+    """Whether a path leads through what `make_dual` gave."""
+    return any(step.__class__ is DualStep for step in path)
 
 
 class JvpCall(AnyCall):

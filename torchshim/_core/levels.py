@@ -11,11 +11,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from torchshim._core.call import AnyCall, Levels, intern_call
+from torchshim._core.forward import DualStep
 from torchshim._core.linearize import Outputs
 from torchshim._core.op import Op
 from torchshim._core.state import CALL, IDENTITY, INPUT, State
-from torchshim._core.storage import Storage, TensorBase, writes_of
+from torchshim._core.storage import (
+    Storage,
+    TensorBase,
+    repeats,
+    tensor_class,
+    writes_of,
+)
 from torchshim._core.write import WRITTEN_LEAF, WRITTEN_VIEW, Writing
 
 VMAP, GRAD, JVP = "vmap", "grad", "jvp"
@@ -44,6 +53,7 @@ _WRITES = {"copy": "copy_", "put_piece": "copy_"}
 _UNSEEN = frozenset({"update_mean_", "update_var_", "update_mean", "update_var"})
 # Numbers of levels between those of one recording and of the next.
 _RANGE = 512
+_new = object.__new__
 
 
 @dataclass(slots=True)
@@ -256,14 +266,69 @@ class Transforming(Writing):
 
     # -- forward mode ------------------------------------------------------------------
 
+    def set_tangents(self, slot: int, tangents: dict[int, TensorBase]) -> None:
+        """Gives a value tangents, for as long as their levels go on."""
+        self.recording.duals[slot] = tangents
+        for each in self.levels:
+            if each.number in tangents:
+                each.cells.append(tangents)
+
     def set_tangent(self, slot: int, level: int, tangent: TensorBase) -> None:
         """Gives a value a tangent of a level."""
-        cell = dict(self.recording.duals.get(slot, ()))
-        cell[level] = tangent
-        self.recording.duals[slot] = cell
+        known = self.recording.duals.get(slot, {})
+        self.set_tangents(slot, {**known, level: tangent})
+
+    def give_tangent(self, tensor: TensorBase, level: int, tangent: Any) -> None:
+        """Gives what a tensor shows another tangent of a level."""
+        self.set_tangent(self.slot_of(tensor), level, tangent)
+        step = tensor._path[-1] if tensor._path else None
+        if isinstance(step, DualStep) and step.begins(level):
+            self._begin(step, level, tangent)
+
+    def begin_tangents(self, view: TensorBase, level: Level, tangent: Any) -> None:
+        """Has a new view of a whole tensor begin with a tangent of its own, or none.
+
+        What is written through it changes that, in place where that can be.
+        """
+        *before, last = view._path
+        step = DualStep.of(last, level.number, {})
+        view._path = (*before, step)
+        if tangent is not None:
+            self._begin(step, level.number, tangent)
+        self._step_behind(step, view)
+
+    def _begin(self, step: DualStep, number: int, tangent: Any) -> None:
         for each in self.levels:
-            if each.number in cell:
-                each.cells.append(cell)
+            if each.number == number:
+                step.tangents[number] = tangent
+                each.cells.append(step.tangents)
+
+    def write_tangents(self) -> None:
+        """Gives what was written to by way of such steps the tangents of that."""
+        crossed, self.crossed = self.crossed, []
+        for step, written in crossed:
+            for number in {*step.tangents, *filter(step.begins, written)}:
+                tangent, held = written.get(number), step.tangents.get(number)
+                if held is None or not self._write_tangent(held, tangent):
+                    self._begin(step, number, tangent)
+
+    def _write_tangent(self, held: TensorBase, tangent: TensorBase | None) -> bool:
+        """Writes to a tangent in place, as PyTorch does, where that can be."""
+        meta = held._meta
+        if tangent is None:
+            tangent = _new(tensor_class[0])
+            tangent._meta, tangent._slot = meta.plain, -1
+            tangent._array = np.zeros(meta.array_shape, meta.dtype.np)
+        got, storage = tangent._meta, held._storage
+        if (
+            (got.batch, got.dtype) != (meta.batch, meta.dtype)
+            or repeats(meta.shape, meta.strides)
+            or (storage is not None and storage.shared is not None)
+        ):
+            return False
+        self.check_history(held, (tangent,))
+        self.write(held, tangent)
+        return True
 
     def tangent_of(self, tensor: TensorBase, level: int) -> Any:
         """The tangent of a tensor at a level, if it has one."""

@@ -113,6 +113,7 @@ class Recorder(Transforming):
         self.last_level = self.level_base = 0
         self.held_levels = 0
         self.base_tangents = weakref.WeakKeyDictionary()
+        self.crossed = []
         # What casts operands before an operator is recorded (`_autocast`), if anything.
         self.autocast: Any = None
         # Whether a mode is to see the operators called (`_overrides`).

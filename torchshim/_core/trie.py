@@ -86,6 +86,9 @@ class Trie(Inference):
     def set_mode(self) -> None:
         raise NotImplementedError
 
+    def set_tangents(self, slot: int, tangents: dict[int, TensorBase]) -> None:
+        raise NotImplementedError
+
     def set_tangent(self, slot: int, level: int, tangent: TensorBase) -> None:
         raise NotImplementedError
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from torchshim._core.dtypes import FLOATING, dtype
 from torchshim._core.foreign import Foreign
+from torchshim._core.forward import DualStep
 from torchshim._core.meta import Meta
 from torchshim._core.op import Op
 from torchshim._core.storage import (
@@ -98,6 +99,7 @@ def differentiable(meta: Meta) -> bool:
 class Viewing(Foreign):
     """Makes views, and keeps what is known of their histories."""
 
+    levels: list[Any]
     lock: threading.RLock
     stale: list[weakref.ref[TensorBase]]
 
@@ -148,7 +150,10 @@ class Viewing(Foreign):
                 view._slot = -1
                 self._forget_volatile()
             view._path = base._path
-            if op.view.retyped:
+            if self.levels and any(n.cells for n in self.levels):
+                # It shows the memory and no tangents, whatever is written to it.
+                view._path = (*base._path, DualStep.of((op, args, k), None, {}))
+            elif op.view.retyped:
                 view._path = (*base._path, (op, args, k))
             if base._unaware or (base._view_note is not None and written_since(base)):
                 base._slot = -1  # let in for its data alone

@@ -56,6 +56,9 @@ class Writing(Viewing):
     def check_captured(self, tensor: TensorBase, op: Op | str) -> None:
         raise NotImplementedError
 
+    def write_tangents(self) -> None:
+        raise NotImplementedError
+
     def check_writable(
         self, tensor: TensorBase, op: Op | None = None, args: Sequence[Any] = ()
     ) -> None:
@@ -135,17 +138,14 @@ class Writing(Viewing):
             if steps:
                 self.slot_of(base)
                 self.recording.pieces[new._slot] = weakref.ref(tensor)
-                written = whole = self.write_back(
-                    base, steps, new, tensor, len(base._path)
-                )
+                written = whole = self.write_back(base, steps, new)
             if left:
-                whole = self.write_back(
-                    self._raw_tensor(storage), tensor._path, new, tensor
-                )
+                raw = self._raw_tensor(storage)
+                whole = self.write_back(raw, tensor._path, new)
             elif base._path:
                 # A detached alias of a view: the history is its own.
                 raw = self._raw_tensor(storage)
-                whole = self.write_back(raw, base._path, written, tensor)
+                whole = self.write_back(raw, base._path, written)
             self._store(storage, tensor, whole)
             self._rebase(base, tensor, written)
             if left:
@@ -156,7 +156,7 @@ class Writing(Viewing):
                 if storage.shared is not None and storage.slot < 0:
                     storage.shared.refresh(storage)  # NumPy may have written meanwhile
                 raw = self._raw_tensor(storage)
-                whole = self.write_back(raw, tensor._path, new, tensor)
+                whole = self.write_back(raw, tensor._path, new)
             self._store(storage, tensor, whole)
         if storage.shared is not None:
             # The flush comes first: it keeps the history of what was written.
@@ -169,6 +169,8 @@ class Writing(Viewing):
             self._forget_volatile()
         if tracked and tensor._hooks is not None and tensor is not base:
             self.slot_of(tensor)  # PyTorch makes its node at once
+        if self.crossed:
+            self.write_tangents()
 
     def store_shared(self) -> None:
         """Copies what a backward wrote to numpy's memory there."""

@@ -422,9 +422,11 @@ def detach_(self: Tensor) -> Tensor:
     """Takes this tensor out of the graph that made it: it becomes a leaf."""
     if self._is_view() and not local.rec.inference:
         raise RuntimeError(_DETACH_VIEW)
-    meta = self._meta
+    meta, rec = self._meta, local.rec
+    if rec.recording.duals:
+        rec.recording.duals.pop(rec.slot_of(self), None)
+        self._tangents = None
     if meta.requires_grad:
-        rec = local.rec
         if not meta.leaf:
             recording, slot = hooks.place_of(rec, self)
             recording.left.add(slot)

@@ -15,6 +15,7 @@ from typing import Any
 from torchshim import _pytree as tree
 from torchshim._core.levels import DUAL, JVP, Level
 from torchshim._core.record import local
+from torchshim._core.storage import bits_of
 from torchshim._derived import fns, public
 from torchshim._functions.backward import zeros_of
 from torchshim._functions.func_reverse import (
@@ -28,6 +29,7 @@ from torchshim._functions.func_reverse import (
 )
 from torchshim._functions.pieces import narrow
 from torchshim._functions.shape import view_as
+from torchshim._functions.strided import as_strided
 from torchshim._functions.vmap import vmap, wrapped_like
 from torchshim._tensor import Tensor
 
@@ -110,10 +112,50 @@ def paired(tensor: Any, tangent: Any, level: Level) -> Tensor:
         )
     if {n for n, _ in tensor._meta.batch} - {n for n, _ in tangent._meta.batch}:
         tangent = fns._vmap_as(tangent, tensor)
+    if not _laid_out_alike(tensor, tangent):
+        tangent = _laid_out_as(tensor, tangent)
     dual = view_as(tensor, tensor)
     dual._levels = tuple(rec.levels)
-    rec.set_tangent(rec.slot_of(dual), level.number, tangent)
+    rec.begin_tangents(dual, level, tangent)
     return dual
+
+
+def _memory_size(tensor: Any) -> int:
+    """How many elements the memory has that a tensor shows."""
+    storage = tensor._storage
+    meta = tensor._meta if storage is None else storage.meta
+    return meta.numel * meta.dtype.itemsize // tensor._meta.dtype.itemsize
+
+
+def _laid_out_alike(tensor: Any, tangent: Any) -> bool:
+    """Whether PyTorch takes a tangent as it is: a view of one is a view of the other.
+
+    As `has_same_meta` (torch/csrc/autograd/autograd_meta.cpp).
+    """
+    own, other = tensor._meta, tangent._meta
+    if own.numel and (
+        any(
+            n != 1 and a != b
+            for n, a, b in zip(own.shape, own.strides, other.strides, strict=True)
+        )
+        or own.offset != other.offset
+    ):
+        return False
+    if not other.batch and _memory_size(tensor) != _memory_size(tangent):
+        return False
+    return bits_of(tensor) == bits_of(tangent)
+
+
+def _laid_out_as(tensor: Any, tangent: Any) -> Tensor:
+    """A copy of a tangent that is laid out in memory as its tensor is."""
+    meta = tensor._meta
+    if tangent._meta.batch:
+        return fns.clone(tangent)
+    with_gaps = fns._gradient_zeros((_memory_size(tensor),), tangent._meta.dtype)
+    copy = as_strided(with_gaps, tuple(meta.shape), meta.strides, meta.offset)
+    for bit in bits_of(tensor):
+        copy = fns._conj(copy) if bit == "conj" else fns._neg_view(copy)
+    return copy.copy_(tangent).detach()
 
 
 def _value_of(leaf: Any, level: Level) -> Tensor:
@@ -129,10 +171,7 @@ def parted(tensor: Any, level: Level) -> tuple[Tensor, Tensor | None]:
     if tangent is None:
         return tensor, None
     primal = view_as(tensor, tensor)
-    slot = rec.slot_of(primal)
-    # (A view of NumPy's memory has been derived anew, without any.)
-    known = rec.recording.duals.get(slot, {})
-    rec.recording.duals[slot] = {n: t for n, t in known.items() if n != level.number}
+    rec.begin_tangents(primal, level, None)
     return primal, tangent
 
 

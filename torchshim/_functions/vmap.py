@@ -162,8 +162,13 @@ def _inputs(
     return _batch_size(dims, leaves), dims, leaves, spec
 
 
-def _outputs(outputs: Any, out_dims: Any, level: Level, func: Any) -> Any:
-    """What the function gave, its examples in the dimensions asked for."""
+def _outputs(
+    outputs: Any, out_dims: Any, level: Level, func: Any, taken: dict[Any, Tensor]
+) -> Any:
+    """What the function gave, its examples in the dimensions asked for.
+
+    An argument that it gave back is that, if they are there (`taken`).
+    """
     name = name_of(func)
     leaves, spec = tree.tree_flatten(outputs)
     dims: list[Any] | None
@@ -196,6 +201,8 @@ def _outputs(outputs: Any, out_dims: Any, level: Level, func: Any) -> Any:
                 f"vmap({name}, ...): `{name}` must only return Tensors, got type "
                 f"{type(leaf)}. Did you mean to set out_dims= to None for output?"
             )
+        elif (id(leaf), dim) in taken:
+            found.append(taken[id(leaf), dim])
         else:
             found.append(left(leaf, dim, level))
     return spec.unflatten(found)
@@ -230,7 +237,12 @@ def _run(
             for leaf, each, dim, version in copies:
                 if each._version != version:
                     leaf.copy_(left(each, dim, level))
-        return _outputs(outputs, out_dims, level, func)
+        taken = {
+            (id(each), dim): leaf
+            for leaf, each, dim in zip(leaves, given, dims, strict=True)
+            if dim is not None
+        }
+        return _outputs(outputs, out_dims, level, func, taken)
 
 
 def _run_chunks(
@@ -309,6 +321,47 @@ def vmap(
         return _run_chunks(func, chunks, dims, spec, out_dims, randomness, kwargs)
 
     return wrapped_like(func, wrapped)
+
+
+def restore_vmap(
+    func: Callable[..., Any], in_dims: Any, batch_size: int, randomness: str
+) -> Callable[..., Any]:
+    """As `vmap`, with the results' dimensions where they happen to be.
+
+    The function made gives (results, dimensions); None for what is no tensor of the
+    batch. Of what is an argument that is the argument's, of what was computed 0.
+    """
+
+    _check_randomness(randomness)
+
+    def wrapped(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        leaves, spec = tree.tree_flatten(args)
+        dims = tree._broadcast_to_and_flatten(in_dims, spec)
+        if dims is None:
+            raise AssertionError("flat_bdims must not be None")
+        with vmap_level(batch_size, randomness) as level:
+            given = [
+                leaf if dim is None else entered(leaf, dim % leaf.dim(), level)
+                for dim, leaf in zip(dims, leaves, strict=True)
+            ]
+            results, out_spec = tree.tree_flatten(
+                func(*spec.unflatten(given), **kwargs)
+            )
+            taken = {id(each): i for i, each in enumerate(given)}
+            found = []
+            for each in results:
+                if not (isinstance(each, Tensor) and has_level(each, level)):
+                    found.append((each, None))
+                elif id(each) in taken:
+                    found.append((leaves[taken[id(each)]], dims[taken[id(each)]]))
+                else:
+                    found.append((left(each, 0, level), 0))
+        return (
+            out_spec.unflatten([each for each, _ in found]),
+            out_spec.unflatten([dim for _, dim in found]),
+        )
+
+    return wrapped
 
 
 def chunk_vmap(

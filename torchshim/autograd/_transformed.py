@@ -281,4 +281,4 @@ def _push(
             if level.kind == DUAL and id(out) not in dirty:
                 _check_view(rec, level, out, tangent, args, held)
             check_size(out, tangent)
-            rec.set_tangent(rec.slot_of(out), level.number, tangent)
+            rec.give_tangent(out, level.number, tangent)

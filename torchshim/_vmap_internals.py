@@ -1,0 +1,24 @@
+"""`vmap`, by the place that it once had in PyTorch (``torch._vmap_internals``)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from torchshim._functions.vmap import vmap as _mapped
+
+
+def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Any:
+    """As `torch.vmap`, with a warning that names it."""
+    warnings.warn(
+        "Please use `torch.vmap` instead of `torch._vmap_internals.vmap`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return _vmap(func, in_dims, out_dims)
+
+
+def _vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Any:
+    """As `torch.vmap`."""
+    return _mapped(func, in_dims, out_dims)
