@@ -231,6 +231,66 @@ def nodes_after_writes(torch):
 
 
 @case
+def edges_after_writes(torch):
+    def edges(tensor):
+        fn = tensor.grad_fn
+        return fn.name(), [n and n.name() for n, _ in fn.next_functions]
+
+    x = torch.ones(2, 2, requires_grad=True)
+    for write in (
+        lambda v: v.zero_(),
+        lambda v: v.mul_(2),
+        lambda v: v.mul_(x[0]),
+        lambda v: v.copy_(x[1]),
+        lambda v: v.add_(x[0], alpha=2),
+    ):
+        for view in (lambda b: b[0], lambda b: b.t()[0], lambda b: b.view(4)[1:3]):
+            base = x.clone()
+            v = view(base)
+            write(v)
+            yield edges(base), edges(v)
+    y = torch.zeros(2, 2)
+    y[1].mul_(x[0])
+    yield edges(y)
+
+
+@case
+def names_of_gradients(torch):
+    x, i = torch.ones(2, 3, requires_grad=True), torch.tensor([[0, 1, 1]])
+    for f in (
+        lambda x: x.permute(1, 0),
+        lambda x: x.flip(0),
+        lambda x: x.tril(),
+        lambda x: torch.nn.functional.pad(x, (1, 1)),
+        lambda x: x.gather(0, i),
+        lambda x: x.index_select(0, i[0]),
+        lambda x: x.double(),
+        lambda x: x.split(1)[0],
+        lambda x: x.max(0)[0],
+        lambda x: torch.nn.functional.mse_loss(x, x.detach()),
+        lambda x: torch.nn.functional.layer_norm(x, (3,)),
+    ):
+        y = f(x)
+        ones = torch.ones_like(y, requires_grad=True)
+        yield torch.autograd.grad(y, x, ones, create_graph=True)[0].grad_fn.name()
+
+
+@case
+def saved_values_that_were_detached(torch):
+    x = leaf(torch, 1.0, 2.0)
+    a = x.clone()
+    y = a * a
+    fn = y.grad_fn
+    a.detach_()
+    yield fn._saved_self, fn._raw_saved_other.data
+    yield attempt(y.sum().backward)
+    a = x.clone()
+    y = torch.utils.checkpoint.checkpoint(lambda a: a * a, a, use_reentrant=False)
+    a.detach_()
+    yield attempt(y.sum().backward)
+
+
+@case
 def edges_of_a_layer(torch):
     x, bias = leaf(torch, 1.0, 2.0), leaf(torch, 3.0)
     weight = torch.tensor([[1.0, 2.0]], requires_grad=True)

@@ -162,6 +162,14 @@ def hooks_of_accumulation(torch):
     handle.remove()
     (x * 2).sum().backward()
     yield x.grad, seen
+    # A first gradient is that of the leaf itself, a further one is added to it.
+    x = leaf(torch, 1.0, 2.0)
+    node = (x * 2).grad_fn.next_functions[0][0]
+    x.register_post_accumulate_grad_hook(lambda x: (x.grad.add_(0.5), None)[1])
+    node.register_hook(lambda a, g: seen.append(g[0].tolist()))
+    for _ in range(2):
+        (x * 2).sum().backward()
+        yield x.grad, seen
 
 
 @case

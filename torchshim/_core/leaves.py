@@ -231,12 +231,23 @@ class Leaves(Graph):
     def run_node(self, node: Any, leaf: Any, place: Place, grad: Any) -> None:
         """Accumulates a gradient between the hooks of the leaf's node."""
         grad = node.before(grad)
-        self.accumulate_at(leaf, place, grad)
+        if grad is not None:
+            # A first gradient becomes `.grad` itself, if it is laid out as its leaf is.
+            first = leaf._grad is None and not self.create
+            fits = grad._meta.strides == leaf._meta.strides
+            self.add_to(leaf, place, grad)
+            if first and fits and leaf._grad is not None:
+                grad = leaf._grad
+        self.run_after(leaf, place)
         node.after(grad)
 
     def accumulate_at(self, leaf: Any, place: Place, grad: Any) -> None:
         if grad is not None:
             self.add_to(leaf, place, grad)
+        self.run_after(leaf, place)
+
+    def run_after(self, leaf: Any, place: Place) -> None:
+        """Runs the hooks of a leaf whose `.grad` is up to date."""
         if leaf._hooks is not None and leaf._hooks.post:
             self.call_python(LEAF_AFTER, place[0], self.event(place), (), [])
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from torchshim._core.graph import origin
 from torchshim._core.naming import flows_of, grad_name, qualified, unseen
+from torchshim._core.op import puts_back
 from torchshim._core.record import local
 from torchshim._core.state import INPUT, Recording, State
 from torchshim._core.storage import views, written_since
@@ -58,13 +59,9 @@ class Node:
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """One (node, output number) for each operand that gets a gradient."""
         event = self._event
-        found: list[tuple[Any, int]] = []
-        for i in flows_of(event):
-            if i is not None and i in event.wrt:
-                found.append(edge_of(self._recording, event.operands[i]))
-            else:
-                found.append((None, 0))
-        return tuple(found)
+        if writes_back(event):
+            return edges_of_write(self._recording, event)
+        return tuple(edges_of(self._recording, event))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {hex(id(self))}>"
@@ -107,6 +104,63 @@ class AccumulateGrad(Node):
 
     def _sequence_nr(self) -> int:
         return 2**64 - 1
+
+
+class _Restrided(Node):
+    """The node that a view has anew after a write: that of `as_strided` of its base."""
+
+    __slots__ = ("_of_base",)
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        return (self._of_base,)
+
+
+_Restrided.__name__ = _Restrided.__qualname__ = "AsStridedBackward0"
+_Restrided.__module__ = "builtins"
+
+
+def restrided(node: Node, tensor: Any) -> Node:
+    """The node that PyTorch makes anew of a view whose memory was written to."""
+    found = _Restrided(node._recording, node._event)
+    recording, event = node._recording, node._event
+    for _ in tensor._path[len(tensor._view_of._path) + 1 :]:
+        event = recording.event(event.operands[0], local.rec.state)
+    found._of_base = edge_of(recording, event.operands[0])
+    return found
+
+
+def edges_of(recording: Recording, event: State) -> list[tuple[Any, int]]:
+    """(node, output number) for each operand of an event that gets a gradient."""
+    return [
+        edge_of(recording, event.operands[i])
+        if i is not None and i in event.wrt
+        else (None, 0)
+        for i in flows_of(event)
+    ]
+
+
+def writes_back(event: State) -> bool:
+    """Whether an event puts what was written through a view back into its base."""
+    op = getattr(event.call, "op", None)
+    return op is not None and puts_back(op)
+
+
+def edges_of_write(recording: Recording, event: State) -> tuple[tuple[Any, int], ...]:
+    """The edges of `CopySlices`: the base's, and those of the operator that wrote.
+
+    Which has no node of its own, as in PyTorch; nor have steps of a view on the way.
+    """
+    whole, *others = edges_of(recording, event)
+    while writes_back(event):
+        owner, slot = origin(recording, event.operands[1])
+        if owner is not recording or slot in recording.entered:
+            return (whole, *others)
+        event = recording.event(slot, local.rec.state)
+    op = getattr(event.call, "op", None)
+    if op is not None and op.name.endswith("_") and event.wrt:
+        others = edges_of(recording, event)[1:]
+    return (whole, *others)
 
 
 def edge_of(recording: Recording, slot: int) -> tuple[Any, int]:
@@ -198,8 +252,6 @@ def grad_fn(tensor: Any) -> Any:
     if isinstance(node, AccumulateGrad):  # a leaf that hooks unpacked
         return None
     if not same and tensor._path[-1][0].view.strided and not views.replayed:
-        # PyTorch makes the node of a view anew when its memory was written to.
-        strided = node_class("AsStridedBackward0")
-        node = strided(node._recording, node._event)
+        node = restrided(node, tensor)
     tensor._node = place, node
     return node

@@ -25,7 +25,7 @@ from torchshim._core.naming import (
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
 from torchshim._core.op import STATIC
 from torchshim._core.record import local
-from torchshim._core.saved import SECOND_BACKWARD
+from torchshim._core.saved import SECOND_BACKWARD, has_left
 from torchshim._derived import fns
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor, from_array
@@ -138,24 +138,23 @@ class _Kept:
     def freed(self) -> bool:
         return self._node._event.depth in self._node._recording.freed
 
-    def _table(self) -> tuple[dict[Any, Any], Any]:
-        """What hooks keep of the node's values, and the key of this one."""
-        event = self._node._event
-        table = self._node._recording.packed.setdefault(event.depth, {})
+    def _key(self) -> Any:
+        """What the value is known by among those that hooks keep of the node's."""
         if self._name == "result":
-            return table, ("result", 0)
-        return table, event.call.owners.index(self._name)
+            return "result", 0
+        return self._node._event.call.owners.index(self._name)
 
     @property
     def packed(self) -> Any:
-        table, key = self._table()
-        return table.get(key)
+        event = self._node._event
+        return self._node._recording.packed.get(event.depth, {}).get(self._key())
 
     @packed.setter
     def packed(self, packed: Any) -> None:
-        table, key = self._table()
-        table[key] = packed
-        local.rec.mark("packed", self._node._event.slot)
+        event = self._node._event
+        table = self._node._recording.packed.setdefault(event.depth, {})
+        table[self._key()] = packed
+        local.rec.mark("packed", event.slot)
 
     def unpack(self) -> Any:
         return saved_value(self._node, self._name)
@@ -284,8 +283,10 @@ def saved_value(node: Node, name: str) -> Any:
                 if name not in needed:
                     return None
                 check_kept()
+                slot = event.operands[at]
+                if has_left(recording, slot):
+                    return value_at(recording, event, slot).detach()
                 if at in packed:
-                    slot = event.operands[at]
                     if slot not in recording.entered or slot in recording.hists:
                         return packed[at].for_backward(recording, event, at, True)
                     value = packed[at].unpack()
@@ -295,7 +296,7 @@ def saved_value(node: Node, name: str) -> Any:
                     return value
                 walk = Walk(local.rec, True, False, {}, False)
                 walk.check_versions(recording, plan_of(event, call, event.wrt))
-                return value_at(recording, event, event.operands[at])
+                return value_at(recording, event, slot)
             at += 1
         elif param.name == name:
             if name not in needed and param.role != STATIC:

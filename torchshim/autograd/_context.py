@@ -15,7 +15,7 @@ from torchshim._core.infer import INFERENCE_SAVED
 from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
 from torchshim._core.record import local
-from torchshim._core.saved import SECOND_BACKWARD
+from torchshim._core.saved import SECOND_BACKWARD, has_left
 from torchshim._core.storage import TensorBase, version_of
 from torchshim._derived import fns
 from torchshim._functions.nodes import SavedTensor, with_history
@@ -478,6 +478,13 @@ class SavedForBackward:
                 modified_text(self.meta, name, number, now, self.version)
             )
         return self.rebuilt() if tensor is None else tensor
+
+    def has_left(self) -> bool:
+        """Whether the tensor left the graph in place since."""
+        if not self.meta.requires_grad or self.meta.leaf:
+            return False
+        recording = self.recording()
+        return recording is not None and has_left(recording, self.slot)
 
     def _unpacked(self) -> Any:
         """What a hook gives back, with the history of what was packed."""

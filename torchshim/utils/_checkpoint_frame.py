@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torchshim._core import engine
+from torchshim._core.saved import DETACHED_IN_PLACE
 from torchshim._derived import fns
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving
@@ -138,6 +139,8 @@ class Again:
         """An argument of the second run."""
         if not isinstance(kept, SavedForBackward):
             return kept
+        if kept.has_left():
+            raise RuntimeError(DETACHED_IN_PLACE)
         tensor = kept.unpack(None)
         argument = as_input(tensor, kept.meta.requires_grad)
         if not argument.requires_grad:
