@@ -52,6 +52,21 @@ def in_order(params):
     )
 
 
+def compare(function, others, *args, rtol=1e-3, atol=1e-4):
+    """All in one program, compiled fast."""
+
+    def each(*args):
+        return [fn(*args) for fn in (function, *others)]
+
+    wanted, *found = jax.jit(each, compiler_options=program.fast_options())(*args)
+    for made in found:
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=atol),
+            made,
+            wanted,
+        )
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize(
     "how",
@@ -86,11 +101,7 @@ def test_values_and_gradients_stay(n, how):
     found = list(numbers_of(jax.make_jaxpr(ordered(both))(x, w).jaxpr))
     assert len(found) == 3
     assert all(map(in_order, found))
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),
-        ordered(both)(x, w),
-        both(x, w),
-    )
+    compare(both, (ordered(both),), x, w, rtol=1e-4, atol=1e-5)
 
 
 def grouped(n, groups, **how):
@@ -142,17 +153,7 @@ def test_sums_of_windows(n, how, groups, channels, outputs, kernel, left):
     x, w = operands_of(n, groups, channels, outputs, kernel)
     rewritten = in_windows(both)
     assert len(list(numbers_of(jax.make_jaxpr(rewritten)(x, w).jaxpr))) == left
-
-    def each(x, w):
-        return [fn(x, w) for fn in (both, rewritten, ordered(both))]
-
-    wanted, *found = jax.jit(each, compiler_options=program.fast_options())(x, w)
-    for made in found:
-        jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4),
-            made,
-            wanted,
-        )
+    compare(both, (rewritten, ordered(both)), x, w)
 
 
 @pytest.mark.parametrize(
@@ -169,13 +170,8 @@ def test_sums_of_windows(n, how, groups, channels, outputs, kernel, left):
 def test_zeros_between_elements_move_to_the_kernel(n, how, kernel, swapped, rewritten):
     both = grouped(n, 1, **how)
     x, w = operands_of(n, 1, 4, 5, kernel)
-    found = in_windows(both)(x, w)
+    compare(both, (in_windows(both),), x, w)
     assert rewritten == swapped
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4),
-        found,
-        both(x, w),
-    )
 
 
 def test_nothing_to_sum():

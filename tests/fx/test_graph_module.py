@@ -182,7 +182,7 @@ def test_sources_are_kept_as_long_as_their_code():
 
     traced = torchshim.fx.symbolic_trace(function)
     kept = set()
-    for _ in range(20):
+    for _ in range(3):
         traced.recompile()
         gc.collect()
         file = traced.forward.__code__.co_filename
