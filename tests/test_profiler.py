@@ -148,7 +148,7 @@ def test_programs_and_gradients_are_timed():
 
 
 def test_nothing_stays_behind():
-    from torchshim._core import engine, program
+    from torchshim._core import program, walk
     from torchshim._core.record import local
     from torchshim.autograd import profiler
 
@@ -157,7 +157,7 @@ def test_nothing_stays_behind():
     with pytest.raises(ZeroDivisionError), profiler.profile():
         run()
         raise ZeroDivisionError
-    assert not engine.watcher and not program.watchers
+    assert not walk.watcher and not program.watchers
     mode = local.rec.mode
     local.rec.set_mode()
     assert local.rec.mode == mode == local.rec.bits

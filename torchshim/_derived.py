@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from torchshim import _ops
 from torchshim._bind import make_operator, methods
 from torchshim._core import engine
+from torchshim._core.leaves import add
 from torchshim._core.op import REGISTRY
 from torchshim._core.storage import tensor_class
 from torchshim._names import Derived, derive
@@ -135,7 +136,7 @@ def __rdiv__(self: Tensor, other: Any) -> Any:
 
 _attach()
 Tensor.__rtruediv__ = Tensor.__rdiv__ = overridable(__rdiv__, "torch.Tensor")  # type: ignore[attr-defined]
-engine.add.append(fns.add)
+add.append(fns.add)
 engine.ones_like.append(fns.ones_like)
 
 

@@ -10,7 +10,7 @@ import weakref
 import pytest
 
 import torchshim as torch
-from torchshim._core import engine, flush, program, record, trie
+from torchshim._core import flush, program, record, trie, walk
 from torchshim._core.record import local
 
 
@@ -94,8 +94,8 @@ def test_a_read_before_backward_keeps_the_step_steady(compiled):
 
 def test_a_backward_through_a_closed_recording_is_walked_once(monkeypatch):
     walks = []
-    run = engine.Walk.run
-    monkeypatch.setattr(engine.Walk, "run", lambda self: (walks.append(1), run(self)))
+    run = walk.Walk.run
+    monkeypatch.setattr(walk.Walk, "run", lambda self: (walks.append(1), run(self)))
     w = torch.tensor([0.5, -0.25], requires_grad=True)
     for _ in range(4):
         w.grad = None

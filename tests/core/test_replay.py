@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 import torchshim as torch
-from torchshim._core import engine, jumps
+from torchshim._core import jumps, walk
 
 
 @pytest.fixture
 def visited(monkeypatch):
     """How many events walks have visited one by one since this was last asked."""
     found = []
-    differentiate = engine.Walk.differentiate
+    differentiate = walk.Walk.differentiate
 
     def counting(self, recording, event):
         found.append(event)
         differentiate(self, recording, event)
 
-    monkeypatch.setattr(engine.Walk, "differentiate", counting)
+    monkeypatch.setattr(walk.Walk, "differentiate", counting)
 
     def count():
         seen = len(found)

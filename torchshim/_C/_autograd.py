@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core import engine
 from torchshim._core.record import local
 from torchshim._core.storage import set_version
+from torchshim._core.walk import walking
 from torchshim._functions.nodes import SavedTensor as SavedTensor
 from torchshim.autograd import saving
 
@@ -42,7 +42,7 @@ def _get_sequence_nr() -> int:
 
 def _get_current_graph_task_keep_graph() -> bool:
     """Whether the running backward keeps what the graph saved; True outside of one."""
-    stack = engine.walking.stack
+    stack = walking.stack
     return not stack or stack[-1].retain
 
 

@@ -8,7 +8,6 @@ everything is as it was, a piece is repeated by a few assignments.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -18,15 +17,8 @@ from torchshim._core.leaf_facts import LeafFacts, has_hooks, leaf_facts
 from torchshim._core.meta import Meta
 from torchshim._core.record import Recorder
 from torchshim._core.state import Recording, State
-from torchshim._core.storage import (
-    TensorBase,
-    accumulate_lock,
-    hidden_writes,
-    tensor_class,
-    value_lock,
-)
+from torchshim._core.storage import TensorBase, tensor_class
 
-_new = object.__new__
 # What the pauses of one walk may hold: many gradients on their way at each are many.
 _WAITING = 20_000
 
@@ -40,6 +32,10 @@ NODE_BEFORE, NODE_AFTER = "node", "node after"
 # left outside of any recording has a number below -1 in place of the slot.
 Value = tuple[int, Meta]
 
+# A recording gone through: the number of the one before, the slot there, the state that
+# it was closed at, the slot in it, which of its slots and which nodes have hooks.
+Owner = tuple[int, int, State, int, frozenset[int], frozenset[int]]
+
 # Runtime scalars that gradients take over: from where, up to where, the recording they
 # are of, and what gives them from its scalars.
 Copy = tuple[int, int, int, Callable[[Any], Sequence[Any]]]
@@ -50,9 +46,8 @@ class Jump:
     """One piece of a walk. Recordings are numbered: 0 is the one that it started in."""
 
     state: State
-    # Recordings gone through: (number of the one before, slot there, the state that
-    # it was closed at, the slot in it, which of its slots and which nodes have hooks).
-    owners: list[tuple[int, int, State, int, frozenset[int], frozenset[int]]]
+    # Recordings gone through first in this piece.
+    owners: list[Owner]
     # Other ways into these: (number of the one before, slot there, number, slot in it).
     crossings: list[tuple[int, int, int, int]]
     # Values that entered: ("saved", owner, slot), ("grad", position in leaves) or
@@ -319,21 +314,7 @@ class Capture:
         rec, numbers = self.rec, self.numbers
         if rec.recording is not self.running:
             raise NotRepeatable
-        owners: list[tuple[int, int, State, int, frozenset[int], frozenset[int]]] = []
-        via = list(walk.via.items())
-        crossings: list[tuple[int, int, int, int]] = []
-        for (_, slot), (recording, parent) in via[self._via :]:
-            hist = parent.hists[slot]
-            if parent.seq not in numbers or hist[0].state is None:
-                raise NotRepeatable
-            number = numbers.get(recording.seq)
-            if number is not None:
-                crossings.append((numbers[parent.seq], slot, number, hist[1]))
-                continue
-            numbers[recording.seq] = len(numbers)
-            self.ways.append((numbers[parent.seq], slot))
-            hooked = frozenset(hist[0].hooked), frozenset(hist[0].node_hooks)
-            owners.append((numbers[parent.seq], slot, hist[0].state, hist[1], *hooked))
+        owners, crossings = self._note_gone_through(walk)
         if walk.create and (owners or any(s is not None for *_, s in self.delivered)):
             # Values of closed recordings enter with their history then, and gradients
             # are added to out of place.
@@ -354,21 +335,57 @@ class Capture:
             results=[],
             same=[],
         )
-        grads: dict[int, int] = {}
-        for i, (leaf, place, status) in enumerate(self.delivered):
+        self._note_delivered(jump)
+        self._note_entered(jump, walk)
+        self._via = len(walk.via)
+        self._copied, self._freed = len(walk.copied), len(walk.freed)
+        self.delivered, self.checked = [], []
+        if self._pause is None:
+            self._first = jump
+        else:
+            self._pause.next = jump
+        return jump
+
+    def _note_gone_through(
+        self, walk: Any
+    ) -> tuple[list[Owner], list[tuple[int, int, int, int]]]:
+        """The recordings that the piece went through first, and its other ways."""
+        numbers = self.numbers
+        owners: list[Owner] = []
+        crossings: list[tuple[int, int, int, int]] = []
+        for (_, slot), (recording, parent) in list(walk.via.items())[self._via :]:
+            hist = parent.hists[slot]
+            if parent.seq not in numbers or hist[0].state is None:
+                raise NotRepeatable
+            number = numbers.get(recording.seq)
+            if number is not None:
+                crossings.append((numbers[parent.seq], slot, number, hist[1]))
+                continue
+            numbers[recording.seq] = len(numbers)
+            self.ways.append((numbers[parent.seq], slot))
+            hooked = frozenset(hist[0].hooked), frozenset(hist[0].node_hooks)
+            owners.append((numbers[parent.seq], slot, hist[0].state, hist[1], *hooked))
+        return owners, crossings
+
+    def _note_delivered(self, jump: Jump) -> None:
+        """What the piece put into leaves."""
+        for leaf, place, status in self.delivered:
             grad = leaf._grad
             if (
                 status == "other"
                 or grad is None
-                or not rec.owns(grad._slot)
+                or not self.rec.owns(grad._slot)
                 or type(grad) is not tensor_class[0]
             ):
                 raise NotRepeatable
-            grads[id(grad)] = i
-            owner = numbers[place[0].seq]
+            owner = self.numbers[place[0].seq]
             hooks, shape = has_hooks(leaf), leaf._meta.shape
             after = grad._slot, grad._meta
             jump.leaves.append((owner, place[1], hooks, shape, status, *after))
+
+    def _note_entered(self, jump: Jump, walk: Any) -> None:
+        """The values that entered the recording with the piece."""
+        rec = self.rec
         slots = [
             event.slot
             for event in _between(self._begin, rec.state)
@@ -377,10 +394,12 @@ class Capture:
         trace = (rec.trace or [])[self._trace :]
         if len(slots) != len(trace):
             raise NotRepeatable
+        grads = {id(leaf._grad): i for i, (leaf, *_) in enumerate(self.delivered)}
         for tensor, slot in zip(trace, slots, strict=True):
             taken = walk.taken.get(id(tensor))
             if taken is not None:
-                jump.entered.append(("saved", numbers[taken[1].seq], taken[2], slot))
+                number = self.numbers[taken[1].seq]
+                jump.entered.append(("saved", number, taken[2], slot))
             elif id(tensor) in grads:
                 jump.entered.append(("grad", grads[id(tensor)], 0, slot))
             elif id(tensor) in self.outside:
@@ -388,17 +407,6 @@ class Capture:
                 jump.entered.append(("held", number, tensor._meta, slot))
             else:
                 raise NotRepeatable
-        self._via, self._copied, self._freed = (
-            len(via),
-            len(walk.copied),
-            len(walk.freed),
-        )
-        self.delivered, self.checked = [], []
-        if self._pause is None:
-            self._first = jump
-        else:
-            self._pause.next = jump
-        return jump
 
 
 def _copies(copied: Iterable[tuple[int, int, int, int]]) -> list[Copy]:
@@ -430,171 +438,3 @@ def _between(start: State, end: State) -> list[State]:
         state = state.parent
     events.reverse()
     return events
-
-
-def start(
-    rec: Recorder, key: Any, owners: list[Recording], held: dict[Any, Any]
-) -> tuple[Jump | None, list[Any]]:
-    """Repeats the first piece of a walk that is known here; gives what it gave."""
-    for jump in (rec.state.jumps or {}).get(key, ()):
-        if jump.facts is not None and not jump.facts.hold(rec.recording):
-            continue
-        results = follow(rec, jump, owners, held)
-        if results is not None:
-            return jump, results
-    return None, []
-
-
-def forget(start: State, key: Any, jump: Jump) -> None:
-    """Drops a jump edge whose Python code does something else by now."""
-    variants = (start.jumps or {}).get(key, [])
-    if jump in variants:
-        variants.remove(jump)
-
-
-def follow(
-    rec: Recorder, jump: Jump, owners: list[Recording], held: dict[Any, Any]
-) -> list[Any] | None:
-    """Repeats a piece of a walk; None where something is not as it was then.
-
-    `owners` are the recordings that pieces before went through, and get its own;
-    `held` the gradients on their way.
-    """
-    if jump.inner:
-        for number, depths in jump.used:
-            if not depths.isdisjoint(owners[number].freed):
-                return None
-        _copy_scalars(rec, jump, owners)
-        rec.state = jump.state
-        return []
-    with accumulate_lock, value_lock:
-        return _follow(rec, jump, owners, held)
-
-
-def _copy_scalars(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> None:
-    scalars = rec.scalars
-    for start, end, number, values in jump.copied:
-        owner = owners[number]
-        scalars[start:end] = values(scalars if owner.state is None else owner.scalars)
-
-
-def _follow(
-    rec: Recorder, jump: Jump, before: list[Recording], held: dict[Any, Any]
-) -> list[Any] | None:
-    owners = before
-    if jump.owners:
-        owners = before[:]
-        for number, slot, state, at, hooked, nodes in jump.owners:
-            hist = owners[number].hists.get(slot)
-            if hist is None or hist[0].state is not state or hist[1] != at:
-                return None
-            if hist[0].hooked.keys() != hooked or hist[0].node_hooks.keys() != nodes:
-                return None
-            if hist[0].left:
-                return None
-            owners.append(hist[0])
-    for number, slot, reached, at in jump.crossings:
-        hist = owners[number].hists.get(slot)
-        if hist is None or hist[0] is not owners[reached] or hist[1] != at:
-            return None
-    for number, depths in jump.used:
-        if not depths.isdisjoint(owners[number].freed):
-            return None
-    leaves = []
-    for number, slot, hooks, shape, status, _, _ in jump.leaves:
-        leaf = owners[number].entered[slot]
-        meta = leaf._meta
-        if has_hooks(leaf) != hooks or meta.shape != shape:
-            return None
-        if not (meta.requires_grad and meta.leaf):
-            return None
-        if grad_status(rec, leaf) != status:
-            return None
-        leaves.append(leaf)
-    for number, slots in jump.checked:
-        owner = owners[number]
-        seldom = hidden_writes[0] != owner.hidden
-        for slot in slots:
-            saved = owner.versions.get(slot)
-            if saved is None:
-                continue
-            if saved.writes or saved.written():
-                return None
-            if (seldom or saved.hidden is None) and saved.outdated():
-                return None
-    pieces: list[tuple[Any, int]] = []
-    for kind, number, at, slot in jump.entered:
-        if kind == "grad":
-            pieces.append((leaves[number]._grad, slot))
-        elif kind == "held":
-            tensor = held[number]
-            if (
-                tensor._slot >= 0
-                or tensor._array is None
-                or tensor._storage is not None
-                or tensor._meta is not at
-            ):
-                return None
-            pieces.append((tensor, slot))
-        else:
-            owner = owners[number]
-            tensor = owner.tensors.get(at)
-            if tensor is None:
-                tensor = _new(TensorBase)
-                tensor._slot = -1
-                tensor._meta = None  # type: ignore[assignment]
-                tensor._array = owner.saved[at]
-            elif tensor._slot >= 0:
-                return None
-            pieces.append((tensor, slot))
-    # From here on nothing can fail.
-    if owners is not before:
-        before[:] = owners
-    _copy_scalars(rec, jump, owners)
-    if pieces:
-        entered = rec.recording.entered
-        del rec.inputs[rec.state.n_inputs :]
-        rec.inputs += [tensor._array for tensor, _ in pieces]
-        rec.state = jump.state
-        # An interrupt may come anywhere: no slot is given before the flush would take
-        # it.
-        for tensor, slot in pieces:
-            entered[slot] = tensor
-            tensor._slot = slot
-        for kind, number, _, slot in jump.entered:
-            if kind == "held":
-                held[slot] = held[number]
-    else:
-        rec.state = jump.state
-    live, cls = rec.live, tensor_class[0]
-    for leaf, (*_, status, slot, meta) in zip(leaves, jump.leaves, strict=True):
-        grad = leaf._grad
-        if status is None:
-            grad = _new(cls)
-            grad._meta = meta
-        else:
-            grad._versions += 1
-        live.append(weakref.ref(grad))
-        grad._slot = slot
-        grad._array = None
-        if status is None:
-            leaf._grad = grad
-    for number, depths in jump.freed:
-        owners[number].freed |= depths
-        if owners[number].state is not None:
-            release(owners[number])
-    found = [
-        None if r is None else held[r[0]] if r[0] in held else rec.at(*r)
-        for r in jump.results
-    ]
-    return [found[k] for k in jump.same]
-
-
-def release(recording: Recording) -> None:
-    """Lets go of a closed recording's values once its graph is freed."""
-    assert recording.state is not None
-    needed = recording.savers
-    for slot in [s for s in recording.saved if needed[s] <= recording.freed]:
-        del recording.saved[slot]
-        recording.tensors.pop(slot, None)
-        recording.versions.pop(slot, None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._core.follow import follow
 from torchshim._core.jumps import (
     FUNCTION,
     HOOKS,
@@ -21,7 +22,6 @@ from torchshim._core.jumps import (
     NotRepeatable,
     Pause,
     carried,
-    follow,
 )
 from torchshim._core.leaves import Leaves
 from torchshim._core.naming import flows_of, outputs_of

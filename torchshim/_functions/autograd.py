@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from torchshim._attributes import fact
-from torchshim._core import engine, hooks, node
+from torchshim._core import hooks, node
 from torchshim._core.dtypes import type_name
 from torchshim._core.hooks import hooks_of, retaining
+from torchshim._core.leaves import add
 from torchshim._core.record import local
 from torchshim._core.saved import detached_in_place
 from torchshim._core.state import DETACHED
@@ -114,7 +115,7 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool, shared: bool) -> None:
         if grad._meta.shape != before._meta.shape:
             before.add_(grad)  # it broadcasts, or is refused
             return
-        rec.write(before, engine.add[0](before, grad))
+        rec.write(before, add[0](before, grad))
 
 
 def _laid_out(self: Tensor, grad: Tensor) -> Any:

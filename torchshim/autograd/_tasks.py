@@ -8,9 +8,9 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from torchshim._core import engine
 from torchshim._core.graph import origin
 from torchshim._core.node import AccumulateGrad, Node, edge_of
+from torchshim._core.walk import walking
 from torchshim.autograd.grad_mode import is_multithreading_enabled
 
 _ASKED_LEAF = (
@@ -31,7 +31,7 @@ _tasks: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 def number() -> int:
     """The number of the running backward, the innermost; -1 outside of one."""
-    stack = engine.walking.stack
+    stack = walking.stack
     if not stack:
         return -1
     if stack[-1] not in _tasks:
@@ -41,14 +41,14 @@ def number() -> int:
 
 def current_node() -> Any:
     """The node whose Python code is running; None outside of any."""
-    for walk in reversed(engine.walking.stack):
+    for walk in reversed(walking.stack):
         if walk.current is not None:
             return edge_of(*walk.current)[0]
     return None
 
 
 def _running(question: str) -> Any:
-    stack = engine.walking.stack
+    stack = walking.stack
     if not stack:
         raise RuntimeError(f"{question} should only be called during the backward pass")
     return stack[-1]

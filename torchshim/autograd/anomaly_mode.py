@@ -11,10 +11,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core import engine, record
+from torchshim._core import record
 from torchshim._core.callers import is_own
 from torchshim._core.naming import grad_name
 from torchshim._core.record import local, refresh_modes
+from torchshim._core.walk import watcher
 from torchshim._derived import fns
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
@@ -58,7 +59,7 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     >>> set_anomaly_enabled(False)
     """
     _State.enabled, _State.check_nan = enabled, check_nan
-    engine.watcher[:] = [_watch] if enabled else []
+    watcher[:] = [_watch] if enabled else []
     record.watchers[:] = [_note] if enabled else []
     refresh_modes()
 

@@ -14,10 +14,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from torchshim._core import engine
 from torchshim._core import node as _core_node
 from torchshim._core.node import GradientEdge
 from torchshim._core.storage import set_version, version_of
+from torchshim._core.walk import walking
 from torchshim._functions.nodes import gradient_edge
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor
@@ -389,7 +389,7 @@ def register_multi_grad_hook(
 
 
 def _running_walk() -> Any:
-    stack = engine.walking.stack
+    stack = walking.stack
     if not stack:
         raise AssertionError("expected this hook to be called inside a backward call")
     return stack[-1]

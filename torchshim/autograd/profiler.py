@@ -21,11 +21,12 @@ from typing import Any
 
 import jax
 
-from torchshim._core import engine, program
+from torchshim._core import program
 from torchshim._core.callers import caller
 from torchshim._core.layout import strided
 from torchshim._core.naming import grad_name
 from torchshim._core.storage import TensorBase
+from torchshim._core.walk import watcher
 from torchshim._overrides import pop_mode, push_mode
 from torchshim._tensor import Tensor
 from torchshim.autograd.profiler_util import EventList, FunctionEvent, write_trace
@@ -53,15 +54,15 @@ class _Collector:
         if _Collector.current is not None:
             raise RuntimeError("Profiler is already enabled on this thread")
         _Collector.current = self
-        self.before = engine.watcher[:]
-        engine.watcher[:] = [self.backward]
+        self.before = watcher[:]
+        watcher[:] = [self.backward]
         program.watchers.append(self.ran)
         push_mode(self)
 
     def stop(self) -> None:
         pop_mode()
         program.watchers.remove(self.ran)
-        engine.watcher[:] = self.before
+        watcher[:] = self.before
         _Collector.current = None
 
     # -- what calls it -----------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torchshim._core import engine
+from torchshim._core.walk import walking
 from torchshim._errors import warn
 from torchshim._tensor import Tensor
 
@@ -20,7 +20,7 @@ class ImperativeEngine:
 
         RuntimeError outside of one.
         """
-        stack = engine.walking.stack
+        stack = walking.stack
         if not stack:
             raise RuntimeError(
                 "Final callbacks can only be installed during backward pass."
@@ -29,7 +29,7 @@ class ImperativeEngine:
 
     def is_checkpoint_valid(self) -> bool:
         """Whether the running backward, if there is one, fills `.grad` of leaves."""
-        stack = engine.walking.stack
+        stack = walking.stack
         return not stack or bool(stack[-1].accumulate)
 
 

@@ -13,8 +13,8 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from torchshim._core import engine
 from torchshim._core.saved import DETACHED_IN_PLACE
+from torchshim._core.walk import walking
 from torchshim._derived import fns
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving
@@ -208,7 +208,7 @@ class CheckpointFrame:
         outside = None
         task: Any = _groups.current
         if task is None:
-            stack = engine.walking.stack
+            stack = walking.stack
             task = stack[-1] if stack else (outside := _Outside())
         again = self.runs.get(task)
         if again is None:
@@ -316,7 +316,7 @@ class CheckpointFrame:
 def as_input(tensor: Tensor, requires_grad: bool) -> Tensor:
     """An argument of the second run: XLA cannot merge what is made of it with the first
     run, nor make it before the gradient that asks for it is there."""
-    stack = engine.walking.stack
+    stack = walking.stack
     if tensor.requires_grad is not requires_grad:
         tensor = tensor.detach().requires_grad_(requires_grad)
     after = [g for g in stack[-1].cotangents if g is not None] if stack else []

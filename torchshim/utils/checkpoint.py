@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from torchshim import _pytree as tree
-from torchshim._core import engine
 from torchshim._core.random import restore, snapshot
 from torchshim._core.record import local
+from torchshim._core.walk import walking
 from torchshim._derived import fns
 from torchshim._functions.backward import backward
 from torchshim._tensor import Tensor
@@ -158,7 +158,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *args: Any) -> Any:
-        walk = engine.walking.stack[-1] if engine.walking.stack else None
+        walk = walking.stack[-1] if walking.stack else None
         if walk is not None and (walk.narrow or not walk.accumulate):
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with "

@@ -17,9 +17,10 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from torchshim._core import engine, record
+from torchshim._core import record
 from torchshim._core.record import local, refresh_modes
 from torchshim._core.state import CALL
+from torchshim._core.walk import watcher
 from torchshim._errors import Unsupported
 from torchshim._pytree import tree_leaves, tree_map
 from torchshim._tensor import Tensor
@@ -336,16 +337,16 @@ class FlopCounterMode:
         self.mod_tracker.__enter__()
         self._rec = local.rec
         self._seen: tuple[int, set[int]] = self._rec.recording.seq, set()
-        self._outer = engine.watcher[:]
-        engine.watcher[:] = [self._backward]
+        self._outer = watcher[:]
+        watcher[:] = [self._backward]
         record.watchers.append(self._forward)
         self._steps = register_optimizer_step_pre_hook(_refuse_muon)
         refresh_modes()
         return self
 
     def __exit__(self, *error: object) -> None:
-        undisturbed = engine.watcher == [self._backward]
-        engine.watcher[:] = self._outer
+        undisturbed = watcher == [self._backward]
+        watcher[:] = self._outer
         if self._forward in record.watchers:
             record.watchers.remove(self._forward)
         self._steps.remove()

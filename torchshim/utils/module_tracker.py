@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from torchshim._core import engine
+from torchshim._core.walk import walking
 from torchshim._pytree import tree_leaves
 from torchshim._tensor import Tensor
 from torchshim.autograd.graph import register_multi_grad_hook
@@ -51,7 +51,7 @@ class ModuleTracker:
     @property
     def is_bw(self) -> bool:
         """Whether a backward is running."""
-        return bool(engine.walking.stack)
+        return bool(walking.stack)
 
     def _name_of(self, module: Module) -> str:
         name = self._names.setdefault(module, type(module).__name__)

@@ -1,0 +1,238 @@
+"""Repeats a walk that is remembered as jump edges, piece by piece.
+
+A piece is looked through first; nothing has changed where something is not as it was.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core.jumps import Jump, grad_status
+from torchshim._core.leaf_facts import has_hooks
+from torchshim._core.record import Recorder
+from torchshim._core.state import Recording, State
+from torchshim._core.storage import (
+    TensorBase,
+    accumulate_lock,
+    hidden_writes,
+    tensor_class,
+    value_lock,
+)
+
+_new = object.__new__
+
+
+def start(
+    rec: Recorder, key: Any, owners: list[Recording], held: dict[Any, Any]
+) -> tuple[Jump | None, list[Any]]:
+    """Repeats the first piece of a walk that is known here; gives what it gave."""
+    for jump in (rec.state.jumps or {}).get(key, ()):
+        if jump.facts is not None and not jump.facts.hold(rec.recording):
+            continue
+        results = follow(rec, jump, owners, held)
+        if results is not None:
+            return jump, results
+    return None, []
+
+
+def forget(start: State, key: Any, jump: Jump) -> None:
+    """Drops a jump edge whose Python code does something else by now."""
+    variants = (start.jumps or {}).get(key, [])
+    if jump in variants:
+        variants.remove(jump)
+
+
+def follow(
+    rec: Recorder, jump: Jump, owners: list[Recording], held: dict[Any, Any]
+) -> list[Any] | None:
+    """Repeats a piece of a walk; None where something is not as it was then.
+
+    `owners` are the recordings that pieces before went through, and get its own;
+    `held` the gradients on their way.
+    """
+    if jump.inner:
+        for number, depths in jump.used:
+            if not depths.isdisjoint(owners[number].freed):
+                return None
+        _copy_scalars(rec, jump, owners)
+        rec.state = jump.state
+        return []
+    with accumulate_lock, value_lock:
+        return _follow(rec, jump, owners, held)
+
+
+def _copy_scalars(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> None:
+    scalars = rec.scalars
+    for start, end, number, values in jump.copied:
+        owner = owners[number]
+        scalars[start:end] = values(scalars if owner.state is None else owner.scalars)
+
+
+def _follow(
+    rec: Recorder, jump: Jump, before: list[Recording], held: dict[Any, Any]
+) -> list[Any] | None:
+    owners = _owners(jump, before)
+    if owners is None:
+        return None
+    leaves = _leaves(rec, jump, owners)
+    if leaves is None or _overwritten(jump, owners):
+        return None
+    entering = _entering(jump, owners, leaves, held)
+    if entering is None:
+        return None
+    # From here on nothing can fail.
+    if owners is not before:
+        before[:] = owners
+    _copy_scalars(rec, jump, owners)
+    if entering:
+        _enter(rec, jump, entering, held)
+    else:
+        rec.state = jump.state
+    _deliver(rec, jump, leaves)
+    for number, depths in jump.freed:
+        owners[number].freed |= depths
+        if owners[number].state is not None:
+            release(owners[number])
+    found = [
+        None if r is None else held[r[0]] if r[0] in held else rec.at(*r)
+        for r in jump.results
+    ]
+    return [found[k] for k in jump.same]
+
+
+def _owners(jump: Jump, before: list[Recording]) -> list[Recording] | None:
+    """The recordings up to this piece; None if there are others by now."""
+    owners = before
+    if jump.owners:
+        owners = before[:]
+        for number, slot, state, at, hooked, nodes in jump.owners:
+            hist = owners[number].hists.get(slot)
+            if hist is None or hist[0].state is not state or hist[1] != at:
+                return None
+            if hist[0].hooked.keys() != hooked or hist[0].node_hooks.keys() != nodes:
+                return None
+            if hist[0].left:
+                return None
+            owners.append(hist[0])
+    for number, slot, reached, at in jump.crossings:
+        hist = owners[number].hists.get(slot)
+        if hist is None or hist[0] is not owners[reached] or hist[1] != at:
+            return None
+    for number, depths in jump.used:
+        if not depths.isdisjoint(owners[number].freed):
+            return None
+    return owners
+
+
+def _leaves(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> list[Any] | None:
+    """The leaves that get gradients; None if one of them is another by now."""
+    leaves = []
+    for number, slot, hooks, shape, status, _, _ in jump.leaves:
+        leaf = owners[number].entered[slot]
+        meta = leaf._meta
+        if has_hooks(leaf) != hooks or meta.shape != shape:
+            return None
+        if not (meta.requires_grad and meta.leaf):
+            return None
+        if grad_status(rec, leaf) != status:
+            return None
+        leaves.append(leaf)
+    return leaves
+
+
+def _overwritten(jump: Jump, owners: Sequence[Recording]) -> bool:
+    """Whether a saved value that was used as it is has been written to."""
+    for number, slots in jump.checked:
+        owner = owners[number]
+        seldom = hidden_writes[0] != owner.hidden
+        for slot in slots:
+            saved = owner.versions.get(slot)
+            if saved is None:
+                continue
+            if saved.writes or saved.written():
+                return True
+            if (seldom or saved.hidden is None) and saved.outdated():
+                return True
+    return False
+
+
+def _entering(
+    jump: Jump,
+    owners: Sequence[Recording],
+    leaves: Sequence[Any],
+    held: dict[Any, Any],
+) -> list[tuple[Any, int]] | None:
+    """The values that enter the recording, and their slots; None if they can't."""
+    entering: list[tuple[Any, int]] = []
+    for kind, number, at, slot in jump.entered:
+        if kind == "grad":
+            tensor = leaves[number]._grad
+        elif kind == "held":
+            tensor = held[number]
+            if (
+                tensor._slot >= 0
+                or tensor._array is None
+                or tensor._storage is not None
+                or tensor._meta is not at
+            ):
+                return None
+        else:
+            owner = owners[number]
+            tensor = owner.tensors.get(at)
+            if tensor is None:
+                tensor = _new(TensorBase)
+                tensor._slot = -1
+                tensor._meta = None  # type: ignore[assignment]
+                tensor._array = owner.saved[at]
+            elif tensor._slot >= 0:
+                return None
+        entering.append((tensor, slot))
+    return entering
+
+
+def _enter(
+    rec: Recorder,
+    jump: Jump,
+    entering: Sequence[tuple[Any, int]],
+    held: dict[Any, Any],
+) -> None:
+    entered = rec.recording.entered
+    del rec.inputs[rec.state.n_inputs :]
+    rec.inputs += [tensor._array for tensor, _ in entering]
+    rec.state = jump.state
+    # An interrupt may come anywhere: no slot is given before the flush would take it.
+    for tensor, slot in entering:
+        entered[slot] = tensor
+        tensor._slot = slot
+    for kind, number, _, slot in jump.entered:
+        if kind == "held":
+            held[slot] = held[number]
+
+
+def _deliver(rec: Recorder, jump: Jump, leaves: Sequence[Any]) -> None:
+    """Puts the gradients into the leaves."""
+    live, cls = rec.live, tensor_class[0]
+    for leaf, (*_, status, slot, meta) in zip(leaves, jump.leaves, strict=True):
+        grad = leaf._grad
+        if status is None:
+            grad = _new(cls)
+            grad._meta = meta
+        else:
+            grad._versions += 1
+        live.append(weakref.ref(grad))
+        grad._slot = slot
+        grad._array = None
+        if status is None:
+            leaf._grad = grad
+
+
+def release(recording: Recording) -> None:
+    """Lets go of a closed recording's values once its graph is freed."""
+    assert recording.state is not None
+    needed = recording.savers
+    for slot in [s for s in recording.saved if needed[s] <= recording.freed]:
+        del recording.saved[slot]
+        recording.tensors.pop(slot, None)
+        recording.versions.pop(slot, None)
