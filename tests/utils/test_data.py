@@ -564,6 +564,26 @@ def test_random_choices_in_samples_settle(at_once, reads, monkeypatch) -> None:
     assert CACHE.added - added <= 4
 
 
+def test_samples_that_differ_are_apart_from_the_first_batch_on() -> None:
+    """Also through a `Subset`, and in a pass of another loader."""
+    import torchshim as torch
+
+    class Augmented(torch.utils.data.Dataset):
+        def __getitem__(self, index: int) -> torch.Tensor:
+            x = torch.ones(3) * index
+            return x.exp() if index % 3 == 0 else x
+
+    data = torch.utils.data.Subset(Augmented(), range(1, 17))
+    weight = torch.ones(3, requires_grad=True)
+    steps = []
+    for _ in range(2):
+        for batch in torch.utils.data.DataLoader(data, 4):
+            before = CACHE.added
+            (batch * weight).sum().tolist()
+            steps.append(CACHE.added - before)
+    assert steps == [1] + 7 * [0]
+
+
 def test_samples_apart_are_no_part_of_the_step_before() -> None:
     import torchshim as torch
     from torchshim.utils.data._utils.fetch import Pace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import jax
@@ -16,7 +17,16 @@ if TYPE_CHECKING:
     from torchshim.utils.data.dataloader import DataLoader
 
 
-_PACES: weakref.WeakKeyDictionary[DataLoader[Any], Pace] = weakref.WeakKeyDictionary()
+# Of data sets; of loaders where these cannot be a key, or compare as they like.
+_PACES: weakref.WeakKeyDictionary[Any, Pace] = weakref.WeakKeyDictionary()
+
+
+def _pace_of(loader: DataLoader[Any]) -> Pace:
+    """What earlier passes have shown."""
+    if type(loader.dataset).__eq__ is object.__eq__:
+        with suppress(TypeError):
+            return _PACES.setdefault(loader.dataset, Pace())
+    return _PACES.setdefault(loader, Pace())
 
 
 class _DatasetKind:
@@ -147,8 +157,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
             self._collate_fn,
             self._drop_last,
         )
-        # What earlier passes have shown holds for this one.
-        self._dataset_fetcher.pace = _PACES.setdefault(loader, Pace())
+        self._dataset_fetcher.pace = _pace_of(loader)
 
     def _next_data(self) -> Any:
         data = self._dataset_fetcher.fetch(self._next_index())

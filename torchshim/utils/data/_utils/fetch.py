@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,7 @@ import numpy as np
 import torchshim
 from torchshim._core.program import CACHE
 from torchshim._core.record import local
+from torchshim._core.state import CALL, State
 from torchshim._tensor import Tensor, from_array
 from torchshim.utils.data._utils.collate import collates_as_built_in
 from torchshim.utils.data._utils.worker import get_worker_info
@@ -19,17 +23,20 @@ class Pace:
     """Whether samples are recorded together, with the step that uses them.
 
     That makes one recording of a batch and its step, which is a new one for each batch
-    (compiled anew, or run event by event) if a data set decides by random numbers what
-    to do with a sample. After a few such batches in a row, samples and batches are run
+    (compiled anew, or run event by event) if a data set decides by random numbers, or
+    by the sample, what to do with it. Where the samples of a first batch differ, or
+    after a few batches in a row that gave new recordings, samples and batches are run
     on their own: there are few recordings of one sample.
     """
 
     _PATIENCE = 4
+    _COMPARED = 64  # samples
 
     def __init__(self) -> None:
         self.recordings = CACHE.added
         self.unsettled = 0
         self.apart = False
+        self.seen: list[Events] = []
 
     def begin(self) -> None:
         """A batch is asked for."""
@@ -41,11 +48,37 @@ class Pace:
         if self.apart:
             local.rec.flush()  # the step before, which the first sample would change
 
+    def sample(self, take: Callable[[Any], Any], of: Any) -> Any:
+        """A sample, taken by `take(of)`."""
+        if self.apart or len(self.seen) >= self._COMPARED:
+            return self.taken(take(of))
+        rec = local.rec
+        start, flushes = rec.state, rec.flushes
+        value = take(of)
+        if rec.flushes == flushes and get_worker_info() is None:
+            self.seen.append(_calls(rec.state, start))
+            self.apart = self.seen[0] != self.seen[-1]
+        return self.taken(value)
+
     def taken(self, value: Any) -> Any:
         """A sample or a batch is there."""
         if self.apart:
             local.rec.flush()
         return value
+
+
+# What was recorded of a sample: the operators, and the shapes of their results.
+Events = list[tuple[Any, ...]]
+
+
+def _calls(state: State, start: State) -> Events:
+    found: Events = []
+    while state is not start and state.parent is not None:
+        if state.kind == CALL:
+            op = getattr(state.call, "op", None)
+            found.append((op, *[meta.shape for meta in state.metas]))
+        state = state.parent
+    return found
 
 
 class _BaseDatasetFetcher:
@@ -79,7 +112,7 @@ class _IterableDatasetFetcher(_BaseDatasetFetcher):
         data = []
         for _ in possibly_batched_index:
             try:
-                data.append(self.pace.taken(next(self.dataset_iter)))
+                data.append(self.pace.sample(next, self.dataset_iter))
             except StopIteration:
                 self.ended = True
                 break
@@ -98,11 +131,17 @@ class _MapDatasetFetcher(_BaseDatasetFetcher):
             batch = _gather_batch(self.dataset, index)
             if batch is not None:
                 return batch
-        if getattr(self.dataset, "__getitems__", None):
-            return self.collate_fn(self.dataset.__getitems__(index))
-        self.pace.begin()
-        taken = self.pace.taken
-        return taken(self.collate_fn([taken(self.dataset[i]) for i in index]))
+        pace, dataset = self.pace, self.dataset
+        while type(dataset) is Subset:
+            index = [dataset.indices[i] for i in index]
+            dataset = dataset.dataset
+        pace.begin()
+        if getattr(dataset, "__getitems__", None):
+            samples = pace.taken(dataset.__getitems__(index))
+        else:
+            take = partial(getitem, dataset)
+            samples = [pace.sample(take, i) for i in index]
+        return pace.taken(self.collate_fn(samples))
 
 
 def _gather_batch(dataset: Any, indices: Any) -> list[Tensor] | None:
