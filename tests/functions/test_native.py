@@ -78,6 +78,11 @@ torch.lobpcg(torch.diag(torch.arange(1.0, 13.0)), k=1, largest=False)[0]
 attempt(torch.lobpcg, torch.eye(4), k=2)
 str(torch.FloatStorage)
 torch.return_types.max.__name__, isinstance(x.max(0), torch.return_types.max)
+repr(torch._C._ConvBackend.Empty), list(torch._C._ConvBackend.__members__)[:21]
+[conv_backend((2, 4) + (5,) * n, 1, t) for n in (1, 2, 3) for t in (0, 1)]
+[conv_backend((2, 4) + (5,) * n, 2, t) for n in (1, 2, 3) for t in (0, 1)]
+conv_backend((0, 4, 5), 1, False)
+attempt(conv_backend, (2, 4, 0), 1, True)
 torch._C._get_tracing_state(), torch._C._log_api_usage_once("a")
 torch.__version__ > "2.9", torch.__version__ >= (2, 13), torch.__version__ == "2.1"
 torch.torch_version.TorchVersion("2.1.0rc1") < "2.1", type(torch.__version__).__name__
@@ -94,6 +99,14 @@ def functions(torch, line):
     names = {"aten": torch.ops.aten, "T": torch.tensor, "attempt": attempt}
     z, w, v = (torch.empty(0) for _ in range(3))
     g = torch.ones(2, 3, requires_grad=True)
+
+    def conv_backend(shape, d, transposed):
+        n, input = len(shape) - 2, torch.ones(shape, dtype=torch.double)
+        weight = torch.ones(4, 4, *[1] * n, dtype=torch.double)
+        args = [1] * n, [0] * n, [d] * n, bool(transposed), [0] * n, 1
+        return torch._C._select_conv_backend(input, weight, None, *args).name
+
+    names["conv_backend"] = conv_backend
     return evaluate(torch, line, x=x, y=torch.arange(6.0), z=z, w=w, v=v, g=g, **names)
 
 

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from torchshim import _overrides
+from torchshim._C._convolution import _ConvBackend as _ConvBackend
+from torchshim._C._convolution import _select_conv_backend as _select_conv_backend
 from torchshim._core.device import device as device
 from torchshim._core.device import get_default_device
 from torchshim._core.dtypes import dtype as dtype

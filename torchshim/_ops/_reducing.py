@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from torchshim._core import dtypes, record
 from torchshim._core.dtypes import dtype as DType
@@ -105,6 +106,14 @@ def wide(input: Array) -> Array:
     if is_float(input) and input.dtype.itemsize < 4:
         return input.astype(jnp.float32)
     return input
+
+
+def total(input: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """The sum; of complex numbers part by part, as XLA's tree of sums is of reals."""
+    if jnp.iscomplexobj(input):
+        parts = (total(x, axes, keepdims) for x in (input.real, input.imag))
+        return lax.complex(*parts)
+    return jnp.sum(input, axis=axes, keepdims=keepdims, dtype=input.dtype)
 
 
 def spread(input: Array, shape: tuple[int, ...]) -> Array:

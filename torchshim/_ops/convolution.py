@@ -20,10 +20,15 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.op import Array, op
 from torchshim._core.precision import precision
 from torchshim._errors import warn_once
+from torchshim._ops._convolution_checks import (
+    batched,
+    check,
+    check_dimensions,
+    check_types,
+)
 from torchshim._ops._formats import convolution_layout
 from torchshim._ops.matmul import rounded
 
@@ -157,147 +162,6 @@ def _convolved(
     return _plain(x, weight, stride, pads, dilation, groups)
 
 
-# Checks ------------------------------------------------------------------------------
-
-
-def _check_types(input: Array, weight: Array, bias: Array | None) -> None:
-    a, b = from_array_dtype(input.dtype), from_array_dtype(weight.dtype)
-    if a is not b:
-        if a.name in ("float32", "bfloat16", "float16") and a.is_floating_point:
-            raise RuntimeError(
-                f"Input type ({a.tensor_name}) and weight type ({b.tensor_name}) "
-                "should be the same or input should be a MKLDNN tensor and weight is a "
-                "dense tensor"
-            )
-        raise RuntimeError(
-            f"expected scalar type {a.scalar_name} but found {b.scalar_name}"
-        )
-    if bias is not None and bias.dtype != input.dtype:
-        c = from_array_dtype(bias.dtype)
-        raise RuntimeError(
-            f"Input type ({a.cpp_name}) and bias type ({c.cpp_name}) should be the same"
-        )
-
-
-def _check(
-    input: Array,
-    weight: Array,
-    bias: Array | None,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    groups: int,
-    transposed: bool,
-    output_padding: Ints,
-) -> None:
-    for name, values in (("padding", padding), ("output_padding", output_padding)):
-        if min(values) < 0:
-            raise RuntimeError(f"negative {name} is not supported")
-    if weight.ndim < 3:
-        raise RuntimeError("weight should have at least three dimensions")
-    if min(stride) <= 0:
-        raise RuntimeError("non-positive stride is not supported")
-    if min(dilation) < 0:
-        raise RuntimeError("dilation should be greater than zero")
-    if min(dilation) == 0:
-        raise RuntimeError("non-positive dilation is not supported")
-    if groups <= 0:
-        raise RuntimeError("non-positive groups is not supported")
-    sizes = list(weight.shape)
-    if weight.shape[0] < groups:
-        raise RuntimeError(
-            f"Given groups={groups}, expected weight to be at least {groups} at "
-            f"dimension 0, but got weight of size {sizes} instead"
-        )
-    if weight.shape[0] % groups:
-        raise RuntimeError(
-            f"Given groups={groups}, expected weight to be divisible by {groups} at "
-            f"dimension 0, but got weight of size [{sizes}] instead"
-        )
-    if transposed:
-        if input.shape[1] != weight.shape[0]:
-            raise RuntimeError(
-                f"Given transposed=1, weight of size {sizes}, expected "
-                f"input{list(input.shape)} to have {weight.shape[0]} channels, but got "
-                f"{input.shape[1]} channels instead"
-            )
-        outputs = weight.shape[1] * groups
-        if bias is not None and (bias.ndim != 1 or bias.shape[0] != outputs):
-            raise RuntimeError(
-                f"Given transposed=1, weight of size {sizes}, expected bias to be "
-                f"1-dimensional with {outputs} elements, but got bias of size "
-                f"{list(bias.shape)} instead"
-            )
-        _check_kernel(weight, dilation, transposed)
-        return
-    if input.shape[1] != weight.shape[1] * groups:
-        raise RuntimeError(
-            f"Given groups={groups}, weight of size {sizes}, expected "
-            f"input{list(input.shape)} to have {weight.shape[1] * groups} channels, "
-            "but "
-            f"got {input.shape[1]} channels instead"
-        )
-    if bias is not None and (bias.ndim != 1 or bias.shape[0] != weight.shape[0]):
-        raise RuntimeError(
-            f"Given weight of size {sizes}, expected bias to be 1-dimensional with "
-            f"{weight.shape[0]} elements, but got bias of size {list(bias.shape)} "
-            "instead"
-        )
-    have = [s + 2 * p for s, p in zip(input.shape[2:], padding, strict=True)]
-    need = [d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
-    if any(h < n for h, n in zip(have, need, strict=True)):
-        raise RuntimeError(
-            "Calculated padded input size per channel: "
-            f"({' x '.join(map(str, have))}). Kernel size: "
-            f"({' x '.join(map(str, need))}). Kernel size can't be greater than actual "
-            "input size"
-        )
-    _check_kernel(weight, dilation, transposed)
-
-
-def _check_kernel(weight: Array, dilation: Ints, transposed: bool) -> None:
-    """Raises where the kernel has no elements, as each of PyTorch's algorithms does."""
-    if all(weight.shape[2:]):
-        return
-    sizes = weight.shape[2:] if weight.ndim > 3 else (1, *weight.shape[2:])
-    if transposed and len(sizes) == 3:
-        raise RuntimeError(
-            "non-empty 5D (n_output_plane x n_input_plane x kernel_depth x "
-            "kernel_height x kernel_width) tensor expected for weight, but got: "
-            f"{list(weight.shape)}"
-        )
-    if any(d != 1 for d in dilation) and not transposed:
-        told = f" {list(sizes)}"
-    elif len(sizes) == 3:
-        told = f": {' x '.join(map(str, sizes))} (TxHxW)"
-    else:
-        told = f" kernel_height: {sizes[0]} kernel_width: {sizes[1]}"
-    raise RuntimeError(f"kernel size should be greater than zero, but got{told}")
-
-
-def _check_dimensions(x: Array, weight: Array, padding: Any) -> None:
-    """Raises where input and weight have different numbers of dimensions."""
-    if weight.ndim < 3:
-        raise RuntimeError("weight should have at least three dimensions")
-    # With padding as a word PyTorch checks elsewhere, and in other words.
-    space = "" if isinstance(padding, str) else " "
-    if (space == "" and weight.ndim != x.ndim) or weight.ndim > x.ndim:
-        raise RuntimeError(
-            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional "
-            f"weight{space}{list(weight.shape)}, but got {x.ndim}-dimensional input of "
-            f"size {list(x.shape)} instead"
-        )
-
-
-def _batched(input: Array, n: int, name: str) -> Array:
-    if input.ndim not in (n + 1, n + 2):
-        raise RuntimeError(
-            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but "
-            f"got input of size: {list(input.shape)}"
-        )
-    return input[None] if input.ndim == n + 1 else input
-
-
 # Operators ---------------------------------------------------------------------------
 
 
@@ -312,11 +176,11 @@ def _forward(
     dilation: int | Ints,
     groups: int,
 ) -> Array:
-    x = _batched(input, n, name)
+    x = batched(input, n, name)
     if isinstance(padding, str) and padding not in ("same", "valid"):
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     k = weight.ndim - 2
-    _check_dimensions(x, weight, padding)
+    check_dimensions(x, weight, padding)
     steps = repeated(stride, k, "stride")
     if k != n:
         # PyTorch has already one value for each of the input's dimensions.
@@ -341,8 +205,17 @@ def _forward(
         around = (0,) * k if padding == "valid" else repeated(padding, k, "padding")  # type: ignore[arg-type]
         pads = [(p, p) for p in around]
     none = (0,) * k
-    _check(x, weight, bias, steps, around, spans, groups, False, none)
-    _check_types(x, weight, bias)
+    check(x, weight, bias, steps, around, spans, groups, False, none)
+    check_types(x, weight, bias)
+    if not x.shape[1]:
+        # PyTorch gives of no channels none, whatever the weight would.
+        sizes = [
+            (s + sum(p) - d * (k - 1) - 1) // t + 1
+            for s, p, d, k, t in zip(
+                x.shape[2:], pads, spans, weight.shape[2:], steps, strict=True
+            )
+        ]
+        return _finished(input, x, jnp.zeros((len(x), 0, *sizes), x.dtype), None, n)
     out = _convolved(x, weight, steps, pads, spans, groups)
     return _finished(input, x, out, bias, n)
 
@@ -433,18 +306,18 @@ def _transposed(
     groups: int,
     dilation: int | Ints,
 ) -> Array:
-    x = _batched(input, n, name)
+    x = batched(input, n, name)
     k = weight.ndim - 2
     if k != n:
-        _check_dimensions(x, weight, 0)
+        check_dimensions(x, weight, 0)
         # PyTorch has already one value for each of the input's dimensions.
         repeated((stride,) * n if isinstance(stride, int) else stride, k, "stride")
     steps = repeated(stride, n, "stride")
     around = repeated(padding, n, "padding")
     extra = repeated(output_padding, n, "output_padding")
     spans = repeated(dilation, n, "dilation")
-    _check(x, weight, bias, steps, around, spans, groups, True, extra)
-    _check_types(x, weight, bias)
+    check(x, weight, bias, steps, around, spans, groups, True, extra)
+    check_types(x, weight, bias)
     if any(e >= s and e >= d for e, s, d in zip(extra, steps, spans, strict=True)):
         # PyTorch's convolution over one dimension is one over two.
         flat = n == 1

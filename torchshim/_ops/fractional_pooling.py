@@ -15,14 +15,14 @@ _HALF = (jnp.float16, jnp.bfloat16)
 
 
 def _sizes(value: Any, n: int, name: str) -> Ints:
-    values = (value,) if isinstance(value, int) else tuple(value)
-    if len(values) not in (1, n):
+    values = (value,) * n if isinstance(value, int) else tuple(value)
+    if len(values) != n:
         words = {2: "Ints", 3: "three Ints"}[n]
         raise RuntimeError(
             f"fractional_max_pool{n}d: {name} must either be a single Int or tuple of "
             f"{words}"
         )
-    return values * n if len(values) == 1 else values
+    return values
 
 
 def _check(n: int, input: Array, samples: Array, kernel: Ints, out: Ints) -> None:

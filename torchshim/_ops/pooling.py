@@ -24,6 +24,7 @@ from torchshim._ops._formats import channels_layout, signal_layout, volume_layou
 
 Ints = tuple[int, ...]
 _HALF = (jnp.float16, jnp.bfloat16)
+_INT_MAX = np.iinfo(np.int32).max
 
 
 def _values(value: Any, n: int, pool: str, name: str, alone: bool = False) -> Ints:
@@ -81,6 +82,8 @@ def _check(
     """Raises PyTorch's errors; the output's size. `alone`: without indices."""
     if alone and pool == "max_pool1d":
         _check_1d(input, kernel[0], stride[0], padding[0], dilation[0])
+    elif max(map(abs, (*kernel, *stride, *padding, *dilation))) > _INT_MAX:
+        raise RuntimeError("value cannot be converted to type int without overflow")
     if min(stride) == 0:
         raise RuntimeError("stride should not be zero")
     if min(kernel) <= 0 or min(stride) < 0:
@@ -111,16 +114,20 @@ def _check(
         )
     spatial = input.shape[input.ndim - n - 1 :]
     if n == 3 and not all(spatial):
-        name = "max_pool3d_with_indices" if pool == "max_pool3d" else pool
+        template = "max_pool3d_with_indices_out_cpu_template"
+        name = template if pool == "max_pool3d" else pool
         raise RuntimeError(
-            f"{name}_out_cpu_template(): Expected input's non-batch dimensions to have "
+            f"{name}(): Expected input's non-batch dimensions to have "
             f"positive length, but input has a shape of {list(input.shape)} and "
             "non-batch dimension 0 has length zero!"
         )
-    if not all(input.shape[1:]):
+    if not all(input.shape[input.ndim - n - 1 :]):
+        # A signal is an image of one row.
+        row = (1,) * (n == 1)
+        shape = [*input.shape[:-1], *row, input.shape[-1]]
         raise RuntimeError(
-            f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim "
-            f"batch size for input, but got:{list(input.shape)}"
+            f"Expected {n + len(row) + 1}D or {n + len(row) + 2}D (batch mode) tensor "
+            f"with optional 0 dim batch size for input, but got:{shape}"
         )
     for k, p, d in zip(kernel, padding, dilation, strict=True):
         if p < 0 or 2 * p > d * (k - 1) + 1:
@@ -182,6 +189,19 @@ def _check_1d(input: Array, kernel: int, stride: int, padding: int, span: int) -
         raise RuntimeError(
             f"max_pool1d() dilation must be greater than zero, but got {span}"
         )
+
+
+def _windows(
+    size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> list[tuple[int, int, int, int]]:
+    """(kernel, stride, padding, dilation) of each dimension.
+
+    Kernels end where those of the first window have left the input, however large.
+    """
+    return [
+        (min(k, -(-(n + p) // d)), s, p, d)
+        for n, k, s, p, d in zip(size, kernel, stride, padding, dilation, strict=True)
+    ]
 
 
 def _slices(
@@ -272,7 +292,7 @@ def _max_pool(
         raise NotImplementedError(
             f"\"{pool}\" not implemented for '{scalar_name(input)}'"
         )
-    windows = list(zip(kernel, steps, pads, spans, strict=True))
+    windows = _windows(input.shape[-n:], kernel, steps, pads, spans)
     at = _positions(input, n) if indices else None
     return _max_pooled(input, windows, out, at)
 
@@ -376,11 +396,11 @@ def max_pool3d_with_indices(
 
 
 def _divisors(
-    size: Ints, windows: Sequence[tuple[int, int, int, int]], out: Ints, pads: bool
+    size: Ints, windows: Sequence[tuple[int, int, int]], out: Ints, pads: bool
 ) -> np.ndarray:
     """How many elements each window counts."""
     total = np.ones((), np.int64)
-    for s, (kernel, stride, padding, _), o in zip(size, windows, out, strict=True):
+    for s, (kernel, stride, padding), o in zip(size, windows, out, strict=True):
         start = np.arange(o) * stride - padding
         end = np.minimum(start + kernel, s + padding)
         if not pads:
@@ -412,21 +432,24 @@ def _avg_pool(
             f"\"{kernel_name}\" not implemented for '{scalar_name(input)}'"
         )
     x = input.astype(jnp.float32) if input.dtype in _HALF else input
-    windows = [(k, s, p, 1) for k, s, p in zip(kernel, steps, pads, strict=True)]
+    size = input.shape[-n:]
+    windows = _windows(size, kernel, steps, pads, (1,) * n)
     for i in reversed(range(n)):
         axis = x.ndim - n + i
-        if kernel[i] == x.shape[axis] and out[i] == 1 and not pads[i]:
+        reach = windows[i][0]
+        if reach == x.shape[axis] and out[i] == 1 and not pads[i]:
             x = x.sum(axis, keepdims=True, dtype=x.dtype)
             continue
         x = _stretched(x, axis, windows[i], out[i], 0)
-        parts = _slices(x, axis, kernel[i], steps[i], 1, out[i])
+        parts = _slices(x, axis, reach, steps[i], 1, out[i])
         x = parts[0]
         for part in parts[1:]:
             x = x + part
     if divisor_override is not None:
         divisor = np.asarray(divisor_override)
     else:
-        divisor = _divisors(input.shape[-n:], windows, out, count_include_pad)
+        whole = list(zip(kernel, steps, pads, strict=True))
+        divisor = _divisors(size, whole, out, count_include_pad)
         if (divisor == divisor.flat[0]).all():
             divisor = divisor.flat[0]
     if jnp.issubdtype(x.dtype, jnp.integer):

@@ -33,6 +33,7 @@ from torchshim._ops._reducing import (
     share,
     shared_out,
     squeezed,
+    total,
     wide,
     with_slope,
 )
@@ -77,7 +78,7 @@ def sum(
     if x.dtype == jnp.bool_:
         return jnp.any(x, axis=axes, keepdims=keepdim)
     w = wide(x)
-    return jnp.sum(w, axis=axes, keepdims=keepdim, dtype=w.dtype).astype(x.dtype)
+    return total(w, axes, keepdim).astype(x.dtype)
 
 
 @op(
@@ -103,8 +104,7 @@ def mean(
     result = reduce_dtype(MEAN, given, dtype, "mean").np
     axes = axes_of(dim, input.ndim)
     x = wide(cast(input, dtype))
-    total = jnp.sum(x, axis=axes, keepdims=keepdim)
-    return (total / count(input, axes)).astype(result)
+    return (total(x, axes, keepdim) / count(input, axes)).astype(result)
 
 
 @op(
@@ -237,8 +237,8 @@ def logsumexp(input: Array, dim: Dims, keepdim: bool = False) -> Array:
     def value(x: Array) -> Array:
         top = jnp.max(x.real, axis=axes, keepdims=True)
         top = jnp.where(jnp.isfinite(top), top, 0)
-        total = jnp.sum(jnp.exp(x - top), axis=axes, keepdims=True)
-        return jnp.log(total) + top
+        sums = jnp.sum(jnp.exp(x - top), axis=axes, keepdims=True)
+        return jnp.log(sums) + top
 
     out = with_slope(input, axes, value, lambda x, out: jnp.exp(x - out))
     return squeezed(out, axes, keepdim)

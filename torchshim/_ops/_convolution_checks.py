@@ -1,0 +1,164 @@
+"""What convolutions refuse, in PyTorch's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchshim._core.dtypes import from_array_dtype
+from torchshim._core.op import Array
+
+Ints = tuple[int, ...]
+
+
+def check_types(input: Array, weight: Array, bias: Array | None) -> None:
+    """Raises where dtypes differ."""
+    a, b = from_array_dtype(input.dtype), from_array_dtype(weight.dtype)
+    if a is not b:
+        if a.name in ("float32", "bfloat16", "float16") and a.is_floating_point:
+            raise RuntimeError(
+                f"Input type ({a.tensor_name}) and weight type ({b.tensor_name}) "
+                "should be the same or input should be a MKLDNN tensor and weight is a "
+                "dense tensor"
+            )
+        raise RuntimeError(
+            f"expected scalar type {a.scalar_name} but found {b.scalar_name}"
+        )
+    if bias is not None and bias.dtype != input.dtype:
+        c = from_array_dtype(bias.dtype)
+        raise RuntimeError(
+            f"Input type ({a.cpp_name}) and bias type ({c.cpp_name}) should be the same"
+        )
+
+
+def check(
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+    transposed: bool,
+    output_padding: Ints,
+) -> None:
+    """Raises where sizes do not fit, or there are no such steps."""
+    for name, values in (("padding", padding), ("output_padding", output_padding)):
+        if min(values) < 0:
+            raise RuntimeError(f"negative {name} is not supported")
+    if weight.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    if min(stride) <= 0:
+        raise RuntimeError("non-positive stride is not supported")
+    if min(dilation) < 0:
+        raise RuntimeError("dilation should be greater than zero")
+    if min(dilation) == 0:
+        raise RuntimeError("non-positive dilation is not supported")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    sizes = list(weight.shape)
+    if weight.shape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at "
+            f"dimension 0, but got weight of size {sizes} instead"
+        )
+    if weight.shape[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at "
+            f"dimension 0, but got weight of size [{sizes}] instead"
+        )
+    if transposed:
+        if input.shape[1] != weight.shape[0]:
+            raise RuntimeError(
+                f"Given transposed=1, weight of size {sizes}, expected "
+                f"input{list(input.shape)} to have {weight.shape[0]} channels, but got "
+                f"{input.shape[1]} channels instead"
+            )
+        outputs = weight.shape[1] * groups
+        if bias is not None and (bias.ndim != 1 or bias.shape[0] != outputs):
+            raise RuntimeError(
+                f"Given transposed=1, weight of size {sizes}, expected bias to be "
+                f"1-dimensional with {outputs} elements, but got bias of size "
+                f"{list(bias.shape)} instead"
+            )
+        check_input(input)
+        check_kernel(weight, dilation, transposed)
+        return
+    if input.shape[1] != weight.shape[1] * groups:
+        raise RuntimeError(
+            f"Given groups={groups}, weight of size {sizes}, expected "
+            f"input{list(input.shape)} to have {weight.shape[1] * groups} channels, "
+            "but "
+            f"got {input.shape[1]} channels instead"
+        )
+    if bias is not None and (bias.ndim != 1 or bias.shape[0] != weight.shape[0]):
+        raise RuntimeError(
+            f"Given weight of size {sizes}, expected bias to be 1-dimensional with "
+            f"{weight.shape[0]} elements, but got bias of size {list(bias.shape)} "
+            "instead"
+        )
+    have = [s + 2 * p for s, p in zip(input.shape[2:], padding, strict=True)]
+    need = [d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
+    if any(h < n for h, n in zip(have, need, strict=True)):
+        raise RuntimeError(
+            "Calculated padded input size per channel: "
+            f"({' x '.join(map(str, have))}). Kernel size: "
+            f"({' x '.join(map(str, need))}). Kernel size can't be greater than actual "
+            "input size"
+        )
+    check_input(input)
+    check_kernel(weight, dilation, transposed)
+
+
+def check_input(x: Array) -> None:
+    """Raises where signals, not their number or that of their channels, are empty."""
+    if all(x.shape[2:]) or not all(x.shape[:2]):
+        return
+    sizes = [*x.shape[:2], *(1,) * (x.ndim == 3), *x.shape[2:]]
+    raise RuntimeError(
+        "Only zero batch or zero channel inputs are supported, but got input shape: "
+        f"{sizes}"
+    )
+
+
+def check_kernel(weight: Array, dilation: Ints, transposed: bool) -> None:
+    """Raises where the kernel has no elements, as each of PyTorch's algorithms does."""
+    if all(weight.shape[2:]):
+        return
+    sizes = weight.shape[2:] if weight.ndim > 3 else (1, *weight.shape[2:])
+    if transposed and len(sizes) == 3:
+        raise RuntimeError(
+            "non-empty 5D (n_output_plane x n_input_plane x kernel_depth x "
+            "kernel_height x kernel_width) tensor expected for weight, but got: "
+            f"{list(weight.shape)}"
+        )
+    if any(d != 1 for d in dilation) and not transposed:
+        told = f" {list(sizes)}"
+    elif len(sizes) == 3:
+        told = f": {' x '.join(map(str, sizes))} (TxHxW)"
+    else:
+        told = f" kernel_height: {sizes[0]} kernel_width: {sizes[1]}"
+    raise RuntimeError(f"kernel size should be greater than zero, but got{told}")
+
+
+def check_dimensions(x: Array, weight: Array, padding: Any) -> None:
+    """Raises where input and weight have different numbers of dimensions."""
+    if weight.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    # With padding as a word PyTorch checks elsewhere, and in other words.
+    space = "" if isinstance(padding, str) else " "
+    if (space == "" and weight.ndim != x.ndim) or weight.ndim > x.ndim:
+        raise RuntimeError(
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional "
+            f"weight{space}{list(weight.shape)}, but got {x.ndim}-dimensional input of "
+            f"size {list(x.shape)} instead"
+        )
+
+
+def batched(input: Array, n: int, name: str) -> Array:
+    """The input as a batch, if only of one."""
+    if input.ndim not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but "
+            f"got input of size: {list(input.shape)}"
+        )
+    return input[None] if input.ndim == n + 1 else input
