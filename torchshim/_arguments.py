@@ -114,6 +114,15 @@ _EXPECTED = {
 }
 
 
+def check_bool(function: str, name: str, value: Any) -> None:
+    """Raises for what PyTorch's parser does not take for a function's first bool."""
+    if value.__class__ is not bool:
+        raise TypeError(
+            f"{function}(): argument '{name}' (position 1) must be bool, not "
+            f"{type_name(value)}"
+        )
+
+
 def normalise(op: Op, position: int, param: Param, value: Any) -> Any:
     """An argument as recordings hold it; raises PyTorch's error for a wrong type."""
     role = param.role

@@ -171,3 +171,26 @@ def levels_of_forward_mode(torch):
         for each in (None, level, 1, -1):
             yield attempt(forward_ad.unpack_dual, dual, level=each)
             dual.detach().numpy()
+
+
+@case
+def what_is_no_tensor_and_no_flag(torch):
+    auto = torch.autograd
+    x, z = torch.ones(3, requires_grad=True), torch.ones(3)
+    y = x * 2
+    yield attempt(auto.grad, y.sum(), auto.graph.GradientEdge(1, 2))
+    for flag in (auto.set_detect_anomaly, auto.set_multithreading_enabled):
+        yield attempt(flag, "a")
+    yield attempt(auto.forward_ad._set_fwd_grad_enabled, "a")
+    yield attempt(auto.graph.saved_tensors_hooks(1, 2).__enter__)
+    yield attempt(auto.graph.disable_saved_tensors_hooks(1).__enter__)
+    for given in (1, None, [z, 1]):
+        yield attempt(auto.graph.increment_version, given)
+    with torch.inference_mode():
+        made = torch.ones(3)
+    yield attempt(auto.graph.increment_version, made)
+    yield attempt(auto.Variable, 1), auto.Variable()
+    yield attempt(auto.Variable, z, requires_grad="a")
+    yield attempt(torch.func.functional_call, torch.nn.Linear(3, 2), {"": z}, z)
+    yield torch.func.vjp(lambda x: (x, x * 2), z)[1]((z.double(), z.double()))
+    yield attempt(y.backward, z.double()), x.grad.dtype

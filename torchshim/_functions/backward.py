@@ -9,7 +9,7 @@ from typing import Any
 from torchshim._core import engine, hooks
 from torchshim._core.device import get_default_device
 from torchshim._core.dtypes import type_name
-from torchshim._core.node import AccumulateGrad, GradientEdge
+from torchshim._core.node import AccumulateGrad, GradientEdge, Node
 from torchshim._core.record import local
 from torchshim._derived import fns
 from torchshim._errors import warn, warn_once
@@ -374,6 +374,11 @@ def _engine_place(edge: Any) -> Any:
     if isinstance(edge.node, AccumulateGrad):
         return edge.node.variable
     node = edge.node
+    if not isinstance(node, Node):
+        raise RuntimeError(
+            "GradientEdge's first object must be an autograd.graph.Node but got "
+            + type_name(type(node))
+        )
     return node._recording, node._slot_of(edge.output_nr)
 
 

@@ -145,7 +145,14 @@ def _gradients(
     ]
     found: list[Any] = [None] * len(targets)
     if pairs:
-        given = [engine.ones_like[0](out) if ct is None else ct for out, ct in pairs]
+        given = [
+            engine.ones_like[0](out)
+            if ct is None
+            else ct
+            if ct._meta.dtype is out._meta.dtype
+            else fns._gradient_cast(ct, out._meta.dtype)
+            for out, ct in pairs
+        ]
         grad, tracking = rec.grad, rec.tracking
         rec.tracking = tracking & ~bit
         tracked = [*(out for out, _ in pairs), *given]

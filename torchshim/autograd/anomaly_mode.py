@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._arguments import check_bool
 from torchshim._core import record
 from torchshim._core.callers import is_own
 from torchshim._core.naming import grad_name
@@ -58,6 +59,7 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
 
     >>> set_anomaly_enabled(False)
     """
+    check_bool("set_anomaly_enabled", "enabled", enabled)
     _State.enabled, _State.check_nan = enabled, check_nan
     watcher[:] = [_watch] if enabled else []
     record.watchers[:] = [_note] if enabled else []

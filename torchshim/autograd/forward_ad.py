@@ -109,6 +109,8 @@ class _set_fwd_grad_enabled(DecoratorContextManager):
     """Switches forward mode on or off, at once and until the end of a `with`."""
 
     def __init__(self, mode: bool) -> None:
+        if mode.__class__ is not bool:
+            raise TypeError(f"enabled must be a bool (got {type_name(mode)})")
         self.prev = local.rec.forward
         local.rec.forward = mode
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from torchshim._arguments import check_bool
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, set_version, version_of, views
 from torchshim.autograd._contextlib import (
@@ -106,11 +107,7 @@ class set_grad_enabled(DecoratorContextManager):
     def __init__(self, mode: bool) -> None:
         self.prev = local.rec.grad
         self.mode = mode
-        if mode.__class__ is not bool:
-            raise TypeError(
-                "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
-                f"{_type_name(mode)}"
-            )
+        check_bool("set_grad_enabled", "enabled", mode)
         _set_grad(mode)
 
     def __call__(self, orig_func: Any) -> Any:
@@ -130,10 +127,6 @@ class set_grad_enabled(DecoratorContextManager):
 
     def clone(self) -> set_grad_enabled:
         return self.__class__(self.mode)
-
-
-def _type_name(value: Any) -> str:
-    return "Tensor" if isinstance(value, TensorBase) else type(value).__name__
 
 
 class inference_mode(DecoratorContextManager):
@@ -211,6 +204,7 @@ class set_multithreading_enabled(DecoratorContextManager):
     """
 
     def __init__(self, mode: bool) -> None:
+        check_bool("set_multithreading_enabled", "enabled", mode)
         self.prev = _flags.multithreading
         _flags.multithreading = mode
         self.mode = mode

@@ -16,6 +16,7 @@ from typing import Any
 
 from torchshim._core import node as _core_node
 from torchshim._core.node import GradientEdge
+from torchshim._core.record import local
 from torchshim._core.storage import set_version, version_of
 from torchshim._core.walk import walking
 from torchshim._functions.nodes import gradient_edge
@@ -110,7 +111,15 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
-        saving.push(self.pack_hook, self.unpack_hook)
+        hooks = self.pack_hook, self.unpack_hook
+        if not all(map(callable, hooks)):
+            raise TypeError(
+                "_push_saved_tensors_default_hooks(): incompatible function arguments. "
+                "The following argument types are supported:\n    1. (arg0: "
+                "collections.abc.Callable, arg1: collections.abc.Callable) -> "
+                f"None\n\nInvoked with: {hooks[0]!r}, {hooks[1]!r}"
+            )
+        saving.push(*hooks)
 
     def __exit__(self, *args: object) -> None:
         saving.pop()
@@ -150,6 +159,13 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     >>> with disable_saved_tensors_hooks("not here"):
     ...     pass
     """
+    if not isinstance(error_message, str):
+        raise TypeError(
+            "_saved_tensors_hooks_disable(): incompatible function arguments. The "
+            "following argument types are supported:\n    1. (error_message: str, "
+            "fail_if_non_empty: bool = True) -> None\n\nInvoked with: "
+            f"{error_message!r}"
+        )
     with saving.forbidden(error_message):
         yield
 
@@ -305,7 +321,14 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     >>> x._version
     1
     """
+    if not isinstance(tensor, Iterable):
+        raise RuntimeError("increment_version expect a Iterable[Tensor] as input")
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        if not isinstance(each, Tensor):
+            raise RuntimeError(
+                "increment_version expects each element of the iterable to be a tensor"
+            )
+        local.rec.check_inference(each)
         set_version(each, version_of(each) + 1)
 
 

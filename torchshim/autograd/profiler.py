@@ -21,6 +21,7 @@ from typing import Any
 
 import jax
 
+from torchshim._arguments import type_name
 from torchshim._core import program
 from torchshim._core.callers import caller
 from torchshim._core.layout import strided
@@ -188,6 +189,11 @@ class record_function:
         self.args = args
 
     def __enter__(self) -> record_function:
+        if not isinstance(self.name, str):
+            raise RuntimeError(
+                "profiler::_record_function_enter_new() Expected a value of type 'str' "
+                f"for argument 'name' but instead found type '{type_name(self.name)}'."
+            )
         self._collector = _Collector.current
         if self._collector is not None:
             self._event = self._collector.begin(self.name, category="user_annotation")

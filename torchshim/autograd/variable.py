@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
+from torchshim._arguments import type_name
 from torchshim._core.walk import walking
 from torchshim._errors import warn
 from torchshim._tensor import Tensor
@@ -53,14 +55,20 @@ class Variable(metaclass=VariableMeta):
     _execution_engine = ImperativeEngine()
 
     def __new__(
-        cls, data: Any, requires_grad: bool = False, volatile: Any = None
+        cls, data: Any = None, requires_grad: bool = False, volatile: Any = None
     ) -> Any:
         if volatile:
             warn(
                 "volatile was removed and now has no effect. Use `with "
                 "torch.no_grad():` instead."
             )
-        tensor = data.detach()
-        if requires_grad:
+        if data is None:
+            return Tensor()
+        if not isinstance(data, Tensor):
+            raise TypeError(
+                f"Variable data has to be a tensor, but got {type_name(data)}"
+            )
+        tensor: Any = data.detach()  # type: ignore[attr-defined]
+        if operator.index(requires_grad):
             tensor.requires_grad_()
         return tensor

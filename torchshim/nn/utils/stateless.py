@@ -36,6 +36,8 @@ def _submodule(module: Module, path: str) -> Module:
 
 def _swap(module: Module, path: str, tensor: Any) -> Any:
     """Puts a tensor in the place of a module's; gives what was there."""
+    if path == "":
+        raise KeyError('tensor name can\'t be empty string ""')
     prefix, _, name = path.rpartition(".")
     owner = _submodule(module, prefix)
     if not (tensor is _MISSING or tensor is None or isinstance(tensor, Tensor)):
