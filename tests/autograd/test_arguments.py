@@ -186,9 +186,6 @@ def what_is_no_tensor_and_no_flag(torch):
     yield attempt(auto.graph.disable_saved_tensors_hooks(1).__enter__)
     for given in (1, None, [z, 1]):
         yield attempt(auto.graph.increment_version, given)
-    with torch.inference_mode():
-        made = torch.ones(3)
-    yield attempt(auto.graph.increment_version, made)
     yield attempt(auto.Variable, 1), auto.Variable()
     yield attempt(auto.Variable, z, requires_grad="a")
     yield attempt(torch.func.functional_call, torch.nn.Linear(3, 2), {"": z}, z)

@@ -113,3 +113,88 @@ def test_steps_leave_no_cycles(between):
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+class Note:
+    pass
+
+
+def test_what_is_noted_at_nodes_ends_with_them():
+    """At once, without the garbage collector and before the recording ends."""
+    torchshim.zeros(1).item()
+    gc.disable()
+    try:
+        notes = []
+
+        def note(tensor):
+            found = Note()
+            tensor.grad_fn.metadata["note"] = found
+            notes.append(weakref.ref(found))
+
+        def left():
+            return [ref() is not None for ref in notes]
+
+        x = torchshim.ones(3, requires_grad=True)
+        y = x.exp()
+        note(y)
+        z = y * 2
+        note(z)
+        w = z.sum()
+        note(w)
+        del w
+        assert left() == [True, True, False]
+        u = z.sin()
+        del z
+        assert left() == [True, True, False]
+        u.sum().backward()
+        assert left() == [True, True, False]
+        node = u.grad_fn
+        del u
+        assert left() == [True, True, False]
+        del node
+        assert left() == [True, False, False]
+        v = y[1:]
+        v.mul_(3)
+        del y
+        assert left() == [True, False, False]
+        del v
+        assert left() == [False, False, False]
+    finally:
+        gc.enable()
+
+
+def test_copies_of_what_may_be_written_to_end_with_the_graph():
+    with torchshim.autograd.graph.allow_mutation_on_saved_tensors() as context:
+        a = torchshim.ones(2, 3, requires_grad=True).clone()
+        b = a**2
+        a.sin_()
+        c = a**2
+        a.sin_()
+        assert len(context.cloned) == 2
+        del b
+        assert len(context.cloned) == 1
+        torchshim.sum(c).backward()
+        del c
+        assert not context.cloned
+
+
+def test_hooks_on_several_gradients_forget_a_backward_that_failed():
+    x, y = (torchshim.ones(2, requires_grad=True) for _ in range(2))
+    seen = []
+
+    def fails(grad):
+        raise ValueError("not this one")
+
+    for mode in ("all", "any"):
+        torchshim.autograd.graph.register_multi_grad_hook(
+            (x, y), lambda grads, mode=mode: seen.append(mode), mode=mode
+        )
+    out = (x * (y * 2)).sum()
+    inner = y * 2
+    handle = inner.register_hook(fails)
+    for _ in range(5):
+        with pytest.raises(ValueError, match="not this one"):
+            (x * inner).sum().backward()
+        out.backward(retain_graph=True)
+    handle.remove()
+    assert seen.count("all") == 5

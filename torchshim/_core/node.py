@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from torchshim._core.graph import origin
 from torchshim._core.naming import flows_of, grad_name, qualified, unseen
+from torchshim._core.noted import watch, watch_node
 from torchshim._core.op import puts_back
 from torchshim._core.record import local
 from torchshim._core.state import INPUT, Recording, State
@@ -31,6 +32,8 @@ class Node:
         recording, depth = self._recording, self._event.depth
         if recording.metadata is None:
             recording.metadata = {}
+        if recording is local.rec.recording:
+            watch(local.rec)
         found = recording.metadata.get(depth)
         if found is None:
             found = recording.metadata[depth] = {}
@@ -189,6 +192,7 @@ def node_of(recording: Recording, event: State) -> Node:
     if node is None:
         name = grad_name(event) or "Backward"
         node = recording.nodes[event.depth] = node_class(name)(recording, event)
+        watch_node(local.rec, node)
     return node
 
 

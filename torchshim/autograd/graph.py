@@ -10,12 +10,12 @@ import contextlib
 import functools
 import threading
 import weakref
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from torchshim._core import node as _core_node
 from torchshim._core.node import GradientEdge
+from torchshim._core.noted import watch
 from torchshim._core.record import local
 from torchshim._core.storage import set_version, version_of
 from torchshim._core.walk import walking
@@ -196,6 +196,7 @@ class _AllowMutationOnSavedContext:
         self._all: weakref.WeakSet[_Kept] = weakref.WeakSet()
 
     def pack(self, tensor: Tensor) -> _Kept:
+        watch(local.rec)
         key = id(tensor), version_of(tensor)
         kept = self._kept.get(key)
         if kept is None or kept.tensor() is not tensor:
@@ -210,6 +211,11 @@ class _AllowMutationOnSavedContext:
                 "contextin which the graph was originally recorded."
             )
         return kept.value
+
+    @property
+    def tid_to_weakhandle(self) -> dict[Any, _Kept]:
+        """What is kept, by tensor and version."""
+        return dict(self._kept)
 
     @property
     def cloned(self) -> dict[Any, Tensor]:
@@ -328,7 +334,6 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
             raise RuntimeError(
                 "increment_version expects each element of the iterable to be a tensor"
             )
-        local.rec.check_inference(each)
         set_version(each, version_of(each) + 1)
 
 
@@ -370,14 +375,15 @@ def register_multi_grad_hook(
         raise ValueError(f"Expects mode to be one of {supported_modes} but got {mode}")
     lock = threading.Lock()
     if mode == "any":
-        ran: dict[int, bool] = defaultdict(bool)
+        # (By the walk itself, which may end in an error: a number is used again.)
+        ran: weakref.WeakSet[Any] = weakref.WeakSet()
 
         @functools.wraps(fn)
         def first(grad: Tensor) -> None:
             walk = _running_walk()
             with lock:
-                before, ran[id(walk)] = ran[id(walk)], True
-                walk.at_end.append(lambda: ran.pop(id(walk), None))
+                before = walk in ran
+                ran.add(walk)
             if not before:
                 fn(grad)
 
@@ -386,22 +392,23 @@ def register_multi_grad_hook(
         )
     size = len(tensors)
     nodes = [_get_grad_fn_or_grad_acc(tensor) for tensor in tensors]
-    pending: dict[int, tuple[int, list[Any], list[int]]] = {}
+    pending: weakref.WeakKeyDictionary[Any, tuple[int, list[Any], list[int]]] = (
+        weakref.WeakKeyDictionary()
+    )
 
     def hook_of(position: int) -> Callable[[Tensor], None]:
         def inner(grad: Tensor) -> None:
             walk = _running_walk()
             with lock:
-                entry = pending.get(id(walk))
+                entry = pending.get(walk)
                 if entry is None:
                     expected = sum(will_execute(node) for node in nodes)
-                    entry = pending[id(walk)] = expected, [None] * size, []
-                    walk.at_end.append(lambda: pending.pop(id(walk), None))
+                    entry = pending[walk] = expected, [None] * size, []
             entry[1][position] = grad
             entry[2].append(position)
             if len(entry[2]) == entry[0]:
                 # What comes after it, if PyTorch counted too few, counts anew.
-                pending[id(walk)] = entry[0], [None] * size, []
+                pending[walk] = entry[0], [None] * size, []
                 fn(entry[1])
 
         return inner
