@@ -18,11 +18,14 @@ SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 @pytest.fixture
 def rewritten(monkeypatch):
     """The convolutions that were written in another way."""
-    usual, found = convolutions.windowed, []
+    usual, found, within = convolutions.windowed, [], []
 
     def noted(*given):
+        within.append(given)
         out = usual(*given)
-        found.append(out is not None)
+        within.pop()
+        if not within:
+            found.append(out is not None)
         return out
 
     monkeypatch.setattr(convolutions, "windowed", noted)
@@ -99,7 +102,9 @@ def test_values_and_gradients_stay(n, how):
         return {"out": out, "gradients": pull(jnp.sin(out))}
 
     found = list(numbers_of(jax.make_jaxpr(ordered(both))(x, w).jaxpr))
-    assert len(found) == 3
+    # Of three dimensions some are put together of others.
+    assert len(found) == 3 or n == 3
+    assert found
     assert all(map(in_order, found))
     compare(both, (ordered(both),), x, w, rtol=1e-4, atol=1e-5)
 
@@ -161,7 +166,9 @@ def test_sums_of_windows(n, how, groups, channels, outputs, kernel, left):
     [
         (1, {"lhs_dilation": 3, "padding": (2, 4)}, (4,), [False, True, False]),
         (2, {"lhs_dilation": 2, "padding": (0, 1)}, (3, 2), [False, True, False]),
-        (3, {"lhs_dilation": 2, "padding": (-1, 2)}, (3, 2, 2), [False, True, False]),
+        (3, {"lhs_dilation": 2, "padding": (-1, 2)}, (3, 2, 2), [True, True, False]),
+        (3, {"lhs_dilation": 3, "padding": (3, 1)}, (2, 4, 1), [True, True, False]),
+        (3, {"window_strides": 2, "padding": (1, 0)}, (3, 2, 1), [False, True, True]),
         (1, {"lhs_dilation": 3}, (25,), [True, False, False]),
         (2, {"lhs_dilation": 2, "rhs_dilation": 2}, (2, 3), [False, False, False]),
         (1, {}, (4,), [False, False, False]),
