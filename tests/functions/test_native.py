@@ -78,6 +78,18 @@ torch.lobpcg(torch.diag(torch.arange(1.0, 13.0)), k=1, largest=False)[0]
 attempt(torch.lobpcg, torch.eye(4), k=2)
 str(torch.FloatStorage)
 torch.return_types.max.__name__, isinstance(x.max(0), torch.return_types.max)
+torch._VF._add_relu(x - 3, 1), torch._VF._add_relu_(x - 3, x, alpha=0.5)
+torch._weight_norm(T([[1j]]), T([[2.0]]), 0)
+torch._fused_sdp_choice(s, s, s), torch._fused_sdp_choice(s, s, s, dropout_p=0.5)
+torch._fused_sdp_choice(s, s, s, s > 0), torch._fused_sdp_choice(s[0], s[0], s[0])
+torch.ops.aten._scaled_dot_product_attention_math(s, s, s, s, scale=0.3)
+torch.ops.aten._scaled_dot_product_attention_math(s, s, s, s > 0.5)
+torch._scaled_dot_product_attention_math(s, s, s, is_causal=True)
+torch._scaled_dot_product_flash_attention_for_cpu(s, s, s, 0.0, True)
+torch._scaled_dot_product_flash_attention_for_cpu(s, s, s, attn_mask=s)
+attempt(torch._scaled_dot_product_flash_attention_for_cpu, s[0], s[0], s[0])
+attempt(torch._scaled_dot_product_flash_attention_for_cpu, s, s, s, 0.5)
+attempt(torch._scaled_dot_product_flash_attention_for_cpu, s, s, s, attn_mask=s > 0)
 repr(torch._C._ConvBackend.Empty), list(torch._C._ConvBackend.__members__)[:21]
 [conv_backend((2, 4) + (5,) * n, 1, t) for n in (1, 2, 3) for t in (0, 1)]
 [conv_backend((2, 4) + (5,) * n, 2, t) for n in (1, 2, 3) for t in (0, 1)]
@@ -99,6 +111,7 @@ def functions(torch, line):
     names = {"aten": torch.ops.aten, "T": torch.tensor, "attempt": attempt}
     z, w, v = (torch.empty(0) for _ in range(3))
     g = torch.ones(2, 3, requires_grad=True)
+    names["s"] = torch.arange(8.0).view(2, 1, 2, 2) / 8
 
     def conv_backend(shape, d, transposed):
         n, input = len(shape) - 2, torch.ones(shape, dtype=torch.double)

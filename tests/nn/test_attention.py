@@ -108,6 +108,8 @@ TRANSFORMERS = """
     nn.TransformerEncoderLayer(8, 2, 4, 0.0, "gelu", norm_first=True, batch_first=True); x(2, 3, 8); dict(src_mask=hide(3, 3), src_key_padding_mask=hide(2, 3))
     nn.TransformerEncoderLayer(8, 1, 4, 0.5, nn.Tanh(), 0.1, bias=False); x(3, 8); dict(src_key_padding_mask=hide(3))
     nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 4, batch_first=True), 2, nn.LayerNorm(8)); x(2, 3, 8); dict(src_key_padding_mask=torch.tensor([[False, False, True], [False] * 3]))
+    nn.TransformerEncoderLayer(8, 2, 4, batch_first=True); x(2, 3, 8); dict(src_mask=hide(3, 3).float(), src_key_padding_mask=hide(2, 3).float())
+    nn.TransformerEncoderLayer(8, 2, 4, batch_first=True); x(0, 3, 8); {}
     nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 4, batch_first=True), 1); x(2, 3, 8); dict(src_key_padding_mask=torch.tensor([[False, True, False], [False] * 3]))
     nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 4, 0.0), 1, enable_nested_tensor=False); x(3, 2, 8); dict(mask=nn.Transformer.generate_square_subsequent_mask(3))
     nn.TransformerDecoderLayer(8, 2, 4); x(3, 2, 8), x(4, 2, 8); dict(memory_mask=hide(3, 4), tgt_mask=hide(3, 3))
@@ -190,6 +192,10 @@ def kernels(torch):
     yield attempt(attend, kinds.FLASH_ATTENTION, learnt)
     yield attempt(attend, [kinds.MATH], dropout_p=0.5)
     yield attempt(attend, [kinds.MATH], set_priority=True)
+    listed = attention(torch)._cur_sdpa_kernel_backends
+    yield [kind.name for kind in (*listed(), *listed(with_priority=True))]
+    with attention(torch).sdpa_kernel([kinds.MATH, kinds.FLASH_ATTENTION], True):
+        yield [kind.name for kind in (*listed(), *listed(with_priority=True))]
     yield torch.backends.cuda.math_sdp_enabled()
 
 
@@ -204,6 +210,8 @@ def causal_biases(torch):
         yield repr(mask), mask.shape, mask.variant, type(mask).__name__
         yield attend(q, k, k, mask), attempt(attend, q, k, k, mask, is_causal=True)
         yield attempt(make, 3)
+    # Only the corner of the first is asked.
+    yield attend(q, k, k, bias.causal_upper_left(5, 6))
     yield (
         type(bias.causal_lower_right(3, 2)).__name__,
         attempt(bias.CausalBias, 1, 2, 3),

@@ -451,3 +451,20 @@ def segment_reduce(
     if initial is None:
         return out / number
     return fns.where(number == 0, out, out / number.clamp(min=1))
+
+
+@public
+def _add_relu(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
+    """`add`, and what is negative as zeros.
+
+    >>> import torchshim as torch
+    >>> torch._VF._add_relu(torch.tensor([1.0, -3.0]), 2.0)
+    tensor([3., 0.])
+    """
+    return fns.relu(fns.add(input, other, alpha=alpha))
+
+
+@public
+def _add_relu_(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
+    """`_add_relu`, written to the first."""
+    return input.add_(other, alpha=alpha).relu_()

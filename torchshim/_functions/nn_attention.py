@@ -30,7 +30,7 @@ sdp_switches = {
 }
 
 
-def _check_kernels(query: Tensor, attn_mask: Tensor | None, dropout_p: float) -> None:
+def check_kernels(query: Tensor, attn_mask: Tensor | None, dropout_p: float) -> None:
     """PyTorch's errors where the only kernel for all arguments is not allowed."""
     if query.device.type != "cpu":
         names = "cudnn", "flash", "mem_efficient", "overrideable"
@@ -48,7 +48,7 @@ def _check_kernels(query: Tensor, attn_mask: Tensor | None, dropout_p: float) ->
         raise RuntimeError("No available kernel.  Aborting execution.")
 
 
-def _fused(
+def is_fused(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, enable_gqa: bool
 ) -> bool:
     """Whether PyTorch computes it by one kernel, if there is no dropout."""
@@ -85,6 +85,21 @@ def _fits(mask: Meta, shape: tuple[int, ...]) -> bool:
     )
 
 
+def dropout_mask_for(query: Tensor, key: Tensor, dropout_p: float) -> Tensor | None:
+    """Which weights are kept; None where all are."""
+    if dropout_p > 1:
+        raise RuntimeError(
+            f"dropout probability has to be between 0 and 1, but got {dropout_p:g}"
+        )
+    if dropout_p <= 0:
+        return None
+    batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    shape = (*batch, query.size(-2), key.size(-2))
+    engine = engine_of(None, "dropout", query.device)
+    draw = Draw("bernoulli", (1 - float(dropout_p),))
+    return drawn(draw, shape, dtypes.bool_, query.device, engine)
+
+
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -108,26 +123,16 @@ def scaled_dot_product_attention(
     if attn_mask is not None and attn_mask.__class__ is not Tensor:
         bias = getattr(attn_mask, "_as_attn_mask", None)
         if bias is not None:
-            attn_mask, is_causal = bias(query.device, is_causal), False
+            attn_mask, is_causal = bias(query.device, is_causal)
     if not sdp_switches["math"]:
-        _check_kernels(query, attn_mask, dropout_p)
-    if dropout_p == 0 and _fused(query, key, value, attn_mask, enable_gqa):
+        check_kernels(query, attn_mask, dropout_p)
+    if dropout_p == 0 and is_fused(query, key, value, attn_mask, enable_gqa):
         return fns.fused_attention(query, key, value, attn_mask, is_causal, scale)
-    if enable_gqa and query.dim() > 2 and query.size(-3) % max(key.size(-3), 1):
+    if enable_gqa and query.size(-3) % max(key.size(-3), 1):
         raise RuntimeError(
             "Number of heads in key and value must divide the number of heads in "
         )
-    mask = None
-    if dropout_p > 1:
-        raise RuntimeError(
-            f"dropout probability has to be between 0 and 1, but got {dropout_p:g}"
-        )
-    if dropout_p > 0:
-        batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
-        shape = (*batch, query.size(-2), key.size(-2))
-        engine = engine_of(None, "dropout", query.device)
-        draw = Draw("bernoulli", (1 - float(dropout_p),))
-        mask = drawn(draw, shape, dtypes.bool_, query.device, engine)
+    mask = dropout_mask_for(query, key, dropout_p)
     return fns.attention(
         query,
         key,
@@ -507,7 +512,7 @@ def multi_head_attention_forward(
         if not is_batched:
             weights = weights.squeeze(0)
     else:
-        q, k, v = (x.reshape(bsz, num_heads, -1, width) for x in (q, k, v))
+        q, k, v = (x.reshape(bsz, num_heads, x.size(1), width) for x in (q, k, v))
         if attn_mask is not None:
             attn_mask = _by_head(attn_mask, bsz, num_heads)
         output = scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)

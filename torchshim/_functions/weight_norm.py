@@ -37,5 +37,10 @@ def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
     """`v` with the norms `g` along all dimensions but one."""
     x: Any = v
     if dim in (0, x.dim() - 1):
+        if v.is_complex():  # type: ignore[attr-defined]
+            kind = v._meta.dtype.scalar_name
+            raise NotImplementedError(
+                f"\"weight_norm_kernel\" not implemented for '{kind}'"
+            )
         return fns.weight_norm_interface(x, g, dim)
     return x * (g / norm_except_dim(x, 2, dim))

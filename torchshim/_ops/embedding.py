@@ -351,14 +351,27 @@ def _check_attention(
             f"query.dim: {query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} "
             "instead."
         )
+    kind = from_array_dtype(query.dtype)
+    if kind.is_complex:
+        raise NotImplementedError(
+            f"\"softmax_lastdim_kernel_impl\" not implemented for '{kind.scalar_name}'"
+        )
+    if not kind.is_floating_point:
+        # Scaling makes scores floats, which values of integers do not go with.
+        raise RuntimeError(
+            f"expected scalar type Float but found {kind.scalar_name}"
+            if query.ndim > 2
+            else "expected m1 and m2 to have the same dtype, but got: float != "
+            f"{kind.cpp_name}"
+        )
     if attn_mask is not None:
         if attn_mask.dtype != jnp.bool_ and attn_mask.dtype != query.dtype:
             if attn_mask.dtype != jnp.float32:
-                kind = from_array_dtype(attn_mask.dtype).cpp_name
+                given = from_array_dtype(attn_mask.dtype).cpp_name
                 raise RuntimeError(
                     "Expected attn_mask dtype to be bool or float or to match query "
-                    f"dtype, but got attn_mask.dtype: {kind} and  query.dtype: "
-                    f"{from_array_dtype(query.dtype).cpp_name} instead."
+                    f"dtype, but got attn_mask.dtype: {given} and  query.dtype: "
+                    f"{kind.cpp_name} instead."
                 )
 
 

@@ -60,6 +60,16 @@ _SWITCHES = {
 }
 
 
+# In this order PyTorch asks them.
+_order = [
+    SDPBackend.FLASH_ATTENTION,
+    SDPBackend.EFFICIENT_ATTENTION,
+    SDPBackend.MATH,
+    SDPBackend.CUDNN_ATTENTION,
+    SDPBackend.OVERRIDEABLE,
+]
+
+
 @contextlib.contextmanager
 def sdpa_kernel(
     backends: list[SDPBackend] | SDPBackend, set_priority: bool = False
@@ -81,14 +91,18 @@ def sdpa_kernel(
             f"instances, got {type(backends).__name__}"
         )
     allowed = [backends] if isinstance(backends, SDPBackend) else backends
-    before = {name: sdp_switches[name] for name in _SWITCHES}
+    before, order = {name: sdp_switches[name] for name in _SWITCHES}, _order[:]
     try:
+        if set_priority:
+            _order[:] = [*allowed, *(kind for kind in order if kind not in allowed)]
         sdp_switches.update({n: kind in allowed for n, kind in _SWITCHES.items()})
         yield {}
     finally:
         sdp_switches.update(before)
+        _order[:] = order
 
 
 def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:
-    """The kernels that are allowed."""
-    return [kind for name, kind in _SWITCHES.items() if sdp_switches[name]]
+    """The kernels that are allowed; `with_priority`: in the order they are asked."""
+    allowed = [kind for name, kind in _SWITCHES.items() if sdp_switches[name]]
+    return sorted(allowed, key=_order.index) if with_priority else allowed

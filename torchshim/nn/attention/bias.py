@@ -60,11 +60,16 @@ class CausalBias(Tensor):
             whole, diagonal=self.seq_len_kv - self.seq_len_q if lower else 0
         )
 
-    def _as_attn_mask(self, device: Any, is_causal: bool) -> Tensor:
-        """The mask that `scaled_dot_product_attention` takes in its place."""
+    def _as_attn_mask(self, device: Any, is_causal: bool) -> tuple[Tensor | None, bool]:
+        """The mask and `is_causal` of `scaled_dot_product_attention` in its place."""
         if is_causal:
             raise ValueError("CausalBias should not be used with causal=True")
-        return self._materialize(device)
+        if (
+            self.seq_len_q == self.seq_len_kv
+            or self.variant == CausalVariant.UPPER_LEFT
+        ):
+            return None, True
+        return self._materialize(device), False
 
     def __repr__(self) -> str:  # type: ignore[override]
         return repr(self._materialize())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -234,9 +235,14 @@ def _not_nested(layer: Any) -> str:
     name = "encoder_layer"
     if not isinstance(layer, TransformerEncoderLayer):
         return f"{name} was not TransformerEncoderLayer"
-    attention = layer.self_attn
     if layer.norm_first:
         return f"{name}.norm_first was True"
+    return _not_fused(layer, name)
+
+
+def _not_fused(layer: TransformerEncoderLayer, name: str) -> str:
+    """Why PyTorch has no kernel for inference by this layer."""
+    attention = layer.self_attn
     if not attention.batch_first:
         return (
             f"{name}.self_attn.batch_first was not True(use batch_first for better "
@@ -379,6 +385,15 @@ class TransformerEncoderLayer(Module):
             src.dtype,
         )
         src_mask = F._canonical_mask(src_mask, "src_mask", None, "", src.dtype, False)
+        if src.dim() == 3 and self._is_fused(src):
+            # PyTorch's kernel takes masks for truth values.
+            src_mask, src_key_padding_mask = (
+                None
+                if m is None
+                else torchshim.zeros_like(m).masked_fill(m != 0, -math.inf)
+                for m in (src_mask, src_key_padding_mask)
+            )
+            is_causal = False
         masks = src_mask, src_key_padding_mask, is_causal
         x = src
         if self.norm_first:
@@ -386,6 +401,12 @@ class TransformerEncoderLayer(Module):
             return x + self._ff_block(self.norm2(x))
         x = self.norm1(x + self._sa_block(x, *masks))
         return self.norm2(x + self._ff_block(x))
+
+    def _is_fused(self, src: Tensor) -> bool:
+        """Whether PyTorch takes its kernel for inference."""
+        if self.training or _not_fused(self, "self"):
+            return False
+        return not needs_grad(src, *self.parameters())
 
     def _sa_block(
         self,

@@ -235,6 +235,7 @@ def _inject_new_class(module: Module) -> None:
     """Gives a module a class of its own, on which properties can be put."""
     cls = module.__class__
     members: dict[str, Any] = {"__getstate__": _getstate}
+    members["__module__"] = "torch.nn.utils.parametrize"
     # Copying needs a way of its own, as __getstate__ raises.
     if not hasattr(cls, "__deepcopy__"):
         members["__deepcopy__"] = _deepcopy
