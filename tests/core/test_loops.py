@@ -148,6 +148,30 @@ def test_steps_that_update_by_hand_end_where_the_next_begins(pieces, compiled):
     assert compiled() == 2  # four examples, two examples
 
 
+@pytest.mark.parametrize("read", ["loss", "step", "end"])
+def test_batches_prepared_in_ever_other_ways_are_run_apart(compiled, read):
+    """A box of another size is cut out of each; the step stays one program."""
+    w = torch.eye(3).requires_grad_()
+    optimizer = torch.optim.SGD([w], 0.1)
+    before = torch.explain()
+    for i in range(12):
+        x = torch.ones(16, 3) + 1
+        x[i : 12 + i // 3] = 0.0
+        loss = (x @ w).tanh().sum()
+        if read == "loss":
+            loss.tolist()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if read == "step":
+            loss.tolist()
+        if i == 5:
+            assert compiled() >= 3
+            before = torch.explain()
+    w.tolist()
+    assert not [p for p in torch.explain(before).programs if p.outputs > 1]
+
+
 def test_sums_that_begin_with_a_number(pieces, compiled):
     run(
         """

@@ -11,6 +11,10 @@ goes on for a while, to where an iteration begins, after which all pieces are al
 That is seen in the script's frames: from one operator to the next, one of them has
 jumped back, or makes the same call again.
 
+What is done to a batch before gradients begin (flips by chance, a box of some size cut
+out) is a recording of its own where it is now this and now that, or the step would be
+another program each time.
+
 A step that updates parameters by hand ends in the same way, where the loop goes on that
 its backward is in: else the next batch, which may be of another size, would be part of
 it.
@@ -25,11 +29,14 @@ from types import CodeType
 from typing import Any
 from weakref import WeakSet
 
-from torchshim._core.callers import INLINE, is_own
+from torchshim._core.callers import INLINE, caller, is_own
 from torchshim._core.state import State
 
-# Beginnings of iterations that are remembered.
+# Beginnings of iterations that are remembered, and lines where gradients begin.
 _HEADS = 64
+# Of so many kinds of preparation before a line it is taken to have ever more: the first
+# and the other batches, or those of two sizes, are no reason to run it apart.
+_PREPARATIONS = 2
 
 # For each frame of the script, the outermost first: which it is, and where.
 Stack = list[tuple[int, CodeType, int]]
@@ -42,7 +49,16 @@ Loop = tuple[CodeType, int]
 class ScriptLoops:
     """What one recorder knows of the script's loops."""
 
-    __slots__ = ("_best", "_cuts", "_flush", "_heads", "_last", "_stack", "_walk")
+    __slots__ = (
+        "_best",
+        "_cuts",
+        "_flush",
+        "_heads",
+        "_last",
+        "_prepared",
+        "_stack",
+        "_walk",
+    )
 
     def __init__(self) -> None:
         self._heads: set[tuple[bool, int, CodeType]] = set()
@@ -53,6 +69,8 @@ class ScriptLoops:
         self._best: Head | None = None
         # In which recording (flushes before it) and loop the last new event was.
         self._last: tuple[int, Loop | None] = -1, None
+        # What preceded gradients at a line.
+        self._prepared: dict[Any, WeakSet[State]] = {}
         # In which recording the last new backward was, and where.
         self._walk: tuple[int, Stack] = -1, []
 
@@ -87,6 +105,15 @@ class ScriptLoops:
     def was_cut(self, state: State) -> bool:
         """Whether they are."""
         return state in self._cuts
+
+    def varies_before(self, state: State) -> bool:
+        """Whether what was recorded before this line is another thing each time."""
+        line = caller()
+        if line not in self._prepared and len(self._prepared) >= _HEADS:
+            self._prepared.clear()
+        known = self._prepared.setdefault(line, WeakSet())
+        known.add(state)
+        return len(known) > _PREPARATIONS
 
     def is_cut(self, state: State, flush: int, last: bool) -> bool:
         """Whether a recording that has grown long is cut before the next operator.

@@ -226,7 +226,11 @@ class Recorder(Transforming):
         if self._is_long():
             self.flush()
         elif self.trace is None and not self.levels:
-            if self._ends_step(operands) or self._enters_loop():
+            if (
+                self._ends_step(operands)
+                or self._enters_loop()
+                or self._is_prepared(operands)
+            ):
                 self.flush()
 
     def _ends_step(self, operands: Sequence[Any]) -> bool:
@@ -246,6 +250,16 @@ class Recorder(Transforming):
         if updated:
             self.loops.cut_at(self.state)
         return updated
+
+    def _is_prepared(self, operands: Sequence[Any]) -> bool:
+        """Whether gradients begin here, after something that is often another."""
+        state = self.state
+        if state.tracks or not self.grad or state.depth == state.n_inputs:
+            return False
+        for value in operands:
+            if isinstance(value, TensorBase) and value._meta.requires_grad:
+                return self.loops.varies_before(state)
+        return False
 
     def _enters_loop(self) -> bool:
         """Asked where the recording is new; at its start, while no loop was seen."""

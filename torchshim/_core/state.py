@@ -59,6 +59,7 @@ class State:
         "slot",
         "top",
         "touched",
+        "tracks",
         "view",
         "write",
         "written",
@@ -101,6 +102,8 @@ class State:
         self.write: int | None = None
         # Whether anything on the path was overwritten, replaced or detached.
         self.written = parent is not None and parent.written
+        # Whether anything on the path has a gradient.
+        self.tracks = bool(wrt) or (parent is not None and parent.tracks)
         # Events whose result shares its memory with operand 0.
         self.alias = kind == IDENTITY
         # Whether results are views (hot path: link them to the base).
