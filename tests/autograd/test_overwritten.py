@@ -394,3 +394,31 @@ def a_node_that_fails_is_not_used_up(torch, step, function):
     for _ in range(3):
         yield attempt(z[None].sum().backward)
     yield x.grad
+
+
+@case
+def values_put_back_behind_the_back_of_autograd(torch):
+    x, p = (torch.tensor(v).requires_grad_() for v in ([1.0, 2.0], [2.0, 3.0]))
+    outs = [x**p, x.prod(), x.std(), x.logsumexp(0), x.amax(0)]
+    for at in range(2):
+        old = x.data[at].item()
+        x.data[at] += 1
+        yield x.sum()
+        x.data[at] = old
+    for out in outs:
+        yield torch.autograd.grad(out.sum(), x, retain_graph=True)
+    x.data = x.data.clone()
+    yield [torch.autograd.grad(out.sum(), x) for out in outs]
+
+
+def test_results_of_what_was_changed_since_are_refused():
+    import pytest
+
+    import torchshim as torch
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x.prod()
+    x.data[0] += 1
+    (grad,) = torch.autograd.grad(y, x)
+    with pytest.raises(NotImplementedError, match="the gradient of prod uses its"):
+        grad.tolist()

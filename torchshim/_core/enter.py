@@ -35,6 +35,7 @@ class Entering(Known):
     trace: list[Any] | None
     storages: dict[int, Storage]
     base_tangents: weakref.WeakKeyDictionary[Storage, dict[int, Any]]
+    levels: list[Any]
     # Such steps that something was written through, with its tangents.
     crossed: list[tuple[DualStep, dict[int, Any]]]
 
@@ -308,7 +309,7 @@ class Entering(Known):
             written = new
             put = self.call_again(write_op(op), [piece, new, *args, k])
             new = self.result(put)
-            if step.__class__ is DualStep:
+            if step.__class__ is DualStep and self.levels:
                 if self.forward:
                     self.crossed.append((step, duals.get(written._slot, {})))
                 across = duals.get(new._slot, {}), duals.get(piece._slot, {})
@@ -317,8 +318,9 @@ class Entering(Known):
 
     def _step_behind(self, step: DualStep, piece: TensorBase) -> None:
         """Gives what shows the memory behind a step the tangents that are there."""
-        before = self.recording.duals.get(piece._slot, {})
-        self.set_tangents(piece._slot, step.behind(before))
+        if self.levels:
+            before = self.recording.duals.get(piece._slot, {})
+            self.set_tangents(piece._slot, step.behind(before))
 
     def derived_anew(self, view: TensorBase) -> TensorBase:
         """A view about to be written to, without the hooks on the way to its base.

@@ -10,7 +10,7 @@ from torchshim._core.gradients import GradientPlan, plan_of
 from torchshim._core.graph import origin
 from torchshim._core.leaves import Leaves
 from torchshim._core.naming import grad_name, modified_text
-from torchshim._core.op import puts_back
+from torchshim._core.op import REGISTRY, puts_back
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import REPLACED, hidden_of, hidden_writes
 from torchshim._core.versions import (
@@ -174,11 +174,27 @@ class SavedValues(Leaves):
                 self.raise_modified(recording, event, slot, count)
             if hidden:
                 outdated.append(slot)
-                if not set(slots).isdisjoint(range(event.slot, event.n_slots)):
+                if result:
                     raise NotImplementedError(
                         RESULT_REPLACED.format(plan.call.op.public)
                     )
         return outdated
+
+    def now_used(
+        self, recording: Recording, slot: int, saved: Any, plan: GradientPlan
+    ) -> Any:
+        """What the gradient of an event uses of a value that was overwritten unseen.
+
+        One that PyTorch's result took part in has to be as it was: here the gradient
+        is computed from it, there from the old result.
+        """
+        found, event = self.present(recording, slot, saved), plan.event
+        if not set(plan.saved).isdisjoint(range(event.slot, event.n_slots)):
+            self.capture = None
+            text = RESULT_REPLACED.format(plan.call.op.public)
+            check = REGISTRY["_unless_changed"]
+            found = self.rec.result(self.rec.call(check, (found, saved, text)))
+        return found
 
     def is_apart(self, recording: Recording, slot: int) -> bool:
         """Whether a value came by `.data`; raises if its own version went on."""

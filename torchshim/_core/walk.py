@@ -397,7 +397,7 @@ class Walk(SavedValues, Replay, Late):
         ]
         if outdated:
             operands = [
-                self.present(recording, event.operands[i], operand)
+                self.now_used(recording, event.operands[i], operand, plan)
                 if event.operands[i] in outdated and i not in unpacked
                 else operand
                 for i, operand in zip(plan.needs, operands, strict=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from torchshim._core import dtypes
+from torchshim._core.checks import Check
 from torchshim._core.naming import UNSEEN
 from torchshim._core.op import Array, Arrays, op
 from torchshim._core.promotion import converted
@@ -121,6 +123,26 @@ def _value_of(input: Array, source: Array) -> Array:
 
 
 _value_of.defjvp(lambda primals, tangents: (primals[0], tangents[1]))
+
+
+def _as_it_was(input: Any, before: Any, text: str) -> list[Check]:
+    alike = (input == before) | ((input != input) & (before != before))
+    return [Check(~jnp.all(alike), NotImplementedError, text)]
+
+
+@op(
+    name="_unless_changed",
+    grad_fn=UNSEEN,
+    differentiable=("input",),
+    saves=(),
+    method=False,
+    out=False,
+    namespaces=(),
+    checks=_as_it_was,
+)
+def _unless_changed(input: Array, before: Array, text: str) -> Array:
+    """What a memory holds by now; an error where that is not what it held before."""
+    return input
 
 
 @op(
