@@ -124,39 +124,99 @@ _FOUR_OVER_PI = np.float32(1.27323954473516)
 TWO_PI = np.float32(2 * math.pi)
 
 
-def log_avx(x: np.ndarray) -> np.ndarray:
-    """ln of normal positive float32 numbers; the result is held as doubles."""
+# The multiply-adds of `box_muller`.
+_STEPS = len(_LOG) + len(_SIN) + len(_COS) + 2
+
+
+class Fused:
+    """Multiply-adds of float32 arrays of one size, with one rounding each.
+
+    Sums in double are kept, and looked at together at the end (`fma32` looks at each):
+    one that lands half way between two floats may have been rounded before.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._totals = np.empty((_STEPS, size))
+        self._used = 0
+
+    def __call__(self, a: np.ndarray, b: Any, c: Any) -> np.ndarray:
+        total = self._totals[self._used]
+        self._used += 1
+        np.multiply(a, b, out=total, dtype=np.float64)
+        total += c
+        return total.astype(np.float32)
+
+    def half_way(self) -> bool:
+        """Whether some sum lay half way between two floats; begins anew."""
+        bits = self._totals[: self._used].view(np.int64)
+        self._used = 0
+        bits &= 0x1FFFFFFF
+        return bool((bits == 0x10000000).any())
+
+
+def fused(a: np.ndarray, b: Any, c: Any) -> np.ndarray:
+    """One of `Fused`, looked at at once."""
+    return fma32(np.asarray(a, np.float64), b, c).astype(np.float32)
+
+
+def _exact(a: np.ndarray, b: Any, c: Any) -> np.ndarray:
+    """One of `Fused` whose sum is exact in double."""
+    total = np.multiply(a, b, dtype=np.float64)
+    total += c
+    return total.astype(np.float32)
+
+
+def box_muller(
+    u: np.ndarray, theta: np.ndarray, std: float, mean: float, fma: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of normal numbers of u in (0, 1] and of angles, as the AVX2 code has them.
+
+    Everything is float32; u and theta / (2 pi) are multiples of 2**-24.
+    """
+    radius = np.sqrt(np.float32(-2) * log_avx(u, fma))
+    sine, cosine = sincos_avx(theta, fma)
+    cosine *= radius
+    sine *= radius
+    if (std, mean) != (1, 0):
+        return fma(cosine, std, mean), fma(sine, std, mean)
+    return cosine, sine
+
+
+def log_avx(x: np.ndarray, fma: Any) -> np.ndarray:
+    """ln of positive float32 multiples of 2**-24 up to 1."""
     bits = x.view(np.int32)
     exponent = ((bits >> 23) - 126).astype(np.float32)
     mantissa = ((bits & 0x007FFFFF) | 0x3F000000).view(np.float32)
     small = mantissa < _SQRT_HALF
     exponent -= small
     x = (mantissa - np.float32(1)) + np.where(small, mantissa, np.float32(0))
-    square = (x * x).astype(np.float64)
-    high, exponent = x.astype(np.float64), exponent.astype(np.float64)
-    y = np.broadcast_to(_LOG[0], x.shape)
-    for coefficient in _LOG[1:]:
-        y = fma32(y, high, coefficient)
-    y = float32(y * high)
-    y = fma32(y, square, float32(exponent * _LN2_LOW))
-    y = fma32(square, -0.5, y)
-    return fma32(exponent, _LN2_HIGH, float32(high + y))
+    square = x * x
+    y = fma(x, _LOG[0], _LOG[1])
+    for coefficient in _LOG[2:]:
+        y = fma(y, x, coefficient)
+    y *= x
+    y = fma(y, square, exponent * np.float32(_LN2_LOW))
+    y = _exact(square, -0.5, y)
+    return _exact(exponent, _LN2_HIGH, x + y)
 
 
-def sincos_avx(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sine and cosine of float32 numbers >= 0; the results are held as doubles."""
+def sincos_avx(x: np.ndarray, fma: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Sine and cosine of float32 angles: 2 pi times multiples of 2**-24 below 1."""
     octant = ((x * _FOUR_OVER_PI).astype(np.int32) + 1) & ~1
-    count = octant.astype(np.float64)
-    angle = x.astype(np.float64)
+    count = octant.astype(np.float32)
+    angle = x
     for part in _PI_OVER_4:
-        angle = fma32(count, part, angle)
-    square = float32(angle * angle)
-    even = fma32(np.broadcast_to(_COS[0], x.shape), square, _COS[1])
-    even = float32(fma32(even, square, _COS[2]) * square)
-    even = float32(fma32(even, square, -0.5 * square) + 1.0)
-    odd = fma32(np.broadcast_to(_SIN[0], x.shape), square, _SIN[1])
-    odd = float32(fma32(odd, square, _SIN[2]) * square)
-    odd = fma32(odd, angle, angle)
+        angle = _exact(count, part, angle)
+    square = angle * angle
+    even = fma(square, _COS[0], _COS[1])
+    even = fma(even, square, _COS[2])
+    even *= square
+    even = fma(even, square, np.float32(-0.5) * square)
+    even += np.float32(1)
+    odd = fma(square, _SIN[0], _SIN[1])
+    odd = fma(odd, square, _SIN[2])
+    odd *= square
+    odd = fma(odd, angle, angle)
     straight = octant & 2 == 0
     sine, cosine = np.where(straight, odd, even), np.where(straight, even, odd)
     sine = np.where(octant & 4 != 0, -sine, sine)

@@ -27,15 +27,15 @@ from torchshim._core.host_dtypes import (
 from torchshim._core.host_math import (
     HALVES,
     TWO_PI,
+    Fused,
+    box_muller,
     cast,
-    float32,
     fma32,
     fma64,
+    fused,
     libm,
     log,
-    log_avx,
     sincos,
-    sincos_avx,
 )
 from torchshim._core.mt19937 import MT19937
 
@@ -136,10 +136,13 @@ def normal(
         unit, fill = (unit64, _fill64)
     # Uniforms of the unfinished last block are drawn too, except in 16-bit types.
     draws = unit(generator, whole if dtype in HALVES else size)[:whole]
-    values = np.empty(size, draws.dtype)
-    values[:whole] = fill(draws.reshape(-1, 16), mean, std)
+    if rest:  # the last 16 are drawn again
+        draws = np.concatenate([draws, unit(generator, 16)])
+    values = fill(draws.reshape(-1, 16), mean, std)
     if rest:
-        values[-16:] = fill(unit(generator, 16).reshape(1, 16), mean, std)
+        values[size - 16 : whole] = values[whole : whole + 16 - rest]
+        values[whole:size] = values[whole + 16 - rest :]
+        values = values[:size]
     return values.astype(dtype, copy=False)
 
 
@@ -172,17 +175,17 @@ def _fill64(uniforms: np.ndarray, mean: float, std: float) -> np.ndarray:
 
 def _fill32(uniforms: np.ndarray, mean: float, std: float) -> np.ndarray:
     values = np.empty(uniforms.shape, np.float32)
-    scale, shift = np.float32(std), np.float32(mean)
+    scale, shift = float(np.float32(std)), float(np.float32(mean))
     for start in range(0, len(uniforms), _ROWS):
         block = uniforms[start : start + _ROWS]
-        u1 = (np.float32(1) - block[:, :8]).ravel()
-        theta = (TWO_PI * block[:, 8:]).ravel()
-        radius = np.sqrt((-2.0 * log_avx(u1)).astype(np.float32)).astype(np.float64)
-        sine, cosine = sincos_avx(theta)
-        for half, wave in ((slice(0, 8), cosine), (slice(8, 16), sine)):
-            made = float32(radius * wave)
-            if (scale, shift) != (1, 0):
-                made = fma32(made, float(scale), float(shift))
+        u = (np.float32(1) - block[:, :8]).ravel()
+        given = u, (TWO_PI * block[:, 8:]).ravel(), scale, shift
+        if start == 0 or len(block) < _ROWS:
+            fma = Fused(u.size)
+        pairs = box_muller(*given, fma)
+        if fma.half_way():
+            pairs = box_muller(*given, fused)
+        for half, made in zip((slice(0, 8), slice(8, 16)), pairs, strict=True):
             values[start : start + _ROWS, half] = made.reshape(-1, 8)
     values += np.float32(0)  # as the multiply-add with mean 0: no negative zero
     return values.ravel()
