@@ -129,7 +129,7 @@ _STEPS = len(_LOG) + len(_SIN) + len(_COS) + 2
 
 
 class Fused:
-    """Multiply-adds of float32 arrays of one size, with one rounding each.
+    """Multiply-adds of float32 arrays of up to some size, with one rounding each.
 
     Sums in double are kept, and looked at together at the end (`fma32` looks at each):
     one that lands half way between two floats may have been rounded before.
@@ -140,15 +140,15 @@ class Fused:
         self._used = 0
 
     def __call__(self, a: np.ndarray, b: Any, c: Any) -> np.ndarray:
-        total = self._totals[self._used]
+        total = self._totals[self._used, : len(a)]
         self._used += 1
         np.multiply(a, b, out=total, dtype=np.float64)
         total += c
         return total.astype(np.float32)
 
-    def half_way(self) -> bool:
-        """Whether some sum lay half way between two floats; begins anew."""
-        bits = self._totals[: self._used].view(np.int64)
+    def half_way(self, size: int) -> bool:
+        """Whether a sum of this size lay half way between two floats; begins anew."""
+        bits = self._totals[: self._used, :size].view(np.int64)
         self._used = 0
         bits &= 0x1FFFFFFF
         return bool((bits == 0x10000000).any())

@@ -176,14 +176,13 @@ def _fill64(uniforms: np.ndarray, mean: float, std: float) -> np.ndarray:
 def _fill32(uniforms: np.ndarray, mean: float, std: float) -> np.ndarray:
     values = np.empty(uniforms.shape, np.float32)
     scale, shift = float(np.float32(std)), float(np.float32(mean))
+    fma = Fused(8 * min(len(uniforms), _ROWS))
     for start in range(0, len(uniforms), _ROWS):
         block = uniforms[start : start + _ROWS]
         u = (np.float32(1) - block[:, :8]).ravel()
         given = u, (TWO_PI * block[:, 8:]).ravel(), scale, shift
-        if start == 0 or len(block) < _ROWS:
-            fma = Fused(u.size)
         pairs = box_muller(*given, fma)
-        if fma.half_way():
+        if fma.half_way(len(u)):
             pairs = box_muller(*given, fused)
         for half, made in zip((slice(0, 8), slice(8, 16)), pairs, strict=True):
             values[start : start + _ROWS, half] = made.reshape(-1, 8)
