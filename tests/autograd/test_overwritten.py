@@ -411,6 +411,21 @@ def values_put_back_behind_the_back_of_autograd(torch):
     yield [torch.autograd.grad(out.sum(), x) for out in outs]
 
 
+@case
+def negative_slopes_in_place(torch):
+    f = torch.nn.functional
+    for name, slope in (
+        ("leaky_relu_", -2.0),
+        ("leaky_relu_", 0.0),
+        ("elu_", -2.0),
+        ("celu_", -2.0),
+    ):
+        x = torch.tensor([-1.0, 1.0], requires_grad=True)
+        y = getattr(f, name)(x.clone(), slope)
+        for _ in range(2):
+            yield attempt(y.sum().backward, retain_graph=True), x.grad
+
+
 def test_results_of_what_was_changed_since_are_refused():
     import pytest
 

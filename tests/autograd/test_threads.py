@@ -153,3 +153,21 @@ def both_threads_write_to_a_view(torch):
                 writer(lambda view=view, write=write: getattr(view, write)())
             yield attempt(lambda base=base: base.sum().backward(retain_graph=True))
             yield x.grad, base._version
+
+
+@case
+def objects_kept_by_thread(torch):
+    kept = torch._C
+    yield kept._is_key_in_tls("kept"), attempt(kept._get_obj_in_tls, "kept")
+    yield attempt(kept._stash_obj_in_tls, 1, 2), attempt(kept._is_key_in_tls, 1)
+    found = {}
+    kept._stash_obj_in_tls("kept", found)
+    x = torch.ones(2, requires_grad=True)
+
+    def hook(grad):
+        kept._get_obj_in_tls("kept")["seen"] = True
+
+    x.register_hook(hook)
+    (x * 2).sum().backward()
+    yield kept._is_key_in_tls("kept"), found
+    yield by_thread(lambda: kept._is_key_in_tls("kept"))

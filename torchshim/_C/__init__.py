@@ -15,6 +15,9 @@ from typing import Any
 from torchshim import _overrides
 from torchshim._C._convolution import _ConvBackend as _ConvBackend
 from torchshim._C._convolution import _select_conv_backend as _select_conv_backend
+from torchshim._C._stash import _get_obj_in_tls as _get_obj_in_tls
+from torchshim._C._stash import _is_key_in_tls as _is_key_in_tls
+from torchshim._C._stash import _stash_obj_in_tls as _stash_obj_in_tls
 from torchshim._core.device import device as device
 from torchshim._core.device import get_default_device
 from torchshim._core.dtypes import dtype as dtype

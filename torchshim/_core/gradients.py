@@ -23,6 +23,9 @@ class GradientPlan:
         self.call = call
         self.wrt = wrt
         self._calls: dict[Any, VjpCall] = {}
+        checks = call.op is not None and call.write and call.op.inplace_gradient_check
+        if checks:
+            checks(*call.arguments(event.given, call.placeholders()))
         # Operands whose values the gradient is computed from.
         self.needs = call.needs(wrt)
         # Slots of the values that PyTorch saves, and looks at the versions of.

@@ -130,6 +130,7 @@ class Op:
         "gradient_checks",
         "inplace",
         "inplace_check",
+        "inplace_gradient_check",
         "layout",
         "level",
         "method",
@@ -168,6 +169,7 @@ class Op:
     static_for: Callable[..., bool] | None
     inplace: bool
     inplace_check: Callable[..., Any] | None
+    inplace_gradient_check: Callable[..., Any] | None
     out: bool | str | tuple[bool | str, ...] | Callable[..., bool | str]
     castable: str | tuple[str, ...]
     method: bool | str
@@ -276,6 +278,7 @@ def op(
     saves: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     inplace: bool = False,
     inplace_check: Callable[..., Any] | None = None,
+    inplace_gradient_check: Callable[..., Any] | None = None,
     out: bool | str | tuple[bool | str, ...] | Callable[..., bool | str] | None = None,
     castable: str | tuple[str, ...] = (),
     method: bool | str = True,
@@ -356,7 +359,7 @@ def op(
       operator's own function cannot. `warns(*metas or values)`: the text of PyTorch's
       warning at the call, if there is one; such calls always take the slow path.
       `inplace_check(*metas or values)`: raises what the in-place form alone does,
-      before everything else.
+      before everything else; `inplace_gradient_check` what the gradient of that does.
     - `static_for(metas)`: whether integers stay static for tensors of these metas, as
       `typecheck` asks for their values (default: they may become runtime scalars).
     - `shape`: a function of the arguments (shapes for tensors) that gives the one shape
@@ -414,6 +417,7 @@ def op(
             else tuple(p.name for p in params if p.role != STATIC),
             inplace=inplace,
             inplace_check=inplace_check,
+            inplace_gradient_check=inplace_gradient_check,
             out=(view is None and from_tensors and results == "tensor")
             if out is None
             else out,
@@ -529,6 +533,7 @@ def _make_write_op(view: Op) -> Op:
         "gradient_checks": None,
         "typecheck": None,
         "inplace_check": None,
+        "inplace_gradient_check": None,
         "warns": None,
         "curved": False,
         "level": None if view.level is None else "new",
