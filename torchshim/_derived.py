@@ -113,6 +113,7 @@ def _attach() -> None:
     methods.update(_derived.methods.values())
     for name, method in _derived.methods.items():
         if name not in Tensor.__dict__:
+            method.__qualname__ = f"Tensor.{name}"
             setattr(Tensor, name, method)
     for name, (op, reflected) in _OPERATORS.items():
         if op in REGISTRY:

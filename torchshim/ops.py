@@ -65,8 +65,6 @@ _OF_BOTH = frozenset(
     "bitwise_and bitwise_or bitwise_xor copysign eq fmod ge gt le lt ne remainder rsub "
     "xlogy".split()
 )
-# What PyTorch calls gradients that have no function here.
-_GRADIENTS = frozenset({"convolution_backward"})
 
 
 HigherOrderOperator = unsupported(
@@ -168,7 +166,7 @@ class _Aten(_OpNamespace):
     """The namespace of PyTorch's own operators."""
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        known = name in _PACKETS or name in _GRADIENTS
+        known = name in _PACKETS
         if not known and _function(name) is None:
             return super().__getattr__(name)
         packet = OpOverloadPacket(name)

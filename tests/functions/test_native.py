@@ -1,5 +1,7 @@
 """`native_*` functions, older norms, segments, rarer methods, legacy storages."""
 
+import pickle
+
 from tests.oracle import attempt, case, evaluate
 
 
@@ -90,6 +92,11 @@ torch._scaled_dot_product_flash_attention_for_cpu(s, s, s, attn_mask=s)
 attempt(torch._scaled_dot_product_flash_attention_for_cpu, s[0], s[0], s[0])
 attempt(torch._scaled_dot_product_flash_attention_for_cpu, s, s, s, 0.5)
 attempt(torch._scaled_dot_product_flash_attention_for_cpu, s, s, s, attn_mask=s > 0)
+aten.convolution_backward(*conv, [2], [1], [0], [1], False, [0], 2, [True] * 3)
+aten.convolution_backward(*conv, None, [1], [0], [1], False, [0], 2, [0, 1, 0])
+attempt(aten.convolution_backward, *conv, [2], [1], [0], [1], False, [0], 0, [True] * 3)
+pickle.loads(pickle.dumps(torch.Tensor.add)) is torch.Tensor.add
+torch.round(T([1.2345, 0.4755, 0.95]).double(), decimals=3).tolist()
 repr(torch._C._ConvBackend.Empty), list(torch._C._ConvBackend.__members__)[:21]
 [conv_backend((2, 4) + (5,) * n, 1, t) for n in (1, 2, 3) for t in (0, 1)]
 [conv_backend((2, 4) + (5,) * n, 2, t) for n in (1, 2, 3) for t in (0, 1)]
@@ -111,7 +118,14 @@ def functions(torch, line):
     names = {"aten": torch.ops.aten, "T": torch.tensor, "attempt": attempt}
     z, w, v = (torch.empty(0) for _ in range(3))
     g = torch.ones(2, 3, requires_grad=True)
-    names["s"] = torch.arange(8.0).view(2, 1, 2, 2) / 8
+    s = torch.arange(8.0).view(2, 1, 2, 2) / 8
+    names["pickle"] = pickle
+    names["conv"] = (
+        torch.ones(1, 2, 5),
+        torch.arange(24.0).view(1, 4, 6),
+        s.view(2, 2, 2),
+    )
+    names["s"] = s
 
     def conv_backend(shape, d, transposed):
         n, input = len(shape) - 2, torch.ones(shape, dtype=torch.double)

@@ -486,6 +486,8 @@ F.embedding_bag(I(5), R(4, 2), torch.tensor([0, 2, 2]), mode='max')
 F.embedding_bag(I(5), R(4, 2), torch.tensor([0, 2, 5]), include_last_offset=True)
 F.embedding_bag(I(4), R(4, 2), torch.tensor([0, 2]), mode='sum', per_sample_weights=R(4))
 F.embedding_bag(torch.tensor([1, 2, 1]), R(4, 2), torch.tensor([0, 2]), padding_idx=1)
+F.embedding_bag(torch.tensor([[1, 1, 3], [2, 2, 2]]), R(5, 2), mode='sum', scale_grad_by_freq=True)
+F.embedding_bag(torch.tensor([[1, 2, 3], [4, 4, 1]]), R(5, 2), scale_grad_by_freq=True, padding_idx=1)
 """
 
 

@@ -64,6 +64,20 @@ def _frequencies(indices: Array, rows: int) -> Array:
     return counts[jnp.clip(indices, 0, max(rows - 1, 0))]
 
 
+def _counts_by_rank(indices: Array, rows: int) -> Array:
+    """What PyTorch's bags divide gradients by: not how often each index occurs.
+
+    The third smallest index, say, is given the frequency of the third of all indices
+    when these are sorted.
+    """
+    order = jnp.sort(indices)
+    new = jnp.concatenate([order[:1] != order[:1], order[1:] != order[:-1]])
+    rank = jnp.cumsum(new)
+    counts = _frequencies(order, rows)[rank]
+    by_row = jnp.zeros(rows, counts.dtype).at[order].set(counts, mode="drop")
+    return by_row[jnp.clip(indices, 0, max(rows - 1, 0))]
+
+
 @op(
     grad_fn="EmbeddingBackward0",
     saves=("indices",),
@@ -285,7 +299,7 @@ def _bags(
         bag = jnp.where(jnp.arange(count) < offsets[-1], bag, bags)
     rows = _wide(_rows(weight, indices))
     if scale_grad_by_freq:
-        counts = _frequencies(indices, weight.shape[0])
+        counts = _counts_by_rank(indices, weight.shape[0])
         rows = _slowed(rows, (1 / jnp.maximum(counts, 1).astype(rows.dtype))[:, None])
     bag = jnp.where(indices != padding_idx, bag, bags)
     if per_sample_weights is not None:

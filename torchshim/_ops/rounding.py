@@ -295,9 +295,14 @@ def round(input: Array, *, decimals: int = 0) -> Array:
     refuse("round_cpu", input, BOOL + INT + COMPLEX)
     if decimals > 0:
         scale = np.asarray(10.0**decimals, input.dtype)
-        return jnp.round(input * scale) / scale
+        return jnp.round(input * scale) / _varying(scale, input)
     scale = np.asarray(10.0**-decimals, input.dtype)
-    return jnp.round(input / scale) * scale
+    return jnp.round(input / _varying(scale, input)) * scale
+
+
+def _varying(divisor: np.ndarray, input: Array) -> Array:
+    """The divisor, but not as a constant, by whose reciprocal XLA would multiply."""
+    return jnp.where(jnp.isnan(input), np.ones_like(divisor), divisor)
 
 
 @op(
