@@ -146,7 +146,7 @@ def normalise(op: Op, position: int, param: Param, value: Any) -> Any:
                     if value > 0
                     else "can't convert negative int to unsigned"
                 )
-            return value
+            return value if value.__class__ in _NUMBERS else _plain(value)
         elif value is None and (role in (OPT_OPERAND, OPT_SCALAR)):
             return value
         else:
@@ -182,6 +182,17 @@ def normalise(op: Op, position: int, param: Param, value: Any) -> Any:
         f"{op.parsed}(): argument '{param.name}' (position {position + 1}) must be "
         f"{_EXPECTED[role]}, not {type_name(value)}"
     )
+
+
+_NUMBERS: tuple[Any, ...] = (bool, int, float, complex)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's float64, or what an enumeration has, as the Python number it is.
+
+    Recordings hold the value of any other class in the key: each is a program.
+    """
+    return next(kind for kind in _NUMBERS if isinstance(value, kind))(value)
 
 
 def size_element(op: Op, position: int, param: Param, sizes: Any, at: int) -> int:

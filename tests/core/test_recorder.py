@@ -7,6 +7,7 @@ import itertools
 import threading
 import weakref
 
+import numpy as np
 import pytest
 
 import torchshim as torch
@@ -30,6 +31,14 @@ def test_floats_are_runtime_scalars(compiled):
     x = torch.tensor([1.0, 2.0])
     found = [(x * (i + 0.5)).tolist() for i in range(5)]
     assert found[4] == [4.5, 9.0]
+    assert compiled() == 1
+
+
+def test_numpys_floats_are_runtime_scalars(compiled):
+    x = torch.tensor([1.0, 2.0])
+    for value in np.linspace(0.5, 2.0, 4):
+        assert type(value) is np.float64
+        (x * value).clamp(max=value).tolist()
     assert compiled() == 1
 
 
