@@ -99,8 +99,14 @@ def _pad_layout(shape: Ints, input: Any, pad: Ints, mode: str) -> Any:
 @op(grad_fn=_pad_node, **{**_PLAIN, "layout": Arranged(_pad_layout)})
 def pad_by_index(input: Array, pad: Ints, mode: str) -> Array:
     """The last dimensions made longer with elements of their own."""
-    out = input
-    pairs = [(pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)]
+    out, n = input, len(pad) // 2
+    if mode != "circular" and not all(input.shape[input.ndim - n - 1 :]):
+        raise RuntimeError(
+            f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch "
+            "size and other non-zero dimensions for input, but got: "
+            f"{list(input.shape)}"
+        )
+    pairs = [(pad[2 * i], pad[2 * i + 1]) for i in range(n)]
     for i, (before, after) in enumerate(pairs):
         axis, size = input.ndim - 1 - i, input.shape[-1 - i]
         if mode == "reflect" and (before >= size or after >= size):
@@ -168,9 +174,15 @@ def _check_sizes(input: Array, sizes: Ints) -> None:
         def text(values: Any) -> str:
             return ", ".join(f"{c}: {v}" for c, v in zip(letters, values, strict=True))
 
+        joined = " and" * (len(sizes) == 1)
         raise RuntimeError(
             "Input and output sizes should be greater than 0, but got input "
-            f"({text(have)}) output ({text(sizes)})"
+            f"({text(have)}){joined} output ({text(sizes)})"
+        )
+    if not input.shape[1]:
+        raise RuntimeError(
+            f"Non-empty {input.ndim}D data tensor expected but got a tensor with sizes "
+            f"{list(input.shape)}"
         )
 
 
