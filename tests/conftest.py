@@ -111,13 +111,16 @@ def pytest_collection_modifyitems(
 def fresh_recording() -> None:
     """Programs are counted: a test's recordings begin with its own first event.
 
-    Not with what the test before it left unread, nor are they pruned in its middle.
+    Not with what the test before it left unread, nor are they pruned in its middle, nor
+    cut where that one's loops were.
     """
     from torchshim._core import trie
+    from torchshim._core.loops import ScriptLoops
     from torchshim._core.record import local
 
     rec = local.rec
     rec.flush()
+    rec.loops = ScriptLoops()
     if rec.states > trie.STATE_BOUND // 2:
         rec.prune(rec.root)
 
