@@ -162,23 +162,25 @@ def test_sums_of_windows(n, how, groups, channels, outputs, kernel, left):
 
 
 @pytest.mark.parametrize(
-    ("n", "how", "kernel", "swapped"),
+    ("n", "how", "kernel", "others"),
     [
         (1, {"lhs_dilation": 3, "padding": (2, 4)}, (4,), [False, True, False]),
         (2, {"lhs_dilation": 2, "padding": (0, 1)}, (3, 2), [False, True, False]),
-        (3, {"lhs_dilation": 2, "padding": (-1, 2)}, (3, 2, 2), [True, True, False]),
-        (3, {"lhs_dilation": 3, "padding": (3, 1)}, (2, 4, 1), [True, True, False]),
-        (3, {"window_strides": 2, "padding": (1, 0)}, (3, 2, 1), [False, True, True]),
+        (3, {"lhs_dilation": 2, "padding": (-1, 2)}, (3, 2, 2), [True] * 3),
+        (3, {"lhs_dilation": 3, "padding": (3, 1)}, (2, 4, 1), [True] * 3),
+        (3, {"lhs_dilation": 2, "rhs_dilation": 2}, (3, 2, 2), [True] * 3),
+        (3, {"window_strides": 2, "rhs_dilation": 2}, (3, 2, 1), [True] * 3),
+        (3, {"window_strides": 2, "padding": (1, 0)}, (3, 2, 1), [True] * 3),
         (1, {"lhs_dilation": 3}, (25,), [True, False, False]),
         (2, {"lhs_dilation": 2, "rhs_dilation": 2}, (2, 3), [False, False, False]),
         (1, {}, (4,), [False, False, False]),
     ],
 )
-def test_zeros_between_elements_move_to_the_kernel(n, how, kernel, swapped, rewritten):
+def test_made_of_other_convolutions(n, how, kernel, others, rewritten):
     both = grouped(n, 1, **how)
     x, w = operands_of(n, 1, 4, 5, kernel)
     compare(both, (in_windows(both),), x, w)
-    assert rewritten == swapped
+    assert rewritten == others
 
 
 def test_nothing_to_sum():
