@@ -50,7 +50,7 @@ def ordered(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def in_windows(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn` with what XLA is slow at everywhere as sums of windows."""
+    """`fn` with what XLA is slow at everywhere written in another way."""
     return _rewritten(fn, windowed)
 
 
@@ -185,17 +185,16 @@ def windowed(
     if min(places) < 1:
         return None
     if groups == 1:
-        given = lhs, rhs, params, places
         few = math.prod(places) < math.prod(kernel)
         dilated = max(params["lhs_dilation"]) > 1
         if few and dilated and max(*steps, *spans) == 1:
-            return _swapped(*given, convolve)
-        if len(places) == 3 and not (few and math.prod(places) < _PLACES):
-            return _by_depth(*given, convolve)
+            return _swapped(lhs, rhs, params, places, convolve)
         # XLA's kernel is good at gradients of weights of two dimensions.
         if len(places) < 3 and math.prod(places) > 1:
             return None
     summed = _summed(groups, channels, kernel, places)
+    if summed is None and groups == 1 and len(places) == 3:
+        return _by_depth(lhs, rhs, params, places, convolve)
     if summed is None:
         return None
     x, w = jnp.transpose(lhs, numbers.lhs_spec), jnp.transpose(rhs, numbers.rhs_spec)
@@ -207,8 +206,7 @@ def windowed(
     x = lax.pad(x, x.dtype.type(0), [(0, 0, 0)] * 3 + around)
     out = summed(x, w, steps, spans, places)
     out = out.reshape(out.shape[0], -1, *places)
-    batch, features, *space = numbers.out_spec
-    return jnp.moveaxis(out, range(out.ndim), (batch, features, *space))
+    return jnp.moveaxis(out, range(out.ndim), numbers.out_spec)
 
 
 def _by_depth(
@@ -248,8 +246,7 @@ def _by_depth(
         flat,
     )
     out = jnp.moveaxis(out.reshape(-1, depth, *out.shape[1:]), 1, 2)
-    batch, features, *where = numbers.out_spec
-    return jnp.moveaxis(out, range(5), (batch, features, *where))
+    return jnp.moveaxis(out, range(out.ndim), numbers.out_spec)
 
 
 def _swapped(

@@ -140,8 +140,7 @@ def normal(
         draws = np.concatenate([draws, unit(generator, 16)])
     values = fill(draws.reshape(-1, 16), mean, std)
     if rest:
-        values[size - 16 : whole] = values[whole : whole + 16 - rest]
-        values[whole:size] = values[whole + 16 - rest :]
+        values[size - 16 : size] = values[whole:]
         values = values[:size]
     return values.astype(dtype, copy=False)
 

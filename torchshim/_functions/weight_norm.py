@@ -37,7 +37,7 @@ def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
     """`v` with the norms `g` along all dimensions but one."""
     x: Any = v
     if dim in (0, x.dim() - 1):
-        if v.is_complex():  # type: ignore[attr-defined]
+        if x.is_complex():
             kind = v._meta.dtype.scalar_name
             raise NotImplementedError(
                 f"\"weight_norm_kernel\" not implemented for '{kind}'"

@@ -121,7 +121,7 @@ def _check(
             f"positive length, but input has a shape of {list(input.shape)} and "
             "non-batch dimension 0 has length zero!"
         )
-    if not all(input.shape[input.ndim - n - 1 :]):
+    if not all(spatial):
         # A signal is an image of one row.
         row = (1,) * (n == 1)
         shape = [*input.shape[:-1], *row, input.shape[-1]]

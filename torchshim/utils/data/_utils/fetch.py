@@ -36,7 +36,8 @@ class Pace:
         self.recordings = CACHE.added
         self.unsettled = 0
         self.apart = False
-        self.seen: list[Events] = []
+        self.first: Events | None = None
+        self.compared = 0
 
     def begin(self) -> None:
         """A batch is asked for."""
@@ -50,14 +51,17 @@ class Pace:
 
     def sample(self, take: Callable[[Any], Any], of: Any) -> Any:
         """A sample, taken by `take(of)`."""
-        if self.apart or len(self.seen) >= self._COMPARED:
+        if self.apart or self.compared >= self._COMPARED:
             return self.taken(take(of))
         rec = local.rec
         start, flushes = rec.state, rec.flushes
         value = take(of)
         if rec.flushes == flushes and get_worker_info() is None:
-            self.seen.append(_calls(rec.state, start))
-            self.apart = self.seen[0] != self.seen[-1]
+            events = _calls(rec.state, start)
+            if self.first is None:
+                self.first = events
+            self.apart = self.first != events
+            self.compared += 1
         return self.taken(value)
 
     def taken(self, value: Any) -> Any:
