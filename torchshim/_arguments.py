@@ -317,7 +317,7 @@ def choose(
             bound = signature.bind(*args, **names)
         except TypeError:
             continue
-        op = function.__op__  # type: ignore[attr-defined]
+        op = function.__op__
         first = op.params[0]
         if all(
             accepts(p, bound.arguments[p.name])

@@ -40,11 +40,11 @@ class Attributes(dict[str, Any]):
         super().__delitem__(name)
         del self._fields[name]
 
-    def update(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
+    def update(self, *args: Any, **kwargs: Any) -> None:
         for name, value in dict(*args, **kwargs).items():
             self[name] = value
 
-    def __ior__(self, other: Any) -> Attributes:  # type: ignore[override,misc]
+    def __ior__(self, other: Any) -> Attributes:
         self.update(other)
         return self
 
@@ -53,7 +53,7 @@ class Attributes(dict[str, Any]):
             self[name] = default
         return self[name]
 
-    def pop(self, name: str, default: Any = _ABSENT) -> Any:  # type: ignore[override]
+    def pop(self, name: str, default: Any = _ABSENT) -> Any:
         if name not in self and default is not _ABSENT:
             return default
         value = self[name]
@@ -80,7 +80,7 @@ class Attributes(dict[str, Any]):
         return dict, (dict(self),)
 
     @classmethod
-    def fromkeys(cls, names: Iterable[str], value: Any = None) -> dict[str, Any]:  # type: ignore[override]
+    def fromkeys(cls, names: Iterable[str], value: Any = None) -> dict[str, Any]:
         return dict.fromkeys(names, value)
 
 

@@ -362,8 +362,8 @@ def generate(
     made.__qualname__ = name
     made.__doc__ = op.doc
     made.__module__ = "torchshim"
-    made.__op__ = op  # type: ignore[attr-defined]
-    made.__wrapped__ = op.fn  # type: ignore[attr-defined]  # for `inspect.signature`
+    made.__op__ = op
+    made.__wrapped__ = op.fn  # for `inspect.signature`
 
     def complete() -> Callable[..., Any]:
         # Threads may come here at once: each does the same, the code last.

@@ -54,7 +54,7 @@ def advance(counters: Sequence[Tensor]) -> None:
         before = counter._array
         shaped = bool(counter._meta.shape or rec.levels)
         if before is None or shaped or isinstance(before, NoData):
-            counter.add_(1)  # type: ignore[attr-defined]
+            counter.add_(1)
             continue
         if before is not array:  # counters that go together share one
             array, dtype = before, counter._meta.dtype
@@ -71,7 +71,7 @@ def advance(counters: Sequence[Tensor]) -> None:
 def assign(tensor: Tensor, value: float) -> None:
     """Gives a 0-dim tensor another value, in place."""
     if tensor._array is None or tensor._storage is not None:
-        tensor.fill_(value)  # type: ignore[attr-defined]
+        tensor.fill_(value)
     else:
         _put(tensor, _frozen(value, tensor._meta.dtype))
 

@@ -130,13 +130,13 @@ def _attach() -> None:
 def __rdiv__(self: Tensor, other: Any) -> Any:
     # As PyTorch has it: the graph shows a product, not a quotient.
     try:
-        return self.reciprocal() * other  # type: ignore[attr-defined]
+        return self.reciprocal() * other
     except TypeError:
         return NotImplemented
 
 
 _attach()
-Tensor.__rtruediv__ = Tensor.__rdiv__ = overridable(__rdiv__, "torch.Tensor")  # type: ignore[attr-defined]
+Tensor.__rtruediv__ = Tensor.__rdiv__ = overridable(__rdiv__, "torch.Tensor")
 add.append(fns.add)
 engine.ones_like.append(fns.ones_like)
 

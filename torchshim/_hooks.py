@@ -68,7 +68,7 @@ class RemovableHandle:
 
 def unserializable_hook(f: _F) -> _F:
     """Mark a tensor hook that pickling may drop without a warning."""
-    f.__torch_unserializable__ = True  # type: ignore[attr-defined]
+    f.__torch_unserializable__ = True
     return f
 
 

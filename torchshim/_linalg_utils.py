@@ -30,7 +30,7 @@ def get_floating_dtype(A: Tensor) -> dtypes.dtype:
 
 def matmul(A: Tensor | None, B: Tensor) -> Tensor:
     """`A @ B`; None is the identity."""
-    return B if A is None else A @ B  # type: ignore[operator]
+    return B if A is None else A @ B
 
 
 def bform(X: Tensor, A: Tensor | None, Y: Tensor) -> Tensor:
@@ -45,12 +45,12 @@ def qform(A: Tensor | None, S: Tensor) -> Tensor:
 
 def basis(A: Tensor) -> Tensor:
     """An orthogonal basis of the columns."""
-    return fns.linalg_qr(A)[0]  # type: ignore[attr-defined]
+    return fns.linalg_qr(A)[0]
 
 
 def symeig(A: Tensor, largest: bool | None = False) -> tuple[Tensor, Tensor]:
     """Eigenvalues and vectors by the upper triangle, the largest first if asked."""
-    values, vectors = fns.eigh(A, "U")  # type: ignore[attr-defined]
+    values, vectors = fns.eigh(A, "U")
     if largest:
         values, vectors = values.flip(-1), vectors.flip(-1)
     return values, vectors

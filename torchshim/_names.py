@@ -42,20 +42,20 @@ def overloaded(
         try:
             if found is None:
                 if not signatures:
-                    signatures.extend(signature_of(f.__op__) for f in functions)  # type: ignore[attr-defined]
+                    signatures.extend(signature_of(f.__op__) for f in functions)
                 found, always = choose(name, functions, signatures, args, kwargs)
                 if always and len(chosen) < 1000:
                     chosen[key] = found
             return found(*args, **kwargs)
         except Exception:
-            op: Op = functions[0].__op__  # type: ignore[attr-defined]
+            op: Op = functions[0].__op__
             refuse(space_of(op, name, call in methods), name, args, kwargs)
             raise
 
     call.__name__ = call.__qualname__ = name
     call.__module__ = "torchshim"
     call.__doc__ = "\n\n".join(f.__doc__ or "" for f in functions)
-    call.__overloads__ = tuple(functions)  # type: ignore[attr-defined]
+    call.__overloads__ = tuple(functions)
     for function in functions:
         function.__globals__["_func"] = call
     return call

@@ -395,7 +395,7 @@ def converted(made: Any, cls: type) -> Any:
     if isinstance(made, Tensor) and not isinstance(made, cls):
         return made.as_subclass(cls)
     if isinstance(made, (tuple, list)):
-        return type(made)(converted(each, cls) for each in made)  # type: ignore[call-arg]
+        return type(made)(converted(each, cls) for each in made)
     return made
 
 

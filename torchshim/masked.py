@@ -184,7 +184,7 @@ def prod(
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """Sums from the first element on. Follows ``torch.masked.cumsum``."""
     (axis,) = _dims(dim, input.ndim)[:1]
-    dtype = input.dtype if dtype is None else dtype  # type: ignore[attr-defined]
+    dtype = input.dtype if dtype is None else dtype
     x: Any = _masked("cumsum", input, mask, 0)
     return x.cumsum(axis, dtype=dtype)
 
@@ -192,7 +192,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> T
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """Products from the first element on. Follows ``torch.masked.cumprod``."""
     (axis,) = _dims(dim, input.ndim)[:1]
-    dtype = input.dtype if dtype is None else dtype  # type: ignore[attr-defined]
+    dtype = input.dtype if dtype is None else dtype
     x: Any = _masked("cumprod", input, mask, 1)
     return x.cumprod(axis, dtype=dtype)
 
@@ -345,12 +345,12 @@ def logsumexp(
     """The logarithm of the sum of exponentials. Follows ``torch.masked.logsumexp``."""
     identity: Any = None
     if mask is not None:
-        complex_input = input.dtype.is_complex  # type: ignore[attr-defined]
+        complex_input = input.dtype.is_complex
         low = -math.inf if complex_input else _extreme("logsumexp", input, True)
         identity = low
     x: Any = _masked("logsumexp", input, mask, identity)
     found = x.logsumexp(_dims(dim, x.ndim), keepdim=keepdim)
-    return found.to(dtype=input.dtype if dtype is None else dtype)  # type: ignore[attr-defined]
+    return found.to(dtype=input.dtype if dtype is None else dtype)
 
 
 def logaddexp(
@@ -372,7 +372,7 @@ def logaddexp(
         for x, m in ((input, input_mask), (other, other_mask))
     ]
     found = fns.logaddexp(*pair)
-    return found.to(dtype=input.dtype if dtype is None else dtype)  # type: ignore[attr-defined]
+    return found.to(dtype=input.dtype if dtype is None else dtype)
 
 
 def norm(

@@ -188,9 +188,9 @@ def _stub(function: Callable[..., Any]) -> Callable[..., Any]:
         return -1
 
     try:
-        stub.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        stub.__signature__ = inspect.signature(function)
     except ValueError:  # reading an attribute
-        stub.__signature__ = inspect.signature(lambda self: -1)  # type: ignore[attr-defined]
+        stub.__signature__ = inspect.signature(lambda self: -1)
     return stub
 
 

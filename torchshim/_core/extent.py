@@ -14,7 +14,7 @@ from collections.abc import Sequence
 try:
     import resource
 except ImportError:  # pragma: no cover
-    resource = None  # type: ignore[assignment]
+    resource = None
 
 # A tensor of so many bytes fits anywhere.
 SMALL = 1 << 28

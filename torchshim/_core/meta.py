@@ -54,7 +54,7 @@ class Size(tuple[int, ...]):
 
     __str__ = __repr__
 
-    def __add__(self, other: Any) -> Size:  # type: ignore[override]
+    def __add__(self, other: Any) -> Size:
         if not isinstance(other, tuple):
             kind = type(other).__name__
             raise TypeError(f"can only concatenate tuple (not {kind}) to torch.Size")

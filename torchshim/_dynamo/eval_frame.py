@@ -72,11 +72,11 @@ class OptimizedModule(Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the original gives, with its hooks."""
-        return self._modules["_orig_mod"](*args, **kwargs)  # type: ignore[misc]
+        return self._modules["_orig_mod"](*args, **kwargs)
 
     @property
-    def training(self) -> bool:  # type: ignore[override]
-        return self._modules["_orig_mod"].training  # type: ignore[union-attr]
+    def training(self) -> bool:
+        return self._modules["_orig_mod"].training
 
     @training.setter
     def training(self, value: bool) -> None:

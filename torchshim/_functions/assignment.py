@@ -244,5 +244,5 @@ def delitem(self: Tensor, index: Any) -> None:
     raise TypeError("Tensor does not support deleting items")
 
 
-Tensor.__setitem__ = setitem  # type: ignore[attr-defined]
-Tensor.__delitem__ = delitem  # type: ignore[attr-defined]
+Tensor.__setitem__ = setitem
+Tensor.__delitem__ = delitem

@@ -134,7 +134,7 @@ def _laid_out(self: Tensor, grad: Tensor) -> Any:
     return rec.at(rec.identity(rec.slot_of(grad), changed), changed)
 
 
-Tensor._accumulate = _accumulate  # type: ignore[method-assign]
+Tensor._accumulate = _accumulate
 
 
 # -- .grad -----------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def _del_grad(self: Tensor) -> None:
     self._grad = None
 
 
-Tensor.grad = property(_get_grad, _set_grad, _del_grad)  # type: ignore[assignment,method-assign]
+Tensor.grad = property(_get_grad, _set_grad, _del_grad)
 
 
 def _retains(self: Tensor) -> bool:
@@ -278,7 +278,7 @@ def _keep_backward_hooks(self: Tensor) -> None:
 def _set_grad_fn(self: Tensor, value: Any) -> None:
     if value is not None:
         raise RuntimeError("_grad_fn can be only set to None")
-    self.detach_()  # type: ignore[attr-defined]
+    self.detach_()
 
 
 def _keep_grad_fn(self: Tensor) -> None:
@@ -295,17 +295,17 @@ def _base(self: Tensor) -> Tensor | None:
     return None if self._meta.inference else base_of(self)
 
 
-Tensor.grad_fn = fact("grad_fn", _grad_fn)  # type: ignore[assignment,method-assign]
-Tensor.is_leaf = fact("is_leaf", _is_leaf)  # type: ignore[assignment,method-assign]
-Tensor._base = fact("_base", _base)  # type: ignore[attr-defined]
-Tensor._version = fact("_version", _version)  # type: ignore[attr-defined]
-Tensor.output_nr = fact("output_nr", _output_nr)  # type: ignore[attr-defined]
-Tensor.retains_grad = fact("retains_grad", _retains)  # type: ignore[attr-defined]
-Tensor._grad_fn = property(_grad_fn, _set_grad_fn, _keep_grad_fn)  # type: ignore[attr-defined]
-Tensor._backward_hooks = property(  # type: ignore[attr-defined]
+Tensor.grad_fn = fact("grad_fn", _grad_fn)
+Tensor.is_leaf = fact("is_leaf", _is_leaf)
+Tensor._base = fact("_base", _base)
+Tensor._version = fact("_version", _version)
+Tensor.output_nr = fact("output_nr", _output_nr)
+Tensor.retains_grad = fact("retains_grad", _retains)
+Tensor._grad_fn = property(_grad_fn, _set_grad_fn, _keep_grad_fn)
+Tensor._backward_hooks = property(
     _backward_hooks, _set_backward_hooks, _keep_backward_hooks
 )
-Tensor._post_accumulate_grad_hooks = property(_post_hooks)  # type: ignore[attr-defined]
+Tensor._post_accumulate_grad_hooks = property(_post_hooks)
 
 
 @method
@@ -335,7 +335,7 @@ def _view_func(
         return None
     alike = base._meta.dtype is self._meta.dtype and not bits_of(self)
     if alike and symint_visitor_fn is None:
-        return new_base.as_strided(*placement(self))  # type: ignore[attr-defined]
+        return new_base.as_strided(*placement(self))
     return _replayed(self, base, new_base, symint_visitor_fn)
 
 

@@ -81,15 +81,15 @@ def imag(input: Tensor) -> Tensor:
 
 
 def _set_real(self: Tensor, value: Any) -> None:
-    real(self).copy_(value)  # type: ignore[attr-defined]
+    real(self).copy_(value)
 
 
 def _set_imag(self: Tensor, value: Any) -> None:
-    imag(self).copy_(value)  # type: ignore[attr-defined]
+    imag(self).copy_(value)
 
 
-Tensor.real = property(real, _set_real)  # type: ignore[attr-defined]
-Tensor.imag = property(imag, _set_imag)  # type: ignore[attr-defined]
+Tensor.real = property(real, _set_real)
+Tensor.imag = property(imag, _set_imag)
 
 
 # Conjugates ---------------------------------------------------------------------------

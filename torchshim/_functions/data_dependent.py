@@ -141,7 +141,7 @@ def argwhere(input: Tensor) -> Tensor:
             [2]])
     """
     _check_tensor("argwhere", "input", 1, input)
-    return nonzero(input)  # type: ignore[return-value]
+    return nonzero(input)
 
 
 @public(method=True)

@@ -21,7 +21,7 @@ _Infos = structseq("_lu_with_info", ("LU", "pivots", "info"))
 @functools.cache
 def _into(kind: type) -> type:
     """The class of named results that were written to `out=`."""
-    return structseq(f"{kind.__name__}_out", kind.__match_args__)  # type: ignore[attr-defined]
+    return structseq(f"{kind.__name__}_out", kind.__match_args__)
 
 
 def _written(results: Any, out: Any, *args: Any) -> Any:
@@ -94,7 +94,7 @@ def _lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any
 
 
 _lu_method.__name__ = "lu"
-Tensor.lu = _lu_method  # type: ignore[attr-defined]
+Tensor.lu = _lu_method
 
 
 @public(name="lu_solve", method=True)
@@ -330,9 +330,9 @@ def svd_lowrank(
     if wide:
         A, M = _adjoint(A), None if M is None else _adjoint(M)
     Q = _basis(A, 6 if q is None else q, niter, M)
-    B = _adjoint(Q) @ A  # type: ignore[operator]
+    B = _adjoint(Q) @ A
     if M is not None:
-        B = B - _adjoint(Q) @ M  # type: ignore[operator]
+        B = B - _adjoint(Q) @ M
     u, s, vh = fns.svd(B, False)
     u, v = fns.matmul(Q, u), _adjoint(vh)
     return (v, s, u) if wide else (u, s, v)

@@ -62,7 +62,7 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
-Tensor.__pos__ = positive  # type: ignore[attr-defined]
+Tensor.__pos__ = positive
 
 # Comparisons of whole tensors ---------------------------------------------------------
 
@@ -131,7 +131,7 @@ def where(
     if input is None and other is None and out is None:
         _tensor("where", "condition", 1, condition)
         refuse_examples("where", condition)
-        return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
+        return condition.nonzero(as_tuple=True)
     return fns.where(condition, input, other, out=out)
 
 
@@ -141,7 +141,7 @@ def _where_method(self: Tensor, condition: Tensor, other: Any) -> Any:
 
 
 _where_method.__name__ = "where"
-Tensor.where = _where_method  # type: ignore[attr-defined]
+Tensor.where = _where_method
 
 
 def _power_operands(input: Any, exponent: Any) -> tuple[Any, Any, dtypes.dtype]:
@@ -198,8 +198,8 @@ def _float_power_(self: Tensor, exponent: Any) -> Tensor:
             f"the base given to float_power_ has dtype {self._meta.dtype.scalar_name} "
             f"but the operation's result requires dtype {wide.scalar_name}"
         )
-    return self.pow_(power)  # type: ignore[attr-defined]
+    return self.pow_(power)
 
 
 _float_power_.__name__ = "float_power_"
-Tensor.float_power_ = _float_power_  # type: ignore[attr-defined]
+Tensor.float_power_ = _float_power_

@@ -53,7 +53,7 @@ def _promoted(input: Tensor, to_complex: bool) -> Tensor:
         raise RuntimeError(f"Unsupported dtype {dtype.scalar_name}")
     if to_complex and not dtype.is_complex:
         dtype = dtype.to_complex()
-    return input if dtype is input._meta.dtype else input.to(dtype)  # type: ignore[attr-defined]
+    return input if dtype is input._meta.dtype else input.to(dtype)
 
 
 def _check_real(name: str, input: Tensor, what: str = "real") -> None:

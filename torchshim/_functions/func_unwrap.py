@@ -36,7 +36,7 @@ def _outside(tensor: Tensor, level: Level) -> Tensor:
     if level.kind == VMAP:
         return fns._vmap_leave(tensor, 0, level.number)
     if level.kind == GRAD:
-        return local.rec.without_level(tensor, level.number)  # type: ignore[return-value]
+        return local.rec.without_level(tensor, level.number)
     return parted(tensor, level)[0]
 
 

@@ -89,7 +89,7 @@ def basic(self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...]) -> Tenso
     rec.state = found
     tensor = _new(Tensor)
     tensor._slot = found.slot
-    tensor._meta = found.meta  # type: ignore[assignment]
+    tensor._meta = found.meta
     tensor._array = None
     rec.live.append(_ref(tensor))
     rec.link(tensor, self, _INDEX, (starts, plan))
@@ -511,4 +511,4 @@ def check_known(view: Tensor, indices: Sequence[Any]) -> None:
             raise out_of_bounds(int(array[bad].reshape(-1)[0]), place, n)
 
 
-Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
+Tensor.__getitem__ = getitem

@@ -127,9 +127,9 @@ _bind.equals_array.append(_equals_array)
 
 # NumPy tells by the name that there is no `copy` argument, as with PyTorch's.
 _array.__qualname__ = "Tensor.__array__"
-Tensor.__array__ = _array  # type: ignore[attr-defined]
-Tensor.__array_wrap__ = _array_wrap  # type: ignore[attr-defined]
-Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
+Tensor.__array__ = _array
+Tensor.__array_wrap__ = _array_wrap
+Tensor.__array_priority__ = 1000
 
 
 def _cuda_array_interface(self: Tensor) -> Any:
@@ -141,7 +141,7 @@ def _cuda_array_interface(self: Tensor) -> Any:
     )
 
 
-Tensor.__cuda_array_interface__ = property(_cuda_array_interface)  # type: ignore[attr-defined]
+Tensor.__cuda_array_interface__ = property(_cuda_array_interface)
 
 
 # DLPack -------------------------------------------------------------------------------
@@ -403,8 +403,8 @@ def _deep_typed(self: TypedStorage, memo: dict[int, Any]) -> TypedStorage:
 
 UntypedStorage.__deepcopy__ = _deep_untyped  # type: ignore[attr-defined]
 TypedStorage.__deepcopy__ = _deep_typed  # type: ignore[attr-defined]
-Tensor.__copy__ = _shallow  # type: ignore[attr-defined]
-Tensor.__deepcopy__ = _deep  # type: ignore[attr-defined]
+Tensor.__copy__ = _shallow
+Tensor.__deepcopy__ = _deep
 
 
 def _reversed(self: Tensor) -> Tensor:
@@ -412,4 +412,4 @@ def _reversed(self: Tensor) -> Tensor:
     return self if not self.dim() else fns.flip(self, (0,))
 
 
-Tensor.__reversed__ = _reversed  # type: ignore[attr-defined]
+Tensor.__reversed__ = _reversed

@@ -137,7 +137,7 @@ def _new_tensor(cls: type, *args: Any, **kwargs: Any) -> Any:
     return made if cls is Tensor else made.as_subclass(cls)
 
 
-Tensor.__new__ = _new_tensor  # type: ignore[assignment]
+Tensor.__new__ = _new_tensor
 
 
 class tensortype(type):

@@ -186,7 +186,7 @@ def matrix_rank(
                 f"{each._meta.dtype.scalar_name}"
             )
     with untracked():
-        result = _rank(input.detach(), atol, rtol, hermitian)  # type: ignore[attr-defined]
+        result = _rank(input.detach(), atol, rtol, hermitian)
     return _given(result, out)
 
 
@@ -196,7 +196,7 @@ def _rank(input: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     else:
         values = fns.svdvals(input)
     if not values.shape[-1]:
-        return fns.sum(values, -1).to(dtypes.int64)  # type: ignore[attr-defined]
+        return fns.sum(values, -1).to(dtypes.int64)
     dtype = values._meta.dtype
     relative = max(input.shape[-2:]) * dtypes.finfo(dtype).eps
     if rtol is None:
@@ -206,7 +206,7 @@ def _rank(input: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
             rtol = 0.0 if atol is not None and atol > 0 else relative
     least = fns.amax(values, -1) * rtol
     if isinstance(atol, Tensor):
-        least = fns.maximum(least, atol.to(dtype))  # type: ignore[attr-defined]
+        least = fns.maximum(least, atol.to(dtype))
     elif atol is not None:
         least = fns.clamp(least, min=float(atol))
     return fns.sum(values > least.unsqueeze(-1), -1)
@@ -233,7 +233,7 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
         values = fns.svdvals(A)
         if not values.shape[-1]:
             return _given(fns.sum(values, -1), out, A)
-        first, last = values.narrow(-1, 0, 1), values.narrow(-1, -1, 1)  # type: ignore[attr-defined]
+        first, last = values.narrow(-1, 0, 1), values.narrow(-1, -1, 1)
         ratio = last / first if p is not None and p < 0 else first / last
         return _given(ratio.squeeze(-1), out, A)
     known = p in ("fro", "nuc") if isinstance(p, str) else abs(p) in (1, math.inf)
@@ -315,7 +315,7 @@ def lstsq(
         raise RuntimeError(
             "This function doesn't handle types other than float and double"
         )
-    right = b.unsqueeze(-1) if vector else b  # type: ignore[attr-defined]
+    right = b.unsqueeze(-1) if vector else b
     if b.dim() < input.dim() and not vector:
         # PyTorch counts batches as if these were vectors.
         right = fns.expand(b, (*b.shape[:-1], *b.shape[-2:]))
@@ -346,8 +346,8 @@ def _lstsq(A: Tensor, B: Tensor, vector: bool, rcond: float | None, driver: str)
     full = m > n and driver != "gelsy"
     if driver != "gels":
         with untracked():
-            found = fns.svdvals(given.detach())  # type: ignore[attr-defined]
-            rank = _rank(given.detach(), 0.0, rcond, False)  # type: ignore[attr-defined]
+            found = fns.svdvals(given.detach())
+            rank = _rank(given.detach(), 0.0, rcond, False)
         if driver != "gelsy":
             values = found
             full = full and bool(fns.eq(rank, n).all().item())
@@ -462,7 +462,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
     if x.dim() == y.dim() == 1:
         result = fns.vdot(x, y)
     else:
-        result = fns.sum(x.conj() * y, dim)  # type: ignore[attr-defined]
+        result = fns.sum(x.conj() * y, dim)
     if out is not None and out._meta.dtype is not result._meta.dtype:
         raise RuntimeError(
             f"linalg.vecdot: Expected out of dtype{result._meta.dtype.scalar_name} but "
@@ -485,12 +485,12 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """
     tensor_argument("linalg_vander", "x", 1, x)
     if not x.dim():
-        x = x.reshape(1)  # type: ignore[attr-defined]
+        x = x.reshape(1)
     shape = tuple(x.shape)
     n = shape[-1] if N is None else N
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")
-    powers = fns.cumprod(fns.expand(x.unsqueeze(-1), (*shape, n - 1)), -1)  # type: ignore[attr-defined]
+    powers = fns.cumprod(fns.expand(x.unsqueeze(-1), (*shape, n - 1)), -1)
     ones = namespace("torch")["ones"](
         (*shape, 1), dtype=powers._meta.dtype, device=x.device
     )

@@ -36,7 +36,7 @@ def _pairs(A: Any, largest: bool = False) -> tuple[Any, Any]:
 
 
 def _size(x: Any) -> float:
-    return fns.norm(x).item()  # type: ignore[attr-defined]
+    return fns.norm(x).item()
 
 
 class LOBPCG:

@@ -88,7 +88,7 @@ def _debug_has_internal_overlap(input: Tensor) -> int:
 @public
 def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
     """RuntimeError unless the one value is not zero."""
-    if not input.is_nonzero():  # type: ignore[attr-defined]
+    if not input.is_nonzero():
         raise RuntimeError(
             assert_msg or "Expected Tensor with single nonzero value, but got zero"
         )
@@ -116,9 +116,9 @@ def _take(self: Any, values: list[Any]) -> Tensor:
 @public
 def _test_check_tensor(input: Tensor) -> Tensor:
     """A copy; RuntimeError unless all values are true."""
-    if not bool(input.all()):  # type: ignore[attr-defined]
+    if not bool(input.all()):
         raise RuntimeError("Test message for TORCH_CHECK_TENSOR_ALL")
-    return input.clone()  # type: ignore[attr-defined]
+    return input.clone()
 
 
 @public(namespaces=(), method=True)
@@ -192,18 +192,18 @@ def _no_name(self: Any) -> None:
     return None
 
 
-Tensor.name = fact("name", _no_name)  # type: ignore[attr-defined]
+Tensor.name = fact("name", _no_name)
 
 
 # What tells a tensor from others that exist; PyTorch's is where its C++ side is.
-Tensor._cdata = fact("_cdata", id)  # type: ignore[attr-defined]
+Tensor._cdata = fact("_cdata", id)
 
 
 def _grad_dtype(self: Any) -> Any:
     return self.dtype
 
 
-Tensor.grad_dtype = fact("grad_dtype", _grad_dtype)  # type: ignore[attr-defined]
+Tensor.grad_dtype = fact("grad_dtype", _grad_dtype)
 
 
 @public(namespaces=(), method=True)

@@ -264,7 +264,7 @@ def _no_deletion(self: Tensor) -> None:
     raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
 
-Tensor.data = property(_data, _set_data, _no_deletion)  # type: ignore[attr-defined]
+Tensor.data = property(_data, _set_data, _no_deletion)
 
 
 @public(namespaces=(), method=True)
@@ -371,10 +371,8 @@ def _make_wrapper_subclass(cls: Any, size: Any, *args: Any, **options: Any) -> A
     raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
 
 
-Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
-Tensor._make_wrapper_subclass = staticmethod(  # type: ignore[attr-defined]
-    _make_wrapper_subclass
-)
+Tensor._make_subclass = staticmethod(_make_subclass)
+Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
 
 
 @public(namespaces=(), method=True, overridden=NEVER)
@@ -427,4 +425,4 @@ def _volatile(self: Tensor) -> bool:
     return False
 
 
-Tensor.volatile = property(_volatile)  # type: ignore[attr-defined]
+Tensor.volatile = property(_volatile)

@@ -71,14 +71,14 @@ def _scaled_dot_product_attention_math(
              [0.5000, 0.5000]]])
     """
     if attn_mask is not None and attn_mask.dtype is dtypes.bool_:
-        attn_mask = attn_mask.to(query.dtype)  # type: ignore[attr-defined]
+        attn_mask = attn_mask.to(query.dtype)
     if dropout_mask is None:
         dropout_mask = dropout_mask_for(query, key, dropout_p)
     given = attn_mask, float(dropout_p), is_causal, scale, enable_gqa, dropout_mask
     # Each key's share of the unit vectors is its weight.
     length = key.size(-2)
     units = eye(length, dtype=value.dtype, device=value.device)
-    units = units.expand(*value.shape[:-2], length, length)  # type: ignore[attr-defined]
+    units = units.expand(*value.shape[:-2], length, length)
     return (
         fns.attention(query, key, value, *given),
         fns.attention(query, key, units, *given),
@@ -111,12 +111,12 @@ def _scaled_dot_product_flash_attention_for_cpu(
     if attn_mask is not None and attn_mask.dtype is not query.dtype:
         raise RuntimeError(f"{name}: Attention mask is the same data type as query")
     output = fns.fused_attention(query, key, value, attn_mask, is_causal, scale)
-    q, k = (each.float() if each.dtype.itemsize < 4 else each for each in (query, key))  # type: ignore[attr-defined]
+    q, k = (each.float() if each.dtype.itemsize < 4 else each for each in (query, key))
     factor = query.size(-1) ** -0.5 if scale is None else scale
     scores = fns.matmul(q * factor, k.transpose(-2, -1))
     if attn_mask is not None:
         scores = scores + attn_mask
     if is_causal:
-        hidden = fns.triu(scores.new_ones(scores.shape[-2:], dtype=dtypes.bool_), 1)  # type: ignore[attr-defined]
+        hidden = fns.triu(scores.new_ones(scores.shape[-2:], dtype=dtypes.bool_), 1)
         scores = fns.masked_fill(scores, hidden, -float("inf"))
-    return _Flash(output, fns.logsumexp(scores, -1).detach())  # type: ignore[attr-defined]
+    return _Flash(output, fns.logsumexp(scores, -1).detach())

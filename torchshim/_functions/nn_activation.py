@@ -300,8 +300,8 @@ def softmax(
     if dim is None:
         dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
     if dtype is None:
-        return input.softmax(dim)  # type: ignore[attr-defined]
-    return input.softmax(dim, dtype)  # type: ignore[attr-defined]
+        return input.softmax(dim)
+    return input.softmax(dim, dtype)
 
 
 def log_softmax(
@@ -314,8 +314,8 @@ def log_softmax(
     if dim is None:
         dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
     if dtype is None:
-        return input.log_softmax(dim)  # type: ignore[attr-defined]
-    return input.log_softmax(dim, dtype)  # type: ignore[attr-defined]
+        return input.log_softmax(dim)
+    return input.log_softmax(dim, dtype)
 
 
 def softmin(
@@ -328,8 +328,8 @@ def softmin(
     if dim is None:
         dim = _get_softmax_dim("softmin", input.dim(), _stacklevel)
     if dtype is None:
-        return (-input).softmax(dim)  # type: ignore[attr-defined]
-    return (-input).softmax(dim, dtype)  # type: ignore[attr-defined]
+        return (-input).softmax(dim)
+    return (-input).softmax(dim, dtype)
 
 
 def gumbel_softmax(

@@ -242,16 +242,16 @@ def _in_projection_packed(
     """Queries, keys and values by one weight for all three, in as few products."""
     width = q.size(-1)
     if k is v and q is k:
-        return tuple(fns.linear(q, w, b).chunk(3, -1))  # type: ignore[attr-defined]
+        return tuple(fns.linear(q, w, b).chunk(3, -1))
     if k is v:
-        w_q, w_kv = w.split([width, width * 2])  # type: ignore[attr-defined]
-        b_q, b_kv = (None, None) if b is None else b.split([width, width * 2])  # type: ignore[attr-defined]
-        keys, values = fns.linear(k, w_kv, b_kv).chunk(2, -1)  # type: ignore[attr-defined]
+        w_q, w_kv = w.split([width, width * 2])
+        b_q, b_kv = (None, None) if b is None else b.split([width, width * 2])
+        keys, values = fns.linear(k, w_kv, b_kv).chunk(2, -1)
         return fns.linear(q, w_q, b_q), keys, values
-    weights = w.chunk(3)  # type: ignore[attr-defined]
-    biases = (None,) * 3 if b is None else b.chunk(3)  # type: ignore[attr-defined]
+    weights = w.chunk(3)
+    biases = (None,) * 3 if b is None else b.chunk(3)
     triples = zip((q, k, v), weights, biases, strict=True)
-    return tuple(fns.linear(*each) for each in triples)  # type: ignore[return-value]
+    return tuple(fns.linear(*each) for each in triples)
 
 
 def _in_projection(
@@ -279,7 +279,7 @@ def _in_projection(
             raise AssertionError(
                 f"expecting {name} bias shape of {(width,)}, but got {bias.shape}"
             )
-    return tuple(fns.linear(x, weight, bias) for _, x, weight, bias in named)  # type: ignore[return-value]
+    return tuple(fns.linear(x, weight, bias) for _, x, weight, bias in named)
 
 
 def _check_attn_mask(mask: Tensor, two: tuple[int, ...], three: tuple[int, ...]) -> Any:
@@ -292,7 +292,7 @@ def _check_attn_mask(mask: Tensor, two: tuple[int, ...], three: tuple[int, ...])
             f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be "
             f"{expected}."
         )
-    return mask.unsqueeze(0) if mask.dim() == 2 else mask  # type: ignore[attr-defined]
+    return mask.unsqueeze(0) if mask.dim() == 2 else mask
 
 
 def _check_biases(bias_k: Any, bias_v: Any, static_k: Any, static_v: Any) -> bool:
@@ -315,7 +315,7 @@ def _as_heads(
 ) -> Any:
     """(steps, batch, features) as (batch * heads, steps, features of a head)."""
     if static is None:
-        return x.reshape(x.size(0), heads, width).transpose(0, 1)  # type: ignore[attr-defined]
+        return x.reshape(x.size(0), heads, width).transpose(0, 1)
     for dim, expected in ((0, heads), (2, width)):
         if static.size(dim) != expected:
             raise AssertionError(
@@ -433,10 +433,10 @@ def multi_head_attention_forward(
     )
     if not is_batched:
         # The same object stays the same: self-attention needs one product then.
-        given = {id(x): x.unsqueeze(1) for x in (query, key, value)}  # type: ignore[attr-defined]
+        given = {id(x): x.unsqueeze(1) for x in (query, key, value)}
         query, key, value = (given[id(x)] for x in (query, key, value))
         if key_padding_mask is not None:
-            key_padding_mask = key_padding_mask.unsqueeze(0)  # type: ignore[attr-defined]
+            key_padding_mask = key_padding_mask.unsqueeze(0)
     tgt_len, bsz, embed_dim = query.shape
     src_len = key.shape[0]
     key_padding_mask = _canonical_mask(
@@ -465,7 +465,7 @@ def multi_head_attention_forward(
     if use_separate_proj_weight:
         given = (q_proj_weight, k_proj_weight, v_proj_weight)
         weights = _separate_weights(*given)
-        biases = () if in_proj_bias is None else in_proj_bias.chunk(3)  # type: ignore[attr-defined]
+        biases = () if in_proj_bias is None else in_proj_bias.chunk(3)
         q, k, v = _in_projection(query, key, value, *weights, *biases)
     elif in_proj_weight is None:
         raise AssertionError(
@@ -505,8 +505,8 @@ def multi_head_attention_forward(
     weights = None
     if need_weights:
         weights = _attention_weights(q, k, attn_mask, dropout_p)
-        output = fns.bmm(weights, v).transpose(0, 1)  # type: ignore[attr-defined]
-        weights = weights.view(bsz, num_heads, tgt_len, src_len)  # type: ignore[attr-defined]
+        output = fns.bmm(weights, v).transpose(0, 1)
+        weights = weights.view(bsz, num_heads, tgt_len, src_len)
         if average_attn_weights:
             weights = weights.mean(1)
         if not is_batched:
@@ -516,8 +516,8 @@ def multi_head_attention_forward(
         if attn_mask is not None:
             attn_mask = _by_head(attn_mask, bsz, num_heads)
         output = scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
-        output = output.permute(2, 0, 1, 3)  # type: ignore[attr-defined]
+        output = output.permute(2, 0, 1, 3)
     output = output.reshape(tgt_len * bsz, embed_dim)
     output = fns.linear(output, out_proj_weight, out_proj_bias)
-    output = output.view(tgt_len, bsz, output.size(1))  # type: ignore[attr-defined]
+    output = output.view(tgt_len, bsz, output.size(1))
     return (output if is_batched else output.squeeze(1)), weights

@@ -82,8 +82,8 @@ def linear_cross_entropy(
             f"out_features={tuple(places)}, tracing=False, linear_bias.shape={bias}."
         )
     if places:
-        linear_weight = linear_weight.reshape(math.prod(places) * classes, features)  # type: ignore[attr-defined]
-        linear_bias = None if linear_bias is None else linear_bias.reshape(-1)  # type: ignore[attr-defined]
+        linear_weight = linear_weight.reshape(math.prod(places) * classes, features)
+        linear_bias = None if linear_bias is None else linear_bias.reshape(-1)
     logits = fns.linear(input, linear_weight, linear_bias)
     return cross_entropy(
         logits.reshape(shape) if places else logits,

@@ -245,7 +245,7 @@ def _through(
     if padded and x.dim() == 3 and not x.size(0):
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     groups = _groups(given, lstm, layers * both)
-    first = [s.unbind() for s in states]  # type: ignore[attr-defined]
+    first = [s.unbind() for s in states]
     if min(len(f) for f in (*first, groups)) < layers * both:
         raise RuntimeError("Expected more hidden states in stacked_rnn")
     if not padded and batch_sizes.device != x.device:

@@ -488,9 +488,9 @@ def gradient_edge(tensor: Tensor) -> GradientEdge:
 
 Node.register_hook = register_hook  # type: ignore[attr-defined]
 Node.register_prehook = register_prehook  # type: ignore[attr-defined]
-Node.__call__ = _call  # type: ignore[attr-defined]
+Node.__call__ = _call
 Node.__getattr__ = _getattr  # type: ignore[attr-defined]
-Node.__dir__ = _dir  # type: ignore[method-assign,assignment]
+Node.__dir__ = _dir
 Node._input_metadata = property(_input_metadata)  # type: ignore[attr-defined]
 Node.requires_grad = True  # type: ignore[attr-defined]
 AccumulateGrad.register_hook = _leaf_register_hook  # type: ignore[attr-defined]

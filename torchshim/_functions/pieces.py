@@ -216,7 +216,7 @@ def _split_method(self: Tensor, split_size: Any, dim: int = 0) -> Any:
 
 _split_method.__name__ = "split"
 _split_method.__doc__ = split.__doc__
-Tensor.split = _split_method  # type: ignore[attr-defined]
+Tensor.split = _split_method
 
 
 @public(method=True)
@@ -409,8 +409,8 @@ def _contains(self: Tensor, element: Any) -> bool:
 
 
 _iterate.__name__, _iterate.__qualname__ = "__iter__", "Tensor.__iter__"
-Tensor.__iter__ = _iterate  # type: ignore[attr-defined]
-Tensor.__contains__ = _contains  # type: ignore[attr-defined]
+Tensor.__iter__ = _iterate
+Tensor.__contains__ = _contains
 
 
 # -- copies with a piece replaced -------------------------------------------------
@@ -518,5 +518,5 @@ def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tenso
         more = -(-shape[0] * width // (width + 1)) - length
         places.append((more, offset + strides[0] * (width + 1)))
     for count, start in places:
-        self.as_strided((count,), (step,), start).fill_(fill_value)  # type: ignore[attr-defined]
+        self.as_strided((count,), (step,), start).fill_(fill_value)
     return self

@@ -211,8 +211,8 @@ def _assert_tensor_metadata(
 
     if size is not None and tuple(size) != tuple(a.shape):
         differ("sizes", list(size), list(a.shape))
-    if stride is not None and tuple(stride) != tuple(a.stride()):  # type: ignore[attr-defined]
-        differ("strides", list(stride), list(a.stride()))  # type: ignore[attr-defined]
+    if stride is not None and tuple(stride) != tuple(a.stride()):
+        differ("strides", list(stride), list(a.stride()))
     if dtype is not None and dtype is not a.dtype:
         differ("dtype", dtype.scalar_name, a.dtype.cpp_name)
     if device is not None and as_device(device) != a.device:
@@ -238,7 +238,7 @@ def typename(obj: Any, /) -> str:
     'torch.FloatTensor'
     """
     if isinstance(obj, Tensor):
-        return obj.type()  # type: ignore[attr-defined]
+        return obj.type()
     kind = obj if isinstance(obj, type) or hasattr(obj, "__qualname__") else type(obj)
     module = getattr(kind, "__module__", None) or ""
     name = getattr(kind, "__qualname__", type(obj).__name__)

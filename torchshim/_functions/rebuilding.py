@@ -272,4 +272,4 @@ def _rebuild_from_type_v2(func: Any, kind: Any, args: Any, state: Any) -> Any:
     return made
 
 
-Tensor.__reduce_ex__ = _reduce_ex  # type: ignore[method-assign,assignment]
+Tensor.__reduce_ex__ = _reduce_ex

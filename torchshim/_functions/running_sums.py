@@ -39,7 +39,7 @@ def _begin_sum(rec: Any, value: Tensor, number: Any) -> Tensor | None:
     elif kind.category == dtypes.BOOL:
         kind = dtypes.int64
     total = tensor_from(number, kind, meta.device)
-    total += value  # type: ignore[operator]
+    total += value
     set_version(total, 0)
     return total
 

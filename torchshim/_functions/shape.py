@@ -110,7 +110,7 @@ _IDENTITY = (
 
 
 def conjugated(x: Tensor) -> Tensor:
-    return x.conj()  # type: ignore[attr-defined]
+    return x.conj()
 
 
 def numpy_t(self: Tensor) -> Tensor:
@@ -202,10 +202,10 @@ def adjoint(input: Tensor) -> Tensor:
     return _adjoint(input, "adjoint()")
 
 
-Tensor.T = fact("T", numpy_t)  # type: ignore[attr-defined]
-Tensor.mT = fact("mT", matrix_t)  # type: ignore[attr-defined]
-Tensor.H = fact("H", matrix_h)  # type: ignore[attr-defined]
-Tensor.mH = fact("mH", lambda self: _adjoint(self, "Tensor.mH"))  # type: ignore[attr-defined]
+Tensor.T = fact("T", numpy_t)
+Tensor.mT = fact("mT", matrix_t)
+Tensor.H = fact("H", matrix_h)
+Tensor.mH = fact("mH", lambda self: _adjoint(self, "Tensor.mH"))
 
 
 # -- repeating, joining ------------------------------------------------------------

@@ -53,7 +53,7 @@ class Compressed(SparseTensor):
     _inner: Any
 
     @property
-    def is_sparse_csr(self) -> bool:  # type: ignore[override]
+    def is_sparse_csr(self) -> bool:
         return self.layout.name == "sparse_csr"
 
     def _like(self, values: Any, **changes: Any) -> Any:

@@ -107,10 +107,8 @@ def _reversed(self: Any) -> Any:
     return permute(self, *reversed(range(self.ndim)))
 
 
-SparseTensor.T = property(_reversed)  # type: ignore[attr-defined]
-SparseTensor.mT = property(  # type: ignore[attr-defined]
-    lambda self: _swapped(self, -2, -1, "Transpose")
-)
+SparseTensor.T = property(_reversed)
+SparseTensor.mT = property(lambda self: _swapped(self, -2, -1, "Transpose"))
 
 
 @handles("unsqueeze")

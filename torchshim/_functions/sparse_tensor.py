@@ -65,12 +65,12 @@ class SparseTensor(Tensor):
         cls.__name__ = cls.__qualname__ = "Tensor"
 
     @property
-    def _slot(self) -> int:  # type: ignore[override]
+    def _slot(self) -> int:
         # Reached by what records its operands without asking whether they are sparse.
         refuse("this operation", self)
 
     @property
-    def _array(self) -> Any:  # type: ignore[override]
+    def _array(self) -> Any:
         refuse("this operation", self)
 
     @classmethod

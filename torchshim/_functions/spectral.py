@@ -123,9 +123,9 @@ def stft(
     flags = normalized, onesided, as_complex, align_to_window
     _check_stft(input, window, n_fft, hop, length, flags)
     size = length if not center and align_to_window else n_fft
-    x = input if input.dim() == 2 else input.unsqueeze(0)  # type: ignore[attr-defined]
+    x = input if input.dim() == 2 else input.unsqueeze(0)
     x = _windowed(x.unfold(-1, size, hop), window, length, n_fft)
-    out = _transforms(x, n_fft, normalized, onesided).transpose(1, 2)  # type: ignore[attr-defined]
+    out = _transforms(x, n_fft, normalized, onesided).transpose(1, 2)
     if ndim == 1:
         out = out.squeeze(0)
     return out if as_complex else fns.view_as_real(out)
@@ -135,9 +135,9 @@ def _centered(input: Tensor, n_fft: int, pad_mode: str) -> Tensor:
     """Padded so that frame t is around the value t * hop_length."""
     shape = tuple(input.shape)
     around = int(n_fft // 2)
-    x = input.view((1,) * (3 - len(shape)) + shape)  # type: ignore[attr-defined]
+    x = input.view((1,) * (3 - len(shape)) + shape)
     padded = pad(x, (around, around), pad_mode)
-    return padded.view(tuple(padded.shape)[-len(shape) :])  # type: ignore[attr-defined]
+    return padded.view(tuple(padded.shape)[-len(shape) :])
 
 
 def _windowed(frames: Tensor, window: Tensor | None, length: int, n_fft: int) -> Tensor:
@@ -258,7 +258,7 @@ def istft(
             width, dtype=dtype.to_real(), device=input.device
         )
     weight = _padded_window(given, n_fft)
-    x = input if input.dim() == 3 else input.unsqueeze(0)  # type: ignore[attr-defined]
+    x = input if input.dim() == 3 else input.unsqueeze(0)
     x = x.transpose(1, 2)
     scale = 1 / math.sqrt(n_fft) if normalized else 1 / n_fft
     if return_complex:

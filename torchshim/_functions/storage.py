@@ -266,7 +266,7 @@ class UntypedStorage:
         own = self._storage.meta.dtype
         values = changed.view(dtypes.array_dtype(own))
         with untracked():
-            self._as_tensor(own).copy_(from_array(place(values, self.device)))  # type: ignore[attr-defined]
+            self._as_tensor(own).copy_(from_array(place(values, self.device)))
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> Any:
         """Takes the bytes of a storage of this size; RuntimeError for others."""

@@ -137,7 +137,7 @@ class TypedStorage:
             return self
         if self.device.type == "meta":
             return TypedStorage(len(self), dtype=dtype, device=self.device)
-        made: Any = self._as_tensor(self.dtype).to(dtype)  # type: ignore[attr-defined]
+        made: Any = self._as_tensor(self.dtype).to(dtype)
         return _typed_storage(made)
 
     def untyped(self) -> UntypedStorage:
@@ -282,7 +282,7 @@ class TypedStorage:
         if not isinstance(index, slice):
             self._check_index(index)
         with untracked():
-            self._as_tensor(self.dtype)[index] = value  # type: ignore[index]
+            self._as_tensor(self.dtype)[index] = value
 
     def _check_index(self, index: Any) -> None:
         if not isinstance(index, int):

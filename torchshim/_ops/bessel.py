@@ -32,7 +32,7 @@ def _bessel(fn: Any) -> Any:
     checked.__name__, checked.__doc__ = fn.__name__, fn.__doc__
     checked.__module__ = fn.__module__
     # PyTorch names the operand `input` or `x`.
-    checked.__signature__ = inspect.signature(fn)  # type: ignore[attr-defined]
+    checked.__signature__ = inspect.signature(fn)
     op(
         promote=INT_TO_FLOAT,
         namespaces=("special",),

@@ -202,7 +202,7 @@ def _forward(
                 "require a zero-padded copy of the input be created"
             )
     else:
-        around = (0,) * k if padding == "valid" else repeated(padding, k, "padding")  # type: ignore[arg-type]
+        around = (0,) * k if padding == "valid" else repeated(padding, k, "padding")
         pads = [(p, p) for p in around]
     none = (0,) * k
     check(x, weight, bias, steps, around, spans, groups, False, none)

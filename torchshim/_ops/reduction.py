@@ -115,7 +115,7 @@ def mean(
 )
 def prod(
     input: Array,
-    dim: int = ALL,  # type: ignore[assignment]
+    dim: int = ALL,
     keepdim: bool = False,
     *,
     dtype: DType | None = None,

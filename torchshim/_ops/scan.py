@@ -43,7 +43,7 @@ def _in_place(name: str) -> Any:
     return check
 
 
-def _asked(input, dim, dtype) -> None:  # type: ignore[no-untyped-def]
+def _asked(input, dim, dtype) -> None:
     check_differentiable(input, dtype)
 
 

@@ -168,7 +168,7 @@ def _cast(value: Any, device_type: str, dtype: DType) -> Any:
             and value.device.type == device_type
             and kind is not dtypes.float64
         )
-        return value.to(dtype) if eligible else value  # type: ignore[attr-defined]
+        return value.to(dtype) if eligible else value
     if isinstance(value, (str, bytes, np.ndarray)):
         return value
     if isinstance(value, Mapping):
@@ -178,7 +178,7 @@ def _cast(value: Any, device_type: str, dtype: DType) -> Any:
         }
     if isinstance(value, Iterable):
         made = (_cast(v, device_type, dtype) for v in value)
-        return type(value)(made) if isinstance(value, (list, tuple)) else made  # type: ignore[call-arg]
+        return type(value)(made) if isinstance(value, (list, tuple)) else made
     return value
 
 

@@ -173,11 +173,11 @@ class GradScaler:
                 scales.append(_EachDevice(self._scale))
             scale: Any = self._scale
             if outputs.device == scale.device:
-                return outputs * scale  # type: ignore[operator]
-            return outputs * scales[0].get(outputs.device)  # type: ignore[operator]
+                return outputs * scale
+            return outputs * scales[0].get(outputs.device)
         if isinstance(outputs, Iterable):
             made = (self._scaled(value, scales) for value in outputs)
-            return type(outputs)(made) if isinstance(outputs, (list, tuple)) else made  # type: ignore[call-arg]
+            return type(outputs)(made) if isinstance(outputs, (list, tuple)) else made
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
     def _unscale_grads_(

@@ -161,19 +161,19 @@ class BackwardCFunction(Node, FunctionCtx):
         """In no graph: `apply` makes those that are."""
 
     @functools.cached_property
-    def metadata(self) -> dict[Any, Any]:  # type: ignore[override]
+    def metadata(self) -> dict[Any, Any]:
         return {}
 
     # The graph holds this node, so the node holds the graph only weakly.
     @property
-    def _recording(self) -> Any:  # type: ignore[override]
+    def _recording(self) -> Any:
         recording = None if self._where is None else self._where()
         if recording is None:
             raise RuntimeError("Attribute 'next_functions' is invalid: no graph")
         return recording
 
     @property
-    def _event(self) -> Any:  # type: ignore[override]
+    def _event(self) -> Any:
         return self._at
 
     def _slot_of(self, number: int) -> int:

@@ -338,7 +338,7 @@ def hvp(
 class _grad_enabled(enable_grad):
     """Grad mode as it is, but on where a graph is to be made."""
 
-    def __new__(cls, create_graph: bool) -> Any:  # type: ignore[override]
+    def __new__(cls, create_graph: bool) -> Any:
         return object.__new__(cls)
 
     def __init__(self, create_graph: bool) -> None:

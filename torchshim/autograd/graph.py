@@ -141,11 +141,11 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(tensor: Tensor) -> tuple[Any, Tensor]:
-            return tensor.device, tensor.cpu()  # type: ignore[attr-defined]
+            return tensor.device, tensor.cpu()
 
         def unpack(packed: tuple[Any, Tensor]) -> Tensor:
             device, tensor = packed
-            return tensor.to(device, non_blocking=pin_memory)  # type: ignore[attr-defined]
+            return tensor.to(device, non_blocking=pin_memory)
 
         super().__init__(pack, unpack)
 
@@ -178,7 +178,7 @@ class _Kept:
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = weakref.ref(tensor)
         self.version = version_of(tensor)
-        self.value = tensor.clone()  # type: ignore[attr-defined]
+        self.value = tensor.clone()
 
     def written(self) -> bool:
         tensor = self.tensor()

@@ -121,7 +121,7 @@ class FunctionEvent(_Times):
         return self.category == "user_annotation"
 
     @property
-    def cpu_time_total(self) -> float:  # type: ignore[override]
+    def cpu_time_total(self) -> float:
         """Microseconds from beginning to end."""
         return (self.end_ns - self.start_ns) / 1e3
 
@@ -132,7 +132,7 @@ class FunctionEvent(_Times):
         return self.self_cpu_memory_usage + inner
 
     @property
-    def self_cpu_time_total(self) -> float:  # type: ignore[override]
+    def self_cpu_time_total(self) -> float:
         """Microseconds without those of the events within it."""
         return self.cpu_time_total - sum(c.cpu_time_total for c in self.cpu_children)
 

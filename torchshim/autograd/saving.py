@@ -90,7 +90,7 @@ def _follow() -> None:
         rec.__class__ = SavingRecorder
     else:
         rec.__class__ = Recorder
-        rec.made = None  # type: ignore[attr-defined]
+        rec.made = None
         rec.set_mode()
 
 
@@ -187,7 +187,7 @@ class SavingRecorder(Recorder):
     made: Any = None
 
     @property
-    def mode(self) -> Any:  # type: ignore[override]
+    def mode(self) -> Any:
         # A key part that no key has: hot paths miss.
         seen = self.grad and not self.inference
         return object() if seen or _stack.observers else self.bits
@@ -315,12 +315,12 @@ def unobserved() -> Iterator[None]:
     """Within it no observer sees operators, and nothing is packed."""
     observers, pairs = _stack.observers, _stack.pairs
     _stack.observers, _stack.pairs = [], []
-    made = local.rec.made  # type: ignore[attr-defined]
+    made = local.rec.made
     try:
         yield
     finally:
         _stack.observers, _stack.pairs = observers, pairs
-        local.rec.made = made  # type: ignore[attr-defined]
+        local.rec.made = made
 
 
 def logging(log: list[Ran]) -> contextlib.AbstractContextManager[None]:

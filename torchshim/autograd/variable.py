@@ -68,7 +68,7 @@ class Variable(metaclass=VariableMeta):
             raise TypeError(
                 f"Variable data has to be a tensor, but got {type_name(data)}"
             )
-        tensor: Any = data.detach()  # type: ignore[attr-defined]
+        tensor: Any = data.detach()
         if operator.index(requires_grad):
             tensor.requires_grad_()
         return tensor

@@ -169,7 +169,7 @@ def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A function of NumPy arrays as one of tensors."""
 
     def to_numpy(value: Any) -> Any:
-        return value.numpy() if isinstance(value, Tensor) else value  # type: ignore[attr-defined]
+        return value.numpy() if isinstance(value, Tensor) else value
 
     def to_tensor(value: Any) -> Any:
         if isinstance(value, (np.ndarray, np.generic)):

@@ -125,7 +125,7 @@ def current_stream(device: Any = None) -> Stream:
     return _current_stream
 
 
-class StreamContext(AbstractContextManager):  # type: ignore[type-arg]
+class StreamContext(AbstractContextManager):
     """A block in which a stream is the current one."""
 
     def __init__(self, stream: Stream | None) -> None:

@@ -124,7 +124,7 @@ class device_of(device):
 
     def __init__(self, obj: Any) -> None:
         on_gpu = isinstance(obj, Tensor) and obj.device.type == "cuda"
-        super().__init__(obj.get_device() if on_gpu else -1)  # type: ignore[attr-defined]
+        super().__init__(obj.get_device() if on_gpu else -1)
 
 
 def get_device_name(device: Any = None) -> str:

@@ -36,7 +36,7 @@ def _cast_forward_inputs(dtype: Any, *args: Any, **kwargs: Any) -> tuple[Any, An
         return args, kwargs
 
     def cast(x: Tensor) -> Tensor:
-        return x.to(dtype) if x.is_floating_point() else x  # type: ignore[attr-defined]
+        return x.to(dtype) if x.is_floating_point() else x
 
     return _apply_to_tensors(cast, args), _apply_to_tensors(cast, kwargs)
 
@@ -72,7 +72,7 @@ def _recursive_to(inputs: Any, target_device: Any, use_side_stream: bool) -> lis
 
     def move(x: Any) -> Any:
         if isinstance(x, (Tensor, PackedSequence)):
-            return x.to(target)  # type: ignore[union-attr]
+            return x.to(target)
         if _is_namedtuple(x):
             return type(x)(*map(move, x))
         if isinstance(x, (list, tuple)):

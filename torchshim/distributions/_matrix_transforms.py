@@ -272,7 +272,7 @@ class _Parts(Transform):
         return [t.log_abs_det_jacobian(a, b) for t, a, b in triples]
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return all(t.bijective for t in self.transforms)
 
 
@@ -295,7 +295,7 @@ class CatTransform(_Parts):
             )
 
     @lazy_property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         """The most of the parts' event dimensions."""
         return max(t.event_dim for t in self.transforms)
 

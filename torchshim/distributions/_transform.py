@@ -136,7 +136,7 @@ class _InverseTransform(Transform):
         return self._inv.domain
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return self._inv.bijective
 
     @property
@@ -213,12 +213,12 @@ class ComposeTransform(Transform):
         return constraints.independent(end, more) if more else end
 
     @lazy_property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         """Whether all parts are."""
         return all(part.bijective for part in self.parts)
 
     @lazy_property
-    def sign(self) -> Any:  # type: ignore[override]
+    def sign(self) -> Any:
         """The product of the parts' signs."""
         sign: Any = 1
         for part in self.parts:

@@ -129,7 +129,7 @@ class _DependentProperty(property, _Dependent):
         self._is_discrete = is_discrete
         self._event_dim = event_dim
 
-    def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:  # type: ignore[override]
+    def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:
         return _DependentProperty(
             fn, is_discrete=self._is_discrete, event_dim=self._event_dim
         )

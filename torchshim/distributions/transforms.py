@@ -93,7 +93,7 @@ class IndependentTransform(Transform):
         return self._over_events(self.base_transform.codomain)
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return self.base_transform.bijective
 
     @property
@@ -165,7 +165,7 @@ class PowerTransform(Transform):
         return PowerTransform(self.exponent, cache_size=cache_size)
 
     @lazy_property
-    def sign(self) -> Any:  # type: ignore[override]
+    def sign(self) -> Any:
         """The sign of the exponent."""
         return self.exponent.sign()
 
@@ -354,7 +354,7 @@ class CumulativeDistributionTransform(Transform):
         self.distribution = distribution
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return self.distribution.support
 
     def _call(self, x: Tensor) -> Tensor:

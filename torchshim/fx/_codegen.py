@@ -336,7 +336,7 @@ class _Writer:
         default = f" = {self.value(node.args[0])}" if node.args else ""
         comment = "" if desc is None else f"  # {desc}"
         self.free_vars.append(f"{node.target}{kind}{default}{comment}")
-        raw = node.target.replace("*", "")  # type: ignore[union-attr]
+        raw = node.target.replace("*", "")
         if raw != repr(node):
             self.body.append(f"{node!r} = {raw}\n")
 

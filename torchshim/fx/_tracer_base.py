@@ -157,7 +157,7 @@ class TracerBase:
         that are computed.
         """
         if isinstance(a, proxies[0]):
-            return a.node  # type: ignore[attr-defined]
+            return a.node
         if hasattr(a, "__fx_create_arg__"):
             return a.__fx_create_arg__(self)
         if isinstance(a, tuple):

@@ -195,7 +195,7 @@ class GraphModule(Module):
         # class is made anew.
         own = next(c for c in cls.__mro__ if not c.__qualname__.endswith(_IMPL))
 
-        class GraphModuleImpl(own):  # type: ignore[misc, valid-type]
+        class GraphModuleImpl(own):
             pass
 
         return super().__new__(GraphModuleImpl)

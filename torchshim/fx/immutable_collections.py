@@ -52,7 +52,7 @@ class immutable_list(list[Any]):
     1
     """
 
-    def __hash__(self) -> int:  # type: ignore[override]
+    def __hash__(self) -> int:
         return hash(tuple(self))
 
     def __reduce__(self) -> Any:
@@ -66,7 +66,7 @@ class immutable_dict(dict[Any, Any]):
     {'a': 1}
     """
 
-    def __hash__(self) -> int:  # type: ignore[override]
+    def __hash__(self) -> int:
         return hash(frozenset(self.items()))
 
     def __reduce__(self) -> Any:

@@ -54,7 +54,7 @@ class Interpreter:
     ) -> None:
         self.module = module
         self.submodules = dict(self.module.named_modules())
-        self.graph: Graph = module.graph if graph is None else graph  # type: ignore
+        self.graph: Graph = module.graph if graph is None else graph
         self.env: dict[Node, Any] = {}
         self.name = "Interpreter"
         self.garbage_collect_values = garbage_collect_values

@@ -167,7 +167,7 @@ class Attribute(Proxy):
         self._node: Node | None = None
 
     @property
-    def node(self) -> Node:  # type: ignore[override]
+    def node(self) -> Node:
         """The node that reads it, made when it is first asked for."""
         if self._node is None:
             self._node = self.tracer.create_proxy(

@@ -74,7 +74,7 @@ class RecursiveScriptModule(ScriptModule):
         return type(self._original).__name__
 
     @property
-    def training(self) -> bool:  # type: ignore[override]
+    def training(self) -> bool:
         return self.__dict__["_original"].training
 
     @training.setter

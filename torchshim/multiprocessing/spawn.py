@@ -95,7 +95,7 @@ class ProcessContext:
             return True
         failed = None
         for sentinel in multiprocessing.connection.wait(list(self.sentinels), timeout):
-            index = self.sentinels.pop(sentinel)  # type: ignore[arg-type]
+            index = self.sentinels.pop(sentinel)
             self.processes[index].join()
             if self.processes[index].exitcode != 0:
                 failed = index
@@ -159,7 +159,7 @@ def start_processes(
     With `join` it waits, and raises ProcessRaisedException or ProcessExitedException
     when one fails; without, it returns the context to join.
     """
-    context = multiprocessing.get_context(start_method)  # type: ignore[arg-type]
+    context = multiprocessing.get_context(start_method)
     folder = tempfile.mkdtemp()
     processes, files = [], []
     for i in range(nprocs):

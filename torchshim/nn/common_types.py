@@ -8,13 +8,13 @@ from torchshim._tensor import Tensor
 
 _T = TypeVar("_T")
 
-_scalar_or_tuple_any_t = _T | tuple[_T, ...]  # type: ignore[valid-type]
-_scalar_or_tuple_1_t = _T | tuple[_T]  # type: ignore[valid-type]
-_scalar_or_tuple_2_t = _T | tuple[_T, _T]  # type: ignore[valid-type]
-_scalar_or_tuple_3_t = _T | tuple[_T, _T, _T]  # type: ignore[valid-type]
-_scalar_or_tuple_4_t = _T | tuple[_T, _T, _T, _T]  # type: ignore[valid-type]
-_scalar_or_tuple_5_t = _T | tuple[_T, _T, _T, _T, _T]  # type: ignore[valid-type]
-_scalar_or_tuple_6_t = _T | tuple[_T, _T, _T, _T, _T, _T]  # type: ignore[valid-type]
+_scalar_or_tuple_any_t = _T | tuple[_T, ...]
+_scalar_or_tuple_1_t = _T | tuple[_T]
+_scalar_or_tuple_2_t = _T | tuple[_T, _T]
+_scalar_or_tuple_3_t = _T | tuple[_T, _T, _T]
+_scalar_or_tuple_4_t = _T | tuple[_T, _T, _T, _T]
+_scalar_or_tuple_5_t = _T | tuple[_T, _T, _T, _T, _T]
+_scalar_or_tuple_6_t = _T | tuple[_T, _T, _T, _T, _T, _T]
 
 _size_any_t = int | tuple[int, ...]
 _size_1_t = int | tuple[int]

@@ -17,7 +17,7 @@ def _gradients(name: str) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]
         wanted = torchshim.zeros(size, dtype=grad.dtype, device=grad.device)
         recorded = torchshim.is_grad_enabled()
         with torchshim.enable_grad():
-            wanted.requires_grad_()  # type: ignore[attr-defined]
+            wanted.requires_grad_()
             pair = (wanted, other) if first else (other, wanted)
             output = getattr(F, name)(*pair, None, *args)
             return torchshim.autograd.grad(output, wanted, grad, create_graph=recorded)[

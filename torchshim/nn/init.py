@@ -88,7 +88,7 @@ def uniform_(
     torch.Size([3])
     """
     with torchshim.no_grad():
-        return tensor.uniform_(a, b, generator=generator)  # type: ignore[attr-defined]
+        return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(
@@ -101,7 +101,7 @@ def normal_(
     torch.Size([3])
     """
     with torchshim.no_grad():
-        return tensor.normal_(mean, std, generator=generator)  # type: ignore[attr-defined]
+        return tensor.normal_(mean, std, generator=generator)
 
 
 def trunc_normal_(
@@ -185,7 +185,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     tensor([0.3000, 0.3000])
     """
     with torchshim.no_grad():
-        return tensor.fill_(val)  # type: ignore[attr-defined]
+        return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
@@ -206,7 +206,7 @@ def zeros_(tensor: Tensor) -> Tensor:
     tensor([0., 0.])
     """
     with torchshim.no_grad():
-        return tensor.zero_()  # type: ignore[attr-defined]
+        return tensor.zero_()
 
 
 def eye_(tensor: Tensor) -> Tensor:
@@ -220,7 +220,7 @@ def eye_(tensor: Tensor) -> Tensor:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with torchshim.no_grad():
         eye = torchshim.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device)
-        tensor.copy_(eye)  # type: ignore[attr-defined]
+        tensor.copy_(eye)
     return tensor
 
 
@@ -241,10 +241,10 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     each = sizes[0] // groups
     middle = tuple(size // 2 for size in sizes[2:])
     with torchshim.no_grad():
-        tensor.zero_()  # type: ignore[attr-defined]
+        tensor.zero_()
         for group in range(groups):
             for d in range(min(each, sizes[1])):
-                tensor[(group * each + d, d, *middle)] = 1  # type: ignore[index]
+                tensor[(group * each + d, d, *middle)] = 1
     return tensor
 
 
@@ -394,10 +394,10 @@ def sparse_(
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
     with torchshim.no_grad():
-        tensor.normal_(0, std, generator=generator)  # type: ignore[attr-defined]
+        tensor.normal_(0, std, generator=generator)
         for column in range(columns):
             chosen = torchshim.randperm(rows)[:zeros]
-            tensor[chosen, column] = 0  # type: ignore[index]
+            tensor[chosen, column] = 0
     return tensor
 
 

@@ -84,7 +84,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             copied = memo[id(self)] = type(self)(values, self.requires_grad)
         return copied
 
-    def __repr__(self) -> str:  # type: ignore[override]
+    def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 
     def __reduce_ex__(self, proto: Any) -> tuple[Any, ...]:
@@ -135,13 +135,13 @@ class UninitializedTensorMixin:
         >>> type(p).__name__, p.shape
         ('Parameter', torch.Size([2, 3]))
         """
-        data: Any = self.data  # type: ignore[attr-defined]
+        data: Any = self.data
         self.data = torchshim.empty(
             shape,
             device=data.device if device is None else device,
             dtype=data.dtype if dtype is None else dtype,
         )
-        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+        self.__class__ = self.cls_to_become
 
     @property
     def shape(self) -> Any:
@@ -197,7 +197,7 @@ def is_lazy(param: Any) -> bool:
     return isinstance(param, UninitializedTensorMixin)
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter whose shape the first input decides; see `materialize`.
 
     Using it before that raises ValueError. Follows
@@ -259,7 +259,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return t
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape the first input decides; see `materialize`.
 
     >>> import torchshim as torch

@@ -50,7 +50,7 @@ class Adafactor(RuleOptimizer):
         foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
-        if isinstance(lr, Tensor) and lr.numel() != 1:  # type: ignore[attr-defined]
+        if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         if not 0.0 <= lr:
             raise ValueError(f"Learning rate should be >= 0 but is: {lr}")

@@ -112,7 +112,7 @@ class SequentialLR(_Composed):
         elif hasattr(target, "last_epoch"):
             target.last_epoch -= 1
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """Goes one step on, in the schedule whose turn it is."""
         self.last_epoch += 1
         turn = bisect_right(self._milestones, self.last_epoch)
@@ -150,7 +150,7 @@ class ChainedScheduler(_Composed):
         self.optimizer = optimizer
         self._last_lr = options(optimizer, "lr")
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """Goes one step on, in every schedule."""
         for part in self._schedulers:
             part.step()

@@ -223,7 +223,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         height = 1 + math.cos(math.pi * self.T_cur / self.T_i)
         return [low + (base - low) * height / 2 for base in self.base_lrs]
 
-    def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
+    def step(self, epoch: float | None = None) -> None:
         """Goes one step on, or to `epoch`, which may be a fraction."""
         if epoch is None and self.last_epoch >= 0:
             epoch = self.last_epoch + 1

@@ -42,7 +42,7 @@ size: torch.Size([2])
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
-        if isinstance(lr, Tensor) and lr.numel() != 1:  # type: ignore[attr-defined]
+        if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         if not 0.0 <= lr:
             raise ValueError(f"Learning rate should be >= 0 but is: {lr}")

@@ -71,7 +71,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+    def step(self, metrics: Any, epoch: int | None = None) -> None:
         """Takes the metric of an epoch, and lowers the rates if it is time to."""
         current = float(metrics)
         if epoch is None:

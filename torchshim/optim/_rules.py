@@ -60,7 +60,7 @@ class RuleOptimizer(Optimizer):
         if RuleOptimizer in cls.__bases__ and "step" not in vars(cls):
             step = functools.wraps(RuleOptimizer.step)(_copied(RuleOptimizer.step))
             step.__qualname__ = f"{cls.__name__}.step"
-            cls.step = step  # type: ignore[method-assign]
+            cls.step = step
 
     def _names(self, group: dict[str, Any]) -> Sequence[str | None]:
         """State tensors in the order of the rule; None where this group has none."""
@@ -235,7 +235,7 @@ def densified(grad: Any) -> Any:
 def number(value: Any) -> Any:
     """A hyperparameter as a rule takes it: a float, or a 0-dim tensor."""
     if isinstance(value, Tensor):
-        return value if not value._meta.shape else value.squeeze()  # type: ignore[attr-defined]
+        return value if not value._meta.shape else value.squeeze()
     return float(value)
 
 
@@ -285,7 +285,7 @@ def number_tensor(group: dict[str, Any], p: Any, value: float) -> Tensor:
 
 def check_lr(lr: Any, allow_nan: bool = False) -> None:
     """Raises for a learning rate that is negative, or a tensor of several numbers."""
-    if isinstance(lr, Tensor) and lr.numel() != 1:  # type: ignore[attr-defined]
+    if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
     if lr < 0.0 if allow_nan else not 0.0 <= lr:
         raise ValueError(f"Invalid learning rate: {lr}")

@@ -40,7 +40,7 @@ def options(optimizer: Any, key: str) -> list[Any]:
 def set_option(group: dict[str, Any], key: str, value: Any) -> None:
     """Sets an option of a group; a tensor keeps its identity."""
     if isinstance(group[key], Tensor):
-        group[key].fill_(number(value))  # type: ignore[attr-defined]
+        group[key].fill_(number(value))
     else:
         group[key] = value
 

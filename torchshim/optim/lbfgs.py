@@ -136,7 +136,7 @@ class LBFGS(Optimizer):
         self._set_param(x)
         return float(loss), grad
 
-    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any]) -> Any:
         """Up to `max_iter` iterations; gives the first loss. Follows PyTorch's."""
 
         def evaluate() -> Any:

@@ -238,8 +238,8 @@ class Optimizer:
         step = type(self).step
         if not getattr(step, "hooked", None):
             wrapped = self.profile_hook_step(step)
-            wrapped.hooked = True  # type: ignore[attr-defined]
-            type(self).step = wrapped  # type: ignore[method-assign]
+            wrapped.hooked = True
+            type(self).step = wrapped
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets the gradients, or sets them to zero.
@@ -438,7 +438,7 @@ class Optimizer:
                     + typename(param)
                 )
             if not self.defaults.get("differentiable", None) and not (
-                param.is_leaf or param.retains_grad  # type: ignore[attr-defined]
+                param.is_leaf or param.retains_grad
             ):
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():

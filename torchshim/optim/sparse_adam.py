@@ -41,7 +41,7 @@ class SparseAdam(Optimizer):
         eps: float = 1e-8,
         maximize: bool = False,
     ) -> None:
-        if isinstance(lr, Tensor) and lr.numel() != 1:  # type: ignore[attr-defined]
+        if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         if not 0.0 < lr:
             raise ValueError(f"Invalid learning rate: {lr}")
@@ -86,7 +86,7 @@ class SparseAdam(Optimizer):
             grad = grad.coalesce()
             places = tuple(grad.indices().unbind(0))
             nowhere = zeros_like(p, dtype=dtypes.bool_)
-            touched = nowhere.index_put(places, fns.ones_like(nowhere.flatten()[0]))  # type: ignore[attr-defined]
+            touched = nowhere.index_put(places, fns.ones_like(nowhere.flatten()[0]))
             grad = grad.to_dense()
         elif has_row_gradients(p):
             touched = (grad != 0).flatten(1).any(1).view(-1, *[1] * (p.dim() - 1))

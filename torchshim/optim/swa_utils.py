@@ -148,7 +148,7 @@ class AveragedModel(Module):
             self.module = self.module.to(device)
         self.register_buffer(
             "n_averaged",
-            torchshim.tensor(0, dtype=torchshim.int64, device=device),  # type: ignore[attr-defined]
+            torchshim.tensor(0, dtype=torchshim.int64, device=device),
         )
         self.avg_fn = avg_fn
         self.multi_avg_fn = multi_avg_fn

@@ -246,7 +246,7 @@ def dump(
 ) -> Storages:
     """Pickles an object into a file; gives the storages that it mentions."""
     # The pickler written in C cannot be told what name an object has.
-    base = pickle._Pickler if pickle_module is pickle else pickle_module.Pickler  # type: ignore[attr-defined]
+    base = pickle._Pickler if pickle_module is pickle else pickle_module.Pickler
     mixin = _LegacyPickler if legacy else _TensorPickler
     pickler = type("Pickler", (mixin, base), {})(file, protocol=protocol)
     pickler.storages = Storages()

@@ -54,7 +54,7 @@ def load_safetensors(path: str, map_location: Any) -> dict[str, Any]:
             "a device string or torch.device instead."
         )
     try:
-        import safetensors  # pyright: ignore[reportMissingImports]
+        import safetensors
     except ImportError as error:
         raise RuntimeError(
             "Attempting to load a safetensors file but safetensors is not installed. "

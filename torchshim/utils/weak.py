@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-class WeakIdRef(weakref.ref):  # type: ignore[type-arg]
+class WeakIdRef(weakref.ref):
     """A weak reference that hashes and compares by the identity of its object."""
 
     __slots__ = ["_id"]
@@ -154,7 +154,7 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
         mine = {id(key): value for key, value in self.items()}
         return mine == {id(key): value for key, value in other.items()}
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {id(self):#x}>"

@@ -191,7 +191,7 @@ def _given(state: Any, info: _Info) -> Any:
     """What is given out, on the host if that is asked for."""
     if not info.options.cpu_offload:
         return state
-    return _apply_to_tensors(lambda x: x.to("cpu"), state)  # type: ignore[attr-defined]
+    return _apply_to_tensors(lambda x: x.to("cpu"), state)
 
 
 @torchshim.no_grad()
@@ -280,7 +280,7 @@ def _load_optim_state(
 
 def _several(optimizers: Optimizers) -> tuple[Optimizer, ...]:
     single = isinstance(optimizers, Optimizer)
-    return (optimizers,) if single else tuple(optimizers)  # type: ignore[arg-type]
+    return (optimizers,) if single else tuple(optimizers)
 
 
 def get_model_state_dict(

@@ -82,7 +82,7 @@ def fuse(model: Module, inplace: bool = False, no_trace: bool = False) -> Module
     if not (no_trace and isinstance(model, GraphModule)):
         model = symbolic_trace(model)
     modules = dict(model.named_modules())
-    graph: Graph = copy.deepcopy(model.graph)  # type: ignore[arg-type]
+    graph: Graph = copy.deepcopy(model.graph)
     for pattern, fused in _PATTERNS.items():
         for node in graph.nodes:
             if not matches_module_pattern(pattern, node, modules):

@@ -96,7 +96,7 @@ class _Splitting:
                 f"components, order={component.order} and max={latest}"
             )
         made = component.graph.node_copy(node, lambda x: self.remap(component, x))
-        made.tag = tag  # type: ignore[attr-defined]
+        made.tag = tag
         self.inner[node] = made
 
     def remap(self, component: Component, x: Node) -> Node:

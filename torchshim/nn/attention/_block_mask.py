@@ -416,12 +416,12 @@ def create_block_mask(
     mask = F.pad(mask, (0, -KV_LEN % columns, 0, -Q_LEN % rows))
     batch, heads, queries, keys = mask.shape
     blocks = mask.reshape(batch, heads, queries // rows, rows, keys // columns, columns)
-    count = blocks.sum((-3, -1))  # type: ignore[attr-defined]
+    count = blocks.sum((-3, -1))
     partial = count > 0
     full = (None, None)
     if separate_full_blocks:
         whole = count == rows * columns
-        full = _to_ordered(whole)  # type: ignore[arg-type]
+        full = _to_ordered(whole)
         partial = torchshim.logical_and(partial, torchshim.logical_not(whole))
     return BlockMask.from_kv_blocks(
         *_to_ordered(partial),

@@ -71,7 +71,7 @@ class CausalBias(Tensor):
             return None, True
         return self._materialize(device), False
 
-    def __repr__(self) -> str:  # type: ignore[override]
+    def __repr__(self) -> str:
         return repr(self._materialize())
 
 

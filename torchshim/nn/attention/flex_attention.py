@@ -177,17 +177,17 @@ def flex_attention(
         value = torchshim.repeat_interleave(value, groups, dim=1)
     wide = torchshim.float64 if query.dtype == torchshim.float64 else torchshim.float32
     factor = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
-    scores = query.to(wide) @ key.to(wide).transpose(-2, -1) * factor  # type: ignore[attr-defined]
+    scores = query.to(wide) @ key.to(wide).transpose(-2, -1) * factor
     indices = indices_of(tuple(scores.shape), scores.device)
     if score_mod is not None:
         scores = score_mod(scores, *indices).to(wide)
     if block_mask is not None and block_mask.mask_mod is not noop_mask:
         allowed = block_mask.mask_mod(*indices)
         scores = torchshim.where(allowed, scores, -math.inf)
-    hidden = (scores == -math.inf).all(-1, keepdim=True)  # type: ignore[union-attr]
+    hidden = (scores == -math.inf).all(-1, keepdim=True)
     weights = torchshim.softmax(torchshim.masked_fill(scores, hidden, 0.0), -1)
     weights = torchshim.masked_fill(weights, hidden, 0.0)
-    output = weights.to(query.dtype) @ value.to(query.dtype)  # type: ignore[attr-defined]
+    output = weights.to(query.dtype) @ value.to(query.dtype)
     if not return_lse and return_aux is None:
         return output
     if return_lse:

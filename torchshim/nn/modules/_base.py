@@ -23,7 +23,7 @@ def typename(obj: Any) -> str:
     'int'
     """
     if isinstance(obj, Tensor):
-        return obj.type()  # type: ignore[return-value]
+        return obj.type()
     named = obj if hasattr(obj, "__qualname__") or hasattr(obj, "__name__") else None
     if named is None:
         named = type(obj)

@@ -76,7 +76,7 @@ class Conversion(ModuleBase):
     def _swap_parameter(
         self, fn: Callable[[Tensor], Tensor], param: Parameter, name: str
     ) -> None:
-        grad, where = param.grad, f"{self._get_name()}.{name}"  # type: ignore[attr-defined]
+        grad, where = param.grad, f"{self._get_name()}.{name}"
         with torchshim.no_grad():
             applied = fn(param)
         try:

@@ -324,7 +324,7 @@ class StateDict(ModuleBase):
         >>> m.state_dict()["epoch"]
         3
         """
-        hook._from_public_api = True  # type: ignore[attr-defined]
+        hook._from_public_api = True
         return _add(self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:

@@ -103,8 +103,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"{dims}D target tensor expects {dims + 1}D input tensors, but found "
                 f"inputs with size {input_.size()}"
             )
-        input = input_ if dims else input_.unsqueeze(0)  # type: ignore[attr-defined]
-        target = target_ if dims else target_.unsqueeze(0)  # type: ignore[attr-defined]
+        input = input_ if dims else input_.unsqueeze(0)
+        target = target_ if dims else target_.unsqueeze(0)
         batch = target.size(0)
         output = input.new_zeros(batch)
         chosen = target.new_empty(batch)

@@ -284,7 +284,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
+    def initialize_parameters(self, input: Tensor) -> None:
         """Gives parameters and buffers the number of channels as their shape."""
         if not self.has_uninitialized_params():
             return
@@ -309,7 +309,7 @@ class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
     (torch.Size([2, 5]), 5)
     """
 
-    cls_to_become = BatchNorm1d  # type: ignore[assignment]
+    cls_to_become = BatchNorm1d
     _input_dims = (2, 3)
 
 
@@ -321,7 +321,7 @@ class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
     torch.Size([2, 5, 3, 3])
     """
 
-    cls_to_become = BatchNorm2d  # type: ignore[assignment]
+    cls_to_become = BatchNorm2d
     _input_dims = (4,)
 
 
@@ -333,5 +333,5 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
     torch.Size([2, 5, 3, 3, 3])
     """
 
-    cls_to_become = BatchNorm3d  # type: ignore[assignment]
+    cls_to_become = BatchNorm3d
     _input_dims = (5,)

@@ -170,7 +170,7 @@ def _own_errors(cls: Any) -> Any:
         init.__closure__,
     )
     cls.__init__ = functools.wraps(init)(made)
-    del made.__wrapped__  # type: ignore[attr-defined]
+    del made.__wrapped__
     made.__qualname__ = name
     return cls
 

@@ -160,19 +160,19 @@ class InstanceNorm3d(_InstanceNorm):
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
     """An `InstanceNorm1d` that takes `num_features` from its first input."""
 
-    cls_to_become = InstanceNorm1d  # type: ignore[assignment]
+    cls_to_become = InstanceNorm1d
     _input_dims = (2, 3)
 
 
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
     """An `InstanceNorm2d` that takes `num_features` from its first input."""
 
-    cls_to_become = InstanceNorm2d  # type: ignore[assignment]
+    cls_to_become = InstanceNorm2d
     _input_dims = (3, 4)
 
 
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
     """An `InstanceNorm3d` that takes `num_features` from its first input."""
 
-    cls_to_become = InstanceNorm3d  # type: ignore[assignment]
+    cls_to_become = InstanceNorm3d
     _input_dims = (4, 5)

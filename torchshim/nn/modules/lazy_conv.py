@@ -126,7 +126,7 @@ class _LazyConvTranspose(_LazyConvXdMixin):
         self._wait(out_channels, bias, device, dtype)
 
 
-class LazyConv1d(_LazyConv, Conv1d):  # type: ignore[misc]
+class LazyConv1d(_LazyConv, Conv1d):
     """A `Conv1d` that takes `in_channels` from its first input.
 
     >>> import torchshim as torch
@@ -138,31 +138,31 @@ class LazyConv1d(_LazyConv, Conv1d):  # type: ignore[misc]
     cls_to_become = Conv1d
 
 
-class LazyConv2d(_LazyConv, Conv2d):  # type: ignore[misc]
+class LazyConv2d(_LazyConv, Conv2d):
     """A `Conv2d` that takes `in_channels` from its first input."""
 
     cls_to_become = Conv2d
 
 
-class LazyConv3d(_LazyConv, Conv3d):  # type: ignore[misc]
+class LazyConv3d(_LazyConv, Conv3d):
     """A `Conv3d` that takes `in_channels` from its first input."""
 
     cls_to_become = Conv3d
 
 
-class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):  # type: ignore[misc]
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """A `ConvTranspose1d` that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose1d
 
 
-class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):  # type: ignore[misc]
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """A `ConvTranspose2d` that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose2d
 
 
-class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):  # type: ignore[misc]
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """A `ConvTranspose3d` that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose3d

@@ -165,7 +165,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     (torch.Size([2, 3]), Linear(in_features=5, out_features=3, bias=True))
     """
 
-    cls_to_become = Linear  # type: ignore[assignment]
+    cls_to_become = Linear
 
     def __init__(
         self,
@@ -184,14 +184,14 @@ class LazyLinear(LazyModuleMixin, Linear):
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
+    def initialize_parameters(self, input: Tensor) -> None:
         """Gives weight and bias their shapes, and draws them."""
         if self.has_uninitialized_params():
             with torchshim.no_grad():
                 self.in_features = input.shape[-1]
-                self.weight.materialize((self.out_features, self.in_features))  # type: ignore[attr-defined]
+                self.weight.materialize((self.out_features, self.in_features))
                 if self.bias is not None:
-                    self.bias.materialize((self.out_features,))  # type: ignore[attr-defined]
+                    self.bias.materialize((self.out_features,))
                 self.reset_parameters()
         if self.in_features == 0:
             if input.shape[-1] != self.weight.shape[-1]:

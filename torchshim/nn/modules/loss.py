@@ -574,9 +574,9 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         bias = linear.bias
         return F.linear_cross_entropy(
             input,
-            linear.weight.reshape(*shape, linear.in_features),  # type: ignore[attr-defined]
+            linear.weight.reshape(*shape, linear.in_features),
             target,
-            linear_bias=None if bias is None else bias.reshape(shape),  # type: ignore[attr-defined]
+            linear_bias=None if bias is None else bias.reshape(shape),
             weight=self.weight,
             reduction=self.reduction,
             ignore_index=self.ignore_index,

@@ -147,7 +147,7 @@ class MultiheadAttention(Module):
         transposed = self.batch_first and batched
         if transposed:
             # The same object stays the same: self-attention needs one product then.
-            given = {id(x): x.transpose(1, 0) for x in (query, key, value)}  # type: ignore[attr-defined]
+            given = {id(x): x.transpose(1, 0) for x in (query, key, value)}
             query, key, value = (given[id(x)] for x in (query, key, value))
         output, weights = F.multi_head_attention_forward(
             query,
@@ -175,8 +175,8 @@ class MultiheadAttention(Module):
             is_causal=is_causal and not fused,
         )
         if transposed:
-            output = output.transpose(1, 0)  # type: ignore[attr-defined]
-        return (output.contiguous() if fused else output), weights  # type: ignore[attr-defined]
+            output = output.transpose(1, 0)
+        return (output.contiguous() if fused else output), weights
 
     def _is_fused(self, query: Tensor, key: Tensor, value: Tensor) -> bool:
         """Whether PyTorch takes its kernel for inference here.
@@ -209,12 +209,12 @@ class MultiheadAttention(Module):
             return key_padding_mask, None if key_padding_mask is None else 1
         batch, length, _ = query.shape
         if attn_mask.dim() == 3:
-            merged = attn_mask.view(batch, -1, length, length)  # type: ignore[attr-defined]
+            merged = attn_mask.view(batch, -1, length, length)
         else:
-            merged = attn_mask.view(1, 1, length, length)  # type: ignore[attr-defined]
+            merged = attn_mask.view(1, 1, length, length)
             merged = merged.expand(batch, self.num_heads, -1, -1)
         if key_padding_mask is not None:
-            padding = key_padding_mask.view(batch, 1, 1, length)  # type: ignore[attr-defined]
+            padding = key_padding_mask.view(batch, 1, 1, length)
             merged = merged + padding.expand(-1, self.num_heads, -1, -1)
         return merged, 2
 

@@ -25,7 +25,7 @@ class _Table(Module):
         if given is None:
             shape = self.num_embeddings, self.embedding_dim
             self.weight = new_parameter(shape, device, dtype)
-            self.weight.requires_grad_(not frozen)  # type: ignore[attr-defined]
+            self.weight.requires_grad_(not frozen)
             self.reset_parameters()
             return
         if list(given.shape) != [self.num_embeddings, self.embedding_dim]:
@@ -50,7 +50,7 @@ class _Table(Module):
     def _fill_padding_idx_with_zero(self) -> None:
         if self.padding_idx is not None:
             with torchshim.no_grad():
-                self.weight[self.padding_idx].fill_(0)  # type: ignore[index]
+                self.weight[self.padding_idx].fill_(0)
 
 
 class Embedding(_Table):
@@ -261,5 +261,5 @@ class EmbeddingBag(_Table):
             include_last_offset=include_last_offset,
             padding_idx=padding_idx,
         )
-        bag.weight.requires_grad_(not freeze)  # type: ignore[attr-defined]
+        bag.weight.requires_grad_(not freeze)
         return bag

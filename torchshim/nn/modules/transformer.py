@@ -268,7 +268,7 @@ def _without_padding(output: Tensor, mask: Tensor, check: bool) -> Tensor:
             padding[:, 1:], torchshim.logical_not(padding)[:, :-1]
         )
         hidden = torchshim.logical_and(padding, late.all())
-    return torchshim.masked_fill(output, hidden.unsqueeze(-1), 0.0)  # type: ignore[attr-defined]
+    return torchshim.masked_fill(output, hidden.unsqueeze(-1), 0.0)
 
 
 class TransformerDecoder(Module):

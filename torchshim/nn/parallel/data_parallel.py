@@ -32,7 +32,7 @@ def _devices(device_ids: Sequence[Any] | None) -> list[Any]:
 def _moved(value: Any, device: Any) -> Any:
     """What stands in an argument, on a device."""
     if isinstance(value, Tensor):
-        return value.to(device)  # type: ignore[attr-defined]
+        return value.to(device)
     if isinstance(value, dict):
         return {k: _moved(v, device) for k, v in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -32,7 +32,7 @@ def _pieces(tensor: Tensor, target_gpus: Sequence[Any]) -> tuple[Tensor, ...]:
         )
     (target,) = target_gpus
     device = torchshim.device("cuda", target) if isinstance(target, int) else target
-    return (tensor.to(device),)  # type: ignore[attr-defined]
+    return (tensor.to(device),)
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:

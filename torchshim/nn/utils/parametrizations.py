@@ -174,10 +174,10 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Any, weight_v: Any) -> Any:
-        return torchshim._weight_norm(weight_v, weight_g, self.dim)  # type: ignore[attr-defined]
+        return torchshim._weight_norm(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Any) -> tuple[Any, Any]:
-        return torchshim.norm_except_dim(weight, 2, self.dim), weight  # type: ignore[attr-defined]
+        return torchshim.norm_except_dim(weight, 2, self.dim), weight
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:

@@ -211,7 +211,7 @@ class Identity(BasePruningMethod):
         return default_mask
 
     @classmethod
-    def apply(cls, module: Any, name: str) -> Any:  # type: ignore[override]
+    def apply(cls, module: Any, name: str) -> Any:
         return super().apply(module, name)
 
 
@@ -233,7 +233,7 @@ class RandomUnstructured(BasePruningMethod):
         return mask
 
     @classmethod
-    def apply(cls, module: Any, name: str, amount: float) -> Any:  # type: ignore[override]
+    def apply(cls, module: Any, name: str, amount: float) -> Any:
         return super().apply(module, name, amount=amount)
 
 
@@ -255,7 +255,7 @@ class L1Unstructured(BasePruningMethod):
         return mask
 
     @classmethod
-    def apply(  # type: ignore[override]
+    def apply(
         cls, module: Any, name: str, amount: float, importance_scores: Any = None
     ) -> Any:
         return super().apply(
@@ -288,9 +288,7 @@ class RandomStructured(BasePruningMethod):
         return mask
 
     @classmethod
-    def apply(  # type: ignore[override]
-        cls, module: Any, name: str, amount: float, dim: int = -1
-    ) -> Any:
+    def apply(cls, module: Any, name: str, amount: float, dim: int = -1) -> Any:
         return super().apply(module, name, amount=amount, dim=dim)
 
 
@@ -320,7 +318,7 @@ class LnStructured(BasePruningMethod):
         return mask
 
     @classmethod
-    def apply(  # type: ignore[override]
+    def apply(
         cls,
         module: Any,
         name: str,
@@ -356,7 +354,7 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
     @classmethod
-    def apply(cls, module: Any, name: str, mask: Any) -> Any:  # type: ignore[override]
+    def apply(cls, module: Any, name: str, mask: Any) -> Any:
         return super().apply(module, name, mask=mask)
 
 

@@ -82,17 +82,17 @@ class PackedSequence(PackedSequence_):
 
     def pin_memory(self) -> Self:
         """The sequences in pinned memory."""
-        return self._with(self.data.pin_memory(), lambda t: t.pin_memory())  # type: ignore[attr-defined]
+        return self._with(self.data.pin_memory(), lambda t: t.pin_memory())
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """With `data` in another dtype or on another device; else the object itself.
 
         Takes the arguments of `Tensor.to`. The indices follow `data` to its device.
         """
-        data = self.data.to(*args, **kwargs)  # type: ignore[attr-defined]
+        data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
-        return self._with(data, lambda t: t.to(data.device))  # type: ignore[attr-defined]
+        return self._with(data, lambda t: t.to(data.device))
 
     def cuda(self, *args: Any, **kwargs: Any) -> Self:
         """The sequences on an accelerator; takes the arguments of `Tensor.to`."""
@@ -104,7 +104,7 @@ class PackedSequence(PackedSequence_):
 
     def _on(self, kind: str, args: Any, kwargs: dict[str, Any]) -> Self:
         like = torchshim.tensor((), dtype=self.data.dtype, device=self.data.device)
-        if like.to(*args, **kwargs).device.type != kind:  # type: ignore[attr-defined]
+        if like.to(*args, **kwargs).device.type != kind:
             kwargs["device"] = kind
         return self.to(*args, **kwargs)
 
@@ -143,11 +143,11 @@ class PackedSequence(PackedSequence_):
     @property
     def is_cuda(self) -> bool:
         """Whether `data` is on an accelerator."""
-        return self.data.is_cuda  # type: ignore[attr-defined]
+        return self.data.is_cuda
 
     def is_pinned(self) -> bool:
         """Whether `data` is in pinned memory."""
-        return self.data.is_pinned()  # type: ignore[attr-defined]
+        return self.data.is_pinned()
 
 
 def pack_padded_sequence(
@@ -168,7 +168,7 @@ def pack_padded_sequence(
     (tensor([1, 4, 2]), tensor([2, 1]))
     """
     if isinstance(lengths, Tensor):
-        lengths = lengths.to(dtype=torchshim.int64)  # type: ignore[attr-defined]
+        lengths = lengths.to(dtype=torchshim.int64)
     else:
         lengths = torchshim.as_tensor(lengths, dtype=torchshim.int64, device="cpu")
     order = None
@@ -213,7 +213,7 @@ def pad_packed_sequence(
     if order is None:
         return padded, lengths
     padded = torchshim.index_select(padded, 0 if batch_first else 1, order)
-    return padded, lengths[order.cpu()]  # type: ignore[attr-defined]
+    return padded, lengths[order.cpu()]
 
 
 def unpad_sequence(
@@ -229,7 +229,7 @@ def unpad_sequence(
     [tensor([1., 1.]), tensor([1.])]
     """
     if not batch_first:
-        padded_sequences.transpose_(0, 1)  # type: ignore[attr-defined]
+        padded_sequences.transpose_(0, 1)
     steps = torchshim.arange(padded_sequences.shape[1], device=lengths.device)
     pairs = zip(padded_sequences, lengths, strict=True)
     return [sequence[steps < length] for sequence, length in pairs]

@@ -25,7 +25,7 @@ class WeightNorm:
         """The weight that the module's parameters stand for."""
         g = getattr(module, self.name + "_g")
         v = getattr(module, self.name + "_v")
-        return torchshim._weight_norm(v, g, self.dim)  # type: ignore[attr-defined]
+        return torchshim._weight_norm(v, g, self.dim)
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
@@ -51,7 +51,7 @@ class WeightNorm:
                 "normalization"
             )
         del module._parameters[name]
-        norm = torchshim.norm_except_dim(weight, 2, hook.dim)  # type: ignore[attr-defined]
+        norm = torchshim.norm_except_dim(weight, 2, hook.dim)
         module.register_parameter(name + "_g", Parameter(norm.data))
         module.register_parameter(name + "_v", Parameter(weight.data))
         setattr(module, name, hook.compute_weight(module))

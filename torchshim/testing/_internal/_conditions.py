@@ -82,7 +82,7 @@ def skip_when(condition: Callable[[], bool], reason: str) -> Callable[[Any], Any
 
     def decorate(found: Any) -> Any:
         if isinstance(found, type):
-            set_up = found.setUp  # type: ignore[attr-defined]
+            set_up = found.setUp
 
             @functools.wraps(set_up)
             def checked(self: Any) -> None:
@@ -90,7 +90,7 @@ def skip_when(condition: Callable[[], bool], reason: str) -> Callable[[Any], Any
                     raise unittest.SkipTest(reason)
                 set_up(self)
 
-            found.setUp = checked  # type: ignore[attr-defined]
+            found.setUp = checked
             return found
 
         @functools.wraps(found)

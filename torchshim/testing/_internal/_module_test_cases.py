@@ -221,7 +221,7 @@ class InputVariableMixin:
         return _mapped(tracked, found)
 
 
-class NewModuleTest(InputVariableMixin, ModuleTest):  # type: ignore[misc]
+class NewModuleTest(InputVariableMixin, ModuleTest):
     """A test of a module of `torch.nn`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -329,7 +329,7 @@ def _parameters_are(module: Any, dtype: Any) -> None:
             raise AssertionError(f"a parameter is of {p.dtype}, not of {dtype}")
 
 
-class CriterionTest(InputVariableMixin, TestBase):  # type: ignore[misc]
+class CriterionTest(InputVariableMixin, TestBase):
     """A test of a loss: `target` beside the input."""
 
     _required_arg_names = TestBase._required_arg_names | {"target"}

@@ -47,7 +47,7 @@ def _raise_deferred() -> None:
     local.rec.raise_failed_checks()
 
 
-class _Raises(unittest.case._AssertRaisesContext):  # type: ignore[type-arg]
+class _Raises(unittest.case._AssertRaisesContext):
     """Takes errors for the block's that are deferred beyond its end, too."""
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
@@ -107,21 +107,19 @@ class TestCase(unittest.TestCase):
         if self._default_dtype_check_enabled:
             assert torch.get_default_dtype() == torch.float
 
-    def assertRaises(  # type: ignore[override]
-        self, expected_exception: Any, *args: Any, **kwargs: Any
-    ) -> Any:
+    def assertRaises(self, expected_exception: Any, *args: Any, **kwargs: Any) -> Any:
         """As unittest's; an error that depends on data is raised in time."""
         context = _Raises(expected_exception, self)
         return context.handle("assertRaises", args, kwargs)  # type: ignore[attr-defined]
 
-    def assertRaisesRegex(  # type: ignore[override]
+    def assertRaisesRegex(
         self, expected_exception: Any, expected_regex: Any, *args: Any, **kwargs: Any
     ) -> Any:
         """As `assertRaises`, and the text has a part that the expression matches."""
         context = _Raises(expected_exception, self, expected_regex)
         return context.handle("assertRaisesRegex", args, kwargs)  # type: ignore[attr-defined]
 
-    def assertEqual(  # type: ignore[override]
+    def assertEqual(
         self,
         x: Any,
         y: Any,
@@ -158,7 +156,7 @@ class TestCase(unittest.TestCase):
         )
         assert_equal(x, y, options)
 
-    def assertNotEqual(  # type: ignore[override]
+    def assertNotEqual(
         self,
         x: Any,
         y: Any,

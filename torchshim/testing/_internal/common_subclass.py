@@ -34,7 +34,7 @@ class NonWrapperTensor(torch.Tensor):
 
     def __new__(cls, data: Any) -> Any:
         made = torch.Tensor._make_subclass(cls, data)
-        made.extra_state = {"last_func_called": None}  # type: ignore[attr-defined]
+        made.extra_state = {"last_func_called": None}
         return made
 
     @classmethod
@@ -50,7 +50,7 @@ class NonWrapperTensor(torch.Tensor):
                 result.extra_state = {"last_func_called": func.__name__}
         return result
 
-    def new_empty(self, shape: Any) -> Any:  # type: ignore[override]
+    def new_empty(self, shape: Any) -> Any:
         return type(self)(torch.empty(shape))
 
 

@@ -413,12 +413,12 @@ def video(tag: str, tensor: Any, fps: float = 4) -> Summary:
 def make_video(tensor: np.ndarray, fps: float) -> Summary.Image | None:
     """Frames (T, H, W, C) of bytes as a GIF; says so and gives None without moviepy."""
     try:
-        import moviepy  # type: ignore[import-not-found]  # noqa: F401
+        import moviepy  # noqa: F401
     except ImportError:
         print("add_video needs package moviepy")
         return None
     try:
-        from moviepy import editor  # type: ignore[import-not-found]
+        from moviepy import editor
     except ImportError:
         print(
             "moviepy is installed, but can't import moviepy.editor.",

@@ -15,7 +15,7 @@ def like_mapping(mapping: Any, items: dict[Any, Any]) -> Any:
             clone = copy.copy(mapping)
             clone.update(items)
             return clone
-        return type(mapping)(items)  # type: ignore[call-arg]
+        return type(mapping)(items)
     except TypeError:
         return items
 

@@ -51,7 +51,7 @@ def leave_runtime() -> None:
     gc.freeze()
     shared.SMALL = shared.SMALL_ONCE = sys.maxsize
     flush.CACHE = program.CACHE = program.ProgramCache()
-    flush.make_program = RemoteProgram  # type: ignore[assignment]
+    flush.make_program = RemoteProgram
     flush._donations = lambda inputs, held: ()
 
 
