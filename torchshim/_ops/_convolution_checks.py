@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.dtypes import from_array_dtype
@@ -162,3 +163,39 @@ def batched(input: Array, n: int, name: str) -> Array:
             f"got input of size: {list(input.shape)}"
         )
     return input[None] if input.ndim == n + 1 else input
+
+
+_AXES = {1: ("width",), 2: ("height", "width"), 3: ("depth", "height", "width")}
+
+
+def check_output_padding(extra: Ints, stride: Ints, dilation: Ints) -> None:
+    """Raises where a transposed convolution is to be padded by more than a step."""
+    given = zip(extra, stride, dilation, strict=True)
+    if not any(e >= s and e >= d for e, s, d in given):
+        return
+    # PyTorch's convolution over one dimension is one over two.
+    flat = len(extra) == 1
+    parts = [
+        f"{what}_{axis}: {v}"
+        for what, values in (
+            ("output_padding", (0,) * flat + extra),
+            ("stride", (1,) * flat + stride),
+            ("dilation", (1,) * flat + dilation),
+        )
+        for axis, v in zip(_AXES[len(values)], values, strict=True)
+    ]
+    raise RuntimeError(
+        "output padding must be smaller than either stride or dilation, but got "
+        + " ".join(parts)
+    )
+
+
+def check_transposed_size(given: Sequence[int], made: Sequence[int]) -> None:
+    """Raises where a transposed convolution would give nothing."""
+    if min(made) < 1:
+        flat = (1,) * (len(made) == 1)
+        sizes = (" x ".join(map(str, (*flat, *each))) for each in (given, made))
+        raise RuntimeError(
+            "Given input size per channel: ({}). Calculated output size per "
+            "channel: ({}). Output size is too small".format(*sizes)
+        )

@@ -27,6 +27,8 @@ from torchshim._ops._convolution_checks import (
     batched,
     check,
     check_dimensions,
+    check_output_padding,
+    check_transposed_size,
     check_types,
 )
 from torchshim._ops._formats import convolution_layout
@@ -291,9 +293,6 @@ def conv3d(
     return _forward("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
-_AXES = {1: ("width",), 2: ("height", "width"), 3: ("depth", "height", "width")}
-
-
 def _transposed(
     name: str,
     n: int,
@@ -318,22 +317,7 @@ def _transposed(
     spans = repeated(dilation, n, "dilation")
     check(x, weight, bias, steps, around, spans, groups, True, extra)
     check_types(x, weight, bias)
-    if any(e >= s and e >= d for e, s, d in zip(extra, steps, spans, strict=True)):
-        # PyTorch's convolution over one dimension is one over two.
-        flat = n == 1
-        parts = [
-            f"{what}_{axis}: {v}"
-            for what, values in (
-                ("output_padding", (0,) * flat + tuple(extra)),
-                ("stride", (1,) * flat + tuple(steps)),
-                ("dilation", (1,) * flat + tuple(spans)),
-            )
-            for axis, v in zip(_AXES[n + flat], values, strict=True)
-        ]
-        raise RuntimeError(
-            "output padding must be smaller than either stride or dilation, but got "
-            + " ".join(parts)
-        )
+    check_output_padding(extra, steps, spans)
     inputs, per, *kernel = weight.shape
     # The gradient of a convolution: spread the input, flip the kernel.
     flipped = jnp.flip(weight, tuple(range(2, n + 2)))
@@ -345,25 +329,13 @@ def _transposed(
         (d * (k - 1) - p, d * (k - 1) - p + e)
         for k, p, d, e in zip(kernel, around, spans, extra, strict=True)
     ]
-    if any(
-        s + (s - 1) * (t - 1) + sum(p) - d * (k - 1) < 1
-        for s, t, p, d, k in zip(x.shape[2:], steps, pads, spans, kernel, strict=True)
-    ):
-        sizes = [
-            (s - 1) * t - 2 * p + d * (k - 1) + e + 1
-            for s, t, p, d, k, e in zip(
-                x.shape[2:], steps, around, spans, kernel, extra, strict=True
-            )
-        ]
-        if min(sizes) < 1:
-            flat = (1,) * (n == 1)
-            given, made = (
-                " x ".join(map(str, (*flat, *each))) for each in (x.shape[2:], sizes)
-            )
-            raise RuntimeError(
-                f"Given input size per channel: ({given}). Calculated output size per "
-                f"channel: ({made}). Output size is too small"
-            )
+    sizes = [
+        (s - 1) * t - 2 * p + d * (k - 1) + e + 1
+        for s, t, p, d, k, e in zip(
+            x.shape[2:], steps, around, spans, kernel, extra, strict=True
+        )
+    ]
+    check_transposed_size(x.shape[2:], sizes)
 
     def run(a: Array, b: Array) -> Array:
         return _plain(a, b, (1,) * n, pads, spans, groups, spread=steps)

@@ -84,67 +84,21 @@ def _check(
         _check_1d(input, kernel[0], stride[0], padding[0], dilation[0])
     elif max(map(abs, (*kernel, *stride, *padding, *dilation))) > _INT_MAX:
         raise RuntimeError("value cannot be converted to type int without overflow")
-    if min(stride) == 0:
-        raise RuntimeError("stride should not be zero")
-    if min(kernel) <= 0 or min(stride) < 0:
-        letters = "DHW"[3 - n :] if n > 1 else "W"
-        which = "kernel size" if min(kernel) <= 0 else "stride"
-        values = kernel if min(kernel) <= 0 else stride
-        inner = " ".join(f"k{c}: {v}" for c, v in zip(letters, values, strict=True))
-        raise RuntimeError(f"{which} should be greater than zero, but got {inner}")
-    if min(dilation) <= 0:
-        letters = "TDHW"[4 - n :] if n == 2 else "THW"[3 - n :]
-        inner = " ".join(
-            f"dilation{c}: {v}" for c, v in zip(letters, dilation, strict=True)
-        )
-        raise RuntimeError(f"dilation should be greater than zero, but got {inner}")
-    if input.ndim not in (n + 1, n + 2):
-        if pool.startswith("avg_pool1d") or n == 1:
-            raise RuntimeError(
-                f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor "
-                f"for argument #1 'self' (while checking arguments for {pool})"
-            )
-        if pool == "avg_pool2d" and input.ndim < 3:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-input.ndim}, "
-                f"{input.ndim - 1}], but got -3)"
-            )
-        raise RuntimeError(
-            f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input"
-        )
-    spatial = input.shape[input.ndim - n - 1 :]
-    if n == 3 and not all(spatial):
-        template = "max_pool3d_with_indices_out_cpu_template"
-        name = template if pool == "max_pool3d" else pool
-        raise RuntimeError(
-            f"{name}(): Expected input's non-batch dimensions to have "
-            f"positive length, but input has a shape of {list(input.shape)} and "
-            "non-batch dimension 0 has length zero!"
-        )
-    if not all(spatial):
-        # A signal is an image of one row.
-        row = (1,) * (n == 1)
-        shape = [*input.shape[:-1], *row, input.shape[-1]]
-        raise RuntimeError(
-            f"Expected {n + len(row) + 1}D or {n + len(row) + 2}D (batch mode) tensor "
-            f"with optional 0 dim batch size for input, but got:{shape}"
-        )
+    _check_windows(n, kernel, stride, dilation)
+    _check_input(pool, input, n)
     for k, p, d in zip(kernel, padding, dilation, strict=True):
-        if p < 0 or 2 * p > d * (k - 1) + 1:
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+        if 2 * p > d * (k - 1) + 1:
             raise RuntimeError(
                 "pad should be at most half of effective kernel size, but got "
                 f"pad={p}, kernel_size={k} and dilation={d}"
-                if p >= 0
-                else f"pad must be non-negative, but got pad: {p}"
             )
     size = input.shape[-n:]
     if pool == "avg_pool3d" and any(s < k for s, k in zip(size, kernel, strict=True)):
-        sizes, kernels = (
-            " ".join(f"{p}{c}: {v}" for c, v in zip("THW", values, strict=True))
-            for p, values in (("", size), ("k", kernel))
-        )
         raise RuntimeError(
-            f"input image ({sizes}) smaller than kernel size ({kernels})"
+            f"input image ({_named('THW', size)}) smaller than kernel size "
+            f"({_named(('kT', 'kH', 'kW'), kernel)})"
         )
     out: Ints = tuple(
         pooled_size(*each, ceil)
@@ -162,6 +116,60 @@ def _check(
             "size is too small"
         )
     return out
+
+
+def _named(names: Sequence[str], values: Ints) -> str:
+    return " ".join(f"{name}: {v}" for name, v in zip(names, values, strict=True))
+
+
+def _check_windows(n: int, kernel: Ints, stride: Ints, dilation: Ints) -> None:
+    if min(stride) == 0:
+        raise RuntimeError("stride should not be zero")
+    if min(kernel) <= 0 or min(stride) < 0:
+        letters = "DHW"[3 - n :] if n > 1 else "W"
+        which = "kernel size" if min(kernel) <= 0 else "stride"
+        values = kernel if min(kernel) <= 0 else stride
+        inner = _named([f"k{c}" for c in letters], values)
+        raise RuntimeError(f"{which} should be greater than zero, but got {inner}")
+    if min(dilation) <= 0:
+        letters = "TDHW"[4 - n :] if n == 2 else "THW"[3 - n :]
+        inner = _named([f"dilation{c}" for c in letters], dilation)
+        raise RuntimeError(f"dilation should be greater than zero, but got {inner}")
+
+
+def _check_input(pool: str, input: Array, n: int) -> None:
+    """Raises what PyTorch says of the number of dimensions, and of empty ones."""
+    if input.ndim not in (n + 1, n + 2):
+        if pool.startswith("avg_pool1d") or n == 1:
+            raise RuntimeError(
+                f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor "
+                f"for argument #1 'self' (while checking arguments for {pool})"
+            )
+        if pool == "avg_pool2d" and input.ndim < 3:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-input.ndim}, "
+                f"{input.ndim - 1}], but got -3)"
+            )
+        raise RuntimeError(
+            f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input"
+        )
+    if all(input.shape[input.ndim - n - 1 :]):
+        return
+    if n == 3:
+        template = "max_pool3d_with_indices_out_cpu_template"
+        name = template if pool == "max_pool3d" else pool
+        raise RuntimeError(
+            f"{name}(): Expected input's non-batch dimensions to have "
+            f"positive length, but input has a shape of {list(input.shape)} and "
+            "non-batch dimension 0 has length zero!"
+        )
+    # A signal is an image of one row.
+    row = (1,) * (n == 1)
+    shape = [*input.shape[:-1], *row, input.shape[-1]]
+    raise RuntimeError(
+        f"Expected {n + len(row) + 1}D or {n + len(row) + 2}D (batch mode) tensor "
+        f"with optional 0 dim batch size for input, but got:{shape}"
+    )
 
 
 def _check_1d(input: Array, kernel: int, stride: int, padding: int, span: int) -> None:
