@@ -255,3 +255,27 @@ def walks_of_steps_that_assign(torch):
         if step % 4 == 3:
             torch.autograd.graph.increment_version(b)
         yield attempt(lambda c=c, a=a: torch.autograd.grad(c, [a]))
+
+
+@case
+def a_leaf_that_gets_another_dtype(torch):
+    """It has a new node: nobody finds its gradient in the graphs before."""
+    doubles = torch.tensor([5.0, 6.0, 7.0], dtype=torch.float64)
+    for again, read, how in product((False, True), (False, True), "bigs"):
+        a = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+        seen = []
+        a.register_hook(lambda g, seen=seen: seen.append(g.dtype))
+        b = (a * a).double().sum()
+        if read:
+            b.item()
+        a.data = doubles
+        if again:
+            b = b + (a * a).sum()
+        given = {"inputs": [a]} if how == "i" else {}
+        if how in "bi":
+            b.backward(**given)
+        else:
+            yield attempt(
+                lambda a=a, b=b, s=how == "s": torch.autograd.grad(b, a, allow_unused=s)
+            )
+        yield again, read, how, a.grad, seen

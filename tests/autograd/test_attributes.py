@@ -126,6 +126,10 @@ def in_place_errors(torch):
     yield attempt((x * 1).unbind()[1].add_, 1)
     yield attempt(x.unbind()[0].add_, 1)
     yield torch.zeros(2).unbind()[1].add_(1)
+    for value in (torch.ones(5), torch.ones(2, 3), torch.ones(1), 1.0):
+        for at in (slice(0, 2, 2), 0, None, ..., [0]):
+            yield attempt(x.__setitem__, at, value)
+            yield attempt(x.view(2).__setitem__, at, value)
     y = x * 1
     with torch.no_grad():
         v = y.select(0, 0)
@@ -341,6 +345,39 @@ def gradients_that_require_grad(torch):
                 sum(g.sum() for g in grads), wrt, create_graph=True
             )
             yield [(grad.tolist(), grad.requires_grad) for grad in grads]
+
+
+@case
+def gradients_of_what_was_overwritten_whole(torch):
+    """Zeros: with a history where PyTorch zeroes a piece of the one that arrives."""
+    one = torch.tensor(1.0)
+    writes = {
+        "index": lambda t: t.__setitem__(0, 1.0),
+        "tensor": lambda t: t.__setitem__(0, torch.zeros(3)),
+        "slice": lambda t: t.__setitem__(slice(0, 1), 1.0),
+        "none": lambda t: t.__setitem__(None, 1.0),
+        "all": lambda t: t.__setitem__(..., one),
+        "of a view": lambda t: t.view(3).__setitem__(..., 1.0),
+        "fill a view": lambda t: t[:, :].fill_(1.0),
+        "fill": lambda t: t.fill_(1.0),
+        "copy": lambda t: t.copy_(torch.ones(3)),
+        "select": lambda t: t.select_scatter(torch.zeros(3), 0, 0),
+        "range": lambda t: t.slice_scatter(torch.zeros(1, 3)),
+        "diagonal": lambda t: t.view(3, 1)[:1].diagonal_scatter(torch.zeros(1)),
+    }
+    for name, write in writes.items():
+        x = torch.ones(1, 3, requires_grad=True)
+        w = torch.ones(1, 3, requires_grad=True)
+        t = x * 1
+        made = write(t)
+        t = t if made is None else made
+        (grad,) = torch.autograd.grad((t * w).sum(), x, create_graph=True)
+        edges = [name if node is None else node.name() for node, _ in edges_of(t)]
+        yield name, grad.requires_grad, t.grad_fn.name(), edges
+
+
+def edges_of(tensor):
+    return tensor.grad_fn.next_functions
 
 
 @case

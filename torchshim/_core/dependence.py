@@ -31,7 +31,7 @@ def is_telling(call: Any) -> bool:
         return False
     while isinstance(call, VjpCall | JvpCall):
         call = call.inner
-    if not isinstance(call, Call):
+    if not isinstance(call, Call) or _replaces_part(call):
         return False
     wrt = [i for i in range(call.n_arrays) if call.differentiable(i)]
     if kind is JvpCall and call.op.name in PRODUCTS:
@@ -39,6 +39,13 @@ def is_telling(call: Any) -> bool:
     if set(wrt).isdisjoint(call.needs(wrt)):
         return True
     return kind is VjpCall and len(wrt) > 1
+
+
+def _replaces_part(call: Call) -> bool:
+    part = call.op.part
+    if callable(part):
+        part = part(*call.arguments([None] * call.n_arrays, call.placeholders()))
+    return bool(part)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -82,9 +82,10 @@ def _run(
     given = tuple([rec.slot_of(c) for c in cotangents])
     asked = None
     if targets is not None:
-        # No event of the recording tells of a leaf's hooks.
+        # No event of the recording tells of a leaf's hooks, nor of an earlier node.
         plain = plain and all(
-            isinstance(t, TensorBase) and not has_hooks(t) for t in targets
+            isinstance(t, TensorBase) and not has_hooks(t) and t._node_since is None
+            for t in targets
         )
         if plain:
             asked = tuple([rec.slot_of(t) for t in targets])

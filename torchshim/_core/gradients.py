@@ -10,6 +10,7 @@ from torchshim._core.call import VjpCall, interned_vjp
 from torchshim._core.dependence import dependence, is_telling
 from torchshim._core.meta import Meta
 from torchshim._core.naming import WRAPPED, grad_name, saved_operands
+from torchshim._core.op import REGISTRY
 from torchshim._core.state import State
 
 
@@ -83,6 +84,36 @@ def _reaching(event: State, there: Sequence[bool], wrt: tuple[int, ...]) -> Any:
         *(s for s, given in zip(sources, there, strict=True) if given)
     )
     return wrt if of.issuperset(wrt) else tuple(i for i in wrt if i in of)
+
+
+def brought_to(rec: Any, grad: Any, meta: Meta, name: str, at: int) -> Any:
+    """A gradient brought to the shape and the dtype of its value, as PyTorch does.
+
+    RuntimeError if it can't be; `name` and `at` tell the node and which of its
+    gradients it is.
+    """
+    shape, got = tuple(meta.shape), tuple(grad._meta.shape)
+    if shape != got:
+        lead = len(got) - len(shape)
+        if lead < 0 or any(
+            a not in (1, b) for a, b in zip(shape, got[lead:], strict=True)
+        ):
+            raise RuntimeError(
+                f"Function {name} returned an invalid gradient at index {at} - got "
+                f"{list(got)} but expected shape compatible with {list(shape)}"
+            )
+        grad = rec.result(rec.call(REGISTRY["_gradient_sum"], (grad, shape)))
+    dtype = grad._meta.dtype
+    if dtype is not meta.dtype:
+        if not dtype.is_floating_point and dtype.is_complex != meta.dtype.is_complex:
+            raise RuntimeError(
+                "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == "
+                "grad_is_complex) to be true, but got false.  (Could this error "
+                "message be improved?  If so, please report an enhancement request to "
+                "PyTorch.)"
+            )
+        grad = rec.result(rec.call(REGISTRY["_gradient_cast"], (grad, meta.dtype)))
+    return grad
 
 
 def alike(meta: Meta, grad: Any) -> bool:

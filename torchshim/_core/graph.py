@@ -31,6 +31,15 @@ def origin(recording: Recording, slot: int) -> Place:
         slot = event.operands[0]
 
 
+def accumulator_at(leaf: Any, place: Place) -> tuple[int, bool]:
+    """What tells the node that accumulates a leaf's gradients from a place.
+
+    The leaf's id, and whether it is the node that the leaf has now.
+    """
+    since = leaf._node_since
+    return id(leaf), since is None or since <= (place[0].seq, place[1])
+
+
 class Graph:
     """The part of a walk that knows events and edges."""
 
@@ -172,7 +181,8 @@ class Graph:
         """Whether a place, or another result of the node there, is asked for."""
         recording, slot = place
         if self.is_leaf(place):
-            return id(recording.entered[slot]) in self.captured
+            leaf = recording.entered[slot]
+            return id(leaf) in self.captured and accumulator_at(leaf, place)[1]
         event = self.event(place)
         return any(
             (recording, s) in self.targets for s in range(event.slot, event.n_slots)

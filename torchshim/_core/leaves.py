@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchshim._core import jumps
-from torchshim._core.graph import Graph, Place
+from torchshim._core.graph import Graph, Place, accumulator_at
 from torchshim._core.jumps import LEAF, LEAF_AFTER
 from torchshim._core.leaf_facts import has_hooks
 from torchshim._core.state import Recording, State
@@ -30,7 +30,7 @@ class Leaves(Graph):
     results: dict[int, Any]
     given: set[int]
     leaf_grads: list[tuple[Any, Place, Any]]
-    leaf_places: dict[int, set[Place]] | None
+    leaf_places: dict[tuple[int, bool], set[Place]] | None
     leaf_edges: dict[Place, int] | None
     reached: set[Place] | None
     arrived: dict[Place, int]
@@ -108,10 +108,9 @@ class Leaves(Graph):
                 if place in self.grads:
                     self.pass_through(place[0], event)
                 leaf = place[0].entered[place[1]]
-                if self.is_whole(leaf):
-                    mine = [item for item in self.leaf_grads if item[0] is leaf]
+                if self.is_whole(leaf, place):
+                    mine, rest = self.split(accumulator_at(leaf, place))
                     if mine:
-                        rest = [item for item in self.leaf_grads if item[0] is not leaf]
                         self.leaf_grads = rest
                         self.put(*self.merged(mine)[0])
                     elif self.is_wanted(leaf) and has_hooks(leaf):
@@ -130,12 +129,22 @@ class Leaves(Graph):
         """Whether the gradient of a leaf is asked for."""
         return id(leaf) in self.captured or (self.accumulate and self.needed is None)
 
-    def is_whole(self, leaf: Any) -> bool:
+    def split(self, node: tuple[int, bool]) -> tuple[list[Any], list[Any]]:
+        """The gradients that one node accumulates, and the others."""
+        mine: list[Any] = []
+        rest: list[Any] = []
+        for leaf, place, grad in self.leaf_grads:
+            same = accumulator_at(leaf, place) == node
+            (mine if same else rest).append((leaf, place, grad))
+        return mine, rest
+
+    def is_whole(self, leaf: Any, place: Place) -> bool:
         """Whether all that can reach a leaf has reached it."""
         if self.leaf_places is None:
             self.find_leaves()
         assert self.leaf_places is not None and self.leaf_edges is not None
-        edges, places = self.leaf_edges, self.leaf_places.get(id(leaf), set())
+        node = accumulator_at(leaf, place)
+        edges, places = self.leaf_edges, self.leaf_places.get(node, set())
         return (
             all(self.arrived.get(p) == edges[p] for p in places)
             and self.grads.keys().isdisjoint(places)
@@ -144,13 +153,12 @@ class Leaves(Graph):
 
     def keep_whole(self) -> None:
         """Forgets gradients of leaves that are not complete."""
-        whole = {id(leaf) for leaf, _, _ in self.leaf_grads if self.is_whole(leaf)}
-        self.leaf_grads = [i for i in self.leaf_grads if id(i[0]) in whole]
+        self.leaf_grads = [i for i in self.leaf_grads if self.is_whole(i[0], i[1])]
 
     def find_leaves(self) -> None:
         """Finds where gradients from the roots may reach leaves, on how many ways."""
         self.restrict()
-        found: dict[int, set[Place]] = {}
+        found: dict[tuple[int, bool], set[Place]] = {}
         edges: dict[Place, int] = {}
         seen: set[Place] = set()
         events: set[tuple[int, int]] = set()
@@ -163,7 +171,7 @@ class Leaves(Graph):
             leaf = recording.entered.get(place[1])
             if leaf is not None and place[1] not in recording.hists:
                 edges[place] = edges.get(place, 0) + 1
-                found.setdefault(id(leaf), set()).add(place)
+                found.setdefault(accumulator_at(leaf, place), set()).add(place)
             seen.add(place)
             event = self.event(place)
             if (recording.seq, event.depth) not in events:
@@ -182,11 +190,12 @@ class Leaves(Graph):
         leaf_grads: Sequence[tuple[Any, Place, Any]],
     ) -> list[tuple[Any, Place, Any]]:
         """The sum of the gradients for each leaf."""
-        found: dict[int, tuple[Any, Place, Any]] = {}
+        found: dict[tuple[int, bool], tuple[Any, Place, Any]] = {}
         for leaf, place, grad in leaf_grads:
-            before = found.get(id(leaf))
+            node = accumulator_at(leaf, place)
+            before = found.get(node)
             total = grad if before is None else add[0](before[2], grad)
-            found[id(leaf)] = leaf, place, total
+            found[node] = leaf, place, total
         return list(found.values())
 
     def collect(

@@ -16,7 +16,7 @@ from torchshim._core.storage import TensorBase
 
 # Operators that PyTorch gives a number to as a tensor, so that it has an edge too.
 WRAPPED = frozenset({"add", "sub", "mul", "div"})
-_OF_NUMBERS = WRAPPED | {"copy"}
+_OF_NUMBERS = WRAPPED | {"copy", "put_piece"}
 
 # Operators whose tangent is a sum over both operands, though one is a number.
 _SUMMED = frozenset({"add", "mul"})

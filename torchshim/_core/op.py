@@ -145,6 +145,7 @@ class Op:
         "overlaps",
         "overload",
         "params",
+        "part",
         "passes",
         "promote",
         "public",
@@ -187,6 +188,7 @@ class Op:
     gradient_checks: Callable[..., Any] | None
     overload: bool
     operands: tuple[str, ...] | None
+    part: bool | Callable[..., bool]
     passes: Sequence[str] | Callable[..., Sequence[str]]
     mutates: tuple[str, ...]
     curved: bool | Mapping[str, Sequence[str]]
@@ -296,6 +298,7 @@ def op(
     gradient_checks: Callable[..., Any] | None = None,
     overload: bool = False,
     operands: Sequence[str] | None = None,
+    part: bool | Callable[..., bool] = False,
     passes: Sequence[str] | Callable[..., Sequence[str]] = (),
     mutates: Sequence[str] = (),
     curved: bool | Mapping[str, Sequence[str]] = True,
@@ -342,6 +345,9 @@ def op(
       (shape, strides) gives strides.
     - `operands`: the parameters that take part in promotion (default: all tensors and
       operands); the others keep their dtype.
+    - `part`: whether it replaces a part of its first operand, or a function of the
+      arguments (None for tensors) that says so: PyTorch's gradient is what arrives with
+      zeros in that part, even where that is all of it.
     - `passes`: the parameters whose gradient is the very one that arrives, where it has
       their shape and dtype; or a function of the arguments (None for tensors, NaN for
       runtime scalars) that gives them. In PyTorch that is one tensor, too.
@@ -437,6 +443,7 @@ def op(
             gradient_checks=gradient_checks,
             overload=overload,
             operands=None if operands is None else tuple(operands),
+            part=part,
             passes=passes,
             mutates=tuple(mutates),
             curved=curved,
@@ -523,6 +530,7 @@ def _make_write_op(view: Op) -> Op:
         "grad_fn": "CopySlices",
         "saves": (),
         "differentiable": ("base", "new"),
+        "part": True,
         "passes": (),
         "view": None,
         "on_stack": None,

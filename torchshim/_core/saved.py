@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.call import VjpCall
-from torchshim._core.gradients import GradientPlan, plan_of
+from torchshim._core.gradients import GradientPlan, brought_to, plan_of
 from torchshim._core.graph import origin
 from torchshim._core.leaves import Leaves
-from torchshim._core.naming import grad_name, modified_text
+from torchshim._core.naming import flows_of, grad_name, modified_text
 from torchshim._core.op import REGISTRY, puts_back
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import REPLACED, hidden_of, hidden_writes
@@ -195,6 +195,15 @@ class SavedValues(Leaves):
             check = REGISTRY["_unless_changed"]
             found = self.rec.result(self.rec.call(check, (found, saved, text)))
         return found
+
+    def as_declared(self, plan: GradientPlan, wrt: Any, grads: Any) -> list[Any]:
+        """The gradients of operands whose tensors were given other data since."""
+        given, name = plan.event.given, grad_name(plan.event) or ""
+        flows = flows_of(plan.event)
+        return [
+            brought_to(self.rec, grad, given[i], name, flows.index(i))
+            for i, grad in zip(wrt, grads, strict=True)
+        ]
 
     def is_apart(self, recording: Recording, slot: int) -> bool:
         """Whether a value came by `.data`; raises if its own version went on."""

@@ -103,6 +103,9 @@ class TensorBase:
     _levels: tuple[Any, ...] = ()
     # Changes where `.data` is assigned to.
     _replaced: int = 0
+    # Of a leaf: (recording's number, slot) from where on it has its present node, where
+    # an assignment to `.data` gave it another.
+    _node_since: tuple[int, int] | None = None
     # What its version was ahead of that of the memory then assigned.
     _ahead: int = 0
     # Why there is no value: the error that its program met (`undo`).

@@ -90,7 +90,7 @@ class Walk(SavedValues, Replay, Late):
     tables: dict[int, dict[int, State]] = late(dict)
     # Events whose saved values are used, and let go of at the end but with `retain`.
     freed: list[tuple[Recording, int]] = late(list)
-    leaf_places: dict[int, set[Place]] | None = late(NoneType)
+    leaf_places: dict[tuple[int, bool], set[Place]] | None = late(NoneType)
     reached: set[Place] | None = late(NoneType)
     # Place of a leaf -> how many edges of the graph end there, how many were gone.
     leaf_edges: dict[Place, int] | None = late(NoneType)
@@ -417,6 +417,8 @@ class Walk(SavedValues, Replay, Late):
         if plan.frees:
             self.freed.append((recording, event.depth))
         results = self.rec.results(state)
+        if outdated:
+            results = self.as_declared(plan, wrt, results)
         if checked:
             self.capture = None
             if error_expected():

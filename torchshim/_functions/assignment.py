@@ -17,6 +17,7 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
+from torchshim._core.write import WRITTEN_VIEW
 from torchshim._derived import fns
 from torchshim._errors import warn
 from torchshim._functions._values import fitting
@@ -99,10 +100,9 @@ def write_basic(
             write_basic(view, (), (), value)
             return
         if meta.requires_grad and meta.leaf and local.rec.grad:
-            raise RuntimeError(
-                "a view of a leaf Variable that requires grad is being used in an "
-                "in-place operation."
-            )
+            if isinstance(value, TensorBase):  # that it fits is asked first
+                broadcast_value(value, target_shape(meta.shape, plan))
+            raise RuntimeError(WRITTEN_VIEW)
     if isinstance(value, TensorBase):
         its = value._meta
         if its.device is not meta.device and its.shape:

@@ -315,6 +315,10 @@ def onto(self: Tensor, value: TensorBase) -> None:
         own, ahead = _count_of(self), 0
     rec.let_views_go(self)
     _leave(self)
+    if meta.requires_grad and meta.leaf and meta.dtype is not value._meta.dtype:
+        # What accumulates its gradients in the graphs so far is another's from now on.
+        self._node_since = rec.recording.seq, rec.state.n_slots
+        self._node = None
     self._slot = -1
     self._array = None
     self._meta = value._meta.replace(requires_grad=meta.requires_grad, leaf=meta.leaf)

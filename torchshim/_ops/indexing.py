@@ -480,8 +480,12 @@ def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
 # -- basic indexing, written to ----------------------------------------------------
 
 
+def _is_whole(plan: Any) -> bool:
+    return index_node(plan) == "AliasBackward0"
+
+
 def _piece_node(input: Any, value: Any, starts: Any, plan: Any) -> str:
-    if index_node(plan) != "AliasBackward0":
+    if not _is_whole(plan):
         return "CopySlices"
     # A single value for the whole is `fill_` in PyTorch.
     filled = input.shape and not getattr(value, "shape", ())
@@ -492,6 +496,7 @@ def _piece_node(input: Any, value: Any, starts: Any, plan: Any) -> str:
     grad_fn=_piece_node,
     saves=(),
     differentiable=("input", "value"),
+    part=lambda input, value, starts, plan: not _is_whole(plan),
     layout=dense_layout,
     inplace=True,
     method=False,

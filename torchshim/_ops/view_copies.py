@@ -101,6 +101,7 @@ def strided_copy(
 @op(
     grad_fn=lambda input, src, starts, plan, node: node,
     saves=(),
+    part=True,
     layout=first_layout,
     method=False,
     namespaces=(),

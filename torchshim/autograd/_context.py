@@ -11,6 +11,7 @@ from inspect import Parameter
 from typing import Any
 
 from torchshim._core.dtypes import type_name
+from torchshim._core.gradients import brought_to
 from torchshim._core.infer import INFERENCE_SAVED
 from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
@@ -356,33 +357,10 @@ class BackwardCFunction(Node, FunctionCtx):
 
     def _fitted(self, grad: Any, meta: Any, at: int) -> Any:
         """A gradient brought to the shape, dtype and device of its input, if it can."""
-        shape, got = tuple(meta.shape), tuple(grad._meta.shape)
-        if shape != got:
-            lead = len(got) - len(shape)
-            if lead < 0 or any(
-                a not in (1, b) for a, b in zip(shape, got[lead:], strict=True)
-            ):
-                raise RuntimeError(
-                    f"Function {type(self).__name__} returned an invalid gradient at "
-                    f"index {at} - got {list(got)} but expected shape compatible with "
-                    f"{list(shape)}"
-                )
-            grad = fns._gradient_sum(grad, shape)
-        dtype = grad._meta.dtype
-        if dtype is not meta.dtype:
-            if not dtype.is_floating_point and (
-                dtype.is_complex != meta.dtype.is_complex
-            ):
-                raise RuntimeError(
-                    "Expected isFloatingType(grad.scalar_type()) || (input_is_complex "
-                    "== grad_is_complex) to be true, but got false.  (Could this error "
-                    "message be improved?  If so, please report an enhancement request "
-                    "to PyTorch.)"
-                )
-            grad = fns._gradient_cast(grad, meta.dtype)
+        grad = brought_to(local.rec, grad, meta, type(self).__name__, at)
         device = grad._meta.device
         if device is not meta.device:
-            if got:
+            if grad._meta.shape:
                 raise RuntimeError(
                     f"Function {type(self).__name__} returned an invalid gradient at "
                     f"index {at} - expected device {meta.device} but got {device}"

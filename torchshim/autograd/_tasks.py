@@ -62,7 +62,8 @@ def _places(node: Any) -> Iterator[Any]:
 
 def _runs(walk: Any, node: Any) -> bool:
     if isinstance(node, AccumulateGrad):
-        return id(node.variable) in walk.leaf_places
+        leaf = id(node.variable)
+        return any((leaf, now) in walk.leaf_places for now in (True, False))
     return any(place in walk.reached for place in _places(node))
 
 
