@@ -263,3 +263,28 @@ def dtypes_of_losses(torch, dtype, other):
             yield loss(x, x, weight=y, reduction=reduction)
         yield F.binary_cross_entropy_with_logits(x, x, None, None, None, reduction, y)
         yield F.soft_margin_loss(x, y, reduction=reduction)
+
+
+@case.lines("""
+torch.arange(0, 2, 0.3, dtype=torch.int32)
+torch.arange(3, 0, -0.5, dtype=torch.int16)
+torch.arange(0, 3, 0.5, dtype=torch.int64)
+torch.tensor(1.0).movedim(0, -1)
+torch.tensor(1.0).movedim(1, 0)
+t ** True
+t ** False
+t.pow_(True)
+True ** t
+t ** torch.tensor(True)
+t ** t
+torch.pow(t, True, out=torch.empty(2))
+""")
+def numbers_of_no_size(torch, line):
+    return shown(torch, line)
+
+
+@case
+def capsules_of_what_requires_grad(torch):
+    x = torch.ones(2, requires_grad=True)
+    yield torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x))
+    yield attempt(x.__dlpack__)

@@ -78,3 +78,27 @@ def gradients_of_tiny_and_huge_numbers(torch):
             yield y if order != 3 or x.numel() == 1 else order
             if order != 3:
                 yield x.grad
+
+
+@case.over("complex64", "complex128")
+def gradients_of_extreme_moduli(torch, dtype):
+    """A modulus that XLA computed twice, rounded otherwise, equalled no extreme."""
+    x = torch.randn(13, 7, dtype=getattr(torch, dtype), requires_grad=True)
+    for extreme in (
+        lambda z: z.abs().amax(0),
+        lambda z: z.abs().amin(0),
+        lambda z: z.abs().amax(),
+        lambda z: torch.linalg.vector_norm(z, -float("inf"), dim=0),
+        lambda z: torch.linalg.vector_norm(z, float("inf"), dim=1),
+        lambda z: torch.dist(z, z.detach().flip(0), float("inf")),
+    ):
+        yield torch.autograd.grad(extreme(x).sum(), x)[0]
+
+
+@case
+def moduli_of_special_numbers(torch):
+    inf, nan = float("inf"), float("nan")
+    parts = [0.0, -0.0, 1e-40, 3.0, -4.0, 1e30, inf, -inf, nan]
+    for kind in (torch.complex64, torch.complex128):
+        values = [complex(a, b) for a in parts for b in parts if 1e-40 not in (a, b)]
+        yield torch.tensor(values, dtype=kind).abs()

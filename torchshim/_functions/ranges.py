@@ -128,9 +128,9 @@ def _length(start: Any, end: Any, step: Any, dtype: dtypes.dtype) -> int:
         raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
     if (end < start) if step > 0 else (end > start):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    if dtype.category == dtypes.INTEGER and int(step) == 0:
-        raise ValueError("step must be nonzero")
     if dtype is dtypes.int64:
+        if int(step) == 0:
+            raise ValueError("step must be nonzero")
         first, last, by = int(start), int(end), int(step)
         length = -((first - last) // by)
     else:

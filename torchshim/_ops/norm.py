@@ -127,6 +127,10 @@ def _check_identity(x: Array, ord: float, dim: Dims) -> None:
             )
 
 
+def _magnitude(x: Array) -> Array:
+    return _modulus(x) if is_complex(x) else jnp.abs(x)
+
+
 def _norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
     """The norm with kept dimensions, and PyTorch's gradient: 0 where it has a kink."""
 
@@ -141,7 +145,7 @@ def _norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
             return jnp.abs(x)
         if p == 2:
             return jnp.sqrt(total(squares(x)))
-        size = jnp.abs(x)
+        size = _magnitude(x)
         if p == 0:
             return total((x != 0).astype(size.dtype))
         if p == 1:
@@ -162,9 +166,8 @@ def _norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
         zero = out == 0
         if p == 2:
             return jnp.where(zero, 0, x / out)
-        size = magnitude(x)
+        size = _magnitude(x)
         if math.isinf(p):
-            size = jnp.abs(x)  # rounded as `out`
             hit = (size == out) | jnp.isnan(size)
             return sign(x) * (hit / total(hit.astype(out.dtype)))
         if p < 1:
@@ -174,9 +177,6 @@ def _norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
         if p < 2:
             return sign(x) * size ** (p - 1) * scale
         return x * size ** (p - 2) * scale
-
-    def magnitude(x: Array) -> Array:
-        return _modulus(x) if is_complex(x) else jnp.abs(x)
 
     def sign(x: Array) -> Array:
         if is_complex(x):
@@ -290,7 +290,7 @@ def _distance(p: float) -> Any:
 
     @jax.custom_jvp
     def norm(d: Array) -> Array:
-        size = jnp.abs(d)
+        size = _magnitude(d)
         if p == 0:
             return jnp.sum(size != 0).astype(size.dtype)
         if p in (np.inf, -np.inf):
@@ -304,7 +304,7 @@ def _distance(p: float) -> Any:
     def jvp(primals: Any, tangents: Any) -> Any:
         (d,), (dd,) = primals, tangents
         result = norm(d)
-        size = jnp.abs(d)
+        size = _magnitude(d)
         total = jnp.where(result == 0, 1, result)
         if p == 2:
             return result, jnp.sum(jnp.real(jnp.conj(d) * dd)) / total

@@ -13,7 +13,6 @@ from torchshim._core import dtypes
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import BOOL_TO_LONG, DEFAULT, holds, no_element
 from torchshim._ops._common import (
-    BOOL,
     category,
     is_complex,
     is_integral,
@@ -21,7 +20,6 @@ from torchshim._ops._common import (
     kind,
     needs_tensor,
     no_floats,
-    refuse,
 )
 from torchshim._ops.arithmetic import both
 
@@ -186,6 +184,9 @@ def _check_power(input: Any, exponent: Any) -> None:
         kind = dtypes.int64 if exponent >= 2**63 else input.dtype
         if not holds(kind, exponent):
             raise RuntimeError(no_element(kind.np))
+    both = category(input) == category(exponent) == dtypes.BOOL
+    if both and not isinstance(exponent, bool):
+        raise NotImplementedError("\"pow\" not implemented for 'Bool'")
 
 
 _POWER_SAVES = {
@@ -204,7 +205,8 @@ _POWER_SAVES = {
 )
 def pow(input: Operand, exponent: Operand) -> Array:
     """`input ** exponent`, broadcast."""
-    refuse("pow", input, BOOL)
+    if input.dtype == bool:  # and the exponent a number, see `_check_power`
+        return jnp.logical_or(input, jnp.logical_not(exponent))
     if is_integral(input):
         return _integer_power(input, exponent)
     return _power(input, exponent)

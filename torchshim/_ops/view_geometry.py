@@ -198,6 +198,8 @@ def moved(ndim: int, source: Sequence[int], destination: Sequence[int]) -> Ints:
     ):
         if len(set(dims)) != len(dims):
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
+    if not ndim:
+        return ()
     order = [-1] * ndim
     for s, d in zip(src, dst, strict=True):
         order[d] = s

@@ -15,4 +15,4 @@ from_dlpack = _namespace("torch")["from_dlpack"]
 
 def to_dlpack(tensor: Tensor) -> Any:
     """A capsule that another library's `from_dlpack` takes."""
-    return tensor.__dlpack__()
+    return tensor.detach().__dlpack__()
