@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._core import dtypes
 from torchshim._core.op import (
     ARRAY,
     ARRAYS,
@@ -137,7 +138,7 @@ def normalise(op: Op, position: int, param: Param, value: Any) -> Any:
         if isinstance(value, TensorBase):
             if role in (OPERAND, OPT_OPERAND):
                 return value
-            if not value._meta.shape:
+            if not (value._meta.shape or value._meta.requires_grad):
                 return value.item()  # type: ignore[attr-defined]
         elif isinstance(value, (bool, int, float, complex)):
             if isinstance(value, int) and not -(2**63) <= value < 2**64:
@@ -252,7 +253,10 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
         if value is not None or note not in _SINGLE:
             return value
     if isinstance(value, TensorBase):
-        if value._meta.shape.numel() == 1:
+        meta = value._meta
+        # Integers in sequences of sizes may have dimensions, other numbers may not.
+        single = not meta.shape or meta.dtype.category < dtypes.FLOATING
+        if single and meta.shape.numel() == 1 and not meta.requires_grad:
             return value.item()  # type: ignore[attr-defined]
     elif isinstance(value, tuple):
         return tuple(value)
@@ -367,7 +371,7 @@ def accepts(param: Param, value: Any) -> bool:
         )
     if role in (SCALAR, OPT_SCALAR):
         if isinstance(value, TensorBase):
-            return not value._meta.shape
+            return not (value._meta.shape or value._meta.requires_grad)
         return isinstance(value, (bool, int, float, complex)) or (
             value is None and role == OPT_SCALAR
         )

@@ -23,7 +23,9 @@ for _kind in (OutOfMemoryError, AcceleratorError):
 
 TO_SCALAR = (
     "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
-    "behavior.\nConsider using tensor.detach() first."
+    "behavior.\nConsider using tensor.detach() first. (Triggered internally at "
+    "/__w/pytorch/pytorch/torch/csrc/autograd/generated/python_variable_methods.cpp:822"
+    ".)"
 )
 # `torch.set_warn_always`
 warn_always = [False]

@@ -6,8 +6,11 @@ import copy
 import pickle
 
 import numpy as np
+import pytest
 
+import torchshim
 from tests.oracle import attempt, case, evaluate
+from torchshim import _errors
 
 
 @case.lines(r"""
@@ -209,3 +212,14 @@ def classes_of_old_constructors(torch):
         yield str(kind), kind.dtype, kind.is_cuda, kind.is_sparse, kind.layout
         if not kind.is_cuda and not kind.is_sparse:
             yield kind(2, 2).fill_(1).type(), kind.__name__
+
+
+def test_a_tensor_that_requires_grad_is_warned_of_once_however_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_errors, "_warned", set())
+    monkeypatch.setattr(_errors, "warn_always", [False])
+    x = torchshim.tensor(2.0, requires_grad=True)
+    with pytest.warns(UserWarning, match="to a scalar") as told:
+        assert float(x) == torchshim.tensor([x]).item() == int(x)
+    assert len(told) == 1

@@ -390,3 +390,29 @@ torch.randint(3, (2, True)).shape
 """)
 def truth_values_as_sizes(torch, line):
     return evaluate(torch, line)
+
+
+@case(warnings=False).lines("""
+torch.full((2,), p)
+torch.full_like(x, p), x.new_full((2,), p)
+torch.arange(p)
+torch.addcmul(x, x, x, value=p)
+torch.sub(x, x, alpha=p)
+torch.addmm(x, x[None], torch.eye(2), beta=p)
+torch.eye(2).fill_diagonal_(p)
+torch.nn.functional.threshold(x, p, p)
+torch.nn.functional.pad(x, (1, 1), value=p)
+torch.nn.functional.scaled_dot_product_attention(x[None], x[None], x[None], scale=p)
+torch.linalg.vector_norm(x, p)
+torch.renorm(x[None], p, 0, 1)
+torch.cdist(x[None], x[None], p)
+torch.allclose(x, x, rtol=p)
+torch.nan_to_num(x, nan=p)
+torch.trapezoid(x, dx=p)
+x.clone().normal_(0, p)
+x.clone().uniform_(0, p)
+torch.linspace(0, p, 3), x.split(p), x.clamp(p), x.clone().fill_(p), torch.lerp(x, x, p)
+""")
+def numbers_that_require_grad(torch, line):
+    x, p = torch.tensor([1.0, -2.0]), torch.tensor(2.0, requires_grad=True)
+    return evaluate(torch, line, x=x, p=p)

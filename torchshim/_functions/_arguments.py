@@ -202,9 +202,9 @@ def tensor_argument(function: str, name: str, position: int, value: Any) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """Whether an argument counts as a number: 0-dim tensors do."""
+    """Whether an argument counts as a number: 0-dim tensors without gradient do."""
     if isinstance(value, TensorBase):
-        return not value._meta.shape
+        return not (value._meta.shape or value._meta.requires_grad)
     return isinstance(value, (bool, int, float, complex, np.number, np.bool_))
 
 

@@ -15,7 +15,7 @@ from torchshim._core import dtypes
 from torchshim._core.determinism import determinism
 from torchshim._core.promotion import holds, promote
 from torchshim._core.storage import TensorBase
-from torchshim._functions._arguments import warn_once
+from torchshim._errors import TO_SCALAR, warn_once
 
 _PLAIN = frozenset((int, float, bool, complex))
 
@@ -34,12 +34,6 @@ SLOW_LIST = (
     "consider converting the list to a single numpy.ndarray with numpy.array() before "
     "converting to a tensor. (Triggered internally at "
     "/__w/pytorch/pytorch/torch/csrc/utils/tensor_new.cpp:252.)"
-)
-SCALAR_WITH_GRAD = (
-    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
-    "behavior.\nConsider using tensor.detach() first. (Triggered internally at "
-    "/__w/pytorch/pytorch/torch/csrc/autograd/generated/python_variable_methods.cpp:822"
-    ".)"
 )
 
 
@@ -177,7 +171,7 @@ def _element(value: Any, dtype: dtypes.dtype) -> Any:
     """One element as a number that the dtype's kind of array can hold."""
     if isinstance(value, TensorBase):
         if value._meta.requires_grad:
-            warn_once(SCALAR_WITH_GRAD)
+            warn_once(TO_SCALAR)
         if value._meta.dtype.category <= dtypes.INTEGER and value.numel() != 1:  # type: ignore[attr-defined]
             raise TypeError(
                 "only integer tensors of a single element can be converted to an index"

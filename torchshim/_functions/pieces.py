@@ -14,7 +14,7 @@ from torchshim._core.meta import contiguous_strides
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, placement
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import as_index, kind_of
+from torchshim._functions._arguments import as_index, kind_of, number_of
 from torchshim._functions._values import note_lost_part
 from torchshim._functions.indexing import basic
 from torchshim._ops.splits import even_sizes
@@ -194,6 +194,8 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
     >>> torch.split(torch.tensor([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
+    if isinstance(split_size_or_sections, Tensor):
+        split_size_or_sections = int(split_size_or_sections)
     try:
         at = splittable(tensor, "split", dim)
         if isinstance(split_size_or_sections, (tuple, list)):
@@ -511,6 +513,7 @@ def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tenso
         raise RuntimeError("dimensions must larger than 1")
     if len(shape) > 2 and len(set(shape)) > 1:
         raise RuntimeError("all dimensions of input must be of equal length")
+    value = number_of("fill_diagonal_", "fill_value", 1, fill_value)
     length, step = min(shape), sum(strides)
     places = [(length, offset)]
     if wrap and len(shape) == 2 and shape[0] > shape[1] + 1:
@@ -518,5 +521,5 @@ def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tenso
         more = -(-shape[0] * width // (width + 1)) - length
         places.append((more, offset + strides[0] * (width + 1)))
     for count, start in places:
-        self.as_strided((count,), (step,), start).fill_(fill_value)
+        self.as_strided((count,), (step,), start).fill_(value)
     return self

@@ -216,9 +216,11 @@ def _ends(function: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, in
     assert count is not None
     if count < 0:
         raise RuntimeError("number of steps must be non-negative")
+    # Tensors here are tensors for PyTorch, too, but have no gradient.
+    first, last = (v.detach() if isinstance(v, Tensor) else v for v in (start, end))
     return (
-        number_of(function, "start", 1, start),
-        number_of(function, "end", 2, end),
+        number_of(function, "start", 1, first),
+        number_of(function, "end", 2, last),
         count,
     )
 
