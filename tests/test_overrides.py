@@ -163,6 +163,62 @@ def what_handlers_see(torch, line):
     return seen, name_of(result)
 
 
+@case(warnings=False).lines("""
+    2 - x
+    2 / x
+    x // 2
+    x**2
+    2**x
+    2 % x
+    2 << x.int()
+    p @ x
+    len(x)
+    2 in x
+    x.norm()
+    x.norm(2, dim=0)
+    x.split(1)
+    x.split(split_size=1, dim=1)
+    x.unique(dim=0)
+    x.unique_consecutive()
+    x.unflatten(0, (1, 2))
+    x.sum().backward()
+    x.sum().backward(None, retain_graph=True)
+    x.register_hook(print)
+    x.register_post_accumulate_grad_hook(hook=print)
+    x.is_shared()
+    x.dim_order()
+    torch.split(x, 1)
+    torch.add(x, 1)
+""")
+def forms_that_handlers_see(torch, line):
+    """Functions in Python hand on required arguments by position, others by name."""
+    calls: list = []
+
+    class Seeing(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            shown = kwargs and {k: name_of(v) for k, v in sorted(kwargs.items())}
+            calls.append((name_of(args), shown))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            shown = kwargs and {k: name_of(v) for k, v in sorted(kwargs.items())}
+            calls.append(([t.__name__ for t in types], name_of(args), shown))
+            return func(*args, **(kwargs or {}))
+
+    plain = torch.tensor([[1.0, 2], [2, 1]], requires_grad=True)
+    x = torch.tensor([[1.0, 2], [2, 1]]).as_subclass(Seeing).requires_grad_()
+    eval(line, {"torch": torch, "x": x, "p": torch.ones(2, 2)})
+    seen = calls[:]
+    calls.clear()
+    if any(known in line for known in ("len(", " in x", "split(")):
+        return seen  # modes see other calls of these
+    with Mode():
+        eval(line, {"torch": torch, "x": plain, "p": torch.ones(2, 2)})
+    return seen, calls
+
+
 @case.lines("""
     x.requires_grad = True
     x.grad = None

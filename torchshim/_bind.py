@@ -43,8 +43,9 @@ from torchshim._core.storage import (
     tensor_class,
 )
 from torchshim._out import check_outs, refuse_dual, refuse_tracked
-from torchshim._overrides import ORDINARY, dispatch, overriding
+from torchshim._overrides import ORDINARY, dispatch, handle, overloaded, overriding
 from torchshim._refusal import (
+    METHODS_IN_PYTHON,
     call_form,
     deprecated_form,
     overridden_form,
@@ -138,6 +139,8 @@ def slow(
         found = overriding(args if out is None else (*args, out))
         if found is not None:
             given, named = overridden_form(op, args, out, func in methods)
+            if func in methods and op.public in METHODS_IN_PYTHON:
+                return handle(func, overloaded(args, True, True), given, named or {})
             return dispatch(func, found, given, named)
     # Methods count positions without the tensor itself.
     first = -1 if func in methods else 0
@@ -234,6 +237,10 @@ def slow_operator(
             if reflected:
                 given = (given[1], given[0], *given[2:])
             try:
+                if name in METHODS_IN_PYTHON:
+                    return handle(
+                        func, overloaded(args, True, True), given, named or {}
+                    )
                 return dispatch(func, found, given, named)
             except TypeError:
                 return NotImplemented

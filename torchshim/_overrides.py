@@ -29,8 +29,9 @@ from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, plain_classes
 from torchshim._core.threads import by_node, keep
 from torchshim._errors import Unsupported
-from torchshim._refusal import refuse, with_own_names
+from torchshim._refusal import METHODS_IN_PYTHON, refuse, with_own_names
 
+_METHODS_IN_PYTHON = {("torch.Tensor", name) for name in METHODS_IN_PYTHON}
 ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
 
 
@@ -394,13 +395,18 @@ def overridable(
             if given is None:
                 raise
             return wrapped(*args, **given)
-        if python:
-            found = overloaded((*args, *kwargs.values()), True, True)
-            return handle(wrapped, found, *python_form(function, args, kwargs))
+        if python or (namespace, wrapped.__name__) in _METHODS_IN_PYTHON:
+            return handle_form(wrapped, function, args, kwargs)
         return dispatch(wrapped, found, args, kwargs or None)
 
     wrapped.__overrides__ = namespace  # type: ignore[attr-defined]
     return wrapped
+
+
+def handle_form(func: Any, function: Any, args: Any, kwargs: Any) -> Any:
+    """Calls the handlers of a function that PyTorch writes in Python."""
+    found = overloaded((*args, *kwargs.values()), True, True)
+    return handle(func, found, *python_form(function, args, kwargs))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -409,7 +415,7 @@ def _parameters(function: Callable[..., Any]) -> inspect.Signature:
 
 
 # Parameters that PyTorch's function does not hand on.
-_NOT_GIVEN = {"chain_matmul": "out", "l1_loss": "weight"}
+_KEPT = {"chain_matmul": "out", "dim_order": "ambiguity_check", "l1_loss": "weight"}
 
 
 def python_form(
@@ -428,7 +434,7 @@ def python_form(
     named: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         parameter = bound.signature.parameters[name]
-        if name == _NOT_GIVEN.get(function.__name__):
+        if name == _KEPT.get(function.__name__):
             continue
         if parameter.kind is parameter.VAR_POSITIONAL:
             # `einsum` takes a list of its operands apart first.
@@ -561,6 +567,8 @@ def _method(member: Callable[..., Any]) -> Callable[..., Any]:
         found = overriding((self, *args, *kwargs.values()))
         if found is None:
             return member(self, *args, **kwargs)
+        if member.__name__ in METHODS_IN_PYTHON:
+            return handle_form(member, member, (self, *args), kwargs)
         return dispatch(member, found, (self, *args), kwargs or None)
 
     return called

@@ -300,6 +300,16 @@ def call_form(
 OPERATORS_IN_PYTHON = frozenset(
     "cdist layer_norm local_response_norm norm rms_norm".split()
 )
+# Methods of tensors that PyTorch writes in Python.
+METHODS_IN_PYTHON = frozenset(
+    "__array__ __array_wrap__ __contains__ __deepcopy__ __dir__ __dlpack__ "
+    "__dlpack_device__ __floordiv__ __format__ __ipow__ __len__ __pow__ __rdiv__ "
+    "__reduce_ex__ __repr__ __reversed__ __rfloordiv__ __rlshift__ __rmatmul__ "
+    "__rmod__ __rpow__ __rrshift__ __rsub__ __rtruediv__ __setstate__ backward "
+    "dim_order is_shared istft lu module_load norm register_hook "
+    "register_post_accumulate_grad_hook resize resize_as share_memory_ split stft "
+    "storage storage_type unflatten unique unique_consecutive".split()
+)
 
 
 def overridden_form(
@@ -310,14 +320,15 @@ def overridden_form(
     Of functions that PyTorch has in Python, those that must be given by position, all
     others by name.
     """
-    if op.name in OPERATORS_IN_PYTHON and not is_method:
+    in_python = METHODS_IN_PYTHON if is_method else OPERATORS_IN_PYTHON
+    if op.name in in_python:
         given: list[Any] = []
         named: dict[str, Any] = {}
         for param, arg in zip(op.params, args, strict=True):
             if param.required:
                 given.append(arg)
                 continue
-            if param.name == "dtype" and op.out:
+            if param.name == "dtype" and op.out and not is_method:
                 named["out"] = out
             named[param.name] = arg
         return tuple(given), named
