@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.dtypes import from_array_dtype, get_default_dtype
 from torchshim._core.op import Array, Arrays, OptArrays, Scalar, op
+from torchshim._core.promotion import DEFAULT
 from torchshim._ops._common import (
     BOOL,
     COMPLEX,
@@ -26,6 +27,7 @@ from torchshim._ops._common import (
 )
 from torchshim._ops._formats import channels_layout, first_layout
 from torchshim._ops._reducing import wide
+from torchshim._ops.activation import _IN_PLACE, _not_in_place, gelu, mish, silu
 from torchshim._ops.indexing import (
     added,
     advanced_shape,
@@ -43,16 +45,10 @@ _ATEN = ("ops.aten",)
 # Softmax ------------------------------------------------------------------------------
 
 
-@op(
-    name="_softmax_backward_data",
-    grad_fn="SoftmaxBackwardDataBackward0",
-    method=False,
-    out=False,
-)
-def softmax_backward_data(
-    grad_output: Array, output: Array, dim: int, input_dtype: DType
-) -> Array:
-    """The gradient of `softmax`, from its result."""
+def _softmax_axis(
+    name: str, grad_output: Array, output: Array, dim: int, input_dtype: DType
+) -> int:
+    """The dimension, checked as the dtypes are."""
     half = grad_output.dtype == jnp.float32 and input_dtype.name == "float16"
     if half or output.dtype != grad_output.dtype:
         found = "Half" if half else scalar_name(output)
@@ -63,9 +59,23 @@ def softmax_backward_data(
     if kind(output) in BOOL + INT + COMPLEX:
         last = "lastdim_" if axis == max(output.ndim, 1) - 1 else ""
         raise NotImplementedError(
-            f'"softmax_backward_{last}kernel_impl" not implemented for '
+            f'"{name}_{last}kernel_impl" not implemented for '
             f"'{from_array_dtype(output.dtype).scalar_name}'"
         )
+    return axis
+
+
+@op(
+    name="_softmax_backward_data",
+    grad_fn="SoftmaxBackwardDataBackward0",
+    method=False,
+    out=False,
+)
+def softmax_backward_data(
+    grad_output: Array, output: Array, dim: int, input_dtype: DType
+) -> Array:
+    """The gradient of `softmax`, from its result."""
+    axis = _softmax_axis("softmax_backward", grad_output, output, dim, input_dtype)
     y, t = wide(output), wide(grad_output)
     yt = y * t
     total = jnp.sum(yt, axis=axis if y.ndim else None, keepdims=True)
@@ -300,3 +310,147 @@ def native_dropout_backward(grad_output: Array, mask: Array, scale: Scalar) -> A
         grad_output = grad_output.astype(get_default_dtype().np)
     kept = grad_output * mask.astype(grad_output.dtype)
     return kept * scalar_for(scale, grad_output.dtype)
+
+
+# Gradients of activations and losses --------------------------------------------------
+
+
+def _pulled(function: Any, input: Array, gradient: Array) -> Array:
+    """What a gradient of a function's result is for its operand."""
+    return jax.vjp(function, input)[1](gradient)[0]
+
+
+def _gradient_of(name: str) -> Any:
+    """Declares the gradient of an element-wise operator: `<name>_backward`."""
+    title = "".join(part.capitalize() for part in name.split("_"))
+    node = f"{title}BackwardBackward0"
+    return op(promote=DEFAULT, grad_fn=node, namespaces=_ATEN, method=False, out=False)
+
+
+@_gradient_of("threshold")
+def threshold_backward(grad_output: Array, self: Array, threshold: Scalar) -> Array:
+    """The gradient of `threshold`, and of `relu` at threshold 0."""
+    return jnp.where(self <= threshold, 0, grad_output)
+
+
+@_gradient_of("sigmoid")
+def sigmoid_backward(grad_output: Array, output: Array) -> Array:
+    """The gradient of `sigmoid`, from its result."""
+    return grad_output * jnp.conj((1 - output) * output)
+
+
+@_gradient_of("tanh")
+def tanh_backward(grad_output: Array, output: Array) -> Array:
+    """The gradient of `tanh`, from its result."""
+    return grad_output * jnp.conj(1 - output * output)
+
+
+@_gradient_of("gelu")
+def gelu_backward(
+    grad_output: Array, self: Array, *, approximate: str = "none"
+) -> Array:
+    """The gradient of `gelu`."""
+    return _pulled(partial(gelu, approximate=approximate), self, grad_output)
+
+
+@_gradient_of("silu")
+def silu_backward(grad_output: Array, self: Array) -> Array:
+    """The gradient of `silu`."""
+    return _pulled(silu, self, grad_output)
+
+
+@_gradient_of("mish")
+def mish_backward(grad_output: Array, self: Array) -> Array:
+    """The gradient of `mish`."""
+    return _pulled(mish, self, grad_output)
+
+
+@_gradient_of("hardtanh")
+def hardtanh_backward(
+    grad_output: Array, self: Array, min_val: Scalar, max_val: Scalar
+) -> Array:
+    """The gradient of `hardtanh`: none at the bounds and beyond."""
+    return jnp.where((self <= min_val) | (self >= max_val), 0, grad_output)
+
+
+@_gradient_of("leaky_relu")
+def leaky_relu_backward(
+    grad_output: Array, self: Array, negative_slope: float, self_is_result: bool
+) -> Array:
+    """The gradient of `leaky_relu`, from its operand or, in place, from its result."""
+    if self_is_result:
+        _IN_PLACE(self, negative_slope)
+    return jnp.where(self > 0, grad_output, grad_output * negative_slope)
+
+
+@_gradient_of("elu")
+def elu_backward(
+    grad_output: Array,
+    alpha: float,
+    scale: Scalar,
+    input_scale: Scalar,
+    is_result: bool,
+    self_or_result: Array,
+) -> Array:
+    """The gradient of `elu`, from its operand or, in place, from its result."""
+    x = self_or_result
+    if is_result:
+        _not_in_place("elu")(x, alpha)
+    low = jnp.where(x < 0, x, 0)  # PyTorch's has no slope at 0
+    if is_result:
+        below = input_scale * (low + alpha * scale)
+    else:
+        below = input_scale * alpha * scale * jnp.exp(low * input_scale)
+    return grad_output * jnp.where(x <= 0, below, scale)
+
+
+@_gradient_of("mse_loss")
+def mse_loss_backward(
+    grad_output: Array, self: Array, target: Array, reduction: int
+) -> Array:
+    """The gradient of `mse_loss`; `reduction`: 0 is none, 1 the mean, 2 the sum."""
+    difference = 2 * (self - target)
+    if reduction == 1:
+        difference = difference / difference.size
+    return difference * grad_output
+
+
+@op(
+    name="_log_softmax_backward_data",
+    grad_fn="LogSoftmaxBackwardDataBackward0",
+    namespaces=_ATEN,
+    method=False,
+    out=False,
+)
+def log_softmax_backward_data(
+    grad_output: Array, output: Array, dim: int, input_dtype: DType
+) -> Array:
+    """The gradient of `log_softmax`, from its result."""
+    axis = _softmax_axis("log_softmax_backward", grad_output, output, dim, input_dtype)
+    gradient, shares = wide(grad_output), jnp.exp(wide(output))
+    total = jnp.sum(gradient, axis=axis if output.ndim else None, keepdims=True)
+    return (gradient - shares * total).astype(grad_output.dtype)
+
+
+@op(
+    grad_fn="EmbeddingDenseBackwardBackward0",
+    namespaces=_ATEN,
+    method=False,
+    out=False,
+)
+def embedding_dense_backward(
+    grad_output: Array,
+    indices: Array,
+    num_weights: int,
+    padding_idx: int,
+    scale_grad_by_freq: bool,
+) -> Array:
+    """The gradient of `embedding` for its weight: rows added where they came from."""
+    rows = grad_output.reshape(-1, grad_output.shape[-1])
+    at = indices.reshape(-1)
+    if scale_grad_by_freq:
+        counts = jnp.zeros(num_weights, rows.dtype).at[at].add(1)
+        rows = rows / counts[at][:, None]
+    rows = jnp.where((at == padding_idx)[:, None], 0, rows)
+    zeros = jnp.zeros((num_weights, rows.shape[-1]), wide(rows).dtype)
+    return zeros.at[at].add(wide(rows)).astype(rows.dtype)

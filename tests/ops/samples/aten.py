@@ -109,3 +109,80 @@ def max_pool2d_with_indices_backward() -> Iterator[Sample]:
 def native_dropout_backward() -> Iterator[Sample]:
     yield sample(floats(2, 2), bools(2, 2), 2.0).twice()
     yield sample(bf16(floats(2)), bools(2), 1.5)
+
+
+@samples("_log_softmax_backward_data")
+def log_softmax_backward_data() -> Iterator[Sample]:
+    shares = np.log(f32([[0.25, 0.75], [0.5, 0.5]]))
+    yield sample(floats(2, 2), shares, 1, attr("float32")).twice()
+    yield sample(bf16(floats(2, 2)), bf16(shares), 0, attr("bfloat16"))
+    yield sample(f32(2), f32(0), 0, attr("float32"))
+    yield sample(floats(2, 2), shares, 1, attr("float16")).raises()
+    yield sample(ints(2), ints(2), 0, attr("int64")).raises()
+    yield sample(floats(2, 2), shares, 2, attr("float32")).raises()
+
+
+SIGNS = f32([-2.5, -1.0, -0.0, 0.5, 1.0, 3.0])
+
+
+@samples("threshold_backward")
+def threshold_backward() -> Iterator[Sample]:
+    yield sample(floats(6), SIGNS, 0.5).twice()
+    yield sample(bf16(floats(6)), bf16(SIGNS), 0)
+
+
+@samples("sigmoid_backward", "tanh_backward")
+def of_results() -> Iterator[Sample]:
+    yield sample(floats(6), SIGNS / 4).twice()
+    yield sample(bf16(floats(6)), bf16(SIGNS / 4))
+    yield sample(complexes(2), complexes(2))
+
+
+@samples("gelu_backward")
+def gelu_backward() -> Iterator[Sample]:
+    yield sample(floats(6), SIGNS).twice()
+    yield sample(floats(6), SIGNS, approximate="tanh").twice()
+    yield sample(bf16(floats(6)), bf16(SIGNS))
+
+
+@samples("silu_backward", "mish_backward")
+def of_operands() -> Iterator[Sample]:
+    yield sample(floats(6), SIGNS).without("grad")
+    yield sample(bf16(floats(6)), bf16(SIGNS)).without("grad")
+
+
+@samples("hardtanh_backward")
+def hardtanh_backward() -> Iterator[Sample]:
+    yield sample(floats(6), SIGNS, -1.0, 1.0).twice()
+    yield sample(bf16(floats(6)), bf16(SIGNS), 0, 2)
+
+
+@samples("leaky_relu_backward")
+def leaky_relu_backward() -> Iterator[Sample]:
+    yield sample(floats(6), SIGNS, 0.1, False).twice()
+    yield sample(floats(6), SIGNS, -0.1, False)
+    yield sample(bf16(floats(6)), bf16(SIGNS), 0.1, True)
+    yield sample(floats(6), SIGNS, -0.1, True).raises()
+
+
+@samples("elu_backward")
+def elu_backward() -> Iterator[Sample]:
+    yield sample(floats(6), 1.5, 2.0, 0.5, False, SIGNS).twice()
+    yield sample(floats(6), 1.5, 2.0, 0.5, True, SIGNS)
+    yield sample(bf16(floats(6)), 1, 1, 1, False, bf16(SIGNS))
+    yield sample(floats(6), -1.5, 2.0, 0.5, True, SIGNS).raises()
+
+
+@samples("mse_loss_backward")
+def mse_loss_backward() -> Iterator[Sample]:
+    yield sample(floats(6), SIGNS, floats(6), 0).twice()
+    yield sample(f32(1.5), SIGNS, floats(6), 1).twice()
+    yield sample(f32(1.5), SIGNS, floats(6), 2)
+
+
+@samples("embedding_dense_backward")
+def embedding_dense_backward() -> Iterator[Sample]:
+    yield sample(floats(3, 2), I([1, 0, 1]), 4, -1, False).twice()
+    yield sample(floats(3, 2), I([1, 0, 1]), 3, 0, True).without("grad")
+    yield sample(floats(2, 2, 3), I([[1, 0], [2, 1]]), 3, 1, False)
+    yield sample(bf16(floats(3, 2)), I([1, 0, 1]), 2, -1, False)
