@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from tests.autograd.test_function import leaf
 from tests.oracle import attempt, case
 
@@ -169,3 +171,31 @@ def hooks_on_what_is_saved(torch):
     yield y.grad_fn.saved_tensors[0], first.data
     y.sum().backward()
     yield x.grad, attempt(lambda: y.grad_fn._raw_saved_tensors)
+
+
+@case
+def needs_input_grad_that_is_assigned(torch):
+    """It holds what was assigned, and decides nothing."""
+    seen = []
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y, value):
+            seen.append(ctx.needs_input_grad)
+            ctx.needs_input_grad = value
+            return x * y
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(ctx.needs_input_grad)
+            ctx.needs_input_grad = None
+            seen.append(ctx.needs_input_grad)
+            return grad, grad, None
+
+    for value, _ in product([(False, False), (True,), "ab"], range(2)):
+        x = torch.ones(2, requires_grad=True)
+        y = torch.ones(2)
+        made = Product.apply(x, y, value)
+        yield made, made.grad_fn.needs_input_grad
+        yield torch.autograd.grad(made.sum(), x)
+    yield seen

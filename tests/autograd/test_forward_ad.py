@@ -22,6 +22,10 @@ def duals(torch):
         yield attempt(fw.make_dual, d, v)
         yield attempt(fw.enter_dual_level)
         yield attempt(fw.exit_dual_level, level=3)
+        plain = torch.ones(2)
+        dual = fw.make_dual(plain, plain * 2)
+        yield [attempt(fw.unpack_dual, plain, level=n) for n in (0, 1, -1)]
+        yield [attempt(fw.unpack_dual, dual, level=n) for n in (0, 1, -1)]
         yield fw.unpack_dual(d.detach()).tangent
         with torch.no_grad():
             yield fw.unpack_dual(d * d).tangent

@@ -8,6 +8,7 @@ import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from inspect import Parameter
+from types import MappingProxyType
 from typing import Any
 
 from torchshim._core.dtypes import type_name
@@ -144,6 +145,8 @@ class BackwardCFunction(Node, FunctionCtx):
     _parameters: Parameters | None = None
     # Which arguments of `apply` are tensors that require grad.
     _needs: Sequence[bool] = ()
+    # What the function says of itself, which decides nothing.
+    _told: Mapping[str, Any] = MappingProxyType({})
     _saved: tuple[Any, ...] = ()
     # What a `jvp` sees in place of these.
     _saved_for_forward: tuple[Any, ...] | None = None
@@ -195,8 +198,13 @@ class BackwardCFunction(Node, FunctionCtx):
         )
 
     @property
-    def needs_input_grad(self) -> tuple[bool, ...]:
-        return tuple(self._needs)
+    def needs_input_grad(self) -> Any:
+        """Which inputs get a gradient; what was assigned, if anything was."""
+        return self._told.get("needs_input_grad", tuple(self._needs))
+
+    @needs_input_grad.setter
+    def needs_input_grad(self, value: Any) -> None:
+        self._told = {"needs_input_grad": value}
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:

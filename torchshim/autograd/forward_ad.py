@@ -76,9 +76,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
             "_unpack_dual(): argument 'dual' (position 1) must be Tensor, not "
             f"{type_name(tensor)}"
         )
-    if level:  # there is one, 0
+    primal, tangent = parted(tensor, current)
+    if level and tangent is not None:  # there is one, 0
         raise RuntimeError("Invalid level given to _fw_primal")
-    return UnpackedDualTensor(*parted(tensor, current))
+    return UnpackedDualTensor(primal, tangent)
 
 
 def __getattr__(name: str) -> int:
