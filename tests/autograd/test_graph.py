@@ -333,3 +333,18 @@ def a_hook_hung_while_values_are_unpacked(torch):
         b = a.sin()
     b.sum().backward()
     return log
+
+
+@case
+def calling_the_node_of_a_leaf(torch):
+    """It accumulates, and runs none of its own hooks."""
+    x = torch.ones(3, requires_grad=True)
+    node = torch.autograd.graph.get_gradient_edge(x).node
+    for given in [(torch.ones(3),)] * 2 + [(3.0,), (), (torch.ones(3),) * 2, (None,)]:
+        yield attempt(node, *given), x.grad
+    seen = []
+    x.register_hook(lambda grad: seen.append("tensor"))
+    node.register_hook(lambda *grads: seen.append("node"))
+    node.register_prehook(lambda grads: seen.append("before"))
+    x.register_post_accumulate_grad_hook(lambda leaf: seen.append("after"))
+    yield node(torch.ones(3)), node(None), x.grad, seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,11 +110,7 @@ def _call(self: Node, *grads: Any) -> Any:
     """Runs the node's backward on gradients of its outputs."""
     recording, event = self._recording, self._event
     known = outputs_of(event)
-    if len(grads) != len(known):
-        raise TypeError(f"expected {len(known)} arguments, got {len(grads)} instead")
-    for i, grad in enumerate(grads):
-        if grad is not None and not isinstance(grad, Tensor):
-            raise TypeError(f"argument {i} is not a Variable")
+    _check_given(self, grads, [event.metas[k] for k in known])
     rec = local.rec
     walk = Walk(rec, True, rec.grad, {}, False)
     walk.frozen = None if recording.state else rec.state
@@ -125,6 +121,32 @@ def _call(self: Node, *grads: Any) -> Any:
     given = dict(zip(event.wrt, outs, strict=True))
     found = tuple(None if i is None else given.get(i) for i in flows_of(event))
     return found[0] if len(found) == 1 else found
+
+
+def _check_given(node: Node, grads: Sequence[Any], metas: Sequence[Meta]) -> None:
+    if len(grads) != len(metas):
+        raise TypeError(f"expected {len(metas)} arguments, got {len(grads)} instead")
+    for i, (grad, meta) in enumerate(zip(grads, metas, strict=True)):
+        if grad is None:
+            continue
+        if not isinstance(grad, Tensor):
+            raise TypeError(f"argument {i} is not a Variable")
+        if grad._meta.shape != meta.shape:
+            raise RuntimeError(
+                f"{node.name()} was called with an invalid gradient at index {i} - got "
+                f"{list(grad._meta.shape)} but expected {list(meta.shape)}"
+            )
+
+
+def _call_accumulator(self: AccumulateGrad, *grads: Any) -> tuple[()]:
+    """Adds a gradient to the leaf's `.grad`; of its hooks those after that run."""
+    leaf = self.variable
+    _check_given(self, grads, [leaf._meta])
+    if grads[0] is not None:
+        leaf._accumulate(grads[0], local.rec.grad, True)
+    if leaf._hooks is not None:
+        leaf._hooks.accumulated(leaf)
+    return ()
 
 
 class _Kept:
@@ -495,5 +517,6 @@ Node._input_metadata = property(_input_metadata)  # type: ignore[attr-defined]
 Node.requires_grad = True  # type: ignore[attr-defined]
 AccumulateGrad.register_hook = _leaf_register_hook  # type: ignore[attr-defined]
 AccumulateGrad.register_prehook = _leaf_register_prehook  # type: ignore[attr-defined]
+AccumulateGrad.__call__ = _call_accumulator
 AccumulateGrad._input_metadata = property(_input_metadata)  # type: ignore[attr-defined]
 AccumulateGrad.requires_grad = True  # type: ignore[attr-defined]
