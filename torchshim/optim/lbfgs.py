@@ -151,7 +151,6 @@ class LBFGS(Optimizer):
         lr = group["lr"]
         lr = _scalar(lr) if isinstance(lr, Tensor) else lr
         max_iter, max_eval = group["max_iter"], group["max_eval"]
-        tolerance_grad = group["tolerance_grad"]
         tolerance_change = group["tolerance_change"]
         # All state is kept with the first parameter.
         state = self.state[self._params[0]]
@@ -160,32 +159,27 @@ class LBFGS(Optimizer):
 
         first_loss = closure()
         grad = self._gather_flat_grad()
-        flat = grad.abs().max() <= tolerance_grad
+        flat = self._is_flat(grad)
         loss = float(first_loss)
         evaluations = 1
         state["func_evals"] += 1
         if flat:
             return first_loss
 
-        memory: dict[str, Any] = {name: state.get(name) for name in _MEMORY}
+        history = _History(state)
         d, t = state.get("d"), state.get("t")
         previous, previous_loss = state.get("prev_flat_grad"), state.get("prev_loss")
-        padding: list[list[Tensor]] = [[], [], []]
-        coefficients = None
         iteration = 0
         while iteration < max_iter:
             iteration += 1
             state["n_iter"] += 1
             if state["n_iter"] == 1:
                 d = grad.neg()
-                memory = dict(zip(_MEMORY, ([], [], [], 1), strict=True))
+                history.clear()
             else:
                 size = len(state.setdefault("al", [None] * group["history_size"]))
-                self._remember(memory, size, grad.sub(previous), d, t)
-                if memory["old_dirs"]:
-                    d, coefficients = self._direction(memory, padding, grad, size)
-                else:
-                    d = grad.neg().mul(memory["H_diag"])
+                history.remember(grad.sub(previous), d, t, size)
+                d = history.direction(grad, size)
             if previous is None:
                 previous = grad.clone(memory_format=torchshim.contiguous_format)
             else:
@@ -199,21 +193,18 @@ class LBFGS(Optimizer):
 
             count = 0
             if group["line_search_fn"] is not None:
-                if group["line_search_fn"] != "strong_wolfe":
-                    raise RuntimeError("only 'strong_wolfe' is supported")
+                left = max_eval - evaluations
                 start = Point(0, loss, grad, slope)
-                found, count = self._search(
-                    closure, t, start, d, max_eval - evaluations
-                )
+                found, count = self._search(closure, t, start, d, left)
                 loss, grad, t = found.f, found.g, found.t
                 self._add_grad(t, d)
-                flat = grad.abs().max() <= tolerance_grad
+                flat = self._is_flat(grad)
             else:
                 self._add_grad(t, d)
                 if iteration != max_iter:
                     new_loss = closure()
                     grad = self._gather_flat_grad()
-                    flat = grad.abs().max() <= tolerance_grad
+                    flat = self._is_flat(grad)
                     loss = float(new_loss)
                     count = 1
             evaluations += count
@@ -224,62 +215,22 @@ class LBFGS(Optimizer):
             if flat or moved or abs(loss - previous_loss) < tolerance_change:
                 break
 
-        if coefficients is not None:
-            # Their program has run. Views of them would be events of the next one.
-            host, count = coefficients._host(), len(memory["old_dirs"])
-            last = [_placed(value, coefficients) for value in host[-count:]]
-            state["al"][:count] = last
+        history.keep_coefficients(state)
         if isinstance(t, np.generic):
             t = torchshim.tensor(float(t), dtype=grad.dtype, device=grad.device)
         state.update(
-            d=d, t=t, **memory, prev_flat_grad=previous, prev_loss=previous_loss
+            d=d, t=t, **history.steps, prev_flat_grad=previous, prev_loss=previous_loss
         )
         return first_loss
 
-    def _remember(
-        self, memory: dict[str, Any], size: int, y: Any, d: Any, t: Any
-    ) -> None:
-        """Adds the last step, by which the gradient changed by `y`, to the memory."""
-        s = d.mul(t if isinstance(t, Tensor) else float(t))
-        ys = y.dot(s)
-        if ys > 1e-10:
-            made = (y, s, 1.0 / ys)
-            for name, value in zip(_MEMORY, made, strict=False):
-                if len(memory[name]) == size:
-                    memory[name].pop(0)
-                memory[name].append(value)
-            memory["H_diag"] = ys / y.dot(y)
-
-    def _direction(
-        self,
-        memory: dict[str, Any],
-        padding: list[list[Tensor]],
-        grad: Any,
-        size: int,
-    ) -> tuple[Any, Any]:
-        """The next direction, and the coefficients of the first loop.
-
-        Zeros come first, up to a power of two. Each is a tensor of its own, as a step
-        is, so that a growing history is few programs.
-        """
-        count = len(memory["ro"])
-        missing = min(1 << (count - 1).bit_length(), size) - count
-        padded = []
-        for name, zeros in zip(_MEMORY, padding, strict=False):
-            if len(zeros) < missing:
-                like = memory[name][0]
-                array = place(np.zeros(like.shape, _array_dtype(like)), like.device)
-                more = missing - len(zeros)
-                zeros += [from_array(array, device=like.device) for _ in range(more)]
-            padded.append((*zeros[:missing], *memory[name]))
-        rec = local.rec
-        operation = REGISTRY["lbfgs_direction"]
-        found = rec.call(operation, [grad, *padded, memory["H_diag"]])
-        return cast(tuple[Any, Any], rec.results(found))
+    def _is_flat(self, grad: Any) -> Any:
+        return grad.abs().max() <= self.param_groups[0]["tolerance_grad"]
 
     def _search(
         self, closure: Callable[[], Any], t: Any, start: Point, d: Any, max_ls: int
     ) -> tuple[Point, int]:
+        if self.param_groups[0]["line_search_fn"] != "strong_wolfe":
+            raise RuntimeError("only 'strong_wolfe' is supported")
         x = self._clone_param()
 
         def evaluate(t: Any) -> Point:
@@ -287,3 +238,64 @@ class LBFGS(Optimizer):
             return Point(t, loss, grad, _scalar(grad.dot(d)))
 
         return strong_wolfe(evaluate, t, start, _scalar(d.abs().max()), max_ls=max_ls)
+
+
+class _History:
+    """The last steps, with the changes of the gradient, and what follows from them.
+
+    `state` has what earlier calls left; `size` is how many steps are remembered.
+    """
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self.steps: dict[str, Any] = {name: state.get(name) for name in _MEMORY}
+        self._zeros: list[list[Tensor]] = [[], [], []]
+        # Of the first loop of the last direction.
+        self._coefficients: Any = None
+
+    def clear(self) -> None:
+        self.steps = dict(zip(_MEMORY, ([], [], [], 1), strict=True))
+
+    def remember(self, y: Any, d: Any, t: Any, size: int) -> None:
+        """Adds the step `t * d`, by which the gradient changed by `y`."""
+        s = d.mul(t if isinstance(t, Tensor) else float(t))
+        ys = y.dot(s)
+        if ys > 1e-10:
+            made = (y, s, 1.0 / ys)
+            for name, value in zip(_MEMORY, made, strict=False):
+                if len(self.steps[name]) == size:
+                    self.steps[name].pop(0)
+                self.steps[name].append(value)
+            self.steps["H_diag"] = ys / y.dot(y)
+
+    def direction(self, grad: Any, size: int) -> Any:
+        """Where to go from a point with this gradient.
+
+        Zeros come first, up to a power of two. Each is a tensor of its own, as a step
+        is, so that a growing history is few programs.
+        """
+        steps = self.steps
+        count = len(steps["ro"])
+        if not count:
+            return grad.neg().mul(steps["H_diag"])
+        missing = min(1 << (count - 1).bit_length(), size) - count
+        padded = []
+        for name, zeros in zip(_MEMORY, self._zeros, strict=False):
+            if len(zeros) < missing:
+                like = steps[name][0]
+                array = place(np.zeros(like.shape, _array_dtype(like)), like.device)
+                more = missing - len(zeros)
+                zeros += [from_array(array, device=like.device) for _ in range(more)]
+            padded.append((*zeros[:missing], *steps[name]))
+        rec = local.rec
+        operation = REGISTRY["lbfgs_direction"]
+        found = rec.call(operation, [grad, *padded, steps["H_diag"]])
+        found, self._coefficients = cast(tuple[Any, Any], rec.results(found))
+        return found
+
+    def keep_coefficients(self, state: dict[str, Any]) -> None:
+        """Puts those of the last direction into the optimizer's state."""
+        if self._coefficients is not None:
+            # Their program has run. Views of them would be events of the next one.
+            host, count = self._coefficients._host(), len(self.steps["old_dirs"])
+            last = [_placed(value, self._coefficients) for value in host[-count:]]
+            state["al"][:count] = last
