@@ -394,6 +394,33 @@ def _one_more(x: Any, bias: Any, bsz: int) -> Tensor:
     return fns.cat([x, bias.repeat(1, bsz, 1)])
 
 
+def _masks(
+    query: Tensor,
+    attn_mask: Tensor | None,
+    key_padding_mask: Tensor | None,
+    is_causal: bool,
+    need_weights: bool,
+) -> tuple[Tensor | None, Tensor | None, bool]:
+    """Both masks as numbers to add, and whether causality stands for the first."""
+    key_padding_mask = _canonical_mask(
+        key_padding_mask,
+        "key_padding_mask",
+        _none_or_dtype(attn_mask),
+        "attn_mask",
+        query.dtype,
+    )
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the "
+            "Transformer module method `generate_square_subsequent_mask` to create "
+            "this mask."
+        )
+    if is_causal and key_padding_mask is None and not need_weights:
+        return None, None, True
+    attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
+    return attn_mask, key_padding_mask, False
+
+
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,
@@ -438,27 +465,10 @@ def multi_head_attention_forward(
         if key_padding_mask is not None:
             key_padding_mask = key_padding_mask.unsqueeze(0)
     tgt_len, bsz, embed_dim = query.shape
-    src_len = key.shape[0]
-    key_padding_mask = _canonical_mask(
-        key_padding_mask,
-        "key_padding_mask",
-        _none_or_dtype(attn_mask),
-        "attn_mask",
-        query.dtype,
+    heads = bsz * num_heads
+    attn_mask, key_padding_mask, is_causal = _masks(
+        query, attn_mask, key_padding_mask, is_causal, need_weights
     )
-    if is_causal and attn_mask is None:
-        raise RuntimeError(
-            "Need attn_mask if specifying the is_causal hint. You may use the "
-            "Transformer module method `generate_square_subsequent_mask` to create "
-            "this mask."
-        )
-    if is_causal and key_padding_mask is None and not need_weights:
-        attn_mask = None
-    else:
-        attn_mask = _canonical_mask(
-            attn_mask, "attn_mask", None, "", query.dtype, False
-        )
-        is_causal = False
     width = _check_embedding(
         query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight
     )
@@ -473,15 +483,12 @@ def multi_head_attention_forward(
         )
     else:
         q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
-    heads = bsz * num_heads
     if attn_mask is not None:
-        attn_mask = _check_attn_mask(
-            attn_mask, (tgt_len, src_len), (heads, tgt_len, src_len)
-        )
-    more = 0
-    if _check_biases(bias_k, bias_v, static_k, static_v):
+        sizes = tgt_len, key.shape[0]
+        attn_mask = _check_attn_mask(attn_mask, sizes, (heads, *sizes))
+    biased = _check_biases(bias_k, bias_v, static_k, static_v)
+    if biased:
         k, v = _one_more(k, bias_k, bsz), _one_more(v, bias_v, bsz)
-        more += 1
     q = _as_heads(q, None, "q", heads, width)
     k = _as_heads(k, static_k, "k", heads, width)
     v = _as_heads(v, static_v, "v", heads, width)
@@ -489,24 +496,22 @@ def multi_head_attention_forward(
         kind = {"dtype": k.dtype, "device": k.device}
         nothing = zeros(heads, 1, width, **kind)
         k, v = fns.cat([k, nothing], 1), fns.cat([v, nothing], 1)
-        more += 1
-    if more:
-        if attn_mask is not None:
-            attn_mask = pad(attn_mask, (0, more))
-        if key_padding_mask is not None:
-            key_padding_mask = pad(key_padding_mask, (0, more))
-    src_len = k.size(1)
+    # Nothing masks the keys that were added.
+    added = (0, biased + add_zero_attn)
+    if attn_mask is not None and any(added):
+        attn_mask = pad(attn_mask, added)
     if key_padding_mask is not None:
-        _check_key_padding_mask(key_padding_mask, src_len, bsz)
+        if any(added):
+            key_padding_mask = pad(key_padding_mask, added)
+        _check_key_padding_mask(key_padding_mask, k.size(1), bsz)
         padding = _for_heads(key_padding_mask, num_heads)
         attn_mask = padding if attn_mask is None else attn_mask + padding
-    if not training:
-        dropout_p = 0.0
+    dropout_p = dropout_p if training else 0.0
     weights = None
     if need_weights:
         weights = _attention_weights(q, k, attn_mask, dropout_p)
         output = fns.bmm(weights, v).transpose(0, 1)
-        weights = weights.view(bsz, num_heads, tgt_len, src_len)
+        weights = weights.view(bsz, num_heads, tgt_len, k.size(1))
         if average_attn_weights:
             weights = weights.mean(1)
         if not is_batched:
