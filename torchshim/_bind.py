@@ -140,7 +140,7 @@ def slow(
         if found is not None:
             given, named = overridden_form(op, args, out, func in methods)
             if func in methods and op.public in METHODS_IN_PYTHON:
-                return handle(func, overloaded(args, True, True), given, named or {})
+                return _handle_in_python(func, args, given, named)
             return dispatch(func, found, given, named)
     # Methods count positions without the tensor itself.
     first = -1 if func in methods else 0
@@ -162,6 +162,11 @@ def slow(
     except Exception:
         refuse_operator(op, called(op, func), given, out)
         raise
+
+
+def _handle_in_python(func: Any, args: Any, given: Any, named: Any) -> Any:
+    """Calls the handlers of a method that PyTorch writes in Python."""
+    return handle(func, overloaded(args, True, True), given, named or {})
 
 
 def number_tensor(rec: Any, number: Any, other: Any) -> Any:
@@ -238,9 +243,7 @@ def slow_operator(
                 given = (given[1], given[0], *given[2:])
             try:
                 if name in METHODS_IN_PYTHON:
-                    return handle(
-                        func, overloaded(args, True, True), given, named or {}
-                    )
+                    return _handle_in_python(func, args, given, named)
                 return dispatch(func, found, given, named)
             except TypeError:
                 return NotImplemented

@@ -2,7 +2,6 @@
 """Jacobians, Hessians, ensembles, tangent kernels and forward mode: `torch.func`."""
 
 import copy
-from functools import partial
 
 import torch
 import torch.autograd.forward_ad as fwAD
@@ -31,30 +30,6 @@ D = 16
 weight = torch.randn(D, D)
 bias = torch.randn(D)
 x = torch.randn(D)
-xp = x.clone().requires_grad_()
-unit_vectors = torch.eye(D)
-
-
-def compute_jac(xp):
-    jacobian_rows = [
-        torch.autograd.grad(predict(weight, bias, xp), xp, vec)[0]
-        for vec in unit_vectors
-    ]
-    return torch.stack(jacobian_rows)
-
-
-jacobian = compute_jac(xp)
-print(jacobian.shape)
-print(jacobian[0])
-_, vjp_fn = vjp(partial(predict, weight, bias), x)
-(ft_jacobian,) = vmap(vjp_fn)(unit_vectors)
-assert torch.allclose(ft_jacobian, jacobian)
-ft_jacobian = jacrev(predict, argnums=2)(weight, bias, x)
-assert torch.allclose(ft_jacobian, jacobian)
-
-
-ft_jac_weight, ft_jac_bias = jacrev(predict, argnums=(0, 1))(weight, bias, x)
-print(ft_jac_weight.shape, ft_jac_bias.shape)
 Din, Dout = 32, 256
 weight2 = torch.randn(Dout, Din)
 bias2 = torch.randn(Dout)

@@ -98,7 +98,7 @@ def gradients_of_extreme_moduli(torch, dtype):
 @case
 def moduli_of_special_numbers(torch):
     inf, nan = float("inf"), float("nan")
-    parts = [0.0, -0.0, 1e-40, 3.0, -4.0, 1e30, inf, -inf, nan]
+    parts = [0.0, -0.0, 3.0, -4.0, 1e30, inf, -inf, nan]
     for kind in (torch.complex64, torch.complex128):
-        values = [complex(a, b) for a in parts for b in parts if 1e-40 not in (a, b)]
+        values = [complex(a, b) for a in parts for b in parts]
         yield torch.tensor(values, dtype=kind).abs()

@@ -497,7 +497,7 @@ def multi_head_attention_forward(
         nothing = zeros(heads, 1, width, **kind)
         k, v = fns.cat([k, nothing], 1), fns.cat([v, nothing], 1)
     # Nothing masks the keys that were added.
-    added = (0, biased + add_zero_attn)
+    added = (0, biased + bool(add_zero_attn))
     if attn_mask is not None and any(added):
         attn_mask = pad(attn_mask, added)
     if key_padding_mask is not None:

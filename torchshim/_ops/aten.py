@@ -28,6 +28,7 @@ from torchshim._ops._common import (
 from torchshim._ops._formats import channels_layout, first_layout
 from torchshim._ops._reducing import wide
 from torchshim._ops.activation import _IN_PLACE, _not_in_place, gelu, mish, silu
+from torchshim._ops.embedding import _frequencies
 from torchshim._ops.indexing import (
     added,
     advanced_shape,
@@ -449,8 +450,8 @@ def embedding_dense_backward(
     rows = grad_output.reshape(-1, grad_output.shape[-1])
     at = indices.reshape(-1)
     if scale_grad_by_freq:
-        counts = jnp.zeros(num_weights, rows.dtype).at[at].add(1)
-        rows = rows / counts[at][:, None]
+        counts = _frequencies(at, num_weights).astype(rows.dtype)
+        rows = rows / counts[:, None]
     rows = jnp.where((at == padding_idx)[:, None], 0, rows)
     zeros = jnp.zeros((num_weights, rows.shape[-1]), wide(rows).dtype)
     return zeros.at[at].add(wide(rows)).astype(rows.dtype)
