@@ -216,9 +216,9 @@ def _rrelu(
             "Lower bound should be less than or equal to the upper bound"
         )
     if not input.dtype.is_floating_point:
+        kernel = "rrelu_with_noise_out" if training else "leaky_relu"
         raise NotImplementedError(
-            '"rrelu_with_noise_out_cpu" not implemented for '
-            f"'{input.dtype.scalar_name}'"
+            f"\"{kernel}_cpu\" not implemented for '{input.dtype.scalar_name}'"
         )
     noise = _noise(input, lower, upper, training, generator)
     op = fns.rrelu_with_noise_ if inplace else fns.rrelu_with_noise

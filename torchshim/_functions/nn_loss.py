@@ -197,6 +197,11 @@ def gaussian_nll_loss(
             raise ValueError("var is of incorrect size")
     if reduction not in _REDUCTIONS:
         raise ValueError(reduction + " is not valid")
+    if var.dtype.category <= INTEGER:
+        raise RuntimeError(
+            f"result type Float can't be cast to the desired output type "
+            f"{var.dtype.cpp_name}"
+        )
     # The lower bound takes no part in the gradient.
     var = fns._bounded_below(var, eps)
     loss = 0.5 * (var.log() + (input - target) ** 2 / var)
@@ -416,6 +421,8 @@ def kl_div(
             refuse("nn", "kl_div", (input, target, 1), {})
     if any(each.dtype.category <= INTEGER for each in (input, target)):
         raise RuntimeError("kl_div: Integral inputs not supported.")
+    if input.is_complex() or target.is_complex():
+        raise RuntimeError("kl_div: Complex inputs not supported.")
     if log_target:
         loss = target.exp() * (target - input)
     else:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from torchshim._autocast import autocast_whole
+from torchshim._core.dtypes import INTEGER
 from torchshim._derived import fns
-from torchshim._functions.creation import zeros_like
+from torchshim._functions.creation import full_like, zeros_like
 from torchshim._functions.nn_loss import chosen_reduction, reduced
 from torchshim._tensor import Tensor
 
@@ -79,7 +80,11 @@ def hinge_embedding_loss(
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.hinge_embedding_loss.html
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
-    lack = (margin - input).clamp_min(0)
+    if input.dtype.category <= INTEGER:
+        # PyTorch's operator takes the margin in the input's dtype.
+        lack = (full_like(input, margin) - input).clamp_min(0)
+    else:
+        lack = (margin - input).clamp_min(0)
     zeros = zeros_like(input)
     own = fns.where(target != 1, lack, zeros)
     other = fns.where(target != -1, input, zeros)
@@ -108,6 +113,8 @@ def margin_ranking_loss(
             f"sizes: input1: {input1.size()}, input2: {input2.size()}, target: "
             f"{target.size()} "
         )
+    if isinstance(margin, int):
+        margin = float(margin)  # PyTorch's is a double
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 

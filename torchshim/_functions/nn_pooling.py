@@ -150,6 +150,8 @@ def _adaptive_max(n: int) -> Any:
         if n > 1:
             return op(input, _sizes(name, input, output_size))
         try:
+            if output_size == (None,):
+                raise TypeError("a number of windows is wanted")
             return op(input, _static(output_size))
         except (TypeError, RuntimeError):
             refuse("torch", name, (input, output_size), {})

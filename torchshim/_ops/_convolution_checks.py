@@ -2,33 +2,83 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import jax.numpy as jnp
+
 from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.op import Array
+from torchshim._ops._common import BOOL, INT, refuse
 
 Ints = tuple[int, ...]
 
 
-def check_types(input: Array, weight: Array, bias: Array | None) -> None:
-    """Raises where dtypes differ."""
+def _type_name(dtype: Any) -> str:
+    if dtype.is_complex or dtype.name == "bfloat16":
+        return f"CPU{dtype.scalar_name}Type"
+    return dtype.tensor_name
+
+
+def _by_onednn(input: Array, weight: Array, groups: int) -> bool:
+    """Whether oneDNN would compute it in PyTorch, whose refusals have other words."""
+    name = from_array_dtype(input.dtype).name
+    large = weight.ndim > 3 and min(weight.shape[-2:]) > 3
+    large = large or math.prod(input.shape[:4]) > 20480
+    several = groups > 1 or len(input) > 1
+    return name == "bfloat16" or (name == "float32" and (several or large))
+
+
+def check_types(
+    input: Array, weight: Array, bias: Array | None, groups: int, transposed: bool
+) -> None:
+    """Raises where dtypes differ, or PyTorch has no kernel for them."""
     a, b = from_array_dtype(input.dtype), from_array_dtype(weight.dtype)
-    if a is not b:
-        if a.name in ("float32", "bfloat16", "float16") and a.is_floating_point:
-            raise RuntimeError(
-                f"Input type ({a.tensor_name}) and weight type ({b.tensor_name}) "
-                "should be the same or input should be a MKLDNN tensor and weight is a "
-                "dense tensor"
-            )
-        raise RuntimeError(
-            f"expected scalar type {a.scalar_name} but found {b.scalar_name}"
-        )
-    if bias is not None and bias.dtype != input.dtype:
+    if (
+        bias is not None
+        and bias.dtype != input.dtype
+        and not (transposed and a is not b)
+    ):
         c = from_array_dtype(bias.dtype)
         raise RuntimeError(
             f"Input type ({a.cpp_name}) and bias type ({c.cpp_name}) should be the same"
         )
+    flat = input.ndim < 5
+    if transposed:
+        kernel = f"slow_conv_transpose{2 if flat else 3}d_out_cpu"
+        refuse(kernel, input, BOOL if input.dtype == jnp.int64 else BOOL + INT)
+    else:
+        refuse("slow_conv2d_cpu" if flat else "compute_columns3d", input, BOOL)
+    if a is b:
+        return
+    kinds = f"Input type ({_type_name(a)}) and weight type ({_type_name(b)})"
+    if a.is_complex:
+        raise RuntimeError(f"{kinds} should be the same")
+    if _by_onednn(input, weight, groups):
+        raise RuntimeError(
+            f"{kinds} should be the same or input should be a MKLDNN tensor and weight "
+            "is a dense tensor"
+        )
+    raise RuntimeError(
+        f"expected scalar type {a.scalar_name} but found {b.scalar_name}"
+    )
+
+
+def _check_dilation(dilation: Ints, transposed: bool, onednn: bool) -> None:
+    if min(dilation) < 0:
+        raise RuntimeError("dilation should be greater than zero")
+    if min(dilation) > 0:
+        return
+    if onednn:
+        raise RuntimeError("non-positive dilation is not supported")
+    # PyTorch's convolution over one dimension is one over two.
+    values = (1, *dilation) if len(dilation) == 1 else dilation
+    told: Any = list(values)
+    if transposed:
+        axes = zip(_AXES[len(values)], values, strict=True)
+        told = ", ".join(f"dilation_{axis}: {d}" for axis, d in axes)
+    raise RuntimeError(f"dilation should be greater than zero, but got {told}")
 
 
 def check(
@@ -50,10 +100,7 @@ def check(
         raise RuntimeError("weight should have at least three dimensions")
     if min(stride) <= 0:
         raise RuntimeError("non-positive stride is not supported")
-    if min(dilation) < 0:
-        raise RuntimeError("dilation should be greater than zero")
-    if min(dilation) == 0:
-        raise RuntimeError("non-positive dilation is not supported")
+    _check_dilation(dilation, transposed, _by_onednn(input, weight, groups))
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     sizes = list(weight.shape)
@@ -123,9 +170,14 @@ def check_input(x: Array) -> None:
 
 def check_kernel(weight: Array, dilation: Ints, transposed: bool) -> None:
     """Raises where the kernel has no elements, as each of PyTorch's algorithms does."""
-    if all(weight.shape[2:]):
-        return
     sizes = weight.shape[2:] if weight.ndim > 3 else (1, *weight.shape[2:])
+    if transposed and len(sizes) == 2 and all(sizes) and not weight.shape[1]:
+        raise RuntimeError(
+            "non-empty 2D or 4D weight tensor expected, but got: "
+            f"{[*weight.shape[:2], *sizes]}"
+        )
+    if all(weight.shape[(1 if transposed else 2) :]):
+        return
     if transposed and len(sizes) == 3:
         raise RuntimeError(
             "non-empty 5D (n_output_plane x n_input_plane x kernel_depth x "

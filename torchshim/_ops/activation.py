@@ -203,6 +203,8 @@ def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array
     """Each element, moved into an interval."""
     if input.dtype == jnp.bool_:
         raise RuntimeError("Bool inputs not supported for hardtanh")
+    if jnp.iscomplexobj(input):
+        raise NotImplementedError("clamp is not supported for complex types")
     if jnp.issubdtype(input.dtype, jnp.unsignedinteger) and min_val < 0:
         raise RuntimeError(
             "cannot do hardtanh on an unsigned type with negative limits"

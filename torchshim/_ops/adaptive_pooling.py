@@ -12,7 +12,7 @@ from jax import lax
 
 from torchshim._core.extent import COUNTS, check_extent, too_many_elements
 from torchshim._core.op import Array
-from torchshim._ops._common import scalar_name
+from torchshim._ops._common import BOOL, COMPLEX, INT, refuse
 from torchshim._ops._formats import signal_layout
 from torchshim._ops.pooling import (
     _HALF,
@@ -60,13 +60,17 @@ def _adaptive_sizes(pool: str, input: Array, output_size: Any, n: int) -> Ints:
     sizes = tuple(input.shape[i - n] if v is None else v for i, v in enumerate(values))
     if min(sizes) < 0:
         if "max" in pool:
-            shape = [*input.shape[:-n], *sizes]
+            shape = [*input.shape[:-n], *(1,) * (n == 1), *sizes]
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {min(sizes)}: {shape}"
             )
+        # PyTorch averages a signal as an image of one row.
+        pool = "adaptive_avg_pool2d" if n == 1 else pool
+        inner = ", ".join(map(str, (1, *sizes) if n == 1 else sizes[:2]))
+        third = f",{sizes[2]}" if n == 3 else ""
         raise RuntimeError(
             f"{pool}: elements of output_size must be greater than or equal to 0 but "
-            f"received {{{', '.join(map(str, sizes))}}}"
+            f"received {{{inner}{third}}}"
         )
     shape = list(input.shape)
     if pool == "adaptive_avg_pool1d":
@@ -110,10 +114,8 @@ def _adaptive_avg(n: int, input: Array, output_size: Any) -> Array:
         # PyTorch's way, without the checks and in all dtypes.
         return mean(input, tuple(range(-1, -n - 1, -1)), True)
     sizes = _adaptive_sizes(pool, input, output_size, n)
-    if not jnp.issubdtype(input.dtype, jnp.floating):
-        raise NotImplementedError(
-            f"\"{pool}\" not implemented for '{scalar_name(input)}'"
-        )
+    kernel = "adaptive_avg_pool3d_cpu" if n == 3 else "adaptive_avg_pool2d"
+    refuse(kernel, input, BOOL + INT + COMPLEX)
     x = input.astype(jnp.float32) if input.dtype in _HALF else input
     for i, out in enumerate(sizes):
         axis = x.ndim - n + i
@@ -163,11 +165,8 @@ def adaptive_avg_pool3d(input: Array, output_size: Any) -> Array:
 def _adaptive_max(n: int, input: Array, output_size: Any) -> tuple[Array, Array]:
     pool = f"adaptive_max_pool{n}d"
     sizes = _adaptive_sizes(pool, input, output_size, n)
-    if not jnp.issubdtype(input.dtype, jnp.floating):
-        kernel = "adaptive_max_pool2d" if n < 3 else "adaptive_max_pool3d_cpu"
-        raise NotImplementedError(
-            f"\"{kernel}\" not implemented for '{scalar_name(input)}'"
-        )
+    kernel = "adaptive_max_pool2d" if n < 3 else "adaptive_max_pool3d_cpu"
+    refuse(kernel, input, BOOL + INT + COMPLEX)
     x, at = input, _positions(input, n)
     for i in reversed(range(n)):
         axis = x.ndim - n + i

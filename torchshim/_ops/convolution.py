@@ -208,7 +208,7 @@ def _forward(
         pads = [(p, p) for p in around]
     none = (0,) * k
     check(x, weight, bias, steps, around, spans, groups, False, none)
-    check_types(x, weight, bias)
+    check_types(x, weight, bias, groups, False)
     if not x.shape[1]:
         # PyTorch gives of no channels none, whatever the weight would.
         sizes = [
@@ -316,7 +316,7 @@ def _transposed(
     extra = repeated(output_padding, n, "output_padding")
     spans = repeated(dilation, n, "dilation")
     check(x, weight, bias, steps, around, spans, groups, True, extra)
-    check_types(x, weight, bias)
+    check_types(x, weight, bias, groups, True)
     check_output_padding(extra, steps, spans)
     inputs, per, *kernel = weight.shape
     # The gradient of a convolution: spread the input, flip the kernel.

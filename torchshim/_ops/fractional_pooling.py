@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core.op import Array, op
+from torchshim._ops._common import COMPLEX, refuse
 
 Ints = tuple[int, ...]
 _HALF = (jnp.float16, jnp.bfloat16)
@@ -94,6 +95,7 @@ def fractional_max_pool(
     kernel = _sizes(kernel_size, n, "kernel_size")
     out = _sizes(output_size, n, "output_size")
     _check(n, input, random_samples, kernel, out)
+    refuse(f"fractional_max_pool{n}d_out_frame", input, COMPLEX)
     size = input.shape[-n:]
     lead = input.shape[:-n]
     samples = random_samples[: lead[0] if len(lead) == 2 else 1]

@@ -11,19 +11,23 @@ from torchshim._core.checks import Check
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import DEFAULT
-from torchshim._ops._common import broadcast_shapes, scalar_name
+from torchshim._ops._common import (
+    broadcast_shapes,
+    is_integral,
+    scalar_name,
+)
 from torchshim._ops._formats import first_layout
 from torchshim._ops.activation import floating_only
 
 _HALF = (jnp.float16, jnp.bfloat16)
 
 
-def _check_labels(target: Array) -> None:
+def check_labels(target: Array) -> None:
     if target.dtype != jnp.int64:
         raise RuntimeError(f"expected scalar type Long but found {scalar_name(target)}")
 
 
-def _wide(x: Array) -> Array:
+def wide(x: Array) -> Array:
     return x.astype(jnp.float32) if x.dtype in _HALF else x
 
 
@@ -115,6 +119,16 @@ def huber_loss(
 @_pointwise("SoftMarginLossBackward0", _pair, first_layout, operands=("input",))
 def soft_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
     """The logistic loss of labels 1 and -1."""
+    if input.dtype == jnp.bool_:
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are "
+            "trying to invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    if is_integral(input):
+        raise RuntimeError(
+            "result type Float can't be cast to the desired output type "
+            f"{scalar_name(input)}"
+        )
     input, target = _alike(input, target)
     broadcast_shapes(input.shape, target.shape)
     return reduced(_log_one_plus_exp(-target * input), reduction)
@@ -212,6 +226,10 @@ def binary_cross_entropy(
 def _logits_typecheck(
     input: Any, target: Any, weight: Any, pos_weight: Any, reduction: str
 ) -> None:
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(
+            f"\"log_sigmoid_cpu\" not implemented for '{input.dtype.scalar_name}'"
+        )
     if not (target.dtype.is_floating_point or target.dtype.is_complex):
         raise RuntimeError(
             f"result type {input.dtype.scalar_name} can't be cast to the desired "
@@ -351,7 +369,7 @@ def _weights(input: Array, target: Array, weight: Any, ignore_index: int) -> Arr
         return counted.astype(input.dtype)
     classes = weight.shape[0]
     safe = jnp.clip(target.astype(jnp.int64), 0, max(classes - 1, 0))
-    each = _wide(weight)[safe] if classes else jnp.zeros(safe.shape, input.dtype)
+    each = wide(weight)[safe] if classes else jnp.zeros(safe.shape, input.dtype)
     return jnp.where(counted, each, 0)
 
 
@@ -373,9 +391,9 @@ def nll_loss(
 ) -> Array:
     """The negative log-probability of each sample's class."""
     _check_nll(input, target, weight)
-    kernel = "nll_loss_out_frame" if input.ndim <= 2 else "nll_loss2d_out_frame"
+    kernel = "nll_loss_out_frame" if input.ndim <= 2 else "nll_loss2d_forward_out_frame"
     floating_only(input, kernel)
-    x = _wide(input)
+    x = wide(input)
     picked = jnp.where(_chosen(x, target), x, 0).sum(_class_dim(x))
     if weight is None and reduction != "mean":
         counted = target.reshape(picked.shape) != ignore_index
@@ -409,7 +427,7 @@ def smoothed_nll_loss(
 ) -> Array:
     """`nll_loss` with a part of each label spread over all classes."""
     _check_nll(input, target, weight)
-    x = _wide(input)
+    x = wide(input)
     dim = _class_dim(x)
     classes = x.shape[dim]
     each = _weights(x, target, weight, ignore_index)
@@ -420,7 +438,7 @@ def smoothed_nll_loss(
         spread = -x.sum(dim)
     else:
         shape = [classes if i == dim else 1 for i in range(x.ndim)]
-        spread = -(x * _wide(weight).reshape(shape)).sum(dim)
+        spread = -(x * wide(weight).reshape(shape)).sum(dim)
     spread = jnp.where(counted, spread, 0)
     if reduction == "mean":
         total = each.sum()
@@ -469,114 +487,6 @@ def soft_cross_entropy(
         return -loss
     # PyTorch divides by the number of samples.
     return -loss.sum() if reduction == "sum" else -(loss.sum() / max(loss.size, 0))
-
-
-# Margins -----------------------------------------------------------------------------
-
-
-def _margin_checks(input: Array, target: Array, *rest: Any) -> list[Check]:
-    classes = input.shape[-1] if input.ndim else 1
-    bad = (target < 0) | (target >= classes)
-    return [Check(bad.any(), RuntimeError, "target out of range")]
-
-
-@op(
-    grad_fn="MultiMarginLossBackward0",
-    saves=("input", "target", "weight"),
-    differentiable=("input",),
-    namespaces=(),
-    method=False,
-    out=False,
-    checks=_margin_checks,
-)
-def multi_margin_loss(
-    input: Array,
-    target: Array,
-    p: int,
-    margin: float,
-    weight: Array | None,
-    reduction: str,
-) -> Array:
-    """How far other classes come within a margin of the right one."""
-    if input.ndim > 2 or input.shape[-1:] == (0,):
-        raise RuntimeError(
-            "Expected non-empty vector or matrix with optional 0-dim batch size, but "
-            f"got: {list(input.shape)}"
-        )
-    samples = input.shape[0] if input.ndim == 2 else 1
-    classes = input.shape[-1] if input.ndim else 1
-    if target.ndim > 1 or target.size != samples:
-        raise RuntimeError(
-            "multi_margin_loss: target tensor should be 1-D with size equal to the "
-            "number of input samples (batch size). Expected target size "
-            f"[{samples}], but got {list(target.shape)}. Input has shape "
-            f"{list(input.shape)}."
-        )
-    if weight is not None and (weight.ndim > 1 or weight.size != classes):
-        raise RuntimeError(
-            f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
-        )
-    floating_only(input, "multi_margin_loss_cpu")
-    _check_labels(target)
-    x = _wide(input).reshape(samples, classes)
-    at = target.reshape(samples).astype(jnp.int64)
-    right = jnp.arange(classes) == at[:, None]
-    own = jnp.where(right, x, 0).sum(1, keepdims=True)
-    z = margin - own + x
-    inside = (z > 0) & ~right
-    z = jnp.where(inside, z, 0)
-    each = z if p == 1 else z * z
-    if weight is not None:
-        each = each * _wide(weight).reshape(-1)[jnp.clip(at, 0, classes - 1)][:, None]
-    loss = each.sum(1) / classes
-    if reduction == "none" and target.ndim == 0:
-        loss = loss.reshape(())
-    return reduced(loss, reduction).astype(input.dtype)
-
-
-def _multilabel_checks(input: Array, target: Array, *rest: Any) -> list[Check]:
-    classes = input.shape[-1] if input.ndim else 1
-    text = "argument #2 'target' is out of range"
-    bad = (target < -1) | (target >= classes)
-    return [Check(bad.any(), RuntimeError, text)]
-
-
-@op(
-    grad_fn="MultilabelMarginLossBackward0",
-    saves=("input", "target"),
-    differentiable=("input",),
-    namespaces=(),
-    method=False,
-    out=False,
-    checks=_multilabel_checks,
-)
-def multilabel_margin_loss(input: Array, target: Array, reduction: str) -> Array:
-    """How far other classes come within 1 of each right one; -1 ends a label list."""
-    if input.ndim > 2 or 0 in input.shape[-1:]:
-        raise RuntimeError(
-            "Expected non-empty vector or matrix with optional 0-dim batch size, but "
-            f"got: {list(input.shape)}"
-        )
-    if target.shape != input.shape:
-        raise RuntimeError(
-            f"inconsistent target size: {list(target.shape)} for input of size: "
-            f"{list(input.shape)}"
-        )
-    floating_only(input, "multilabel_margin_loss_forward_out_frame")
-    _check_labels(target)
-    classes = input.shape[-1] if input.ndim else 1
-    x = _wide(input).reshape(-1, classes)
-    labels = target.reshape(-1, classes)
-    valid = jnp.cumsum(labels < 0, 1) == 0
-    hot = (labels[:, :, None] == jnp.arange(classes)) & valid[:, :, None]
-    own = jnp.where(hot, x[:, None, :], 0).sum(2)
-    other = ~hot.any(1)
-    z = 1 - own[:, :, None] + x[:, None, :]
-    counted = (z > 0) & valid[:, :, None] & other[:, None, :]
-    loss = jnp.where(counted, z, 0).sum((1, 2)) / classes
-    if reduction == "none" and input.ndim <= 1:
-        loss = loss.reshape(())
-    return reduced(loss, reduction).astype(input.dtype)
 
 
 @op(

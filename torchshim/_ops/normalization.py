@@ -12,7 +12,7 @@ from torchshim._core.dtypes import get_default_dtype
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import DEFAULT
 from torchshim._ops import _shapes
-from torchshim._ops._common import broadcast_shapes, scalar_name
+from torchshim._ops._common import broadcast_shapes, refuse_half, scalar_name
 from torchshim._ops._formats import channels_layout
 from torchshim._ops.activation import floating_only
 from torchshim._ops.arithmetic import _check_difference as check_difference
@@ -279,6 +279,8 @@ def rms_norm(
 ) -> Array:
     """The last dimensions divided by their root mean square, then scaled."""
     _check_normalized(input, normalized_shape, "", weight=weight)
+    if not jnp.issubdtype(input.dtype, jnp.inexact):
+        floating_only(input, "rms_norm")
     x = _wide(input)
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     if eps is None:
@@ -358,11 +360,11 @@ def local_response_norm(
         )
     if not input.size:
         return input
-    if input.dtype != jnp.int64 and not jnp.issubdtype(input.dtype, jnp.floating):
-        pool = "avg_pool2d" if input.ndim == 3 else "avg_pool3d"
-        raise NotImplementedError(
-            f"\"{pool}\" not implemented for '{scalar_name(input)}'"
-        )
+    kernel = "avg_pool2d" if input.ndim == 3 else "avg_pool3d_out_frame"
+    if input.dtype != jnp.int64:
+        floating_only(input, kernel)
+    if input.ndim > 3:
+        refuse_half(kernel, input)
     if size == 0:
         sizes = "kH: 0 kW: 1" if input.ndim == 3 else "kT: 0 kH: 1 kW: 1"
         raise RuntimeError(f"kernel size should be greater than zero, but got {sizes}")
@@ -397,7 +399,7 @@ def local_response_norm(
 )
 def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) -> Array:
     """The cosine of the angle between vectors along a dimension."""
-    if not jnp.issubdtype(x1.dtype, jnp.inexact):
+    if not jnp.issubdtype(x1.dtype, jnp.floating):
         raise RuntimeError(
             "expected common dtype to be floating point, yet common dtype is "
             f"{scalar_name(x1)}"

@@ -19,7 +19,7 @@ from jax import lax
 from torchshim._core.checks import Check
 from torchshim._core.linearize import is_forward
 from torchshim._core.op import Array, op
-from torchshim._ops._common import scalar_name
+from torchshim._ops._common import BOOL, COMPLEX, INT, refuse, refuse_half
 from torchshim._ops._formats import channels_layout, signal_layout, volume_layout
 
 Ints = tuple[int, ...]
@@ -48,7 +48,7 @@ def _values(value: Any, n: int, pool: str, name: str, alone: bool = False) -> In
                 f"{pool}() argument '{name}' should contain one int (got {len(values)})"
             )
         omitted = "omitted, " if name == "stride" else ""
-        either = "" if (pool, name) == ("avg_pool3d", "kernel_size") else "either "
+        either = "" if pool == "avg_pool3d" else "either "
         raise RuntimeError(
             f"{pool}: {name} must {either}be {omitted}a single int, or a tuple of "
             f"{words} ints"
@@ -125,16 +125,18 @@ def _named(names: Sequence[str], values: Ints) -> str:
 def _check_windows(n: int, kernel: Ints, stride: Ints, dilation: Ints) -> None:
     if min(stride) == 0:
         raise RuntimeError("stride should not be zero")
-    if min(kernel) <= 0 or min(stride) < 0:
-        letters = "DHW"[3 - n :] if n > 1 else "W"
-        which = "kernel size" if min(kernel) <= 0 else "stride"
-        values = kernel if min(kernel) <= 0 else stride
-        inner = _named([f"k{c}" for c in letters], values)
-        raise RuntimeError(f"{which} should be greater than zero, but got {inner}")
-    if min(dilation) <= 0:
-        letters = "TDHW"[4 - n :] if n == 2 else "THW"[3 - n :]
-        inner = _named([f"dilation{c}" for c in letters], dilation)
-        raise RuntimeError(f"dilation should be greater than zero, but got {inner}")
+    checked = (
+        ("kernel size", "k", kernel),
+        ("stride", "d", stride),
+        ("dilation", "dilation", dilation),
+    )
+    for name, letter, values in checked:
+        if min(values) <= 0:
+            # A signal is an image of one row.
+            inner = _named(
+                [letter + c for c in "THW"[-max(n, 2) :]], (1, *values)[-max(n, 2) :]
+            )
+            raise RuntimeError(f"{name} should be greater than zero, but got {inner}")
 
 
 def _check_input(pool: str, input: Array, n: int) -> None:
@@ -149,6 +151,11 @@ def _check_input(pool: str, input: Array, n: int) -> None:
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-input.ndim}, "
                 f"{input.ndim - 1}], but got -3)"
+            )
+        if pool == "avg_pool2d":
+            raise RuntimeError(
+                "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size "
+                f"for input, but got:{list(input.shape)}"
             )
         raise RuntimeError(
             f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input"
@@ -296,10 +303,9 @@ def _max_pool(
     pads = _values(padding, n, pool, "padding", alone)
     spans = _values(dilation, n, pool, "dilation", alone)
     out = _check(pool, input, n, kernel, steps, pads, spans, ceil, not indices)
-    if input.dtype == jnp.bool_ or jnp.iscomplexobj(input):
-        raise NotImplementedError(
-            f"\"{pool}\" not implemented for '{scalar_name(input)}'"
-        )
+    if alone:
+        refuse("max_pool1d_impl", input, BOOL + INT + COMPLEX)
+    refuse(f"max_pool{max(n, 2)}d", input, BOOL + COMPLEX)
     windows = _windows(input.shape[-n:], kernel, steps, pads, spans)
     at = _positions(input, n) if indices else None
     return _max_pooled(input, windows, out, at)
@@ -434,11 +440,11 @@ def _avg_pool(
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     out = _check(pool, input, n, kernel, steps, pads, (1,) * n, ceil_mode)
-    if input.dtype == jnp.bool_ or jnp.iscomplexobj(input):
-        kernel_name = pool if n == 2 else f"{pool}_out_frame"
-        raise NotImplementedError(
-            f"\"{kernel_name}\" not implemented for '{scalar_name(input)}'"
-        )
+    kernel_name = "avg_pool3d_out_frame" if n == 3 else "avg_pool2d"
+    integers = "" if input.dtype == jnp.int64 else INT
+    refuse(kernel_name, input, BOOL + integers + COMPLEX)
+    if n == 3:
+        refuse_half(kernel_name, input)
     x = input.astype(jnp.float32) if input.dtype in _HALF else input
     size = input.shape[-n:]
     windows = _windows(size, kernel, steps, pads, (1,) * n)
@@ -552,6 +558,8 @@ def _unpool_checks(input: Array, indices: Array, size: Ints) -> list[Check]:
 )
 def max_unpool(input: Array, indices: Array, size: Ints) -> Array:
     """Zeros, with each element at the place it had before pooling."""
+    kernel = f"max_unpool{max(len(size), 2)}d"
+    refuse(kernel, input, BOOL + INT + COMPLEX)
     lead = input.shape[: input.ndim - len(size)]
     rows = math.prod(lead)
     row = jnp.arange(rows)[:, None]

@@ -12,7 +12,7 @@ from jax import lax
 
 from torchshim._core.op import Arranged, Array, Scalar, op
 from torchshim._core.promotion import element
-from torchshim._ops._common import scalar_name
+from torchshim._ops._common import BOOL, COMPLEX, INT, refuse, refuse_half
 from torchshim._ops._formats import channels_layout
 from torchshim._ops.matmul import PRECISION
 
@@ -100,6 +100,9 @@ def _pad_layout(shape: Ints, input: Any, pad: Ints, mode: str) -> Any:
 def pad_by_index(input: Array, pad: Ints, mode: str) -> Array:
     """The last dimensions made longer with elements of their own."""
     out, n = input, len(pad) // 2
+    if mode != "circular":
+        kind = "reflection" if mode == "reflect" else "replication"
+        refuse(f"{kind}_pad{n}d", input, BOOL)
     if mode != "circular" and not all(input.shape[input.ndim - n - 1 :]):
         raise RuntimeError(
             f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch "
@@ -186,13 +189,18 @@ def _check_sizes(input: Array, sizes: Ints) -> None:
         )
 
 
-def _check_kernel(input: Array, name: str) -> None:
-    if not jnp.issubdtype(input.dtype, jnp.floating) and input.dtype != jnp.uint8:
-        n = input.ndim - 2
-        last = "_channels_last" if n > 1 else ""
-        raise NotImplementedError(
-            f"\"upsample_{name}{n}d{last}\" not implemented for '{scalar_name(input)}'"
-        )
+def _check_kernel(input: Array, sizes: Ints, kind: str, antialias: bool) -> None:
+    """Raises where PyTorch's kernel for these sizes lacks the dtype."""
+    n = len(sizes)
+    name = f"compute_indices_weights_{kind}"
+    if antialias:
+        name = "compute_index_ranges_weights"
+        refuse_half(name, input)
+    elif n == 2 and kind != "cubic" and sum(sizes) <= 128:
+        name = f"upsample_{_name(kind, n)}2d_channels_last"
+    bytes_too = kind != "linear" or n == 2
+    integers = "" if bytes_too and input.dtype == jnp.uint8 else INT
+    refuse(name, input, BOOL + integers + COMPLEX)
 
 
 def _ratio(size: int, out: int, scale: float | None) -> np.float32:
@@ -223,7 +231,7 @@ def upsample_nearest(
 ) -> Array:
     """Each output element takes the input's nearest."""
     _check_sizes(input, sizes)
-    _check_kernel(input, "nearest")
+    _check_kernel(input, sizes, "nearest", False)
     x = input
     for i, (out, scale) in enumerate(zip(sizes, scales, strict=True)):
         axis, size = i + 2, input.shape[i + 2]
@@ -334,7 +342,7 @@ def upsample_smooth(
     `kind`: "linear", "cubic" or "lanczos".
     """
     _check_sizes(input, sizes)
-    _check_kernel(input, _name(kind, len(sizes)))
+    _check_kernel(input, sizes, kind, antialias)
     pixels = input.dtype == jnp.uint8
     x = input.astype(jnp.float32) if pixels or input.dtype in _HALF else input
     steps = list(enumerate(zip(sizes, scales, strict=True)))
