@@ -144,14 +144,14 @@ def _leaves(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> list[Any]
 
 def _overwritten(jump: Jump, owners: Sequence[Recording]) -> bool:
     """Whether a saved value that was used as it is has been written to."""
-    for number, slots in jump.checked:
+    for number, slots, counted in jump.checked:
         owner = owners[number]
         seldom = hidden_writes[0] != owner.hidden
         for slot in slots:
             saved = owner.versions.get(slot)
             if saved is None:
                 continue
-            if saved.writes or saved.written():
+            if counted and (saved.writes or saved.written()):
                 return True
             if (seldom or saved.hidden is None) and saved.outdated():
                 return True

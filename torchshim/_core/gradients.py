@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from torchshim._core.batching import seen_by
-from torchshim._core.call import VjpCall, interned_vjp
+from torchshim._core.batching import alone, seen_by
+from torchshim._core.call import Call, VjpCall, interned_vjp
 from torchshim._core.dependence import dependence, is_telling
 from torchshim._core.meta import Meta
 from torchshim._core.naming import WRAPPED, grad_name, saved_operands
-from torchshim._core.op import REGISTRY
+from torchshim._core.op import COMPUTED, DERIVED, REGISTRY
 from torchshim._core.state import State
+
+RESULT_REPLACED = (
+    "the gradient of {} uses its result; that or an operand was overwritten through "
+    ".data, and torchshim keeps the operands only"
+)
+OPERAND_REPLACED = (
+    "the gradient of {} uses a value that was overwritten through .data, and others "
+    "that were computed from it before, of which torchshim keeps none"
+)
 
 
 class GradientPlan:
     """What recording an event's gradient takes, for one choice of operands `wrt`."""
 
-    __slots__ = ("_calls", "call", "event", "frees", "needs", "saved", "wrt")
+    __slots__ = (
+        "_calls",
+        "call",
+        "event",
+        "frees",
+        "mixed",
+        "needs",
+        "plain",
+        "read",
+        "saved",
+        "wrt",
+    )
 
     def __init__(self, event: State, call: Any, wrt: tuple[int, ...]) -> None:
         self.event = event
@@ -44,6 +64,43 @@ class GradientPlan:
             # An in-place operator keeps a copy of what it overwrites.
             slots.remove(event.write)
         self.saved = tuple(slots)
+        # Of a gradient: slots of what PyTorch's formula reads once more. Nobody looks
+        # at their versions, but writes that no version counts are seen by it.
+        self.read: tuple[int, ...] = ()
+        # Operands beside which PyTorch uses what was computed from them before.
+        self.mixed: frozenset[int] = frozenset()
+        self.plain = False
+        if call.__class__ is VjpCall:
+            formula = formula_of(call)
+            self.plain = formula.plain
+            self.read = tuple(dict.fromkeys(event.operands[i] for i in formula.kept))
+            self.mixed = frozenset() if formula.product else frozenset(formula.kept)
+        else:
+            self.mixed = mixed_operands(alone(call), event.wrt)
+
+    def depends(self, vjp: VjpCall, metas: Sequence[Meta]) -> frozenset[int]:
+        """Those of the `mixed` operands that the gradient depends on at all."""
+        if not self.plain or any(m.batch or m.levels for m in metas):
+            return self.mixed
+        sources = dependence(vjp, tuple((m.shape, m.dtype) for m in metas))
+        found = frozenset[int]().union(*sources)
+        return self.mixed & {self.needs[k] for k in found if k < len(self.needs)}
+
+    def reads(self, i: int) -> bool:
+        """Whether PyTorch's formula looks at the operand itself."""
+        return self.event.call.__class__ is not VjpCall or (
+            self.event.operands[i] in self.read
+        )
+
+    def replaced_text(self) -> str:
+        """What is said where PyTorch would use one of the `mixed` operands."""
+        call = self.call
+        while isinstance(call, VjpCall):
+            call = call.inner
+        event = self.event
+        by_result = not set(self.saved).isdisjoint(range(event.slot, event.n_slots))
+        text = RESULT_REPLACED if by_result else OPERAND_REPLACED
+        return text.format(alone(call).op.public)
 
     def vjp(self, cts: tuple[bool, ...], checked: bool) -> VjpCall:
         """The gradient as a call, where these results have a cotangent."""
@@ -56,6 +113,52 @@ class GradientPlan:
             found = interned_vjp(self.call, self.wrt, cts, absent, checked)
             self._calls[cts, checked] = found
         return found
+
+
+def mixed_operands(call: Any, wrt: Sequence[int]) -> frozenset[int]:
+    """Operands that PyTorch saves beside what was computed from them."""
+    if not isinstance(call, Call):
+        return frozenset()
+    names = call.saved(wrt)
+    found = range(call.n_arrays)
+    if DERIVED.isdisjoint(names):
+        if COMPUTED not in names:
+            return frozenset()
+        found = [i for i in found if call.owners[i] == call.owners[0]]
+    return frozenset(found)
+
+
+class Formula(NamedTuple):
+    """What PyTorch's formula of a gradient takes, where that is differentiated."""
+
+    # The operands of the gradient that it holds as they are.
+    kept: list[int]
+    # Whether it is a product of nothing else: others hold values computed from these.
+    product: bool
+    # Whether it takes the operator's operands only.
+    plain: bool
+
+
+def formula_of(call: VjpCall) -> Formula:
+    """What the operator saved, and what arrived, are held as they are."""
+    vjps: list[VjpCall] = [call]
+    while isinstance(inner := vjps[-1].inner, VjpCall):
+        vjps.append(inner)
+    inner = alone(inner)
+    if not isinstance(inner, Call):
+        return Formula([], True, True)
+    names = inner.saved(vjps[-1].wrt)
+    kept: list[int] = []
+    for i in range(call.n_arrays):
+        at: int | None = i
+        for vjp in vjps:
+            at = vjp.kept[at] if at < len(vjp.kept) else None
+            if at is None:
+                break
+        if at is None or inner.owners[at] in names:
+            kept.append(i)
+    plain = DERIVED.isdisjoint(names) and COMPUTED not in names
+    return Formula(kept, inner.op.is_product, plain)
 
 
 def plan_of(event: State, call: Any, wrt: tuple[int, ...]) -> GradientPlan:

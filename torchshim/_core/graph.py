@@ -14,14 +14,23 @@ from torchshim._core.storage import SLOT_BITS, TensorBase
 Place = tuple[Recording, int]
 
 
+def before_entry(recording: Recording, slot: int) -> Place | None:
+    """Where the history of a value goes on that entered a recording, if it does."""
+    hist = recording.hists.get(slot)
+    if hist is None:
+        return None
+    recording, slot = hist
+    if recording.original is not None:
+        return recording.place(slot, local.rec.recording)
+    return recording, slot
+
+
 def origin(recording: Recording, slot: int) -> Place:
     """Where the history of a value begins: the event that made it, or its entry."""
     while True:
-        hist = recording.hists.get(slot)
+        hist = before_entry(recording, slot)
         if hist is not None:
             recording, slot = hist
-            if recording.original is not None:
-                recording, slot = recording.place(slot, local.rec.recording)
             continue
         if slot in recording.entered:
             return recording, slot

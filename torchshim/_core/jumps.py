@@ -57,8 +57,9 @@ class Jump:
     # before, slot and meta of its grad)
     leaves: list[tuple[int, int, int, tuple[int, ...], Any, int, Meta]]
     copied: list[Copy]
-    # (owner, slots) of saved values of closed recordings that are used as they were.
-    checked: list[tuple[int, tuple[int, ...]]]
+    # (owner, slots, whether counted writes matter) of saved values of closed recordings
+    # that are used as they were.
+    checked: list[tuple[int, tuple[int, ...], bool]]
     # (owner, depths) of events whose saved values were used up; the last piece lets go
     # of those of all pieces.
     used: list[tuple[int, frozenset[int]]]
@@ -183,7 +184,7 @@ class Capture:
         # (leaf, its place, what its grad held before) as gradients are put there.
         self.delivered: list[tuple[Any, tuple[Recording, int], Any]] = []
         # (recording, slots) of saved values whose versions were looked at.
-        self.checked: list[tuple[Recording, tuple[int, ...]]] = []
+        self.checked: list[tuple[Recording, tuple[int, ...], bool]] = []
         # (recording, slot) of the leaves that gradients arrived at.
         self.arrived: list[tuple[Recording, int]] = []
         # Those that gradients would have arrived at, had somebody asked for them.
@@ -319,6 +320,8 @@ class Capture:
             # Values of closed recordings enter with their history then, and gradients
             # are added to out of place.
             raise NotRepeatable
+        if any(r.seq not in numbers for r, *_ in self.checked):
+            raise NotRepeatable
         jump = Jump(
             state=rec.state,
             owners=owners,
@@ -329,7 +332,7 @@ class Capture:
                 (to, numbers[recording.seq], at, n)
                 for to, recording, at, n in walk.copied[self._copied :]
             ),
-            checked=[(numbers[r.seq], slots) for r, slots in self.checked],
+            checked=[(numbers[r.seq], s, c) for r, s, c in self.checked],
             used=self._depths(walk.freed[self._freed :]),
             freed=[],
             results=[],

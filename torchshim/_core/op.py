@@ -246,6 +246,21 @@ class Op:
             return tuple(names)
         return tuple(self.saves)
 
+    @property
+    def is_product(self) -> bool:
+        """Whether it is one of tensors: each gradient takes all the other factors.
+
+        PyTorch's formula uses these as they are, unless there is a number that it
+        multiplies by first.
+        """
+        if not isinstance(self.saves, Mapping):
+            return False
+        factors = {name for names in self.saves.values() for name in names}
+        return all(
+            names == () or {*names} == factors - {name}
+            for name, names in self.saves.items()
+        ) and not (self.promote and any(p.role == SCALAR for p in self.params))
+
 
 def bends(call: Any, wrt: Sequence[int], i: int) -> bool:
     """Whether the derivatives of a call by the operands `wrt` flow to operand `i`."""
@@ -260,6 +275,10 @@ REGISTRY: dict[str, Op] = {}
 
 # What `saves` may name beside parameters: the operands are kept in their place.
 DERIVED = frozenset({"result", "result0", "result1", "intermediate"})
+# Beside names of parameters: also what is computed of the first of them on the way.
+COMPUTED = "computed"
+# What is saved, but by no name.
+UNNAMED = frozenset({"intermediate", COMPUTED})
 
 
 def _narrow(metas: Sequence[Any]) -> bool:
@@ -322,8 +341,9 @@ def op(
     - `grad_fn`: PyTorch's node name, or a function of the arguments giving it.
     - `saves`: what PyTorch saves for backward: names of parameters, "result"
       ("result0", "result1": one of two), "intermediate": what it computes on the way,
-      which users cannot overwrite; a dict from a differentiated parameter to those it
-      needs. Default: everything.
+      which users cannot overwrite; "computed": beside the first parameter, which is
+      saved too, what is computed of it; a dict from a differentiated parameter to those
+      it needs. Default: everything.
     - `differentiable`: False, or the names of the parameters gradients flow to, or a
       function of the arguments (None for tensors) that gives these names.
     - `edges`: those names in the order of the edges of PyTorch's node, where that is

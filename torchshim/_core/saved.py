@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.call import VjpCall
-from torchshim._core.gradients import GradientPlan, brought_to, plan_of
-from torchshim._core.graph import origin
+from torchshim._core.gradients import (
+    RESULT_REPLACED,
+    GradientPlan,
+    brought_to,
+    plan_of,
+)
+from torchshim._core.graph import Place, before_entry, origin
 from torchshim._core.leaves import Leaves
 from torchshim._core.naming import flows_of, grad_name, modified_text
 from torchshim._core.op import REGISTRY, puts_back
@@ -29,12 +34,9 @@ SECOND_BACKWARD = (
     "retain_graph=True if you need to backward through the graph a second time or if "
     "you need to access saved tensors after calling backward."
 )
-RESULT_REPLACED = (
-    "the gradient of {} uses its result; that or an operand was overwritten through "
-    ".data, and torchshim keeps the operands only"
-)
 INNER_REPLACED = (
-    "create_graph where a value that is no leaf was overwritten through .data"
+    "create_graph where a value that is no leaf, nor a view of one that has its memory "
+    "still, was overwritten through .data"
 )
 DETACHED_IN_PLACE = (
     "Trying to use a saved tensor that has been detached in-place, i.e. with "
@@ -91,17 +93,29 @@ class SavedValues(Leaves):
 
     def use(
         self, recording: Recording, event: State, plan: GradientPlan
-    ) -> Sequence[int]:
+    ) -> dict[int, Place]:
         """Raises if what an event saved is freed, or was overwritten in place.
 
-        Gives the values that were overwritten without any version counting it.
+        Gives the values that were overwritten without any version counting it, and
+        where that is known.
         """
         if plan.frees and event.depth in recording.freed:
             raise RuntimeError(SECOND_BACKWARD)
         outdated = self.check_versions(recording, plan)
-        if self.capture is not None and plan.saved and recording.state is not None:
-            self.capture.checked.append((recording, plan.saved))
-        return outdated
+        if self.capture is not None and recording.state is not None:
+            if plan.saved:
+                self.capture.checked.append((recording, plan.saved, True))
+            for slot in plan.read:
+                self.note_read(recording, slot)
+        return outdated or self.written_unseen(recording, plan.read)
+
+    def note_read(self, recording: Recording, slot: int) -> None:
+        """Notes for the jump edge that nobody wrote to a value unseen."""
+        assert self.capture is not None
+        place: Place | None = recording, slot
+        while place is not None:
+            self.capture.checked.append((place[0], (place[1],), False))
+            place = before_entry(*place)
 
     def spend(self, recording: Recording, event: State, grads: Sequence[Any]) -> None:
         """Uses up what an event saved, for the gradient of none of its operands."""
@@ -130,70 +144,122 @@ class SavedValues(Leaves):
             if owner is not recording or depth not in depths
         ]
 
-    def check_versions(self, recording: Recording, plan: GradientPlan) -> Sequence[int]:
-        """Raises if a value that a gradient needs was overwritten in place.
-
-        Gives the values that were overwritten without any version counting it.
-        """
+    def check_versions(
+        self, recording: Recording, plan: GradientPlan
+    ) -> dict[int, Place]:
+        """Raises if a value that a gradient needs was overwritten; see `use`."""
         event, slots = plan.event, plan.saved
         if not slots or event.depth in recording.packed:  # hooks keep their own
-            return ()
+            return {}
         if detached_in_place[0]:
             # (A result is saved without its tensor.)
             operands = set(slots).difference(range(event.slot, event.n_slots))
             if any(has_left(recording, slot) for slot in operands):
                 raise RuntimeError(DETACHED_IN_PLACE)
-        if recording.state is None:
-            if not (self.frozen or self.rec.state).written and not recording.elsewhere:
-                return ()
-        outdated: list[int] = []
+        if not self.may_be_written(recording):
+            return {}
+        outdated: dict[int, Place] = {}
         for slot in slots:
-            count, hidden = 0, False
             result = event.slot <= slot < event.n_slots
-            if recording.state is None:
-                count = self.overwritten().count(slot)
-                hidden = self.overwritten().is_hidden(slot)
-                if (moved := self.moved_at(recording, slot)) is not None:
-                    hidden = hidden or not result
-                    if moved.tensor is not None and moved.version is not None:
-                        count = number_of(moved.tensor) - moved.version
-                if recording.elsewhere:
-                    there = self.elsewhere(recording, slot)
-                    if there is not None:
-                        count = there.writes()
-                        hidden = hidden or there.is_hidden()
-            elif slot in recording.versions:
-                saved = recording.versions[slot]
-                count = saved.written()
-                hidden = recording.hidden != hidden_writes[0] or saved.hidden is None
-                hidden = hidden and saved.outdated(result)
+            count, hidden = self.writes_since(recording, slot, result)
             if recording.apart and self.is_apart(recording, slot):
                 # Its own version is as it was: it is used as it is by now.
                 hidden, count = hidden or count > 0, 0
             if count > 0:
                 self.raise_modified(recording, event, slot, count)
             if hidden:
-                outdated.append(slot)
+                outdated[slot] = recording, slot
                 if result:
                     raise NotImplementedError(
                         RESULT_REPLACED.format(plan.call.op.public)
                     )
         return outdated
 
-    def now_used(
-        self, recording: Recording, slot: int, saved: Any, plan: GradientPlan
-    ) -> Any:
+    def writes_since(
+        self, recording: Recording, slot: int, result: bool
+    ) -> tuple[int, bool]:
+        """The counted writes to a value's memory, and whether there were others.
+
+        `result`: PyTorch saves it without its tensor.
+        """
+        count, hidden = 0, False
+        if recording.state is None:
+            count = self.overwritten().count(slot)
+            hidden = self.overwritten().is_hidden(slot)
+            if (moved := self.moved_at(recording, slot)) is not None:
+                hidden = hidden or not result
+                if moved.tensor is not None and moved.version is not None:
+                    count = number_of(moved.tensor) - moved.version
+            if recording.elsewhere:
+                there = self.elsewhere(recording, slot)
+                if there is not None:
+                    count = there.writes()
+                    hidden = hidden or there.is_hidden()
+        elif slot in recording.versions:
+            saved = recording.versions[slot]
+            count = saved.written()
+            hidden = recording.hidden != hidden_writes[0] or saved.hidden is None
+            hidden = hidden and saved.outdated(result)
+        return count, hidden
+
+    def written_unseen(
+        self, recording: Recording, slots: Sequence[int]
+    ) -> dict[int, Place]:
+        """Those of some values that were overwritten without any version counting it.
+
+        With the place where that is known: values of closed recordings enter as copies.
+        """
+        found: dict[int, Place] = {}
+        for slot in slots:
+            place: Place | None = recording, slot
+            while place is not None:
+                if (
+                    self.may_be_written(place[0])
+                    and self.writes_since(*place, False)[1]
+                ):
+                    found[slot] = place
+                    break
+                place = before_entry(*place)
+        return found
+
+    def may_be_written(self, recording: Recording) -> bool:
+        if recording.state is not None or recording.elsewhere:
+            return True
+        return (self.frozen or self.rec.state).written
+
+    def now_used(self, place: Place, saved: Any, mixed: str | None) -> Any:
         """What the gradient of an event uses of a value that was overwritten unseen.
 
-        One that PyTorch's result took part in has to be as it was: here the gradient
-        is computed from it, there from the old result.
+        One beside which PyTorch uses what was computed from it (`mixed`: the error) has
+        to be as it was: here all of the gradient is computed from it.
         """
-        found, event = self.present(recording, slot, saved), plan.event
-        if not set(plan.saved).isdisjoint(range(event.slot, event.n_slots)):
+        found = self.present(*place, saved)
+        if mixed is not None:
             self.capture = None
-            text = RESULT_REPLACED.format(plan.call.op.public)
             check = REGISTRY["_unless_changed"]
-            found = self.rec.result(self.rec.call(check, (found, saved, text)))
+            found = self.rec.result(self.rec.call(check, (found, saved, mixed)))
+        return found
+
+    def as_used(
+        self,
+        plan: GradientPlan,
+        vjp: VjpCall,
+        operands: Sequence[Any],
+        grads: Sequence[Any],
+        outdated: dict[int, Place],
+        unpacked: dict[Any, Any],
+    ) -> list[Any]:
+        """The operands of a gradient, some of which were overwritten unseen."""
+        given = [*operands, *(g for g in grads if g is not None)]
+        mixed = plan.depends(vjp, [g._meta for g in given])
+        text = plan.replaced_text()
+        found: list[Any] = []
+        for i, operand in zip(plan.needs, operands, strict=True):
+            slot = plan.event.operands[i]
+            if slot in outdated and i not in unpacked and plan.reads(i):
+                place, known = outdated[slot], text if i in mixed else None
+                operand = self.now_used(place, operand, known)
+            found.append(operand)
         return found
 
     def as_declared(self, plan: GradientPlan, wrt: Any, grads: Any) -> list[Any]:
@@ -269,16 +335,16 @@ class SavedValues(Leaves):
 
     def present(self, recording: Recording, slot: int, saved: Any) -> Any:
         """What the memory of a saved value holds by now, as PyTorch would use it."""
-        tensor = recording.entered.get(slot)
-        if self.create and saved._meta.requires_grad:
-            if tensor is None:
-                raise NotImplementedError(INNER_REPLACED)
+        tracked = self.create and saved._meta.requires_grad
+        if tracked and (tensor := recording.entered.get(slot)) is not None:
             return tensor
-        views: list[tuple[State, int]] = []
+        if tracked:
+            return self.on_leaf(recording, slot)
+        views: list[tuple[Recording, State, int]] = []
         root = slot
         while (event := self.event((recording, root))).alias and event.operands:
             if event.call is not None:
-                views.append((event, root - event.slot))
+                views.append((recording, event, root - event.slot))
             root = event.operands[0]
         if recording.state is None:
             moved = self.moved_at(recording, slot)
@@ -308,8 +374,26 @@ class SavedValues(Leaves):
             else:
                 return saved  # as above
             piece = holder
-        piece = self.rec.renamed(piece)
-        for event, k in reversed(views):
+        return self.viewed(self.rec.renamed(piece), views)
+
+    def on_leaf(self, recording: Recording, slot: int) -> Any:
+        """The view of a leaf that a value is, made anew of what that holds by now."""
+        views: list[tuple[Recording, State, int]] = []
+        while True:
+            recording, slot = origin(recording, slot)
+            event = self.event((recording, slot))
+            if not (event.view and event.operands):
+                break
+            views.append((recording, event, slot - event.slot))
+            slot = event.operands[0]
+        leaf = recording.entered.get(slot)
+        if leaf is None or leaf._replaced:  # (views stay behind on the old memory)
+            raise NotImplementedError(INNER_REPLACED)
+        return self.viewed(leaf, views)
+
+    def viewed(self, piece: Any, views: Sequence[tuple[Recording, State, int]]) -> Any:
+        """A view of a value, as those were made that are given, the last one first."""
+        for recording, event, k in reversed(views):
             scalars = self.scalars_of(recording, event)
             made = self.rec.event(event.call, [piece], scalars)
             if scalars:

@@ -396,12 +396,7 @@ class Walk(SavedValues, Replay, Late):
             for i in plan.needs
         ]
         if outdated:
-            operands = [
-                self.now_used(recording, event.operands[i], operand, plan)
-                if event.operands[i] in outdated and i not in unpacked
-                else operand
-                for i, operand in zip(plan.needs, operands, strict=True)
-            ]
+            operands = self.as_used(plan, derived, operands, grads, outdated, unpacked)
         scalars = self.scalars_of(recording, event)
         same = recording is self.rec.recording and call is event.call
         state = self.rec.event(

@@ -22,7 +22,7 @@ from torchshim._core.naming import (
     outputs_of,
 )
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
-from torchshim._core.op import STATIC
+from torchshim._core.op import STATIC, UNNAMED
 from torchshim._core.record import local
 from torchshim._core.saved import SECOND_BACKWARD, has_left
 from torchshim._core.walk import Walk
@@ -276,6 +276,8 @@ def saved_names(node: Node) -> dict[str, str]:
         else list(every)
     )
     for name in flat:
+        if name in UNNAMED:
+            continue
         names.setdefault(name_in_node(type(node).__name__, name), name)
     return names
 

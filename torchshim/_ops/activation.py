@@ -186,7 +186,7 @@ def softplus(input: Array, beta: float = 1, threshold: float = 20) -> Array:
 @op(
     promote=DEFAULT,
     grad_fn="LogSigmoidBackward0",
-    saves=("input",),
+    saves=("input", "computed"),
     layout=lambda shape, operands: None,
     namespaces=("nn.functional",),
     method=False,

@@ -101,7 +101,7 @@ def _einsum_layout(shape: tuple[int, ...], equation: str, operands: Any) -> Any:
 
 @op(
     grad_fn="ViewBackward0",
-    saves=("operands",),
+    saves=("operands", "computed"),
     name="_einsum",
     namespaces=(),
     method=False,
@@ -235,7 +235,7 @@ def _power_checks(input: Array, n: int) -> list[Check]:
 
 @op(
     grad_fn=_power_node,
-    saves=("input",),
+    saves=("input", "computed"),
     namespaces=("torch", "linalg"),
     checks=_power_checks,
     layout=Arranged(_power_layout),

@@ -42,13 +42,24 @@ def _det(A: Array) -> Array:
     return jnp.linalg.det(A)
 
 
-@_linalg("LinalgDetBackward0", method=True, out=False, namespaces=("torch",))
+@_linalg(
+    "LinalgDetBackward0",
+    method=True,
+    out=False,
+    namespaces=("torch",),
+    saves=("A", "computed"),
+)
 def det(A: Array) -> Array:
     """The determinant."""
     return _det(A)
 
 
-@_linalg("LinalgDetBackward0", name="linalg_det", public="det")
+@_linalg(
+    "LinalgDetBackward0",
+    name="linalg_det",
+    public="det",
+    saves=("A", "computed"),
+)
 def linalg_det(A: Array) -> Array:
     """The determinant; unlike `torch.det` it takes `out=`."""
     return _det(A)
@@ -89,7 +100,13 @@ def _logdet_node(input: Any) -> str:
     return "AddBackward0" if input.dtype.is_complex else "WhereBackward0"
 
 
-@_linalg(_logdet_node, method=True, out=False, namespaces=("torch",))
+@_linalg(
+    _logdet_node,
+    method=True,
+    out=False,
+    namespaces=("torch",),
+    saves=("input", "computed"),
+)
 def logdet(input: Array) -> Array:
     """The logarithm of the determinant; NaN where that is negative."""
     check_square(input, "logdet")
@@ -154,6 +171,7 @@ def inv_ex(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
 @_linalg(
     "LinalgPinvBackward0",
     name="linalg_pinv",
+    saves=("input", "atol", "rtol", "computed"),
     namespaces=(),
     checks=lambda input, atol, rtol, hermitian: pinv_checks(input, hermitian),
 )
@@ -352,6 +370,7 @@ def matrix_norm(
 
 @_linalg(
     "LinalgMatrixExpBackward0",
+    saves=("input", "computed"),
     namespaces=("torch", "linalg"),
     method=True,
     out=False,

@@ -101,7 +101,11 @@ def _private(grad_fn: str, **options: Any) -> Any:
     return op(grad_fn=grad_fn, **options)
 
 
-@_private("NativeBatchNormBackward0", saves=("input", "weight"), layout=channels_layout)
+@_private(
+    "NativeBatchNormBackward0",
+    saves=("input", "weight", "computed"),
+    layout=channels_layout,
+)
 def batch_norm_train(
     input: Array, weight: Array | None, bias: Array | None, eps: float
 ) -> Array:
@@ -189,7 +193,7 @@ def instance_norm_eval(
     return batch_norm_eval(input, weight, bias, running_mean, running_var, eps)
 
 
-@_private("ViewBackward0", saves=("input", "weight"))
+@_private("ViewBackward0", saves=("input", "weight", "computed"))
 def instance_norm_train(
     input: Array, weight: Array | None, bias: Array | None, eps: float
 ) -> Array:
@@ -236,7 +240,7 @@ def _layer_norm_typecheck(input: Any, normalized_shape: Any, *rest: Any) -> None
 
 @op(
     grad_fn="NativeLayerNormBackward0",
-    saves=("input", "weight", "bias"),
+    saves=("input", "weight", "bias", "computed"),
     namespaces=("nn.functional",),
     method=False,
     out=False,
@@ -265,7 +269,7 @@ def _rms_node(input: Any, *rest: Any) -> str:
 
 @op(
     grad_fn=_rms_node,
-    saves=("input", "weight"),
+    saves=("input", "weight", "computed"),
     method=False,
     out=False,
     namespaces=("torch", "nn.functional"),
@@ -293,7 +297,7 @@ def rms_norm(
 
 @op(
     grad_fn="NativeGroupNormBackward0",
-    saves=("input", "weight"),
+    saves=("input", "weight", "computed"),
     namespaces=(),
     method=False,
     out=False,
@@ -340,7 +344,7 @@ def group_norm(
 @op(
     layout="preserve",
     grad_fn="DivBackward0",
-    saves=("intermediate",),
+    saves=("input", "intermediate"),
     namespaces=("nn.functional",),
     method=False,
     out=False,
@@ -391,7 +395,7 @@ def local_response_norm(
 @op(
     promote=DEFAULT,
     grad_fn="SumBackward1",
-    saves=("x1", "x2"),
+    saves=("x1", "x2", "intermediate"),
     namespaces=("torch", "nn.functional"),
     method=False,
     out=False,

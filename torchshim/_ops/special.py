@@ -145,7 +145,7 @@ def _erfcx_jvp(primals: Any, tangents: Any) -> Any:
     return result, dx * (2 * x * result - np.asarray(2 / np.sqrt(np.pi), x.dtype))
 
 
-@_unary("Mul", "erf_vml_cpu", "input", grad_fn="MulBackward1", **_only_special)
+@_unary("Mul", "erf_vml_cpu", "intermediate", grad_fn="MulBackward1", **_only_special)
 def ndtr(input: Array) -> Array:
     """The share of a standard normal distribution below each element."""
     return lax.erfc(-input * np.asarray(np.sqrt(0.5), input.dtype)) * 0.5
