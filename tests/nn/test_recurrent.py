@@ -272,6 +272,7 @@ def packed_sequences(torch):
     rnn = torch.nn.utils.rnn
     packed = rnn.pack_sequence([numbers(torch, 2), numbers(torch, 3)], False)
     yield packed.to(torch.float64), packed.to(torch.float32) is packed
+    yield attempt(packed.to, torch.float64, copy=True)
     yield packed.cpu() is packed, packed.is_cuda, packed.is_pinned()
     for name in ("double", "float", "half", "long", "int", "short", "char", "byte"):
         yield tuple(getattr(packed, name)())

@@ -71,6 +71,15 @@ def a_function_of_ones_own(torch):
     yield seen, averaged.state_dict()
 
 
+@case.over(count=[1, "tensor"], dtype=["float32", "int64"])
+def averages_of_several(torch, count, dtype):
+    count = torch.tensor(1) if count == "tensor" else count
+    old = [torch.tensor([2, 5], dtype=getattr(torch, dtype))]
+    new = [torch.tensor([4, 10], dtype=getattr(torch, dtype))]
+    yield attempt(torch.optim.swa_utils.get_swa_multi_avg_fn(), old, new, count)
+    yield old
+
+
 @case
 def errors(torch):
     utils = torch.optim.swa_utils

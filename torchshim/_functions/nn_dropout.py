@@ -50,6 +50,10 @@ def dropped(
     input: Tensor, p: float, training: bool, inplace: bool, feature: bool, alpha: bool
 ) -> Tensor:
     """Dropout of every kind, as `torch.dropout` and its relatives."""
+    usual = training.__class__ is bool and isinstance(input, Tensor)
+    if not usual or isinstance(p, Tensor):
+        name = f"{'feature_' * feature}{'alpha_' * alpha}dropout{'_' * inplace}"
+        refuse("torch", name, (input, p, training), {})
     if not 0 <= p <= 1:
         raise RuntimeError(
             f"dropout probability has to be between 0 and 1, but got {p:g}"
@@ -102,8 +106,6 @@ def dropout(
     tensor([0., 0., 2., 0.])
     """
     _check_probability(p)
-    if training.__class__ is not bool or not isinstance(input, Tensor):
-        refuse("nn", "dropout", (input, p, training), {})
     return dropped(input, p, training, inplace, False, False)
 
 

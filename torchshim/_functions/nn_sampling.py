@@ -7,6 +7,7 @@ from typing import Any
 from torchshim._derived import fns, public
 from torchshim._errors import warn
 from torchshim._functions.random import rand
+from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
@@ -113,6 +114,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         )
     elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    if not isinstance(size, (tuple, list)) or corners.__class__ is not bool:
+        refuse("torch", "affine_grid_generator", (theta, size, corners), {})
     return fns.affine_grid_generator(theta, tuple(size), corners)
 
 

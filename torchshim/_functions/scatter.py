@@ -15,6 +15,7 @@ from torchshim._functions.backward import warn_once
 from torchshim._functions.indexing import is_mask
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops.view_geometry import size_at, wrap_dim
+from torchshim._refusal import refuse
 from torchshim._tensor import Tensor, host_value
 
 _OLD_REDUCE = (
@@ -226,7 +227,7 @@ def index_reduce_(
 
 
 @public(namespaces=("nn.functional",))
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """For every class number a row with a one at its place.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.one_hot.html
@@ -236,7 +237,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     tensor([[1, 0, 0],
             [0, 0, 1]])
     """
-    meta = tensor._meta
+    if num_classes.__class__ is not int:
+        refuse("nn.functional", "one_hot", (input, num_classes), {})
+    meta = input._meta
     if meta.dtype is not dtypes.int64:
         raise RuntimeError(
             "one_hot is only applicable to index tensor of type LongTensor."
@@ -246,23 +249,23 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             raise RuntimeError(
                 "Can not infer total number of classes from empty tensor."
             )
-        return fns.one_hot_classes(tensor, num_classes)
+        return fns.one_hot_classes(input, num_classes)
     if num_classes == -1:
         if meta.batch:
             raise RuntimeError(
                 "When vmap-ing torch.nn.functional.one_hot, please provide an explicit "
                 "positive num_classes argument."
             )
-        host = host_value(tensor)
+        host = host_value(input)
         if host.min() < 0:
             raise RuntimeError("Class values must be non-negative.")
         num_classes = int(host.max()) + 1
     elif num_classes < 1:
-        host = host_value(tensor)
+        host = host_value(input)
         if host.min() < 0:
             raise RuntimeError("Class values must be non-negative.")
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return fns.one_hot_classes(tensor, num_classes)
+    return fns.one_hot_classes(input, num_classes)
 
 
 @public

@@ -74,10 +74,7 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
                     weight = part.to(average.dtype)
                 average.lerp_(current, weight)
             elif isinstance(num_averaged, torchshim.Tensor):
-                change = (current - average).div(
-                    num_averaged + 1, rounding_mode="trunc"
-                )
-                average.add_(change)
+                average.addcdiv_(current - average, num_averaged + 1)
             else:
                 average.add_(current - average, alpha=part)
 
@@ -180,9 +177,14 @@ class AveragedModel(Module):
             for pair in pairs:
                 groups.setdefault((pair[0].device, pair[0].dtype), []).append(pair)
             update = self.multi_avg_fn or get_swa_multi_avg_fn()
-            for (device, _), group in groups.items():
+            for (device, dtype), group in groups.items():
                 averages, currents = map(list, zip(*group, strict=True))
-                update(averages, currents, self.n_averaged.to(device))
+                count = self.n_averaged.to(device)
+                if self.multi_avg_fn or dtype.is_floating_point or dtype.is_complex:
+                    update(averages, currents, count)
+                    continue
+                for average, current in group:  # integers, one by one
+                    average.copy_(get_swa_avg_fn()(average, current, count))
         if not self.use_buffers:
             buffers = zip(self.module.buffers(), model.buffers(), strict=True)
             for average, current in buffers:

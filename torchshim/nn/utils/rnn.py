@@ -13,6 +13,7 @@ from torchshim._functions.nn_packing import (
     sorted_lengths,
 )
 from torchshim._tensor import Tensor
+from torchshim.nn.modules._parse_to import parse_to
 
 __all__ = [
     "PackedSequence",
@@ -89,6 +90,7 @@ class PackedSequence(PackedSequence_):
 
         Takes the arguments of `Tensor.to`. The indices follow `data` to its device.
         """
+        parse_to(*args, **kwargs)  # which refuses `copy`
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self

@@ -19,7 +19,10 @@ _MOMENTUM = {"momentum": 0.9}
 _ADAM: list[dict[str, Any]] = [{}, _SMALL, _DECAY, _BOTH, _DECAY | _AMSGRAD]
 
 CONFIGURATIONS: dict[str, list[dict[str, Any]]] = {
-    "Adadelta": [{}, _SMALL, _DECAY, _BOTH, _DECAY | {"rho": 0.95}],
+    "Adadelta": [
+        *({}, _SMALL, _DECAY, _MAXIMIZE, _BOTH),
+        {"rho": 0.95, "weight_decay": 0.9},
+    ],
     "Adafactor": [
         *({}, _DECAY | _SMALL, _BOTH),
         *({"beta2_decay": -1.0}, {"d": 1.5}),
