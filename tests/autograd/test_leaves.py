@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from tests.oracle import attempt, case
 
 
@@ -164,3 +166,51 @@ def dense_gradients_beside_a_sparse_one(torch, create):
             (leaf * 2).sum().backward(create_graph=create)
             yield leaf.grad, leaf.grad is sparse, leaf.grad.requires_grad
         yield sparse.to_dense(), sparse._version
+
+
+@case.over(
+    ("leaf", False),
+    ("leaf", True),
+    ("result", False),
+    ("result", True),
+    ("detached", False),
+    ("view", True),
+)
+def shapes_changed_unseen(torch, kind, read):
+    """Under `no_grad` a tensor that changes its shape keeps its place in the graph."""
+    changes = {
+        "squeeze_": (0,),
+        "unsqueeze_": (0,),
+        "t_": (),
+        "transpose_": (0, 1),
+    }
+    for mode, (name, args) in product(("no_grad", "inference_mode"), changes.items()):
+        x = torch.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+        y = x if kind == "leaf" else x * 2
+        alias = y.detach() if kind == "detached" else None
+        if kind == "view":
+            y = y[:, :]
+        if read:
+            y.tolist()
+        with getattr(torch, mode)():
+            yield getattr(y, name)(*args) is y
+        yield y.detach(), y.requires_grad, y.is_leaf, y._version
+        yield None if y.grad_fn is None else y.grad_fn.name()
+        z = y * torch.arange(3.0).reshape(y.shape)
+        yield attempt(z.sum().backward, retain_graph=True), x.grad
+        yield attempt(z.sum().backward), x.grad
+        with torch.no_grad():
+            y.mul_(2)
+        yield y.detach(), alias
+
+
+@case
+def gradients_of_several_dtypes(torch):
+    """What comes later is added in place, and so takes the dtype of the first."""
+    for first, second in product((torch.float32, torch.float64), repeat=2):
+        x = torch.ones(2, requires_grad=True)
+        x.data = x.data.to(first)
+        (x * 2).sum().backward()
+        x.data = x.data.to(second)
+        (x * 3).sum().backward()
+        yield x.grad, x.grad.dtype

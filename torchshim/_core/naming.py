@@ -290,6 +290,16 @@ def saved_operands(event: State, call: Any, wrt: Sequence[int]) -> list[int]:
     return slots
 
 
+def last_use(state: State, slot: int) -> tuple[str, int] | None:
+    """The node that used a value last, and which of its gradients is the value's."""
+    found = None
+    for event in state.path():
+        used = [i for i in event.wrt if event.operands[i] == slot]
+        if used:
+            found = grad_name(event) or "", flows_of(event).index(used[0])
+    return found
+
+
 # The dtypes of old, whose tensor types are names in Python.
 _OF_OLD = frozenset({"Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double"})
 

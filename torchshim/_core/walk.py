@@ -18,7 +18,7 @@ from torchshim._core import follow
 from torchshim._core.batching import without
 from torchshim._core.call import Levels, PythonCall, VjpCall
 from torchshim._core.flush import keeps_varying
-from torchshim._core.gradients import alike, plan_of, reaching
+from torchshim._core.gradients import alike, brought_to, plan_of, reaching
 from torchshim._core.graph import Place, origin
 from torchshim._core.handlers import error_expected
 from torchshim._core.jumps import (
@@ -30,6 +30,7 @@ from torchshim._core.jumps import (
 )
 from torchshim._core.late import Late, late
 from torchshim._core.leaves import add
+from torchshim._core.naming import last_use
 from torchshim._core.record import Recorder
 from torchshim._core.replay import Replay
 from torchshim._core.saved import SavedValues
@@ -272,11 +273,32 @@ class Walk(SavedValues, Replay, Late):
             if grad is None:
                 self.push_nothing(edges[0])
             else:
-                self.push(edges[0], grad)
+                self.push(edges[0], self.as_made(recording, event, edges[0], grad))
             return
         leaf = recording.entered.get(event.slot)
         if leaf is not None and grad is not None:
             self.reach_leaf(leaf, (recording, event.slot), grad)
+
+    def as_made(
+        self, recording: Recording, event: State, place: Place, grad: Any
+    ) -> Any:
+        """A gradient in the shape of the value that was made, if it has another by now.
+
+        Its tensor took that in place, which autograd did not see.
+        """
+        made = self.event(place)
+        meta = made.metas[place[1] - made.slot]
+        if event.metas[0].shape == meta.shape:
+            return grad
+        return brought_to(self.rec, grad, meta, *self.last_use(recording, event.slot))
+
+    def last_use(self, recording: Recording, slot: int) -> tuple[str, int]:
+        """The node that used a value last, there or in a later recording."""
+        found = last_use(recording.state or self.frozen or self.rec.state, slot)
+        for (_, at), (to, left) in self.via.items():
+            if found is None and to is recording and left.hists[at][1] == slot:
+                found = self.last_use(left, at)
+        return found or ("", 0)
 
     def settle(self) -> None:
         """Lets go of what the events visited had saved."""

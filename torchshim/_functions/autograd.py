@@ -112,8 +112,9 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool, shared: bool) -> None:
             rec.check_writable(before)
         if before._storage is not None:
             check_apart(before, ())
-        if grad._meta.shape != before._meta.shape:
-            before.add_(grad)  # it broadcasts, or is refused
+        kind, own = grad._meta, before._meta
+        if kind.shape != own.shape or kind.dtype is not own.dtype:
+            before.add_(grad)  # it broadcasts and is cast, or is refused
             return
         rec.write(before, add[0](before, grad))
 

@@ -32,8 +32,13 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
                 f"{name}_(): a tensor with history that has views cannot change its "
                 "own shape"
             )
+    untracked = not rec.grad and meta.requires_grad
+    if untracked and not meta.leaf:
+        rec.keep_history(self)
     state = rec.call(op, (self, *args))
     new = rec.result(state)
+    if untracked:
+        return _show_untracked(self, new, (op, args, 0))
     storage = self._storage  # given up by now, where the views are gone
     if storage is not None:
         self._path = (*self._path, (op, args, 0))
@@ -50,6 +55,27 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
     else:
         storage.count_write(self)
     rec.live.append(weakref.ref(self))
+    return self
+
+
+def _show_untracked(self: Tensor, new: Any, step: Any) -> Tensor:
+    """As autograd does not see it: the tensor keeps its place in the graph."""
+    rec, storage, shown = local.rec, self._storage, new._meta
+    if storage is None:
+        self._raw = new._slot
+        rec.raws.append(self)
+    else:
+        self._path = (*self._path, step)
+        show_views(self)
+    self._slot = -1
+    self._array = None
+    self._meta = self._meta.replace(
+        shape=shown.shape, strides=shown.strides, offset=shown.offset
+    )
+    if storage is None:
+        self._versions += 1
+    else:
+        storage.count_write(self)
     return self
 
 
