@@ -19,6 +19,7 @@ from torchshim._derived import fns, namespace
 from torchshim._errors import unsupported
 from torchshim._functions.sparse_tensor import is_sparse
 from torchshim._overrides import dispatch, overriding
+from torchshim._tensor import Tensor
 
 # What PyTorch's dispatcher calls operators that go by another name here, or by one form
 # of several.
@@ -55,6 +56,11 @@ _NAMES = {
 _PACKETS = {name.partition(".")[0] for name in _NAMES.values()} | {
     f"upsample_nearest{n}d" for n in (1, 2, 3)
 }
+# Functions of the dispatcher that are methods only.
+_METHODS = frozenset(
+    "contiguous dim item new_empty new_empty_strided new_full new_ones new_zeros "
+    "resize_ type_as".split()
+)
 # Of reductions: their form along a dimension.
 _ALONG = {"sum": "dim_IntList", "prod": "dim_int"} | dict.fromkeys(
     "all any max mean median min nanmedian".split(), "dim"
@@ -144,8 +150,10 @@ class OpOverloadPacket:
 
 def _function(name: str) -> Any:
     """The function that an operator's name stands for; None where there is none."""
-    own = namespace("ops.aten").get(name) or getattr(fns, name, None)
-    return own or namespace("torch").get(name)
+    if name in _METHODS:
+        return getattr(Tensor, name)
+    own = namespace("ops.aten").get(name) or namespace("torch").get(name)
+    return own or getattr(fns, name, None)
 
 
 class _OpNamespace(ModuleType):

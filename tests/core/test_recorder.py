@@ -418,3 +418,36 @@ def test_the_note_of_an_error_says_that_other_lines_may_have_done_the_same():
         f"raised by index_select, first called so in {__file__}, line "
         f"{line.__code__.co_firstlineno + 4}"
     )
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda x: x,
+        lambda x: x.unbind(1),
+        lambda x: x.split(1),
+        lambda x: x.split([2, 2, 2, 2], 1),
+        lambda x: [x[i] for i in range(8)],
+    ],
+)
+def test_rows_with_a_history_are_one_program(compiled, all_compiled, rows):
+    leaf = torch.arange(64.0).view(8, 8).requires_grad_()
+    x = leaf * 2.0
+    expected = [row.sum().item() for row in rows(x.detach())]
+    before = compiled()
+    for row, total in zip(rows(x), expected, strict=True):
+        assert row.sum() == total
+    assert compiled() - before <= 3
+    assert [row.storage_offset() for row in rows(x)] == [
+        row.storage_offset() for row in rows(leaf)
+    ]
+    pieces = list(rows(x))
+    pieces[1].tolist()
+    offsets = [row.storage_offset() for row in rows(leaf)]
+    assert [piece.storage_offset() for piece in pieces] == offsets
+    assert [piece.grad_fn for piece in pieces[:2]] != [None, None]
+    (pieces[1].sum() * 3.0 + pieces[0].sum()).backward()
+    [expected] = torch.autograd.grad(
+        (rows(leaf * 2.0)[1].sum() * 3.0 + rows(leaf * 2.0)[0].sum()), leaf
+    )
+    assert torch.equal(leaf.grad, expected)

@@ -9,7 +9,7 @@ from typing import Any
 from torchshim._core.forward import DualStep, through_dual
 from torchshim._core.known import Known
 from torchshim._core.meta import Meta
-from torchshim._core.op import Op, anew, write_op
+from torchshim._core.op import Op, alone, anew, write_op
 from torchshim._core.state import HIDDEN, IDENTITY, INPUT, Recording
 from torchshim._core.storage import (
     SLOT_BITS,
@@ -247,6 +247,9 @@ class Entering(Known):
         piece = self.piece_of(piece, tensor._path[done:], source is not None)
         slot = piece._slot
         if source is None and meta.requires_grad:
+            if meta.offset != piece._meta.offset:
+                # Of an index that is a runtime scalar: the path has the true one.
+                tensor._meta = meta.replace(offset=piece._meta.offset)
             slot = self._role(tensor, storage, slot)
         elif piece is not source and piece._meta is not meta:
             tensor._meta = meta.replace(
@@ -280,7 +283,7 @@ class Entering(Known):
             self.grad = grad
             self.set_mode()
             for step in path:
-                op, args, k = step
+                op, args, k = step if grad else alone(*step)
                 made = anew(op) if as_strided else op
                 whole = self.result(self.call_again(made, [whole, *args]), k)
                 if step.__class__ is DualStep:

@@ -92,6 +92,9 @@ class View:
     retyped: bool = False
     # The result shows the elements conjugated ("conj") or negated ("neg").
     bit: str | None = None
+    # For several results, from (*args, part): the name and the arguments of the view
+    # operator that gives one of them alone.
+    alone: Callable[..., tuple[str, tuple[Any, ...]]] | None = None
 
     @property
     def strided(self) -> bool:
@@ -516,6 +519,17 @@ def anew(view: Op) -> Op:
         fields = {n: getattr(view, n) for n in Op.__slots__ if n != "fn"}
         found = _ANEW[view] = Op(view.fn, **fields | {"passes": ()})
     return found
+
+
+def alone(op: Op, args: Sequence[Any], part: int) -> tuple[Op, Sequence[Any], int]:
+    """The step of a view path that shows one result of a view operator, by itself.
+
+    So the pieces of a tensor are one program, and none makes what it does not show.
+    """
+    if op.view is None or op.view.alone is None:
+        return op, args, part
+    name, args = op.view.alone(*args, part)
+    return REGISTRY[name], args, 0
 
 
 def puts_back(op: Op) -> bool:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchshim._core.op import Array, View, op
-from torchshim._ops.view_geometry import Geometry, Ints, wrap_dim
+from torchshim._ops.view_geometry import KEEP, PICK, Geometry, Ints, wrap_dim
 
 
 def _pieces(
@@ -46,7 +46,12 @@ def even_sizes(n: int, size: int) -> Ints:
     return (size,) * (pieces - 1) + (n - size * (pieces - 1),)
 
 
-_SPLIT = View(_pieces, _write_piece)
+def _piece_alone(sizes: Ints, dim: int, part: int) -> tuple[str, tuple[Any, ...]]:
+    plan = (KEEP,) * dim + ((sizes[part], 1),)
+    return "basic_index", ((sum(sizes[:part]),), plan)
+
+
+_SPLIT = View(_pieces, _write_piece, alone=_piece_alone)
 
 
 def _stack_of_pieces(input: Array, sizes: Any, dim: int) -> Array:
@@ -124,9 +129,13 @@ def _write_row(base: Array, new: Array, dim: int, part: int) -> Array:
     return lax.dynamic_update_slice_in_dim(base, jnp.expand_dims(new, dim), part, dim)
 
 
+def _row_alone(dim: int, part: int) -> tuple[str, tuple[Any, ...]]:
+    return "basic_index", ((part,), (KEEP,) * dim + (PICK,))
+
+
 @op(
     name="unbind_rows",
-    view=View(_rows, _write_row),
+    view=View(_rows, _write_row, alone=_row_alone),
     grad_fn="UnbindBackward0",
     saves=(),
     method=False,

@@ -1,0 +1,61 @@
+"""Functions in the forms that only PyTorch's dispatcher has."""
+
+from __future__ import annotations
+
+from tests.oracle import attempt, case, evaluate
+
+
+@case(warnings=False).lines(
+    """
+    aten._softmax(g, 1, False), aten._softmax.default(x, -1, False)
+    aten._log_softmax(g, 1, False), aten._log_softmax.default(x.half(), 0, False)
+    attempt(aten._softmax, x.half(), 1, True), attempt(aten._softmax, x, 1, True)
+    attempt(aten._log_softmax, x.half(), 1, True), attempt(aten._softmax, x, 3, False)
+    attempt(aten._softmax, x.long(), 0, False)
+    aten.upsample_nearest2d(m, [4, 4]), aten.upsample_nearest2d(m, [4, 4], None)
+    aten.upsample_nearest2d(m, [3, 4], 1.5, 2.0)
+    aten.upsample_nearest2d(m, [3, 4], scales_w=2.0)
+    aten.upsample_nearest2d.vec(m, None, [2.0, 2.0])
+    aten.upsample_nearest1d(m[0], [5]), aten.upsample_nearest3d(m[None], [2, 4, 4])
+    aten.upsample_bilinear2d(m, [4, 4], False)
+    aten.upsample_bilinear2d(m, [3, 3], True, None, None)
+    aten.upsample_bilinear2d(m, [3, 3], align_corners=True)
+    aten.upsample_bicubic2d(m, [3, 3], False), aten.upsample_linear1d(m[0], [3], False)
+    aten.upsample_trilinear3d(m[None], [2, 3, 3], False)
+    aten._upsample_nearest_exact2d(m, [3, 3])
+    attempt(aten.upsample_nearest2d, m[0], [4, 4])
+    attempt(aten.upsample_nearest2d, m, [4])
+    aten.reflection_pad2d(m, [1, 0, 1, 1]), aten.replication_pad1d(m[0], [2, 1])
+    aten._adaptive_avg_pool2d(m, [1, 2])
+    aten.new_zeros(x, [2]), aten.new_zeros.default(x, [2, 2], dtype=torch.int32)
+    aten.new_ones(x, [2]), aten.new_full(x, [2], 3), aten.new_empty(x, [2]).shape
+    aten.new_empty_strided(x, [2, 2], [1, 2]).stride()
+    aten.lift_fresh(x), aten.lift_fresh_copy(x), aten._unsafe_view(x, [3, 2])
+    aten._local_scalar_dense(torch.tensor(3.0)), aten._local_scalar_dense(x)
+    aten.sym_size(x), aten.sym_size.int(x, 1), aten.sym_size.default(x)
+    aten.sym_stride.int(x, 0), aten.sym_numel(x), aten.sym_storage_offset(x[1])
+    aten.size(x), aten.size.int(x, 0), aten.stride(x), aten.dim(x)
+    aten.item(torch.tensor(2)), aten.contiguous(x.T), aten.type_as(x, x.long())
+    aten.resize_(torch.arange(4), [2, 2])
+    aten._addmm_activation(torch.zeros(3), torch.eye(2), x - 2)
+    aten._addmm_activation(x[0], torch.eye(2), x, beta=2, alpha=0.5, use_gelu=True)
+    torch._addmm_activation(torch.zeros(3), torch.eye(2), x - 2)
+    aten._index_put_impl_(x.clone(), [torch.tensor([0, 0])], x * 2, True, False)
+    aten.log_sigmoid_forward(x)
+    aten.full([2], 3), aten.full([2], 3.5), aten.full.default([2, 2], True)
+    aten.full([2], 1, dtype=torch.float16), aten.full([2], 1, pin_memory=False)
+    aten.full_like(x, 2), aten.arange(3), aten.arange.start_step(0, 6, 2)
+    aten.eye(2), aten.linspace(0, 1, 3), aten.zeros([2]), aten.scalar_tensor(3.0)
+    """
+)
+def calls(torch, line):
+    x = torch.arange(6.0).view(2, 3)
+    return evaluate(
+        torch,
+        line,
+        x=x,
+        g=x.clone().requires_grad_(),
+        m=torch.arange(8.0).view(1, 2, 2, 2),
+        aten=torch.ops.aten,
+        attempt=attempt,
+    )
