@@ -91,6 +91,20 @@ def casts(torch):
     yield torch.tensor([1 + 2j, 0j]).to(torch.bool), torch.ones(2).cfloat()
 
 
+@case.over("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")
+def casts_to_eight_bits(torch, name):
+    inf, kind = float("inf"), getattr(torch, f"float8_{name}")
+    x = torch.tensor([1.0, 464, 480, 5e4, 6e4, 240, 248, -500, -1e9, 1e30, inf, -inf])
+    x = torch.cat([x, torch.tensor([float("nan")])])
+    yield x.to(kind).float(), x.double().to(kind).float(), (x * 1).to(kind).float()
+    yield x.bfloat16().to(kind).float(), torch.tensor([1, 500, 1000]).to(kind).float()
+    yield torch.tensor([500.0, 1e9, inf], dtype=kind).float()
+    yield torch.zeros(2, dtype=kind).copy_(torch.tensor([500.0, 1e9])).float()
+    leaf = torch.tensor([1.0, 500.0], requires_grad=True)
+    leaf.to(kind).float().sum().backward()
+    yield leaf.grad
+
+
 @case
 def itself_if_nothing_changes(torch):
     x = torch.ones(2, 3)

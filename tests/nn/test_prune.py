@@ -108,6 +108,9 @@ def errors(torch):
     container = prune.PruningContainer()
     container._tensor_name = "weight"
     yield attempt(container.add_pruning_method, 3)
+    again = layer(torch)
+    l1(again, "weight", 2)
+    yield attempt(prune.ln_structured, again, "weight", 1, 2, 2)
 
 
 @case

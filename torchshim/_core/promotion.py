@@ -404,6 +404,20 @@ def converted(array: Any, np_dtype: Any) -> Any:
     return array.astype(np_dtype)
 
 
+def within(array: Any, target: Any) -> Any:
+    """What is left of an array (NumPy's or JAX's) for a conversion to a dtype of theirs.
+
+    PyTorch takes what is beyond the largest ``float8_e4m3fn``, infinity too, for that,
+    and drops the signs that ``float8_e8m0fnu`` has not.
+
+    >>> within(np.float32([-1, 500]), np.dtype("float8_e4m3fn"))
+    array([ -1., 448.], dtype=float32)
+    """
+    if target.name == "float8_e4m3fn":
+        return array.clip(-448, 448)
+    return abs(array) if target.name == "float8_e8m0fnu" else array
+
+
 def no_element(np_dtype: Any) -> str:
     """PyTorch's text for a number that cannot become an element of an array's dtype."""
     found = dtypes.from_array_dtype(np_dtype)

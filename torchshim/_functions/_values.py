@@ -13,7 +13,7 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.determinism import determinism
-from torchshim._core.promotion import holds, promote
+from torchshim._core.promotion import holds, promote, within
 from torchshim._core.storage import TensorBase
 from torchshim._errors import TO_SCALAR, warn_once
 
@@ -60,6 +60,8 @@ def cast_host(array: np.ndarray, np_dtype: np.dtype[Any]) -> np.ndarray:
         limit = 2.0 ** (8 * wide.itemsize - 1)
         fits = (array >= -limit) & (array < limit)
         array = np.where(fits, np.where(fits, array, 0).astype(wide), -int(limit))
+    if np_dtype.itemsize == 1 and np_dtype.kind not in "iu":
+        array = within(array.astype(np.float64), np_dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(np_dtype)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core.layout import channels_last, channels_last_3d, format_strides
 from torchshim._core.meta import broadcast_shape
 from torchshim._core.op import Array, Operand, op
-from torchshim._core.promotion import converted
+from torchshim._core.promotion import converted, within
 from torchshim._ops._common import is_tensor
 
 
@@ -35,7 +37,20 @@ def cast(x: Any, np_dtype: Any) -> Array:
             low = _to_int(jnp.where(high, x - 2.0**63, x), np.int64)
             return low.astype(np.uint64) + (high.astype(np.uint64) << np.uint64(63))
         x = _to_int(x, wide)
+    elif target.itemsize == 1 and target.kind not in "iu" and x.dtype != np.bool_:
+        x = _within(x, target)
     return converted(x, target)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _within(x: Any, target: Any) -> Any:
+    return within(x, target)
+
+
+@_within.defjvp
+def _within_derivative(target: Any, primals: Any, tangents: Any) -> Any:
+    # That of a conversion, whatever the values.
+    return _within(*primals, target), tangents[0]
 
 
 def _to_int(x: Array, wide: Any) -> Array:

@@ -191,6 +191,8 @@ class PruningContainer(BasePruningMethod):
                 raise IndexError(
                     f"Index is out of bounds for tensor with dimensions {ndim}"
                 )
+            if dim >= ndim:
+                raise IndexError("list assignment index out of range")
             others = tuple(d for d in range(ndim) if d != dim)
             kept = mask.sum(dim=others) != 0
             piece = tuple(kept if d == dim else slice(None) for d in range(ndim))
