@@ -45,7 +45,10 @@ MISSING = Missing()
 
 
 def is_star(op: Op, param: Param) -> bool:
-    """Whether a parameter takes all remaining arguments: `x.view(2, 3)`."""
+    """Whether methods take all remaining arguments for a parameter: `x.view(2, 3)`.
+
+    Functions take one sequence: `torch.reshape(x, (2, 3))`.
+    """
     return param.role == SHAPE and param is op.params[-1]
 
 
@@ -88,6 +91,11 @@ def sizes(value: Any) -> tuple[Any, ...]:
     return (value,)
 
 
+def sequence(value: Any) -> Any:
+    """A sequence as a tuple; anything else as it is, which then is refused."""
+    return tuple(value) if isinstance(value, (tuple, list)) else value
+
+
 def type_name(value: Any) -> str:
     """The name of a value's type as PyTorch's argument parser writes it."""
     if isinstance(value, TensorBase):
@@ -111,6 +119,7 @@ _EXPECTED = {
     OPT_SCALAR: "Number",
     INDEX: "int",
     ARRAYS: "tuple of Tensors",
+    SHAPE: "tuple of ints",
     OPT_ARRAYS: "tuple of Tensors",
 }
 
@@ -173,10 +182,13 @@ def normalise(op: Op, position: int, param: Param, value: Any) -> Any:
     elif role == INDICES:
         return tuple(value)
     elif role == SHAPE:
-        return tuple(
-            v if v.__class__ is int else size_element(op, position, param, value, at)
-            for at, v in enumerate(value)
-        )
+        if isinstance(value, tuple):
+            return tuple(
+                v
+                if v.__class__ is int
+                else size_element(op, position, param, value, at)
+                for at, v in enumerate(value)
+            )
     else:
         return static(op, position, param, value)
     raise TypeError(

@@ -22,6 +22,7 @@ from torchshim._arguments import (
     is_numpy_scalar,
     is_star,
     normalise,
+    sequence,
     sizes,
     takes_dims,
     type_name,
@@ -78,6 +79,7 @@ def _used_names(op: Op) -> dict[str, Any]:
         "_new": object.__new__,
         "_ref": weakref.ref,
         "_sizes": sizes,
+        "_sequence": sequence,
         "_Tensor": tensor_class[0],
         "_plain": plain_classes,
     }
@@ -107,7 +109,7 @@ def again(
         own = OTHER_NAMES.get(name, name)
         param = next((p for p in op.params if p.name == own), None)
         if param and any(given[own] is v for v in (MISSING, (), param.default)):
-            given[own] = sizes(value) if is_star(op, param) else value
+            given[own] = sequence(value) if is_star(op, param) else value
         else:
             wrong = True
     if wrong:
@@ -358,14 +360,20 @@ def _first_call(*args: Any, **kwargs: Any) -> Any:
 
 
 def generate(
-    op: Op, name: str, func: Any, operator: str | None = None, reflected: bool = False
+    op: Op,
+    name: str,
+    func: Any,
+    operator: str | None = None,
+    reflected: bool = False,
+    spread: bool = True,
 ) -> Callable[..., Any]:
     """A function of an operator under its own name; see `_hot_path`.
 
     Most programs call few of the hundreds that an import makes: the source of each is
     written and compiled when it is called first.
 
-    `func`: what overrides see in its place, None: itself.
+    `func`: what overrides see in its place, None: itself; `spread`: it takes sizes one
+    by one.
     """
     names: dict[str, Any] = {"__name__": GENERATED}
     made = FunctionType(_first_call.__code__, names, name)
@@ -373,18 +381,20 @@ def generate(
     made.__doc__ = op.doc
     made.__module__ = "torchshim"
     made.__op__ = op
+    made.__spread__ = spread
     made.__wrapped__ = op.fn  # for `inspect.signature`
 
     def complete() -> Callable[..., Any]:
         # Threads may come here at once: each does the same, the code last.
-        code = _compiled(_hot_path.source(op, "operator", operator, reflected))
+        source = _hot_path.source(op, "operator", operator, reflected, spread)
+        code = _compiled(source)
         names.update(_used_names(op))
         # A required argument that is left out reaches the slow path, which knows
         # PyTorch's words for it.
         made.__defaults__ = tuple(
             MISSING if p.required else p.default
             for p in op.params
-            if not p.keyword_only and not is_star(op, p)
+            if not p.keyword_only and not (spread and is_star(op, p))
         )
         made.__kwdefaults__ = {
             p.name: MISSING if p.required else p.default
@@ -401,9 +411,12 @@ def generate(
     return made
 
 
-def make(op: Op, name: str | None = None) -> Callable[..., Any]:
-    """The function of one operator, under a name of its own or the operator's."""
-    return generate(op, name or op.public, None)
+def make(op: Op, name: str | None = None, spread: bool = False) -> Callable[..., Any]:
+    """The function of one operator, under a name of its own or the operator's.
+
+    `spread`: it is for a method, which takes sizes one by one.
+    """
+    return generate(op, name or op.public, None, spread=spread)
 
 
 def make_operator(

@@ -42,28 +42,38 @@ _LISTS = (ARRAYS, OPT_ARRAYS)
 
 
 def source(
-    op: Op, function: str, operator: str | None = None, reflected: bool = False
+    op: Op,
+    function: str,
+    operator: str | None = None,
+    reflected: bool = False,
+    spread: bool = True,
 ) -> str:
     """Source of an operator's function, under the name `function`.
 
     `operator`: it is the method of one of Python's operators, which answers
     NotImplemented to operands it does not know; `reflected`: with operands swapped.
+    `spread`: sizes may be given one by one, as to methods.
     """
     # Keywords under other names, and more positional arguments than parameters.
     named = operator is None and takes_other_names(op)
     more = named or (operator is None and takes_more(op))
     has_out = bool(op.out) and operator is None
-    signature = _signature(op, more, named, has_out)
+    signature = _signature(op, more, named, has_out, spread)
     if reflected:
         signature[0], signature[1] = signature[1], signature[0]
     lines = [f"def {function}({', '.join(signature)}):"]
     if more:
         lines.append(_again(op, signature, has_out))
     for p in op.params:
-        if is_star(op, p):
+        if is_star(op, p) and spread:
             lines += [
                 f"    if len({p.name}) == 1 and {p.name}[0].__class__ is not int:",
                 f"        {p.name} = _sizes({p.name}[0])",
+            ]
+        elif is_star(op, p):
+            lines += [
+                f"    if {p.name}.__class__ is not tuple:",
+                f"        {p.name} = _sequence({p.name})",
             ]
     lines += _look_up(op, has_out, operator, reflected)
     lines += _scalars(op)
@@ -80,11 +90,13 @@ def source(
     return "\n".join(lines) + "\n"
 
 
-def _signature(op: Op, more: bool, named: bool, has_out: bool) -> list[str]:
+def _signature(
+    op: Op, more: bool, named: bool, has_out: bool, spread: bool
+) -> list[str]:
     signature: list[str] = []
     star = False
     for p in op.params:
-        if is_star(op, p):
+        if is_star(op, p) and spread:
             signature.append(f"*{p.name}")
             star = True
             continue

@@ -18,7 +18,7 @@ def renamed(function: Any, name: str) -> Any:
     overloads = getattr(function, "__overloads__", None)
     if overloads is not None:
         return overloaded(name, [renamed(each, name) for each in overloads])
-    return make(function.__op__, name)
+    return make(function.__op__, name, function.__spread__)
 
 
 def overloaded(
@@ -80,7 +80,8 @@ class Derived:
     def _group(self, public: str, group: Sequence[Op]) -> None:
         made = {op.name: make(op) for op in group}
         self.by_name |= made
-        own = Overloads(public, [(op, make(op)) for op in group if op.method])
+        pairs = [(op, make(op, spread=True)) for op in group if op.method]
+        own = Overloads(public, pairs)
         names = [public, *(a for op in group for a in op.aliases)]
         functions = Overloads(public, [(op, made[op.name]) for op in group])
         for space in dict.fromkeys(s for op in group for s in op.namespaces):
@@ -99,7 +100,7 @@ class Derived:
         for space in dict.fromkeys(s for op in twins for s in op.namespaces):
             function = writers.of(lambda op, s=space: s in op.namespaces)
             self.namespaces[space].update(self._under(written, function))
-        pairs = [(twin, make(twin)) for twin in twins if twin.method]
+        pairs = [(twin, make(twin, spread=True)) for twin in twins if twin.method]
         writer = Overloads(f"{public}_", pairs).of(lambda op: True)
         if writer is not None:
             self.methods |= self._under(written, writer)

@@ -84,12 +84,12 @@ def refuse_operator(
     is_method = called[0] == "Tensor"
     written = written_call(op, values, out, is_method, extra, named)
     if written is None:
-        if op.params and is_star(op, op.params[-1]):
+        if is_method and op.params and is_star(op, op.params[-1]):
             # A sequence stands for sizes, however they were given.
             *first, last = values
             args, found = call_form(op, (*first, (_sizes(last),)), out)
         else:
-            args, found = call_form(op, values, out)
+            args, found = call_form(op, values, out, is_method)
         written = (*args, *extra), {**(found or {}), **named}
     refuse(*called, *written)
 
@@ -146,6 +146,8 @@ def deprecated_form(
 
 def _sizes(values: tuple[Any, ...]) -> Any:
     """What was given for sizes: a sequence, or what cannot be one."""
+    if not isinstance(values, tuple):
+        return values  # no sequence, by keyword
     single = len(values) == 1 and type(values[0]) is not int
     return values[0] if single else values
 
@@ -172,8 +174,8 @@ def written_call(
     if shape is None:
         return None
     count, keywords = shape
-    none = op.params and is_star(op, op.params[-1]) and not values[-1]
-    if none and not (keywords or names_it(caller, op.public, count)):
+    star = is_method and bool(op.params) and is_star(op, op.params[-1])
+    if star and not values[-1] and not (keywords or names_it(caller, op.public, count)):
         return None
     own = dict(zip((p.name for p in op.params), values, strict=True))
     own["out"] = out
@@ -188,7 +190,7 @@ def written_call(
     for p in op.params:
         if p.name not in own or p.keyword_only:
             continue
-        if not is_star(op, p):
+        if not (is_method and is_star(op, p)):
             given.append(own[p.name])
             defaults.append(MISSING if p.required else p.default)
         else:
@@ -273,9 +275,12 @@ def usual(op: Op, values: tuple[Any, ...]) -> bool:
 
 
 def call_form(
-    op: Op, args: tuple[Any, ...], out: Any = None
+    op: Op, args: tuple[Any, ...], out: Any = None, spread: bool = True
 ) -> tuple[tuple[Any, ...], dict[str, Any] | None]:
-    """A call's arguments as they would be written, without those left at defaults."""
+    """A call's arguments as they would be written, without those left at defaults.
+
+    `spread`: with sizes one by one, as to methods.
+    """
     given: list[Any] = []
     named: dict[str, Any] = {}
     gap = False
@@ -285,7 +290,7 @@ def call_form(
             gap = True
         elif type(arg) is type(default) in (int, float, bool, str) and arg == default:
             gap = True
-        elif is_star(op, param):
+        elif spread and is_star(op, param):
             given.extend(arg)
         elif gap or param.keyword_only:
             named[param.name] = arg
@@ -334,7 +339,7 @@ def overridden_form(
         return tuple(given), named
     written = written_call(op, args, out, is_method, (), {})
     if written is None:
-        return call_form(op, args, out)
+        return call_form(op, args, out, is_method)
     return written[0], written[1] or None
 
 

@@ -144,13 +144,13 @@ def stripped(value: Any) -> Tensor:
     lead = 0
     while lead < len(shape) and shape[lead] == 1:
         lead += 1
-    return fns.view(value, *shape[lead:]) if lead else value
+    return fns.view(value, shape[lead:]) if lead else value
 
 
 def broadcast_value(value: Any, shape: tuple[int, ...]) -> Tensor:
     """A value that broadcasts to the shape; PyTorch's error where it does not."""
     value = stripped(value)
-    return value if value._meta.shape == shape else fns.expand(value, *shape)
+    return value if value._meta.shape == shape else fns.expand(value, shape)
 
 
 def check_value(self: Tensor, value: Any) -> Any:

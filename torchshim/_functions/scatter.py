@@ -155,7 +155,7 @@ def take_along_dim(
             [4]])
     """
     if dim is None:
-        source, index, dim = fns.view(input, -1), fns.view(indices, -1), 0
+        source, index, dim = fns.view(input, (-1,)), fns.view(indices, (-1,)), 0
     else:
         have, want = input._meta.shape, indices._meta.shape
         if len(have) != len(want):
@@ -176,9 +176,9 @@ def take_along_dim(
         theirs = tuple(want[:dim]) + one + tuple(want[dim + 1 :])
         common = broadcast_shapes(ours, theirs)
         sizes = (*common[:dim], want[dim], *common[dim + 1 :])
-        index = indices if tuple(want) == sizes else fns.expand(indices, *sizes)
+        index = indices if tuple(want) == sizes else fns.expand(indices, sizes)
         sizes = (*common[:dim], have[dim], *common[dim + 1 :])
-        source = input if tuple(have) == sizes else fns.expand(input, *sizes)
+        source = input if tuple(have) == sizes else fns.expand(input, sizes)
     index = fns.remainder(index, source._meta.shape[dim]) if index.numel() else index
     return fns.gather(source, dim, index, out=out)
 

@@ -47,25 +47,26 @@ def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     if dtype is not None:
         check_retyped(self, dtype)
         return fns.view_dtype(self, dtype, self._meta.dtype)
-    return fns.view(self, *size)
+    together = len(size) == 1 and isinstance(size[0], (tuple, list))
+    return fns.view(self, size[0] if together else size)
 
 
 @public(namespaces=(), method=True)
 def view_as(self: Tensor, other: Tensor) -> Tensor:
     """The same memory in the shape of another tensor."""
-    return fns.view(self, *other._meta.shape)
+    return fns.view(self, other._meta.shape)
 
 
 @public(namespaces=(), method=True)
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """`reshape` to the shape of another tensor."""
-    return fns.reshape(self, *other._meta.shape)
+    return fns.reshape(self, other._meta.shape)
 
 
 @public(namespaces=(), method=True)
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """`expand` to the shape of another tensor."""
-    return fns.expand(self, *other._meta.shape)
+    return fns.expand(self, other._meta.shape)
 
 
 @public(method=True)
@@ -87,7 +88,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 @public(method=True)
 def ravel(input: Tensor) -> Tensor:
     """All elements in one dimension, without copying where the memory allows it."""
-    return fns.view(contiguous_copy(input), -1)
+    return fns.view(contiguous_copy(input), (-1,))
 
 
 def contiguous_copy(input: Tensor) -> Tensor:
@@ -121,7 +122,7 @@ def numpy_t(self: Tensor) -> Tensor:
             warn_once(_IDENTITY.format("T"))
         else:
             warn_once(_T_DEPRECATED)
-    return fns.permute(self, *range(ndim - 1, -1, -1))
+    return fns.permute(self, tuple(range(ndim - 1, -1, -1)))
 
 
 def _resized(self: Tensor, sizes: tuple[int, ...]) -> Tensor:
@@ -283,7 +284,7 @@ def _repeat_each(
     n = input._meta.shape[dim]
     count = repeats._meta.shape.numel()
     if count == 1:
-        repeats = fns.expand(fns.reshape(repeats, 1), n)
+        repeats = fns.expand(fns.reshape(repeats, (1,)), (n,))
     elif count != n:
         raise RuntimeError(
             "repeats must have the same size as input along dim, but got "
@@ -337,7 +338,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """
     shape = broadcast_shape([tuple(t._meta.shape) for t in all_tensors(tensors)])
     return tuple(
-        t if tuple(t._meta.shape) == shape else fns.expand(t, *shape) for t in tensors
+        t if tuple(t._meta.shape) == shape else fns.expand(t, shape) for t in tensors
     )
 
 
@@ -387,7 +388,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     for axis, t in zip(axes, vectors, strict=True):
         line = [1] * len(vectors)
         line[axis] = -1
-        grids.append(fns.expand(fns.view(t, *line), *shape))
+        grids.append(fns.expand(fns.view(t, line), shape))
     return tuple(grids)
 
 
@@ -421,20 +422,20 @@ def _at_least(name: str, change: Any) -> Any:
 
 
 def _one(t: Tensor) -> Tensor:
-    return t if t._meta.shape else fns.reshape(t, 1)
+    return t if t._meta.shape else fns.reshape(t, (1,))
 
 
 def _two(t: Tensor) -> Tensor:
     ndim = len(t._meta.shape)
     if ndim == 0:
-        return fns.reshape(t, 1, 1)
+        return fns.reshape(t, (1, 1))
     return fns.unsqueeze(t, 0) if ndim == 1 else t
 
 
 def _three(t: Tensor) -> Tensor:
     ndim = len(t._meta.shape)
     if ndim == 0:
-        return fns.reshape(t, 1, 1, 1)
+        return fns.reshape(t, (1, 1, 1))
     if ndim == 1:
         return fns.unsqueeze(fns.unsqueeze(t, 0), -1)
     return fns.unsqueeze(t, -1) if ndim == 2 else t
@@ -470,4 +471,4 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     repeated = (n == 1 != m for n, m in zip(target, shape[lead:], strict=True))
     dims = (*range(lead), *(d for d, r in enumerate(repeated, lead) if r))
     made = fns.sum(self, dims, True) if dims else self
-    return fns.view(made, *target) if lead else made
+    return fns.view(made, target) if lead else made
