@@ -56,7 +56,8 @@ def follow(
         for number, depths in jump.used:
             if not depths.isdisjoint(owners[number].freed):
                 return None
-        _copy_scalars(rec, jump, owners)
+        if jump.copied:
+            _copy_scalars(rec, jump, owners)
         rec.state = jump.state
         return []
     with accumulate_lock, value_lock:
@@ -77,15 +78,18 @@ def _follow(
     if owners is None:
         return None
     leaves = _leaves(rec, jump, owners)
-    if leaves is None or _overwritten(jump, owners):
+    if leaves is None or (jump.checked and _overwritten(jump, owners)):
         return None
-    entering = _entering(jump, owners, leaves, held)
-    if entering is None:
-        return None
+    entering = None
+    if jump.entered:
+        entering = _entering(jump, owners, leaves, held)
+        if entering is None:
+            return None
     # From here on nothing can fail.
     if owners is not before:
         before[:] = owners
-    _copy_scalars(rec, jump, owners)
+    if jump.copied:
+        _copy_scalars(rec, jump, owners)
     if entering:
         _enter(rec, jump, entering, held)
     else:
@@ -95,6 +99,8 @@ def _follow(
         owners[number].freed |= depths
         if owners[number].state is not None:
             release(owners[number])
+    if not jump.results:
+        return []
     found = [
         None if r is None else held[r[0]] if r[0] in held else rec.at(*r)
         for r in jump.results
