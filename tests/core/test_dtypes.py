@@ -156,6 +156,7 @@ def test_recorded() -> None:
 
 
 @pytest.mark.skipif(recorded.LIVE is None, reason="torch is not installed")
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
 def test_live() -> None:
     assert not recorded.differences(theirs(recorded.LIVE), ours())
 

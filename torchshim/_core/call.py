@@ -27,55 +27,7 @@ from torchshim._core.op import (
     Op,
     bends,
 )
-
-
-class Hole:
-    """A place in a template that an array fills at run time."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "HOLE"
-
-
-class ScalarHole:
-    """A place in a template that a runtime scalar fills."""
-
-    __slots__ = ("integer",)
-
-    def __init__(self, integer: bool) -> None:
-        self.integer = integer
-
-    def __repr__(self) -> str:
-        return "INT" if self.integer else "FLOAT"
-
-
-HOLE = Hole()
-FLOAT_HOLE = ScalarHole(False)
-INT_HOLE = ScalarHole(True)
-
-
-class Number:
-    """A static number among the operands (kept apart from a plain static argument)."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return hash((self.value.__class__, self.value))
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Number)
-            and other.value.__class__ is self.value.__class__
-            and other.value == self.value
-        )
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
+from torchshim._core.template import HOLE, Number, ScalarHole, scalar_holes
 
 # Numbers of levels of `vmap`, rising.
 Levels = tuple[int, ...]
@@ -99,6 +51,9 @@ class AnyCall:
     checked = False
     # Operands whose gradient may be the one that arrives, see `Op.passes`.
     passing: tuple[int, ...] = ()
+    # Where the results are, if that is an argument; whether an operand is moved there.
+    device: Any = None
+    moves = False
 
     @property
     def convolves(self) -> bool:
@@ -148,7 +103,9 @@ class Call(AnyCall):
     __slots__ = (
         "_result_dtypes",
         "default_dtype",
+        "device",
         "levels",
+        "moves",
         "n_arrays",
         "n_scalars",
         "op",
@@ -174,6 +131,9 @@ class Call(AnyCall):
         self.owners = tuple(owners)
         self.n_arrays = len(owners)
         self.n_scalars = len(scalar_holes(template))
+        names = [p.name for p in op.params]
+        self.device = template[names.index("device")] if "device" in names else None
+        self.moves = self.device is not None and self.n_arrays > 0
         self.levels = frozenset()
         if op.level is not None:
             at = next(i for i, p in enumerate(op.params) if p.name == "level")
@@ -390,16 +350,6 @@ def _fill(entry: tuple[Any, ...], arrays: Any, scalars: Any) -> Any:
         else e
         for e in entry
     )
-
-
-def scalar_holes(template: Sequence[Any]) -> list[ScalarHole]:
-    """The places in a template that runtime scalars fill, in order."""
-    return [
-        e
-        for entry in template
-        for e in (entry if isinstance(entry, tuple) else (entry,))
-        if isinstance(e, ScalarHole)
-    ]
 
 
 def abstract(call: Any, avals: Avals) -> tuple[list[Any], list[Any]]:

@@ -31,6 +31,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from torchshim._core.placement import platform
+
 # Up to so many products an element are written out, one after the other; with more
 # channels in a group, XLA's loops are as good.
 _TERMS = 40
@@ -55,7 +57,7 @@ def in_windows(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _rewritten(fn: Callable[..., Any], rewriting: Convolve) -> Callable[..., Any]:
-    if jax.default_backend() != "cpu":
+    if platform() != "cpu":
         return fn
 
     def run(*args: Any) -> Any:

@@ -585,11 +585,3 @@ def jax_device(wanted: device) -> JaxDevice:
     if found is _meta:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     return _devices(found.type)[found.index or 0]
-
-
-def put(array: Any, place: JaxDevice) -> Any:
-    """An array on a JAX device. On JAX's default one it stays uncommitted, like the
-    results of programs: where that differs, JAX compiles a program again."""
-    import jax
-
-    return jax.device_put(array, None if place == jax.devices()[0] else place)

@@ -7,12 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.batching import results_of, seen_by
-from torchshim._core.call import (
-    Call,
-    Number,
-    PythonCall,
-    ScalarHole,
-)
+from torchshim._core.call import Call, PythonCall
 from torchshim._core.dependence import dependence, is_telling
 from torchshim._core.device import get_default_device
 from torchshim._core.dtypes import INTEGER, array_dtype, get_default_dtype
@@ -35,6 +30,7 @@ from torchshim._core.promotion import (
     opmath,
 )
 from torchshim._core.state import WARNED
+from torchshim._core.template import Number, ScalarHole
 from torchshim._errors import warn
 
 INFERENCE_SAVED = (
@@ -59,7 +55,7 @@ class Inference:
     ) -> tuple[tuple[Meta, ...], tuple[int, ...], bool]:
         """Metas of the results, which operands get gradients, whether a view."""
         op: Op | None = call.op
-        device = self.device_of(metas)
+        device = self.device_of(call, metas)
         _check_operands(call, metas)
         try:
             avals = call.infer(tuple((seen_by(call, m), m.dtype) for m in metas))
@@ -281,8 +277,13 @@ class Inference:
         return tuple(results), wrt, True
 
     @staticmethod
-    def device_of(metas: Sequence[Meta]) -> Any:
-        """The one device of the operands (0-dim CPU tensors go anywhere)."""
+    def device_of(call: Any, metas: Sequence[Meta]) -> Any:
+        """The one device of the operands (0-dim CPU tensors go anywhere).
+
+        Of what is made anew, or moved, the device that the call names.
+        """
+        if call.device is not None:
+            return call.device
         device = None
         scalar = True  # whether all tensors so far were 0-dim on the CPU
         for meta in metas:
@@ -298,9 +299,7 @@ class Inference:
                     "Expected all tensors to be on the same device, but found at "
                     f"least two devices, {device} and {meta.device}!"
                 )
-        if device is None:
-            device = get_default_device()
-        return device
+        return get_default_device() if device is None else device
 
 
 def _of_half_types(

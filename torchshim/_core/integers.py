@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core.call import INT_HOLE, Avals, Call, Number, intern_call
+from torchshim._core.call import Avals, Call, intern_call
 from torchshim._core.op import (
     INDEX,
     INDICES,
@@ -18,6 +18,7 @@ from torchshim._core.op import (
     OPT_SCALAR,
     SCALAR,
 )
+from torchshim._core.template import INT_HOLE, Number
 
 _ROLES = (INDEX, INDICES, OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
 # Runtime scalars travel as float64, which holds smaller ones.

@@ -26,6 +26,7 @@ _WAITING = 20_000
 # hooks of a leaf before and after a gradient is added to its `.grad`, hooks of a node
 # before and after its gradients are computed.
 HOOKS, FUNCTION, LEAF, LEAF_AFTER = "hooks", "function", "leaf", "leaf after"
+MOVE = "move"  # to the device of an operand
 NODE_BEFORE, NODE_AFTER = "node", "node after"
 
 # A value of the running recording: its slot, and its meta. What a read of Python code

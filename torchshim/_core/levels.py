@@ -269,6 +269,14 @@ class Transforming(Writing):
     def set_tangents(self, slot: int, tangents: dict[int, TensorBase]) -> None:
         """Gives a value tangents, for as long as their levels go on."""
         self.recording.duals[slot] = tangents
+        self._end_with_levels(tangents)
+
+    def bring_tangents(self, tensor: TensorBase, tangents: dict[int, Any]) -> None:
+        """Gives a tensor that is in no recording tangents."""
+        tensor._tangents, tensor._tangent_version = tangents, writes_of(tensor)
+        self._end_with_levels(tangents)
+
+    def _end_with_levels(self, tangents: dict[int, Any]) -> None:
         for each in self.levels:
             if each.number in tangents:
                 each.cells.append(tangents)

@@ -19,12 +19,14 @@ except ImportError:  # experimental: without it, programs only compile more slow
     set_xla_metadata = None
 
 from torchshim._core import checks, outline
-from torchshim._core.call import ScalarHole, VjpCall
+from torchshim._core.call import VjpCall
 from torchshim._core.convolutions import in_windows, ordered
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.meta import Meta
+from torchshim._core.placement import place_of, platform
 from torchshim._core.stacks import StackItem, Values, on_stack, stacked
 from torchshim._core.state import CALL, IDENTITY, INPUT, State
+from torchshim._core.template import ScalarHole
 
 
 def reachable(events: Sequence[State], outputs: Sequence[int]) -> list[State]:
@@ -80,6 +82,7 @@ class Lowered:
         "n_events",
         "operands",
         "outputs",
+        "place",
         "rank",
         "sites",
         "size",
@@ -89,6 +92,8 @@ class Lowered:
     def __init__(self, state: State, outputs: Sequence[int]) -> None:
         events = reachable(state.path(), outputs)
         self.n_events = len(events)
+        # The device that it runs on, unless that is JAX's default one.
+        self.place = place_of(state.device)
         metas = [meta for event in events for meta in event.metas]
         self.rank = max((len(m.batch) + len(m.shape) for m in metas), default=0)
         # What it has to do: how many elements the operators read, or write.
@@ -301,7 +306,7 @@ def evaluate_outline(
 
 def not_inlined() -> Any:
     """XLA's wish list for a call: to stay one. On the CPU, where it was measured."""
-    if set_xla_metadata is None or jax.default_backend() != "cpu":
+    if set_xla_metadata is None or platform() != "cpu":
         return nullcontext()
     return set_xla_metadata(inlineable="false")
 

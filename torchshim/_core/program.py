@@ -22,6 +22,7 @@ except ImportError:  # pragma: no cover
 from torchshim._core import dtypes
 from torchshim._core.extent import lack_of_memory
 from torchshim._core.lower import Lowered
+from torchshim._core.placement import computing_on, platform
 from torchshim._core.state import IDENTITY, INPUT, MARK, State
 from torchshim._errors import OutOfMemoryError
 
@@ -123,17 +124,19 @@ def options(rank: int, convolved: Set[dtypes.dtype]) -> dict[str, Any]:
     return {}
 
 
-@functools.cache
 def known(wanted: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    """Those of some options for the CPU that this XLA knows."""
-    if jax.default_backend() != "cpu":
-        return {}
+    """Those of some options for the CPU that this XLA knows; none elsewhere."""
+    return _known(wanted) if platform() == "cpu" else {}
+
+
+@functools.cache
+def _known(wanted: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     try:
         jax.jit(lambda: 0, compiler_options=dict(wanted))()
     except jax.errors.JaxRuntimeError:
         if len(wanted) == 1:
             return {}
-        return {k: v for each in wanted for k, v in known((each,)).items()}
+        return {k: v for each in wanted for k, v in _known((each,)).items()}
     return dict(wanted)
 
 
@@ -141,7 +144,7 @@ def raise_lack_of_memory(error: Exception) -> None:
     """Raises PyTorch's error if that is what JAX's says."""
     text = str(error)
     if text.startswith("RESOURCE_EXHAUSTED"):
-        name = {"gpu": "CUDA"}.get(jax.default_backend(), jax.default_backend())
+        name = {"gpu": "CUDA"}.get(platform(), platform())
         wanted = re.search(r"allocating (\d+) bytes", text)
         if name == "cpu" and wanted is not None:
             raise lack_of_memory(int(wanted[1])) from error
@@ -173,10 +176,7 @@ def _on_device(array: Any) -> Any:
 
     So the first step of a loop runs the same program as the others.
     """
-    if type(array) is not np.ndarray:
-        return array
-    with jax.enable_x64(True):
-        return jax.device_put(array.copy())
+    return jax.device_put(array.copy()) if type(array) is np.ndarray else array
 
 
 class Program:
@@ -253,13 +253,22 @@ class Program:
             self._jitted = self._jit()
 
     def __call__(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
+        place = self.lowered.place
+        if place is None:
+            self._run(scalars, inputs, result)
+        else:
+            with computing_on(place):
+                self._run(scalars, inputs, result)
+
+    def _run(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
         self.runs += 1
         if self.runs == self._optimized_at:
             self._optimize()
         gifts, kept = self.inputs
         gift = [inputs[p] for p in gifts]
         if np.ndarray in map(type, gift):
-            gift = list(map(_on_device, gift))
+            with jax.enable_x64(True):
+                gift = list(map(_on_device, gift))
         args = scalars, gift, [inputs[p] for p in kept]
         # The call and the store of its result run in C, with no point between them
         # where Ctrl-C could lose the result after the inputs were donated.
@@ -319,7 +328,7 @@ class Copying:
 
     def __call__(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
         given = list(inputs)
-        with jax.enable_x64(True):
+        with jax.enable_x64(True), computing_on(self.lowered.place):
             for position in self.copied:
                 given[position] = given[position].copy()
         self.program(scalars, given, result)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -212,18 +212,32 @@ class Recorder(Transforming):
             self.restore_thread(modes)
         self.in_node, self.thread_before = modes[3:]
 
-    def make_room(self) -> None:
-        """Flushes a recording that has grown long; between events of users only."""
-        if self._is_long():
+    def make_room(self, meta: Meta | None = None) -> None:
+        """Flushes a recording that has grown long; between events of users only.
+
+        Or one of another device than that of the value `meta` that is to come.
+        """
+        if self._is_long() or (meta is not None and self._is_elsewhere(meta)):
             self.flush()
+
+    def _is_elsewhere(self, meta: Meta) -> bool:
+        """Whether a value is on another device than what was recorded.
+
+        Numbers on the CPU may be computed anywhere.
+        """
+        running, where = self.state.device, meta.device
+        if where is running or running is None or where.type == "meta":
+            return False
+        return bool(meta.shape) or where.type != "cpu"
 
     def cut(self, operands: Sequence[Any]) -> None:
         """Flushes before a new event where a program had better end.
 
         That is: where the script's loop begins; after an update by hand (a training
-        step is one program, as `Optimizer.step` makes it); in what has grown long.
+        step is one program, as `Optimizer.step` makes it); in what has grown long;
+        where another device is used.
         """
-        if self._is_long():
+        if self._is_long() or any(map(self._is_elsewhere, _metas_of(operands))):
             self.flush()
         elif self.trace is None and not self.levels:
             if (
@@ -503,6 +517,15 @@ class untracked:
 
     def __exit__(self, *error: object) -> None:
         local.rec.set_grad(self.before)
+
+
+def _metas_of(operands: Sequence[Any]) -> Iterator[Meta]:
+    """Of the tensors among an operator's arguments."""
+    for value in operands:
+        if isinstance(value, TensorBase):
+            yield value._meta
+        elif isinstance(value, (tuple, list)):
+            yield from _metas_of(value)
 
 
 # Of so many events that follow another the one used last is told from a new one.

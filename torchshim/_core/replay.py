@@ -7,7 +7,7 @@ are restored from what the jump edge knows, and the walk goes on event by event.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchshim._core.follow import follow
@@ -16,6 +16,7 @@ from torchshim._core.jumps import (
     HOOKS,
     LEAF,
     LEAF_AFTER,
+    MOVE,
     NODE_AFTER,
     NODE_BEFORE,
     Jump,
@@ -26,6 +27,9 @@ from torchshim._core.jumps import (
 from torchshim._core.leaves import Leaves
 from torchshim._core.naming import flows_of, outputs_of
 from torchshim._core.state import IDENTITY, INPUT, MARK, Recording, State
+
+# What `_functions` provides: a tensor on another device.
+moved: list[Callable[[Any, Any], Any]] = []
 
 
 class Replay(Leaves):
@@ -135,6 +139,8 @@ class Replay(Leaves):
             return custom._run_backward(self, recording, event, grads, wrt)
         if code == HOOKS:
             return [recording.hooked[event.slot].run(grads[0])]
+        if code == MOVE:
+            return [moved[0](grads[0], event.given[0].device)]
         if code == NODE_BEFORE:
             return _pre_hooks(recording, event, grads)
         if code == NODE_AFTER:
@@ -162,7 +168,7 @@ class Replay(Leaves):
         found: list[Any],
     ) -> None:
         """What follows a call of Python code, that got `given` and gave `found`."""
-        if code == FUNCTION:
+        if code in (FUNCTION, MOVE):
             hooked = event.depth in recording.node_hooks
             self.go_out(recording, event, wrt, given, found, hooked)
         elif code == NODE_BEFORE:

@@ -15,8 +15,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from torchshim._core.device import put
+from torchshim._core.device import device
 from torchshim._core.dtypes import array_dtype
+from torchshim._core.placement import put
 from torchshim._core.storage import Storage, TensorBase, bits_of, placement
 
 _memcmp: Any = None
@@ -44,7 +45,7 @@ def frozen(array: np.ndarray, once: bool = False) -> Any:
     if array.nbytes <= (SMALL_ONCE if once else SMALL):
         return array
     with jax.enable_x64(True):
-        return put(array, jax.devices("cpu")[0])
+        return put(array, device("cpu"))
 
 
 def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:

@@ -37,6 +37,7 @@ class State:
         "alias",
         "call",
         "depth",
+        "device",
         "given",
         "jumps",
         "key",
@@ -118,6 +119,8 @@ class State:
         self.top: State = self if parent is None or parent.depth == 0 else parent.top
         self.size = 0
         self.touched = 0
+        # What the path's calls compute on, once there was one.
+        self.device: Any = None if parent is None else parent.device
 
     def kept(self, key: Any, find: Callable[[], Any]) -> Any:
         """What is known of this event, or of the path to it; found out once."""

@@ -35,6 +35,7 @@ from torchshim._core.lower import (
     filled,
     read,
 )
+from torchshim._core.placement import computing_on, platform
 from torchshim._core.program import Compiled, Program
 from torchshim._core.state import State
 
@@ -156,7 +157,7 @@ def kind_of(event: State) -> tuple[Any, ...]:
         given = tuple((seen_by(call, m), m.dtype) for m in event.given)
         results = tuple((m.array_shape, m.dtype) for m in event.metas)
         call = integers.generalized(call, mask, given, results) or call
-    return call, tuple((m.array_shape, m.dtype) for m in event.given)
+    return call, tuple((m.array_shape, m.dtype) for m in event.given), platform()
 
 
 def _kernel(kind: tuple[Any, ...], event: State) -> Any:
@@ -276,7 +277,7 @@ class Stepwise:
             return
         began = time.perf_counter_ns() if program.watchers else 0
         try:
-            with jax.enable_x64(True):
+            with jax.enable_x64(True), computing_on(self.lowered.place):
                 result.append(self._run(scalars, inputs))
         except jax.errors.JaxRuntimeError as error:
             program.raise_lack_of_memory(error)
@@ -356,30 +357,44 @@ def make_program(
     entry.events = lowered.n_events
 
     def make() -> Program:
-        made = Program(state, outputs, donated, rare, lowered, entry)
+        with computing_on(lowered.place):
+            made = Program(state, outputs, donated, rare, lowered, entry)
         program.note(entry)
         return made
 
     if copied > _COPIED:
         return make()
+    with computing_on(lowered.place):
+        return _chosen(lowered, rare, saves, bool(donated), entry.line, make)
+
+
+def _chosen(
+    lowered: Lowered,
+    rare: bool,
+    saves: bool,
+    updates: bool,
+    line: Any,
+    make: Callable[[], Program],
+) -> Program | Stepwise:
+    """What runs a recording that overwrites nothing large."""
     short = len(lowered.calls) < _LEAST_EVENTS
     gradients = any(isinstance(event.call, VjpCall) for event in lowered.calls)
-    plain = not (gradients or saves or donated)
+    plain = not (gradients or saves or updates)
     # Of short recordings the lengths of a training come again.
     known = plain or not short or (rare and not gradients)
     with lock:
         made: Program | Stepwise | None = None
         if known:
-            wasted = _wasted(entry.line)[1] > 0
+            wasted = _wasted(line)[1] > 0
             varies = rare or (wasted and not short)
-            made = _hosted(lowered, bool(donated), varies, wasted and plain, make)
+            made = _hosted(lowered, updates, varies, wasted and plain, make)
         if made is None and not short:
-            made = _stepwise(lowered, entry.line, make)
+            made = _stepwise(lowered, line, make)
         if made is None:
             made = make()
         if known:
-            last = _made.get(entry.line) or deque[Any](maxlen=_LAST)
-            _put(_made, entry.line, last, _LINES).append(weakref.ref(made))
+            last = _made.get(line) or deque[Any](maxlen=_LAST)
+            _put(_made, line, last, _LINES).append(weakref.ref(made))
     return made
 
 

@@ -11,14 +11,7 @@ from typing import Any
 
 from torchshim._core import dtypes
 from torchshim._core.batching import alone, batched
-from torchshim._core.call import (
-    FLOAT_HOLE,
-    HOLE,
-    Call,
-    Number,
-    PythonCall,
-    intern_call,
-)
+from torchshim._core.call import Call, PythonCall, intern_call
 from torchshim._core.callers import caller
 from torchshim._core.forward import jvp_call
 from torchshim._core.infer import Inference
@@ -48,6 +41,7 @@ from torchshim._core.storage import (
     TensorBase,
     tensor_class,
 )
+from torchshim._core.template import FLOAT_HOLE, HOLE, Number
 
 # States kept in one recorder's trie before the oldest branches are dropped.
 STATE_BOUND = 50_000
@@ -92,7 +86,7 @@ class Trie(Inference):
     def set_tangent(self, slot: int, level: int, tangent: TensorBase) -> None:
         raise NotImplementedError
 
-    def make_room(self) -> None:
+    def make_room(self, meta: Meta | None = None) -> None:
         raise NotImplementedError
 
     def flush(self) -> None:
@@ -449,6 +443,9 @@ class Trie(Inference):
             wrt=wrt,
         )
         state.view = state.alias = view
+        if state.device is None and metas:
+            where = given[0].device if call.moves else self.device_of(call, given)
+            state.device = None if where.type == "meta" else where
         if call.write:
             state.write = operands[0][0]
         state.written |= state.write is not None or bool(state.mutated())

@@ -24,6 +24,7 @@ from torchshim._core.handlers import error_expected
 from torchshim._core.jumps import (
     FUNCTION,
     HOOKS,
+    MOVE,
     NODE_BEFORE,
     Capture,
     NotRepeatable,
@@ -312,7 +313,7 @@ class Walk(SavedValues, Replay, Late):
             self.rec.mark("freed")
 
     def differentiate(self, recording: Recording, event: State) -> None:
-        self.rec.make_room()
+        self.rec.make_room(event.meta)
         wrt = self.wanted(recording, event)
         grads = self.take_all(recording, event, self.needed is not None and bool(wrt))
         self.go_back(recording, event, wrt, grads)
@@ -372,6 +373,8 @@ class Walk(SavedValues, Replay, Late):
         if not wrt:
             self.spend(recording, event, grads)
             return ()
+        if event.call.moves:
+            return self.call_python(MOVE, recording, event, wrt, grads)
         if event.call.passing:
             return self.passed(recording, event, grads, wrt)
         reached = reaching(event, grads, wrt)
@@ -434,6 +437,10 @@ class Walk(SavedValues, Replay, Late):
         if plan.frees:
             self.freed.append((recording, event.depth))
         results = self.rec.results(state)
+        for i, result in zip(wrt, results, strict=True):
+            meta = event.given[i]
+            if meta.device is not result._meta.device:  # a number that is on the CPU
+                result._meta = result._meta.replace(device=meta.device)
         if outdated:
             results = self.as_declared(plan, wrt, results)
         if checked:

@@ -247,7 +247,7 @@ class Writing(Viewing):
         results replace. This is how one event updates all parameters of an optimizer.
         Sequences of tensors come as tuples; the whole is a jump edge once it is known.
         """
-        self.make_room()
+        self.make_room(targets[0]._meta if targets else None)
         operands: list[TensorBase | None] = []
         floats: list[float] = []
         parts: list[Any] = [op, self.bits]

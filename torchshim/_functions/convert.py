@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from torchshim._core import dtypes
+from torchshim._core import dtypes, replay
 from torchshim._core.device import as_device, device, resolve
 from torchshim._core.dtypes import as_dtype
 from torchshim._core.layout import (
@@ -71,24 +71,47 @@ def settled(tensor: TensorBase) -> Any:
 
 
 def moved(tensor: TensorBase, where: device) -> Tensor:
-    """A copy of a tensor on another device."""
-    meta = tensor._meta
-    tracked = meta.requires_grad and local.rec.grad
-    if tracked and where.type != "meta" and meta.device.type != "meta":
-        raise NotImplementedError(
-            "to(): moving a tensor that requires grad to another device is not "
-            "supported; move tensor.detach() and call requires_grad_() on the result"
-        )
-    shape = tuple(meta.shape)
+    """A copy of a tensor on another device, with its history and its tangents."""
+    rec, meta = local.rec, tensor._meta
+    tangents: dict[int, Any] = {}
+    if rec.recording.duals or tensor._tangents:
+        found = rec.recording.duals.get(rec.slot_of(tensor), {})
+        tangents = {level: moved(tangent, where) for level, tangent in found.items()}
+    tracked = meta.requires_grad and rec.grad
     if where.type == "meta":
-        array: Any = NoData(shape, dtypes.array_dtype(meta.dtype))
+        result = _emptied(tensor, where)
+        if tracked:
+            result = with_history[0](result)
+    elif meta.device.type != "meta" and (tracked or meta.batch):
+        # Its event is the last of the recording that it is made in.
+        result = fns.to_device(tensor, where)
+        rec.flush()
+        result._array = place(np.array(rec.host(result._array), order="C"), where)
     else:
         array = sent_ahead(tensor, where)
         if array is None:
             array = place(np.array(host_value(tensor), order="C"), where)
-    strides = elementwise_strides(shape, [(shape, meta.strides)])
-    result = from_array(array, device=where, strides=strides)
-    return with_history[0](result) if tracked else result
+        result = _on(tensor, where, array)
+    if tangents:
+        rec.bring_tangents(result, tangents)
+    return result
+
+
+def _emptied(tensor: TensorBase, where: device) -> Tensor:
+    meta = tensor._meta
+    array = NoData(tuple(meta.shape), dtypes.array_dtype(meta.dtype))
+    return _on(tensor, where, array)
+
+
+def _on(tensor: TensorBase, where: device, array: Any) -> Tensor:
+    meta = tensor._meta
+    strides = elementwise_strides(
+        tuple(meta.shape), [(tuple(meta.shape), meta.strides)]
+    )
+    return from_array(array, device=where, strides=strides)
+
+
+replay.moved.append(moved)
 
 
 def converted(

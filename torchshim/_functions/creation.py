@@ -15,7 +15,7 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.determinism import determinism
-from torchshim._core.device import get_default_device, jax_device, put
+from torchshim._core.device import get_default_device
 from torchshim._core.layout import (
     contiguous_format,
     format_strides,
@@ -24,6 +24,7 @@ from torchshim._core.layout import (
 )
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.no_data import NoData
+from torchshim._core.placement import put
 from torchshim._core.promotion import scalar_dtype
 from torchshim._core.record import local, untracked
 from torchshim._core.shared import frozen
@@ -54,7 +55,7 @@ def place(array: np.ndarray, device: Any) -> Any:
     if device.type == "meta":
         return NoData(array.shape, array.dtype)
     with jax.enable_x64(True):
-        return put(array, jax_device(device))
+        return put(array, device)
 
 
 def _constant(size: tuple[int, ...], value: Any, kind: Any, device: Any) -> Any:
@@ -71,7 +72,9 @@ def at_once(device: Any) -> bool:
     rec = local.rec
     if not rec.state.next:
         rec.cut(())  # an event of it would be new
-    return rec.state is rec.root or device is not get_default_device()
+    if rec.state is rec.root or rec.state.device not in (None, device):
+        return True
+    return device is not get_default_device()
 
 
 def finish(tensor: Tensor, requires_grad: bool) -> Tensor:

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.call import INT_HOLE
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._core.state import INPUT
 from torchshim._core.storage import TensorBase
+from torchshim._core.template import INT_HOLE
 from torchshim._derived import fns
 from torchshim._errors import warn
 from torchshim._ops.view_geometry import KEEP, NEW, PICK, size_at

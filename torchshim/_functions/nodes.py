@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from torchshim._core.call import HOLE, Call, Number, ScalarHole
+from torchshim._core.call import Call
 from torchshim._core.gradients import plan_of
 from torchshim._core.hooks import place_of
 from torchshim._core.meta import Meta
@@ -25,6 +25,7 @@ from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
 from torchshim._core.op import STATIC, UNNAMED
 from torchshim._core.record import local
 from torchshim._core.saved import SECOND_BACKWARD, has_left
+from torchshim._core.template import HOLE, Number, ScalarHole
 from torchshim._core.walk import Walk
 from torchshim._derived import fns
 from torchshim._hooks import RemovableHandle

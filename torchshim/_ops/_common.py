@@ -11,6 +11,7 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.meta import Meta, broadcast_shape
+from torchshim._core.placement import platform
 from torchshim._core.record import local
 
 BOOL, INT, FLOAT, COMPLEX = "b", "iu", "f", "c"
@@ -60,7 +61,7 @@ def rounded(fn: Callable[[Any], Any], x: Any) -> Any:
     XLA's float32 approximations are several units in the last place off there, which
     shows in what scripts print. PyTorch's are rounded right nearly always.
     """
-    if x.dtype == np.float32 and x.size <= _SMALL and jax.default_backend() == "cpu":
+    if x.dtype == np.float32 and x.size <= _SMALL and platform() == "cpu":
         return fn(x.astype(np.float64)).astype(np.float32)
     return fn(x)
 

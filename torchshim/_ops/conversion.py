@@ -102,6 +102,12 @@ def to_copy(input: Array, dtype: Any) -> Array:
     return cast(input, dtype.np)
 
 
+@op(namespaces=(), method=False, grad_fn="ToCopyBackward0", saves=(), layout="preserve")
+def to_device(input: Array, device: Any) -> Array:
+    """A copy on another device, where it is brought when its program has run."""
+    return input
+
+
 @op(namespaces=(), method=False, grad_fn="ToCopyBackward0", saves=())
 def to_copy_contiguous(input: Array, dtype: Any) -> Array:
     """A copy in another dtype, in row-major order."""

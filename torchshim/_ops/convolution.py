@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
 from torchshim._core.op import Array, op
+from torchshim._core.placement import platform
 from torchshim._core.precision import precision
 from torchshim._errors import warn_once
 from torchshim._ops._convolution_checks import (
@@ -124,7 +124,7 @@ def _plain(
 ) -> Array:
     letters = "DHW"[3 - len(stride) :]
     wide = jnp.float32 if x.dtype in _HALF else None
-    if wide is not None and jax.default_backend() == "cpu":
+    if wide is not None and platform() == "cpu":
         x, weight, wide = x.astype(wide), weight.astype(wide), None
     return lax.conv_general_dilated(
         x,
@@ -159,7 +159,7 @@ def _convolved(
         return lax.complex(ac - bd, both - ac - bd)
     patch = math.prod(weight.shape[1:])
     small = patch <= _PATCH and groups == 1 and x.dtype not in _HALF
-    if small and jax.default_backend() == "cpu" and x.size and weight.size:
+    if small and platform() == "cpu" and x.size and weight.size:
         return _by_patches(x, weight, stride, pads, dilation, groups)
     return _plain(x, weight, stride, pads, dilation, groups)
 

@@ -1,7 +1,7 @@
 """Tensors made from sizes and numbers.
 
 The public functions stand in `_functions/creation.py`: these operators are what they
-record. `device` is in the key only; the recorder puts results on the default device.
+record. `device` is where the results are (`Call.device`); the functions do not use it.
 """
 
 from __future__ import annotations

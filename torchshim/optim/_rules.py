@@ -12,9 +12,9 @@ import numpy as np
 
 import torchshim
 from torchshim._core import dtypes
-from torchshim._core.device import jax_device, put
 from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
+from torchshim._core.placement import put
 from torchshim._core.record import local
 from torchshim._counter import advance, counts_of
 from torchshim._tensor import Tensor, from_array
@@ -265,7 +265,7 @@ def full_like(p: Any, value: float) -> Tensor:
     else:
         with jax.enable_x64(True):
             filled = np.full(meta.shape, value, meta.dtype.np)
-            array = put(filled, jax_device(meta.device))
+            array = put(filled, meta.device)
     tensor = from_array(array, device=meta.device)
     if 0 not in meta.strides:
         tensor._meta = meta.replace(requires_grad=False, leaf=True, offset=0)

@@ -8,10 +8,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import jax
-
 from torchshim import accelerator, amp
 from torchshim._core.device import get_default_device
+from torchshim._core.placement import platform
 from torchshim._core.random import of_device
 from torchshim._core.record import local
 from torchshim._core.state import CALL
@@ -142,5 +141,5 @@ class Size:
     def make_room(self) -> None:
         """Runs what was recorded so far, if what is to come is large."""
         rec = local.rec
-        if self.bytes > _LARGE and not rec.levels and jax.default_backend() == "cpu":
+        if self.bytes > _LARGE and not rec.levels and platform() == "cpu":
             rec.flush()

@@ -51,6 +51,8 @@ class _Event:
 class _Recording:
     """What `Lowered` asks of a `State`."""
 
+    device = None  # JAX's default one: a companion has the CPU alone
+
     def __init__(self, events: list[_Event]) -> None:
         self.events = events
 
