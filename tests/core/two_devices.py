@@ -272,6 +272,50 @@ def writes_in_place_on_both_devices():
 
 
 @case
+def indices_may_come_from_the_cpu():
+    x, at = torch.zeros(4, device="cuda"), torch.tensor([0, 2])
+    x[at] = 1.0
+    x[torch.tensor([False, True, False, True])] = torch.tensor(5.0)
+    x.index_put_((at,), torch.ones(2, device="cuda"), accumulate=True)
+    assert x.tolist() == [2.0, 5.0, 2.0, 5.0] and x[at].tolist() == [2.0, 2.0]
+    assert place(x) is GPU and x[at].device.type == "cuda"
+
+
+@case
+def one_optimizer_for_parameters_on_both():
+    for kind in (torch.optim.SGD, torch.optim.Adam):
+        here = torch.ones(3, requires_grad=True)
+        there = torch.ones(3, device="cuda", requires_grad=True)
+        optimizer = kind([here, there], lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            for p in (here, there):
+                ((p - 2) ** 2).sum().backward()
+            optimizer.step()
+        assert here.tolist() == there.tolist() != [1.0] * 3
+        assert place(here) is HOST and place(there) is GPU
+
+
+@case
+def mixed_precision():
+    torch.manual_seed(0)
+    model = nn.Linear(4, 2).to("cuda")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cuda")
+    x = torch.randn(8, 4)
+    for _ in range(2):
+        with torch.autocast("cuda", dtype=torch.float16):
+            out = model(x.to("cuda", non_blocking=True))
+        assert out.dtype is torch.float16
+        scaler.scale(out.float().square().mean()).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+    assert scaler.get_scale() == 65536.0 and place(model.weight) is GPU
+
+
+@case
 def a_transform_around_a_move():
     def f(x):
         return (x.cuda() ** 2).cpu().sum()

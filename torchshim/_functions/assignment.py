@@ -26,6 +26,7 @@ from torchshim._functions.indexing import (
     SKIP,
     ZERO_DIM,
     basic,
+    beside,
     check_known,
     check_mask,
     is_mask,
@@ -206,6 +207,7 @@ def put_with(
     if form:
         # PyTorch looks at the history before it looks at indices and values.
         local.rec.check_history(view, (value,))
+    indices = [beside(view, item) for item in indices]
     same = value._meta.dtype is view._meta.dtype
     masks = [d for d, i in enumerate(indices) if is_mask(i)]
     plain = any(i is not None and i is not SKIP and not is_mask(i) for i in indices)

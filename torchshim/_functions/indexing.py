@@ -479,14 +479,14 @@ def without_masks(view: Tensor, indices: Sequence[Any]) -> list[Any]:
 
 def take_tensors(view: Tensor, indices: Sequence[Any]) -> Tensor:
     """`view[indices]` for index tensors and masks."""
-    places = [_beside(view, item) for item in without_masks(view, indices)]
+    places = [beside(view, item) for item in without_masks(view, indices)]
     check_known(view, places)
     return fns.index_tensors(view, places)
 
 
-def _beside(view: Tensor, index: Any) -> Any:
+def beside(view: Tensor, index: Any) -> Any:
     """An index tensor on the device of what it indexes; from the CPU it may come."""
-    if index is None or index._meta.device.type != "cpu":
+    if index is None or index is SKIP or index._meta.device.type != "cpu":
         return index
     where = view._meta.device
     return index if where.type == "cpu" else index.to(where)
