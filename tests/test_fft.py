@@ -153,3 +153,17 @@ torch.fft.fftshift([1])
 """)
 def frequencies(torch, line):
     return evaluate(torch, line)
+
+
+@case
+def transforms_along_nothing(torch):
+    names = "fftn ifftn rfftn irfftn hfftn ihfftn rfft2 irfft2 fft2".split()
+    given = ({"dim": ()}, {"s": ()}, {"s": (2,)}, {"s": (), "dim": ()}, {})
+    for name in names:
+        function = getattr(torch.fft, name)
+        for x in (torch.zeros(2, 2), torch.tensor(1.0)):
+            yield name, [attempt(function, x, **options) for options in given]
+        yield attempt(function, torch.ones(2, 2), out=torch.empty(0, dtype=torch.int32))
+    for name in ("fftshift", "ifftshift"):
+        shift = getattr(torch.fft, name)
+        yield shift(torch.tensor(1.0)), attempt(shift, torch.tensor(1.0), -4)

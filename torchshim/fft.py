@@ -31,9 +31,9 @@ from torchshim._functions.fourier import (
     one_dimension,
     several_dimensions,
     to_real,
+    wrapped,
 )
 from torchshim._functions.memory import write_into
-from torchshim._ops.view_geometry import wrap_dim
 from torchshim._overrides import overridable_all as _overridable_all
 from torchshim._tensor import Tensor
 
@@ -460,7 +460,7 @@ def _shifted(name: str, input: Any, dim: Any, up: int) -> Tensor:
         dims = tuple(range(len(shape)))
     else:
         dims = integers(name, "dim", 2, dim)
-    shifts = tuple((shape[wrap_dim(d, len(shape))] + up) // 2 for d in dims)
+    shifts = tuple((shape[wrapped(d, len(shape))] + up) // 2 for d in dims)
     return fns.roll(input, shifts, dims)
 
 

@@ -261,3 +261,31 @@ def unique_by_the_names_of_its_kernels(torch):
         yield torch._VF.unique_dim(m, 1, *asked)
     yield torch._unique2(m, return_inverse=True), torch._unique(torch.zeros(0))
     yield attempt(torch._unique2, 3), attempt(torch._VF.unique_dim, m, 3)
+
+
+@case
+def what_quantiles_refuse_first(torch):
+    given = [
+        *((torch.ones(0), 0.5), (torch.ones(2).int(), torch.ones(1, 1))),
+        *((torch.ones(2), torch.ones(1).double()), (torch.ones(0), torch.ones(1, 1))),
+        *((torch.ones(2).int(), torch.ones(1).double()), (torch.ones(2).int(), 2.0)),
+    ]
+    for x, q in given:
+        for quantile in (torch.quantile, torch.nanquantile):
+            yield attempt(quantile, x, q), attempt(quantile, x, q, interpolation="y")
+
+
+@case
+def none_of_a_number(torch):
+    for k in (0, 1, 2):
+        for x in (torch.tensor(3.0), torch.tensor(3)):
+            yield attempt(torch.topk, x, k), attempt(torch.topk, x, k, largest=False)
+
+
+@case
+def searches_among_bools(torch):
+    bools = torch.tensor([False, True])
+    yield attempt(torch.searchsorted, bools, bools)
+    yield attempt(torch.searchsorted, bools, True)
+    yield attempt(torch.bucketize, bools, bools)
+    yield torch.searchsorted(torch.tensor([1, 2]), bools)

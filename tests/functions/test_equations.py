@@ -95,3 +95,19 @@ def products_with_numbers(torch):
         out = torch.empty(0, dtype=getattr(torch, kind))
         yield attempt(torch.inner, torch.ones(2), two, out=out)
         yield attempt(torch.inner, torch.ones(2), torch.ones(2), out=out)
+
+
+@case
+def codes_of_broadcast_equations(torch):
+    shapes = [((2, 1, 2, 2), (3, 2, 3)), ((2, 2), (3, 2, 3)), ((1, 2, 2), (3, 2, 3))]
+    for left, right in shapes:
+        A = torch.eye(2).expand(left).contiguous()
+        yield torch.linalg.solve_ex(A, torch.ones(right)).info
+
+
+@case
+def tolerances_of_pseudo_inverses(torch):
+    pinv, imaginary = torch.linalg.pinv, torch.tensor(1j)
+    for x in (torch.ones(3, 2), torch.ones(0, 2), torch.ones(2)):
+        yield attempt(pinv, x, hermitian=True)
+        yield attempt(pinv, x, atol=imaginary), attempt(pinv, x, rtol=imaginary)

@@ -68,3 +68,21 @@ def filled_with_what_is_too_large(torch):
         for at in (0, [0], slice(1), x != 0):
             y = x.clone()
             yield attempt(y.__setitem__, at, v), y
+
+
+@case
+def pivots_that_are_none(torch):
+    LU, pivots = torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    for wrong in (pivots + 5, pivots * 0, pivots - 9):
+        yield attempt(torch.linalg.lu_solve, LU, wrong, torch.ones(2, 1))
+        yield attempt(torch.lu_unpack, LU, wrong)
+        yield attempt(torch.lu_unpack, LU, wrong, unpack_pivots=False)
+
+
+@case
+def nothing_without_pivoting(torch):
+    linalg = torch.linalg
+    for function in (linalg.lu, linalg.lu_factor, linalg.lu_factor_ex):
+        for shape in ((0, 3), (3, 0), (0, 2, 2), (2, 2)):
+            yield attempt(function, torch.ones(shape), pivot=False)
+        yield attempt(function, torch.ones(0, 2).int(), pivot=False)

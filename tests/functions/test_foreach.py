@@ -193,3 +193,52 @@ def by_device_and_dtype(torch):
         yield sorted(map(str, found.items()))
     yield utils._has_foreach_support(x, torch.device("cpu"))
     yield utils._device_has_foreach_support(torch.device("meta"))
+
+
+@case
+def tensors_taken_for_numbers(torch):
+    scalars = [torch.tensor(v) for v in (3, 2.0, True)]
+    scalars += [torch.tensor(2.0, dtype=torch.float64), torch.tensor([2.0])]
+    for name in BINARY:
+        function = getattr(torch, f"_foreach_{name}")
+        for tensors in ([torch.ones(2)], [torch.ones(2, dtype=torch.int64)]):
+            for scalar in scalars:
+                yield name, attempt(function, tensors, scalar)
+            if name not in ("add", "mul", "div"):
+                yield attempt(function, tensors, torch.tensor(2.0, requires_grad=True))
+    for name in ("add", "sub"):
+        function = getattr(torch, f"_foreach_{name}")
+        for other in (scalars[3], 2, [2], [torch.ones(2)]):
+            ints = [torch.ones(2, dtype=torch.int64)]
+            yield name, attempt(function, ints, other, alpha=2)
+    lerp, ends = torch._foreach_lerp, [torch.ones(2)]
+    for weight in scalars:
+        yield attempt(lerp, ends, [torch.zeros(2)], weight)
+
+
+@case
+def names_of_operands(torch):
+    tensors = [torch.ones(2)]
+    scalar = torch.tensor(2.0)
+    for name in ("add", "mul", "clamp_min", "pow"):
+        function = getattr(torch, f"_foreach_{name}")
+        for value in (2, [2], tensors, scalar):
+            yield name, attempt(lambda f=function, v=value: f(tensors, other=v))
+            yield name, attempt(lambda f=function, v=value: f(tensors, scalar=v))
+            yield name, attempt(lambda f=function, v=value: f(tensors, scalars=v))
+            yield name, attempt(lambda f=function, v=value: f(tensors, exponent=v))
+    lerp = torch._foreach_lerp
+    for value in (0.5, tensors):
+        yield attempt(lambda v=value: lerp(tensors, tensors, weights=v))
+    yield attempt(lambda: lerp(tensors, tensors, weight=0.5))
+    yield attempt(lambda: lerp(tensors, tensors, 0.5, weights=tensors))
+    yield attempt(lambda: lerp(tensors, tensors))
+
+
+@case
+def lists_of_tensors_and_others(torch):
+    two = [torch.ones(2), torch.ones(2)]
+    for other in ([two[0], 2], [2, two[0]], [two[0], None]):
+        yield attempt(torch._foreach_add, two, other)
+        yield attempt(torch._foreach_mul_, two, other)
+    yield attempt(torch._foreach_norm, two, 1j)

@@ -102,3 +102,22 @@ def moduli_of_special_numbers(torch):
     for kind in (torch.complex64, torch.complex128):
         values = [complex(a, b) for a in parts for b in parts]
         yield torch.tensor(values, dtype=kind).abs()
+
+
+@case
+def matrix_norms_in_a_dtype(torch):
+    norm = torch.linalg.matrix_norm
+    given = torch.arange(6.0).reshape(2, 3)
+    kinds = "float16 float32 float64 complex64 complex128 int32".split()
+    for dtype in (getattr(torch, kind) for kind in kinds):
+        for order in ("fro", "nuc", 1, -2):
+            yield order, attempt(norm, given, order, dtype=dtype)
+        yield attempt(norm, given.half(), 2, dtype=dtype)
+        yield attempt(norm, given.half(), dtype=dtype)
+        yield attempt(norm, given.to(torch.complex64), 1, (1, 0), dtype=dtype)
+        yield attempt(norm, given.int(), 1, dtype=dtype)
+        yield attempt(torch.linalg.norm, given, 1, dtype=dtype)
+    x = given.clone().requires_grad_()
+    for order in ("fro", "nuc", 1, 2):
+        y = norm(x, order, dtype=torch.float64)
+        yield y, torch.autograd.grad(y.sum(), x)

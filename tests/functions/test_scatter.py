@@ -76,3 +76,28 @@ torch.take_along_dim(x[0, 0], torch.zeros((), dtype=torch.int64), 0)
 """)
 def taken_along_a_dimension(torch, line):
     return evaluate(torch, line, x=torch.arange(6.0).view(2, 3))
+
+
+@case
+def what_is_refused_first(torch):
+    x, i = torch.arange(12.0).reshape(3, 4), torch.tensor([[0, 1, 2]])
+    for dim, index, src in ((5, i, x), (0, i.float(), x), (0, i, x.double())):
+        for function in (torch.scatter, torch.scatter_reduce):
+            yield attempt(function, x, dim, index, src, reduce="x")
+    yield attempt(lambda: torch.scatter_reduce(x, 0, i, x[:0], "x"))
+    yield attempt(lambda: torch.scatter(x, 5, i, 1, reduce="x"))
+
+
+@case(warnings=False)
+def reductions_are_refused_before_dimensions(torch):
+    x = torch.ones(3, 4)
+    return torch.index_reduce(x, 5, torch.tensor([0]), x, "x")
+
+
+@case
+def elements_of_nothing(torch):
+    zeros = torch.zeros(1, 2, dtype=torch.int64)
+    for x, dim in ((torch.ones(0, 2), 0), (torch.ones(2, 0), 1), (torch.ones(1, 0), 1)):
+        yield attempt(torch.gather, x, dim, zeros)
+        yield attempt(torch.scatter, x, dim, zeros, 1.0)
+        yield attempt(torch.scatter_add, x, dim, zeros, torch.ones(1, 2))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchshim._bind import type_name
+from torchshim._core import dtypes
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import combination, is_number
 from torchshim._tensor import Tensor
@@ -29,7 +30,12 @@ _FUSED = """(tuple of Tensors self, tuple of Tensors tensor1, tuple of Tensors t
     (tuple of Tensors self, tuple of Tensors tensor1, tuple of Tensors tensor2, Tensor scalars)
     (tuple of Tensors self, tuple of Tensors tensor1, tuple of Tensors tensor2, Number value = 1)"""  # noqa: E501
 
-_OPERAND_NAMES = ("other", "scalar", "scalars", "exponent")
+_LERP = """(tuple of Tensors self, tuple of Tensors tensors1, Number weight)
+    (tuple of Tensors self, tuple of Tensors tensors1, tuple of Scalars weight)
+    (tuple of Tensors self, tuple of Tensors tensors1, tuple of Tensors weights)"""
+
+# The functions whose second operand may be one tensor that stays one.
+_WITH_A_TENSOR = ("add", "mul", "div")
 
 
 def _is_list(value: Any) -> bool:
@@ -57,8 +63,35 @@ def _matching(name: str, tensors: Sequence[Any], value: Any) -> Sequence[Any]:
     return _tensors(name, value)
 
 
-def _others(name: str, tensors: Sequence[Any], other: Any) -> Sequence[Any]:
-    """What each tensor of a list is combined with: from a list, or the same for all."""
+def _is_scalar(value: Any) -> bool:
+    """Whether PyTorch takes a value for a number."""
+    if isinstance(value, Tensor):
+        return not (value.dim() or value.requires_grad)
+    return is_number(value)
+
+
+def _as_number(tensor: Tensor, other: Tensor) -> Tensor:
+    """A 0-dim tensor with the dtype that a number would take part with."""
+    dtype = other._meta.dtype
+    if dtype.category <= tensor._meta.dtype.category:
+        return other
+    if dtype.category == dtypes.INTEGER:
+        return other.to(dtypes.int64)
+    real = dtypes.get_default_dtype()
+    return other.to(real.to_complex() if dtype.is_complex else real)
+
+
+def _others(
+    name: str, tensors: Sequence[Any], other: Any, one: bool = False
+) -> Sequence[Any]:
+    """What each tensor of a list is combined with: from a list, or the same for all.
+
+    `one`: a tensor for all stays one; otherwise it is taken for a number.
+    """
+    if isinstance(other, Tensor) and not one:
+        if not _is_scalar(other):
+            raise combination(name, (tensors, other), {}, _SUMS)
+        return [_as_number(t, other) for t in tensors]
     if isinstance(other, Tensor):
         if other.dim():
             raise RuntimeError(
@@ -83,12 +116,32 @@ def _same_length(tensors: Sequence[Any], other: Sequence[Any]) -> Sequence[Any]:
         raise RuntimeError(
             "Tensor list must have same number of elements as scalar list."
         )
+    if any(isinstance(each, Tensor) for each in other):
+        for i, each in enumerate(other):
+            if not isinstance(each, Tensor):
+                raise TypeError(
+                    f"expected Tensor as element {i} in argument 1, but got "
+                    f"{type_name(each)}"
+                )
     return other
+
+
+def _fits(function: str, name: str, value: Any) -> bool:
+    """Whether the second operand is called so."""
+    if _base(function) == "pow":
+        return name == "exponent"
+    if name == "scalar":
+        return _is_scalar(value)
+    if name == "scalars":
+        return _is_list(value) and all(map(is_number, value))
+    if name == "other" and not isinstance(value, Tensor):
+        return _is_list(value) and any(isinstance(v, Tensor) for v in value)
+    return name == "other" and _base(function) in _WITH_A_TENSOR
 
 
 def _operand(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The second operand, whose name depends on what it is."""
-    given = [*args, *[v for k, v in kwargs.items() if k in _OPERAND_NAMES]]
+    given = [*args, *[v for k, v in kwargs.items() if _fits(name, k, v)]]
     if len(given) != 1 or len(kwargs) + len(args) != 1:
         raise combination(name, args, kwargs, _SUMS)
     return given[0]
@@ -121,33 +174,56 @@ def _unary(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
     return each
 
 
+def _base(name: str) -> str:
+    return name.removeprefix("_foreach_").removesuffix("_")
+
+
 def _binary(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
     def each(self: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         other = _operand(name, args, kwargs)
         tensors = _tensors(name, self, other)
-        pairs = zip(tensors, _others(name, tensors, other), strict=True)
+        one = _base(name) in _WITH_A_TENSOR
+        pairs = zip(tensors, _others(name, tensors, other, one), strict=True)
         return tuple([operator(t, o) for t, o in pairs])
 
     return each
 
 
 def _sum(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
-    def each(self: Any, *args: Any, alpha: Any = 1, **kwargs: Any) -> tuple[Any, ...]:
+    def each(
+        self: Any, *args: Any, alpha: Any = None, **kwargs: Any
+    ) -> tuple[Any, ...]:
         other = _operand(name, args, kwargs)
         tensors = _tensors(name, self, other)
-        others = _others(name, tensors, other)
-        if alpha != 1 and not isinstance(others[0], Tensor):
+        # Numbers take no `alpha`, and a tensor that could be a number is one without.
+        one = _base(name) in _WITH_A_TENSOR
+        one = one and (alpha is not None or not _is_scalar(other))
+        others = _others(name, tensors, other, one)
+        number = not isinstance(others[0] if one or _is_list(other) else None, Tensor)
+        if alpha is not None and number:
             raise combination(name, (self, other), {"alpha": alpha}, _SUMS)
         pairs = zip(tensors, others, strict=True)
-        return tuple([operator(t, o, alpha=alpha) for t, o in pairs])
+        factor = 1 if alpha is None else alpha
+        return tuple([operator(t, o, alpha=factor) for t, o in pairs])
 
     return each
 
 
 def _lerp(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
-    def each(self: Any, tensors1: Any, weight: Any) -> tuple[Any, ...]:
+    def each(
+        self: Any, tensors1: Any, weight: Any = None, *, weights: Any = None
+    ) -> tuple[Any, ...]:
+        if (weight is None) is (weights is None):
+            raise combination(name, (self, tensors1), {}, _LERP)
+        if weights is not None and not _fits("lerp", "other", weights):
+            raise combination(name, (self, tensors1), {"weights": weights}, _LERP)
+        weight = weights if weight is None else weight
         tensors = _tensors(name, self, tensors1, weight)
         ends = _matching(name, tensors, tensors1)
+        if isinstance(weight, Tensor):
+            if not _is_scalar(weight):
+                raise combination(name, (self, tensors1, weight), {}, _LERP)
+            weight = weight.item()
         weights = _others(name, tensors, weight)
         rows = zip(tensors, ends, weights, strict=True)
         return tuple([operator(t, end, w) for t, end, w in rows])
@@ -287,7 +363,7 @@ def _foreach_zero_(self: Any) -> Any:
 def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:
     """The vector norm of each tensor of a list."""
     tensors = _tensors("_foreach_norm", self)
-    if isinstance(ord, bool):
+    if isinstance(ord, (bool, complex)):
         raise RuntimeError(
             "foreach_tensor_norm_slow expects ord to be integer or float"
         )

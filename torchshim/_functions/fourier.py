@@ -118,9 +118,7 @@ def one_dimension(
     if name in ("rfft", "ihfft"):
         _check_real(name, input)
     x = _promoted(input, name in ("irfft", "hfft"))
-    if not x._meta.shape:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    d = wrap_dim(dim, len(x._meta.shape))
+    d = wrapped(dim, len(x._meta.shape))
     if n is None:
         n = x._meta.shape[d]
         n = 2 * (n - 1) if name in ("irfft", "hfft") else n
@@ -156,7 +154,7 @@ def _shape_and_dims(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
     """The length given or there along each dimension that is transformed."""
     shape = tuple(x._meta.shape)
     if dim is not None:
-        dims = [_wrapped(d, len(shape)) for d in dim]
+        dims = [wrapped(d, len(shape)) for d in dim]
         if len(set(dims)) < len(dims):
             raise RuntimeError("FFT dims must be unique")
         if s is not None and len(s) != len(dims):
@@ -177,7 +175,8 @@ def _shape_and_dims(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
     return lengths, dims
 
 
-def _wrapped(dim: int, ndim: int) -> int:
+def wrapped(dim: int, ndim: int) -> int:
+    """A dimension counted from the front, in a tensor that has any."""
     if not ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     return wrap_dim(dim, ndim)
@@ -204,9 +203,9 @@ def several_dimensions(
     if name == "rfftn":
         _check_real(name, input, "real-valued")
     whole = "r" not in name and "h" not in name
-    if not whole and not (input._meta.shape if dim is None else dim):
-        raise RuntimeError(f"{name} must transform at least one axis")
     lengths, dims = _shape_and_dims(input, s, dim)
+    if not whole and not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
     if real and (s is None or s[-1] == -1):
         last = 2 * (input._meta.shape[dims[-1]] - 1)
         for n in lengths[:-1]:
@@ -222,7 +221,8 @@ def several_dimensions(
             f"{x._meta.dtype.scalar_name}"
         )
     op, result = transform(x, tuple(lengths), tuple(dims), norm)
-    return _given(op, name, result, out, input)
+    # PyTorch's `ifftn` calls itself `fftn` here.
+    return _given(op, "fftn" if whole else name, result, out, input)
 
 
 def inverse_half(x: Tensor, n: Any, d: Any, norm: Any) -> _Result:

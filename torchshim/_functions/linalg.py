@@ -95,8 +95,8 @@ def norm(
         ord is not None and (len(axes) == 2 if dim is not None else A.dim() == 2)
     )
     if matrix:
-        x = A if dtype is None else A.to(dtype)
-        result = fns.matrix_norm(x, ord, axes if dim is not None else (-2, -1), keepdim)
+        pair = axes if dim is not None else (-2, -1)
+        result = fns.matrix_norm(A, ord, pair, keepdim, dtype=dtype)
     else:
         order = 2.0 if ord is None else ord
         result = fns.vector_norm(

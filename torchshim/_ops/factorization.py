@@ -41,6 +41,8 @@ def _check_lu(A: Array, pivot: bool, name: str) -> None:
             f"{name}: Expected tensor with 2 or more dimensions. Got size: "
             f"{list(A.shape)} instead"
         )
+    if not pivot and not A.size:  # no kernel is asked
+        return
     refuse_kernel(A, "lu_cpu")
     if not pivot:
         raise RuntimeError(
@@ -74,6 +76,8 @@ def _permutation_matrix(order: Array, dtype: Any) -> Array:
 def _lu_permutation(A: Array, pivot: bool) -> Array:
     """The matrix P of `A = P @ L @ U`."""
     _check_lu(A, pivot, "linalg.lu")
+    if not pivot:
+        return jnp.zeros(0, A.dtype)
     return _permutation_matrix(_lu(A)[2], A.dtype)
 
 
@@ -126,9 +130,30 @@ def lu_factor_ex(
     return lu, pivots, first_zero(lu)
 
 
+_FROM_FACTOR = "Did you properly pass the result of lu_factor?"
+
+
+def _pivot_checks(LU: Array, pivots: Array, B: Array, *rest: Any) -> list[Check]:
+    if not pivots.size:
+        return []
+    wanted = "Pivots given to lu_solve must all be"
+    low = Check(
+        pivots.min() < 1,
+        RuntimeError,
+        f"{wanted} greater or equal to 1. {_FROM_FACTOR}",
+    )
+    high = Check(
+        pivots.max() > LU.shape[-2],
+        RuntimeError,
+        f"{wanted} smaller or equal to LU.size(-2). {_FROM_FACTOR}",
+    )
+    return [low, high]
+
+
 @linalg_op(
     "LinalgLuSolveBackward0",
     saves=("LU", "pivots", "result"),
+    checks=_pivot_checks,
     layout=Arranged(
         lambda shape, LU, pivots, B, left, adjoint: solutions(shape, LU, B, left)
     ),
@@ -191,7 +216,20 @@ def _order_of(pivots: Array, rows: int) -> Array:
     return lax.linalg.lu_pivots_to_permutation(pivots - 1, rows)
 
 
-@op(namespaces=(), method=False, differentiable=False)
+def _unpacked_checks(LU_data: Array, LU_pivots: Array) -> list[Check]:
+    if not LU_pivots.size:
+        return []
+    return [
+        Check(
+            (LU_pivots.min() < 1) | (LU_pivots.max() > LU_data.shape[-2]),
+            RuntimeError,
+            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
+            f"{_FROM_FACTOR}",
+        )
+    ]
+
+
+@op(namespaces=(), method=False, differentiable=False, checks=_unpacked_checks)
 def _lu_unpacked_permutation(LU_data: Array, LU_pivots: Array) -> Array:
     """The matrix P that `pivots` stand for."""
     if LU_pivots.dtype != jnp.int32:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchshim._core.checks import Check
+from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Arranged, Array, Operand
 from torchshim._ops._common import broadcast_shapes, scalar_name
 from torchshim._ops._linalg import (
@@ -26,9 +27,10 @@ from torchshim._ops._linalg import (
     solutions,
 )
 from torchshim._ops._linalg import linalg_op as _linalg
+from torchshim._ops._reducing import cast, is_complex, is_exact
 from torchshim._ops.eigen import pinv_checks, pseudo_inverse, svd_checks, svdvals
 from torchshim._ops.norm import _norm as p_norm
-from torchshim._ops.norm import check_order
+from torchshim._ops.norm import check_norm_dtype, check_order
 from torchshim._ops.view_geometry import size_at, wrap_dim
 
 # Determinants and inverses -----------------------------------------------------------
@@ -179,12 +181,18 @@ def linalg_pinv(
     input: Array, atol: Operand | None, rtol: Operand | None, hermitian: bool
 ) -> Array:
     """The pseudo-inverse: singular values up to max(atol, rtol * largest) are zeros."""
-    if input.ndim < 2 or not jnp.issubdtype(input.dtype, jnp.inexact):
+    if input.ndim < 2 or is_exact(input) or input.dtype.itemsize == 2:
         raise _no_pinv(input)
-    if input.dtype.itemsize == 2:
-        raise _no_pinv(input)
+    for which, each in (("atol", atol), ("rtol", rtol)):
+        if each is not None and is_complex(each):
+            raise RuntimeError(
+                f"torch.linalg.pinv: {which} tensor of complex type is not supported. "
+                f"Got {scalar_name(each)}"
+            )
     if not input.size:
         return jnp.zeros((*input.shape[:-2], *input.shape[:-3:-1]), input.dtype)
+    if hermitian:
+        check_square(input, "linalg.eigh")
     real = input.real.dtype
     if rtol is None:
         relative = max(input.shape[-2:]) * float(jnp.finfo(real).eps)
@@ -264,9 +272,8 @@ def solve_ex(
     A: Array, B: Array, *, left: bool = True, check_errors: bool = False
 ) -> tuple[Array, Array]:
     """As `solve`, and where the elimination met a zero."""
-    out = _solution(A, B, left)
-    batch = out.shape[: out.ndim - (1 if _is_vector(A, B) else 2)]
-    return out, jnp.broadcast_to(_singular(A), batch)
+    # A code for each matrix, however many right sides it is broadcast to.
+    return _solution(A, B, left), _singular(A)
 
 
 @_linalg("LinalgSolveTriangularBackward0", saves=("input", "result"), layout=columns)
@@ -306,12 +313,16 @@ def _matrix_node(input: Any, ord: Any = "fro", *rest: Any) -> str:
     return "AmaxBackward0" if ord > 0 else "AminBackward0"
 
 
+# The orders of a matrix norm that are found from the singular values.
+_SPECTRAL = ("nuc", 2, -2)
+
+
 def _norm_checks(
-    input: Array, ord: Any, dim: tuple[int, ...], keepdim: bool
+    input: Array, ord: Any, dim: tuple[int, ...], keepdim: bool, dtype: DType | None
 ) -> list[Check]:
-    if ord not in ("nuc", 2, -2):
+    if ord not in _SPECTRAL:
         return []
-    return svd_checks(jnp.moveaxis(input, dim, (-2, -1)))
+    return svd_checks(jnp.moveaxis(cast(input, dtype), dim, (-2, -1)))
 
 
 @_linalg(_matrix_node, saves=("input", "result"), checks=_norm_checks)
@@ -320,6 +331,8 @@ def matrix_norm(
     ord: Any = "fro",
     dim: tuple[int, ...] = (-2, -1),
     keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
 ) -> Array:
     """A norm of matrices: Frobenius, nuclear, of rows, of columns, spectral."""
     name = "linalg.matrix_norm"
@@ -330,11 +343,8 @@ def matrix_norm(
     elif abs(ord) not in (1, 2, math.inf):
         raise RuntimeError(f"{name}: Order {ord:g} not supported.")
     check_matrix(input, name)
-    if not jnp.issubdtype(input.dtype, jnp.inexact):
-        raise RuntimeError(
-            f"{name}: Expected a floating point or complex tensor as input. Got "
-            f"{scalar_name(input)}"
-        )
+    if ord in _SPECTRAL or is_exact(input):
+        check_floating(input, name)
     if len(dim) != 2:
         raise RuntimeError(
             f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dim))}"
@@ -342,11 +352,13 @@ def matrix_norm(
     rows, columns = (wrap_dim(d, input.ndim) for d in dim)
     if rows == columns:
         raise RuntimeError(f"{name}: dims must be different. Got ({rows}, {columns})")
+    check_norm_dtype(input, dtype, name)
+    input = cast(input, dtype)
     if ord == "fro":
         out = p_norm(input, 2, (rows, columns))
         return out if keepdim else out.squeeze((rows, columns))
     x = jnp.moveaxis(input, (rows, columns), (-2, -1))
-    if ord in ("nuc", 2, -2):
+    if ord in _SPECTRAL:
         values, place = svdvals(x), -1
     else:
         summed, kept = (-2, -1) if abs(ord) == 1 else (-1, -2)

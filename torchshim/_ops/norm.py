@@ -87,6 +87,11 @@ def _check_dtypes(x: Array, dtype: DType | None) -> None:
             f"{name}: Expected a floating point or complex tensor as input. Got "
             f"{scalar_name(x)}"
         )
+    check_norm_dtype(x, dtype, name)
+
+
+def check_norm_dtype(x: Array, dtype: DType | None, name: str) -> None:
+    """Refuses a `dtype=` that a norm of `x` cannot be computed in."""
     if dtype is None:
         return
     if not (dtype.is_floating_point or dtype.is_complex):

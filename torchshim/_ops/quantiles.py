@@ -16,18 +16,22 @@ from torchshim._ops.sorting import order
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def _check_quantile(input: Array, interpolation: str) -> None:
-    if not input.size:
-        raise RuntimeError("quantile() input tensor must be non-empty")
-    if input.dtype not in (jnp.float32, jnp.float64):
-        raise RuntimeError(
-            "quantile() input tensor must be either float or double dtype"
-        )
+def _check_quantile(input: Array, q: Array | None, interpolation: str) -> None:
     if interpolation not in _INTERPOLATIONS:
         raise RuntimeError(
             "quantile() interpolation must be one of linear, lower, higher, midpoint "
             f"or nearest, but got {interpolation}"
         )
+    if not input.size:
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    if getattr(q, "ndim", 0) > 1:
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
+    if input.dtype not in (jnp.float32, jnp.float64):
+        raise RuntimeError(
+            "quantile() input tensor must be either float or double dtype"
+        )
+    if getattr(q, "dtype", input.dtype) != input.dtype:
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
 
 
 def _quantile(
@@ -93,13 +97,6 @@ def _quantile_flows(
     return ("input", "q") if interpolation == "linear" else ("input",)
 
 
-def _check_q(input: Array, q: Array) -> None:
-    if q.ndim > 1:
-        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
-    if q.dtype != input.dtype:
-        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
-
-
 def _check_q_number(q: float) -> None:
     if not 0 <= q <= 1:
         raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
@@ -142,7 +139,7 @@ def quantile_scalar(
 ) -> Array:
     """The `q`-th quantile along a dimension or of all elements."""
     _check_q_number(q)
-    _check_quantile(input, interpolation)
+    _check_quantile(input, None, interpolation)
     return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
@@ -156,8 +153,7 @@ def quantile_tensor(
     interpolation: str = "linear",
 ) -> Array:
     """The `q`-th quantiles along a dimension or of all elements."""
-    _check_quantile(input, interpolation)
-    _check_q(input, q)
+    _check_quantile(input, q, interpolation)
     return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
@@ -172,7 +168,7 @@ def nanquantile_scalar(
 ) -> Array:
     """The `q`-th quantile along a dimension or of all elements, NaNs left out."""
     _check_q_number(q)
-    _check_quantile(input, interpolation)
+    _check_quantile(input, None, interpolation)
     return _quantile(input, q, dim, keepdim, interpolation, True)
 
 
@@ -186,6 +182,5 @@ def nanquantile_tensor(
     interpolation: str = "linear",
 ) -> Array:
     """The `q`-th quantiles along a dimension or of all elements, NaNs left out."""
-    _check_quantile(input, interpolation)
-    _check_q(input, q)
+    _check_quantile(input, q, interpolation)
     return _quantile(input, q, dim, keepdim, interpolation, True)

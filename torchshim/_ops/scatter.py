@@ -19,7 +19,6 @@ from torchshim._ops.index_dim import check_source, outside_self
 from torchshim._ops.indexing import (
     IN_BOUNDS,
     added,
-    bounds_text,
     is_integer,
     multiplied,
     outside,
@@ -46,7 +45,8 @@ def _line(value: Array) -> Array:
 def _range_checks(input: Array, dim: int, index: Array, *rest: Any) -> list[Check]:
     dim = wrap_dim(dim, input.ndim)
     n = input.shape[dim] if input.ndim else 1
-    return outside(index, 0, n, bounds_text(dim, n), RuntimeError)
+    text = f"index {{value}} is out of bounds for dimension {dim} with size {n}"
+    return outside(index, 0, n, text, RuntimeError)
 
 
 def _check_gather(input: Array, dim: int, index: Array) -> int:
@@ -95,6 +95,8 @@ def gather(input: Array, dim: int, index: Array, *, sparse_grad: bool = False) -
         return jnp.zeros(index.shape, input.dtype)
     # Gradients of half types are summed in float32.
     source, where = _line(wide(input)), _places(_line(index), dim)
+    if not source.size:  # the check says so
+        return jnp.zeros(index.shape, input.dtype)
     found = source.at[where].get(mode=IN_BOUNDS).reshape(index.shape)
     return found.astype(input.dtype)
 
@@ -201,9 +203,9 @@ def _times(target: Array, values: Array, *where: Array) -> Array:
 def _old_reduce(
     input: Array, dim: int, index: Array, src: Any, reduce: str, is_tensor: bool
 ) -> Array:
+    dim = _check_scatter(input, dim, index, src if is_tensor else None)
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
-    dim = _check_scatter(input, dim, index, src if is_tensor else None)
     if index.size == 0:
         return input
     target, where = _line(input), _places(_line(index), dim)
@@ -411,12 +413,12 @@ def scatter_reduce(
     include_self: bool = True,
 ) -> Array:
     """Elements of `src` reduced into the input where the indices say."""
+    dim = _check_scatter(input, dim, index, src)
     _check_reduce(reduce)
     if reduce == "mean":
         refuse("scatter_gather_tensor_cpu_reduce_mean", input, BOOL)
     elif reduce in ("amax", "amin"):
         refuse(f"scatter_gather_tensor_cpu_reduce_{reduce}", input, COMPLEX)
-    dim = _check_scatter(input, dim, index, src)
     if index.size == 0:
         return input
     target, where = _line(input), _places(_line(index), dim)
@@ -457,8 +459,8 @@ def index_reduce_values(
     include_self: bool = True,
 ) -> Array:
     """Slices of `source` reduced into the input at the indices along a dimension."""
-    dim = wrap_dim(dim, input.ndim)
     _check_index_reduce(reduce)
+    dim = wrap_dim(dim, input.ndim)
     check_source(input, dim, index, source, "index_reduce_()")
     kind = input.dtype
     if not include_self:

@@ -111,6 +111,7 @@ def topk(
     x, axis = one_axis(input, dim)
     if not 0 <= k <= x.shape[axis]:
         raise RuntimeError("selected index k out of range")
+    k = k if input.ndim else 1  # PyTorch gives the element of a 0-dim tensor for 0, too
     if x.dtype == jnp.bool_:
         raise RuntimeError("topk does not support bool dtypes on CPU")
     if is_complex(x):
@@ -242,6 +243,8 @@ def _sorter_in_range(
 
 
 def _searched(edges: Array, values: Any, right: bool, out_int32: bool) -> Array:
+    if edges.dtype == jnp.bool_:
+        raise not_implemented("searchsorted_out_cpu", edges)
     edges, values = _common(edges, values)
     if is_complex(edges):
         raise not_implemented("searchsorted_out_cpu", edges)
