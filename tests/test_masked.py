@@ -83,3 +83,37 @@ def test_masked_and_nested_tensors_are_refused() -> None:
         torch.masked.MaskedTensor(x, x > 0)
     with pytest.raises(NotImplementedError, match=r"nested\.nested_tensor is not"):
         torch.nested.nested_tensor([x, x])
+
+
+@case.over("sum", "prod", "amax", "argmin", "mean", "median", "norm", "logsumexp", "x")
+def identities(torch, name):
+    for dtype in ("float16", "int8", "bool", "complex64"):
+        like = torch.ones(1, dtype=getattr(torch, dtype))
+        yield attempt(torch.masked._reduction_identity, name, like)
+    if name == "norm":
+        like = torch.ones(1, dtype=torch.int64)
+        yield attempt(torch.masked._reduction_identity, name, like, -float("inf"))
+
+
+@case
+def masks(torch):
+    masked = torch.masked
+    x, mask = torch.ones(2, 3), torch.tensor([True, False, True])
+    for dim in (None, (), 1, (0, 0), (3,), (-1, 0)):
+        yield attempt(masked._canonical_dim, dim, 3)
+    yield attempt(masked._input_mask, x)
+    yield attempt(masked._input_mask, x, mask=torch.ones(1, 2, 3))
+    yield masked._input_mask(x, mask=mask), masked._input_mask(x, mask=mask.to_sparse())
+    for dim in (None, 0, (0, 1)):
+        yield masked._output_mask(masked.sum, x, dim, keepdim=True, mask=mask)
+    yield masked._output_mask(masked.norm, x, 2.0, 0, mask=mask)
+    yield masked._output_mask(masked.softmax, x, 0, mask=mask)
+    yield attempt(masked._output_mask, 3, x, mask=mask)
+    yield masked._combine_input_and_mask(masked.amax, x, mask)
+    yield masked._combine_input_and_mask(masked.sum, x, None)
+    yield masked._where(mask, x, torch.tensor(7.0))
+    yield masked.sum(x, 0, mask=mask.to_sparse())
+    yield attempt(
+        masked.norm, torch.ones(2, dtype=torch.int64), -float("inf"), mask=mask[:2]
+    )
+    yield attempt(masked.amax, torch.ones(2, dtype=torch.complex64), mask=mask[:2])

@@ -47,6 +47,8 @@ autograd.profiler: emit_itt emit_nvtx profile record_function
 autograd.profiler_util: EventList FunctionEvent FunctionEventAvg _format_time
 fx.experimental.proxy_tensor: make_fx
 library: _scoped_library
+masked: _canonical_dim _combine_input_and_mask _input_mask _output_mask
+  _reduction_identity _where
 multiprocessing.reductions: StorageWeakRef
 nn.parallel._functions: Broadcast
 optim: ASGD Adadelta Adafactor Adagrad Adam AdamW Adamax LBFGS Muon NAdam Optimizer

@@ -1,37 +1,33 @@
-"""Reductions and normalizations of the elements that a mask chooses.
-
-Elements where the mask is False are as if they were not there; what has none left gets
-the operation's identity. `masked_tensor` and its class are not supported.
-https://docs.pytorch.org/docs/2.13/masked.html
-"""
+"""The operations of `torch.masked`."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, NoReturn
+from typing import Any
 
 from torchshim._core import dtypes
-from torchshim._core.layout import strided
 from torchshim._derived import fns
 from torchshim._functions.nn_activation import log_softmax as _log_softmax
 from torchshim._functions.nn_activation import softmax as _softmax
 from torchshim._functions.nn_activation import softmin as _softmin
 from torchshim._tensor import Tensor
+from torchshim.masked._masks import _canonical_dim, _input_mask, combined
+from torchshim.masked._masks import (
+    _combine_input_and_mask as _combine_input_and_mask,
+)
+from torchshim.masked._masks import _output_mask as _output_mask
+from torchshim.masked._masks import _reduction_identity as _reduction_identity
+from torchshim.masked._masks import _where as _where
 
 __all__ = [
-    "MaskedTensor",
     "amax",
     "amin",
     "argmax",
     "argmin",
-    "as_masked_tensor",
     "cumprod",
     "cumsum",
-    "is_masked_tensor",
     "log_softmax",
     "logaddexp",
     "logsumexp",
-    "masked_tensor",
     "mean",
     "median",
     "norm",
@@ -51,90 +47,6 @@ _SMALL_INTEGERS = (
     dtypes.int16,
     dtypes.int32,
 )
-
-
-def _refuse() -> NoReturn:
-    raise NotImplementedError(
-        "torch.masked.masked_tensor is not supported: keep data and mask apart, and "
-        "pass mask= to the functions of torch.masked"
-    )
-
-
-class MaskedTensor:
-    """Not supported: NotImplementedError."""
-
-    def __new__(cls, data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:
-        _refuse()
-
-
-def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> NoReturn:
-    """Not supported: NotImplementedError."""
-    _refuse()
-
-
-def as_masked_tensor(data: Any, mask: Any) -> NoReturn:
-    """Not supported: NotImplementedError."""
-    _refuse()
-
-
-def is_masked_tensor(obj: Any, /) -> bool:
-    """Always False, as there are no masked tensors."""
-    return isinstance(obj, MaskedTensor)
-
-
-# -- masks -----------------------------------------------------------------------------
-
-
-def _dims(dim: Any, ndim: int) -> tuple[int, ...]:
-    """The dimensions meant, sorted; all of them for None and ()."""
-    if dim is None or dim == ():
-        return tuple(range(ndim))
-    ndim = max(ndim, 1)
-    found: list[int] = []
-    for d in (dim,) if isinstance(dim, int) else dim:
-        if d in found:
-            raise RuntimeError(f"dim={d} appears multiple times in the list of dims")
-        if d >= ndim or d < -ndim:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-ndim}, "
-                f"{ndim - 1}], but got {d})"
-            )
-        found.append(d % ndim)
-    return tuple(sorted(found))
-
-
-def _input_mask(input: Any, mask: Any) -> Any:
-    """The mask in the shape of the input."""
-    if mask.shape != input.shape:
-        if mask.ndim > input.ndim:
-            raise IndexError(
-                "_input_mask expected broadcastable mask (got mask dimensionality "
-                "higher than of the input)"
-            )
-        mask = mask.broadcast_to(input.shape)
-    return mask.to(dtype=dtypes.bool_)
-
-
-def _masked(name: str, input: Any, mask: Any, identity: Any) -> Any:
-    """The input with the identity where the mask is False."""
-    if input.layout is not strided:
-        raise ValueError(
-            f"masked {name} expects strided tensor (got {input.layout} tensor)"
-        )
-    if mask is None:
-        return input
-    return fns.where(_input_mask(input, mask), input, identity)
-
-
-def _extreme(name: str, input: Any, lowest: bool) -> Any:
-    """The smallest, or the largest, number of a dtype."""
-    dtype = input.dtype
-    if dtype.is_floating_point:
-        return -math.inf if lowest else math.inf
-    if dtype.is_complex or dtype is dtypes.bool_:
-        raise NotImplementedError(f"identity of {name} on {dtype} input")
-    info = dtypes.iinfo(dtype)
-    return info.min if lowest else info.max
 
 
 def _sum_dtype(input: Any, dtype: Any) -> Any:
@@ -160,9 +72,9 @@ def sum(
     >>> torch.masked.sum(torch.ones(3), mask=torch.tensor([True, False, True]))
     tensor(2.)
     """
-    x: Any = _masked("sum", input, mask, 0)
+    x: Any = combined("sum", input, mask)
     dtype = _sum_dtype(input, dtype)
-    return x.sum(_dims(dim, x.ndim), bool(keepdim), dtype=dtype)
+    return x.sum(_canonical_dim(dim, x.ndim), bool(keepdim), dtype=dtype)
 
 
 def prod(
@@ -174,8 +86,8 @@ def prod(
     mask: Any = None,
 ) -> Tensor:
     """The product of the elements chosen. Follows ``torch.masked.prod``."""
-    dims = _dims(dim, input.ndim)
-    x: Any = _masked("prod", input, mask, 1).to(dtype=_sum_dtype(input, dtype))
+    dims = _canonical_dim(dim, input.ndim)
+    x: Any = combined("prod", input, mask).to(dtype=_sum_dtype(input, dtype))
     for d in reversed(dims):
         x = x.prod(d, bool(keepdim))
     return x
@@ -183,17 +95,17 @@ def prod(
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """Sums from the first element on. Follows ``torch.masked.cumsum``."""
-    (axis,) = _dims(dim, input.ndim)[:1]
+    (axis,) = _canonical_dim(dim, input.ndim)[:1]
     dtype = input.dtype if dtype is None else dtype
-    x: Any = _masked("cumsum", input, mask, 0)
+    x: Any = combined("cumsum", input, mask)
     return x.cumsum(axis, dtype=dtype)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """Products from the first element on. Follows ``torch.masked.cumprod``."""
-    (axis,) = _dims(dim, input.ndim)[:1]
+    (axis,) = _canonical_dim(dim, input.ndim)[:1]
     dtype = input.dtype if dtype is None else dtype
-    x: Any = _masked("cumprod", input, mask, 1)
+    x: Any = combined("cumprod", input, mask)
     return x.cumprod(axis, dtype=dtype)
 
 
@@ -224,9 +136,8 @@ def amin(
 def _bound(
     name: str, input: Any, dim: Any, keepdim: Any, dtype: Any, mask: Any
 ) -> Tensor:
-    identity = None if mask is None else _extreme(name, input, name == "amax")
-    x = _masked(name, input, mask, identity)
-    found = getattr(x, name)(_dims(dim, x.ndim), bool(keepdim))
+    x = combined(name, input, mask)
+    found = getattr(x, name)(_canonical_dim(dim, x.ndim), bool(keepdim))
     return found if dtype is None else found.to(dtype=dtype)
 
 
@@ -263,17 +174,16 @@ def argmin(
 def _place(
     name: str, input: Any, dim: Any, keepdim: Any, dtype: Any, mask: Any
 ) -> Tensor:
-    identity = None if mask is None else _extreme(name, input, name == "argmax")
-    x = _masked(name, input, mask, identity)
+    x = combined(name, input, mask)
     found = getattr(x, name)(dim, bool(keepdim))
     return found.to(dtype=input.dtype if dtype is None else dtype)
 
 
 def _count(input: Any, dim: Any, keepdim: Any, mask: Any) -> Any:
     """How many elements are chosen."""
-    dims = _dims(dim, input.ndim)
+    dims = _canonical_dim(dim, input.ndim)
     if mask is not None:
-        return _input_mask(input, mask).sum(dims, bool(keepdim))
+        return _input_mask(input, mask=mask).sum(dims, bool(keepdim))
     chosen = input.new_ones(input.shape, dtype=dtypes.int64)
     return chosen.sum(dims, bool(keepdim))
 
@@ -319,11 +229,11 @@ def median(
     ``torch.masked.median``.
     """
     x: Any = input
-    (axis,) = _dims(dim, x.ndim)[:1]
+    (axis,) = _canonical_dim(dim, x.ndim)[:1]
     dtype = x.dtype if dtype is None else dtype
     inexact = x.is_floating_point()
     x = x if inexact else x.to(dtype=dtypes.float32)
-    found = _masked("median", x, mask, math.nan).nanmedian(axis, keepdim).values
+    found = combined("median", x, mask).nanmedian(axis, keepdim).values
     if inexact:
         return found
     if bool(found.isnan().any()):
@@ -343,13 +253,8 @@ def logsumexp(
     mask: Any = None,
 ) -> Tensor:
     """The logarithm of the sum of exponentials. Follows ``torch.masked.logsumexp``."""
-    identity: Any = None
-    if mask is not None:
-        complex_input = input.dtype.is_complex
-        low = -math.inf if complex_input else _extreme("logsumexp", input, True)
-        identity = low
-    x: Any = _masked("logsumexp", input, mask, identity)
-    found = x.logsumexp(_dims(dim, x.ndim), keepdim=keepdim)
+    x: Any = combined("logsumexp", input, mask)
+    found = x.logsumexp(_canonical_dim(dim, x.ndim), keepdim=keepdim)
     return found.to(dtype=input.dtype if dtype is None else dtype)
 
 
@@ -366,9 +271,7 @@ def logaddexp(
     Follows ``torch.masked.logaddexp``.
     """
     pair = [
-        _masked(
-            "logaddexp", x, m, None if m is None else _extreme("logaddexp", x, True)
-        )
+        combined("logaddexp", x, m)
         for x, m in ((input, input_mask), (other, other_mask))
     ]
     found = fns.logaddexp(*pair)
@@ -387,9 +290,8 @@ def norm(
     """The norm of the elements chosen. Follows ``torch.masked.norm``."""
     x: Any = input
     dtype = x.dtype if dtype is None else dtype
-    identity = math.inf if ord == -math.inf else 0
-    dims = _dims(dim, x.ndim)
-    x = _masked("norm", x, mask, identity)
+    dims = _canonical_dim(dim, x.ndim)
+    x = combined("norm", x, mask, ord)
     order = 2.0 if ord is None else ord
     return fns.vector_norm(x, order, dims, bool(keepdim), dtype=dtype)
 
@@ -460,36 +362,33 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> 
     >>> torch.masked.softmax(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
     tensor([0.5000, 0.0000, 0.5000])
     """
-    return _normalized(_softmax, "softmax", True, input, dim, dtype, mask)
+    return _normalized(_softmax, "amax", input, dim, dtype, mask)
 
 
 def log_softmax(
     input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None
 ) -> Tensor:
     """Its logarithm. Follows ``torch.masked.log_softmax``."""
-    return _normalized(_log_softmax, "log_softmax", True, input, dim, dtype, mask)
+    return _normalized(_log_softmax, "amax", input, dim, dtype, mask)
 
 
 def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """Softmax of what is negated. Follows ``torch.masked.softmin``."""
-    return _normalized(_softmin, "softmin", False, input, dim, dtype, mask)
+    return _normalized(_softmin, "amin", input, dim, dtype, mask)
 
 
 def _normalized(
     function: Any,
-    name: str,
-    lowest: bool,
+    extreme: str,
     input: Any,
     dim: int,
     dtype: Any,
     mask: Any,
 ) -> Tensor:
     dtype = input.dtype if dtype is None else dtype
-    (axis,) = _dims(dim, input.ndim)[:1]
-    identity = None
-    if mask is not None:
-        identity = _extreme("amax" if lowest else "amin", input, lowest)
-    return function(_masked(name, input, mask, identity), axis, dtype=dtype)
+    (axis,) = _canonical_dim(dim, input.ndim)[:1]
+    # What is left out weighs nothing.
+    return function(combined(extreme, input, mask), axis, dtype=dtype)
 
 
 def normalize(
@@ -502,7 +401,7 @@ def normalize(
     mask: Any = None,
 ) -> Tensor:
     """The elements chosen over their norm. Follows ``torch.masked.normalize``."""
-    x = _masked("normalize", input, mask, 0)
+    x = combined("sum", input, mask)
     dtype = x.dtype if dtype is None else dtype
     size: Any = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return x / size.maximum(size.new_full([], eps))
