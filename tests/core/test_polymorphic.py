@@ -83,12 +83,14 @@ def test_symbols_stand_for_sizes_that_nothing_else_has():
 
 
 def test_symbols_between_shapes():
-    assert symbols_between([(2, 5), (5,)], [(2, 6), (6,)]) == ((2, "a"), ("a",))
-    assert symbols_between([(5, 5)], [(6, 7)]) == (("a", "b"),)
+    names = [f"size_{letter}" for letter in "abcdefgh"]
+    a, b, *_ = names
+    assert symbols_between([(2, 5), (5,)], [(2, 6), (6,)]) == ((2, a), (a,))
+    assert symbols_between([(5, 5)], [(6, 7)]) == ((a, b),)
     assert symbols_between([(5, 1)], [(6, 2)]) is None
     assert symbols_between([tuple(range(2, 12))], [tuple(range(3, 13))]) is None
     eight = (*range(2, 10), 9), (*range(3, 11), 10)
-    assert symbols_between([eight[0]], [eight[1]]) == ((*"abcdefgh", "h"),)
+    assert symbols_between([eight[0]], [eight[1]]) == ((*names, names[-1]),)
 
 
 # -- calls -----------------------------------------------------------------------------
@@ -121,6 +123,8 @@ def kernels():
         lambda x: torch.cat([x, x[:1]]),
         lambda x: torch.nn.functional.gelu(x),
         lambda x: x.outer(x).tril(),
+        lambda x: x[torch.arange(len(x) - 1) + 1],
+        lambda x: x.outer(x)[:, torch.arange(len(x) - 1)],
     ],
 )
 def test_the_third_size_is_the_last_to_be_traced(run, monkeypatch):
@@ -142,10 +146,20 @@ def test_the_third_size_is_the_last_to_be_traced(run, monkeypatch):
     assert kernels()[1] > other
 
 
-def test_texts_with_sizes_are_traced_for_each_size():
-    for n in 5, 6, 7, 8:
+def test_sizes_in_texts_are_those_of_the_call():
+    for n in range(5, 10):
         x = torch.ones(n)
         late = x.gather(0, torch.tensor([n]) + 0)
+        text = f"index {n} is out of bounds for dimension 0 with size {n}"
+        with pytest.raises(RuntimeError, match=text):
+            late.tolist()
+    assert kernels()[1] >= 2
+
+
+def test_sizes_in_texts_that_are_computed_are_traced_for_each_size(monkeypatch):
+    monkeypatch.setattr(host_kernels, "told", lambda text, sizes: text)
+    for n in 5, 6, 7, 8:
+        late = torch.ones(n).gather(0, torch.tensor([n]) + 0)
         with pytest.raises(RuntimeError, match=f"dimension 0 with size {n}"):
             late.tolist()
 

@@ -18,7 +18,7 @@ import numpy as np
 from torchshim._core import checks, interpret
 from torchshim._core.call import Call
 from torchshim._core.lower import filled, has_checks
-from torchshim._core.polymorphic import Polymorphic, Shape, symbols_between
+from torchshim._core.polymorphic import Polymorphic, Shape, symbols_between, told
 from torchshim._core.state import State
 
 # For how many sizes a trace for many must give the same; how many of a form may fail.
@@ -46,12 +46,12 @@ def function_of(
 class HostKernel:
     """One call, computed by NumPy."""
 
-    __slots__ = ("_plan", "found", "seconds", "traced")
+    __slots__ = ("found", "plan", "seconds", "traced")
 
     def __init__(
         self, plan: interpret.Plan, found: list[checks.Check], traced: bool
     ) -> None:
-        self._plan = plan
+        self.plan = plan
         self.found = found
         # What a run takes, estimated.
         self.seconds = plan.seconds
@@ -59,7 +59,7 @@ class HostKernel:
         self.traced = traced
 
     def __call__(self, *given: Any) -> tuple[Sequence[Any], Any]:
-        made = self._plan(*given)
+        made = self.plan(*given)
         return (made[:-1], made[-1]) if self.found else (made, None)
 
 
@@ -88,15 +88,20 @@ class Form:
         self.traces: deque[Trace] = deque(maxlen=_TRACES)
         self.failures = 0
 
-    def of(self, sizes: tuple[Shape, ...]) -> tuple[Trace, interpret.Plan] | None:
-        """What was traced for sizes like these, and the plan for them."""
+    def of(self, sizes: tuple[Shape, ...]) -> tuple[Trace, HostKernel] | None:
+        """What was traced for sizes like these, and the kernel for them."""
         for trace in [*self.traces]:
             found = trace.function.sizes_in(sizes)
             if found is not None:
                 try:
-                    return trace, trace.function.plan(found)
+                    plan = trace.function.plan(found)
                 except interpret.NoRule:
                     self.drop(trace)
+                else:
+                    texts = [told(check.text, found) for check in trace.found]
+                    pairs = zip(trace.found, texts, strict=True)
+                    sites = [dataclasses.replace(c, text=t) for c, t in pairs]
+                    return trace, HostKernel(plan, sites, False)
         return None
 
     def drop(self, trace: Trace) -> None:
@@ -145,7 +150,7 @@ def host_kernel(event: State, call: Any) -> HostKernel:
         FORMS.popitem(last=False)
     known = form.of(sizes)
     if known is not None and known[0].proofs >= _PROOFS:
-        return HostKernel(known[1], known[0].found, False)
+        return known[1]
     found: list[checks.Check] = []
     given = [jax.ShapeDtypeStruct(s, d) for s, d in zip(shapes, dtypes, strict=True)]
     plan = interpret.plan(function_of(event, call, found), given)
@@ -154,8 +159,8 @@ def host_kernel(event: State, call: Any) -> HostKernel:
         known = form.of(sizes)
     if known is not None:
         trace, other = known
-        # Texts of checks may have sizes in them.
-        if trace.found == found and _give_the_same(plan, other, given):
+        # Texts of checks may have sizes in them that are computed of those of arrays.
+        if other.found == found and _give_the_same(plan, other.plan, given):
             trace.proofs += 1
         else:
             form.drop(trace)

@@ -9,6 +9,7 @@ another symbol or dimension of the same arrays has, nor for 0 or 1.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from types import CodeType
@@ -22,7 +23,8 @@ from torchshim._core.interpret import LOOPS, Equations, NoRule, Plan, equations
 Shape = tuple[int, ...]
 # A number, or the name of a symbol.
 Size = int | str
-_NAMES = "abcdefgh"
+_NAMES = tuple(f"size_{letter}" for letter in "abcdefgh")
+_NAMED = re.compile(r"\bsize_[a-h]\b")
 _FUNCTIONS = {
     "__builtins__": {},
     "floordiv": lambda x, y: x // y,
@@ -123,6 +125,11 @@ class Polymorphic:
             raise
         except Exception as error:
             raise NoRule(f"{error!r}") from error
+
+
+def told(text: str, sizes: dict[str, int]) -> str:
+    """A text that was made with symbols, for these sizes."""
+    return _NAMED.sub(lambda name: str(sizes.get(name[0], name[0])), text)
 
 
 def _compiled(text: str) -> CodeType:

@@ -405,7 +405,7 @@ def converted(array: Any, np_dtype: Any) -> Any:
 
 
 def within(array: Any, target: Any) -> Any:
-    """What is left of an array of NumPy's or JAX's for a conversion to one of its dtypes.
+    """What is left of an array (NumPy's or JAX's) for a conversion to another dtype.
 
     PyTorch takes what is beyond the largest ``float8_e4m3fn``, infinity too, for that,
     and drops the signs that ``float8_e8m0fnu`` has not.

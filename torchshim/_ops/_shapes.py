@@ -57,6 +57,18 @@ def rows(weight: Ints, indices: Ints, *rest: Any) -> Ints:
     return *indices, *weight[1:]
 
 
+def taken(input: Ints, indices: Sequence[Ints | None]) -> Ints | None:
+    """Of several index tensors, None for a whole dimension."""
+    places = [d for d, index in enumerate(indices) if index is not None]
+    common = together(*[index for index in indices if index is not None])
+    if common is None or len(indices) > len(input):
+        return None
+    rest = [n for d, n in enumerate(input) if d not in places]
+    adjacent = bool(places) and places[-1] - places[0] == len(places) - 1
+    at = places[0] if adjacent else 0
+    return (*rest[:at], *common, *rest[at:])
+
+
 def normalized(input: Ints, normalized_shape: Ints, *given: Any) -> Ints | None:
     """That of the input, if it ends as asked for; `given`: weights, and numbers."""
     shape = tuple(normalized_shape)

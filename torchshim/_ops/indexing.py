@@ -83,25 +83,19 @@ def dense_layout(shape: Ints, pairs: Any) -> Ints:
 
 def advanced_shape(shape: Ints, indices: Any) -> Ints:
     """The shape of `input[indices]`; errors as PyTorch's."""
-    used = [i for i in indices if i is not None]
+    found = _shapes.taken(shape, [None if i is None else i.shape for i in indices])
+    if found is not None:
+        return found
     if len(indices) > len(shape):
         raise IndexError(
             f"too many indices for tensor of dimension {len(shape)} "
             f"(got {len(indices)})"
         )
-    try:
-        common = np.broadcast_shapes(*(tuple(i.shape) for i in used))
-    except ValueError:
-        shapes = ", ".join(str(list(i.shape)) for i in used)
-        raise IndexError(
-            "shape mismatch: indexing tensors could not be broadcast together with "
-            f"shapes {shapes}"
-        ) from None
-    places = [d for d, i in enumerate(indices) if i is not None]
-    rest = [n for d, n in enumerate(shape) if d not in places]
-    adjacent = bool(places) and places[-1] - places[0] == len(places) - 1
-    at = places[0] if adjacent else 0
-    return (*rest[:at], *common, *rest[at:])
+    shapes = ", ".join(str(list(i.shape)) for i in indices if i is not None)
+    raise IndexError(
+        "shape mismatch: indexing tensors could not be broadcast together with "
+        f"shapes {shapes}"
+    )
 
 
 def _index_tuple(input: Array, indices: OptArrays) -> tuple[Any, ...]:
@@ -129,6 +123,7 @@ def _index_checks(input: Array, indices: OptArrays, *rest: Any) -> list[Check]:
     differentiable=("input",),
     checks=_index_checks,
     layout=Arranged(indexed_strides),
+    shape=_shapes.taken,
     method=False,
     namespaces=(),
 )
