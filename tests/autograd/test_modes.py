@@ -437,3 +437,16 @@ def nodes_of_views_made_anew(torch, replayed):
         yield torch.autograd.is_view_replay_enabled()
         yield attempt(lambda first=first: first.sum().backward())
         yield x.grad
+
+
+@case
+def on_memory_from_outside_of_inference(torch):
+    """What is recorded of such a tensor is not found again for others."""
+    memory = torch.tensor([1.0, 2.0, 3.0])
+    with torch.inference_mode():
+        x = torch.tensor([1.0, 2.0]).set_(memory)
+        part = torch.tensor([1.0, 2.0]).set_(memory, 1, (2,), (1,))
+    others = torch.tensor([1.0, 2.0, 3.0]), memory, torch.arange(4.0)[1:3]
+    for tensor in (x, part, *others):
+        detached = tensor.detach()
+        yield detached.is_inference(), attempt(detached.add_, 1), memory

@@ -144,8 +144,12 @@ class Entering(Known):
         """Gives a raw value the autograd role of the tensor that shows it."""
         meta = tensor._meta
         if not meta.requires_grad:
-            tracked = storage is not None and storage.tracked and slot == storage.slot
-            return self.identity(slot, meta) if tracked else slot
+            if storage is None:
+                return slot
+            # (A tensor of inference mode may be on memory from outside: `set_`.)
+            other = meta.inference is not storage.meta.inference
+            tracked = storage.tracked and slot == storage.slot
+            return self.identity(slot, meta) if tracked or other else slot
         if meta.leaf or tensor._hist is None:
             slot = self.identity(slot, meta)
             self.recording.entered[slot] = tensor
@@ -251,6 +255,8 @@ class Entering(Known):
                 # Of an index that is a runtime scalar: the path has the true one.
                 tensor._meta = meta.replace(offset=piece._meta.offset)
             slot = self._role(tensor, storage, slot)
+        elif source is None and meta.inference is not storage.meta.inference:
+            slot = self.identity(slot, meta)  # as in `_role`
         elif piece is not source and piece._meta is not meta:
             tensor._meta = meta.replace(
                 requires_grad=piece._meta.requires_grad,
