@@ -517,3 +517,22 @@ def that_come_to_require_grad(torch):
             out.sum().backward()
             yield dual.grad
             yield fw.unpack_dual(dual.requires_grad_(False)).tangent
+
+
+@case
+def is_off_in_inference_mode(torch):
+    fw = torch.autograd.forward_ad
+    x = torch.tensor([1.0, 2.0])
+    with fw.dual_level():
+        dual = fw.make_dual(x, x * 2)
+        with torch.inference_mode():
+            yield dual
+            made = dual * 2
+            yield fw.unpack_dual(dual).tangent, fw.unpack_dual(made).tangent
+            with torch.inference_mode(False):
+                yield dual * 2
+        yield made, dual * 2
+        with fw._set_fwd_grad_enabled(False):
+            yield dual, fw.unpack_dual(dual).tangent
+    with torch.inference_mode():
+        yield torch._C._is_fwd_grad_enabled(), torch.func.jacfwd(torch.sin)(x)

@@ -1,5 +1,7 @@
 """Modules as functions: functional_call, ensembles, and programs made of them."""
 
+import importlib
+
 from tests.oracle import attempt, case
 
 
@@ -172,3 +174,18 @@ def statistics_that_a_transform_captures(torch, transform):
         yield mean, var, mean.requires_grad
     norm = torch.nn.BatchNorm1d(3)
     yield attempt(torch.func.vjp, norm, kinds["batch"][1])
+
+
+@case
+def functorch_says_what_replaced_it(torch):
+    where = "" if torch.__name__ == "torch" else "torchshim."
+    functorch = importlib.import_module(f"{where}functorch")
+    x = torch.ones(2)
+    yield functorch.vmap(lambda a: a * 2)(x)
+    for name in "grad grad_and_value jacrev jacfwd hessian".split():
+        yield getattr(functorch, name)(lambda a: (a * a).sum())(x)
+    yield functorch.vjp(torch.sin, x)[0], functorch.jvp(torch.sin, (x,), (x,))
+    net = torch.nn.Linear(2, 1)
+    functorch.make_functional(net)
+    functorch.make_functional_with_buffers(net)
+    functorch.combine_state_for_ensemble([net])

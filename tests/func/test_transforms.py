@@ -390,3 +390,34 @@ def what_transforms_decide_of_tensors(torch):
                     return x.sum()
 
                 yield attempt(transform(function), x)
+
+
+@case
+def what_c_knows_of_tensors(torch):
+    functorch = torch._C._functorch
+    questions = (
+        *(functorch.maybe_get_level, functorch.maybe_get_bdim),
+        *(functorch.is_batchedtensor, functorch.is_gradtrackingtensor),
+        *(functorch.is_functorch_wrapped_tensor, functorch.is_functionaltensor),
+        *(functorch.is_legacy_batchedtensor, functorch.get_unwrapped),
+        functorch.unwrap_if_dead,
+    )
+
+    def asked(x):
+        print(functorch.maybe_current_level(), *(attempt(q, x) for q in questions))
+        print(functorch.get_dynamic_layer_stack_depth())
+        return x.sum()
+
+    x = torch.ones(2, 3)
+    asked(x)
+    for transform in transforms(torch).values():
+        transform(asked)(x)
+    torch.vmap(torch.func.grad(asked))(x)
+    torch.func.grad(lambda x: torch.vmap(asked)(x).sum())(x)
+    forward_ad = torch.autograd.forward_ad
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, x * 2)
+        asked(dual)
+        torch.vmap(asked)(dual)
+    for question in questions[:-1]:
+        yield attempt(question, 3)

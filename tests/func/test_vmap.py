@@ -220,6 +220,12 @@ DRAWN = {
     "normal": lambda t, a: t.normal(a, 1.0),
     "multinomial": lambda t, a: t.multinomial(a, 2),
     "gumbel": lambda t, a: t.nn.functional.gumbel_softmax(a),
+    "poisson": lambda t, a: t.poisson(a * 3),
+    "poisson, not mapped": lambda t, a: t.poisson(t.full((2,), 3.0)),
+    "binomial": lambda t, a: t.binomial(a + 4, a / 2),
+    "gamma": lambda t, a: t._standard_gamma(a + 1),
+    "Normal": lambda t, a: t.distributions.Normal(a, a * 2).sample(),
+    "Categorical": lambda t, a: t.distributions.Categorical(logits=a).sample(),
 }
 
 
@@ -350,13 +356,14 @@ def writes_of_examples_to_what_has_none(torch, name):
     return attempt(torch.vmap(lambda each: getattr(zeros, name)(each)), x)
 
 
-@case.lines("""
+@case(warnings=False).lines("""
 zeros[i] = x
 zeros[0:3] = x
 zeros[m] = x[0]
 zeros.fill_(x[0])
 zeros.index_put_((i,), x)
 zeros.masked_fill_(x > 0, 1.0)
+zeros.scatter_(0, torch.arange(3) * (x > 0), 1.0)
 zeros.scatter_add_(0, i, x)
 zeros.index_add_(0, i, x)
 zeros.index_fill_(0, i, x[0])
@@ -379,3 +386,14 @@ def histograms_and_classes(torch):
     yield torch.vmap(lambda each: torch.histc(each, 3, 0, 9))(x)
     yield torch.vmap(lambda each: torch.histc(each, 3))(x)
     yield attempt(torch.vmap(torch.nn.functional.one_hot), x.long())
+
+
+@case
+def distributions_validate_all_examples(torch):
+    made = torch.distributions
+    x = torch.tensor([0.5, 1.0])
+    yield torch.vmap(lambda a: made.Normal(a, a).log_prob(a))(x)
+    yield torch.vmap(lambda a: made.Bernoulli(a).log_prob(torch.ones(())))(x)
+    yield torch.vmap(lambda a: made.MultivariateNormal(a, torch.eye(2)).log_prob(a))(
+        torch.ones(3, 2)
+    )

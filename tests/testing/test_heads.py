@@ -15,7 +15,10 @@ functorch.experimental: chunk_vmap functionalize
 _C: DispatchKey DispatchKeySet ScriptMethod _ExcludeDispatchKeyGuard
   _rename_privateuse1_backend parse_schema
 _C._autograd: _unsafe_set_version_counter
-_C._functorch: reshape_dim_into reshape_dim_outof
+_C._functorch: get_dynamic_layer_stack_depth get_unwrapped is_batchedtensor
+  is_functionaltensor is_functorch_wrapped_tensor is_gradtrackingtensor
+  is_legacy_batchedtensor maybe_current_level maybe_get_bdim maybe_get_level
+  reshape_dim_into reshape_dim_outof unwrap_if_dead
 _dynamo: disable
 _dynamo.backends.common: device_from_inputs
 _functorch: config

@@ -245,7 +245,8 @@ def results_of(
             )
         known = _NAMES_IN_TEXTS.get(name)
         if known is None:
-            known = f"aten::{'scatter_' if name == 'scatter_set_' else name}"
+            whole = name in ("scatter_set_", "scatter_value_")
+            known = f"aten::{'scatter_' if whole else name}"
             where = f"at level {len(found[0][1])}"
         else:
             where = "in a vmap"

@@ -129,7 +129,7 @@ class Transforming(Writing):
         level = Level(
             self.last_level,
             kind,
-            len(self.levels) + 1,
+            sum(n.kind != DUAL for n in self.levels) + 1,
             size,
             randomness,
             self.grad,

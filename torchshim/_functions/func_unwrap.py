@@ -31,7 +31,7 @@ def level_of(tensor: Tensor) -> Level | None:
     return None
 
 
-def _outside(tensor: Tensor, level: Level) -> Tensor:
+def outside(tensor: Tensor, level: Level) -> Tensor:
     """What a tensor of a level stands for outside of it."""
     if level.kind == VMAP:
         return fns._vmap_leave(tensor, 0, level.number)
@@ -50,7 +50,7 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     level = level_of(tensor)
     if level is None:
         return tensor
-    found = _outside(tensor, level)
+    found = outside(tensor, level)
     return debug_unwrap(found) if recurse else found
 
 
@@ -59,7 +59,7 @@ def text(tensor: Tensor) -> str | None:
     level = level_of(tensor)
     if level is None:
         return None
-    inner = textwrap.indent(repr(_outside(tensor, level)), "    ")
+    inner = textwrap.indent(repr(outside(tensor, level)), "    ")
     if level.kind == VMAP:
         start = f"BatchedTensor(lvl={level.depth}, bdim=0"
     else:
@@ -69,7 +69,7 @@ def text(tensor: Tensor) -> str | None:
 
 def tangent_text(tensor: Tensor) -> str | None:
     """The text of the tangent of a dual tensor."""
-    level = current_dual_level()
+    level = current_dual_level() if local.rec.forward else None
     found: Any = None if level is None else local.rec.tangent_of(tensor, level.number)
     return None if found is None else f"{found}"
 

@@ -37,9 +37,11 @@ def _drawn(
         result = _in_program(distribution, engine, device, inputs)
     else:
         draw = getattr(host_rejection, distribution)
-        array = draw(engine, *(np.ascontiguousarray(x._host()) for x in inputs))
-        array = array.reshape(tuple(inputs[0]._meta.shape))
-        result = from_array(place(array, device), device=device)
+        check_parameters(*inputs)
+        batch = examples()
+        values = [np.ascontiguousarray(whole(x, batch)._host()) for x in inputs]
+        array = draw(engine, *values).reshape(values[0].shape)
+        result = from_array(place(array, device), device=device, batch=batch)
     if local.rec.grad and any(x._meta.requires_grad for x in inputs):
         return op(*inputs, result)
     return result

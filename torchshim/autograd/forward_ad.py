@@ -79,7 +79,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     primal, tangent = parted(tensor, current)
     if level and tangent is not None:  # there is one, 0
         raise RuntimeError("Invalid level given to _fw_primal")
-    return UnpackedDualTensor(primal, tangent)
+    return UnpackedDualTensor(primal, tangent if local.rec.forward else None)
 
 
 def __getattr__(name: str) -> int:

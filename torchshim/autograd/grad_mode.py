@@ -149,14 +149,14 @@ class inference_mode(DecoratorContextManager):
 
     def __enter__(self) -> None:
         rec = local.rec
-        self._before = rec.grad, rec.inference
+        self._before = rec.grad, rec.inference, rec.forward
         # Leaving inference mode for a while means recording as usual.
-        rec.grad, rec.inference = not self.mode, self.mode
+        rec.grad, rec.inference, rec.forward = not self.mode, self.mode, not self.mode
         rec.set_mode()
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
         rec = local.rec
-        rec.grad, rec.inference = self._before
+        rec.grad, rec.inference, rec.forward = self._before
         rec.set_mode()
 
     def clone(self) -> inference_mode:

@@ -18,6 +18,7 @@ import numpy as np
 from torchshim._core.handlers import error_expected
 from torchshim._derived import fns
 from torchshim._functions._arguments import is_known
+from torchshim._functions.func_unwrap import debug_unwrap
 from torchshim._tensor import Tensor
 
 
@@ -25,11 +26,16 @@ class Unknown(Exception):
     """A value that is asked for on the host is still pending."""
 
 
+def _readable(value: Tensor) -> bool:
+    """Whether a value is known, and no example's of a `vmap` in progress."""
+    return is_known(value) and not value._meta.batch
+
+
 def host_of(value: Any) -> Any:
     """A known tensor as a NumPy array; what is no tensor as it is."""
     if not isinstance(value, Tensor):
         return value
-    if not is_known(value):
+    if not _readable(value):
         raise Unknown
     return value._host()
 
@@ -41,7 +47,7 @@ def bound_for(value: Any, bound: Any) -> Any:
 
 def is_valid(constraint: Any, value: Tensor) -> bool | Tensor:
     """Whether a value satisfies a constraint: True or False, or a pending tensor."""
-    if is_known(value):
+    if _readable(value):
         if not constraint.takes_arrays:
             return bool(constraint.check(value).all())
         try:
@@ -49,7 +55,8 @@ def is_valid(constraint: Any, value: Tensor) -> bool | Tensor:
                 return bool(np.all(constraint.check(value._host())))
         except Unknown:
             pass
-    valid = constraint.check(value)
+    # Under `vmap` all examples have to satisfy it.
+    valid = debug_unwrap(constraint.check(value))
     return bool(valid.all()) if error_expected() else valid
 
 
