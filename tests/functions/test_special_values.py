@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 NAMES = {"inf": float("inf"), "nan": float("nan")}
 INF, NAN = NAMES.values()
@@ -227,3 +227,30 @@ def gradients_of_what_was_not_chosen(torch, text):
             yield torch.autograd.grad(
                 evaluate(torch, text, v=v, w=w).sum() * factor, v, allow_unused=True
             )
+
+
+@case(warnings=False)
+def variances_of_nothing(torch):
+    z = torch.tensor([1.0, 2.0, 4.0]).to(torch.complex64)
+    given = [z, z * (1 + 1j), torch.ones(0), torch.ones(0, 2), torch.ones(3).int()]
+    for function in (torch.std, torch.var, torch.std_mean, torch.var_mean):
+        for x in given:
+            for correction in (3, -1):
+                yield attempt(function, x, correction=correction)
+            yield attempt(function, x, 5), attempt(function, x, (0, 0))
+
+
+@case
+def distances_of_bools_and_of_nothing(torch):
+    ones, bools, ints = torch.ones(2), torch.ones(2).bool(), torch.ones(2).int()
+    pairs = [(bools, ones), (ones, bools), (bools, bools), (ints, bools), (ints, ints)]
+    pairs += [(ints, torch.ones(3).int()), (ones[:0], ones[:0]), (ones[:0], ones[:1])]
+    for a, b in pairs:
+        yield [attempt(torch.dist, a, b, p) for p in (2, 0, float("inf"), -1)]
+
+
+@case
+def ranges_of_histograms_are_checked_first(torch):
+    for x in (torch.ones(3).bool(), torch.ones(3).int(), torch.ones(3) * 1j):
+        yield attempt(torch.histc, x, min=2, max=1), attempt(torch.histc, x)
+        yield attempt(torch.histc, x, min=float("nan"))

@@ -53,6 +53,12 @@ def _check_alpha(input: Any, other: Any, alpha: Any) -> None:
 
 
 def _check_difference(input: Any, other: Any, alpha: Any) -> None:
+    check_no_bools(input, other)
+    _check_alpha(input, other, alpha)
+
+
+def check_no_bools(input: Any, other: Any, *_: Any) -> None:
+    """Refuses the difference of truth values."""
     bools = (category(input) == dtypes.BOOL) + (category(other) == dtypes.BOOL)
     if bools == 2:
         raise RuntimeError(
@@ -65,7 +71,6 @@ def _check_difference(input: Any, other: Any, alpha: Any) -> None:
             "you are trying to invert a mask, use the `~` or `logical_not()` operator "
             "instead."
         )
-    _check_alpha(input, other, alpha)
 
 
 def _check_reflected(input: Any, other: Any, alpha: Any) -> None:

@@ -103,15 +103,15 @@ def check_range(low: float, high: float, dim: int) -> None:
 def histc(input: Array, bins: int = 100, min: float = 0, max: float = 0) -> Array:
     """How many elements fall into each of `bins` equal parts of a range."""
     _check_bins(bins)
+    if not (math.isfinite(min) and math.isfinite(max)):
+        raise RuntimeError(f"torch.histc: range of [{min:g}, {max:g}] is not finite")
+    if min > max:
+        raise RuntimeError("torch.histc: max must be larger than min")
     if is_complex(input):
         raise not_implemented("aminmax_cpu" if min == max else "histogram_cpu", input)
     if not jnp.issubdtype(input.dtype, jnp.floating):
         kernel = "linspace_cpu" if input.dtype == bool else "histogram_cpu"
         raise not_implemented(kernel, input)
-    if not (math.isfinite(min) and math.isfinite(max)):
-        raise RuntimeError(f"torch.histc: range of [{min:g}, {max:g}] is not finite")
-    if min > max:
-        raise RuntimeError("torch.histc: max must be larger than min")
     x = input.reshape(-1)
     if min == max:
         low, high = ends(x)

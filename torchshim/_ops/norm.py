@@ -26,6 +26,7 @@ from torchshim._ops._reducing import (
     wide,
     with_slope,
 )
+from torchshim._ops.arithmetic import check_no_bools
 from torchshim._ops.eigen import svd_checks, svdvals
 from torchshim._ops.rounding import _direction, _modulus
 from torchshim._ops.view_geometry import wrap_dim
@@ -114,14 +115,18 @@ def check_norm_dtype(x: Array, dtype: DType | None, name: str) -> None:
         )
 
 
+def _no_identity(ord: float) -> RuntimeError:
+    return RuntimeError(
+        f"linalg.vector_norm cannot compute the {ord:g} norm on an empty tensor "
+        "because the operation does not have an identity"
+    )
+
+
 def _check_identity(x: Array, ord: float, dim: Dims) -> None:
     text = f"{ord:g}"
     if dim is None or dim == ():
         if not x.size:
-            raise RuntimeError(
-                f"linalg.vector_norm cannot compute the {text} norm on an empty tensor "
-                "because the operation does not have an identity"
-            )
+            raise _no_identity(ord)
         return
     for given in dim if isinstance(dim, tuple) else (dim,):
         if not x.shape[wrap_dim(given, x.ndim)]:
@@ -331,17 +336,20 @@ def _distance(p: float) -> Any:
 @op(
     promote=COMPLEX_TO_FLOAT,
     grad_fn="DistBackward0",
+    typecheck=check_no_bools,
     saves=("input", "other", "result"),
     out=False,
     layout=lambda shape, operands: (),
 )
 def dist(input: Array, other: Array, p: Any = 2) -> Array:
     """The p-norm of `input - other`."""
+    shape = broadcast_shapes(input.shape, other.shape)
     if is_exact(input):
         raise RuntimeError(
             "norm(): input dtype should be either floating point or complex. Got "
             f"{scalar_name(input)} instead."
         )
-    broadcast_shapes(input.shape, other.shape)
     check_order(p, "linalg.vector_norm")
+    if (p < 0 or p == math.inf) and 0 in shape:
+        raise _no_identity(float(p))
     return _distance(float(p))(input - other)

@@ -54,10 +54,16 @@ def _moments(
     def mean(x: Array) -> Array:
         return jnp.sum(x, axis=axes, keepdims=True) / number
 
+    # Of nothing there is no variance, whatever the correction.
+    divisor = max(free, 0) if number else 0
+
+    def spread(d: Array) -> Array:
+        return jnp.sum(d * d, axis=axes, keepdims=True) / divisor
+
     def value(x: Array) -> Array:
         d = x - mean(x)
-        squares = d.real**2 + d.imag**2 if is_complex(d) else d * d
-        return jnp.sum(squares, axis=axes, keepdims=True) / max(free, 0)
+        # Each part by itself: one without spread is NaN where no freedom is left.
+        return spread(d.real) + spread(d.imag) if is_complex(d) else spread(d)
 
     def slope(x: Array, out: Array) -> Array:
         d = x - mean(x)
@@ -85,10 +91,11 @@ def _degrees(dim: Dims, unbiased: bool, correction: float | None) -> float:
 
 
 def _warning(name: str, input: Any, dim: Dims, lost: float) -> str | None:
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        return None  # an error, which comes before those of dimensions
     axes = axes_of(dim, len(input.shape))
     number = math.prod(input.shape[a] for a in axes)
-    inexact = input.dtype.is_floating_point or input.dtype.is_complex
-    if not inexact or number - lost > 0:
+    if number - lost > 0:
         return None
     return (
         f"{name}(): degrees of freedom is <= 0. Correction should be strictly "
