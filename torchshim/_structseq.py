@@ -19,6 +19,25 @@ def result_type(op: Op, suffix: str = "") -> type:
     return found
 
 
+def _of_length(name: str, given: tuple[Any, ...], length: int) -> tuple[Any, ...]:
+    if not given:
+        raise TypeError("structseq() missing required argument 'sequence' (pos 1)")
+    try:
+        found = tuple(given[0])
+    except TypeError:
+        raise TypeError("constructor requires a sequence") from None
+    if len(found) != length:
+        raise TypeError(
+            f"torch.return_types.{name}() takes a {length}-sequence ({len(found)}-"
+            "sequence given)"
+        )
+    return found
+
+
+def _read_only(self: Any, value: Any) -> None:
+    raise AttributeError("readonly attribute")
+
+
 def structseq(name: str, fields: Sequence[str]) -> type:
     """A tuple class with named fields and PyTorch's text."""
 
@@ -26,13 +45,22 @@ def structseq(name: str, fields: Sequence[str]) -> type:
         inner = ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self, strict=True))
         return f"torch.return_types.{name}(\n{inner})"
 
+    def new(cls: type, *items: Any) -> Any:
+        if len(items) < 2 and len(fields) > 1:  # as programs make one
+            items = _of_length(name, items, len(fields))
+        return tuple.__new__(cls, items)
+
+    def missing(self: Any, attribute: str) -> Any:
+        raise AttributeError(
+            f"'torch.return_types.{name}' object has no attribute '{attribute}'"
+        )
+
     members: dict[str, Any] = {
-        f: property(lambda self, i=i: self[i]) for i, f in enumerate(fields)
+        f: property(lambda self, i=i: self[i], _read_only) for i, f in enumerate(fields)
     }
     members["__slots__"] = ()
-    members["__new__"] = lambda cls, *items: tuple.__new__(
-        cls, items[0] if len(items) == 1 and len(fields) > 1 else items
-    )
+    members["__new__"] = new
+    members["__getattr__"] = missing
     members["__repr__"] = text
     members["__match_args__"] = tuple(fields)
     members["__module__"] = "torch.return_types"

@@ -288,3 +288,21 @@ def capsules_of_what_requires_grad(torch):
     x = torch.ones(2, requires_grad=True)
     yield torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x))
     yield attempt(x.__dlpack__)
+
+
+@case
+def types_of_several_results(torch):
+    import copy
+
+    x = torch.tensor([2.0, 1.0])
+    for result in (x.sort(), x.aminmax(), torch.linalg.slogdet(torch.eye(2))):
+        kind = type(result)
+        yield kind(tuple(result)), kind(list(result)), kind((1, 2)[: len(result)])
+        yield attempt(kind, (1,)), attempt(kind, (1, 2, 3, 4)), attempt(kind, 1)
+        yield attempt(kind)
+        yield attempt(lambda r=result: r.nope), hasattr(result, "values")
+        yield attempt(setattr, result, kind.__match_args__[0], 1)
+        yield (
+            copy.copy(result),
+            copy.deepcopy(result)
+
