@@ -302,7 +302,4 @@ def types_of_several_results(torch):
         yield attempt(kind)
         yield attempt(lambda r=result: r.nope), hasattr(result, "values")
         yield attempt(setattr, result, kind.__match_args__[0], 1)
-        yield (
-            copy.copy(result),
-            copy.deepcopy(result)
-
+        yield copy.copy(result), copy.deepcopy(result)
