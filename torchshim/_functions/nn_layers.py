@@ -48,6 +48,10 @@ def batch_norm(
         )
     if eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    if training and (running_mean is None) is not (running_var is None):
+        raise ValueError(
+            "running_mean and running_var must either both be None or neither be None"
+        )
     if training.__class__ is not bool or momentum is None:
         held = (weight, bias, running_mean, running_var)
         refuse("torch", "batch_norm", (input, *held, training, momentum, eps, True), {})

@@ -226,6 +226,9 @@ def poisson_nll_loss(
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.poisson_nll_loss.html
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
+    if not isinstance(target, Tensor):
+        given = input, target, log_input, full, eps, 1
+        refuse("torch", "poisson_nll_loss", given, {})
     if log_input:
         loss = input.exp() - target * input
     else:

@@ -9,6 +9,7 @@ from torchshim._core.dtypes import INTEGER
 from torchshim._derived import fns
 from torchshim._functions.creation import full_like, zeros_like
 from torchshim._functions.nn_loss import chosen_reduction, reduced
+from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
 
@@ -80,6 +81,8 @@ def hinge_embedding_loss(
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.hinge_embedding_loss.html
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
+    if not isinstance(target, Tensor):
+        refuse("torch", "hinge_embedding_loss", (input, target, margin, 1), {})
     if input.dtype.category <= INTEGER:
         # PyTorch's operator takes the margin in the input's dtype.
         lack = (full_like(input, margin) - input).clamp_min(0)

@@ -212,8 +212,9 @@ def pad(
     >>> torch.nn.functional.pad(torch.ones(2), (1, 2))
     tensor([0., 1., 1., 0., 0.])
     """
-    wrong = not isinstance(input, Tensor) or value.__class__ is complex
-    if wrong or not isinstance(pad, (tuple, list)):
+    wrong = not isinstance(input, Tensor) or not isinstance(pad, (tuple, list))
+    wrong = wrong or value.__class__ not in (int, float, type(None))
+    if wrong or any(size.__class__ is not int for size in pad):
         refuse("nn", "pad", (input, pad, mode, value), {})
     pad = tuple(pad)
     n = input.dim()
@@ -306,7 +307,8 @@ def interpolate(
     used = tuple(scales) if scales is not None else (None,) * n
     if ndim in (3, 4, 5):
         # Indices and weights of each dimension are made before the result.
-        check_room((*input.shape[:2], *final), input.dtype, input.device)
+        if min(final) > 0:
+            check_room((*input.shape[:2], *final), input.dtype, input.device)
         if mode in ("nearest", "nearest-exact"):
             return fns.upsample_nearest(input, final, used, mode == "nearest-exact")
         if mode == "area":

@@ -98,13 +98,20 @@ def smooth_l1_loss(
     return reduced(jnp.where(near, square, jnp.abs(z) - 0.5 * beta), reduction)
 
 
-@_pointwise("HuberLossBackward0", _pair)
+# In a tensor like the input, too.
+@_pointwise("HuberLossBackward0", _pair, operands=("input",))
 def huber_loss(
     input: Array, target: Array, reduction: str = "mean", delta: float = 1.0
 ) -> Array:
     """Squared differences, absolute ones above `delta`."""
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    if is_integral(input) and not is_integral(target):
+        raise RuntimeError(
+            f"result type {scalar_name(target)} can't be cast to the desired output "
+            f"type {scalar_name(input)}"
+        )
+    input, target = _alike(input, target)
     broadcast_shapes(input.shape, target.shape)
     floating_only(input, "huber_cpu")
     z = input - target

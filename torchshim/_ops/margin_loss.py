@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
-from torchshim._ops._common import refuse_half
+from torchshim._ops._common import refuse_half, scalar_name
 from torchshim._ops.activation import floating_only
 from torchshim._ops.loss import check_labels, reduced, wide
 
@@ -58,6 +58,10 @@ def multi_margin_loss(
     floating_only(input, "multi_margin_loss_cpu_kernel")
     refuse_half("multi_margin_loss_cpu_kernel", input)
     check_labels(target)
+    if weight is not None and weight.dtype != input.dtype:
+        raise RuntimeError(
+            f"expected scalar type {scalar_name(input)} but found {scalar_name(weight)}"
+        )
     x = wide(input).reshape(samples, classes)
     at = target.reshape(samples).astype(jnp.int64)
     right = jnp.arange(classes) == at[:, None]

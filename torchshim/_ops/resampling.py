@@ -96,6 +96,26 @@ def _pad_layout(shape: Ints, input: Any, pad: Ints, mode: str) -> Any:
     return None if mode == "circular" else _PLAIN["layout"](shape, [input])
 
 
+def _check_padded(input: Array, pairs: list[tuple[int, int]], mode: str) -> None:
+    """Raises where padding takes away more than there is."""
+    n = len(pairs)
+    have = input.shape[-n:]
+    made = [s + b + a for s, (b, a) in zip(have, reversed(pairs), strict=True)]
+    if max(made) < 1:
+        letters = "DHW"[3 - n :]
+        given = ", ".join(f"{c}: {s}" for c, s in zip(letters, have, strict=True))
+        found = " ".join(f"{c}: {s}" for c, s in zip(letters, made, strict=True))
+        space = " " * (mode == "replicate" and n == 2)
+        raise RuntimeError(
+            f"input ({given}{space}) is too small. Calculated output {found}"
+        )
+    if min(made) < 0:
+        shape = [*input.shape[:-n], *made]
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {min(made)}: {shape}"
+        )
+
+
 @op(grad_fn=_pad_node, **{**_PLAIN, "layout": Arranged(_pad_layout)})
 def pad_by_index(input: Array, pad: Ints, mode: str) -> Array:
     """The last dimensions made longer with elements of their own."""
@@ -124,12 +144,8 @@ def pad_by_index(input: Array, pad: Ints, mode: str) -> Array:
             raise RuntimeError(
                 "Negative padding value is resulting in an empty dimension"
             )
-        if mode != "circular" and size + before + after <= 0:
-            raise RuntimeError(
-                f"The input size {size}, plus negative padding {before} and {after} "
-                "resulted in a negative output size, which is invalid. Check dimension "
-                f"{axis} of your input."
-            )
+    if mode != "circular":
+        _check_padded(input, pairs, mode)
     for i, (before, after) in enumerate(pairs):
         axis, size = input.ndim - 1 - i, input.shape[-1 - i]
         if not before and not after:
@@ -444,6 +460,8 @@ def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
                 f"pixel_unshuffle expects {name} to be divisible by downscale_factor, "
                 f"but input.size({at})={size} is not divisible by {r}"
             )
+    if not input.size:
+        return input
     n = len(lead)
     x = input.reshape(*lead, c, h // r, r, w // r, r)
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
