@@ -537,3 +537,34 @@ def of_a_root_that_nobody_asks_for(torch, create_graph, read):
                 handle.remove()
             if read:
                 (root + x).tolist()
+
+
+_LAYERS = {
+    "linear": lambda nn: (nn.Linear(2, 3), (4, 2)),
+    "batch of linear": lambda nn: (nn.Linear(2, 3), (4, 5, 2)),
+    "deep": lambda nn: (
+        nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2, bias=False)),
+        (4, 2),
+    ),
+    "attention": lambda nn: (nn.TransformerEncoderLayer(4, 2, 8, 0.0), (3, 2, 4)),
+    "lstm": lambda nn: (nn.LSTM(2, 3), (4, 1, 2)),
+    "gru": lambda nn: (nn.GRU(2, 3), (4, 1, 2)),
+    "rnn": lambda nn: (nn.RNN(2, 3, 2), (4, 1, 2)),
+    "cell": lambda nn: (nn.GRUCell(2, 3), (4, 2)),
+    "convolution": lambda nn: (nn.Conv1d(2, 3, 1), (1, 2, 4)),
+}
+
+
+@case.over(*_LAYERS)
+def order_of_a_layers_parameters(torch, name):
+    layer, shape = _LAYERS[name](torch.nn)
+    x, seen = torch.ones(shape, requires_grad=name != "lstm"), []
+    for named, p in layer.named_parameters():
+        p.register_hook(lambda g, named=named: seen.append(named))
+        p.register_post_accumulate_grad_hook(lambda p, at=named: seen.append(at + "!"))
+    for _ in range(3):
+        out = layer(x)
+        out = out[0] if isinstance(out, tuple) else out
+        (out * torch.arange(out.numel()).view(out.shape)).sum().backward()
+        yield seen.copy()
+        seen.clear()

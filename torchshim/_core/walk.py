@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any
@@ -31,7 +31,7 @@ from torchshim._core.jumps import (
 )
 from torchshim._core.late import Late, late
 from torchshim._core.leaves import add
-from torchshim._core.naming import last_use
+from torchshim._core.naming import flows_of, last_use
 from torchshim._core.record import Recorder
 from torchshim._core.replay import Replay
 from torchshim._core.saved import SavedValues
@@ -359,7 +359,13 @@ class Walk(SavedValues, Replay, Late):
         wrt: Sequence[int],
         outs: Sequence[Any],
     ) -> None:
-        for i, out in zip(wrt, outs, strict=True):
+        gradients: Iterable[tuple[int, Any]] = zip(wrt, outs, strict=True)
+        op = event.call.op
+        if op is not None and op.edges is not None:
+            # Leaves get theirs in the order of the edges of PyTorch's node.
+            found = dict(gradients)
+            gradients = [(i, found[i]) for i in flows_of(event) if i in found]
+        for i, out in gradients:
             if out is not None:
                 self.push((recording, event.operands[i]), out)
             else:

@@ -130,6 +130,7 @@ _INNER: dict[str, Any] = {"namespaces": (), "method": False}
         *("input", "hx", "cx", "w_ih", "w_hh"),
         *("b_ih", "b_hh", "w_hr"),
     ),
+    edges=("input", "hx", "cx", "w_ih", "b_ih", "w_hh", "b_hh", "w_hr"),
     **_INNER,
 )
 def lstm_layer(
@@ -167,6 +168,7 @@ def lstm_layer(
 @op(
     grad_fn=_node("CatBackward0", "StackBackward0"),
     differentiable=("input", "hx", "w_ih", "w_hh", "b_ih", "b_hh"),
+    edges=("b_hh", "w_hh", "b_ih", "w_ih", "hx", "input"),
     **_INNER,
 )
 def gru_layer(
@@ -200,6 +202,7 @@ def gru_layer(
 @op(
     grad_fn=_node("CatBackward0", "StackBackward0"),
     differentiable=("input", "hx", "w_ih", "w_hh", "b_ih", "b_hh"),
+    edges=("b_hh", "w_hh", "b_ih", "w_ih", "hx", "input"),
     **_INNER,
 )
 def elman_layer(
