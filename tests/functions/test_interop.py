@@ -385,3 +385,15 @@ def dlpack_of_bfloat16(torch):
     for y in (x, x[::2], x[:, None], x[:0], x[2]):
         z = torch.from_dlpack(_Speaking(y))
         yield z, z.dtype, (z + 1).sum()
+
+
+@case
+def dlpack_to_a_device(torch):
+    for source in (torch.arange(3.0), np.arange(3.0)):
+        for device in (0, 1.5, "cpu", torch.device("cpu"), "nope", "meta"):
+            yield attempt(torch.from_dlpack, source, device=device)
+        yield attempt(torch.from_dlpack, source, device="cuda", copy=False)
+        yield torch.from_dlpack(source, device="cpu", copy=False)
+    for options in ({"device": "cpu"}, {"copy": True}, {"copy": False}, {}):
+        capsule = torch.utils.dlpack.to_dlpack(torch.ones(2))
+        yield attempt(torch.from_dlpack, capsule, **options)

@@ -219,6 +219,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Ten
     >>> torch.from_dlpack(np.ones(2))
     tensor([1., 1.], dtype=torch.float64)
     """
+    if device is not None or copy is not None:
+        device = _target(ext_tensor, device, copy)
     if isinstance(ext_tensor, Tensor):
         _check_exported(ext_tensor)
         made = fns.detach(ext_tensor)
@@ -231,6 +233,32 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Ten
     if copy:
         made = made.clone()
     return made if device is None else made.to(device=device)
+
+
+def _target(ext_tensor: Any, where: Any, copy: Any) -> Any:
+    """The device asked for; refuses what cannot be done without a copy, or at all."""
+    if not hasattr(ext_tensor, "__dlpack__"):
+        raise AssertionError(
+            "device and copy kwargs not supported when ext_tensor is already a DLPack "
+            "capsule."
+        )
+    if where is None:
+        return None
+    where = _device(where) if isinstance(where, str) else where
+    if not isinstance(where, _device):
+        raise AssertionError(f"from_dlpack: unsupported device type: {type(where)}")
+    if where.type not in ("cpu", "cuda"):
+        raise BufferError(f"Cannot pack tensors on {where}")
+    # Of no device in particular, PyTorch's index is an unsigned -1.
+    index = 255 if where.index is None else where.index
+    target = (1, 0) if where.type == "cpu" else (2, index)
+    given = ext_tensor.__dlpack_device__()
+    if copy is False and given != target:
+        raise ValueError(
+            f"cannot move DLPack tensor from device {given} to {target} without "
+            "copying. Set copy=None or copy=True."
+        )
+    return where
 
 
 def _imported(ext_tensor: Any) -> Tensor:
