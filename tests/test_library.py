@@ -2,6 +2,8 @@
 # ruff: noqa: UP006, UP007, UP035, UP045, B008, RUF013
 
 # (Annotations are read when functions are made: no `from __future__` here.)
+import copy
+import functools
 import gc
 from collections.abc import Sequence
 from typing import List, Optional, Tuple, Union
@@ -517,3 +519,38 @@ def test_opcheck_compares_two_runs():
     with pytest.raises(Exception, match="two runs"):
         check(drifts, (x,))
     assert check(drifts, (x,), atol=0.1)["test_aot_dispatch_dynamic"] == "SUCCESS"
+
+
+@case(warnings=False)  # PyTorch warns of the first function put in another's place
+def wrong_registrations(torch):
+    library = torch.library
+    with library._scoped_library("t_wrong", "FRAGMENT") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        for factor in (1, 2):
+            lib.impl("f", lambda x, factor=factor: x * factor, "CPU")
+            yield torch.ops.t_wrong.f(torch.ones(2))
+        yield text(attempt(torch.ops.t_wrong.f, torch.ones(2, device="meta")))
+        again = functools.partial(lib.impl, "f", torch.sin, allow_override=False)
+        yield attempt(again, "CPU")
+        yield attempt(library.impl, "t_wrong::f", "nowhere", torch.sin)
+        yield attempt(library.register_kernel, "t_wrong::f", "nowhere", torch.sin)
+        yield attempt(library.register_fake, "t_wrong::g", torch.sin)
+
+
+@case
+def wrong_checks(torch):
+    @torch.library.custom_op("t_wrong_checks::f", mutates_args=())
+    def f(x: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        return x.clone()
+
+    check = torch.library.opcheck
+    for tests in ("test_schema", "all", ("test_schema", "some")):
+        yield text(attempt(check, f, (torch.ones(2),), test_utils=tests))
+
+
+@case
+def names_of_the_dispatcher(torch):
+    add = torch.ops.aten.add
+    yield copy.deepcopy(add) is add, copy.deepcopy(add.Tensor) is add.Tensor
+    yield add.__module__, add.Tensor.__module__

@@ -577,3 +577,24 @@ def test_tensors_of_pytorchs_own_are_refused(call):
     theirs = type("Tensor", (base,), {"__torch_function__": handler})
     with pytest.raises(TypeError, match="a tensor of PyTorch's was given"):
         call(theirs())
+
+
+@case
+def who_is_asked_and_what_is_not_wrapped(torch):
+    overrides = torch.overrides
+
+    class First(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            print(func in overrides.get_default_nowrap_functions())
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    class Second(First):
+        pass
+
+    x, y = (torch.ones(2).as_subclass(cls) for cls in (First, Second))
+    asked = overrides._get_overloaded_args([x, 3, torch.ones(1), y, x])
+    yield [type(value).__name__ for value in asked]
+    classes = [First, int, Second, torch.Tensor]
+    yield [c.__name__ for c in overrides._get_overloaded_args(classes, lambda c: c)]
+    _ = x.grad, x + 1

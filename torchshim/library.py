@@ -135,7 +135,7 @@ class Library:
         dispatch_key: str = "",
         *,
         with_keyset: bool = False,
-        allow_override: bool = False,
+        allow_override: bool = True,
     ) -> None:
         """Registers what an operator does: on "CPU", or composed of other operators."""
         if not callable(fn):
@@ -152,8 +152,8 @@ class Library:
         if taken and not allow_override and operator in self._made:
             raise RuntimeError(
                 "This is not allowed since there's already a kernel registered from "
-                f"python overriding {operator.name()}'s behavior for {key} dispatch "
-                f"key and {self.ns} namespace."
+                f"python overriding {operator.name().split('::')[-1]}'s behavior for "
+                f"{key} dispatch key and {self.ns} namespace."
             )
         # A kernel of the key with a device's name is Autograd's for that device.
         operator.kernels["Autograd" if key.startswith("Autograd") else key] = fn
@@ -306,10 +306,22 @@ def register_fake(
     *,
     lib: Library | None = None,
     _stacklevel: int = 1,
-    allow_override: bool = False,
+    allow_override: bool = True,
 ) -> Any:
-    """What an operator gives for tensors without data; a decorator without `func`."""
-    operator, _ = _of(op)
+    """What an operator gives for tensors without data; a decorator without `func`.
+
+    RuntimeError where there is no such operator, or `allow_override=False` and it has
+    such a function.
+    """
+    try:
+        operator, _ = _of(op)
+    except AttributeError:
+        raise RuntimeError(f"operator {op} does not exist") from None
+    if not allow_override and META in operator.kernels:
+        raise RuntimeError(
+            f"register_fake(...): the operator {operator.name()} already has a fake "
+            "impl registered"
+        )
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         definition = _definition(operator)

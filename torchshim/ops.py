@@ -92,11 +92,15 @@ class OpOverload:
     def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
         self.overloadpacket = packet
         self._overloadname = overload
+        self.__module__ = packet.__module__
         self.__name__ = f"{packet.__name__}.{overload}"
 
     @property
     def namespace(self) -> str:
         return self.overloadpacket._namespace
+
+    def __deepcopy__(self, memo: Any) -> OpOverload:
+        return self
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.__name__}"
@@ -124,6 +128,7 @@ class OpOverloadPacket:
 
     def __init__(self, name: str, namespace: str = "aten") -> None:
         self.__name__ = name
+        self.__module__ = f"torch._ops.{namespace}"
         self._namespace = namespace
 
     def __getattr__(self, overload: str) -> OpOverload:
@@ -140,6 +145,9 @@ class OpOverloadPacket:
         if found is not None:
             return dispatch(self, found, args, kwargs)
         return _function(self.__name__)(*args, **kwargs)
+
+    def __deepcopy__(self, memo: Any) -> OpOverloadPacket:
+        return self
 
     def __str__(self) -> str:
         return f"{self._namespace}.{self.__name__}"

@@ -53,6 +53,32 @@ def handle_torch_function(
     return _overrides.handle(public_api, found, args, kwargs)
 
 
+def _get_overloaded_args(
+    relevant_args: Iterable[Any], get_type_fn: Callable[[Any], type] | None = None
+) -> list[Any]:
+    """Those of the values whose classes are asked, in that order, one of each class.
+
+    With `get_type_fn` the class of a value is what that gives.
+    """
+    if get_type_fn is None:
+        return _overrides.overloaded(relevant_args, False, True)
+    stands: dict[type, Any] = {}
+    for value in relevant_args:
+        stands.setdefault(get_type_fn(value), value)
+    found: list[type] = []
+    for cls in stands:
+        if cls is not Tensor and _overrides.handler_of(cls) is None:
+            continue
+        above = (i for i, other in enumerate(found) if issubclass(cls, other))
+        found.insert(next(above, len(found)), cls)
+    return [stands[cls] for cls in found]
+
+
+def get_default_nowrap_functions() -> set[Any]:
+    """What of a subclass gives tensors as they are: `grad` and `_base`."""
+    return {inspect.getattr_static(Tensor, n).__get__ for n in ("grad", "_base")}
+
+
 def wrap_torch_function(
     dispatcher: Callable[..., Iterable[Any]],
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -54,13 +54,7 @@ def schema(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
                 if any(t is new for t in tensors_in(v))
             )
             raise RuntimeError(
-                f"{operator.name()}: for argument '{argument}': the operator's schema "
-                f"{operator._schema} specified that the operator does not mutate the "
-                "argument, but this seems to be empirically wrong. Please make the "
-                "schema and operator behavior consistent. You can specify that an "
-                "operator mutates a Tensor by e.g. changing its schema type from "
-                "'Tensor name' to 'Tensor(a!) name'(use different identifiers (a, b, "
-                "c, ...) for different Tensors)"
+                f"Argument {argument} is not defined as mutable but was mutated"
             )
     if operator._schema.is_functional:
         kernel = operator.kernel_for(given, keywords)
@@ -133,8 +127,8 @@ _TESTS: dict[str, Callable[..., None]] = {
     "test_schema": schema,
     "test_autograd_registration": autograd_registration,
     "test_faketensor": fake,
-    "test_aot_dispatch_dynamic": repeated,
     "test_aot_dispatch_static": repeated,
+    "test_aot_dispatch_dynamic": repeated,
 }
 
 
@@ -149,12 +143,13 @@ def run(
 ) -> dict[str, Any]:
     """The outcome of each test asked for; the tolerances are of compared values."""
     found: dict[str, Any] = {}
-    for name in (names,) if isinstance(names, str) else names:
-        if name not in _TESTS:
-            raise ValueError(
-                "opcheck(op, ..., test_utils=...), expected test_utils to be subset of "
-                f"{tuple(_TESTS)} but got {names}"
-            )
+    chosen = (names,) if isinstance(names, str) else tuple(names)
+    if not _TESTS.keys() >= set(chosen):
+        raise ValueError(
+            f"opcheck(op, ..., test_utils={chosen}), expected test_utils to be subset "
+            f"of {tuple(_TESTS)} but it was not"
+        )
+    for name in chosen:
         try:
             test = _TESTS[name]
             compared = (rtol, atol) if test is repeated else ()

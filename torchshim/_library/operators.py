@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from torchshim import _pytree as tree
 from torchshim import ops
+from torchshim._core.device import device as Device
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._core.threads import keep
@@ -48,6 +49,14 @@ _NO_KERNEL = (
     "employee using PyTorch on mobile, please visit https://fburl.com/ptmfixes for "
     "possible resolutions. '{0}' is only available for these backends: [{2}]."
 )
+_NO_FAKE = (
+    "{}: attempted to run this operator with Meta tensors, but there was no fake impl "
+    "or Meta kernel registered. You may have run into this message while using an "
+    "operator with PT2 compilation APIs (torch.compile/torch.export); in order to use "
+    "this operator with those APIs you'll need to add a fake impl. Please see the "
+    "following for next steps:  "
+    "https://pytorch.org/tutorials/advanced/custom_ops_landing_page.html"
+)
 _NO_GRADIENT = (
     "{}: an autograd kernel was not registered to the Autograd key(s) but we are "
     "trying to backprop through it. This may lead to silently incorrect behavior. This "
@@ -61,8 +70,14 @@ _NO_GRADIENT = (
 
 
 def key_of(device: str) -> str:
-    """The dispatch key of a device's kernels."""
-    return _KEYS.get(device, device)
+    """The dispatch key of a device's kernels; a dispatch key as it is.
+
+    RuntimeError for a device that there is not.
+    """
+    found = _KEYS.get(device)
+    if found is None and device.islower():
+        found = Device(device).type.upper()
+    return found or device
 
 
 class Gradient(NamedTuple):
@@ -193,6 +208,8 @@ class Operator(ops.OpOverload):
             if key in self.kernels:
                 return self.kernels[key]
         backend = key_of(device or "cpu")
+        if backend == META:
+            raise NotImplementedError(_NO_FAKE.format(self.name()))
         known = ", ".join(self.kernels)
         raise NotImplementedError(_NO_KERNEL.format(self.name(), backend, known))
 
