@@ -30,11 +30,13 @@ def _check_indices(dtype: Any, name: str) -> None:
 
 def _check_kind(what: str, dtype: Any, allowed: tuple[str, ...], name: str) -> None:
     if dtype not in map(jnp.dtype, allowed):
+        place = 2 if name == "embedding_renorm_" else 1
         names = ", ".join(from_array_dtype(jnp.dtype(k)).scalar_name for k in allowed)
+        got = tensor_type(from_array_dtype(dtype))
         raise RuntimeError(
-            f"Expected tensor for argument #1 '{what}' to have one of the following "
-            f"scalar types: {names}; but got {tensor_type(from_array_dtype(dtype))} "
-            f"instead (while checking arguments for {name})"
+            f"Expected tensor for argument #{place} '{what}' to have one of the "
+            f"following scalar types: {names}; but got {got} instead "
+            f"(while checking arguments for {name})"
         )
 
 
