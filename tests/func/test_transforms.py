@@ -421,3 +421,14 @@ def what_c_knows_of_tensors(torch):
         torch.vmap(asked)(dual)
     for question in questions[:-1]:
         yield attempt(question, 3)
+
+
+@case
+def batch_norm_has_no_gradients_of_samples(torch):
+    per_sample = torch.nn.utils._per_sample_grad.call_for_per_sample_grads
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
+    for train in (True, False):
+        yield attempt(per_sample(net.train(train)), torch.ones(4, 3))
+    net.eval()[1].requires_grad_(False)
+    per_sample(net)(torch.ones(4, 3)).sum().backward()
+    yield net[0].weight.grad_sample

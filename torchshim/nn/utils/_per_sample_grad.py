@@ -11,6 +11,7 @@ from torchshim import _pytree
 from torchshim._tensor import Tensor
 from torchshim.func import functional_call
 from torchshim.nn import Module
+from torchshim.nn.modules.batchnorm import _BatchNorm
 
 __all__ = ["call_for_per_sample_grads"]
 
@@ -60,6 +61,7 @@ def call_for_per_sample_grads(
 
     @functools.wraps(module.forward)
     def call(*args: Any, **kwargs: Any) -> Any:
+        _check_alone(module)
         leaves, spec = _pytree.tree_flatten((args, kwargs))
         count = batch_size or _batch_size(leaves, dim)
         sizes = [x.shape[dim] for x in leaves if isinstance(x, Tensor)]
@@ -92,6 +94,19 @@ def call_for_per_sample_grads(
         return mapped(copies, *leaves)
 
     return call
+
+
+def _check_alone(module: Module) -> None:
+    """Raises for layers that make of one example what depends on the others."""
+    for layer in module.modules():
+        if not isinstance(layer, _BatchNorm):
+            continue
+        weights = layer.parameters(recurse=False)
+        of_batch = layer.training or layer.running_mean is None
+        if of_batch or any(weight.requires_grad for weight in weights):
+            raise RuntimeError(
+                "Expanded Weights encountered but cannot handle function batch_norm"
+            )
 
 
 def _batch_size(leaves: list[Any], dim: int) -> int:
