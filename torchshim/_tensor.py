@@ -10,7 +10,7 @@ import numpy as np
 
 from torchshim._attributes import Fact, attributes
 from torchshim._core import dtypes
-from torchshim._core.device import get_default_device
+from torchshim._core.device import device, get_default_device
 from torchshim._core.dtypes import type_name
 from torchshim._core.layout import contiguous_format, has_format, strided
 from torchshim._core.meta import Size, meta_of
@@ -576,3 +576,8 @@ def from_array(
     if local.rec.levels:
         tensor._levels = tuple(local.rec.levels)
     return tensor
+
+
+def on_cpu(array: np.ndarray) -> Tensor:
+    """As `from_array`, on the CPU whatever the default device is."""
+    return from_array(array, device=device("cpu"))

@@ -76,6 +76,16 @@ def the_default_device():
     assert all(x.device == torch.device("cuda:0") for x in made)
     assert all(place(x) is GPU for x in made)
     assert (torch.zeros(3) + 1).device.type == "cpu"
+    x = torch.arange(4.0)
+    with torch.device("cuda"):
+        state = torch.get_rng_state()
+        assert state.device.type == "cpu"
+        torch.set_rng_state(state)
+        assert x[[1, 2]].tolist() == [1.0, 2.0] and x[x > 1].tolist() == [2.0, 3.0]
+        x[0] = 5
+        counts = torch.tensor([1, 2])
+        assert torch.repeat_interleave(counts).device.type == "cuda"
+    assert x.device.type == "cpu" and x[0].item() == 5
 
 
 @case
@@ -279,6 +289,21 @@ def indices_may_come_from_the_cpu():
     x.index_put_((at,), torch.ones(2, device="cuda"), accumulate=True)
     assert x.tolist() == [2.0, 5.0, 2.0, 5.0] and x[at].tolist() == [2.0, 2.0]
     assert place(x) is GPU and x[at].device.type == "cuda"
+    try:
+        torch.zeros(3)[torch.tensor([0], device="cuda")]
+    except RuntimeError as error:
+        assert "on the same device as the indexed tensor (cpu)" in str(error)
+    else:
+        raise AssertionError
+
+
+@case
+def gradients_are_checked_on_the_device():
+    x = torch.tensor([0.5, 2.0], dtype=torch.float64, device="cuda", requires_grad=True)
+    for fast in (False, True):
+        assert torch.autograd.gradcheck(torch.sin, x, fast_mode=fast)
+    assert torch.autograd.gradcheck(lambda x: x.cpu().exp(), x, check_forward_ad=True)
+    assert x.device.type == "cuda" and place(x) is GPU
 
 
 @case

@@ -38,7 +38,7 @@ from torchshim._functions.indexing import (
 )
 from torchshim._ops.view_geometry import KEEP, NEW, PICK
 from torchshim._overrides import ORDINARY, dispatch, modes, overriding
-from torchshim._tensor import Tensor, from_array, host_value
+from torchshim._tensor import Tensor, host_value, on_cpu
 
 _size = tuple.__getitem__
 _PICK = (PICK,)
@@ -197,7 +197,8 @@ def write_any(self: Tensor, index: Any, value: Any) -> None:
 def number_tensor(like: Tensor, value: Any) -> Tensor:
     """A number as a 0-dim tensor; it is an input, so its value is in no key."""
     with np.errstate(over="ignore"):  # what is too large for half types is infinite
-        return from_array(np.asarray(value).astype(like._meta.dtype.np))
+        array = np.asarray(value).astype(like._meta.dtype.np)
+    return on_cpu(array)
 
 
 def put_with(

@@ -149,7 +149,7 @@ def _refuse_in_transform() -> None:
 def zeros_of(tensor: Any) -> Any:
     """Zeros of a tensor's shape and dtype."""
     meta = tensor._meta
-    return fns._gradient_zeros(tuple(meta.shape), meta.dtype)
+    return fns._gradient_zeros(tuple(meta.shape), meta.dtype, meta.device)
 
 
 def _batched(
@@ -255,7 +255,9 @@ def make_grads(
             if not meta.dtype.is_floating_point:
                 raise RuntimeError(NOT_REAL.format(meta.dtype))
             if meta.device is get_default_device():
-                made.append(fns._gradient_ones(tuple(meta.shape), meta.dtype))
+                made.append(
+                    fns._gradient_ones(tuple(meta.shape), meta.dtype, meta.device)
+                )
             else:
                 from torchshim._functions.creation import filled
 

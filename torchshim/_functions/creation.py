@@ -58,6 +58,11 @@ def place(array: np.ndarray, device: Any) -> Any:
         return put(array, device)
 
 
+def placed(array: np.ndarray, device: Any) -> Tensor:
+    """A new tensor on a device, of an array that nobody will write to."""
+    return from_array(place(array, device), device=device)
+
+
 def _constant(size: tuple[int, ...], value: Any, kind: Any, device: Any) -> Any:
     """An array filled with one number, on a device."""
     if device.type == "meta":

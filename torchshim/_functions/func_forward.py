@@ -151,7 +151,8 @@ def _laid_out_as(tensor: Any, tangent: Any) -> Tensor:
     meta = tensor._meta
     if tangent._meta.batch:
         return fns.clone(tangent)
-    with_gaps = fns._gradient_zeros((_memory_size(tensor),), tangent._meta.dtype)
+    kind, where = tangent._meta.dtype, tangent._meta.device
+    with_gaps = fns._gradient_zeros((_memory_size(tensor),), kind, where)
     copy = as_strided(with_gaps, tuple(meta.shape), meta.strides, meta.offset)
     for bit in bits_of(tensor):
         copy = fns._conj(copy) if bit == "conj" else fns._neg_view(copy)

@@ -381,7 +381,8 @@ def standard_basis(tensors: Sequence[Any], start: int, count: int) -> list[Any]:
     made: list[Any] = []
     for tensor in tensors:
         shape = tuple(tensor.shape)
-        made.append(fns._gradient_basis(shape, count, start, tensor.dtype))
+        kind, where = tensor.dtype, tensor.device
+        made.append(fns._gradient_basis(shape, count, start, kind, where))
         start -= tensor.numel()
     return made
 

@@ -26,7 +26,7 @@ from torchshim._derived import fns
 from torchshim._errors import warn
 from torchshim._ops.view_geometry import KEEP, NEW, PICK, size_at
 from torchshim._overrides import dispatch, mode_enabled, modes, overriding
-from torchshim._tensor import Tensor, from_array, host_value
+from torchshim._tensor import Tensor, host_value, on_cpu
 
 _INDEX = REGISTRY["basic_index"]
 _new = object.__new__
@@ -395,7 +395,7 @@ def host_index(array: np.ndarray) -> Tensor:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iub" or array.dtype in (np.int8, np.int16):
         array = array.astype(np.int64)
-    return from_array(array)
+    return on_cpu(array)
 
 
 def sequence_index(items: Any) -> Any:
@@ -469,7 +469,8 @@ def without_masks(view: Tensor, indices: Sequence[Any]) -> list[Any]:
             if item._meta.batch:
                 raise RuntimeError(_BATCHED_MASK)
             if item._meta.shape:
-                found += [from_array(p) for p in np.nonzero(host_value(item))]
+                places = np.nonzero(host_value(item))
+                found += [on_cpu(p) for p in places]
         else:
             found.append(item)
     while found and found[-1] is None:
@@ -486,10 +487,15 @@ def take_tensors(view: Tensor, indices: Sequence[Any]) -> Tensor:
 
 def beside(view: Tensor, index: Any) -> Any:
     """An index tensor on the device of what it indexes; from the CPU it may come."""
-    if index is None or index is SKIP or index._meta.device.type != "cpu":
-        return index
     where = view._meta.device
-    return index if where.type == "cpu" else index.to(where)
+    if index is None or index is SKIP or index._meta.device is where:
+        return index
+    if index._meta.device.type not in ("cpu", "meta"):
+        raise RuntimeError(
+            "indices should be either on cpu or on the same device as the indexed "
+            f"tensor ({where})"
+        )
+    return index.to(where) if index._meta.device.type == "cpu" else index
 
 
 def check_known(view: Tensor, indices: Sequence[Any]) -> None:

@@ -17,10 +17,10 @@ from torchshim._functions._arguments import (
     dtype_of,
     warn_once,
 )
-from torchshim._functions.creation import place
+from torchshim._functions.creation import placed
 from torchshim._functions.sparse_tensor import handles
 from torchshim._functions.storage import NOT_SHARED, UntypedStorage
-from torchshim._tensor import Tensor, check_storage, from_array, host_value
+from torchshim._tensor import Tensor, check_storage, host_value
 
 
 def _on_host(self: Any, name: str, *others: Any) -> None:
@@ -275,4 +275,4 @@ def from_file(
     held = UntypedStorage.from_file(filename, bool(shared), size * kind.itemsize)
     count = held.nbytes() // kind.itemsize
     values = held._bytes()[: count * kind.itemsize].view(dtypes.array_dtype(kind))
-    return from_array(place(values, held.device), device=held.device)
+    return placed(values, held.device)

@@ -14,10 +14,10 @@ from torchshim._core.record import local
 from torchshim._core.threefry import Threefry
 from torchshim._derived import fns, public
 from torchshim._errors import warn
-from torchshim._functions.creation import empty_like, place, zeros_like
+from torchshim._functions.creation import empty_like, placed, zeros_like
 from torchshim._functions.draws import Draw, drawn
 from torchshim._refusal import refuse
-from torchshim._tensor import Tensor, from_array
+from torchshim._tensor import Tensor
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -200,7 +200,7 @@ def _noise(
         noise[low] = numbers * (upper - lower) + lower
     else:
         noise[...] = (lower + upper) / 2
-    return from_array(place(noise.astype(kind), input.device), device=input.device)
+    return placed(noise.astype(kind), input.device)
 
 
 def _rrelu(

@@ -12,9 +12,9 @@ from torchshim._core.record import untracked
 from torchshim._derived import fns, public
 from torchshim._errors import warn
 from torchshim._functions._arguments import warn_once
-from torchshim._functions.creation import place
+from torchshim._functions.creation import placed
 from torchshim._refusal import refuse
-from torchshim._tensor import Tensor, from_array
+from torchshim._tensor import Tensor
 
 # Normalization -----------------------------------------------------------------------
 
@@ -494,7 +494,7 @@ def _flat_bags(
         rows = np.arange(0, count * width, max(width, 1), dtype=np.int64)[:count]
         if not width:
             rows = np.zeros(count, np.int64)
-        offsets = from_array(place(rows, input.device), device=input.device)
+        offsets = placed(rows, input.device)
         if input.dtype not in (dtypes.int64, dtypes.int32):
             offsets = fns.to_copy(offsets, input.dtype)  # which is refused with it
         input = input.reshape(-1)

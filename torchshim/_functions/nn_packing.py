@@ -14,9 +14,9 @@ import numpy as np
 
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import number_of, tensor_argument
-from torchshim._functions.creation import place
+from torchshim._functions.creation import placed
 from torchshim._functions.joining import known, known_value
-from torchshim._tensor import Tensor, from_array, host_value
+from torchshim._tensor import Tensor, host_value
 
 UNSORTED = (
     "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. "
@@ -27,7 +27,7 @@ UNSORTED = (
 
 def host_tensor(array: Any, device: Any) -> Tensor:
     """A tensor of an array made on the host."""
-    return from_array(place(np.ascontiguousarray(array), device), device=device)
+    return placed(np.ascontiguousarray(array), device)
 
 
 @public

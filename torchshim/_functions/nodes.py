@@ -29,7 +29,7 @@ from torchshim._core.template import HOLE, Number, ScalarHole
 from torchshim._core.walk import Walk
 from torchshim._derived import fns
 from torchshim._hooks import RemovableHandle
-from torchshim._tensor import Tensor, from_array
+from torchshim._tensor import Tensor, on_cpu
 
 
 def _named(hook: Any) -> str:
@@ -334,7 +334,7 @@ def saved_value(node: Node, name: str) -> Any:
                 value, (bool, int, float, complex)
             ):
                 check_kept()
-                return from_array(np.array(value))
+                return on_cpu(np.array(value))
             return value
     return None
 

@@ -29,7 +29,7 @@ from torchshim._functions._arguments import (
     tensor_argument,
     wrong,
 )
-from torchshim._tensor import Tensor, from_array
+from torchshim._tensor import Tensor, on_cpu
 
 
 @public(overridden=NEVER)
@@ -226,7 +226,7 @@ def _shape_as_tensor(input: Any) -> Tensor:
     """The shape, as a tensor of whole numbers."""
     if not isinstance(input, Tensor):
         raise TypeError(wrong("_shape_as_tensor", "input", 1, "Tensor", input))
-    return from_array(np.array(tuple(input.shape), np.int64))
+    return on_cpu(np.array(tuple(input.shape), np.int64))
 
 
 @public(overridden=NEVER)

@@ -41,9 +41,9 @@ from torchshim._functions.draws import NORMAL, UNIFORM, Draw, drawn
 from torchshim._functions.random_fill import fill_drawn
 from torchshim._functions.random_parameters import normal_into, normal_of
 from torchshim._functions.resizing import take_size
-from torchshim._tensor import Tensor, from_array
+from torchshim._tensor import Tensor, on_cpu
 
-Generator.wrap = staticmethod(from_array)
+Generator.wrap = staticmethod(on_cpu)
 
 
 # Seeds --------------------------------------------------------------------------------

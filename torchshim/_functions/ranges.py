@@ -29,7 +29,14 @@ from torchshim._functions._arguments import (
     warn,
     wrong,
 )
-from torchshim._functions.creation import at_once, finish, into, out_dtype, place
+from torchshim._functions.creation import (
+    at_once,
+    finish,
+    into,
+    out_dtype,
+    place,
+    placed,
+)
 from torchshim._ops import creation as ops
 from torchshim._tensor import Tensor, from_array
 
@@ -388,7 +395,7 @@ def _triangle(
             )
     if at_once(device):
         array = ops.triangle(*counts, upper=upper, np_dtype=chosen.np)
-        return from_array(place(array, device), device=device)
+        return placed(array, device)
     return fns.triangle_indices(*counts, upper, chosen, device)
 
 

@@ -19,6 +19,7 @@ from torchshim._functions._arguments import (
     kind_of,
     size_of,
 )
+from torchshim._functions.creation import placed
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._tensor import Tensor
 
@@ -254,7 +255,7 @@ def _counted(repeats: Tensor, output_size: int | None) -> Tensor:
     """For each i the number i, `repeats[i]` times; the counts are read on the host."""
     import numpy as np
 
-    from torchshim._tensor import from_array, host_value
+    from torchshim._tensor import host_value
 
     meta = repeats._meta
     if len(meta.shape) > 1:
@@ -270,7 +271,7 @@ def _counted(repeats: Tensor, output_size: int | None) -> Tensor:
     if output_size is not None and int(counts.sum()) != output_size:
         raise RuntimeError("allocated size does not match required size")
     places = np.repeat(np.arange(counts.size, dtype=counts.dtype), counts)
-    return from_array(places)
+    return placed(places, meta.device)
 
 
 def _repeat_each(

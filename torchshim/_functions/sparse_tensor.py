@@ -22,10 +22,10 @@ from torchshim._core.meta import meta_of
 from torchshim._core.record import local, untracked
 from torchshim._core.storage import TensorBase, writes_of
 from torchshim._derived import fns
-from torchshim._functions.creation import place
+from torchshim._functions.creation import placed
 from torchshim._overrides import SUBCLASSES_DISABLED, disabled
 from torchshim._printing import format_values, join_suffixes
-from torchshim._tensor import Tensor, from_array, host_value
+from torchshim._tensor import Tensor, host_value
 
 HANDLERS: dict[str, Callable[..., Any]] = {}
 COO = LAYOUTS["sparse_coo"]
@@ -272,7 +272,7 @@ for _name in _FACTS:
 
 def host_tensor(array: Any, device: Any) -> Any:
     """A tensor of indices found on the host."""
-    return from_array(place(np.ascontiguousarray(array), device), device=device)
+    return placed(np.ascontiguousarray(array), device)
 
 
 def host_indices(tensor: Any) -> np.ndarray:

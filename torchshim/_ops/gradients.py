@@ -70,7 +70,7 @@ def _gradient_sum(input: Array, shape: tuple[int, ...]) -> Array:
     out=False,
     namespaces=(),
 )
-def _gradient_zeros(shape: tuple[int, ...], dtype: dtypes.dtype) -> Array:
+def _gradient_zeros(shape: tuple[int, ...], dtype: dtypes.dtype, device: Any) -> Array:
     """Zeros that stand in for a gradient that did not arrive."""
     return jnp.zeros(shape, dtype.np)
 
@@ -82,7 +82,7 @@ def _gradient_zeros(shape: tuple[int, ...], dtype: dtypes.dtype) -> Array:
     out=False,
     namespaces=(),
 )
-def _gradient_ones(shape: tuple[int, ...], dtype: dtypes.dtype) -> Array:
+def _gradient_ones(shape: tuple[int, ...], dtype: dtypes.dtype, device: Any) -> Array:
     """The gradient of a scalar with respect to itself."""
     return jnp.ones(shape, dtype.np)
 
@@ -95,7 +95,7 @@ def _gradient_ones(shape: tuple[int, ...], dtype: dtypes.dtype) -> Array:
     namespaces=(),
 )
 def _gradient_basis(
-    shape: tuple[int, ...], rows: int, shift: int, dtype: dtypes.dtype
+    shape: tuple[int, ...], rows: int, shift: int, dtype: dtypes.dtype, device: Any
 ) -> Array:
     """Rows of an identity matrix, each of a shape: the 1 of row i is at i + shift."""
     columns = math.prod(shape)

@@ -327,16 +327,18 @@ class BackwardCFunction(Node, FunctionCtx):
             grad = grads[k]
             if grad is None and self.materialize_grads:
                 meta = event.metas[k]
-                grad = fns._gradient_zeros(tuple(meta.shape), meta.dtype)
+                kind = meta.dtype, meta.device
+                grad = fns._gradient_zeros(tuple(meta.shape), *kind)
             given[at] = grad
         if self._plain_outputs:
             if self.materialize_grads and self._materialize_non_diff_grads:
-                for at, (shape, dtype) in self._plain_outputs.items():
-                    given[at] = fns._gradient_zeros(shape, dtype)
+                for at, output in self._plain_outputs.items():
+                    given[at] = fns._gradient_zeros(*output)
         return given
 
-    # Outputs that are not in the event (not differentiable): position -> shape, dtype
-    _plain_outputs: Mapping[int, tuple[tuple[int, ...], Any]] = {}
+    # Outputs that are not in the event (not differentiable): position -> shape, dtype,
+    # device
+    _plain_outputs: Mapping[int, tuple[tuple[int, ...], Any, Any]] = {}
 
     def _checked(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
         """What the user's code gave, if it may."""

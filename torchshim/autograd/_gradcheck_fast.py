@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core.random import Generator
+from torchshim._functions.creation import placed
 from torchshim._functions.random import rand
 from torchshim._tensor import from_array
 from torchshim.autograd._gradcheck_forward import (
@@ -99,7 +100,7 @@ def _pulled(
     """The gradients of an output along `v`, each along the directions of its input."""
     unit = 1j if imaginary and output.is_complex() else 1
     vector = (v * unit).astype(output.dtype.np).reshape(tuple(output.shape))
-    rows = check.pulled_twice(output, from_array(vector))
+    rows = check.pulled_twice(output, placed(vector, output.device))
     found: list[Any] = []
     for row, pair in zip(rows, us, strict=True):
         flat = row.reshape(-1)
@@ -134,7 +135,7 @@ def compare_forward_fast(check: Any) -> None:
             x = check.inputs[i]
             unit = 1j if imaginary and x.is_complex() else 1
             direction = (u * unit).astype(x.dtype.np).reshape(tuple(x.shape))
-            pushes = pushed(check, i, from_array(direction))
+            pushes = pushed(check, i, placed(direction, x.device))
             for k, (n, moved) in enumerate(
                 zip(check.moved(i, u * unit, check.smooth), pushes, strict=True)
             ):

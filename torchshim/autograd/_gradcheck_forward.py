@@ -8,6 +8,7 @@ import numpy as np
 
 from torchshim._derived import fns
 from torchshim._functions.backward import zeros_of
+from torchshim._functions.creation import placed
 from torchshim._functions.vmap import vmap
 from torchshim._tensor import Tensor, from_array
 from torchshim.autograd.forward_ad import dual_level, make_dual, unpack_dual
@@ -62,7 +63,7 @@ def tangents(check: Any, i: int, unit: complex) -> list[np.ndarray]:
     for at in range(x.numel()):
         step = np.zeros(x.numel(), x.dtype.np)
         step[at] = unit
-        moved = pushed(check, i, from_array(step.reshape(tuple(x.shape))))
+        moved = pushed(check, i, placed(step.reshape(tuple(x.shape)), x.device))
         columns.append([np.array(m.detach()._host()).ravel() for m in moved])
     return [np.stack(rows) for rows in zip(*columns, strict=True)]
 

@@ -316,13 +316,13 @@ def _record_each(rec: Any, ctx: Any, given: Given, outputs: list[Any]) -> None:
     values: list[Any] = []
     aliases: set[int] = set()
     places: list[int] = []
-    plain: dict[int, tuple[tuple[int, ...], Any]] = {}
+    plain: dict[int, tuple[tuple[int, ...], Any, Any]] = {}
     for k, out in enumerate(outputs):
         if not isinstance(out, TensorBase):
             continue
         meta = out._meta
         if id(out) in constant or not differentiable(meta):
-            plain[k] = tuple(meta.shape), meta.dtype
+            plain[k] = tuple(meta.shape), meta.dtype, meta.device
             outputs[k] = _constant(out, id(out) in inputs, id(out) in dirty)
             continue
         if id(out) in inputs and id(out) not in dirty:

@@ -16,7 +16,7 @@ from torchshim._core.meta import Size
 from torchshim._derived import fns
 from torchshim._functions.backward import grad as _grad
 from torchshim._functions.backward import zeros_of
-from torchshim._functions.creation import empty
+from torchshim._functions.creation import empty, placed
 from torchshim._tensor import Tensor, from_array
 from torchshim.autograd._gradcheck_fast import compare_fast, compare_forward_fast
 from torchshim.autograd._gradcheck_forward import (
@@ -227,7 +227,7 @@ class _Check:
         """
         x = self.inputs[i]
         before = x.data
-        x.data = from_array(value)
+        x.data = placed(value, x.device)
         try:
             outs = _as_tuple(self.func(*self.inputs))
             with no_grad():
@@ -310,7 +310,8 @@ class _Check:
         for at in range(size):
             vector = np.zeros(size, output.dtype.np)
             vector[at] = unit
-            rows = self.pulled_twice(output, from_array(vector.reshape(shape)))
+            moved = placed(vector.reshape(shape), output.device)
+            rows = self.pulled_twice(output, moved)
             if tables is None:
                 tables = [np.zeros((r.size, size), r.dtype) for r in rows]
             for table, row in zip(tables, rows, strict=True):

@@ -78,7 +78,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             values = self.data
             if known([values], math.inf) and values.is_contiguous():
                 # Memory of its own, which a step may take (donation).
-                values = from_array(np.array(known_value(values)))
+                array = np.array(known_value(values))
+                values = from_array(array, device=values.device)
             else:
                 values = values.clone(memory_format=torchshim.preserve_format)
             copied = memo[id(self)] = type(self)(values, self.requires_grad)

@@ -13,7 +13,7 @@ import torchshim
 from torchshim._core.program import CACHE
 from torchshim._core.record import local
 from torchshim._core.state import CALL, State
-from torchshim._tensor import Tensor, from_array
+from torchshim._tensor import Tensor, from_array, on_cpu
 from torchshim.utils.data._utils.collate import collates_as_built_in
 from torchshim.utils.data._utils.worker import get_worker_info
 from torchshim.utils.data.dataset import Subset, TensorDataset
@@ -180,7 +180,7 @@ def _gather_batch(dataset: Any, indices: Any) -> list[Tensor] | None:
     rows[rows < 0] += size
     if get_worker_info() is not None:
         return [from_array(t._host()[rows], device=t.device) for t in tensors]
-    index = from_array(rows)
+    index = on_cpu(rows)
     return [t.index_select(0, index.to(t.device)) for t in tensors]
 
 
