@@ -47,7 +47,7 @@ def refuse(kernel: str, x: Any, kinds: str) -> None:
 def refuse_half(kernel: str, x: Any) -> None:
     """Raises PyTorch's error of a kernel that knows half types on accelerators only."""
     small = x.dtype in (jnp.float16, jnp.bfloat16)
-    if small and jax.default_backend() == "cpu":
+    if small and platform() == "cpu":
         refuse(kernel, x, FLOAT)
 
 
