@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import doctest
 import importlib
 import warnings
@@ -48,4 +49,5 @@ def test_examples(path, capsys):
         for each in examples(path, vars(module)):
             runner.run(each)
             reset(torchshim)
+    vars(builtins).pop("_", None)  # which doctest leaves, and `fx` would avoid
     assert not runner.failures, capsys.readouterr().out
