@@ -2,7 +2,7 @@
 
 from tests.ops import driver
 from tests.ops.samples import SAMPLES
-from torchshim._core.op import DERIVED
+from torchshim._core.op import COMPUTED, DERIVED
 
 
 def test_every_operator_has_samples() -> None:
@@ -18,7 +18,7 @@ def test_what_operators_save_are_parameters_of_theirs() -> None:
     # A name that is none would be forgotten when the tensors it means are read.
     wrong = {}
     for name, op in driver.registry().items():
-        known = {*DERIVED, *(p.name for p in op.params)}
+        known = {COMPUTED, *DERIVED, *(p.name for p in op.params)}
         saved = set(op.saved(tuple(op.saves)))
         if isinstance(op.saves, dict):
             saved |= set(op.saves)

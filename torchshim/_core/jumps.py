@@ -128,8 +128,8 @@ class Pause:
 class Read:
     """What Python code left that read a value: the recording ended there."""
 
-    # Where the recording that the walk started in was closed.
-    closed: State
+    # Where the recording that the walk started in ended.
+    ended: State
     # What became of the gradients held, and of those that the code gave.
     carried: list[Value | None]
 
@@ -259,11 +259,11 @@ class Capture:
             *walk.results.values(),
         ]
         if rec.recording is not self.running:
-            closed = self.recording.state
-            if walk.create or closed is None:
+            ended = self.recording.ended
+            if walk.create or ended is None:
                 raise NotRepeatable
             values = [*held, *found]
-            pause.read = Read(closed, carried(rec, values))
+            pause.read = Read(ended, carried(rec, values))
             self.running = rec.recording
             self.outside = {
                 id(value): (value, known[0])

@@ -346,6 +346,7 @@ class Recorder(Transforming):
         `values`: of the tensors, storages and raws alive, then of what `savers` tells.
         It can be done again where an interrupt broke it off.
         """
+        recording.ended = state
         if history:
             if recording.state is None:
                 kept = values[len(values) - len(savers) :]

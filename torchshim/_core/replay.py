@@ -282,7 +282,7 @@ class Replay(Leaves):
         that the walk started in.
         """
         read = pause.read
-        if read is None or first.state is not read.closed:
+        if read is None or first.ended is not read.ended:
             return None
         if self.rec.state is not pause.after:
             return None

@@ -189,6 +189,7 @@ class Recording:
         "counted",
         "duals",
         "elsewhere",
+        "ended",
         "entered",
         "forwards",
         "freed",
@@ -271,7 +272,8 @@ class Recording:
         self.traces: dict[int, Any] = {}
         # Depth -> (recording, event) whose gradient it is part of.
         self.parents: dict[int, tuple[Recording, State]] = {}
-        # Set on closing.
+        # Where it ended, and the same if it was closed.
+        self.ended: State | None = None
         self.state: State | None = None
         self.saved: dict[int, Any] = {}
         self.savers: dict[int, frozenset[int]] = {}
