@@ -197,6 +197,11 @@ CASES = {
         }.items()
     },
     "set": (lambda x, i: (x.at[i].set(0.0), x.at[:, 1].add(1.0)), F, EACH % 3),
+    "set in nothing": (
+        lambda x, i: tuple(x[:0].at[i].set(1.0, mode=m) for m in ("clip", "drop")),
+        F,
+        np.array([0, 2]),
+    ),
     "nothing": (
         lambda x: (x.sum(), x[:0], jnp.sort(x[:0], 0), x[:0] @ x.T, x[:0].prod(0)),
         F,

@@ -297,7 +297,7 @@ def _scatter(eqn: Any) -> Function:
 
     def scatter(x: Any, given: Any, values: Any) -> Any:
         found = np.array(x)
-        if not values.size:
+        if not (values.size and found.size):  # all of it is out of range
             return found
         places, within = windows.places(given, clamped)
         values = np.reshape(np.transpose(values, order), shape)
