@@ -426,6 +426,35 @@ def negative_slopes_in_place(torch):
             yield attempt(y.sum().backward, retain_graph=True), x.grad
 
 
+@case.over(custom=[False, True])
+def through_a_detached_alias_by_what_requires_grad(torch, custom):
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 3 * x * x * grad
+
+    for read in (False, True):
+        for dead in (False, True):
+            if read and dead and not custom:
+                continue  # it names the alias's node: docs/differences.md
+            x = values(torch, requires_grad=True)
+            saved = (x * 2).clamp(min=-1)
+            alias = saved.detach()
+            y = Cube.apply(saved) if custom else saved**3
+            if read:
+                y.sum().item()
+            if dead:
+                saved = None
+            alias.sub_(x)
+            yield read, dead, attempt(y.sum().backward), alias.grad_fn.name()
+
+
 def test_results_of_what_was_changed_since_are_refused():
     import pytest
 

@@ -476,6 +476,8 @@ class SavedValues(Leaves):
             written = Overwritten(recording.state)
         for last in reversed(written.chain(slot)):
             made_by = self.event((recording, last))
+            if self.is_detached(recording, made_by.write):
+                continue  # that gave the alias a node, and not this value
             now = made_by.metas[last - made_by.slot]
             if now.requires_grad and not now.leaf:
                 return grad_name(made_by)
@@ -491,6 +493,9 @@ class SavedValues(Leaves):
                 return slot
             slot = made
         return None
+
+    def is_detached(self, recording: Recording, slot: int | None) -> bool:
+        return slot is not None and self.detached_at(recording, slot) is not None
 
     def name_of_write(
         self, recording: Recording, slot: int, detached: int

@@ -18,7 +18,7 @@ from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
 from torchshim._core.record import local
 from torchshim._core.saved import SECOND_BACKWARD, has_left
-from torchshim._core.storage import TensorBase, version_of
+from torchshim._core.storage import TensorBase, version_of, writes_of
 from torchshim._derived import fns
 from torchshim._functions.nodes import SavedTensor, with_history
 from torchshim._functions.sparse_tensor import SparseTensor
@@ -456,9 +456,10 @@ class SavedForBackward:
         if tensor is not None:
             now = version_of(tensor)
         elif self.storage is not None:
-            now = self.storage.version
+            now = writes_of(self.storage)
         if now != self.version:
-            node: Any = None if tensor is None else tensor.grad_fn
+            # (What others wrote to its memory since changed nothing of its node.)
+            node: Any = (self.rebuilt() if tensor is None else tensor).grad_fn
             name, number = node.name() if node is not None else None, 0
             if self.output is not None and ctx is not None:
                 name, number = ctx.name(), self.output
