@@ -42,8 +42,9 @@ def of_a_dead_tensor(torch, kind, how):
                 yield before, after, dead, attempt(y.backward), w.grad
 
 
-@case.over(written=["sub", "whole", "slice"], custom=[False, True])
-def that_a_custom_function_saved_too(torch, written, custom):
+def cube(torch):
+    """A function that saves what it is given."""
+
     class Cube(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -55,6 +56,11 @@ def that_a_custom_function_saved_too(torch, written, custom):
             (x,) = ctx.saved_tensors
             return 3 * x * x * grad
 
+    return Cube
+
+
+@case.over(written=["sub", "whole", "slice"], custom=[False, True])
+def that_a_custom_function_saved_too(torch, written, custom):
     for read in (False, True):
         for late in (False, True):
             x = values(torch, requires_grad=True)
@@ -70,7 +76,7 @@ def that_a_custom_function_saved_too(torch, written, custom):
 
             if not late:
                 write()
-            z = Cube.apply(y) if custom else y * y * y
+            z = cube(torch).apply(y) if custom else y * y * y
             if read:
                 x.sum().item()
             if late:
@@ -428,17 +434,6 @@ def negative_slopes_in_place(torch):
 
 @case.over(custom=[False, True])
 def through_a_detached_alias_by_what_requires_grad(torch, custom):
-    class Cube(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x * x
-
-        @staticmethod
-        def backward(ctx, grad):
-            (x,) = ctx.saved_tensors
-            return 3 * x * x * grad
-
     for read in (False, True):
         for dead in (False, True):
             if read and dead and not custom:
@@ -446,7 +441,7 @@ def through_a_detached_alias_by_what_requires_grad(torch, custom):
             x = values(torch, requires_grad=True)
             saved = (x * 2).clamp(min=-1)
             alias = saved.detach()
-            y = Cube.apply(saved) if custom else saved**3
+            y = cube(torch).apply(saved) if custom else saved**3
             if read:
                 y.sum().item()
             if dead:

@@ -151,6 +151,8 @@ def distributed_data_parallel(torch):
         yield attempt(kind, torch.nn.Linear(2, 1), device_ids=[0])
         sampler = torch.utils.data.distributed.DistributedSampler(range(5))
         yield sampler.num_replicas, sampler.rank, len(sampler)
+        # PyTorch's group joins a thread that may wait for the interpreter.
+        del module
 
 
 def submodule(torch, name):

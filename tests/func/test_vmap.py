@@ -85,6 +85,7 @@ def strided_views(torch):
     yield x
 
 
+# PyTorch warns where a rule of its own is slow: `warnings=False`.
 @case(warnings=False)
 def mapped_lengths_of_segments(torch):
     x, n = batch(torch), torch.tensor([[2, 1], [0, 3]])
@@ -337,7 +338,7 @@ VALUES = """
 """
 
 
-@case(warnings=False).over(
+@case.over(
     *[each.strip() for each in VALUES.replace("\n", ";").split(";") if each.strip()]
 )
 def values_and_memory_of_one_example(torch, line):

@@ -229,7 +229,7 @@ def gradients_of_what_was_not_chosen(torch, text):
             )
 
 
-@case(warnings=False)
+@case
 def variances_of_nothing(torch):
     z = torch.tensor([1.0, 2.0, 4.0]).to(torch.complex64)
     given = [z, z * (1 + 1j), torch.ones(0), torch.ones(0, 2), torch.ones(3).int()]

@@ -51,9 +51,13 @@ class AnyCall:
     checked = False
     # Operands whose gradient may be the one that arrives, see `Op.passes`.
     passing: tuple[int, ...] = ()
-    # Where the results are, if that is an argument; whether an operand is moved there.
+    # Where the results are, if that is an argument.
     device: Any = None
-    moves = False
+
+    @property
+    def moves(self) -> bool:
+        """Whether the operands are moved to `device`."""
+        return False
 
     @property
     def convolves(self) -> bool:
@@ -105,7 +109,6 @@ class Call(AnyCall):
         "default_dtype",
         "device",
         "levels",
-        "moves",
         "n_arrays",
         "n_scalars",
         "op",
@@ -133,7 +136,6 @@ class Call(AnyCall):
         self.n_scalars = len(scalar_holes(template))
         names = [p.name for p in op.params]
         self.device = template[names.index("device")] if "device" in names else None
-        self.moves = self.device is not None and self.n_arrays > 0
         self.levels = frozenset()
         if op.level is not None:
             at = next(i for i, p in enumerate(op.params) if p.name == "level")
@@ -146,6 +148,10 @@ class Call(AnyCall):
         self._inferred = {}
         # Operands' numbers of dimensions, emptiness and dtypes -> the results' dtypes.
         self._result_dtypes: dict[Any, tuple[DType, ...]] = {}
+
+    @property
+    def moves(self) -> bool:
+        return self.device is not None and self.n_arrays > 0
 
     def __repr__(self) -> str:
         return f"{self.op.name}{'_' if self.write else ''}{self.template}"

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torchshim._core import engine, hooks
-from torchshim._core.device import get_default_device
 from torchshim._core.dtypes import type_name
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node
 from torchshim._core.record import local
@@ -254,15 +253,7 @@ def make_grads(
                 )
             if not meta.dtype.is_floating_point:
                 raise RuntimeError(NOT_REAL.format(meta.dtype))
-            if meta.device is get_default_device():
-                made.append(
-                    fns._gradient_ones(tuple(meta.shape), meta.dtype, meta.device)
-                )
-            else:
-                from torchshim._functions.creation import filled
-
-                shape = tuple(meta.shape)
-                made.append(filled("ones", shape, 1, meta.dtype, meta.device))
+            made.append(fns._gradient_ones(tuple(meta.shape), meta.dtype, meta.device))
         else:
             raise TypeError(
                 "gradients can be either Tensors or None, but got "

@@ -79,7 +79,8 @@ def moved(tensor: TensorBase, where: device) -> Tensor:
         tangents = {level: moved(tangent, where) for level, tangent in found.items()}
     tracked = meta.requires_grad and rec.grad
     if where.type == "meta":
-        result = _emptied(tensor, where)
+        kind = dtypes.array_dtype(meta.dtype)
+        result = _on(tensor, where, NoData(tuple(meta.shape), kind))
         if tracked:
             result = with_history[0](result)
     elif meta.device.type != "meta" and (tracked or meta.batch):
@@ -95,12 +96,6 @@ def moved(tensor: TensorBase, where: device) -> Tensor:
     if tangents:
         rec.bring_tangents(result, tangents)
     return result
-
-
-def _emptied(tensor: TensorBase, where: device) -> Tensor:
-    meta = tensor._meta
-    array = NoData(tuple(meta.shape), dtypes.array_dtype(meta.dtype))
-    return _on(tensor, where, array)
 
 
 def _on(tensor: TensorBase, where: device, array: Any) -> Tensor:

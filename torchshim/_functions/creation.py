@@ -60,6 +60,7 @@ def place(array: np.ndarray, device: Any) -> Any:
 
 def placed(array: np.ndarray, device: Any) -> Tensor:
     """A new tensor on a device, of an array that nobody will write to."""
+    array = np.asarray(array, order="C")
     return from_array(place(array, device), device=device)
 
 

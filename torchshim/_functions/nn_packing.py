@@ -25,11 +25,6 @@ UNSORTED = (
 )
 
 
-def host_tensor(array: Any, device: Any) -> Tensor:
-    """A tensor of an array made on the host."""
-    return placed(np.ascontiguousarray(array), device)
-
-
 @public
 def _pack_padded_sequence(
     input: Tensor, lengths: Tensor, batch_first: bool
@@ -68,9 +63,9 @@ def _pack_padded_sequence(
     inside = steps < input.size(0)
     device = input.device
     data = fns.pack_rows(
-        input, host_tensor(steps[inside], device), host_tensor(rows[inside], device)
+        input, placed(steps[inside], device), placed(rows[inside], device)
     )
-    return data, host_tensor(batch_sizes, lengths.device)
+    return data, placed(batch_sizes, lengths.device)
 
 
 @public
@@ -94,19 +89,17 @@ def _pad_packed_sequence(
     filled = np.arange(batch) < sizes[:, None]
     source = np.where(filled, starts[:, None] + np.arange(batch), 0)
     device = data.device
-    out = fns.spread_rows(
-        data, host_tensor(source, device), host_tensor(filled, device), value
-    )
+    out = fns.spread_rows(data, placed(source, device), placed(filled, device), value)
     if batch_first:
         out = fns.transpose(out, 0, 1)
-    return out, host_tensor(filled.sum(0), batch_sizes.device)
+    return out, placed(filled.sum(0), batch_sizes.device)
 
 
 def sorted_lengths(lengths: Tensor) -> tuple[Tensor, np.ndarray]:
     """The lengths by size, the longest first, and the order that sorts them."""
     sizes = host_value(lengths)
     order = np.argsort(-sizes, kind="stable") if sizes.ndim else np.zeros((), np.int64)
-    return host_tensor(np.take(sizes, order), lengths.device), order
+    return placed(np.take(sizes, order), lengths.device), order
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
@@ -123,7 +116,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     order = host_value(permutation)
     found = np.empty_like(order)
     found[order] = np.arange(len(order))
-    return host_tensor(found, permutation.device)
+    return placed(found, permutation.device)
 
 
 def pad_sequence(
@@ -174,5 +167,5 @@ def pad_sequence(
             begin = length - len(array) if padding_side == "left" else 0
             steps = slice(begin, begin + len(array))
             out[(i, steps) if batch_first else (steps, i)] = array
-        return host_tensor(out, given[0].device)
+        return placed(out, given[0].device)
     return fns.pad_rows(given, bool(batch_first), value, padding_side == "left")

@@ -10,12 +10,12 @@ import numpy as np
 from torchshim._core.layout import NAMES as LAYOUTS
 from torchshim._derived import public
 from torchshim._functions._arguments import warn_once
+from torchshim._functions.creation import placed
 from torchshim._functions.sparse_tensor import (
     SparseTensor,
     coalesced,
     coo,
     handles,
-    host_tensor,
     is_sparse,
     named,
     planned,
@@ -76,7 +76,7 @@ class Compressed(SparseTensor):
         def make(outer: Any, inner: Any) -> Any:
             rows = np.repeat(np.arange(len(outer) - 1), np.diff(outer))
             pair = (rows, inner) if by_rows else (inner, rows)
-            return host_tensor(np.stack(pair).astype(np.int64), device)
+            return placed(np.stack(pair).astype(np.int64), device)
 
         indices = planned(("coordinates", by_rows), make, self._outer, self._inner)
         made = coo(indices, named(self._v, "ToSparse"), self._meta.shape, by_rows)
@@ -117,7 +117,7 @@ def from_coo(tensor: Any, layout: Any) -> Any:
         begins = np.zeros(count + 1, np.int64)
         np.cumsum(np.bincount(outer, minlength=count)[:count], out=begins[1:])
         parts = begins, inner[order], order
-        return [host_tensor(part.astype(np.int64), device) for part in parts]
+        return [placed(part.astype(np.int64), device) for part in parts]
 
     begins, inner, order = planned(("compress", by_rows, count), make, tensor._i)
     values = tensor._v if by_rows else tensor._v.index_select(0, order)

@@ -12,6 +12,7 @@ from torchshim._core.meta import Size
 from torchshim._core.record import local
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import tensor_argument, wrong
+from torchshim._functions.creation import placed
 from torchshim._functions.sparse_compressed import LAYOUT_NAMES, Compressed, from_coo
 from torchshim._functions.sparse_construct import (
     sparse_compressed_tensor,
@@ -23,7 +24,6 @@ from torchshim._functions.sparse_tensor import (
     coo,
     handles,
     host_indices,
-    host_tensor,
     is_sparse,
     named,
 )
@@ -40,7 +40,7 @@ def sparse_from(dense: Any, sparse_dim: int) -> Any:
         at = np.ascontiguousarray(np.stack(np.nonzero(host_indices(mask))))
     else:
         at = np.zeros((0, int(bool(mask))), np.int64)
-    indices = host_tensor(at.astype(np.int64), dense.device)
+    indices = placed(at.astype(np.int64), dense.device)
     values = fns.sparse_mask_values(dense, indices)
     if not sparse_dim:
         values = values[: at.shape[1]]

@@ -12,6 +12,7 @@ from torchshim._core.dtypes import as_dtype
 from torchshim._core.record import local
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import size_of
+from torchshim._functions.creation import placed
 from torchshim._functions.sparse_construct import empty_coo
 from torchshim._functions.sparse_convert import to_dense
 from torchshim._functions.sparse_tensor import (
@@ -21,7 +22,6 @@ from torchshim._functions.sparse_tensor import (
     coalesced,
     coo,
     handles,
-    host_tensor,
     is_sparse,
     keys_of,
     named,
@@ -175,7 +175,7 @@ def _intersection(a: Any, b: Any) -> Any:
         at = np.searchsorted(theirs, mine)
         found = np.append(theirs, -1)[np.minimum(at, len(theirs))] == mine
         parts = left[:, found], np.nonzero(found)[0], at[found]
-        return [host_tensor(part.astype(np.int64), device) for part in parts]
+        return [placed(part.astype(np.int64), device) for part in parts]
 
     indices, of_a, of_b = planned(("and", size), make, a._i, b._i)
     values = fns.mul(a._v.index_select(0, of_a), b._v.index_select(0, of_b))
@@ -246,7 +246,7 @@ def _union(a: Any, b: Any, name: str, alpha: Any) -> Any:
     device = a.device
 
     def make(left: np.ndarray, right: np.ndarray) -> Any:
-        return host_tensor(np.concatenate([left, right], 1), device)
+        return placed(np.concatenate([left, right], 1), device)
 
     indices = planned("or", make, a._i, b._i)
     made = coo(indices, values, a.shape, False)

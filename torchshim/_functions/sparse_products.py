@@ -8,12 +8,12 @@ import numpy as np
 
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import combination, tensor_argument
+from torchshim._functions.creation import placed
 from torchshim._functions.lobpcg import lobpcg
 from torchshim._functions.sparse_tensor import (
     coalesced,
     coo,
     handles,
-    host_tensor,
     is_sparse,
     keys_of,
     named,
@@ -110,7 +110,7 @@ def times_sparse(a: Any, b: Any) -> Any:
             keys_of(places, size), return_index=True, return_inverse=True
         )
         found = places[:, first], of_a, of_b, groups.reshape(-1)
-        return [host_tensor(part.astype(np.int64), device) for part in found]
+        return [placed(part.astype(np.int64), device) for part in found]
 
     places, of_a, of_b, groups = planned(("product", size), make, a._i, b._i)
     count = places.shape[1]
@@ -358,7 +358,7 @@ def smm(input: Any, mat: Any) -> Tensor:
 
     def make(host: np.ndarray) -> Any:
         columns = np.tile(np.arange(width), len(host))
-        return host_tensor(np.stack([np.repeat(host, width), columns]), device)
+        return placed(np.stack([np.repeat(host, width), columns]), device)
 
     places = planned(("grid", width), make, rows)
     return coo(places, product.reshape(-1), (input.shape[0], width), False)
@@ -381,7 +381,7 @@ def _rows_of_product(sparse: Any, dense: Any) -> tuple[Any, Any]:
     sparse = matrix("mm", sparse)
     device = sparse.device
     rows = planned(
-        "used rows", lambda host: host_tensor(np.unique(host[0]), device), sparse._i
+        "used rows", lambda host: placed(np.unique(host[0]), device), sparse._i
     )
     return rows, times_dense(sparse, dense).index_select(0, rows)
 

@@ -10,6 +10,7 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import dtype_of, size_of
+from torchshim._functions.creation import placed
 from torchshim._functions.sparse_construct import empty_coo
 from torchshim._functions.sparse_convert import expect_coo
 from torchshim._functions.sparse_elements import become
@@ -18,7 +19,6 @@ from torchshim._functions.sparse_tensor import (
     coalesced,
     coo,
     handles,
-    host_tensor,
     is_sparse,
     keys_of,
     named,
@@ -37,7 +37,7 @@ def _reordered(tensor: Any, order: Sequence[int], node: str) -> Any:
     rows = tuple(order)
     indices = planned(
         ("rows", rows),
-        lambda host: host_tensor(host[list(rows)], device),
+        lambda host: placed(host[list(rows)], device),
         tensor._i,
     )
     size = [tensor.shape[d] for d in rows] + list(tensor.shape[len(rows) :])
@@ -171,7 +171,7 @@ def select(input: Any, dim: int, index: int) -> Any:
     def make(host: np.ndarray) -> Any:
         at = np.nonzero(host[dim] == index)[0]
         rest = np.delete(host, dim, 0)[:, at]
-        return host_tensor(rest, device), host_tensor(at, device)
+        return placed(rest, device), placed(at, device)
 
     indices, at = planned(("select", dim, index), make, plain._i)
     values = plain._v.index_select(0, at)
@@ -237,7 +237,7 @@ def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
         at = order[np.repeat(begins, counts) + steps]
         places = host[:, at]
         places[dim] = np.repeat(np.arange(len(wanted)), counts)
-        return host_tensor(places, device), host_tensor(at.astype(np.int64), device)
+        return placed(places, device), placed(at.astype(np.int64), device)
 
     indices, at = planned(("index_select", dim, length), make, input._i, index)
     values = named(input._v.index_select(0, at), "IndexSelect")
@@ -260,7 +260,7 @@ def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
         at = np.nonzero((host[dim] >= start) & (host[dim] < start + length))[0]
         places = host[:, at]
         places[dim] -= start
-        return host_tensor(places, device), host_tensor(at, device)
+        return placed(places, device), placed(at, device)
 
     indices, at = planned(("narrow", dim, start, length), make, input._i)
     values = named(input._v.index_select(0, at), "NarrowCopy")
@@ -315,7 +315,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, out: Any = None) -> Any:
         moved = [host.copy() for host in hosts]
         for host, start in zip(moved, starts, strict=True):
             host[dim] += start
-        return host_tensor(np.concatenate(moved, 1), device)
+        return placed(np.concatenate(moved, 1), device)
 
     indices = planned(("cat", dim, *starts), make, *(e._i for e in tensors))
     return coo(indices, fns.cat([e._v for e in tensors]), size, False)
@@ -368,7 +368,7 @@ def _summed(input: Any, dims: list[int], node: str) -> Any:
     plain = _reordered(input, range(count), node)
     indices = planned(
         ("rows", tuple(kept)),
-        lambda host: host_tensor(host[kept], input.device),
+        lambda host: placed(host[kept], input.device),
         plain._i,
     )
     made = coalesced(coo(indices, values, size, False))
@@ -469,7 +469,7 @@ def _normalized(name: str, input: Any, dim: int, dtype: Any) -> Any:
         rest = [d for d in range(count) if d != dim]
         keys = keys_of(host[rest], [size[d] for d in rest])
         found, groups = np.unique(keys, return_inverse=True)
-        return host_tensor(groups.reshape(-1), input.device), len(found)
+        return placed(groups.reshape(-1), input.device), len(found)
 
     groups, number = planned((name, dim, tuple(size[:count])), make, input._i)
     function = getattr(fns, f"sparse_{name}")
@@ -539,8 +539,8 @@ def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Ten
         at.append(np.stack([columns - offset, columns]))
         which.append(columns + k * rows.shape[1])
     device = diagonals.device
-    places = host_tensor(np.concatenate(at, 1).astype(np.int64), device)
-    order = host_tensor(np.concatenate(which).astype(np.int64), device)
+    places = placed(np.concatenate(at, 1).astype(np.int64), device)
+    order = placed(np.concatenate(which).astype(np.int64), device)
     made = coo(places, rows.reshape(-1).index_select(0, order), shape, False)
     return made if layout is None else made.to_sparse(layout=layout)
 

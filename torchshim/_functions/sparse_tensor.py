@@ -270,11 +270,6 @@ for _name in _FACTS:
 # Plans --------------------------------------------------------------------------------
 
 
-def host_tensor(array: Any, device: Any) -> Any:
-    """A tensor of indices found on the host."""
-    return placed(np.ascontiguousarray(array), device)
-
-
 def host_indices(tensor: Any) -> np.ndarray:
     """The values of an index tensor."""
     return host_value(tensor)
@@ -327,9 +322,9 @@ def coalescing(tensor: Any) -> dict[str, Any]:
         )
         plan: dict[str, Any] = {
             "count": len(found),
-            "first": host_tensor(first, device),
-            "indices": host_tensor(host[:, first], device),
-            "groups": host_tensor(groups.reshape(-1), device),
+            "first": placed(first, device),
+            "indices": placed(host[:, first], device),
+            "groups": placed(groups.reshape(-1), device),
             "sorted": bool((first == np.arange(host.shape[1])).all())
             if len(first) == host.shape[1]
             else False,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Self, TypeVar
 
 import torchshim
+from torchshim._functions.creation import placed
 from torchshim._functions.nn_packing import (
-    host_tensor,
     invert_permutation,
     pad_sequence,
     sorted_lengths,
@@ -176,7 +176,7 @@ def pack_padded_sequence(
     order = None
     if not enforce_sorted:
         lengths, sorting = sorted_lengths(lengths)
-        order = host_tensor(sorting, input.device)
+        order = placed(sorting, input.device)
         input = torchshim.index_select(input, 0 if batch_first else 1, order)
     data, sizes = torchshim._pack_padded_sequence(input, lengths, batch_first)
     return PackedSequence(data, sizes, order)
