@@ -182,3 +182,20 @@ def hooks_of_several_tensors_of_a_generator(torch):
         register = torch.autograd.graph.register_multi_grad_hook
         handle = attempt(register, (t for t in tensors), print, mode=mode)
         yield type(handle).__name__
+
+
+@case
+def gradients_of_numbers(torch):
+    reductions = "prod cumprod logcumsumexp logsumexp cumsum amax norm softmax"
+    for name in reductions.split():
+        x = torch.tensor(2.0, requires_grad=True) * 1
+        args = (0,) if name not in ("prod", "norm") else ()
+        y = getattr(x, name)(*args)
+        (grad,) = torch.autograd.grad(y, x, create_graph=True)
+        yield name, grad.requires_grad, grad.grad_fn is None
+    for shape in ((), (1,), (3,)):
+        x = torch.ones(shape, requires_grad=True) * 1
+        yield attempt(torch.autograd.grad, x.prod(), x, create_graph=True)
+    x = torch.ones(3, requires_grad=True) * 1
+    (grad,) = torch.autograd.grad(torch.trapezoid(x), x, create_graph=True)
+    yield grad, grad.requires_grad

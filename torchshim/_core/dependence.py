@@ -15,16 +15,18 @@ import jax
 from torchshim._core.call import Avals, Call, VjpCall, abstract
 from torchshim._core.forward import JvpCall
 from torchshim._core.interpret import parts_of_scan
+from torchshim._core.meta import Meta
 
 # Operators of two factors, of which one may be a number.
 PRODUCTS = frozenset({"mul", "div", "mul_", "div_"})
 
 
-def is_telling(call: Any) -> bool:
+def is_telling(call: Any, metas: Sequence[Meta]) -> bool:
     """Whether this is a derivative that PyTorch's formula takes no more for than JAX.
 
     Those of operators of one tensor are left out where PyTorch keeps that: the formulas
-    hold it, even where the derivative is a constant (`x**1`).
+    hold it, even where the derivative is a constant (`x**1`). A reduction of a number
+    passes the gradient on.
     """
     kind = call.__class__
     if kind not in (VjpCall, JvpCall):
@@ -38,7 +40,11 @@ def is_telling(call: Any) -> bool:
         return False  # where one operand has a tangent, the other's is taken for zero
     if set(wrt).isdisjoint(call.needs(wrt)):
         return True
-    return kind is VjpCall and len(wrt) > 1
+    if kind is JvpCall:
+        return False
+    if len(wrt) > 1 or "intermediate" in call.saved(wrt):
+        return True
+    return call.op.layout != "preserve" and not metas[wrt[0]].shape
 
 
 def _replaces_part(call: Call) -> bool:

@@ -180,9 +180,10 @@ def reaching(event: State, grads: Sequence[Any], wrt: tuple[int, ...]) -> Any:
 
 
 def _reaching(event: State, there: Sequence[bool], wrt: tuple[int, ...]) -> Any:
-    if any(m.batch or m.levels for m in event.given) or not is_telling(event.call):
+    call, given = event.call, event.given
+    if any(m.batch or m.levels for m in given) or not is_telling(call, given):
         return wrt
-    sources = dependence(event.call, tuple((m.shape, m.dtype) for m in event.given))
+    sources = dependence(call, tuple((m.shape, m.dtype) for m in given))
     of = frozenset[int]().union(
         *(s for s, given in zip(sources, there, strict=True) if given)
     )

@@ -77,7 +77,7 @@ class Inference:
         if call.write:
             check_kept(metas[0], avals[0][0])
         sources: Sequence[Any] | None = None
-        if wrt and not (levels or batches) and is_telling(call):
+        if wrt and not (levels or batches) and is_telling(call, metas):
             sources = dependence(call, tuple((m.shape, m.dtype) for m in metas))
         results = []
         for k, ((shape, dtype), mapped) in enumerate(zip(avals, batch, strict=True)):
