@@ -132,7 +132,8 @@ def bequeaths_gradient(expected: Any, lines: list[str]) -> bool:
     """
     made = [re.match(r"(t\d+(?:, t\d+)*), = torch.autograd.grad", n) for n in lines]
     names = {name for m in made if m for name in m[1].split(", ")}
-    names = {name for name in names if f"{name}.requires_grad_(True)" in lines}
+    asked = {f"{name}.requires_grad_({yes})" for name in names for yes in ("", "True")}
+    names = {line.split(".")[0] for line in asked.intersection(lines)}
     return any(
         name in each and each[name]["base"]
         for each in expected.snapshots.values()
