@@ -216,8 +216,15 @@ def brought_to(rec: Any, grad: Any, meta: Meta, name: str, at: int) -> Any:
                 "message be improved?  If so, please report an enhancement request to "
                 "PyTorch.)"
             )
-        grad = rec.result(rec.call(REGISTRY["_gradient_cast"], (grad, meta.dtype)))
+        grad = cast(rec, grad, meta.dtype)
     return grad
+
+
+def cast(rec: Any, grad: Any, dtype: Any) -> Any:
+    """A gradient in a dtype; None: in its own."""
+    if dtype is None or grad._meta.dtype is dtype:
+        return grad
+    return rec.result(rec.call(REGISTRY["_gradient_cast"], (grad, dtype)))
 
 
 def alike(meta: Meta, grad: Any) -> bool:

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from typing import Any
 
 from torchshim._core.graph import Place, origin
+from torchshim._core.leaf_facts import OWN_DTYPE
 from torchshim._core.naming import REPLACED_NONE, check_replacement
 from torchshim._core.record import Recorder, local
 from torchshim._core.state import CALL
@@ -35,11 +36,21 @@ def place_of(rec: Recorder, tensor: Any) -> Place:
 class TensorHooks:
     """The hooks of one tensor at one place of the graph."""
 
-    __slots__ = ("__weakref__", "backward", "place", "post", "retained", "version")
+    __slots__ = (
+        "__weakref__",
+        "backward",
+        "grad_dtype",
+        "place",
+        "post",
+        "retained",
+        "version",
+    )
 
     def __init__(self) -> None:
         self.backward: OrderedDict[int, Any] | None = None
         self.post: OrderedDict[int, Any] | None = None
+        # Of a leaf: see `leaf_facts.grad_dtype`.
+        self.grad_dtype = OWN_DTYPE
         # The tensor whose `.grad` is to hold the gradient, though it is no leaf.
         self.retained: weakref.ref[Any] | None = None
         # Of tensors with a node: the graph and the slot where they hang, and the

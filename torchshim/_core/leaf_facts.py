@@ -45,12 +45,27 @@ class LeafFacts:
         )
 
 
+# Of hooks without a `grad_dtype` of their own.
+OWN_DTYPE: Any = object()
+
+
+def grad_dtype(leaf: Any) -> Any:
+    """What gradients of a leaf are brought to; None: they stay as they are."""
+    hooks = leaf._hooks
+    if hooks is None or hooks.grad_dtype is OWN_DTYPE:
+        return leaf._meta.dtype
+    return hooks.grad_dtype
+
+
 def has_hooks(leaf: Any) -> int:
-    """Which kinds of Python code run when a gradient reaches this leaf, as bits."""
+    """What is done when a gradient reaches this leaf, as bits: kinds of Python code,
+    and a `grad_dtype` that is not the leaf's."""
     hooks, node = leaf._hooks, leaf._node
     kinds = 0
     if hooks is not None:
         kinds = bool(hooks.backward) | bool(hooks.post) << 1
+        if hooks.grad_dtype is not OWN_DTYPE:
+            kinds |= 8
     if node is not None and not isinstance(node, weakref.ref):
         kinds |= 4
     return kinds

@@ -18,7 +18,7 @@ from torchshim._core import follow
 from torchshim._core.batching import without
 from torchshim._core.call import Levels, PythonCall, VjpCall
 from torchshim._core.flush import keeps_varying
-from torchshim._core.gradients import alike, brought_to, plan_of, reaching
+from torchshim._core.gradients import alike, brought_to, cast, plan_of, reaching
 from torchshim._core.graph import Place, origin
 from torchshim._core.handlers import error_expected
 from torchshim._core.jumps import (
@@ -30,6 +30,7 @@ from torchshim._core.jumps import (
     NotRepeatable,
 )
 from torchshim._core.late import Late, late
+from torchshim._core.leaf_facts import OWN_DTYPE, grad_dtype
 from torchshim._core.leaves import add
 from torchshim._core.naming import flows_of, last_use
 from torchshim._core.record import Recorder
@@ -278,6 +279,10 @@ class Walk(SavedValues, Replay, Late):
             return
         leaf = recording.entered.get(event.slot)
         if leaf is not None and grad is not None:
+            hooks = leaf._hooks
+            if hooks is not None and hooks.grad_dtype is not OWN_DTYPE:
+                self.capture = None  # the path does not tell it
+                grad = cast(self.rec, grad, grad_dtype(leaf))
             self.reach_leaf(leaf, (recording, event.slot), grad)
 
     def as_made(

@@ -10,8 +10,10 @@ from typing import Any
 
 from torchshim._attributes import fact
 from torchshim._core import hooks, node
+from torchshim._core.dtypes import dtype as DType
 from torchshim._core.dtypes import type_name
 from torchshim._core.hooks import hooks_of, retaining
+from torchshim._core.leaf_facts import grad_dtype
 from torchshim._core.leaves import add
 from torchshim._core.record import local
 from torchshim._core.saved import detached_in_place
@@ -163,10 +165,11 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
     if value is self:
         raise RuntimeError("can't assign Variable as its own grad")
     own, meta = self._meta, value._meta
-    if meta.dtype is not own.dtype:
+    wanted = grad_dtype(self)
+    if wanted is not None and meta.dtype is not wanted:
         raise RuntimeError(
             f"attempting to assign a gradient with dtype '{_cpp(meta.dtype)}' to a "
-            f"tensor with grad_dtype '{own.dtype.scalar_name}'. The gradient must "
+            f"tensor with grad_dtype '{wanted.scalar_name}'. The gradient must "
             "match the tensor's grad_dtype (defaults to the tensor's dtype). You can "
             "set the tensor's grad_dtype attribute with a specific dtype, or None to "
             "allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a "
@@ -198,6 +201,36 @@ def _del_grad(self: Tensor) -> None:
 
 
 Tensor.grad = property(_get_grad, _set_grad, _del_grad)
+
+
+def _get_grad_dtype(self: Tensor) -> Any:
+    """The dtype that `.grad` of a leaf has; None: that in which gradients come."""
+    if not self._meta.leaf:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    return grad_dtype(self)
+
+
+def _set_grad_dtype(self: Tensor, dtype: Any) -> None:
+    grad = self.grad  # (PyTorch asks first, too, which warns)
+    if not self._meta.leaf:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    if dtype is not None and not isinstance(dtype, DType):
+        raise RuntimeError(
+            f"grad_dtype must be a torch.dtype or None, but got {type(dtype).__name__}"
+        )
+    if grad is not None and dtype not in (None, grad.dtype):
+        raise RuntimeError(
+            f"Cannot set grad_dtype to '{dtype.scalar_name}' because there is already "
+            f"a gradient with dtype '{_cpp(grad.dtype)}'. Please clear the gradient "
+            "(.grad = None) before changing grad_dtype, or ensure the new grad_dtype "
+            "matches the existing gradient's dtype."
+        )
+    hooks = hooks_of(self, make=True)
+    assert hooks is not None
+    hooks.grad_dtype = dtype
+
+
+Tensor.grad_dtype = property(_get_grad_dtype, _set_grad_dtype)
 
 
 def _retains(self: Tensor) -> bool:

@@ -199,13 +199,6 @@ Tensor.name = fact("name", _no_name)
 Tensor._cdata = fact("_cdata", id)
 
 
-def _grad_dtype(self: Any) -> Any:
-    return self.dtype
-
-
-Tensor.grad_dtype = fact("grad_dtype", _grad_dtype)
-
-
 @public(namespaces=(), method=True)
 def storage_type(self: Any) -> Any:
     """The legacy class of the tensor's storage."""

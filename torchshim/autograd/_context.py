@@ -14,6 +14,7 @@ from typing import Any
 from torchshim._core.dtypes import type_name
 from torchshim._core.gradients import brought_to
 from torchshim._core.infer import INFERENCE_SAVED
+from torchshim._core.leaf_facts import grad_dtype
 from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
 from torchshim._core.record import local
@@ -312,6 +313,9 @@ class BackwardCFunction(Node, FunctionCtx):
                     or got.dtype is not meta.dtype
                     or got.device is not meta.device
                 ):
+                    leaf = recording.entered.get(event.operands[i])
+                    if leaf is not None:
+                        meta = meta.replace(dtype=grad_dtype(leaf) or got.dtype)
                     out = self._fitted(out, meta, at)
             fit.append(out)
         if not walk.retain:
