@@ -193,18 +193,6 @@ def storages(torch):
     yield x.untyped_storage().note, hasattr(copied, "note")
 
 
-def test_share_memory_says_that_it_does_nothing():
-    import pytest
-
-    import torchshim as torch
-    from torchshim import _errors
-
-    x = torch.ones(2)
-    _errors._warned.clear()
-    with pytest.warns(UserWarning, match="no effect"):
-        assert x.share_memory_() is x
-
-
 def test_tensors_of_files(tmp_path):
     import pytest
 

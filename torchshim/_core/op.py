@@ -537,6 +537,15 @@ def puts_back(op: Op) -> bool:
     return op in _WRITERS.values()
 
 
+def origin(op: Op) -> tuple[str, Callable[[Op], Op] | None]:
+    """The declared operator that one belongs to, and what makes this one of it."""
+    for form, made in ((write_op, _WRITERS), (anew, _ANEW)):
+        for view, found in made.items():
+            if found is op:
+                return view.name, form
+    return op.name, None
+
+
 def _make_write_op(view: Op) -> Op:
     assert view.view is not None
     write, several = view.view.write, view.results != "tensor"

@@ -17,11 +17,11 @@ from torchshim._core.device import device
 from torchshim._core.layout import strided
 from torchshim._core.no_data import NoData
 from torchshim._core.record import local, untracked
-from torchshim._core.shared import Shared
 from torchshim._core.storage import Storage, bits_of, has_bit
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions.construct import sharing
 from torchshim._functions.creation import place
+from torchshim._functions.host_memory import shared_memory
 from torchshim._functions.rebuilding import user_state
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
@@ -40,35 +40,6 @@ NOT_A_LEAF = (
     "because of a torch.nn.utils.weight_norm usage, see "
     "https://github.com/pytorch/pytorch/pull/103001"
 )
-
-
-def shared_memory(tensor: Tensor) -> np.ndarray:
-    """The tensor's elements as a numpy array on the same memory."""
-    rec = local.rec
-    storage = rec.storage_of(tensor)
-    if storage.shared is None:
-        base = rec.host(rec.base_array_of(storage))
-        aliases = storage.tensors()
-        if storage.slot >= 0 or any(a._slot >= 0 for a in aliases):
-            # Slots would outlive what NumPy writes; histories go with the recording.
-            rec.flush()
-        if tensor._storage is not storage:  # alone on it, the tensor took it back
-            storage = rec.storage_of(tensor)
-        memory = _in_order(base, storage.meta.strides)
-        storage.shared = Shared(memory, base)
-        for alias in storage.tensors():
-            if alias._view_of is None and not alias._meta.leaf:
-                rec.keep_history(alias)  # in another thread's recording
-            alias._slot = -1
-    rec.raise_failed_checks()
-    return storage.shared.window(tensor)
-
-
-def _in_order(base: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
-    """A writable copy of an array, laid out in memory as the strides say."""
-    order = sorted(range(base.ndim), key=lambda d: -strides[d])
-    held = np.array(base.transpose(order), order="C")
-    return held.transpose([order.index(d) for d in range(base.ndim)])
 
 
 @public(namespaces=(), method=True)

@@ -15,12 +15,11 @@ from torchshim._functions._arguments import (
     check_options,
     device_of,
     dtype_of,
-    warn_once,
 )
 from torchshim._functions.creation import placed
 from torchshim._functions.sparse_tensor import handles
-from torchshim._functions.storage import NOT_SHARED, UntypedStorage
-from torchshim._tensor import Tensor, check_storage, host_value
+from torchshim._functions.storage import UntypedStorage
+from torchshim._tensor import Tensor, host_value
 
 
 def _on_host(self: Any, name: str, *others: Any) -> None:
@@ -210,10 +209,20 @@ def storage_type(self: Any) -> Any:
 
 @public(namespaces=(), method=True)
 def share_memory_(self: Any) -> Tensor:
-    """Does nothing, with a warning: no other process sees the memory."""
-    check_storage(self)
-    warn_once(NOT_SHARED)
+    """Moves the memory to where other processes see it (`torch.multiprocessing`).
+
+    >>> import torchshim as torch
+    >>> torch.ones(2).share_memory_().is_shared()
+    True
+    """
+    self._typed_storage().share_memory_()
     return self
+
+
+@public(namespaces=(), method=True)
+def is_shared(self: Any) -> bool:
+    """Whether other processes see the memory; always on an accelerator."""
+    return self._typed_storage().is_shared()
 
 
 @public(namespaces=(), method=True)

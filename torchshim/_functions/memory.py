@@ -414,12 +414,6 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
     return False
 
 
-@public(namespaces=(), method=True)
-def is_shared(self: Tensor) -> bool:
-    """Whether other processes see the memory: never."""
-    return False
-
-
 def _volatile(self: Tensor) -> bool:
     warn("volatile was removed (Variable.volatile is always False)")
     return False

@@ -21,10 +21,11 @@ from torchshim._core.op import REGISTRY
 from torchshim._core.record import local, untracked
 from torchshim._core.storage import Storage
 from torchshim._derived import public
-from torchshim._functions._arguments import device_of, kind_of, warn_once, wrong
+from torchshim._functions._arguments import device_of, kind_of, wrong
 from torchshim._functions._values import unchosen
 from torchshim._functions.construct import sharing
 from torchshim._functions.creation import place
+from torchshim._functions.host_memory import region_of, share
 from torchshim._tensor import Tensor, address_of, check_storage, from_array
 
 _FORMS = (
@@ -33,10 +34,6 @@ _FORMS = (
     " * (*, int allocator = None, torch.device device = None)\n"
     " * (int size, *, int allocator = None, torch.device device = None)\n"
     " * (object sequence, *, int allocator = None, torch.device device = None)\n"
-)
-NOT_SHARED = (
-    "share_memory_() has no effect in torchshim: other processes do not see what is "
-    "written to the tensor"
 )
 _OWN_MEMORY = "{0}() is not supported: each process has memory of its own"
 _new = object.__new__
@@ -359,10 +356,11 @@ class UntypedStorage:
         return self._core is None or self._core.shared is None
 
     def share_memory_(self) -> Any:
-        """Does nothing, with a warning: no other process sees the memory."""
-        if self.device.type not in ("cpu", "cuda"):
+        """Moves the memory to where other processes see it."""
+        if self.device.type == "meta":
             raise RuntimeError("_share_fd_: only available on CPU")
-        warn_once(NOT_SHARED)
+        if self.device.type == "cpu":
+            share(tensor_on(self._storage))
         return self
 
     def _share_fd_cpu_(self, *args: Any) -> Any:
@@ -442,8 +440,11 @@ class UntypedStorage:
         return _rebuild_untyped, (self._bytes().tobytes(),)
 
     def is_shared(self) -> bool:
-        """Whether other processes see the memory: never."""
-        return False
+        """Whether other processes see the memory; always on an accelerator."""
+        kind = self.device.type
+        return kind not in ("cpu", "meta") or (
+            kind == "cpu" and self._raw is None and region_of(self._storage) is not None
+        )
 
     def _as_tensor(self, dtype: dtypes.dtype) -> Tensor:
         if self._raw is not None and self._tensor is None and not is_mapped(self._raw):

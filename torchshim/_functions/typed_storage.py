@@ -153,7 +153,7 @@ class TypedStorage:
         return self._untyped.resizable()
 
     def share_memory_(self) -> TypedStorage:
-        """Does nothing, with a warning: no other process sees the memory."""
+        """Moves the memory to where other processes see it."""
         self._untyped.share_memory_()
         return self
 
@@ -301,8 +301,8 @@ class TypedStorage:
     _getitem = __getitem__
 
     def is_shared(self) -> bool:
-        """Whether other processes see the memory: never."""
-        return False
+        """Whether other processes see the memory; always on an accelerator."""
+        return self._untyped.is_shared()
 
     def __reduce__(self) -> Any:
         return _rebuild_storage, (self._untyped._bytes().tobytes(), self.dtype)

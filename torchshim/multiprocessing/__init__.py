@@ -1,14 +1,15 @@
 """Processes (``torch.multiprocessing``): Python's `multiprocessing`, and `spawn`.
 
-Tensors that go through queues and pipes are copied; no memory is shared, so the sharing
-strategies are names only. A forked process computes in a process of its own, see
-`_fork` and `torchshim.utils.data._utils.companion`; a spawned one as any program does.
+Tensors that go to another process share their memory with it, see `reductions`; the
+sharing strategies are names only. A forked process computes in a process of its own,
+see `_fork` and `torchshim.utils.data._utils.companion`; a spawned one as any program.
 """
 
 import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403  # pyright: ignore
 
 from torchshim.multiprocessing import _fork as _fork
+from torchshim.multiprocessing.reductions import init_reductions
 from torchshim.multiprocessing.spawn import (
     ProcessContext,
     ProcessExitedException,
@@ -30,6 +31,8 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "spawn",
     "start_processes",
 ]
+
+init_reductions()
 
 _all_sharing_strategies = {"file_descriptor", "file_system"}
 _sharing_strategy = "file_descriptor"

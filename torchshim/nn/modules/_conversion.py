@@ -15,7 +15,7 @@ from torchshim._functions.memory import swap_contents
 from torchshim._tensor import Tensor
 from torchshim.nn.modules._base import ModuleBase
 from torchshim.nn.modules._parse_to import parse_to
-from torchshim.nn.parameter import Parameter, is_lazy
+from torchshim.nn.parameter import Parameter
 
 
 def _same_kind(tensor: Tensor, applied: Tensor) -> bool:
@@ -240,21 +240,15 @@ class Conversion(ModuleBase):
         return self._apply(lambda t: t.mtia(device))
 
     def share_memory(self) -> Self:
-        """Warn that nothing is shared, and return the module unchanged.
+        """Move every parameter and buffer to memory that other processes see.
 
-        PyTorch moves the tensors to memory that other processes see; arrays of
-        JAX cannot live there, so each process keeps values of its own.
         RuntimeError for parameters that are not initialized.
+
+        >>> from torchshim import nn
+        >>> nn.Linear(2, 1).share_memory().weight.is_shared()
+        True
         """
-        for tensor in (*self.parameters(), *self.buffers()):  # type: ignore[attr-defined]
-            if is_lazy(tensor):
-                tensor.share_memory_()
-        warnings.warn(
-            "Module.share_memory() has no effect: tensors on JAX cannot live in "
-            "memory shared between processes, each process keeps its own copy",
-            stacklevel=2,
-        )
-        return self
+        return self._apply(lambda t: t.share_memory_())
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Switch gradient recording on or off for every parameter.

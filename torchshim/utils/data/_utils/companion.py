@@ -16,7 +16,7 @@ import pickle
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ import jax
 import numpy as np
 
 import torchshim
+from torchshim._bind import in_place
 from torchshim._core import call as calls
 from torchshim._core import interpret
 from torchshim._core.lower import Lowered
-from torchshim._core.op import REGISTRY, Op
+from torchshim._core.op import REGISTRY, Op, origin
 from torchshim._core.program import Compiled, note
 from torchshim._core.state import CALL, State
 from torchshim._core.stepwise import Hosted, host_kernels, kind_of
@@ -88,12 +89,19 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, calls.AnyCall):
             return _call_of, (type(obj), {n: getattr(obj, n) for n in _slots(obj)})
         if isinstance(obj, Op):
-            return _op_of, (obj.name,)
+            return _op_of, _origin(obj)
         return NotImplemented
 
 
-def _op_of(name: str) -> Op:
-    return REGISTRY[name]
+def _origin(op: Op) -> tuple[str, Callable[[Op], Op] | None]:
+    """The declared operator that one is a form of, and what makes that form."""
+    if op.writes:
+        return op.name.removesuffix("_"), in_place
+    return origin(op)
+
+
+def _op_of(name: str, form: Callable[[Op], Op] | None) -> Op:
+    return REGISTRY[name] if form is None else form(REGISTRY[name])
 
 
 class _Unpickler(pickle.Unpickler):
