@@ -40,3 +40,13 @@ def gradients_and_errors(torch):
     yield attempt(torch._standard_gamma, torch.tensor([1]))
     yield attempt(torch._sample_dirichlet, torch.ones(2).half())
     yield attempt(torch.binomial(a, a / 4).sum().backward)
+
+
+@case
+def single_numbers(torch):
+    rate = torch.tensor(5.0)
+    yield torch.poisson(rate), torch._standard_gamma(rate), torch.binomial(rate, rate / 9)
+    two = torch.tensor(2.0, requires_grad=True)
+    for made in (torch.distributions.Chi2(3.0), torch.distributions.Gamma(two, 1.0)):
+        yield made.rsample(), made.sample(()), made.sample((1,))
+    yield torch.distributions.StudentT(3.0).sample(), torch.randn(1)

@@ -39,7 +39,7 @@ def _drawn(
         draw = getattr(host_rejection, distribution)
         check_parameters(*inputs)
         batch = examples()
-        values = [np.ascontiguousarray(whole(x, batch)._host()) for x in inputs]
+        values = [np.asarray(whole(x, batch)._host(), order="C") for x in inputs]
         array = draw(engine, *values).reshape(values[0].shape)
         result = from_array(place(array, device), device=device, batch=batch)
     if local.rec.grad and any(x._meta.requires_grad for x in inputs):
