@@ -482,6 +482,20 @@ def functions_of_others(torch):
         return a * b + 1
 
     yield scaled(y, y), seen
+    seen.clear()
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            with self:
+                return torch.overrides.redispatch_function(func, types, args, kwargs)
+
+    with Mode():
+        given = {scaled: (p, p), torch.relu: (p,), torch.stack: ([p, p],)}
+        for function in given:
+            args = given[function]
+            yield function(*args), seen[:]
+            seen.clear()
 
 
 def test_modes_belong_to_a_thread():

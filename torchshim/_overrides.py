@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from torchshim._core import dtypes
@@ -25,30 +23,22 @@ from torchshim._core.callers import caller
 from torchshim._core.device import device
 from torchshim._core.extent import raise_lack
 from torchshim._core.layout import layout, memory_format
-from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, plain_classes
-from torchshim._core.threads import by_node, keep
 from torchshim._errors import Unsupported
+from torchshim._function_modes import (
+    ALL_DISABLED,
+    SUBCLASSES_DISABLED,
+    disabled,
+    mode_enabled,
+    mode_popped,
+    modes,
+    skips,
+    state,
+)
 from torchshim._refusal import METHODS_IN_PYTHON, refuse, with_own_names
 
 _METHODS_IN_PYTHON = {("torch.Tensor", name) for name in METHODS_IN_PYTHON}
-ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
 
-
-class _Modes(threading.local):
-    """What is in force in one thread."""
-
-    def __init__(self) -> None:
-        self.disabled = ENABLED
-        self.stack: list[Any] = []
-        # Whether the next function called is not overridden (`skip_one`).
-        self.skipping = False
-
-
-state = keep(_Modes())
-
-# Modes in force in any thread: while there are none, `overridable` need not ask.
-modes: list[Any] = []
 
 # Classes whose instances override nothing; Tensor is added when it is made.
 ORDINARY: set[type] = {
@@ -64,42 +54,6 @@ def disabled_torch_function_impl(
     """The handler of classes that override nothing: `__torch_function__` is this."""
     with disabled(SUBCLASSES_DISABLED):
         return func(*args, **(kwargs or {}))
-
-
-class disabled:
-    """Within the block, subclasses (and at `ALL_DISABLED` modes) override nothing."""
-
-    __slots__ = ("_before", "_level")
-
-    def __init__(self, level: int) -> None:
-        self._level = level
-
-    def __enter__(self) -> None:
-        local.rec.about_to_change()
-        self._before = state.disabled
-        state.disabled = max(self._level, self._before)
-        if self._level == ALL_DISABLED:
-            _follow_modes()
-
-    def __exit__(self, *error: object) -> None:
-        state.disabled = self._before
-        if self._level == ALL_DISABLED:
-            _follow_modes()
-
-
-def set_disabled(level: int) -> None:
-    """Sets what may override functions in this thread."""
-    state.disabled = level
-    _follow_modes()
-
-
-def skip_one(func: Any, args: Any, kwargs: Any) -> Any:
-    """Calls a function as if classes did not override it, but those that it calls."""
-    state.skipping = True
-    try:
-        return func(*args, **kwargs)
-    finally:
-        state.skipping = False
 
 
 NO_DISPATCH = (
@@ -118,69 +72,6 @@ def refuse_dispatch(cls: type) -> None:
     chosen = getattr(handler, "__name__", None)
     if handler is not None and chosen != "_disabled_torch_dispatch_impl":
         raise Unsupported(NO_DISPATCH)
-
-
-# Modes --------------------------------------------------------------------------------
-
-
-def mode_enabled() -> bool:
-    """Whether a mode sees the functions called in this thread."""
-    return bool(state.stack) and state.disabled != ALL_DISABLED
-
-
-def _follow_modes() -> None:
-    """Sends operators past the hot path while a mode is in force."""
-    rec = local.rec
-    wanted = mode_enabled()
-    if rec.intercepted is not wanted:
-        rec.intercepted = wanted
-        rec.set_mode()
-
-
-def push_mode(mode: Any) -> None:
-    """Puts a mode on top of this thread's stack."""
-    local.rec.about_to_change()
-    state.stack.append(mode)
-    modes.append(mode)
-    _follow_modes()
-
-
-def pop_mode() -> Any:
-    """Takes the top of this thread's stack of modes."""
-    if not state.stack:
-        raise RuntimeError("trying to pop from empty mode stack")
-    local.rec.about_to_change()
-    mode = state.stack.pop()
-    # Another thread may have pushed the same mode: any one of them may go.
-    modes.remove(mode)
-    _follow_modes()
-    return mode
-
-
-def _stacked() -> tuple[list[Any], int]:
-    return list(state.stack), state.disabled
-
-
-def _stack_again(values: tuple[list[Any], int]) -> None:
-    for mode in state.stack:
-        modes.remove(mode)
-    state.stack = list(values[0])
-    modes.extend(state.stack)
-    set_disabled(values[1])
-    _follow_modes()
-
-
-by_node.append((_stacked, _stack_again))
-
-
-@contextmanager
-def mode_popped() -> Iterator[Any]:
-    """Takes the top mode away for the block: its handler's own calls are below it."""
-    mode = pop_mode()
-    try:
-        yield mode
-    finally:
-        push_mode(mode)
 
 
 # Who overrides ------------------------------------------------------------------------
@@ -213,9 +104,6 @@ def overloaded(
     found: list[Any] = []
     if state.disabled:
         return found
-    if state.skipping:
-        state.skipping = False
-        return found
     for value in values:
         cls = type(value)
         if tensors and cls is TensorMeta.tensor[0]:
@@ -240,7 +128,7 @@ def _insert(found: list[Any], value: Any) -> None:
 
 def overriding(args: Iterable[Any]) -> list[Any] | None:
     """As `overloaded`; None where neither an argument nor a mode overrides."""
-    if state.disabled and not state.stack:
+    if (state.disabled and not state.stack) or skips():
         return None
     found = overloaded(args)
     return found if found or mode_enabled() else None
@@ -358,12 +246,16 @@ def overridable(
     has an answer.
     """
     ordinary = ORDINARY.issuperset
+    python = python or (namespace, function.__name__) in _METHODS_IN_PYTHON
     if not arguments:
 
         @functools.wraps(function)
         def seen(*args: Any, **kwargs: Any) -> Any:
             if modes and mode_enabled():
-                return dispatch(seen, [], args, kwargs or None)
+                if not skips():
+                    return dispatch(seen, [], args, kwargs or None)
+                with disabled(ALL_DISABLED):
+                    return function(*args, **kwargs)
             try:
                 if ordinary(map(type, args)) and ordinary(map(type, kwargs.values())):
                     return function(*args, **kwargs)
@@ -386,7 +278,10 @@ def overridable(
                     return function(*args, **kwargs)
             found = overriding((*args, *kwargs.values()))
             if found is None:
-                return function(*args, **kwargs)
+                if python or not mode_enabled():
+                    return function(*args, **kwargs)
+                with disabled(ALL_DISABLED):  # it is skipped, with what it calls
+                    return function(*args, **kwargs)
         except Exception as error:
             space = namespace.removeprefix("torch.")
             raise_lack(error)
@@ -395,7 +290,7 @@ def overridable(
             if given is None:
                 raise
             return wrapped(*args, **given)
-        if python or (namespace, wrapped.__name__) in _METHODS_IN_PYTHON:
+        if python:
             return handle_form(wrapped, function, args, kwargs)
         return dispatch(wrapped, found, args, kwargs or None)
 

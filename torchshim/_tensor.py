@@ -18,13 +18,8 @@ from torchshim._core.record import local
 from torchshim._core.shared import seen, shown
 from torchshim._core.storage import Storage, TensorBase, bits_of, placement
 from torchshim._errors import TO_SCALAR, warn_once
-from torchshim._overrides import (
-    SUBCLASSES_DISABLED,
-    TensorMeta,
-    disabled,
-    overridable,
-    start_overriding,
-)
+from torchshim._function_modes import SUBCLASSES_DISABLED, disabled
+from torchshim._overrides import TensorMeta, overridable, start_overriding
 from torchshim._printing import format_scalar, format_tensor
 
 _new = object.__new__

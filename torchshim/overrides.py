@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import torchshim
-from torchshim import _C, _overrides
+from torchshim import _C, _function_modes, _overrides
 from torchshim._C import _has_torch_function as has_torch_function
-from torchshim._overrides import pop_mode as _pop_mode
-from torchshim._overrides import push_mode as _push_mode
+from torchshim._function_modes import pop_mode as _pop_mode
+from torchshim._function_modes import push_mode as _push_mode
 from torchshim._tensor import Tensor
 
 __all__ = [
@@ -108,7 +108,7 @@ def wrap_torch_function(
 
 
 def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Calls `func` without asking its arguments' classes again.
+    """Calls `func` without asking modes or its arguments' classes again.
 
     What it calls in turn is overridden as ever.
     """
@@ -288,27 +288,27 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 def _get_current_function_mode() -> Any:
     """The mode on top; None if there is none."""
-    modes = _overrides.state.stack
+    modes = _function_modes.state.stack
     return modes[-1] if modes else None
 
 
 def _get_current_function_mode_stack() -> list[Any]:
     """The modes in force, the last on top."""
-    return list(_overrides.state.stack)
+    return list(_function_modes.state.stack)
 
 
-_pop_mode_temporarily = _overrides.mode_popped
+_pop_mode_temporarily = _function_modes.mode_popped
 
 
 @contextmanager
 def _enable_torch_function() -> Iterator[None]:
     """Within the block, classes and modes override functions again."""
-    before = _overrides.state.disabled
-    _overrides.set_disabled(_overrides.ENABLED)
+    before = _function_modes.state.disabled
+    _function_modes.set_disabled(_function_modes.ENABLED)
     try:
         yield
     finally:
-        _overrides.set_disabled(before)
+        _function_modes.set_disabled(before)
 
 
 @contextmanager

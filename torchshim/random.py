@@ -23,7 +23,21 @@ __all__ = [
     "manual_seed",
     "seed",
     "set_rng_state",
+    "thread_safe_generator",
 ]
+
+
+def thread_safe_generator() -> None:
+    """The generator of a data loader's thread; None outside of one, and in processes.
+
+    The workers of data loaders are processes, whose default generators are their own.
+    Follows ``torch.random.thread_safe_generator``.
+
+    >>> import torchshim as torch
+    >>> torch.rand(2, generator=torch.random.thread_safe_generator()).shape
+    torch.Size([2])
+    """
+    return None
 
 
 @contextmanager

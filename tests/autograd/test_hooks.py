@@ -568,3 +568,19 @@ def order_of_a_layers_parameters(torch, name):
         (out * torch.arange(out.numel()).view(out.shape)).sum().backward()
         yield seen.copy()
         seen.clear()
+
+
+@case
+def results_after_accumulating(torch):
+    """The leaf itself may be given, as functions in place do."""
+
+    def step(p, rate):
+        with torch.no_grad():
+            return p.add_(p.grad, alpha=-rate)
+
+    for result in (step, lambda p, _: p, lambda p, _: p.grad, lambda p, _: 3):
+        x, seen = torch.ones(2, requires_grad=True), []
+        x.register_post_accumulate_grad_hook(lambda p, f=result: f(p, 0.5))
+        x.register_post_accumulate_grad_hook(lambda p, seen=seen: seen.append(len(p)))
+        for _ in range(2):
+            yield attempt((x * 3).sum().backward), x, x.grad, len(seen)

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from torchshim import _overrides
+from torchshim import _function_modes, _overrides
 from torchshim._C._convolution import _ConvBackend as _ConvBackend
 from torchshim._C._convolution import _select_conv_backend as _select_conv_backend
 from torchshim._C._stash import _get_obj_in_tls as _get_obj_in_tls
@@ -31,14 +31,9 @@ from torchshim._core.storage import TensorBase as TensorBase
 from torchshim._errors import AcceleratorError as AcceleratorError
 from torchshim._errors import OutOfMemoryError as OutOfMemoryError
 from torchshim._errors import Unsupported, unsupported
+from torchshim._function_modes import ALL_DISABLED, ENABLED, SUBCLASSES_DISABLED
 from torchshim._ops._linalg import LinAlgError
-from torchshim._overrides import (
-    ALL_DISABLED,
-    ENABLED,
-    SUBCLASSES_DISABLED,
-    TensorMeta,
-    overloaded,
-)
+from torchshim._overrides import TensorMeta, overloaded
 from torchshim.autograd import _tasks, forward_ad, grad_mode
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass"]
@@ -46,8 +41,8 @@ __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass"]
 _TensorMeta = TensorMeta
 _LinAlgError = LinAlgError
 _disabled_torch_function_impl = _overrides.disabled_torch_function_impl
-_pop_torch_function_stack = _overrides.pop_mode
-_push_on_torch_function_stack = _overrides.push_mode
+_pop_torch_function_stack = _function_modes.pop_mode
+_push_on_torch_function_stack = _function_modes.push_mode
 
 
 class _TorchFunctionState(enum.Enum):
@@ -58,14 +53,14 @@ class _TorchFunctionState(enum.Enum):
     ALL_DISABLED = ALL_DISABLED
 
 
-class DisableTorchFunctionSubclass(_overrides.disabled):
+class DisableTorchFunctionSubclass(_function_modes.disabled):
     """Within the block, no class overrides functions; modes still do."""
 
     def __init__(self) -> None:
         super().__init__(SUBCLASSES_DISABLED)
 
 
-class DisableTorchFunction(_overrides.disabled):
+class DisableTorchFunction(_function_modes.disabled):
     """Within the block, neither classes nor modes override functions."""
 
     def __init__(self) -> None:
@@ -74,45 +69,47 @@ class DisableTorchFunction(_overrides.disabled):
 
 def _is_torch_function_enabled() -> bool:
     """Whether classes may override functions."""
-    return _overrides.state.disabled == ENABLED
+    return _function_modes.state.disabled == ENABLED
 
 
 def _is_torch_function_all_disabled() -> bool:
     """Whether neither classes nor modes may override functions."""
-    return _overrides.state.disabled == ALL_DISABLED
+    return _function_modes.state.disabled == ALL_DISABLED
 
 
 def _is_torch_function_mode_enabled() -> bool:
     """Whether a mode sees the functions called."""
-    return _overrides.mode_enabled()
+    return _function_modes.mode_enabled()
 
 
 def _get_torch_function_state() -> _TorchFunctionState:
     """What may override functions in this thread."""
-    return _TorchFunctionState(_overrides.state.disabled)
+    return _TorchFunctionState(_function_modes.state.disabled)
 
 
 def _set_torch_function_state(state: _TorchFunctionState) -> None:
     """Sets what may override functions in this thread."""
     local.rec.about_to_change()
-    _overrides.set_disabled(state.value)
+    _function_modes.set_disabled(state.value)
 
 
 def _len_torch_function_stack() -> int:
     """How many modes are on this thread's stack."""
-    return len(_overrides.state.stack)
+    return len(_function_modes.state.stack)
 
 
 def _get_function_stack_at(level: int) -> Any:
     """The mode at a place of this thread's stack; the last is on top."""
-    return _overrides.state.stack[level]
+    return _function_modes.state.stack[level]
 
 
 def _has_torch_function(args: Any, /) -> bool:
     """Whether a mode, or an element's class, overrides functions."""
     if not hasattr(args, "__iter__"):
         raise TypeError("expected a sequence")
-    return _overrides.mode_enabled() or bool(overloaded(args, False))
+    if _function_modes.skips():
+        return False
+    return _function_modes.mode_enabled() or bool(overloaded(args, False))
 
 
 def _has_torch_function_unary(obj: Any, /) -> bool:
@@ -128,11 +125,11 @@ def _has_torch_function_variadic(*args: Any) -> bool:
 def _skip_one_hop_torch_function(
     func: Any, types: Any, args: Any = (), kwargs: Any = None
 ) -> Any:
-    """Calls a function as if its arguments' classes did not override it.
+    """Calls a function as if neither modes nor its arguments' classes overrode it.
 
     The functions that it calls in turn are overridden as ever.
     """
-    return _overrides.skip_one(func, args, kwargs or {})
+    return _function_modes.skip_one(func, args, kwargs or {})
 
 
 def _warn() -> None:

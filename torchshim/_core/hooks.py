@@ -111,14 +111,14 @@ class TensorHooks:
 
     def accumulated(self, leaf: Any) -> None:
         """Runs the hooks of a leaf whose `.grad` was just brought up to date."""
-        if self.post:
-            for hook in list(self.post.values()):
-                result = hook(leaf)
-                if result is not None:
-                    check_replacement(hook, None, result)
-                    raise RuntimeError(
-                        "Tensor post accumulate grad hooks should return None."
-                    )
+        given = leaf
+        for hook in list((self.post or {}).values()):
+            result = hook(given)
+            if result is not None:
+                check_replacement(hook, None, result)
+                given = result
+        if given is not leaf:  # functions in place give that
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
 class HookChain:

@@ -20,6 +20,7 @@ from torchshim._core.storage import TensorBase
 from torchshim._core.write import WRITTEN_VIEW
 from torchshim._derived import fns
 from torchshim._errors import warn
+from torchshim._function_modes import modes
 from torchshim._functions._values import fitting
 from torchshim._functions.indexing import (
     BYTE_MASK,
@@ -37,7 +38,7 @@ from torchshim._functions.indexing import (
     without_masks,
 )
 from torchshim._ops.view_geometry import KEEP, NEW, PICK
-from torchshim._overrides import ORDINARY, dispatch, modes, overriding
+from torchshim._overrides import ORDINARY, dispatch, overriding
 from torchshim._tensor import Tensor, host_value, on_cpu
 
 _size = tuple.__getitem__

@@ -24,8 +24,9 @@ from torchshim._core.storage import TensorBase
 from torchshim._core.template import INT_HOLE
 from torchshim._derived import fns
 from torchshim._errors import warn
+from torchshim._function_modes import mode_enabled, modes, skips
 from torchshim._ops.view_geometry import KEEP, NEW, PICK, size_at
-from torchshim._overrides import dispatch, mode_enabled, modes, overriding
+from torchshim._overrides import dispatch, overriding
 from torchshim._tensor import Tensor, host_value, on_cpu
 
 _INDEX = REGISTRY["basic_index"]
@@ -98,7 +99,7 @@ def basic(self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...]) -> Tenso
 
 def getitem(self: Tensor, index: Any) -> Tensor:
     """The elements that an index chooses: a view of basic indices, else a copy."""
-    if modes and mode_enabled():
+    if modes and mode_enabled() and not skips():
         return dispatch(getitem, [], (self, index), None)
     kind = index.__class__
     shape = self._meta.shape

@@ -31,6 +31,7 @@ from torchshim._core.storage import (
 )
 from torchshim._core.write import WRITTEN_LEAF
 from torchshim._derived import NEVER, fns, public
+from torchshim._function_modes import ALL_DISABLED, disabled
 from torchshim._functions._arguments import (
     as_index,
     kind_of,
@@ -51,7 +52,7 @@ from torchshim._functions.resizing import (
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
 from torchshim._out import refuse_tracked
-from torchshim._overrides import ALL_DISABLED, disabled, refuse_dispatch
+from torchshim._overrides import refuse_dispatch
 from torchshim._tensor import Tensor, from_array, set_requires_grad
 
 # What PyTorch makes of `cat`.

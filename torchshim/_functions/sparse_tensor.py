@@ -22,8 +22,8 @@ from torchshim._core.meta import meta_of
 from torchshim._core.record import local, untracked
 from torchshim._core.storage import TensorBase, writes_of
 from torchshim._derived import fns
+from torchshim._function_modes import SUBCLASSES_DISABLED, disabled
 from torchshim._functions.creation import placed
-from torchshim._overrides import SUBCLASSES_DISABLED, disabled
 from torchshim._printing import format_values, join_suffixes
 from torchshim._tensor import Tensor, host_value
 

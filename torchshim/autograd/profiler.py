@@ -28,7 +28,7 @@ from torchshim._core.layout import strided
 from torchshim._core.naming import grad_name
 from torchshim._core.storage import TensorBase
 from torchshim._core.walk import watcher
-from torchshim._overrides import pop_mode, push_mode
+from torchshim._function_modes import pop_mode, push_mode
 from torchshim._tensor import Tensor
 from torchshim.autograd.profiler_util import EventList, FunctionEvent, write_trace
 

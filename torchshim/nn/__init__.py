@@ -15,3 +15,5 @@ from torchshim.nn.parameter import Buffer as Buffer
 from torchshim.nn.parameter import Parameter as Parameter
 from torchshim.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from torchshim.nn.parameter import UninitializedParameter as UninitializedParameter
+
+setattr(functional, "grad", grad)  # noqa: B010 (a name of PyTorch's, too)
