@@ -179,16 +179,6 @@ def copies(torch):
     yield str(loaded["s"]), str(loaded["r"])
 
 
-@case(warnings=False)
-def embeddings_have_dense_gradients(torch):
-    layer = torch.nn.Embedding(4, 2, sparse=True)
-    layer(torch.tensor([1, 1, 3])).sum().backward()
-    yield layer.weight.grad.to_dense()
-    bags = torch.nn.EmbeddingBag(4, 2, mode="sum", sparse=True)
-    bags(torch.tensor([[1, 2]])).sum().backward()
-    yield bags.weight.grad.to_dense()
-
-
 def test_warnings(monkeypatch):
     import torchshim as torch
     from torchshim import _errors
@@ -202,14 +192,10 @@ def test_warnings(monkeypatch):
     monkeypatch.setattr(sparse_construct, "invariants", [False])
     with pytest.warns(UserWarning, match="CSR tensor support is in beta state"):
         torch.eye(2).to_sparse_csr()
-    layer = torch.nn.Embedding(2, 1, sparse=True)
-    with pytest.warns(UserWarning, match="the gradient of the weight is dense"):
-        layer(torch.tensor([0]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         torch.sparse_coo_tensor([[0]], [1.0])
         torch.eye(2).to_sparse_csc()  # told once, whatever the layout
-        layer(torch.tensor([0]))
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,8 @@ def _follow(
     leaves = _leaves(rec, jump, owners)
     if leaves is None or (jump.checked and _overwritten(jump, owners)):
         return None
+    if jump.sparse and not _take_sparse(jump, owners):
+        return None
     entering = None
     if jump.entered:
         entering = _entering(jump, owners, leaves, held)
@@ -95,6 +97,8 @@ def _follow(
     else:
         rec.state = jump.state
     _deliver(rec, jump, leaves)
+    for number, slot, _, _, parts, made in jump.sparse:
+        owners[number].entered[slot]._grad = made([rec.at(*part) for part in parts])
     for number, depths in jump.freed:
         owners[number].freed |= depths
         if owners[number].state is not None:
@@ -146,6 +150,18 @@ def _leaves(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> list[Any]
             return None
         leaves.append(leaf)
     return leaves
+
+
+def _take_sparse(jump: Jump, owners: Sequence[Recording]) -> bool:
+    """Whether the leaves that get sparse gradients take them as they did then."""
+    for number, slot, hooks, shape, _, _ in jump.sparse:
+        leaf = owners[number].entered[slot]
+        meta = leaf._meta
+        if has_hooks(leaf) != hooks or meta.shape != shape or leaf._grad is not None:
+            return False
+        if not (meta.requires_grad and meta.leaf):
+            return False
+    return True
 
 
 def _overwritten(jump: Jump, owners: Sequence[Recording]) -> bool:

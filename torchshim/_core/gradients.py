@@ -36,6 +36,7 @@ class GradientPlan:
         "plain",
         "read",
         "saved",
+        "sparse",
         "wrt",
     )
 
@@ -44,6 +45,11 @@ class GradientPlan:
         self.call = call
         self.wrt = wrt
         self._calls: dict[Any, VjpCall] = {}
+        # What makes the gradient of the first operand, if it is sparse.
+        self.sparse: tuple[str, bool] | None = None
+        if call.op is not None and call.op.sparse_grad is not None and 0 in wrt:
+            given = call.arguments(event.given, call.placeholders())
+            self.sparse = call.op.sparse_grad(*given)
         checks = call.op is not None and call.write and call.op.inplace_gradient_check
         if checks:
             checks(*call.arguments(event.given, call.placeholders()))
@@ -224,6 +230,8 @@ def cast(rec: Any, grad: Any, dtype: Any) -> Any:
     """A gradient in a dtype; None: in its own."""
     if dtype is None or grad._meta.dtype is dtype:
         return grad
+    if grad._composed:
+        return grad.to(dtype)
     return rec.result(rec.call(REGISTRY["_gradient_cast"], (grad, dtype)))
 
 

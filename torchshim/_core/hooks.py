@@ -12,6 +12,7 @@ from typing import Any
 
 from torchshim._core.graph import Place, origin
 from torchshim._core.leaf_facts import OWN_DTYPE
+from torchshim._core.leaves import added
 from torchshim._core.naming import REPLACED_NONE, check_replacement
 from torchshim._core.record import Recorder, local
 from torchshim._core.state import CALL
@@ -102,9 +103,11 @@ class TensorHooks:
         if tensor is not None and grad is not None:
             before = tensor._grad
             if before is not None:
-                tensor._grad = before + grad
+                tensor._grad = added(before, grad)
             elif grad._meta.requires_grad:
                 tensor._grad = grad.clone()
+            elif grad._composed:
+                tensor._grad = grad._twin()
             else:
                 # Not the object itself, which may be the caller's.
                 tensor._grad = local.rec.renamed(grad)

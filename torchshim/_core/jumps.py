@@ -37,6 +37,10 @@ Value = tuple[int, Meta]
 # it was closed at, the slot in it, which of its slots and which nodes have hooks.
 Owner = tuple[int, int, State, int, frozenset[int], frozenset[int]]
 
+SparseLeaf = tuple[
+    int, int, int, tuple[int, ...], list[Value], Callable[[Sequence[Any]], Any]
+]
+
 # Runtime scalars that gradients take over: from where, up to where, the recording they
 # are of, and what gives them from its scalars.
 Copy = tuple[int, int, int, Callable[[Any], Sequence[Any]]]
@@ -75,6 +79,9 @@ class Jump:
     inner: bool = False
     # What else is looked at in the leaves of the whole walk; the first piece has it.
     facts: LeafFacts | None = None
+    # Leaves without a grad before that got a sparse one: as above up to the shape, then
+    # the tensors that the grad is made of, and what makes it.
+    sparse: list[SparseLeaf] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -142,6 +149,8 @@ def carried(rec: Recorder, values: Sequence[Any]) -> list[Value | None]:
         if value is None:
             found.append(None)
             continue
+        if value._composed:
+            raise NotRepeatable
         slot = value._slot
         if not rec.owns(slot):
             if slot >= 0 or value._array is None or value._storage is not None:
@@ -160,12 +169,9 @@ def grad_status(rec: Recorder, leaf: Any) -> Any:
     grad = leaf._grad
     if grad is None:
         return None
-    if grad._storage is not None or grad._hooks is not None:
+    if grad._composed or grad._storage is not None or grad._hooks is not None:
         return "other"
-    try:
-        slot = grad._slot
-    except NotImplementedError:
-        return "other"  # it is sparse
+    slot = grad._slot
     if not rec.owns(slot):
         if grad._array is None:
             return "other"  # pending in another thread's recording
@@ -243,8 +249,15 @@ class Capture:
         self._waiting += 1 + len(pause.waiting) + len(pause.queue) + len(pause.reached)
         if self._waiting > _WAITING:
             raise NotRepeatable
-        jump.inner = not (
-            jump.owners or jump.crossings or jump.entered or jump.leaves or jump.checked
+        jump.inner = (
+            not (
+                jump.owners
+                or jump.crossings
+                or jump.entered
+                or jump.leaves
+                or jump.checked
+            )
+            and not jump.sparse
         )
         self._pause = pause
 
@@ -294,9 +307,9 @@ class Capture:
         self._start.remember(key, self._first)
 
     def _value(self, tensor: Any) -> Value:
-        slot = tensor._slot
         if type(tensor) not in (tensor_class[0], TensorBase):
             raise NotRepeatable
+        slot = tensor._slot
         if not self.rec.owns(slot):
             if slot >= 0 or id(tensor) not in self.outside:
                 raise NotRepeatable
@@ -373,8 +386,14 @@ class Capture:
 
     def _note_delivered(self, jump: Jump) -> None:
         """What the piece put into leaves."""
+        self.delivered.sort(key=lambda item: getattr(item[0]._grad, "_composed", False))
         for leaf, place, status in self.delivered:
             grad = leaf._grad
+            if grad is not None and grad._composed and status is None:
+                owner, (parts, made) = self.numbers[place[0].seq], grad._taken_apart()
+                known = owner, place[1], has_hooks(leaf), leaf._meta.shape
+                jump.sparse.append((*known, [self._value(p) for p in parts], made))
+                continue
             if (
                 status == "other"
                 or grad is None

@@ -13,9 +13,14 @@ from torchshim._core.leaf_facts import has_hooks
 from torchshim._core.state import Recording, State
 from torchshim._core.storage import accumulate_lock
 
-# What `_derived` provides: the sum of two gradients.
+# What `_derived` provides: the sum of two tensors.
 add: list[Any] = []
 _MOVED_LEAF = "leaf variable has been moved into the graph interior"
+
+
+def added(before: Any, grad: Any) -> Any:
+    """The sum of two gradients, each of which may be sparse."""
+    return before._joined(grad) if before._composed else add[0](before, grad)
 
 
 class Leaves(Graph):
@@ -194,7 +199,7 @@ class Leaves(Graph):
         for leaf, place, grad in leaf_grads:
             node = accumulator_at(leaf, place)
             before = found.get(node)
-            total = grad if before is None else add[0](before[2], grad)
+            total = grad if before is None else added(before[2], grad)
             found[node] = leaf, place, total
         return list(found.values())
 
@@ -206,7 +211,7 @@ class Leaves(Graph):
             if grad is not None:
                 for i in self.targets.get((recording, slot), ()):
                     before = self.results.get(i)
-                    self.results[i] = grad if before is None else add[0](before, grad)
+                    self.results[i] = grad if before is None else added(before, grad)
 
     def put(self, leaf: Any, place: Place, grad: Any) -> None:
         """Puts the gradient of a leaf where it belongs, through its hooks.
@@ -282,6 +287,6 @@ class Leaves(Graph):
     def own(self, grad: Any) -> Any:
         """The gradient as a tensor that nobody else holds: `.grad` is added to."""
         if id(grad) in self.given or not self.pure:
-            grad = self.rec.renamed(grad)
+            grad = grad._twin() if grad._composed else self.rec.renamed(grad)
         self.given.add(id(grad))
         return grad

@@ -331,6 +331,11 @@ def modified_text(
 REPLACED_NONE = "can't replace a None gradient with a non-None value"
 
 
+def _legacy_type(tensor: Any) -> str:
+    kind = "sparse." if tensor._composed else ""
+    return f"torch.{kind}{tensor._meta.dtype.scalar_name}Tensor"
+
+
 def check_replacement(hook: Any, grad: Any, result: Any) -> None:
     """Raises PyTorch's error for what cannot stand in for a gradient."""
     name = getattr(hook, "__name__", None)
@@ -342,11 +347,10 @@ def check_replacement(hook: Any, grad: Any, result: Any) -> None:
     if grad is None:
         return
     was, now = grad._meta, result._meta
-    if was.dtype is not now.dtype:
+    if was.dtype is not now.dtype or grad._composed != result._composed:
         raise RuntimeError(
-            f"hook {name} has changed the type of value (was "
-            f"torch.{was.dtype.scalar_name}Tensor got "
-            f"torch.{now.dtype.scalar_name}Tensor)"
+            f"hook {name} has changed the type of value (was {_legacy_type(grad)} got "
+            f"{_legacy_type(result)})"
         )
     if was.device != now.device:
         raise RuntimeError(f"hook {name} has changed the device of value")

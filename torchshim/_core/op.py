@@ -155,6 +155,7 @@ class Op:
         "results",
         "saves",
         "shape",
+        "sparse_grad",
         "static_for",
         "typecheck",
         "view",
@@ -171,6 +172,7 @@ class Op:
     saves: Sequence[str] | Mapping[str, Sequence[str]]
     shape: Callable[..., tuple[int, ...] | None] | None
     static_for: Callable[..., bool] | None
+    sparse_grad: Callable[..., tuple[str, bool] | None] | None
     inplace: bool
     inplace_check: Callable[..., Any] | None
     inplace_gradient_check: Callable[..., Any] | None
@@ -328,6 +330,7 @@ def op(
     warns: Callable[..., str | None] | None = None,
     static_for: Callable[..., bool] | None = None,
     shape: Callable[..., tuple[int, ...] | None] | None = None,
+    sparse_grad: Callable[..., tuple[str, bool] | None] | None = None,
     level: str | None = None,
     overlaps: bool | tuple[str, str] = False,
     apart: Sequence[str] = (),
@@ -396,6 +399,9 @@ def op(
       for all that it refuses on account of shapes. Without it, element-wise operators
       give the shape that their operands are expanded to, and others are traced for each
       shape.
+    - `sparse_grad`: a function of the arguments that gives None, or where the gradient
+      of the first operand is sparse what makes it, and whether that leaves values out:
+      an operator, see `_ops/sparse_gradients.py`.
     - `level`: the function itself handles the dimension of the `vmap` whose number is
       the parameter `level`: that of this operand, or of its "result".
     - `overlaps`: whether the in-place form takes expanded tensors, several of whose
@@ -473,6 +479,7 @@ def op(
             typecheck=typecheck,
             warns=warns,
             shape=shape,
+            sparse_grad=sparse_grad,
             static_for=static_for or (_narrow if fits else None),
             level=level,
             overlaps=overlaps,

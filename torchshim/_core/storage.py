@@ -114,6 +114,8 @@ class TensorBase:
     _address: int | None = None
     # Indices: what was found out of their values.
     _plans: dict[Any, Any] | None = None
+    # Whether it is made of tensors, indices and values: it has no slot itself.
+    _composed: bool = False
 
 
 TensorBase._key = TensorBase._slot

@@ -18,7 +18,14 @@ from torchshim._core import follow
 from torchshim._core.batching import without
 from torchshim._core.call import Levels, PythonCall, VjpCall
 from torchshim._core.flush import keeps_varying
-from torchshim._core.gradients import alike, brought_to, cast, plan_of, reaching
+from torchshim._core.gradients import (
+    GradientPlan,
+    alike,
+    brought_to,
+    cast,
+    plan_of,
+    reaching,
+)
 from torchshim._core.graph import Place, origin
 from torchshim._core.handlers import error_expected
 from torchshim._core.jumps import (
@@ -31,8 +38,9 @@ from torchshim._core.jumps import (
 )
 from torchshim._core.late import Late, late
 from torchshim._core.leaf_facts import OWN_DTYPE, grad_dtype
-from torchshim._core.leaves import add
+from torchshim._core.leaves import added
 from torchshim._core.naming import flows_of, last_use
+from torchshim._core.op import REGISTRY
 from torchshim._core.record import Recorder
 from torchshim._core.replay import Replay
 from torchshim._core.saved import SavedValues
@@ -40,6 +48,9 @@ from torchshim._core.state import IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import TensorBase
 from torchshim._core.versions import Overwritten
 
+# What `_functions` provides: a sparse gradient of indices, values and a shape; whether
+# indices may be beyond that.
+sparse_gradient: list[Callable[[Any, Any, tuple[int, ...], bool], Any]] = []
 # In anomaly mode: runs the backward of one event and looks at what it gives.
 watcher: list[Callable[..., Any]] = []
 
@@ -113,6 +124,8 @@ class Walk(SavedValues, Replay, Late):
     writes: Overwritten | None = late(NoneType)
     # Calls of which gradients were differentiated.
     derivatives: set[Any] = late(set)
+    # Whether there are sparse gradients.
+    sparse: bool = late(bool)
 
     # -- running ---------------------------------------------------------------------
 
@@ -121,7 +134,7 @@ class Walk(SavedValues, Replay, Late):
         if self.needed is not None and place not in self.needed:
             return
         before = self.grads.get(place)
-        self.grads[place] = grad if before is None else add[0](before, grad)
+        self.grads[place] = grad if before is None else added(before, grad)
         event = self.event(place)
         recording = place[0]
         if event.kind == INPUT or event.kind == IDENTITY:
@@ -415,9 +428,15 @@ class Walk(SavedValues, Replay, Late):
         self, recording: Recording, event: State, grads: list[Any], wrt: Any
     ) -> list[Any]:
         """Records the gradient of one event; returns it for the operands `wrt`."""
+        if self.sparse:
+            grads = [
+                g.to_dense() if g is not None and g._composed else g for g in grads
+            ]
         # Within a `vmap` around the level that differentiates, for one example.
         call = without(event.call, self.outside)
         plan = plan_of(event, call, wrt)
+        if plan.sparse is not None:
+            return self.sparse_vjp(recording, event, grads, plan)
         outdated = self.use(recording, event, plan)
         checked = call.op is not None and call.op.gradient_checks is not None
         if checked:
@@ -461,6 +480,41 @@ class Walk(SavedValues, Replay, Late):
                 self.rec.flush()
                 self.rec.raise_failed_checks()
         return results
+
+    def sparse_vjp(
+        self, recording: Recording, event: State, grads: list[Any], plan: GradientPlan
+    ) -> list[Any]:
+        """As `vjp`, where the gradient of the first operand is sparse."""
+        assert plan.sparse is not None
+        (grad,), call, rec = grads, plan.call, self.rec
+        maker, drops = plan.sparse
+        outdated = self.use(recording, event, plan)
+        unpacked = self.unpack(recording, event, grads)
+        given: list[Any] = [None] * call.n_arrays
+        for i in plan.needs:
+            slot = event.operands[i]
+            if i in unpacked:
+                given[i] = unpacked[i]
+            else:
+                given[i] = self.operand(recording, slot)
+                if slot in outdated:
+                    given[i] = self.now_used(outdated[slot], given[i], None)
+        shape = tuple(event.given[0].shape)
+        _, *rest = call.arguments(given, call.placeholders())
+        made = rec.call(REGISTRY[maker], (grad, shape, *rest))
+        if any(meta.batch for meta in made.metas):
+            raise NotImplementedError("sparse gradients are not supported under vmap")
+        indices, values = rec.results(made)
+        found = [sparse_gradient[0](indices, values, shape, drops)]
+        if len(plan.wrt) > 1:
+            others = plan_of(event, call, plan.wrt[1:])
+            needed = [given[i] for i in others.needs]
+            vjp = others.vjp((True,), False)
+            found += rec.results(rec.event(vjp, [*needed, grad], []))
+        if plan.frees:
+            self.freed.append((recording, event.depth))
+        self.sparse = True
+        return found
 
     def is_whole_gradient(self, call: Any) -> bool:
         """Whether what arrived for a call's results is all that depends on them.

@@ -30,6 +30,7 @@ from torchshim._derived import NEVER, fns, public
 from torchshim._functions import backward as passes
 from torchshim._functions import creation, nodes
 from torchshim._functions._arguments import tensor_argument
+from torchshim._functions.sparse_gradients import accumulated
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor
 
@@ -92,7 +93,9 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool, shared: bool) -> None:
     `shared`: whether it is somebody else's, too.
     """
     before = self._grad
-    if before is None:
+    if grad._composed or (before is not None and before._composed):
+        self._grad = accumulated(before, grad, create)
+    elif before is None:
         if (
             grad._meta.shape != self._meta.shape
         ):  # `.data` of another was assigned since
@@ -104,8 +107,6 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool, shared: bool) -> None:
         ):
             grad = _laid_out(self, grad)
         self._grad = grad
-    elif before.is_sparse:
-        self._grad = grad + before
     elif create:
         self._grad = before + grad
     else:

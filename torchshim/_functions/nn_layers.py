@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from torchshim._core import dtypes
 from torchshim._core.record import untracked
 from torchshim._derived import fns, public
 from torchshim._errors import warn
-from torchshim._functions._arguments import warn_once
 from torchshim._functions.creation import placed
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
@@ -349,26 +347,6 @@ def embedding_renorm_(
     return fns.embedding_renorm_(input, indices, float(max_norm), float(norm_type))
 
 
-_DENSE_GRADIENTS = (
-    "{}(): with sparse=True, too, the gradient of the weight is dense in torchshim, so "
-    "that optimizers other than SparseAdam update all of its rows"
-)
-# The tables that were looked up with `sparse=True`, by identity.
-_tables: dict[int, weakref.ref[Tensor]] = {}
-
-
-def has_row_gradients(weight: Tensor) -> bool:
-    """Whether a table's gradient would be sparse in PyTorch."""
-    return id(weight) in _tables
-
-
-def _note_rows(weight: Tensor, function: str) -> None:
-    warn_once(_DENSE_GRADIENTS.format(function))
-    key = id(weight)
-    if key not in _tables:
-        _tables[key] = weakref.ref(weight, lambda _: _tables.pop(key, None))
-
-
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -399,9 +377,7 @@ def embedding(
         padding_idx = weight.size(0) + padding_idx
     if max_norm is not None:
         _shortened(weight, input, max_norm, norm_type)
-    if sparse:
-        _note_rows(weight, "embedding")
-    return fns.embedding(weight, input, padding_idx, scale_grad_by_freq)
+    return fns.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
 def embedding_bag(
@@ -446,8 +422,6 @@ def embedding_bag(
         include_last_offset = False
     input, offsets, per_sample_weights = _flat_bags(input, offsets, per_sample_weights)
     _check_mode(mode, scale_grad_by_freq, sparse)
-    if sparse:
-        _note_rows(weight, "embedding_bag")
     if max_norm is not None:
         _shortened(weight, input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
@@ -476,6 +450,7 @@ def embedding_bag(
         per_sample_weights,
         include_last_offset,
         padding_idx,
+        sparse,
     )
 
 

@@ -22,6 +22,7 @@ from torchshim._functions.sparse_tensor import (
     COO,
     coalesced,
     coo,
+    flat,
     handles,
     host_indices,
     is_sparse,
@@ -154,8 +155,7 @@ def to_dense(
         raise NotImplementedError(
             "to_dense(): masked_grad=False is not supported for sparse tensors"
         )
-    plain = to_sparse_coo(self)
-    return fns.sparse_to_dense(plain._i, plain._v, tuple(self.shape))
+    return fns.sparse_to_dense(*flat(to_sparse_coo(self)), tuple(self.shape))
 
 
 # -- parts -----------------------------------------------------------------------------

@@ -19,16 +19,17 @@ from torchshim._functions.sparse_tensor import (
     COO,
     HANDLERS,
     SparseTensor,
+    check_alike,
     coalesced,
     coo,
     handles,
     is_sparse,
     keys_of,
+    merged,
     named,
     planned,
     refreshed,
     refuse,
-    set_meta,
 )
 from torchshim._tensor import Tensor
 
@@ -143,9 +144,11 @@ def become(target: Any, made: Any) -> Any:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."
         )
-    for name, value in vars(made).items():
-        setattr(target, name, value)
-    return set_meta(target, made.shape, made._v)
+    for name in ("_i", "_v", "_coalesced", "_terms", "_form"):
+        vars(target).pop(name, None)
+    vars(target).update(vars(made))
+    target._meta = made._meta
+    return target
 
 
 # -- products and quotients ------------------------------------------------------------
@@ -238,19 +241,13 @@ def _union(a: Any, b: Any, name: str, alpha: Any) -> Any:
     combine = fns.sub if name == "sub" else fns.add
     if a._i is b._i:
         return a._like(combine(a._v, b._v, alpha=alpha))
-    if a._i.shape[0] != b._i.shape[0]:
-        refuse(f"{name} of tensors that differ in sparse_dim", a)
+    check_alike(a, b, "add")
     scaled = b._v if alpha == 1 else b._v * alpha
-    values = fns.cat([a._v, -scaled if name == "sub" else scaled])
-    both = bool(a._coalesced and b._coalesced)
-    device = a.device
-
-    def make(left: np.ndarray, right: np.ndarray) -> Any:
-        return placed(np.concatenate([left, right], 1), device)
-
-    indices = planned("or", make, a._i, b._i)
-    made = coo(indices, values, a.shape, False)
-    return coalesced(made) if both else made
+    if name == "sub":
+        scaled = -scaled
+    mine, its = (a._i, a._v, a._coalesced), (b._i, scaled, b._coalesced)
+    indices, values, whole = merged(mine, its, tuple(a.shape))
+    return coo(indices, values, a.shape, whole)
 
 
 def _sum(name: str, input: Any, other: Any, alpha: Any) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, NoReturn
 
 import numpy as np
@@ -56,6 +57,7 @@ class SparseTensor(Tensor):
 
     # The values that are not said to be zero.
     _v: Any
+    _composed = True
     layout: Any = COO
     _coalesced = False
     is_sparse = True
@@ -184,8 +186,14 @@ _SPACES = (
 
 def set_meta(tensor: Any, size: Sequence[int], values: Any) -> Any:
     """Says of a sparse tensor what follows from its size and values."""
+    tensor._meta = _meta_with(size, values)
+    tensor._v = values
+    return tensor
+
+
+def _meta_with(size: Sequence[int], values: Any) -> Any:
     meta = values._meta
-    tensor._meta = meta_of(
+    return meta_of(
         size,
         meta.dtype,
         meta.device,
@@ -193,8 +201,6 @@ def set_meta(tensor: Any, size: Sequence[int], values: Any) -> Any:
         leaf=meta.leaf,
         inference=meta.inference,
     )
-    tensor._v = values
-    return tensor
 
 
 def refreshed(tensor: Any) -> Any:
@@ -202,13 +208,31 @@ def refreshed(tensor: Any) -> Any:
     return set_meta(tensor, tensor._meta.shape, tensor._v)
 
 
+class _Late:
+    """A part of a sum of terms: made when it is first asked for."""
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+
+    def __get__(self, tensor: Any, owner: Any = None) -> Any:
+        return self if tensor is None else _settled(tensor)[self._at]
+
+
 class Coo(SparseTensor):
-    """Coordinates: the indices of each value, as columns of a matrix."""
+    """Coordinates: the indices of each value, as columns of a matrix.
+
+    A sum has its terms, until somebody asks which values it has (`_settled`).
+    """
 
     __slots__ = ()
     __module__ = "torch"
 
-    _i: Any
+    # What this is the sum of, and how PyTorch adds it up.
+    _terms: Sequence[Term]
+    _form: Form
+    _i: Any = _Late(0)
+    _v: Any = _Late(1)
+    _coalesced: Any = _Late(2)
 
     def _like(self, values: Any, **changes: Any) -> Any:
         size = changes.get("size", self._meta.shape)
@@ -228,6 +252,26 @@ class Coo(SparseTensor):
     def _parts(self) -> Sequence[tuple[str, Any]]:
         return (("indices", self._i), ("values", self._v))
 
+    def _taken_apart(self) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
+        """The tensors that it is made of, and what makes it of such ones."""
+        terms, form = terms_of(self)
+        wholes, size = [whole for _, _, whole in terms], tuple(self._meta.shape)
+
+        def made(parts: Sequence[Any]) -> Any:
+            again = zip(parts[::2], parts[1::2], wholes, strict=True)
+            return sum_of_terms([*again], form, size)
+
+        return [part for term in terms for part in term[:2]], made
+
+    def _twin(self) -> Any:
+        """The same tensor, of which nobody else has the parts."""
+        parts, made = self._taken_apart()
+        return made([local.rec.renamed(part) for part in parts])
+
+    def _joined(self, gradient: Any) -> Any:
+        """This gradient and one that came later, added in PyTorch's order."""
+        return summed(gradient, self) if is_sparse(gradient) else gradient + self
+
 
 def coo(indices: Any, values: Any, size: Sequence[int], coalesced: bool) -> Any:
     """A tensor of coordinates, unchecked."""
@@ -235,6 +279,145 @@ def coo(indices: Any, values: Any, size: Sequence[int], coalesced: bool) -> Any:
     made._i = indices
     made._coalesced = coalesced
     return set_meta(made, tuple(size), values)
+
+
+#: Indices, values, and whether these are coalesced.
+Term = tuple[Any, Any, bool]
+#: What is made of terms: one of them, by its number; what is left of it without the
+#: indices that are beyond the size; the sum of two.
+Form = int | tuple[int] | tuple[Any, Any]
+_TERMS = 64
+
+
+def sum_of_terms(terms: Sequence[Term], form: Form, size: Sequence[int]) -> Any:
+    """A tensor that is made of terms once somebody asks for its values."""
+    if form == 0:
+        indices, values, whole = terms[0]
+        return coo(indices, values, size, whole)
+    made = object.__new__(Coo)
+    made._terms, made._form = terms, form
+    made._meta = _meta_with(size, terms[0][1])
+    if len(terms) > _TERMS or any(v._meta.requires_grad for _, v, _ in terms):
+        indices, values, whole = _settled(made)
+        return coo(indices, values, size, whole)
+    return made
+
+
+def terms_of(tensor: Any) -> tuple[Sequence[Term], Form]:
+    """What a tensor is the sum of; indices beyond its size count for nothing."""
+    known = vars(tensor)
+    if "_v" in known:
+        return [(tensor._i, tensor._v, tensor._coalesced)], 0
+    return tensor._terms, tensor._form
+
+
+def summed(a: Any, b: Any) -> Any:
+    """The sum of two tensors, to be made when its values are asked for."""
+    check_alike(a, b, "add")
+    terms, form = terms_of(a)
+    others, other = terms_of(b)
+    both = form, _shifted(other, len(terms))
+    return sum_of_terms([*terms, *others], both, a._meta.shape)
+
+
+def flat(tensor: Any) -> tuple[Any, Any]:
+    """Indices and values that add up to a tensor; those beyond its size do not count.
+
+    Which values there are is not found out for that.
+    """
+    terms, _ = terms_of(tensor)
+    if len(terms) == 1:
+        return terms[0][:2]
+    return fns.cat([t[0] for t in terms], 1), fns.cat([t[1] for t in terms])
+
+
+def check_alike(a: Any, b: Any, name: str) -> None:
+    """Raises where the indices of two tensors are of different dimensions."""
+    mine, its = (terms_of(t)[0][0][0].shape[0] for t in (a, b))
+    if mine != its:
+        raise RuntimeError(
+            f"{name}: expected 'self' and 'other' to have same density, but 'self' has "
+            f"{mine} sparse dimensions while 'other' has {its} sparse dimensions"
+        )
+
+
+def _shifted(form: Any, by: int) -> Any:
+    if isinstance(form, int):
+        return form + by
+    return tuple(_shifted(each, by) for each in form)
+
+
+def _settled(tensor: Any) -> Term:
+    """The indices and values of a sum of terms, and whether they are coalesced."""
+    size = tuple(tensor._meta.shape)
+    with untracked() if not tensor._meta.requires_grad else nullcontext():
+        found = _made(tensor._terms, tensor._form, size)
+    tensor._i, tensor._v, tensor._coalesced = found
+    return found
+
+
+def _made(terms: Sequence[Term], form: Any, size: tuple[int, ...]) -> Term:
+    if isinstance(form, int):
+        return terms[form]
+    if len(form) == 1:
+        return _within(terms[form[0]], size)
+    return merged(_made(terms, form[0], size), _made(terms, form[1], size), size)
+
+
+def _within(term: Term, size: tuple[int, ...]) -> Term:
+    """What is left of a term without the indices that are beyond the size."""
+    indices, values, _ = term
+    device = indices.device
+    limits = np.array(size[: indices.shape[0]])[:, None]
+
+    def make(host: np.ndarray) -> Any:
+        kept = np.nonzero((host < limits).all(0))[0]
+        return placed(host[:, kept], device), placed(kept, device)
+
+    indices, kept = planned(("within", size), make, indices)
+    return indices, fns.index_select(values, 0, kept), kept.shape[0] < 2
+
+
+def merged(a: Term, b: Term, size: tuple[int, ...]) -> Term:
+    """The sum of two terms as PyTorch's CPU makes it, as if both were in order."""
+    (left, mine, whole), (right, theirs, other) = a, b
+    device = left.device
+
+    def make(first: np.ndarray, second: np.ndarray) -> Any:
+        both = np.concatenate([first, second], 1)
+        limits = np.maximum(size[: len(both)], both.max(1, initial=-1) + 1)
+        keys = keys_of(both, limits.tolist())
+        at = _places(keys[: first.shape[1]], keys[first.shape[1] :])
+        indices = np.empty((len(both), int(at.max(initial=-1)) + 1), both.dtype)
+        indices[:, at] = both
+        return placed(indices, device), placed(at, device)
+
+    indices, at = planned(("sum", size), make, left, right)
+    values = fns.sparse_merged_values(mine, theirs, at, indices.shape[1])
+    return indices, values, whole and other
+
+
+def _places(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Where the elements of two sequences are once they are merged.
+
+    The lesser of the two next ones comes first; equal ones share a place.
+    """
+    found = np.empty(len(left) + len(right), np.int64)
+    mine, theirs = left.tolist(), right.tolist()
+    i = j = at = 0
+    while i < len(mine) and j < len(theirs):
+        a, b = mine[i], theirs[j]
+        if a <= b:
+            found[i] = at
+            i += 1
+        if b <= a:
+            found[len(mine) + j] = at
+            j += 1
+        at += 1
+    rest = len(mine) - i + len(theirs) - j
+    start = i if i < len(mine) else len(mine) + j
+    found[start : start + rest] = np.arange(at, at + rest)
+    return found
 
 
 def named(values: Any, node: str) -> Any:

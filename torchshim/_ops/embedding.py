@@ -80,6 +80,12 @@ def _counts_by_rank(indices: Array, rows: int) -> Array:
     return by_row[jnp.clip(indices, 0, max(rows - 1, 0))]
 
 
+def _sparse_rows(
+    weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
+) -> tuple[str, bool] | None:
+    return ("embedding_rows", padding_idx >= 0) if sparse else None
+
+
 @op(
     grad_fn="EmbeddingBackward0",
     saves=("indices",),
@@ -88,6 +94,7 @@ def _counts_by_rank(indices: Array, rows: int) -> Array:
     out=False,
     checks=_row_checks,
     shape=_shapes.rows,
+    sparse_grad=_sparse_rows,
 )
 def embedding(
     weight: Array,
@@ -100,10 +107,6 @@ def embedding(
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices(indices.dtype, "embedding")
-    if sparse:
-        raise NotImplementedError(
-            "embedding(): sparse=True is not supported: gradients are dense"
-        )
     out = _rows(weight, indices)
     factor: Any = None
     if scale_grad_by_freq:
@@ -188,6 +191,11 @@ def _offset_checks(indices: Array, offsets: Array) -> list[Check]:
     return found
 
 
+def _sparse_bags(*args: Any) -> tuple[str, bool] | None:
+    *_, padding_idx, sparse = args
+    return ("embedding_bag_rows", padding_idx >= 0) if sparse else None
+
+
 @op(
     grad_fn="EmbeddingBagBackward0",
     saves={
@@ -199,6 +207,7 @@ def _offset_checks(indices: Array, offsets: Array) -> list[Check]:
     method=False,
     out=False,
     checks=_sum_checks,
+    sparse_grad=_sparse_bags,
 )
 def embedding_bag(
     weight: Array,
@@ -209,6 +218,7 @@ def embedding_bag(
     per_sample_weights: Array | None,
     include_last_offset: bool,
     padding_idx: int,
+    sparse: bool,
 ) -> Array:
     """Rows of a matrix by number, added up bag by bag."""
     bag, bags, rows = _bags(
@@ -291,6 +301,20 @@ def _bags(
             f"for argument #1 'per_sample_weights'; but type {mine} does not equal "
             f"{its} (while checking arguments for embedding_bag)"
         )
+    bag, bags = bags_of(indices, offsets, include_last_offset, padding_idx)
+    rows = _wide(_rows(weight, indices))
+    if scale_grad_by_freq:
+        counts = _counts_by_rank(indices, weight.shape[0])
+        rows = _slowed(rows, (1 / jnp.maximum(counts, 1).astype(rows.dtype))[:, None])
+    if per_sample_weights is not None:
+        rows = rows * _wide(per_sample_weights)[:, None]
+    return bag, bags, rows
+
+
+def bags_of(
+    indices: Array, offsets: Array, include_last_offset: bool, padding_idx: int
+) -> tuple[Array, int]:
+    """The bag of each index, the number of bags for those that are in none; that."""
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
     count = indices.shape[0]
     starts = offsets[:bags]
@@ -299,14 +323,7 @@ def _bags(
     bag = jnp.cumsum(marks)[:count] - 1
     if include_last_offset:
         bag = jnp.where(jnp.arange(count) < offsets[-1], bag, bags)
-    rows = _wide(_rows(weight, indices))
-    if scale_grad_by_freq:
-        counts = _counts_by_rank(indices, weight.shape[0])
-        rows = _slowed(rows, (1 / jnp.maximum(counts, 1).astype(rows.dtype))[:, None])
-    bag = jnp.where(indices != padding_idx, bag, bags)
-    if per_sample_weights is not None:
-        rows = rows * _wide(per_sample_weights)[:, None]
-    return bag, bags, rows
+    return jnp.where(indices != padding_idx, bag, bags), bags
 
 
 # -- dropout --------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from jax import lax
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Scalar, op
-from torchshim._errors import warn_once
 from torchshim._ops._common import BOOL, COMPLEX, refuse, without_derivative
 from torchshim._ops._reducing import wide
 from torchshim._ops.index_dim import check_source, outside_self
@@ -69,12 +68,8 @@ def _check_gather(input: Array, dim: int, index: Array) -> int:
     return dim
 
 
-def _check_sparse_grad(input: Any, dim: int, index: Any, sparse_grad: bool) -> None:
-    if sparse_grad and input.requires_grad:
-        warn_once(
-            "gather(sparse_grad=True): torchshim has no sparse gradients of gather; "
-            "the gradient is dense"
-        )
+def _sparse_places(*args: Any) -> tuple[str, bool] | None:
+    return ("gather_places", False) if args[-1] else None
 
 
 @op(
@@ -83,7 +78,7 @@ def _check_sparse_grad(input: Any, dim: int, index: Any, sparse_grad: bool) -> N
     curved=False,
     differentiable=("input",),
     checks=_range_checks,
-    typecheck=_check_sparse_grad,
+    sparse_grad=_sparse_places,
     out="exact",
     apart=("input",),
     whole=("index",),

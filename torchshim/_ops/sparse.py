@@ -92,6 +92,16 @@ def sparse_sum_values(values: Array, groups: Array, count: int) -> Array:
     return _summed(values, groups, count)
 
 
+@op(grad_fn="AddBackward0", **_PRIVATE)
+def sparse_merged_values(
+    values: Array, others: Array, places: Array, count: int
+) -> Array:
+    """The values of two tensors, each added to what is at its place."""
+    kind = jnp.promote_types(values.dtype, others.dtype)
+    terms = [values.astype(kind), others.astype(kind)]
+    return _summed(jnp.concatenate(terms), places, count)
+
+
 @op(grad_fn="CoalesceBackward0", **_PRIVATE)
 def sparse_take_values(values: Array, order: Array) -> Array:
     """The values in another order."""

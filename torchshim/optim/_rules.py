@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from torchshim._core.op import REGISTRY
 from torchshim._core.placement import put
 from torchshim._core.record import local
 from torchshim._counter import advance, counts_of
+from torchshim._functions.sparse_tensor import flat
 from torchshim._tensor import Tensor, from_array
 from torchshim.optim.optimizer import (
     Optimizer,
@@ -139,11 +141,10 @@ class RuleOptimizer(Optimizer):
                     local.rec.mutate(rule, [*columns, *numbers], targets)
                 except NotImplementedError:
                     # Not asked for before, which would cost every step.
-                    if not any(g.is_sparse for g in columns[1]):
+                    if not any(g._composed for g in columns[1]):
                         raise
                     self._check_sparse(group)
-                    columns[1] = tuple([densified(g) for g in columns[1]])
-                    local.rec.mutate(rule, [*columns, *numbers], targets)
+                    self._move_sparsely(rule, columns, numbers)
                 except (AttributeError, TypeError):
                     check_states(names, theirs)
                     raise
@@ -153,6 +154,26 @@ class RuleOptimizer(Optimizer):
             self._tracked(columns, numbers, targets)
         if kept and self._counts:
             advance([state["step"] for state in states])
+
+    def _rule_of_rows(self, numbers: Sequence[Any]) -> tuple[str, Sequence[Any]] | None:
+        """The rule for sparse gradients, and its numbers, where there is one."""
+        return None
+
+    def _move_sparsely(self, rule: Any, columns: Any, numbers: Sequence[Any]) -> None:
+        """A step with gradients some of which are sparse."""
+        rows = self._rule_of_rows(numbers)
+        sparse = [g._composed and rows is not None for g in columns[1]]
+        others = [not each for each in sparse]
+        dense = [list(itertools.compress(c, others)) for c in columns]
+        if dense[0]:
+            dense[1] = [densified(g) for g in dense[1]]
+            _mutate(rule, dense, numbers)
+        if rows is not None:
+            named = [list(itertools.compress(c, sparse)) for c in columns]
+            params, grads, *states = named
+            indices, values = zip(*map(flat, grads), strict=True)
+            kept = [column for column in states if column[0] is not None]
+            _mutate(REGISTRY[rows[0]], [params, indices, values, *kept], rows[1], 3)
 
     def _tracked(self, columns: Any, numbers: Any, targets: Sequence[Any]) -> None:
         """The step as something that gradients flow through."""
@@ -199,6 +220,13 @@ class RuleOptimizer(Optimizer):
                 )
 
 
+def _mutate(rule: Any, columns: Any, numbers: Any, first: int = 2) -> None:
+    """A step of these parameters; states are the columns from the `first` on."""
+    states = [c for c in columns[first:] if c[0] is not None]
+    targets = [t for column in (columns[0], *states) for t in column]
+    local.rec.mutate(rule, [*map(tuple, columns), *numbers], targets)
+
+
 def _alike(
     variants: list[Any], params: list[Any], states: list[Any]
 ) -> list[tuple[Any, list[Any], list[Any]]]:
@@ -229,7 +257,7 @@ def check_states(names: Sequence[str | None], states: Sequence[dict[str, Any]]) 
 
 def densified(grad: Any) -> Any:
     """A gradient with all its elements; they are fewer in a sparse one."""
-    return grad.to_dense() if grad.is_sparse else grad
+    return grad.to_dense() if grad._composed else grad
 
 
 def number(value: Any) -> Any:

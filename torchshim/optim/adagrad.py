@@ -102,6 +102,10 @@ class Adagrad(RuleOptimizer):
                 "weight_decay option is not compatible with sparse gradients"
             )
 
+    def _rule_of_rows(self, numbers: Sequence[Any]) -> tuple[str, Sequence[Any]] | None:
+        *used, _, maximize = numbers
+        return "adagrad_rows_update", (*used, maximize)
+
     def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
         return (
             step,

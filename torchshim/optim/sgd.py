@@ -104,6 +104,11 @@ class SGD(RuleOptimizer):
             bool(step and (group["dampening"] != 0 or group["differentiable"])),
         )
 
+    def _rule_of_rows(self, numbers: Sequence[Any]) -> tuple[str, Sequence[Any]] | None:
+        lr, momentum, *_, maximize, _ = numbers
+        # With momentum each step moves every row that any step before has moved.
+        return ("sgd_rows_update", (lr, maximize)) if momentum is None else None
+
     def _init_state(self, group: dict[str, Any], p: Any, state: dict[str, Any]) -> None:
         pass
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchshim._core import dtypes
-from torchshim._derived import fns
+from torchshim._core.op import REGISTRY
+from torchshim._core.record import local
 from torchshim._functions.creation import zeros_like
-from torchshim._functions.nn_layers import has_row_gradients
+from torchshim._functions.sparse_tensor import flat
 from torchshim._tensor import Tensor
+from torchshim.optim._rules import number
 from torchshim.optim.optimizer import Optimizer, ParamsT, evaluate, grad_mode
 
 __all__ = ["SparseAdam"]
@@ -17,9 +18,7 @@ __all__ = ["SparseAdam"]
 class SparseAdam(Optimizer):
     """Adam for what a step looked up: what a sparse gradient names.
 
-    The gradients of ``Embedding(sparse=True)`` are dense here: the rows that are
-    updated are those that are not zero. Other dense gradients are refused as PyTorch
-    does. Follows ``torch.optim.SparseAdam``.
+    Follows ``torch.optim.SparseAdam``.
 
     >>> import torchshim as torch
     >>> table = torch.nn.Parameter(torch.ones(3, 2))
@@ -71,26 +70,19 @@ class SparseAdam(Optimizer):
             )
 
     def step(self, closure: Any = None) -> Any:
-        """One step; gradients that name no rows are refused."""
+        """One step; dense gradients are refused."""
         with grad_mode(False):
             loss = evaluate(closure)
             for group in self.param_groups:
-                for p in group["params"]:
-                    if p.grad is not None:
-                        self._update(p, group)
+                params = [p for p in group["params"] if p.grad is not None]
+                for p in params:
+                    self._begin(p)
+                for p in params:
+                    self._update(p, group)
         return loss
 
-    def _update(self, p: Any, group: dict[str, Any]) -> None:
-        grad = p.grad
-        if grad.is_sparse:
-            grad = grad.coalesce()
-            places = tuple(grad.indices().unbind(0))
-            nowhere = zeros_like(p, dtype=dtypes.bool_)
-            touched = nowhere.index_put(places, fns.ones_like(nowhere.flatten()[0]))
-            grad = grad.to_dense()
-        elif has_row_gradients(p):
-            touched = (grad != 0).flatten(1).any(1).view(-1, *[1] * (p.dim() - 1))
-        else:
+    def _begin(self, p: Any) -> None:
+        if not p.grad.is_sparse:
             raise RuntimeError(
                 "SparseAdam does not support dense gradients, please consider Adam "
                 "instead"
@@ -101,14 +93,16 @@ class SparseAdam(Optimizer):
             state["exp_avg"] = zeros_like(p)
             state["exp_avg_sq"] = zeros_like(p)
         state["step"] += 1
-        (beta1, beta2), lr, step = group["betas"], group["lr"], state["step"]
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        if group["maximize"]:
-            grad = -grad
-        new_mean = mean + (grad - mean) * (1 - beta1)
-        new_square = square + (grad * grad - square) * (1 - beta2)
-        size = lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
-        update = new_mean / (new_square.sqrt() + group["eps"]) * size
-        mean.copy_(fns.where(touched, new_mean, mean))
-        square.copy_(fns.where(touched, new_square, square))
-        p.sub_(fns.where(touched, update, 0.0))
+
+    def _update(self, p: Any, group: dict[str, Any]) -> None:
+        state = self.state[p]
+        (beta1, beta2), step = group["betas"], state["step"]
+        step_size = group["lr"] * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
+        states = state["exp_avg"], state["exp_avg_sq"]
+        given = [p, *flat(p.grad), *states]
+        numbers = number(step_size), float(beta1), float(beta2), float(group["eps"])
+        local.rec.mutate(
+            REGISTRY["adam_rows_update"],
+            [*((each,) for each in given), *numbers, bool(group["maximize"])],
+            [p, *states],
+        )
