@@ -45,7 +45,11 @@ def gradients_and_errors(torch):
 @case
 def single_numbers(torch):
     rate = torch.tensor(5.0)
-    yield torch.poisson(rate), torch._standard_gamma(rate), torch.binomial(rate, rate / 9)
+    yield (
+        torch.poisson(rate),
+        torch._standard_gamma(rate),
+        torch.binomial(rate, rate / 9),
+    )
     two = torch.tensor(2.0, requires_grad=True)
     for made in (torch.distributions.Chi2(3.0), torch.distributions.Gamma(two, 1.0)):
         yield made.rsample(), made.sample(()), made.sample((1,))

@@ -66,6 +66,19 @@ def rounded(fn: Callable[[Any], Any], x: Any) -> Any:
     return fn(x)
 
 
+def quotient(a: Any, b: Any) -> Any:
+    """`a / b`, broadcast, and rounded once as PyTorch's.
+
+    XLA takes a division by what is constant or broadcast for a product with the
+    reciprocal, and several divisions for one (41 / 41 is no 1 then). It does not where
+    it sees nothing of the operands; behind the barrier it fuses all the same.
+    """
+    dtype, shape = jnp.result_type(a, b), jnp.broadcast_shapes(*map(jnp.shape, (a, b)))
+    a, b = (jnp.broadcast_to(jnp.asarray(x, dtype), shape) for x in (a, b))
+    a, b = jax.lax.optimization_barrier((a, b))
+    return a / b
+
+
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The common shape of several, or PyTorch's error."""
     return broadcast_shape([tuple(shape) for shape in shapes])

@@ -29,6 +29,7 @@ from torchshim._ops._common import (
     kind,
     needs_tensor,
     no_floats,
+    quotient,
     refuse,
     without_derivative,
 )
@@ -206,7 +207,7 @@ def addcdiv(
     input: Array, tensor1: Array, tensor2: Array, *, value: Scalar = 1
 ) -> Array:
     """`input + value * tensor1 / tensor2`, broadcast."""
-    return input + _scaled(tensor1, value) / tensor2
+    return input + quotient(_scaled(tensor1, value), tensor2)
 
 
 def _check_lerp(input: Any, end: Any, weight: Any) -> None:
@@ -292,7 +293,7 @@ def _check_divisor(input: Any, other: Any, *_: Any) -> None:
 )
 def div(input: Array, other: Operand) -> Array:
     """`input / other`, broadcast."""
-    return input / other
+    return quotient(input, other)
 
 
 def _check_mode(input: Any, other: Any, rounding_mode: Any) -> None:
@@ -338,11 +339,11 @@ def div_mode(input: Array, other: Operand, *, rounding_mode: str) -> Array:
 )
 def div_none(input: Array, other: Operand, *, rounding_mode: None) -> Array:
     """`input / other`: no rounding, said explicitly."""
-    return input / other
+    return quotient(input, other)
 
 
 def _truncated_quotient(a: Array, b: Array) -> Array:
-    return jax.lax.div(*both(a, b)) if is_integral(a) else jnp.trunc(a / b)
+    return jax.lax.div(*both(a, b)) if is_integral(a) else jnp.trunc(quotient(a, b))
 
 
 def both(a: Array, b: Array) -> tuple[Array, Array]:
@@ -459,8 +460,8 @@ def sqrt(input: Array) -> Array:
 @op(promote=INT_TO_FLOAT, grad_fn="RsqrtBackward0", saves=("result",), inplace=True)
 def rsqrt(input: Array) -> Array:
     """The reciprocal of the square root."""
-    # Not lax.rsqrt: that approximates on some devices.
-    return 1 / jnp.sqrt(input)
+    # Not lax.rsqrt, nor what XLA makes that of: it is not rounded once.
+    return quotient(1, jnp.sqrt(input))
 
 
 # Signs --------------------------------------------------------------------------------

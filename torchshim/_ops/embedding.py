@@ -14,7 +14,7 @@ from torchshim._core.naming import tensor_type
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
 from torchshim._ops import _shapes
-from torchshim._ops._common import broadcast_shapes
+from torchshim._ops._common import broadcast_shapes, quotient
 from torchshim._ops._formats import first_layout
 from torchshim._ops.indexing import outside
 from torchshim._ops.matmul import rounded
@@ -233,7 +233,7 @@ def embedding_bag(
     out = jnp.zeros((bags + 1, rows.shape[1]), rows.dtype).at[bag].add(rows)[:bags]
     if mode == "mean":
         sizes = jnp.zeros(bags + 1, jnp.int64).at[bag].add(1)[:bags]
-        out = out / jnp.maximum(sizes, 1).astype(out.dtype)[:, None]
+        out = quotient(out, jnp.maximum(sizes, 1).astype(out.dtype)[:, None])
     return rounded(out, weight)
 
 

@@ -14,6 +14,7 @@ from torchshim._core.promotion import DEFAULT
 from torchshim._ops._common import (
     broadcast_shapes,
     is_integral,
+    quotient,
     scalar_name,
 )
 from torchshim._ops._formats import first_layout
@@ -35,7 +36,7 @@ def reduced(loss: Array, reduction: str) -> Array:
     """The loss by element, its sum or its mean."""
     if reduction == "none":
         return loss
-    return jnp.sum(loss) if reduction == "sum" else jnp.mean(loss)
+    return loss.sum() if reduction == "sum" else quotient(loss.sum(), loss.size)
 
 
 def _of_pair(shape: Any, operands: Any) -> Any:
@@ -411,7 +412,7 @@ def nll_loss(
     if reduction == "sum":
         loss = loss.sum()
     elif reduction == "mean":
-        loss = loss.sum() / each.sum()
+        loss = quotient(loss.sum(), each.sum())
     return loss.astype(input.dtype)
 
 
@@ -449,7 +450,7 @@ def smoothed_nll_loss(
     spread = jnp.where(counted, spread, 0)
     if reduction == "mean":
         total = each.sum()
-        nll, spread = nll.sum() / total, spread.sum() / total
+        nll, spread = (quotient(x.sum(), total) for x in (nll, spread))
     elif reduction == "sum":
         nll, spread = nll.sum(), spread.sum()
     loss = (1 - label_smoothing) * nll + label_smoothing / classes * spread
@@ -493,7 +494,7 @@ def soft_cross_entropy(
     if reduction == "none":
         return -loss
     # PyTorch divides by the number of samples.
-    return -loss.sum() if reduction == "sum" else -(loss.sum() / max(loss.size, 0))
+    return -reduced(loss, reduction)
 
 
 @op(

@@ -19,7 +19,7 @@ from jax import lax
 from torchshim._core.checks import Check
 from torchshim._core.linearize import is_forward
 from torchshim._core.op import Array, op
-from torchshim._ops._common import BOOL, COMPLEX, INT, refuse, refuse_half
+from torchshim._ops._common import BOOL, COMPLEX, INT, quotient, refuse, refuse_half
 from torchshim._ops._formats import channels_layout, signal_layout, volume_layout
 
 Ints = tuple[int, ...]
@@ -468,7 +468,7 @@ def _avg_pool(
             divisor = divisor.flat[0]
     if jnp.issubdtype(x.dtype, jnp.integer):
         return lax.div(x, jnp.broadcast_to(jnp.asarray(divisor, x.dtype), x.shape))
-    return (x / jnp.asarray(divisor, x.dtype)).astype(input.dtype)
+    return quotient(x, jnp.asarray(divisor, x.dtype)).astype(input.dtype)
 
 
 def _average(

@@ -20,6 +20,7 @@ from torchshim._ops._common import (
     kind,
     needs_tensor,
     no_floats,
+    quotient,
 )
 from torchshim._ops.arithmetic import both
 
@@ -106,7 +107,7 @@ _BY_NUMBER: tuple[tuple[float, Any], ...] = (
     (1, lambda base: base),
     (2, lambda base: base * base),
     (3, lambda base: base * base * base),
-    (-0.5, lambda base: 1 / jnp.sqrt(base)),
+    (-0.5, lambda base: quotient(1, jnp.sqrt(base))),
     (-1, lambda base: 1 / base),
     (-2, lambda base: 1 / (base * base)),
 )
@@ -137,10 +138,10 @@ def _power(base: Array, exponent: Array) -> Array:
     if isinstance(exponent, np.ndarray):
         if abs(exponent) != 0.5:
             return jnp.power(base, exponent)
-        return jnp.sqrt(base) if exponent > 0 else 1 / jnp.sqrt(base)
+        return jnp.sqrt(base) if exponent > 0 else quotient(1, jnp.sqrt(base))
     root = jnp.sqrt(base)
     out = jnp.where(exponent == 0.5, root, jnp.power(base, exponent))
-    return jnp.where(exponent == -0.5, 1 / root, out)
+    return jnp.where(exponent == -0.5, quotient(1, root), out)
 
 
 def _power_jvp(primals: Any, tangents: Any) -> Any:

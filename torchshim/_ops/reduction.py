@@ -11,6 +11,7 @@ from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import DEFAULT, INT_TO_FLOAT, MEAN, reduce_dtype
 from torchshim._ops import _shapes
+from torchshim._ops._common import quotient
 from torchshim._ops._reducing import (
     ALL,
     Dims,
@@ -104,7 +105,7 @@ def mean(
     result = reduce_dtype(MEAN, given, dtype, "mean").np
     axes = axes_of(dim, input.ndim)
     x = wide(cast(input, dtype))
-    return (total(x, axes, keepdim) / count(input, axes)).astype(result)
+    return quotient(total(x, axes, keepdim), count(input, axes)).astype(result)
 
 
 @op(
@@ -195,7 +196,7 @@ def nanmean(
     x = cast(input, dtype)
     w = wide(x)
     number = jnp.sum(~jnp.isnan(w), axis=axes, keepdims=True, dtype=w.dtype)
-    out = _sum_without_nan(w, axes) / number
+    out = quotient(_sum_without_nan(w, axes), number)
     return squeezed(out, axes, keepdim).astype(x.dtype)
 
 

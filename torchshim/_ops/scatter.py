@@ -12,7 +12,7 @@ from jax import lax
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Scalar, op
-from torchshim._ops._common import BOOL, COMPLEX, refuse, without_derivative
+from torchshim._ops._common import BOOL, COMPLEX, quotient, refuse, without_derivative
 from torchshim._ops._reducing import wide
 from torchshim._ops.index_dim import check_source, outside_self
 from torchshim._ops.indexing import (
@@ -306,7 +306,7 @@ def reduced(
         count = jnp.maximum(count, 1)
         if jnp.issubdtype(input.dtype, jnp.integer):
             return jnp.where(touched, total // count.astype(input.dtype), total)
-        return total / count.astype(input.dtype)
+        return quotient(total, count.astype(input.dtype))
     if reduce == "prod":
         start = input
         if not include_self:

@@ -1,0 +1,75 @@
+"""Quotients are rounded once, also where a program divides by what is broadcast."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import torchshim as torch
+
+FIRST = np.arange(1, 600, dtype=np.float32)
+ROWS = FIRST[:598].reshape(2, 299)
+
+
+def compiled(function, *arrays):
+    """The result of a function that was called until its program was compiled."""
+    given = [torch.tensor(array) for array in arrays]
+    for _ in range(6):
+        found = function(*given)
+        found.tolist()
+    return found.detach().numpy()
+
+
+@pytest.mark.parametrize("number", [3, 7, 40, 41, 1797, 0.3])
+def test_by_a_number(number):
+    wanted = FIRST / np.float32(number)
+    pending = torch.tensor(float(number))
+    for function in (
+        lambda x: x / number,
+        lambda x: x / pending,
+        lambda x: x.div(number),
+        lambda x: x / pending.expand_as(x),
+        lambda x: torch.zeros(()).addcdiv(x, pending),
+    ):
+        assert np.array_equal(compiled(function, FIRST), wanted)
+    again = compiled(lambda x: x / number / 7, FIRST)
+    assert np.array_equal(again, wanted / np.float32(7))
+    cut = compiled(lambda x: x.div(number, rounding_mode="trunc"), FIRST)
+    assert np.array_equal(cut, np.trunc(wanted))
+    assert np.array_equal(cut[(FIRST == number)], FIRST[FIRST == number] * 0 + 1)
+
+
+def test_by_rows_and_roots():
+    wanted = ROWS / ROWS.sum(1, keepdims=True)
+    found = compiled(lambda x: x / x.sum(1, keepdim=True), ROWS)
+    assert np.array_equal(found, wanted)
+    found = compiled(lambda x: x / x.flip(1).sqrt(), ROWS)
+    assert np.array_equal(found, ROWS / np.sqrt(ROWS[:, ::-1]))
+    for function in (torch.rsqrt, lambda x: x**-0.5):
+        assert np.array_equal(compiled(function, FIRST), 1 / np.sqrt(FIRST))
+
+
+@pytest.mark.parametrize("count", [3, 7, 40, 41])
+def test_means(count):
+    hits = (FIRST[:count] > count / 3).astype(np.float32)
+    wanted = hits.sum() / np.float32(count)
+    functional = torch.nn.functional
+    for function in (
+        lambda x: x.mean(),
+        lambda x: x.mean(0),
+        lambda x: (x > 0).float().mean(),
+        lambda x: x.nanmean(),
+        lambda x: functional.mse_loss(x, torch.zeros_like(x)),
+        lambda x: functional.avg_pool1d(x[None], count)[0],
+    ):
+        assert (compiled(function, hits) == wanted).all()
+
+
+def test_gradients():
+    def gradient(x):
+        x.requires_grad_()
+        (found,) = torch.autograd.grad((x / 41).mean(), x)
+        return found
+
+    wanted = np.float32(1) / np.float32(len(FIRST)) / np.float32(41)
+    assert (compiled(gradient, FIRST) == wanted).all()
