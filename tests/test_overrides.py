@@ -111,6 +111,26 @@ def subclasses(torch, line):
     return name_of(result), str(result) if "item" not in line else ""
 
 
+@case(warnings=False)
+def deprecated_forms(torch):
+    seen = []
+
+    class Noting(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((func.__name__, args, kwargs))
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x, plain = torch.ones(2).as_subclass(Noting), torch.ones(2)
+    yield plain.clone().add_(-0.5, x), torch.add(plain, -0.5, x)
+    yield torch.add(plain, 2, x, out=torch.empty(2))
+    yield plain.clone().addcmul_(2, x, x)
+    yield [
+        (name, [type(a).__name__ for a in args], [*(kwargs or {})])
+        for name, args, kwargs in seen
+    ]
+
+
 @case.lines("""
     x + p
     p + x

@@ -102,6 +102,12 @@ def again(
             return slow(record.local.rec, op, (args[0], (args[1], *extra)), out, func)
         meant = deprecated_form(op, called(op, func), args, extra)
         if meant is not None:
+            found = overriding((*meant, out))
+            if found is not None:
+                pairs = zip(op.params, args, strict=True)
+                written = (*(v for p, v in pairs if not p.keyword_only), *extra)
+                more = None if out is None else {"out": out}
+                return dispatch(func, found, written, more)
             return slow(record.local.rec, op, meant, out, func)
     given = dict(zip((p.name for p in op.params), args, strict=True))
     wrong = bool(extra)

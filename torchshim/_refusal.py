@@ -133,7 +133,7 @@ def deprecated_form(
         return None
     names = [p.name for p in form.params]
     meant = dict(zip(["input"] * of_tensor + names, given, strict=False))
-    if MISSING in meant.values():
+    if any(value is MISSING for value in meant.values()):
         return None
     others = "".join(f"\n\t{each.name}{each}" for each in known if not each.hidden)
     warn_once(

@@ -311,3 +311,153 @@ def test_no_mapping() -> None:
     out = torch.nn.functional.embedding(torch.tensor([1]), w, sparse=True)
     with pytest.raises(NotImplementedError, match="sparse gradients"):
         torch.autograd.grad(out, w, torch.ones(3, 1, 2), is_grads_batched=True)
+
+
+@case(warnings=False)
+def used_as_gradients_are(torch):
+    w = table(torch)
+    looked_up(torch, w, 3, 1, 3).backward()
+    with torch.no_grad():
+        w.add_(w.grad, alpha=-0.1)
+        yield w.detach().clone()
+        w -= 0.1 * w.grad
+        w.data.add_(-0.1, w.grad)
+        yield w.detach().clone()
+    torch._foreach_mul_([w.grad], 0.5)
+    w.grad.div_(2).neg_()
+    yield seen(w.grad), w.grad.norm(), w.grad.sum(), w.grad.pow(2)
+    grad = w.grad
+    grad.data = grad.coalesce()
+    yield seen(w.grad), attempt(setattr, grad, "data", torch.ones(6, 2))
+    yield attempt(setattr, grad, "data", 3)
+
+
+@case
+def layers_are_converted(torch):
+    layer = torch.nn.Embedding(4, 2, sparse=True)
+    torch.nn.init.ones_(layer.weight)
+    looked_up(torch, layer.weight, 1, 2, 1).backward()
+    grad = layer.weight.grad
+    layer.double()
+    yield seen(layer.weight.grad), layer.weight.grad is grad
+
+
+@case(warnings=False)
+def scaled_losses(torch):
+    layer = torch.nn.Embedding(4, 2, padding_idx=1, sparse=True)
+    torch.nn.init.ones_(layer.weight)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    for factor in (1.0, float("inf"), 2.0):
+        optimizer.zero_grad()
+        rows = layer(torch.tensor([2, 1, 2])) * torch.tensor(
+            [[1.0], [factor], [factor]]
+        )
+        scaler.scale(rows.sum()).backward()
+        scaler.unscale_(optimizer)
+        yield seen(layer.weight.grad)
+        scaler.step(optimizer)
+        scaler.update()
+        yield layer.weight.detach().clone(), scaler.get_scale()
+
+
+@case(warnings=False)
+def watched(torch):
+    w = table(torch)
+    with torch.autograd.detect_anomaly():
+        looked_up(torch, w, 3, 1).backward()
+    yield seen(w.grad)
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: (kept.append(t), t)[1], lambda t: t
+    ):
+        loss = torch.nn.functional.embedding(torch.tensor([3, 1]), w, sparse=True)
+    loss.backward(torch.ones(2, 2))
+    yield kept, seen(w.grad)
+    node = looked_up(torch, w, 1).grad_fn
+    w.grad = None
+    loss = torch.nn.functional.embedding(torch.tensor([3, 1]), w, sparse=True)
+    loss.grad_fn.register_hook(lambda ins, outs: print(ins, outs))
+    loss.grad_fn.next_functions[0][0].register_hook(lambda *g: print(g))
+    loss.backward(torch.ones(2, 2))
+    yield seen(w.grad), node.name()
+
+
+@case
+def checked(torch):
+    w = torch.ones(4, 2, dtype=torch.float64, requires_grad=True)
+
+    def rows(w):
+        return torch.nn.functional.embedding(torch.tensor([1, 3, 1]), w, sparse=True)
+
+    return torch.autograd.gradcheck(rows, (w,))
+
+
+@case(warnings=False)
+def two_leaves(torch):
+    w, v = table(torch), table(torch)
+    looked_up(torch, w + v, 3, 1).backward()
+    w.grad._values().mul_(2)
+    yield seen(w.grad), seen(v.grad)
+
+
+@case
+def in_functions(torch):
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            print(grad)
+            return grad * 2
+
+    w = table(torch)
+    looked_up(torch, Twice.apply(w), 3, 1).backward()
+    yield seen(w.grad)
+
+
+OPTIMIZERS = {
+    "sgd": ("SGD", {}),
+    "momentum": ("SGD", {"momentum": 0.9, "dampening": 0.5}),
+    "nesterov": ("SGD", {"momentum": 0.9, "nesterov": True}),
+    "maximize": ("SGD", {"maximize": True, "lr": 0.5}),
+    "adagrad": ("Adagrad", {"lr_decay": 0.1, "initial_accumulator_value": 0.1}),
+    "adagrad_fused": ("Adagrad", {"fused": True}),
+    "lr": ("SGD", {"foreach": True}),
+    "adam": ("Adam", {}),
+    "adamw": ("AdamW", {"foreach": True}),
+    "rprop": ("Rprop", {}),
+    "asgd": ("ASGD", {}),
+    "radam": ("RAdam", {}),
+    "nadam": ("NAdam", {}),
+    "adamax": ("Adamax", {}),
+    "adadelta": ("Adadelta", {}),
+    "adafactor": ("Adafactor", {}),
+}
+
+
+@case(warnings=False).over(OPTIMIZERS)
+def steps_with_dense_ones(torch, name, options):
+    w = torch.nn.Parameter(table(torch).detach())
+    v = torch.nn.Parameter(torch.ones(3))
+    optimizer = getattr(torch.optim, name)([w, v], **options)
+    for k in range(3):
+        optimizer.zero_grad()
+        (looked_up(torch, w, k, 3, k, 1, padding_idx=1) + (v**2).sum()).backward()
+        yield attempt(optimizer.step), w.detach().clone(), v.detach().clone()
+
+
+@case(warnings=False)
+def no_rows(torch):
+    w = torch.nn.Parameter(table(torch).detach())
+    for kind in ("SparseAdam", "SGD", "Adagrad"):
+        optimizer = getattr(torch.optim, kind)([w], lr=0.1)
+        nothing = torch.zeros(0, dtype=torch.int64)
+        torch.nn.functional.embedding(nothing, w, sparse=True).sum().backward()
+        optimizer.step()
+        looked_up(torch, w, 2, 2, padding_idx=2).backward()
+        optimizer.step()
+        yield w.detach().clone(), w.grad._nnz()
+        w.grad = None

@@ -185,7 +185,7 @@ def _data(self: Tensor) -> Tensor:
     return made
 
 
-_OTHER_KIND = (
+OTHER_KIND = (
     "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
     "incompatible tensor type."
 )
@@ -211,7 +211,7 @@ def _set_data(self: Tensor, value: Any) -> None:
     if not isinstance(value, TensorBase):
         raise TypeError(f"Variable data has to be a tensor, but got {kind_of(value)}")
     if getattr(value, "layout", strided) is not strided:
-        raise RuntimeError(_OTHER_KIND)
+        raise RuntimeError(OTHER_KIND)
     if _mapped(self):
         raise RuntimeError(
             "mutating directly with `.data` under vmap transform is not allowed."
@@ -226,7 +226,7 @@ def _set_data(self: Tensor, value: Any) -> None:
         "meta" in (meta.device.type, its.device.type)
         or (meta.requires_grad and not meta.leaf)
     ):
-        raise RuntimeError(_OTHER_KIND)
+        raise RuntimeError(OTHER_KIND)
     onto(self, value)
 
 

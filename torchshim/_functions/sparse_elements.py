@@ -11,8 +11,9 @@ from torchshim._core import dtypes
 from torchshim._core.dtypes import as_dtype
 from torchshim._core.record import local
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import size_of
+from torchshim._functions._arguments import kind_of, size_of
 from torchshim._functions.creation import placed
+from torchshim._functions.memory import OTHER_KIND
 from torchshim._functions.sparse_construct import empty_coo
 from torchshim._functions.sparse_convert import to_dense
 from torchshim._functions.sparse_tensor import (
@@ -149,6 +150,20 @@ def become(target: Any, made: Any) -> Any:
     vars(target).update(vars(made))
     target._meta = made._meta
     return target
+
+
+def _set_data(self: Any, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {kind_of(value)}")
+    if not is_sparse(value) or value.layout is not self.layout:
+        raise RuntimeError(OTHER_KIND)
+    grad = self.requires_grad and self.is_leaf
+    become(self, value.detach())
+    if grad:
+        self.requires_grad_()
+
+
+SparseTensor.data = property(lambda self: self.detach(), _set_data)
 
 
 # -- products and quotients ------------------------------------------------------------

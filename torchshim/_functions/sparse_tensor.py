@@ -89,6 +89,8 @@ class SparseTensor(Tensor):
         if handler is None and name in _FACTS:
             with disabled(SUBCLASSES_DISABLED):
                 return getattr(SparseTensor, name)(*args, **(kwargs or {}))
+        if handler is None and name.startswith("_foreach_"):
+            handler = func.__wrapped__  # a loop over functions of single tensors
         if handler is None or space not in _SPACES:
             refuse(name)
         return handler(*args, **_not_defaults(func, kwargs or {}))
@@ -113,10 +115,6 @@ class SparseTensor(Tensor):
     @grad.setter
     def grad(self, value: Any) -> None:
         self._v.grad = value if value is None else _values_at(self, value)
-
-    @property
-    def data(self) -> Any:
-        return self.detach()
 
     def _gradient(self, values: Any) -> Any:
         return self._like(values)

@@ -38,7 +38,10 @@ def _rows(grad: Array, indices: Array, rows: int, padding_idx: int) -> Any:
     if padding_idx >= 0:
         if not indices.ndim:
             raise IndexError("too many indices for tensor of dimension 0 (got 1)")
-        places = jnp.where(places == padding_idx, rows, places)
+        left_out = places == padding_idx
+        places = jnp.where(left_out, rows, places)
+        # Who looks for values that are not finite need not look at the places.
+        grad = jnp.where(left_out.reshape(*indices.shape, 1), 0, grad)
     return places[None], grad.reshape(places.shape[0], grad.shape[-1])
 
 

@@ -17,6 +17,7 @@ from torchshim._core import dtypes
 from torchshim._core.device import device_count
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
+from torchshim._functions.sparse_tensor import terms_of
 from torchshim._tensor import Tensor
 
 __all__ = ["GradScaler", "OptState"]
@@ -196,7 +197,12 @@ class GradScaler:
                     continue
                 if not allow_fp16 and grad.dtype is dtypes.float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                grads[grad.device].append(grad)
+                if grad.is_sparse:
+                    if grad.dtype is dtypes.float16:  # its sums are to be looked at
+                        grad = param.grad = grad.coalesce()
+                    grads[grad.device] += [values for _, values, _ in terms_of(grad)[0]]
+                else:
+                    grads[grad.device].append(grad)
         for device, tensors in grads.items():
             _amp_foreach_non_finite_check_and_unscale_(
                 tensors, found.get(device), inverses.get(device)

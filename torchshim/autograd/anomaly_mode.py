@@ -113,7 +113,8 @@ def _check(name: str, event: Any, wrt: Sequence[int], outs: Sequence[Any]) -> No
         if out is None:
             continue
         with local.rec.lock:
-            value = fns.ne(out, out).any() if hasattr(fns, "ne") else None
+            values = out._values() if out.is_sparse else out
+            value = fns.ne(values, values).any() if hasattr(fns, "ne") else None
         if value is not None and value.item():
             raise RuntimeError(
                 f"Function '{name}' returned nan values in its {i}th output."

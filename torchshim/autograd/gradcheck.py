@@ -286,7 +286,7 @@ class _Check:
                 continue
             if tuple(g.shape) != tuple(x.shape):
                 raise GradcheckError("Analytical gradient has incorrect size")
-            result.append(np.array(g.detach()._host()))
+            result.append(np.array(g.detach().to_dense()._host()))
         return result
 
     def pulled_twice(self, output: Any, vector: Any) -> list[np.ndarray]:
@@ -432,6 +432,10 @@ class _Check:
         for g, x in zip(grads, targets, strict=True):
             if g is None:
                 continue
+            if g.layout is not x.layout:
+                raise GradcheckError(
+                    f"grad is incorrect layout ({g.layout} is not {x.layout})"
+                )
             if np.any(np.array(g.detach()._host()) != 0):
                 raise GradcheckError("backward not multiplied by grad_output")
             if g.dtype is not x.dtype:

@@ -97,6 +97,8 @@ class Adagrad(RuleOptimizer):
                 self.state[p]["sum"].share_memory_()
 
     def _check_sparse(self, group: dict[str, Any]) -> None:
+        if group["fused"]:
+            raise RuntimeError("`fused` does not support sparse grad or complex param")
         if group["weight_decay"] != 0:
             raise RuntimeError(
                 "weight_decay option is not compatible with sparse gradients"

@@ -14,7 +14,7 @@ from torchshim._core.record import local
 from torchshim._functions.creation import place
 from torchshim._tensor import Tensor, from_array
 from torchshim.optim._line_search import Point, strong_wolfe
-from torchshim.optim._rules import check_lr
+from torchshim.optim._rules import check_lr, densified
 from torchshim.optim.optimizer import Optimizer, ParamsT, grad_mode
 
 __all__ = ["LBFGS"]
@@ -102,7 +102,7 @@ class LBFGS(Optimizer):
         pieces = []
         for p in self._params:
             grad = torchshim.zeros_like(p) if p.grad is None else p.grad
-            piece = grad.reshape(-1)
+            piece = densified(grad).reshape(-1)
             if piece.is_complex():
                 piece = torchshim.view_as_real(piece).reshape(-1)
             pieces.append(piece)
