@@ -48,6 +48,7 @@ def add(x):
     torch.compiler.assume_constant_result(add) is add
     torch.compiler.cudagraph_mark_step_begin()
     torch.compiler.get_default_backend()
+    torch.compiler.set_default_backend(3)
     torch.compiler.set_enable_guard_collectives(False)
     torch.compiler.skip_guard_on_inbuilt_nn_modules_unsafe([])
     torch.compiler.nested_compile_region(add)(torch.ones(1))
@@ -67,6 +68,13 @@ def add(x):
 )
 def calls(torch, line):
     return evaluate(torch, line, add=add)
+
+
+@case
+def default_backends(torch):
+    for backend in ("eager", "zzz", None):
+        torch.compiler.set_default_backend(backend)
+        yield torch.compiler.get_default_backend()
 
 
 class Example:

@@ -78,6 +78,7 @@ from torchshim.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from torchshim.random import thread_safe_generator
 
 newaxis = None
 
@@ -238,6 +239,7 @@ __all__ = [
     "set_grad_enabled",
     "set_printoptions",
     "storage",
+    "thread_safe_generator",
     "uninstall",
     "utils",
     "wait",

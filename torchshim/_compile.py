@@ -83,5 +83,16 @@ def get_default_backend() -> Any:
 
 
 def set_default_backend(backend: Any) -> None:
-    """Sets the backend of `torch.compile` where none is named."""
-    _default_backend[0] = lookup_backend(backend)
+    """Sets the backend of `torch.compile` where none is named; None: "inductor".
+
+    Whether there is one of that name is asked when something is compiled.
+
+    >>> import torchshim as torch
+    >>> torch.compiler.set_default_backend("eager")
+    >>> torch.compiler.get_default_backend()
+    'eager'
+    >>> torch.compiler.set_default_backend(None)
+    """
+    if backend is not None and not isinstance(backend, str) and not callable(backend):
+        raise TypeError(f"backend must be a string or callable, got {type(backend)}")
+    _default_backend[0] = "inductor" if backend is None else backend

@@ -93,6 +93,7 @@ def generators(torch):
     with torch.random.fork_rng():
         b = torch.rand(2)
     yield (b == torch.rand(2)).all()
+    yield torch.thread_safe_generator(), torch.random.thread_safe_generator()
 
 
 @case.lines("""
