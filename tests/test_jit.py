@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import os
+import pickle
+import tempfile
 import typing
 import warnings
+import zipfile
 
 import pytest
 
@@ -151,11 +156,17 @@ def test_what_needs_torchscript_is_refused(tmp_path):
     with pytest.raises(RuntimeError, match="pass an instance instead"):
         torchshim.jit.script(torchshim.nn.Linear)
     path = tmp_path / "made.pt"
-    path.write_bytes(b"")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("made/constants.pkl", b"")
+
+    class Local(torchshim.nn.Linear):
+        pass
+
     for refused in (
-        lambda: made.save(path),
-        lambda: torchshim.jit.save(made, path),
+        lambda: torchshim.jit.script(Local(1, 1)).save(path),
+        lambda: torchshim.jit.script(lambda x: x).save_to_buffer(),
         lambda: torchshim.jit.load(path),
+        lambda: pickle.dumps(made),
         lambda: torchshim.jit.CompilationUnit(""),
         lambda: torchshim.export.export(made, ()),
     ):
@@ -172,3 +183,39 @@ def deprecations_are_not_of_the_script(torch):
         torch.jit.script(torch.nn.ReLU())
     found = [w for w in caught if w.category is DeprecationWarning]
     yield len(found) > 0, any(w.filename == __file__ for w in found)
+
+
+@case(warnings=False)
+def files(torch):
+    nn = torch.nn
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.BatchNorm1d(2), nn.ReLU()))
+    x = torch.arange(6.0).view(3, 2)
+    model[0].weight.requires_grad = False
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.pt")
+        for made in (torch.jit.script(model), torch.jit.trace(model.eval(), x)):
+            made.save(path)
+            found = torch.jit.load(path, map_location="cpu")
+            yield (
+                repr(found),
+                found.eval()(x),
+                isinstance(found, torch.jit.ScriptModule),
+            )
+            yield [(n, p.requires_grad) for n, p in found.named_parameters()]
+            yield getattr(found, "0").bias is model[0].bias, sorted(found.state_dict())
+            torch.jit.save(found, path)
+            yield torch.jit.load(path)(x)
+        found = torch.load(path, weights_only=False)
+        yield type(found).__name__
+        torch.save(model.state_dict(), path)
+        yield attempt(torch.jit.load, path)
+        yield attempt(torch.jit.save, model, path)
+    file, files = io.BytesIO(), {"notes": "some"}
+    torch.jit.save(torch.jit.script(nn.ReLU()), file, _extra_files=files)
+    file.seek(0)
+    files["notes"] = ""
+    yield torch.jit.load(file, _extra_files=files)(x - 2), files
+    yield attempt(torch.jit.load, io.BytesIO(bytes(500)))
+    file = io.BytesIO(torch.jit.script(add).save_to_buffer())
+    yield torch.jit.load(file)(torch.ones(2))

@@ -65,20 +65,3 @@ def fork_rng(
         yield
     finally:
         restore(before)
-
-
-def thread_safe_generator() -> Any:
-    """The generator of a loader's worker that is a thread, and None elsewhere.
-
-    None stands for the default generator in functions that draw.
-
-    >>> import torchshim as torch
-    >>> torch.random.thread_safe_generator() is None
-    True
-    """
-    from torchshim.utils.data import get_worker_info
-
-    info = get_worker_info()
-    if info is None or info.worker_method != "thread" or info.rng is None:
-        return None
-    return info.rng.torch_generator

@@ -1,7 +1,7 @@
 """TorchScript, as far as scripts name it: modules and functions stay Python.
 
 Follows https://docs.pytorch.org/docs/2.13/jit.html. What they record is compiled by
-XLA; `save` and `load`, which need TorchScript itself, are refused.
+XLA. `save` writes the Python module, which `load` finds again.
 """
 
 import builtins
@@ -39,6 +39,7 @@ from torchshim.jit._decorators import _overload as _overload
 from torchshim.jit._decorators import _overload_method as _overload_method
 from torchshim.jit._decorators import _script_if_tracing as _script_if_tracing
 from torchshim.jit._decorators import _unwrap_optional as _unwrap_optional
+from torchshim.jit._files import loaded
 from torchshim.jit._module import (
     RecursiveScriptModule,
     ScriptFunction,
@@ -280,13 +281,27 @@ def wait(future: Future[Any]) -> Any:
     return _wait(future)
 
 
-# What needs TorchScript itself ------------------------------------------------------
+# Files ------------------------------------------------------------------------------
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
-    """Refused: there is no TorchScript to save."""
+    """Writes a scripted module to a file, which only torchshim reads.
+
+    What is saved is the Python module: its class has to be importable on loading.
+
+    >>> import io
+    >>> import torchshim as torch
+    >>> file = io.BytesIO()
+    >>> torch.jit.save(torch.jit.script(torch.nn.ReLU()), file)
+    >>> _ = file.seek(0)
+    >>> torch.jit.load(file)
+    RecursiveScriptModule(original_name=ReLU)
+    """
     _say("save", "switch to `torch.export`")
-    refuse("torch.jit.save")
+    if _is(f, (str, os.PathLike)):
+        m.save(f, _extra_files=_extra_files)
+    else:
+        f.write(m.save_to_buffer(_extra_files=_extra_files))
 
 
 def load(
@@ -295,17 +310,18 @@ def load(
     _extra_files: Any = None,
     _restore_shapes: bool = False,
 ) -> Any:
-    """Refused: TorchScript cannot be run. ValueError for a file that is not there."""
+    """A module that `save` wrote; as it is pickled, load only files that you trust.
+
+    ValueError for a file that is not there, RuntimeError for one that is something
+    else, NotImplementedError for TorchScript.
+    """
     _say("load", "switch to `torch.export`")
     if _is(f, (str, os.PathLike)):
         if not os.path.exists(f):
             raise ValueError(f"The provided filename {f} does not exist")
         if os.path.isdir(f):
             raise ValueError(f"The provided filename {f} is a directory")
-    raise NotImplementedError(
-        "torch.jit.load: torchshim cannot run TorchScript; build the module in Python "
-        "and load its state_dict"
-    )
+    return loaded(f, map_location, _extra_files)
 
 
 class CompilationUnit:

@@ -32,16 +32,22 @@ def refuse(what: str) -> NoReturn:
     )
 
 
-class ScriptModule(Module):
+class _Saved:
+    def save(self, f: Any, _extra_files: Any = None) -> None:
+        """Writes a file that `torch.jit.load` reads, here and in torchshim only."""
+        data = self.save_to_buffer(_extra_files)
+        with open(f, "wb") as file:
+            file.write(data)
+
+    def save_to_buffer(self: Any, _extra_files: Any = None) -> bytes:
+        """The bytes of such a file."""
+        from torchshim.jit._files import saved
+
+        return saved(self, _extra_files)
+
+
+class ScriptModule(_Saved, Module):
     """The base class of scripted modules."""
-
-    def save(self, f: Any, **kwargs: Any) -> None:
-        """Refused: there is no TorchScript to save."""
-        refuse("ScriptModule.save")
-
-    def save_to_buffer(self, **kwargs: Any) -> bytes:
-        """Refused: there is no TorchScript to save."""
-        refuse("ScriptModule.save_to_buffer")
 
 
 class RecursiveScriptModule(ScriptModule):
@@ -159,7 +165,7 @@ def wrapped(
     return module if isinstance(module, ScriptModule) else kind(module, known)
 
 
-class ScriptFunction:
+class ScriptFunction(_Saved):
     """A function that was scripted or traced."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -176,14 +182,6 @@ class ScriptFunction:
     @property
     def qualified_name(self) -> str:
         return f"__torch__.{self.__wrapped__.__name__}"
-
-    def save(self, f: Any, **kwargs: Any) -> None:
-        """Refused: there is no TorchScript to save."""
-        refuse("ScriptFunction.save")
-
-    def save_to_buffer(self, **kwargs: Any) -> bytes:
-        """Refused: there is no TorchScript to save."""
-        refuse("ScriptFunction.save_to_buffer")
 
     def __reduce__(self) -> Any:
         refuse("pickling a ScriptFunction")

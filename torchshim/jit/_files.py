@@ -1,0 +1,137 @@
+"""Scripted modules in files (`torch.jit.save` and `load`).
+
+There is no TorchScript to write. What is saved is the Python module, as `torch.save`
+would save it, so that its class has to be importable where it is loaded; PyTorch cannot
+read such a file, and files of PyTorch's are refused.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import sys
+import zipfile
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import torchshim
+from torchshim.jit._module import (
+    RecursiveScriptModule,
+    ScriptFunction,
+    ScriptModule,
+    wrapped,
+)
+from torchshim.nn import Module
+
+_MARK = "torchshim_jit"
+_CORRUPTED = (
+    "PytorchStreamReader failed {}. This is an internal miniz error. If you are seeing "
+    "this error, there is a high likelihood that your checkpoint file is corrupted. "
+    "This can happen if the checkpoint was not saved properly, was transferred "
+    "incorrectly, or the file was modified after saving."
+)
+
+
+class PlaceholderModule(Module):
+    """What a function that was saved is loaded as."""
+
+    def __init__(self, function: ScriptFunction) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function."""
+        return self.function(*args, **kwargs)
+
+
+class _Pickler(pickle._Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, RecursiveScriptModule):
+            return _scripted, (obj._original,)
+        if isinstance(obj, ScriptFunction):
+            place = obj.__wrapped__.__module__, obj.__wrapped__.__qualname__
+            if _found(*place) not in (obj, obj.__wrapped__):
+                raise pickle.PicklingError(
+                    f"{place[1]} is not found as {'.'.join(place)}"
+                )
+            return _function, place
+        return NotImplemented
+
+
+_PICKLE = SimpleNamespace(__name__="pickle", Pickler=_Pickler)
+
+
+def _scripted(module: Module) -> Module:
+    return wrapped(module, {})
+
+
+def _found(module: str, name: str) -> Any:
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _function(module: str, name: str) -> ScriptFunction:
+    found = _found(module, name)
+    if found is None:
+        raise pickle.UnpicklingError(f"there is no function {name} in {module}")
+    return found if isinstance(found, ScriptFunction) else ScriptFunction(found)
+
+
+def saved(made: ScriptModule | ScriptFunction, extra_files: Any = None) -> bytes:
+    """The bytes of a file with a scripted module or function.
+
+    NotImplementedError where pickle cannot refer to a class or a function.
+    """
+    if isinstance(made, ScriptFunction):
+        made = RecursiveScriptModule(PlaceholderModule(made))
+    file = io.BytesIO()
+    try:
+        torchshim.save(made, file, pickle_module=_PICKLE)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise NotImplementedError(
+            "torch.jit.save: torchshim has no TorchScript and saves Python modules, "
+            f"whose classes have to be importable: {error}"
+        ) from error
+    with zipfile.ZipFile(file, "a") as archive:
+        root = archive.namelist()[0].partition("/")[0]
+        archive.writestr(f"{root}/{_MARK}", b"")
+        for name, text in (extra_files or {}).items():
+            archive.writestr(f"{root}/extra/{name}", text)
+    return file.getvalue()
+
+
+def loaded(file: Any, map_location: Any, extra_files: Any) -> Module:
+    """What was saved; the values of `extra_files` are replaced by the file's bytes."""
+    if isinstance(file, (str, os.PathLike)):
+        with open(file, "rb") as opened:
+            return loaded(opened, map_location, extra_files)
+    data = file.read()
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    except zipfile.BadZipFile:
+        text = _CORRUPTED.format("reading zip archive: not a ZIP archive")
+        raise RuntimeError(text) from None
+    with archive:
+        names = {n.partition("/")[2]: n for n in archive.namelist()}
+        if _MARK not in names:
+            _refuse(names)
+        for name in extra_files or {}:
+            if f"extra/{name}" in names:
+                extra_files[name] = archive.read(names[f"extra/{name}"])
+    return torchshim.load(
+        io.BytesIO(data), map_location=map_location, weights_only=False
+    )
+
+
+def _refuse(names: Mapping[str, str]) -> None:
+    if "constants.pkl" not in names:
+        what = "locating file constants.pkl: file not found"
+        raise RuntimeError(_CORRUPTED.format(what))
+    raise NotImplementedError(
+        "torch.jit.load: torchshim cannot run TorchScript; build the module in Python "
+        "and load its state_dict"
+    )
