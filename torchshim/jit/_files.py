@@ -113,8 +113,13 @@ def loaded(file: Any, map_location: Any, extra_files: Any) -> Module:
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except zipfile.BadZipFile:
-        text = _CORRUPTED.format("reading zip archive: not a ZIP archive")
-        raise RuntimeError(text) from None
+        # What ends an archive has 22 bytes.
+        what = (
+            "failed finding central directory"
+            if len(data) > 21
+            else "not a ZIP archive"
+        )
+        raise RuntimeError(_CORRUPTED.format(f"reading zip archive: {what}")) from None
     with archive:
         names = {n.partition("/")[2]: n for n in archive.namelist()}
         if _MARK not in names:
