@@ -73,3 +73,24 @@ def test_gradients():
 
     wanted = np.float32(1) / np.float32(len(FIRST)) / np.float32(41)
     assert (compiled(gradient, FIRST) == wanted).all()
+
+
+def test_powers_are_products():
+    wanted = {
+        2: FIRST * FIRST,
+        3: FIRST * FIRST * FIRST,
+        -1: 1 / FIRST,
+        -2: 1 / (FIRST * FIRST),
+    }
+    for _ in range(2):  # the second time the exponent is a runtime scalar
+        for exponent, result in wanted.items():
+            found = compiled(lambda x, n=exponent: x**n, FIRST)
+            assert np.array_equal(found, result.astype(np.float32))
+
+
+def test_within_operators():
+    functional = torch.nn.functional
+    found = compiled(functional.hardsigmoid, FIRST / 100 - 3)
+    assert np.array_equal(found, np.clip(FIRST / 100 - 3 + 3, 0, 6) / np.float32(6))
+    found = compiled(lambda x: torch.round(x, decimals=2), FIRST / 7)
+    assert np.array_equal(found, np.round(FIRST / 7 * 100) / np.float32(100))

@@ -15,7 +15,7 @@ from torchshim._core import dtypes
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import DEFAULT, element
-from torchshim._ops._common import scalar_name
+from torchshim._ops._common import quotient, scalar_name
 from torchshim._ops._formats import first_layout
 from torchshim._ops.views import wrap_dim
 
@@ -219,9 +219,10 @@ def hardsigmoid(input: Array) -> Array:
     """`x / 6 + 1 / 2`, moved into [0, 1]."""
     floating_only(input, "hardsigmoid_cpu")
     inside = (input > -3) & (input < 3)
+    sixth = quotient(input + 3, 6)
     # min and max, so that NaN stays, but without a slope.
-    outside = jax.lax.stop_gradient(jnp.clip((input + 3) / 6, 0, 1))
-    return jnp.where(inside, (input + 3) / 6, outside)
+    outside = jax.lax.stop_gradient(jnp.clip(sixth, 0, 1))
+    return jnp.where(inside, sixth, outside)
 
 
 @_private("HardswishBackward0", inplace=True)
@@ -229,7 +230,7 @@ def hardswish(input: Array) -> Array:
     """Each element times its `hardsigmoid`."""
     floating_only(input, "hardswish_cpu")
     low = jnp.where(input < 3, input, 0)
-    inside = jnp.where(input < 3, low * (low + 3) / 6, input)
+    inside = jnp.where(input < 3, quotient(low * (low + 3), 6), input)
     return jnp.where(input <= -3, jax.lax.stop_gradient(input) * 0, inside)
 
 

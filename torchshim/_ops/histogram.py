@@ -11,6 +11,7 @@ from torchshim._core import dtypes
 from torchshim._core.checks import Check, two
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import INT_TO_FLOAT
+from torchshim._ops._common import quotient
 from torchshim._ops._reducing import dense, is_complex, not_implemented, wide
 
 # -- histograms ------------------------------------------------------------------------
@@ -120,7 +121,7 @@ def histc(input: Array, bins: int = 100, min: float = 0, max: float = 0) -> Arra
     else:
         low, high = jnp.asarray(min, x.dtype), jnp.asarray(max, x.dtype)
     w, low, high = wide(x), wide(low), wide(high)
-    at = ((w - low) * bins / (high - low)).astype(jnp.int64)
+    at = quotient((w - low) * bins, high - low).astype(jnp.int64)
     return counted(x, at, (w >= low) & (w <= high), bins, None)
 
 

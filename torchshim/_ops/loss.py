@@ -95,7 +95,7 @@ def smooth_l1_loss(
         return reduced(jnp.abs(z), reduction)
     # Where |z| is beta or more PyTorch differentiates |z| with beta's sign rule.
     near = jnp.abs(z) < beta
-    square = 0.5 * jnp.square(jnp.where(near, z, 0)) / beta
+    square = quotient(0.5 * jnp.square(jnp.where(near, z, 0)), beta)
     return reduced(jnp.where(near, square, jnp.abs(z) - 0.5 * beta), reduction)
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
-from torchshim._ops._common import refuse_half, scalar_name
+from torchshim._ops._common import quotient, refuse_half, scalar_name
 from torchshim._ops.activation import floating_only
 from torchshim._ops.loss import check_labels, reduced, wide
 
@@ -72,7 +72,7 @@ def multi_margin_loss(
     each = z if p == 1 else z * z
     if weight is not None:
         each = each * wide(weight).reshape(-1)[jnp.clip(at, 0, classes - 1)][:, None]
-    loss = each.sum(1) / classes
+    loss = quotient(each.sum(1), classes)
     if reduction == "none" and target.ndim == 0:
         loss = loss.reshape(())
     return reduced(loss, reduction).astype(input.dtype)
@@ -118,7 +118,7 @@ def multilabel_margin_loss(input: Array, target: Array, reduction: str) -> Array
     other = ~hot.any(1)
     z = 1 - own[:, :, None] + x[:, None, :]
     counted = (z > 0) & valid[:, :, None] & other[:, None, :]
-    loss = jnp.where(counted, z, 0).sum((1, 2)) / classes
+    loss = quotient(jnp.where(counted, z, 0).sum((1, 2)), classes)
     if reduction == "none" and input.ndim <= 1:
         loss = loss.reshape(())
     return reduced(loss, reduction).astype(input.dtype)

@@ -134,14 +134,14 @@ def _power(base: Array, exponent: Array) -> Array:
         return _complex_power(base, exponent)
     if exponent.ndim:
         return jnp.power(base, exponent)
-    # A number: its root, which differs at -inf and -0.
+    # A number: products and roots, which differ at -inf and -0, too.
     if isinstance(exponent, np.ndarray):
-        if abs(exponent) != 0.5:
-            return jnp.power(base, exponent)
-        return jnp.sqrt(base) if exponent > 0 else quotient(1, jnp.sqrt(base))
-    root = jnp.sqrt(base)
-    out = jnp.where(exponent == 0.5, root, jnp.power(base, exponent))
-    return jnp.where(exponent == -0.5, quotient(1, root), out)
+        chosen = (f for number, f in _BY_NUMBER if exponent == number)
+        return next(chosen, lambda base: jnp.power(base, exponent))(base)
+    out = jnp.power(base, exponent)
+    for number, function in _BY_NUMBER:
+        out = jnp.where(exponent == number, function(base), out)
+    return out
 
 
 def _power_jvp(primals: Any, tangents: Any) -> Any:

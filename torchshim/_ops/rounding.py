@@ -26,6 +26,7 @@ from torchshim._ops._common import (
     is_complex,
     is_integral,
     kind,
+    quotient,
     refuse,
     wants_grad,
     without_derivative,
@@ -301,14 +302,9 @@ def round(input: Array, *, decimals: int = 0) -> Array:
     refuse("round_cpu", input, BOOL + INT + COMPLEX)
     if decimals > 0:
         scale = np.asarray(10.0**decimals, input.dtype)
-        return jnp.round(input * scale) / _varying(scale, input)
+        return quotient(jnp.round(input * scale), scale)
     scale = np.asarray(10.0**-decimals, input.dtype)
-    return jnp.round(input / _varying(scale, input)) * scale
-
-
-def _varying(divisor: np.ndarray, input: Array) -> Array:
-    """The divisor, but not as a constant, by whose reciprocal XLA would multiply."""
-    return jnp.where(jnp.isnan(input), np.ones_like(divisor), divisor)
+    return jnp.round(quotient(input, scale)) * scale
 
 
 @op(
