@@ -205,7 +205,7 @@ def test_warnings(monkeypatch):
         lambda torch, s: torch.exp(s),
         lambda torch, s: s == s,
         lambda torch, s: s[[0]],
-        lambda torch, s: torch.zeros(2, layout=torch.sparse_coo),
+        lambda torch, s: torch.rand(2, layout=torch.sparse_coo),
         lambda torch, s: torch.where(s, s, s),
         lambda torch, s: torch.linalg.norm(s),
         lambda torch, s: torch.nn.functional.softmax(s, 1),

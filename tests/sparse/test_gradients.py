@@ -461,3 +461,13 @@ def no_rows(torch):
         optimizer.step()
         yield w.detach().clone(), w.grad._nnz()
         w.grad = None
+
+
+@pytest.mark.parametrize("options", [{}, {"momentum": 0.9}])
+def test_sparse_parameters_are_refused(options: dict[str, float]) -> None:
+    import torchshim as torch
+
+    p = torch.eye(2).to_sparse().requires_grad_()
+    torch.sparse.sum(p).backward()
+    with pytest.raises(NotImplementedError, match="sparse parameters"):
+        torch.optim.SGD([p], lr=0.1, **options).step()

@@ -21,6 +21,7 @@ from torchshim._core.layout import (
     format_strides,
     memory_format,
     preserve_format,
+    strided,
 )
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.no_data import NoData
@@ -165,6 +166,12 @@ def _of_size(
     requires_grad: Any,
 ) -> Tensor:
     shape = size_of(function, given, size)
+    if layout is not None and layout is not strided:
+        # Sparse tensors are made of tensors that are made here.
+        from torchshim._functions.sparse_construct import of_size
+
+        rest = dtype, device, pin_memory, requires_grad
+        return of_size(function, value, shape, out, layout, *rest)
     check_options(function, layout, pin_memory, requires_grad)
     dtype = out_dtype(function, out, dtype, dtypes.get_default_dtype())
     device = device_of(function, device)

@@ -12,12 +12,14 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.device import current_accelerator
+from torchshim._core.layout import LAYOUT_TEXTS
 from torchshim._core.layout import NAMES as LAYOUTS
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import public
 from torchshim._functions._arguments import (
     check_gradient,
+    check_options,
     device_of,
     dtype_of,
     size_of,
@@ -197,6 +199,47 @@ def empty_coo(
     indices = filled("empty", (cut, 0), 0, dtypes.int64, where)
     values = filled("empty", (0, *size[cut:]), 0, kind, where, requires_grad)
     return coo(indices, values, size, True)
+
+
+def of_size(
+    function: str,
+    value: Any,
+    size: Sequence[int],
+    out: Any,
+    layout: Any,
+    dtype: Any,
+    device: Any,
+    pin_memory: Any,
+    requires_grad: Any,
+) -> Any:
+    """`zeros` and `empty` of a sparse layout."""
+    name = getattr(layout, "name", None)
+    if name not in ("sparse_coo", *LAYOUT_NAMES) or value not in (0, None):
+        if name == "sparse_coo" and value == 1:
+            raise RuntimeError("full(...) is not implemented for sparse layout")
+        check_options(function, layout, pin_memory, requires_grad)
+    check_options(function, None, pin_memory, requires_grad)
+    if out is not None and out.layout is not layout:
+        kinds = [LAYOUT_TEXTS[each.name] for each in (layout, out.layout)]
+        raise RuntimeError(
+            f"layout {kinds[0]} does not match layout of out parameter ({kinds[1]})"
+        )
+    dtype = dtype_of(function, dtype)
+    if name == "sparse_coo":
+        made = empty_coo(size, dtype, device, bool(requires_grad))
+        return made if out is None else out.copy_(made)
+    if len(size) != 2:
+        raise RuntimeError(
+            f"torch.{function}: Only batched sparse compressed (non-block) tensors are "
+            f"supported, but got size {list(size)}"
+        )
+    where = device_of(function, device)
+    starts = filled("zeros", (size[name == "sparse_csc"] + 1,), 0, dtypes.int64, where)
+    places = filled("zeros", (0,), 0, dtypes.int64, where)
+    values = filled("zeros", (0,), 0, dtype or dtypes.get_default_dtype(), where)
+    options = {"requires_grad": requires_grad, "check_invariants": False}
+    made = _compressed(function, layout, (starts, places, values), size, options)
+    return made if out is None else out.copy_(made)
 
 
 # -- compressed ------------------------------------------------------------------------

@@ -9,7 +9,8 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.dtypes import as_dtype
-from torchshim._core.record import local
+from torchshim._core.naming import check_replacement
+from torchshim._core.record import local, untracked
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import kind_of, size_of
 from torchshim._functions.creation import placed
@@ -31,6 +32,7 @@ from torchshim._functions.sparse_tensor import (
     planned,
     refreshed,
     refuse,
+    values_at,
 )
 from torchshim._tensor import Tensor
 
@@ -145,6 +147,10 @@ def become(target: Any, made: Any) -> Any:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."
         )
+    if target.requires_grad and target.is_leaf:  # as it stays one
+        grad, made = target._v._grad, made.detach().requires_grad_()
+        if grad is not None and grad.shape == made._v.shape:
+            made._v._grad = grad
     for name in ("_i", "_v", "_coalesced", "_terms", "_form"):
         vars(target).pop(name, None)
     vars(target).update(vars(made))
@@ -152,15 +158,29 @@ def become(target: Any, made: Any) -> Any:
     return target
 
 
+@handles("register_hook")
+def register_hook(self: Any, hook: Any) -> Any:
+    """As `Tensor.register_hook`: gradients have the pattern of the tensor."""
+    pattern = self._like(self._v.detach())
+
+    def called(values: Any) -> Any:
+        grad = None if values is None else pattern._gradient(values)
+        made = hook(grad)
+        if made is None:
+            return None
+        check_replacement(hook, grad, made)
+        return values_at(pattern, made)
+
+    return self._v.register_hook(called)
+
+
 def _set_data(self: Any, value: Any) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {kind_of(value)}")
     if not is_sparse(value) or value.layout is not self.layout:
         raise RuntimeError(OTHER_KIND)
-    grad = self.requires_grad and self.is_leaf
-    become(self, value.detach())
-    if grad:
-        self.requires_grad_()
+    with untracked():
+        become(self, value.detach())
 
 
 SparseTensor.data = property(lambda self: self.detach(), _set_data)
@@ -515,6 +535,12 @@ def item(self: Any) -> Any:
             f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
         )
     return to_dense(self).item()
+
+
+@handles("_is_view")
+def is_view(self: Any) -> builtins.bool:
+    """Always False: the memory is that of the parts."""
+    return False
 
 
 @handles("is_contiguous")

@@ -96,6 +96,14 @@ class SparseTensor(Tensor):
         return handler(*args, **_not_defaults(func, kwargs or {}))
 
     @property
+    def _grad(self) -> Any:
+        return self.grad
+
+    @_grad.setter
+    def _grad(self, value: Any) -> None:
+        self.grad = value
+
+    @property
     def is_leaf(self) -> bool:
         return self._v.is_leaf
 
@@ -114,7 +122,7 @@ class SparseTensor(Tensor):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        self._v.grad = value if value is None else _values_at(self, value)
+        self._v.grad = value if value is None else values_at(self, value)
 
     def _gradient(self, values: Any) -> Any:
         return self._like(values)
@@ -141,7 +149,7 @@ class SparseTensor(Tensor):
     def backward(self, gradient: Any = None, **options: Any) -> None:
         """As `Tensor.backward`; the gradient is a sparse tensor of the same pattern."""
         if gradient is not None:
-            gradient = _values_at(self, gradient)
+            gradient = values_at(self, gradient)
         self._v.backward(gradient, **options)
 
     def retain_grad(self) -> None:
@@ -527,12 +535,12 @@ def coalesced(tensor: Any) -> Any:
     return coo(plan["indices"], values, tensor.shape, True)
 
 
-def _values_at(tensor: Any, gradient: Any) -> Any:
+def values_at(tensor: Any, gradient: Any) -> Any:
     """The elements of a gradient at the places of a tensor's values."""
     if not is_sparse(gradient):
         return fns.sparse_mask_values(gradient, tensor.to_sparse_coo()._i)
     if gradient._v.shape != tensor._v.shape:
-        return _values_at(tensor, gradient.to_dense())
+        return values_at(tensor, gradient.to_dense())
     return gradient._v
 
 

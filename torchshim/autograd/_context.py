@@ -25,6 +25,7 @@ from torchshim._functions.nodes import SavedTensor, with_history
 from torchshim._functions.sparse_tensor import SparseTensor
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving
+from torchshim.autograd._sparse_operands import Patterns, at_values, put_back
 from torchshim.autograd._transformed import fitted
 
 
@@ -158,6 +159,9 @@ class BackwardCFunction(Node, FunctionCtx):
     _outputs: tuple[int, ...] = (0,)
     _n_outs = 1
     _where: Any = None
+    # The inputs and the outputs that are sparse, by position.
+    _patterns: Patterns = MappingProxyType({})
+    _made_patterns: Patterns = MappingProxyType({})
     # What the backward returned last, while hooks look at it.
     _returned: Sequence[Any] = ()
     _at: Any = None
@@ -285,7 +289,7 @@ class BackwardCFunction(Node, FunctionCtx):
         wrt: Sequence[int],
     ) -> list[Any]:
         """The gradients for the operands `wrt` of the event, from the user's code."""
-        if self._n_outs == 1 and grads[0] is not None:
+        if self._n_outs == 1 and grads[0] is not None and not self._made_patterns:
             given = grads
         else:
             given = self._materialized(event, grads)
@@ -297,6 +301,8 @@ class BackwardCFunction(Node, FunctionCtx):
             and isinstance(results[0], TensorBase)
         ):
             results = self._checked(results)
+        if self._patterns:
+            results = at_values(results, self._patterns)
         if event.depth in recording.node_hooks:
             self._returned = [results[at] for at in self._positions]
         fit: list[Any] = []
@@ -338,6 +344,7 @@ class BackwardCFunction(Node, FunctionCtx):
             if self.materialize_grads and self._materialize_non_diff_grads:
                 for at, output in self._plain_outputs.items():
                     given[at] = fns._gradient_zeros(*output)
+        put_back(given, self._made_patterns)
         return given
 
     # Outputs that are not in the event (not differentiable): position -> shape, dtype,

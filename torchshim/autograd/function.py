@@ -28,6 +28,11 @@ from torchshim.autograd._context import (
     save,
 )
 from torchshim.autograd._marks import check_marked, check_saved, ids
+from torchshim.autograd._sparse_operands import (
+    put_back,
+    recorded_inputs,
+    take_values,
+)
 from torchshim.autograd._transformed import (
     NEEDS_SETUP_CONTEXT,
     acting,
@@ -188,8 +193,13 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         outer = given = rec.given
         if recorded:
             slots: list[int] = []
-            for tensor in tensors:  # (a comprehension is a call)
-                slots.append(rec.slot_of(tensor))
+            try:
+                for tensor in tensors:  # (a comprehension is a call)
+                    slots.append(rec.slot_of(tensor))
+            except NotImplementedError:  # sparse tensors have none
+                tensors, ctx._patterns = recorded_inputs(tensors, positions)
+                slots = [rec.slot_of(tensor) for tensor in tensors]
+                metas = [tensor._meta for tensor in tensors]
             given = Given(tensors, slots, metas, outer)
         forward = rec.forward
         held = tangents_of(rec, args) if forward and rec.recording.duals else ()
@@ -281,7 +291,12 @@ def _repeat(rec: Any, ctx: Any, given: Given, out: Any) -> bool:
     tensors, slots = given.tensors, given.slots
     if given.kept or watchers or not isinstance(out, TensorBase):
         return False
-    if out._array is not None or out._storage is not None or out._meta.requires_grad:
+    try:
+        if out._array is not None or out._storage is not None:
+            return False
+    except NotImplementedError:  # it is sparse
+        return False
+    if out._meta.requires_grad:
         return False
     if out._node is not None or out._hist is not None or out._view_note is not None:
         return False
@@ -302,10 +317,14 @@ def _repeat(rec: Any, ctx: Any, given: Given, out: Any) -> bool:
 def _record(rec: Any, ctx: Any, given: Given, outputs: list[Any]) -> None:
     """Records the event whose backward is the user's code, and gives it the outputs."""
     rec.given = given
+    patterns = take_values(outputs)
     try:
         _record_each(rec, ctx, given, outputs)
     finally:
         rec.given = given.outer
+    if patterns:
+        ctx._made_patterns = patterns
+        put_back(outputs, patterns)
 
 
 def _record_each(rec: Any, ctx: Any, given: Given, outputs: list[Any]) -> None:

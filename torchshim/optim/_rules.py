@@ -162,6 +162,9 @@ class RuleOptimizer(Optimizer):
     def _move_sparsely(self, rule: Any, columns: Any, numbers: Sequence[Any]) -> None:
         """A step with gradients some of which are sparse."""
         rows = self._rule_of_rows(numbers)
+        if any(p._composed for p in columns[0]):
+            kind = type(self).__name__
+            raise NotImplementedError(f"{kind} does not support sparse parameters")
         sparse = [g._composed and rows is not None for g in columns[1]]
         others = [not each for each in sparse]
         dense = [list(itertools.compress(c, others)) for c in columns]

@@ -1,0 +1,54 @@
+"""Sparse tensors as inputs and outputs of custom functions.
+
+What is recorded is their values; the user's code sees them, and their gradients, whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torchshim._core.storage import TensorBase
+from torchshim._functions.sparse_tensor import values_at
+
+Patterns = Mapping[int, Any]
+
+
+def _patterns(tensors: Sequence[Any], places: Sequence[int]) -> dict[int, Any]:
+    """The sparse ones among tensors, without history, by their places."""
+    return {
+        at: tensor._like(tensor._v.detach())
+        for at, tensor in zip(places, tensors, strict=True)
+        if isinstance(tensor, TensorBase) and tensor._composed
+    }
+
+
+def recorded_inputs(
+    tensors: Sequence[Any], places: Sequence[int]
+) -> tuple[list[Any], Patterns]:
+    """What is recorded of a function's inputs, and the patterns of the sparse ones."""
+    values = [t._v if t._composed else t for t in tensors]
+    return values, _patterns(tensors, places)
+
+
+def take_values(outputs: list[Any]) -> Patterns:
+    """Puts the values of sparse outputs in their place; gives their patterns."""
+    found = _patterns(outputs, range(len(outputs)))
+    for at in found:
+        outputs[at] = outputs[at]._v
+    return found
+
+
+def put_back(values: list[Any], patterns: Patterns) -> None:
+    """Makes sparse tensors of values: outputs, or gradients of outputs."""
+    for at, pattern in patterns.items():
+        if values[at] is not None:
+            values[at] = pattern._like(values[at])
+
+
+def at_values(gradients: Sequence[Any], patterns: Patterns) -> tuple[Any, ...]:
+    """Gradients of a function's inputs, of sparse ones those of their values."""
+    return tuple(
+        grad if grad is None or at not in patterns else values_at(patterns[at], grad)
+        for at, grad in enumerate(gradients)
+    )
