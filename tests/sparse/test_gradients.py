@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.oracle import attempt, case
@@ -459,12 +461,12 @@ def no_rows(torch):
         optimizer.step()
         looked_up(torch, w, 2, 2, padding_idx=2).backward()
         optimizer.step()
-        yield w.detach().clone(), w.grad._nnz()
+        yield w.detach().clone(), seen(w.grad)
         w.grad = None
 
 
 @pytest.mark.parametrize("options", [{}, {"momentum": 0.9}])
-def test_sparse_parameters_are_refused(options: dict[str, float]) -> None:
+def test_sparse_parameters_are_refused(options: dict[str, Any]) -> None:
     import torchshim as torch
 
     p = torch.eye(2).to_sparse().requires_grad_()

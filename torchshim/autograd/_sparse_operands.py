@@ -8,19 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torchshim._core.storage import TensorBase
-from torchshim._functions.sparse_tensor import values_at
+from torchshim._functions.sparse_tensor import is_sparse, values_at
 
 Patterns = Mapping[int, Any]
 
 
 def _patterns(tensors: Sequence[Any], places: Sequence[int]) -> dict[int, Any]:
     """The sparse ones among tensors, without history, by their places."""
-    return {
-        at: tensor._like(tensor._v.detach())
-        for at, tensor in zip(places, tensors, strict=True)
-        if isinstance(tensor, TensorBase) and tensor._composed
-    }
+    found: dict[int, Any] = {}
+    for at, tensor in zip(places, tensors, strict=True):
+        if is_sparse(tensor):
+            found[at] = tensor._like(tensor._v.detach())
+    return found
 
 
 def recorded_inputs(
