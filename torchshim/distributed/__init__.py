@@ -18,6 +18,7 @@ https://docs.pytorch.org/docs/2.13/distributed.html
 from importlib import import_module
 from typing import Any
 
+from torchshim.distributed._buckets import GradBucket
 from torchshim.distributed._collectives import (
     Work,
     all_gather,
@@ -91,6 +92,7 @@ __all__ = [
     "DistNetworkError",
     "DistStoreError",
     "FileStore",
+    "GradBucket",
     "GroupMember",
     "HashStore",
     "PrefixStore",

@@ -15,10 +15,26 @@ from torchshim.distributed._group import (
     checked_rank,
     chosen,
 )
+from torchshim.futures import Future
 
 
 class Work:
     """A collective operation that was begun: it is done."""
+
+    def __init__(self, results: list[Tensor] | None = None) -> None:
+        self._results = results
+
+    def get_future(self) -> Future[list[Tensor]]:
+        """The future of the results. RuntimeError of a reduction that scatters."""
+        if self._results is None:
+            raise RuntimeError("Work::getFuture not implemented.")
+        made: Future[list[Tensor]] = Future()
+        made.set_result(self._results)
+        return made
+
+    def result(self) -> list[Tensor]:
+        """The results."""
+        return self._results or []
 
     def is_completed(self) -> bool:
         """True."""
@@ -33,8 +49,8 @@ class Work:
         return True
 
 
-def _done(async_op: bool) -> Work | None:
-    return Work() if async_op else None
+def _done(async_op: bool, results: list[Tensor] | None = None) -> Work | None:
+    return Work(results) if async_op else None
 
 
 def _one(value: Any, name: str) -> None:
@@ -103,7 +119,7 @@ def all_reduce(
     _one(tensor, "tensor")
     chosen(group)
     _operation(op, tensor)
-    return _done(async_op)
+    return _done(async_op, [tensor])
 
 
 def reduce(
@@ -118,7 +134,7 @@ def reduce(
     _one(tensor, "tensor")
     _root("reduce", dst, group_dst, group)
     _operation(op, tensor)
-    return _done(async_op)
+    return _done(async_op, [tensor])
 
 
 def broadcast(
@@ -131,7 +147,7 @@ def broadcast(
     """Gives one member's tensor to all."""
     _one(tensor, "tensor")
     _root("broadcast", src, group_src, group)
-    return _done(async_op)
+    return _done(async_op, [tensor])
 
 
 def all_gather(
@@ -145,7 +161,7 @@ def all_gather(
     _several(tensor_list, "tensor_list", "allgather")
     _one(tensor, "tensor")
     _copied(tensor_list[0], tensor)
-    return _done(async_op)
+    return _done(async_op, tensor_list)
 
 
 def all_gather_single(
@@ -159,7 +175,7 @@ def all_gather_single(
     _one(output_tensor, "output_tensor")
     chosen(group)
     _copied(output_tensor, input_tensor)
-    return _done(async_op)
+    return _done(async_op, [output_tensor])
 
 
 def all_gather_into_tensor(
@@ -190,7 +206,7 @@ def gather(
         )
     _several(gather_list, "gather_list", "gather")
     _copied(gather_list[0], tensor)
-    return _done(async_op)
+    return _done(async_op, gather_list)
 
 
 def scatter(
@@ -208,7 +224,7 @@ def scatter(
         raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
     _several(scatter_list, "scatter_list", "scatter")
     _copied(tensor, scatter_list[0])
-    return _done(async_op)
+    return _done(async_op, [tensor])
 
 
 def reduce_scatter(
@@ -266,7 +282,7 @@ def all_to_all(
     _several(output_tensor_list, "output_tensor_list", "alltoall")
     _several(input_tensor_list, "input_tensor_list", "alltoall")
     _copied(output_tensor_list[0], input_tensor_list[0])
-    return _done(async_op)
+    return _done(async_op, output_tensor_list)
 
 
 def all_to_all_single(
@@ -285,7 +301,7 @@ def all_to_all_single(
         if sizes and sum(sizes) != tensor.shape[0]:
             raise RuntimeError("Split sizes doesn't match total dim 0 size")
     _copied(output, input)
-    return _done(async_op)
+    return _done(async_op, [output])
 
 
 def barrier(
@@ -296,7 +312,7 @@ def barrier(
 ) -> Work | None:
     """Waits for all members."""
     chosen(group)
-    return _done(async_op)
+    return _done(async_op, [])
 
 
 def monitored_barrier(

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import torchshim
 from torchshim.nn.modules.module import Module
 from torchshim.nn.parameter import UninitializedParameter
 
@@ -15,8 +16,9 @@ __all__ = ["DistributedDataParallel"]
 class DistributedDataParallel(Module):
     """A module in a group of one process: its gradients are the group's.
 
-    `bucket_cap_mb` and the other arguments about how gradients travel have no effect,
-    as none do. Follows ``torch.nn.parallel.DistributedDataParallel``.
+    The arguments about how gradients travel have no effect, as none do, but for
+    `bucket_cap_mb` on what communication hooks see. Follows
+    ``torch.nn.parallel.DistributedDataParallel``.
     """
 
     module: Module
@@ -88,9 +90,15 @@ class DistributedDataParallel(Module):
         self.require_forward_param_sync = True
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.static_graph = static_graph
+        mb = 25 if bucket_cap_mb is None else bucket_cap_mb
+        self._bucket_bytes = int(mb * 1024 * 1024)
+        self._reducer: Any = None
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the module gives."""
+        if self._reducer is not None:
+            synced = self.require_backward_grad_sync and torchshim.is_grad_enabled()
+            self._reducer.prepare(synced)
         return self.module(*inputs, **kwargs)
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
@@ -152,7 +160,23 @@ class DistributedDataParallel(Module):
         return self.process_group
 
     def register_comm_hook(self, state: object, hook: Any) -> None:
-        """Refused: no gradients travel."""
-        raise NotImplementedError(
-            "DistributedDataParallel: communication hooks are not supported"
-        )
+        """Calls `hook(state, bucket)` for the gradients of each backward.
+
+        What the future that it returns gives is put in the place of the gradients.
+        RuntimeError for a second hook, TypeError and ValueError for what is none.
+        """
+        from torchshim.distributed._buckets import Reducer, check_hook
+
+        check_hook(hook)
+        if self._reducer is not None:
+            raise RuntimeError(
+                "register_comm_hook or register_builtin_comm_hook can only be called "
+                "once."
+            )
+        if self.find_unused_parameters:
+            raise NotImplementedError(
+                "DistributedDataParallel: communication hooks with "
+                "find_unused_parameters=True are not supported"
+            )
+        params = [p for p in self.module.parameters() if p.requires_grad]
+        self._reducer = Reducer(params, hook, state, self._bucket_bytes)
