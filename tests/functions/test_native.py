@@ -193,19 +193,56 @@ def storages(torch):
     yield x.untyped_storage().note, hasattr(copied, "note")
 
 
-def test_tensors_of_files(tmp_path):
+@case
+def tensors_of_files(torch):
+    import os
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path, new = os.path.join(folder, "numbers"), os.path.join(folder, "new")
+
+        def written(name, kind):
+            with open(name, "rb") as file:
+                return torch.frombuffer(bytearray(file.read()), dtype=kind)
+
+        def refused(*args, **options):
+            try:
+                torch.from_file(*args, **options)
+            except RuntimeError as error:
+                return str(error).replace(folder, "")
+
+        with open(path, "wb") as file:
+            file.write(torch.arange(4.0).numpy().tobytes())
+        x = torch.from_file(path, shared=True, size=4)
+        x[1] = 50
+        x.add_(1)
+        yield x, written(path, torch.float32), x.is_shared()
+        y = torch.from_file(path, size=3)
+        y[0] = 99
+        yield y, written(path, torch.float32), y.is_shared()
+        yield torch.from_file(path, True, 6), os.path.getsize(path)
+        z = torch.from_file(new, shared=True, size=3, dtype=torch.float64).fill_(2)
+        yield z, written(new, torch.float64), torch.from_file(path, size=0)
+        half = torch.from_file(path, shared=True, size=4, dtype=torch.bfloat16)
+        half[1:].fill_(1)
+        half.requires_grad_()
+        yield (half * 2).sum(), written(path, torch.int16)
+        yield refused(os.path.join(folder, "missing"), size=3), refused(path, size=300)
+        yield refused(path, size=-1), refused(folder, shared=True, size=1)
+
+
+def test_storages_of_files(tmp_path):
     import pytest
 
     import torchshim as torch
 
     path = tmp_path / "numbers"
     path.write_bytes(torch.arange(4.0).numpy().tobytes())
-    assert torch.from_file(str(path), size=3).tolist() == [0, 1, 2]
     assert torch.UntypedStorage.from_file(str(path), nbytes=8).nbytes() == 8
     with pytest.raises(RuntimeError, match="16 bytes"):
-        torch.from_file(str(path), size=9)
+        torch.UntypedStorage.from_file(str(path), nbytes=36)
     with pytest.raises(NotImplementedError, match="shared"):
-        torch.from_file(str(path), shared=True, size=1)
+        torch.UntypedStorage.from_file(str(path), shared=True, nbytes=1)
 
 
 @case

@@ -46,7 +46,11 @@ def _in_order(base: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
     return held.transpose([order.index(d) for d in range(base.ndim)])
 
 
-class Region(mmap.mmap):
+class Mapped(mmap.mmap):
+    """A file in memory."""
+
+
+class Region(Mapped):
     """Memory of several processes: a file without a name that each of them maps."""
 
     descriptor: int
@@ -70,11 +74,54 @@ def _new_region(length: int) -> Region:
     return Region(descriptor, length)
 
 
-def region_of(storage: Storage) -> Region | None:
-    """The memory that a storage has in common with other processes, if it has."""
+def mapped_file(filename: str, shared: bool, length: int) -> np.ndarray:
+    """The first bytes of a file, in its memory if `shared`, which may make it longer.
+
+    RuntimeError for a file that cannot be opened or is too short.
+    """
+    if length < 0:
+        raise RuntimeError(
+            f"unable to mmap {length} bytes from file <{filename}>: Cannot allocate "
+            "memory (12)"
+        )
+    try:
+        flags = os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY
+        descriptor = os.open(filename, flags, 0o600)
+    except OSError as error:
+        mode = "read-write" if shared else "read-only"
+        raise RuntimeError(
+            f"unable to open file <{filename}> in {mode} mode: {error.strerror} "
+            f"({error.errno})"
+        ) from None
+    try:
+        size = os.fstat(descriptor).st_size
+        if size < length:
+            if not shared:
+                raise RuntimeError(
+                    f"file <{filename}> size <{size}> is smaller than the required "
+                    f"mapping size <{length}>"
+                )
+            os.ftruncate(descriptor, length)
+        if not length:
+            return np.empty(0, np.uint8)
+        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+        held = Mapped(descriptor, length, access=access)
+        return np.ndarray((length,), np.uint8, held)  # its base, which tells of it
+    finally:
+        os.close(descriptor)
+
+
+def mapping_of(storage: Storage) -> Mapped | None:
+    """The file that is a storage's memory, if one is."""
     found: Any = None if storage.shared is None else storage.shared.memory
     while isinstance(found, np.ndarray):
         found = found.base
+    return found if isinstance(found, Mapped) else None
+
+
+def region_of(storage: Storage) -> Region | None:
+    """The memory that a storage has in common with other processes, if it has."""
+    found = mapping_of(storage)
     return found if isinstance(found, Region) else None
 
 

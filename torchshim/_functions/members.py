@@ -16,9 +16,9 @@ from torchshim._functions._arguments import (
     device_of,
     dtype_of,
 )
-from torchshim._functions.creation import placed
+from torchshim._functions.construct import sharing
+from torchshim._functions.host_memory import mapped_file
 from torchshim._functions.sparse_tensor import handles
-from torchshim._functions.storage import UntypedStorage
 from torchshim._tensor import Tensor, host_value
 
 
@@ -269,12 +269,13 @@ def from_file(
     device: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A tensor of a file's first numbers; `shared`, which writes them, is refused."""
+    """A tensor of a file's first numbers, which it writes there if it is `shared`.
+
+    RuntimeError for a file that cannot be opened or, unless `shared`, is too short.
+    """
     kind = dtype_of("from_file", dtype) or dtypes.get_default_dtype()
     check_options("from_file", layout, pin_memory, False)
     if device_of("from_file", device).type != "cpu":
         raise NotImplementedError("from_file(): tensors of files are on the CPU")
-    held = UntypedStorage.from_file(filename, bool(shared), size * kind.itemsize)
-    count = held.nbytes() // kind.itemsize
-    values = held._bytes()[: count * kind.itemsize].view(dtypes.array_dtype(kind))
-    return placed(values, held.device)
+    held = mapped_file(filename, bool(shared), size * kind.itemsize)
+    return sharing(held.view(dtypes.array_dtype(kind)), dtype=kind)

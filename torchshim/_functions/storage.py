@@ -25,7 +25,7 @@ from torchshim._functions._arguments import device_of, kind_of, wrong
 from torchshim._functions._values import unchosen
 from torchshim._functions.construct import sharing
 from torchshim._functions.creation import place
-from torchshim._functions.host_memory import region_of, share
+from torchshim._functions.host_memory import mapping_of, share
 from torchshim._tensor import Tensor, address_of, check_storage, from_array
 
 _FORMS = (
@@ -441,10 +441,9 @@ class UntypedStorage:
 
     def is_shared(self) -> bool:
         """Whether other processes see the memory; always on an accelerator."""
-        kind = self.device.type
-        return kind not in ("cpu", "meta") or (
-            kind == "cpu" and self._raw is None and region_of(self._storage) is not None
-        )
+        if self.device.type in ("cpu", "meta"):
+            return self._raw is None and mapping_of(self._storage) is not None
+        return True
 
     def _as_tensor(self, dtype: dtypes.dtype) -> Tensor:
         if self._raw is not None and self._tensor is None and not is_mapped(self._raw):
