@@ -117,7 +117,7 @@ def adagrad_rows_update(
         grad = -grad if maximize else grad
         total = kind.rounded(total + kind.rounded(grad * grad))
         root = kind.rounded(kind.rounded(jnp.sqrt(total)) + kind.number(eps))
-        return -kind.number(rate) * grad / root, total
+        return -kind.number(rate) * kind.rounded(grad / root), total
 
     return _each_table(rule, params, indices, values, sums)
 
