@@ -32,6 +32,7 @@ from torchshim._functions.sparse_tensor import (
     planned,
     refreshed,
     refuse,
+    terms_of,
     values_at,
 )
 from torchshim._tensor import Tensor
@@ -356,7 +357,7 @@ def zero_(self: Any) -> Any:
     """Takes all values away."""
     if not self.is_sparse:
         refuse("zero_", self)
-    dense = self._v.ndim - 1
+    dense = terms_of(self)[0][0][1].ndim - 1
     return become(self, empty_coo(self.shape, self.dtype, self.device, False, dense))
 
 

@@ -105,11 +105,11 @@ class SparseTensor(Tensor):
 
     @property
     def is_leaf(self) -> bool:
-        return self._v.is_leaf
+        return not self._meta.requires_grad or self._v.is_leaf
 
     @property
     def grad_fn(self) -> Any:
-        return self._v.grad_fn
+        return self._v.grad_fn if self._meta.requires_grad else None
 
     @property
     def _version(self) -> int:
@@ -141,6 +141,8 @@ class SparseTensor(Tensor):
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """As `Tensor.requires_grad_`, of the values."""
+        if not (requires_grad or self._meta.requires_grad):
+            return self
         if requires_grad and self._v.is_leaf and not self._v.requires_grad:
             self._v = self._v.detach()
         self._v.requires_grad_(requires_grad)
