@@ -24,6 +24,16 @@ def window(torch, name):
 
 
 @case
+def ends_of_windows(torch):
+    """What rounding leaves of terms that cancel, which the texts show."""
+    for dtype in (torch.float32, torch.float64):
+        for made in (torch.blackman_window, torch.hann_window, torch.hamming_window):
+            yield str(made(4, dtype=dtype)), str(made(5, False, dtype=dtype))
+        made = torch.signal.windows
+        yield str(made.blackman(5, dtype=dtype)), str(made.hann(5, dtype=dtype))
+
+
+@case
 def windows_with_numbers(torch):
     yield torch.hamming_window(4, True, 0.3), torch.hamming_window(4, False, 0.3, 0.6)
     yield torch.kaiser_window(4, True, 5.0), torch.kaiser_window(6, False, beta=0.5)

@@ -41,11 +41,25 @@ def from_values(
     return from_array(place(array, device), requires_grad, device=device)
 
 
-def cosines(n: int, coefficients: Any, denominator: int) -> np.ndarray:
-    """A sum of cosines of 0, 1, 2, … periods, with alternating signs."""
+def cosines(
+    n: int,
+    coefficients: Any,
+    denominator: int,
+    dtype: dtypes.dtype,
+    backwards: bool = False,
+) -> np.ndarray:
+    """A sum of cosines of 0, 1, 2, … periods, with alternating signs.
+
+    Some windows' ends are what rounding leaves of terms that cancel, so these are
+    rounded and added as PyTorch does, the last ones first if `backwards`.
+    """
+    kind = np.float32 if dtype is dtypes.float32 else np.float64
     phase = np.arange(n) * (2 * np.pi / denominator)
-    signed = [(-1) ** i * float(c) for i, c in enumerate(coefficients)]
-    return sum((c * np.cos(i * phase) for i, c in enumerate(signed)), np.zeros(n))
+    terms = [
+        kind((-1) ** i * float(c)) * np.cos(i * phase).astype(kind)
+        for i, c in enumerate(coefficients)
+    ]
+    return sum(terms[::-1] if backwards else terms, np.zeros(n, kind))
 
 
 def triangle(n: int, denominator: int) -> np.ndarray:
@@ -61,8 +75,8 @@ def kaiser(n: int, beta: float, denominator: int) -> np.ndarray:
 
 def _window(
     name: str, given: tuple[Any, ...], named: dict[str, Any], extras: tuple[str, ...]
-) -> tuple[int, int, list[float], Any]:
-    """The length, the periods' denominator, other numbers, and what makes a tensor."""
+) -> tuple[int, int, list[float], dtypes.dtype, Any]:
+    """Length, the periods' denominator, other numbers, dtype, what makes a tensor."""
     options = {
         k: named.pop(k, None)
         for k in ("dtype", "layout", "device", "pin_memory", "requires_grad")
@@ -108,7 +122,8 @@ def _window(
         return from_values(values, dtype, device, requires_grad)
 
     periodic = values.get("periodic", True)
-    return length, max(length if periodic else length - 1, 1), numbers, finish
+    over = max(length if periodic else length - 1, 1)
+    return length, over, numbers, dtype, finish
 
 
 @public
@@ -121,8 +136,8 @@ def hann_window(*args: Any, **kwargs: Any) -> Tensor:
     >>> torch.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    n, over, _, finish = _window("hann_window", args, kwargs, ())
-    return finish(cosines(n, (0.5, 0.5), over))
+    n, over, _, dtype, finish = _window("hann_window", args, kwargs, ())
+    return finish(cosines(n, (0.5, 0.5), over, dtype))
 
 
 @public
@@ -136,9 +151,9 @@ def hamming_window(*args: Any, **kwargs: Any) -> Tensor:
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
     """
     extras = ("alpha", "beta")
-    n, over, numbers, finish = _window("hamming_window", args, kwargs, extras)
+    n, over, numbers, dtype, finish = _window("hamming_window", args, kwargs, extras)
     alpha, beta = (*numbers, *(0.54, 0.46)[len(numbers) :])
-    return finish(cosines(n, (alpha, beta), over))
+    return finish(cosines(n, (alpha, beta), over, dtype))
 
 
 @public
@@ -151,8 +166,8 @@ def blackman_window(*args: Any, **kwargs: Any) -> Tensor:
     >>> torch.blackman_window(5, False)[1:4]
     tensor([0.3400, 1.0000, 0.3400])
     """
-    n, over, _, finish = _window("blackman_window", args, kwargs, ())
-    return finish(cosines(n, (0.42, 0.5, 0.08), over))
+    n, over, _, dtype, finish = _window("blackman_window", args, kwargs, ())
+    return finish(cosines(n, (0.42, 0.5, 0.08), over, dtype, backwards=True))
 
 
 @public
@@ -165,7 +180,7 @@ def bartlett_window(*args: Any, **kwargs: Any) -> Tensor:
     >>> torch.bartlett_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    n, over, _, finish = _window("bartlett_window", args, kwargs, ())
+    n, over, _, _, finish = _window("bartlett_window", args, kwargs, ())
     return finish(triangle(n, over))
 
 
@@ -179,6 +194,6 @@ def kaiser_window(*args: Any, **kwargs: Any) -> Tensor:
     >>> torch.kaiser_window(4, True, 5.0)
     tensor([0.0367, 0.5529, 1.0000, 0.5529])
     """
-    n, over, numbers, finish = _window("kaiser_window", args, kwargs, ("beta",))
+    n, over, numbers, _, finish = _window("kaiser_window", args, kwargs, ("beta",))
     beta = numbers[0] if numbers else 12.0
     return finish(kaiser(n, beta, over))

@@ -173,7 +173,7 @@ def general_cosine(
         raise TypeError("Coefficients must be a list/tuple")
     if not a:
         raise ValueError("Coefficients cannot be empty")
-    values = shapes.cosines(M, a, _periods(M, sym))
+    values = shapes.cosines(M, a, _periods(M, sym), dtype)
     return _made("general_cosine", values, dtype, device, requires_grad)
 
 
