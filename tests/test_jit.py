@@ -219,3 +219,29 @@ def files(torch):
     yield attempt(torch.jit.load, io.BytesIO(bytes(500)))
     file = io.BytesIO(torch.jit.script(add).save_to_buffer())
     yield torch.jit.load(file)(torch.ones(2))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call", ["os.system", "builtins.eval", "torch.load"])
+def test_files_call_nothing_else(tmp_path, call):
+    place, _, name = call.rpartition(".")
+    path = tmp_path / "made.pt"
+    torchshim.jit.script(torchshim.nn.ReLU()).save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {n: archive.read(n) for n in archive.namelist()}
+    witness = tmp_path / "witness"
+
+    def text(value):
+        data = str(value).encode()
+        return b"X" + len(data).to_bytes(4, "little") + data
+
+    for attack in (
+        f"c{place}\n{name}\n(".encode() + text(witness) + b"tR.",
+        b"ctorchshim.jit._files\n_function\n(" + text(place) + text(name) + b"tR.",
+    ):
+        with zipfile.ZipFile(path, "w") as archive:
+            for member, data in members.items():
+                pickled = member.endswith("data.pkl")
+                archive.writestr(member, attack if pickled else data)
+        with pytest.raises(pickle.UnpicklingError, match=name):
+            torchshim.jit.load(path)

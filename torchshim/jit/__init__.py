@@ -310,10 +310,11 @@ def load(
     _extra_files: Any = None,
     _restore_shapes: bool = False,
 ) -> Any:
-    """A module that `save` wrote; as it is pickled, load only files that you trust.
+    """A module that `save` wrote.
 
     ValueError for a file that is not there, RuntimeError for one that is something
-    else, NotImplementedError for TorchScript.
+    else, NotImplementedError for TorchScript, UnpicklingError where the file names what
+    is neither a class of modules nor a function that the program has imported.
     """
     _say("load", "switch to `torch.export`")
     if _is(f, (str, os.PathLike)):

@@ -1,8 +1,9 @@
 """Scripted modules in files (`torch.jit.save` and `load`).
 
 There is no TorchScript to write. What is saved is the Python module, as `torch.save`
-would save it, so that its class has to be importable where it is loaded; PyTorch cannot
-read such a file, and files of PyTorch's are refused.
+would save it, so that its class has to be imported where it is loaded; PyTorch cannot
+read such a file, and files of PyTorch's are refused. A file names classes of modules,
+functions and operators that the program has imported, nothing else is called.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import os
 import pickle
 import sys
 import zipfile
-from collections.abc import Mapping
-from types import SimpleNamespace
+from collections.abc import Mapping, Sequence
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import torchshim
@@ -24,6 +25,7 @@ from torchshim.jit._module import (
     wrapped,
 )
 from torchshim.nn import Module
+from torchshim.serialization import get_unsafe_globals_in_checkpoint, safe_globals
 
 _MARK = "torchshim_jit"
 _CORRUPTED = (
@@ -68,6 +70,9 @@ def _scripted(module: Module) -> Module:
 
 
 def _found(module: str, name: str) -> Any:
+    root, dot, rest = module.partition(".")
+    if root == "torch":  # as files name it
+        module = "torchshim" + dot + rest
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -76,9 +81,12 @@ def _found(module: str, name: str) -> Any:
 
 def _function(module: str, name: str) -> ScriptFunction:
     found = _found(module, name)
-    if found is None:
+    if isinstance(found, ScriptFunction):
+        return found
+    others = sys.stdlib_module_names - {"__main__"} | {"torch", "torchshim"}
+    if not isinstance(found, FunctionType) or module.partition(".")[0] in others:
         raise pickle.UnpicklingError(f"there is no function {name} in {module}")
-    return found if isinstance(found, ScriptFunction) else ScriptFunction(found)
+    return ScriptFunction(found)
 
 
 def saved(made: ScriptModule | ScriptFunction, extra_files: Any = None) -> bytes:
@@ -127,9 +135,24 @@ def loaded(file: Any, map_location: Any, extra_files: Any) -> Module:
         for name in extra_files or {}:
             if f"extra/{name}" in names:
                 extra_files[name] = archive.read(names[f"extra/{name}"])
-    return torchshim.load(
-        io.BytesIO(data), map_location=map_location, weights_only=False
-    )
+    with safe_globals(_named(get_unsafe_globals_in_checkpoint(io.BytesIO(data)))):
+        return torchshim.load(io.BytesIO(data), map_location=map_location)
+
+
+def _named(names: Sequence[str]) -> list[Any]:
+    """What a file names, if that is there and may be called."""
+    found = []
+    for name in names:
+        module, _, attribute = name.rpartition(".")
+        value = _found(module, attribute)
+        known = value in (_scripted, _function) or hasattr(value, "__op__")
+        if not (known or (isinstance(value, type) and issubclass(value, Module))):
+            raise pickle.UnpicklingError(
+                f"torch.jit.load: {name} is no module, function or operator that the "
+                "program has imported"
+            )
+        found.append(value)
+    return found
 
 
 def _refuse(names: Mapping[str, str]) -> None:
