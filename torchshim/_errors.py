@@ -56,14 +56,16 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(text, category, stacklevel=level)
 
 
-def warn_once(text: str, *, key: str | None = None) -> None:
+def warn_once(
+    text: str, *, key: str | None = None, category: type[Warning] = UserWarning
+) -> None:
     """Warns the first time only, unless all warnings are wanted each time.
 
     `key`: what stands for texts that differ.
     """
     if (key or text) not in _warned or warn_always[0]:
         _warned.add(key or text)
-        warn(text)
+        warn(text, category)
 
 
 def check_tensors(name: str, tensors: Any) -> None:

@@ -358,3 +358,17 @@ def implementations(torch):
         yield space.current_flash_attention_impl(), list(seen)
     finally:
         getattr(registry, name).pop("mine")
+
+
+@case(warnings=False)
+def what_flex_attention_warns_of(torch):
+    import importlib
+    import warnings
+
+    flex = importlib.import_module(f"{torch.__name__}.nn.attention.flex_attention")
+    x = torch.ones(1, 1, 16, 16)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield flex.flex_attention(x, x, x, return_lse=True)[1]
+    told = [w for w in caught if "return_lse" in str(w.message)]
+    yield [(w.category.__name__, str(w.message)) for w in told]

@@ -194,6 +194,7 @@ def flex_attention(
         warn_once(
             "return_lse is deprecated and will be removed in v2.10. Please use "
             "return_aux=AuxRequest(lse=True) instead.",
+            category=FutureWarning,
         )
         return output, torchshim.logsumexp(scores, -1)
     assert return_aux is not None
