@@ -67,16 +67,18 @@ def rounded(fn: Callable[[Any], Any], x: Any) -> Any:
 
 
 def quotient(a: Any, b: Any) -> Any:
-    """`a / b`, broadcast, and rounded once as PyTorch's.
+    """`a / b`, broadcast, and on the CPU rounded once as PyTorch's.
 
     XLA takes a division by what is constant or broadcast for a product with the
     reciprocal, and several divisions for one (41 / 41 is no 1 then). It does not where
-    it sees nothing of the operands; behind the barrier it fuses all the same.
+    it sees nothing of the operands; on the CPU it fuses behind the barrier all the
+    same. Elsewhere it may not, and PyTorch multiplies by reciprocals, too.
     """
+    if platform() != "cpu":
+        return jnp.true_divide(a, b)
     dtype, shape = jnp.result_type(a, b), jnp.broadcast_shapes(*map(jnp.shape, (a, b)))
     a, b = (jnp.broadcast_to(jnp.asarray(x, dtype), shape) for x in (a, b))
-    a, b = jax.lax.optimization_barrier((a, b))
-    return a / b
+    return jax.lax.optimization_barrier(a) / jax.lax.optimization_barrier(b)
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
