@@ -17,7 +17,6 @@ MODULES = {
     "export": ("ExportedProgram", "ShapesCollection", "default_decompositions"),
     "_C": ("Graph", "Value", "PyTorchFileReader", "ScriptModule"),
     "distributed.algorithms.ddp_comm_hooks": ("register_ddp_comm_hook",),
-    "distributed.algorithms.ddp_comm_hooks.default_hooks": ("fp16_compress_hook",),
     "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": ("PowerSGDState",),
     "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": ("PostLocalSGDState",),
     "distributed.algorithms.model_averaging.averagers": ("PeriodicModelAverager",),

@@ -338,7 +338,8 @@ VALUES = """
 """
 
 
-@case.over(
+# Some are said once in a process.
+@case(warnings=False).over(
     *[each.strip() for each in VALUES.replace("\n", ";").split(";") if each.strip()]
 )
 def values_and_memory_of_one_example(torch, line):
