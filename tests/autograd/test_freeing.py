@@ -6,6 +6,7 @@ import weakref
 import pytest
 
 import torchshim
+from torchshim._core.hooks import move_retained, retaining
 
 
 def alive_after(make):
@@ -198,3 +199,26 @@ def test_hooks_on_several_gradients_forget_a_backward_that_failed():
         out.backward(retain_graph=True)
     handle.remove()
     assert seen.count("all") == 5
+
+
+def test_retained_gradients_die_while_they_are_looked_for():
+    class Held:
+        _hooks = None
+        cycle: object = None
+
+    usual = gc.get_threshold()
+    gc.disable()
+    try:
+        for _ in range(5000):
+            held = Held()
+            held.cycle, key = held, id(held)
+            retaining[key] = weakref.ref(held, lambda _, key=key: retaining.pop(key, 0))
+        del held
+        # The garbage is found in the midst of it, by whatever that makes.
+        gc.set_threshold(gc.get_count()[0] + 1000)
+        gc.enable()
+        move_retained()
+    finally:
+        gc.set_threshold(*usual)
+        gc.enable()
+    assert not retaining

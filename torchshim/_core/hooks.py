@@ -185,8 +185,9 @@ def leave_node(tensor: Any) -> None:
 
 def move_retained() -> None:
     """Moves the retaining of gradients to the nodes that tensors have by now."""
-    for key, ref in list(retaining.items()):
-        tensor = ref()
+    for key in list(retaining):  # (of pairs none: making one may end other tensors)
+        ref = retaining.get(key)
+        tensor = None if ref is None else ref()
         if tensor is None or tensor._hooks is None:
             retaining.pop(key, None)
         elif tensor._view_of is not None or tensor._hooks.place is None:
