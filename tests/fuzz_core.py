@@ -150,9 +150,10 @@ def difference(a: Any, b: Any, where: str = "", skip: Sequence[str] = ()) -> str
                 return f"{where}.{key}: torch {a.get(key)} torchshim {b.get(key)}"
             mine, other = a[key], b[key]
             if key == "stride" and a["shape"] == b["shape"]:
-                # Nothing is ever a step of a dimension of size 1 away.
+                # Nothing is ever a step of a dimension of size 1 away, nor of nothing.
+                empty = 0 in a["shape"]
                 mine, other = (
-                    [s for s, n in zip(x, a["shape"], strict=True) if n != 1]
+                    [s for s, n in zip(x, a["shape"], strict=True) if n > 1 > empty]
                     for x in (mine, other)
                 )
             found = difference(mine, other, f"{where}.{key}", skip)

@@ -461,3 +461,20 @@ def test_results_of_what_was_changed_since_are_refused():
     (grad,) = torch.autograd.grad(y, x)
     with pytest.raises(NotImplementedError, match="the gradient of prod uses its"):
         grad.tolist()
+
+
+@case.over(asked=["operand", "both"], several=[False, True])
+def by_a_hook_on_what_is_asked_for(torch, asked, several):
+    for function in (
+        lambda x: x / x,
+        lambda x: x**3,
+        lambda x: x.exp(),
+        lambda x: torch.ones(3) / x,
+    ):
+        for _ in range(2):
+            x = torch.tensor([1.0, 1.25, 1.5], requires_grad=True)
+            y = function(x)
+            y.register_hook(lambda grad, x=x: (x.detach().zero_(), None)[1])
+            out = torch.stack(y.unbind()) if several else y
+            wanted = [x] if asked == "operand" else [x, y]
+            yield attempt(torch.autograd.grad, out.mean(), wanted)

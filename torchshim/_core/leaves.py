@@ -49,12 +49,19 @@ class Leaves(Graph):
     def calling(self, place: Place | None, code: Callable[..., Any], *args: Any) -> Any:
         """Calls Python code; what that changes of its thread ends with it."""
         outer, self.current = self.current, place
+        before, running = self.rec.state, self.rec.recording
         modes = self.rec.enter_node()
         try:
-            return code(*args)
+            found = code(*args)
         finally:
             self.rec.leave_node(modes)
             self.current = outer
+        if self.rec.recording is running:
+            self.look_for_writes(before)
+        return found
+
+    def look_for_writes(self, before: State) -> None:
+        raise NotImplementedError
 
     def pass_through(self, recording: Recording, event: State) -> None:
         raise NotImplementedError

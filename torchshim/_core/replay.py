@@ -94,7 +94,6 @@ class Replay(Leaves):
                 self.capture.pause(self, code, recording, event, wrt, grads)
             except NotRepeatable:
                 self.capture = None
-        before, running = self.rec.state, self.rec.recording
         try:
             place = recording, event.slot
             found = self.calling(
@@ -103,8 +102,6 @@ class Replay(Leaves):
         except BaseException:
             self._raised(code)
             raise
-        if self.rec.recording is running:
-            self._look_for_writes(before)
         if self.capture is not None:
             try:
                 self.capture.resume(self, found)
@@ -112,7 +109,7 @@ class Replay(Leaves):
                 self.capture = None
         return found
 
-    def _look_for_writes(self, before: State) -> None:
+    def look_for_writes(self, before: State) -> None:
         """Notes that Python code has written to something since."""
         state = self.rec.state
         while state is not before and state.parent is not None:
