@@ -17,7 +17,6 @@ from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.meta import broadcast_shape
 from torchshim._core.op import Array, Arrays, Operand, OptArrays, Scalar, op
 from torchshim._core.promotion import check_result
-from torchshim._ops._common import quotient
 
 Results = tuple[Array, ...]
 
@@ -235,7 +234,7 @@ def adam_update(
         if top is not None:
             top = jnp.maximum(top, square)
         root = kind.rounded(jnp.sqrt(square if top is None else top))
-        root = kind.rounded(quotient(root, kind.number(root_correction)))
+        root = kind.rounded(root / kind.number(root_correction))
         root = kind.rounded(root + kind.number(eps))
         return param - kind.number(step_size) * average / root, average, square, top
 
@@ -422,7 +421,7 @@ def nadam_update(
         )
         average = kind.lerp(average, grad, 1 - beta1)
         square = _blend_square(kind, square, grad, beta2)
-        root = kind.rounded(quotient(square, kind.number(1 - beta2**step)))
+        root = kind.rounded(square / kind.number(1 - beta2**step))
         root = kind.rounded(kind.rounded(jnp.sqrt(root)) + kind.number(eps))
         param = kind.rounded(param + kind.number(of_grad) * grad / root)
         return param + kind.number(of_average) * average / root, average, square
@@ -463,7 +462,7 @@ def radam_update(
         )
         average = kind.lerp(average, grad, 1 - beta1)
         square = _blend_square(kind, square, grad, beta2)
-        moved = kind.rounded(quotient(average, kind.number(1 - beta1**step)))
+        moved = kind.rounded(average / kind.number(1 - beta1**step))
         moved = kind.rounded(moved * kind.number(lr))
         root = kind.rounded(kind.rounded(jnp.sqrt(square)) + kind.number(eps))
         adaptive = moved * (kind.number(rectified) / root)
