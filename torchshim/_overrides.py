@@ -127,7 +127,10 @@ def _insert(found: list[Any], value: Any) -> None:
 
 
 def overriding(args: Iterable[Any]) -> list[Any] | None:
-    """As `overloaded`; None where neither an argument nor a mode overrides."""
+    """As `overloaded`; None where neither an argument nor a mode overrides.
+
+    Nor where the one function that is called is skipped (`_function_modes.skip_one`).
+    """
     if (state.disabled and not state.stack) or skips():
         return None
     found = overloaded(args)

@@ -249,15 +249,13 @@ class Capture:
         self._waiting += 1 + len(pause.waiting) + len(pause.queue) + len(pause.reached)
         if self._waiting > _WAITING:
             raise NotRepeatable
-        jump.inner = (
-            not (
-                jump.owners
-                or jump.crossings
-                or jump.entered
-                or jump.leaves
-                or jump.checked
-            )
-            and not jump.sparse
+        jump.inner = not (
+            jump.owners
+            or jump.crossings
+            or jump.entered
+            or jump.leaves
+            or jump.sparse
+            or jump.checked
         )
         self._pause = pause
 
@@ -386,6 +384,7 @@ class Capture:
 
     def _note_delivered(self, jump: Jump) -> None:
         """What the piece put into leaves."""
+        # Those of `leaves` first: their numbers there are their numbers here.
         self.delivered.sort(key=lambda item: getattr(item[0]._grad, "_composed", False))
         for leaf, place, status in self.delivered:
             grad = leaf._grad

@@ -289,14 +289,9 @@ def _unrecorded(ctx: Any, inputs: set[int], outputs: list[Any]) -> list[Any]:
 def _repeat(rec: Any, ctx: Any, given: Given, out: Any) -> bool:
     """As `_record`, where this was recorded here before: one new output, not marked."""
     tensors, slots = given.tensors, given.slots
-    if given.kept or watchers or not isinstance(out, TensorBase):
+    if given.kept or watchers or not isinstance(out, TensorBase) or out._composed:
         return False
-    try:
-        if out._array is not None or out._storage is not None:
-            return False
-    except NotImplementedError:  # it is sparse
-        return False
-    if out._meta.requires_grad:
+    if out._array is not None or out._storage is not None or out._meta.requires_grad:
         return False
     if out._node is not None or out._hist is not None or out._view_note is not None:
         return False
