@@ -10,8 +10,23 @@ from typing import Any, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+# The number of the next handle. Not in the class: a change of a class slows what uses
+# it next.
+_handles = [0]
 
-class RemovableHandle:
+
+class _CountsHandles(type):
+    @property
+    def next_id(cls) -> int:
+        """The number that the next handle gets."""
+        return _handles[0]
+
+    @next_id.setter
+    def next_id(cls, number: int) -> None:
+        _handles[0] = number
+
+
+class RemovableHandle(metaclass=_CountsHandles):
     """What a ``register_*hook`` call returns; `remove` undoes the registration.
 
     Follows ``torch.utils.hooks.RemovableHandle``. Usable as a context manager.
@@ -27,13 +42,12 @@ class RemovableHandle:
 
     __module__ = "torchshim.utils.hooks"
     id: int
-    next_id: int = 0
+    extra_dict_ref: tuple[Any, ...] = ()
 
     def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
         self.hooks_dict_ref = weakref.ref(hooks_dict)
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
-        self.extra_dict_ref: tuple[Any, ...] = ()
+        self.id = _handles[0]
+        _handles[0] += 1
         if extra_dict is not None:
             extras = extra_dict if isinstance(extra_dict, list) else [extra_dict]
             self.extra_dict_ref = tuple(weakref.ref(e) for e in extras if e is not None)

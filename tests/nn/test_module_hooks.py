@@ -249,6 +249,9 @@ def removable_handles(torch):
     yield len(d), new.id == two.id
     new.remove()
     yield len(d), len(first)
+    kind, next_id = hooks.RemovableHandle, hooks.RemovableHandle.next_id
+    kind.next_id += 10
+    yield kind(first).id - next_id, kind.next_id - next_id
 
 
 @case

@@ -123,9 +123,10 @@ def _walk(
     rec = walk.rec
     outer = rec.trace
     modes = rec.enter_node()
+    stack = walking.stack
     try:
         rec.trace = []
-        walking.stack.append(walk)
+        stack.append(walk)
         results = _gradients(walk, key, cotangents, repeating, modes)
         if results is None:
             walk.settle()
@@ -139,8 +140,8 @@ def _walk(
     finally:
         rec.trace = outer
         rec.leave_node(modes)
-        if walk in walking.stack:
-            walking.stack.remove(walk)
+        if walk in stack:
+            stack.remove(walk)
         if rec.unstored and outer is None:
             rec.store_shared()
     return results

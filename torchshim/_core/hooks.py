@@ -88,7 +88,9 @@ class TensorHooks:
 
     def replace(self, grad: Any) -> Any:
         """What the hooks make of a gradient."""
-        for hook in list((self.backward or {}).values()):
+        if not self.backward:
+            return grad
+        for hook in (*self.backward.values(),):
             result = hook(grad)
             if result is not None:
                 if grad is None:

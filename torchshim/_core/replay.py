@@ -229,10 +229,13 @@ class Replay(Leaves):
             owner, recording, event = owners[pause.owner], rec.recording, pause.event
             self.current = owner, event.slot
             try:
-                if pause.code is FUNCTION:  # (as `_python`; they come by the hundred)
+                # (As `_python`; these come by the hundred.)
+                if pause.code is FUNCTION:
                     found = owner.python[event.depth]._run_backward(
                         self, owner, event, given, pause.wrt
                     )
+                elif pause.code is HOOKS:
+                    found = [owner.hooked[event.slot].run(given[0])]
                 else:
                     found = self._python(pause.code, owner, event, pause.wrt, given)
             except BaseException:

@@ -244,7 +244,8 @@ def version_of(tensor: TensorBase) -> int:
     """What a tensor's version counter says, which may be of `.data` alone."""
     if tensor._own_version is not None:
         return tensor._own_version[0]
-    return writes_of(tensor)
+    storage = tensor._storage
+    return tensor._versions if storage is None else storage.version
 
 
 def counts_as_memory(tensor: TensorBase) -> bool:
