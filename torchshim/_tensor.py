@@ -441,6 +441,7 @@ def set_requires_grad(tensor: TensorBase, value: bool) -> None:
     if meta.requires_grad is value:
         return
     changed = meta.replace(requires_grad=value, leaf=True)
+    rec.note_switch(tensor)
     if rec.recording.duals:
         rec.keep_tangents([(tensor, rec.slot_of(tensor))])
     if tensor._storage is not None:

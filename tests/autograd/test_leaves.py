@@ -214,3 +214,41 @@ def gradients_of_several_dtypes(torch):
         x.data = x.data.to(second)
         (x * 3).sum().backward()
         yield x.grad, x.grad.dtype
+
+
+# What a leaf may be that is used before it comes to require grad.
+USED = {
+    "data": lambda torch: torch.tensor([0.5, -1.0, 2.0]),
+    "made": lambda torch: torch.full((3,), 2.0),
+    "computed": lambda torch: torch.tensor([0.5, -1.0, 2.0]) * 2,
+    "leaf": lambda torch: torch.tensor([0.5, -1.0, 2.0], requires_grad=True),
+}
+
+
+@case.over(kind=list(USED), of=["itself", "base"], read=[False, True])
+def required_after_use(torch, kind, of, read):
+    """What a gradient holds of a tensor is differentiated by what that is by now."""
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    for how in ("kept", "dead", "often", "deep"):
+        w = USED[kind](torch)
+        before = w.view(3) if of == "base" else w
+        y = (x * before).exp() if how == "deep" else x * before
+        unused = x + before
+        if read:
+            yield (y + w).detach()
+        w.requires_grad_(not w.requires_grad)
+        if how == "often":
+            y = y * before
+            w.requires_grad_(not w.requires_grad)
+        after = w * 3
+        leaves = [x] if how == "dead" else [x, w, before]
+        leaves = [leaf for leaf in leaves if leaf.requires_grad]
+        if how == "dead":
+            del w
+        (g,) = torch.autograd.grad(y.sum(), [x], create_graph=True)
+        yield g, g.requires_grad
+        if g.requires_grad:
+            weighted = (g.square() + after).sum()
+            yield torch.autograd.grad(weighted, leaves, allow_unused=True)
+        (g,) = torch.autograd.grad(unused.sum(), [x], create_graph=True)
+        yield g.requires_grad

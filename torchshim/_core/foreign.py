@@ -165,7 +165,7 @@ class Foreign(Entrances):
             twin.node_hooks = recording.node_hooks
             twin.pieces, twin.traces = recording.pieces, recording.traces
             twin.freed, twin.left = recording.freed, recording.left
-            twin.forwards = recording.forwards
+            twin.forwards, twin.switched = recording.forwards, recording.switched
             twin.apart, twin.moved = recording.apart, recording.moved
             owner._close(twin, state, saved, savers)
             twin.producers = None

@@ -290,6 +290,16 @@ def saved_operands(event: State, call: Any, wrt: Sequence[int]) -> list[int]:
     return slots
 
 
+def is_saved(state: State, slot: int) -> bool:
+    """Whether PyTorch saves a value for the backward of an event up to this one."""
+    return any(
+        event.wrt
+        and slot in event.operands
+        and slot in saved_operands(event, event.call, event.wrt)
+        for event in state.path()
+    )
+
+
 def last_use(state: State, slot: int) -> tuple[str, int] | None:
     """The node that used a value last, and which of its gradients is the value's."""
     found = None

@@ -271,6 +271,27 @@ class SavedValues(Leaves):
             for i, grad in zip(wrt, grads, strict=True)
         ]
 
+    def switched(self, recording: Recording, slot: int) -> Any:
+        """The tensor of a saved value that came to require grad, or ceased to, since.
+
+        PyTorch saves operands as tensors, and differentiates gradients by these.
+        """
+        tensor = recording.switched.get(slot)
+        if tensor is None and recording.state is not None:
+            known = recording.versions.get(slot)
+            if known is None or known.tensor is None:
+                return None
+            tensor = known.tensor()
+            if tensor is None or known.written() or known.outdated():
+                return None
+            event = self.event((recording, slot))
+            before = event.metas[slot - event.slot].requires_grad
+            if tensor._meta.requires_grad is before or not tensor._meta.leaf:
+                return None
+        if tensor is not None:
+            self.capture = None  # the path does not tell where it is
+        return tensor
+
     def is_apart(self, recording: Recording, slot: int) -> bool:
         """Whether a value came by `.data`; raises if its own version went on."""
         at, viewed, detached = slot, False, False

@@ -20,6 +20,8 @@ ROOT, INPUT, IDENTITY, CALL, MARK = range(5)
 WRITTEN, HIDDEN, MOVED = "write", "hidden", "moved"
 # The mark of a value whose tensor left the graph by `detach_()`.
 DETACHED = "detached"
+# That of a value whose tensor came to require grad, or ceased to.
+SWITCHED = "switched"
 # Begins the keys of calls that warn: no hot path looks them up.
 WARNED = "warned"
 
@@ -213,6 +215,7 @@ class Recording:
         "scalars",
         "seq",
         "state",
+        "switched",
         "tensors",
         "traces",
         "twin",
@@ -250,6 +253,9 @@ class Recording:
         self.forwards: dict[int, tuple[Recording, State]] = {}
         # Values whose tensor left the graph by `detach_()`.
         self.left: set[int] = set()
+        # Slot of a value that a gradient needs -> its tensor, which came to require
+        # grad, or ceased to, after that.
+        self.switched: dict[int, Any] = {}
         # Depth -> the Python code that is the backward of that event.
         self.python: dict[int, Any] = {}
         # Depth -> what saved-tensor hooks made of the values that its backward needs.

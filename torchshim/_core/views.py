@@ -12,7 +12,9 @@ from torchshim._core.dtypes import FLOATING, dtype
 from torchshim._core.foreign import Foreign
 from torchshim._core.forward import DualStep
 from torchshim._core.meta import Meta
+from torchshim._core.naming import is_saved
 from torchshim._core.op import Op
+from torchshim._core.state import SWITCHED
 from torchshim._core.storage import (
     SLOT_BITS,
     Storage,
@@ -222,8 +224,21 @@ class Viewing(Foreign):
         view._hist_version = writes_of(view)
         view._slot = -1
 
-    @staticmethod
-    def bequeath(base: TensorBase, value: bool) -> None:
+    def note_switch(self, tensor: TensorBase) -> None:
+        """To be called before a tensor comes to require grad, or ceases to.
+
+        A gradient that is computed from it after that may be differentiated by it.
+        """
+        slot, state = tensor._slot, self.state
+        if (
+            state.tracks
+            and self.owns(slot)
+            and state.kept(("needed", slot), lambda: is_saved(state, slot))
+        ):
+            self.recording.switched[slot] = tensor
+            self.mark(SWITCHED, slot)
+
+    def bequeath(self, base: TensorBase, value: bool) -> None:
         """Views without history of their own say of themselves what their base does."""
         storage = base._storage
         assert storage is not None
@@ -240,6 +255,7 @@ class Viewing(Foreign):
                 view._meta = meta.replace(requires_grad=True, leaf=False)
                 view._slot = -1
                 continue
+            self.note_switch(view)
             view._inherits = value
             view._meta = meta.replace(requires_grad=value)
             view._slot = -1

@@ -454,6 +454,8 @@ class Walk(SavedValues, Replay, Late):
             operands = self.as_used(plan, derived, operands, grads, outdated, unpacked)
         scalars = self.scalars_of(recording, event)
         same = recording is self.rec.recording and call is event.call
+        if same and recording.switched:
+            same = not any(event.operands[i] in recording.switched for i in plan.needs)
         state = self.rec.event(
             derived,
             [*operands, *(g for g in grads if g is not None)],
@@ -526,6 +528,8 @@ class Walk(SavedValues, Replay, Late):
 
     def operand(self, recording: Recording, slot: int) -> Any:
         """A value of the forward pass as a tensor of the running recording."""
+        if self.create and (tensor := self.switched(recording, slot)) is not None:
+            return tensor
         if recording is self.rec.recording:
             event = self.event((recording, slot))
             piece = object.__new__(TensorBase)
