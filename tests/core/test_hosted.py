@@ -26,6 +26,7 @@ def at_once(monkeypatch):
     """Every recording that updates nothing, whatever compiling it would take."""
     monkeypatch.setattr(stepwise, "_LEAST_EVENTS", 0)
     monkeypatch.setattr(stepwise, "_COMPILE", 1e6)
+    monkeypatch.setattr(stepwise, "_EXACT_EVENTS", 0)
 
 
 def last():

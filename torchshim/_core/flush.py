@@ -17,6 +17,7 @@ import numpy as np
 from torchshim._core import program
 from torchshim._core.call import VjpCall
 from torchshim._core.callers import caller
+from torchshim._core.exact import Exact
 from torchshim._core.lower import has_checks
 from torchshim._core.no_data import NoData, absent_of
 from torchshim._core.program import CACHE, Compiled, Copying, Program
@@ -289,7 +290,7 @@ class Run:
         self,
         places: list[int],
         given: list[Any],
-        program: Program | Copying | Stepwise | None = None,
+        program: Program | Copying | Stepwise | Exact | None = None,
         scalars: Any = None,
         inputs: Any = None,
     ) -> None:
@@ -359,7 +360,7 @@ _COPIED = 1 << 16
 
 def _near(
     state: State, outputs: tuple[int, ...], donated: tuple[int, ...], inputs: list[Any]
-) -> Program | Copying | None:
+) -> Program | Copying | Exact | None:
     """A program that was made for the same, but that other small arrays are donated.
 
     Whether an array is held elsewhere, too, often differs from the first iteration of a
@@ -367,6 +368,8 @@ def _near(
     """
     for key in CACHE.ends(state):
         made = CACHE.get((state, *key)) if key[0] == outputs else None
+        if type(made) is Exact:
+            return made  # it overwrites nothing
         if type(made) is Program:
             lost = set(made.inputs[0]) - set(donated)
             other = lost | (set(donated) - set(key[1]))
@@ -381,7 +384,7 @@ def _make(
     end: End,
     donated: tuple[int, ...],
     inputs: list[Any],
-) -> Program | Stepwise:
+) -> Program | Stepwise | Exact:
     outputs = end.computed
     # XLA warns of donated inputs that no output can reuse: donate only the others.
     avals: list[Any] = []

@@ -105,27 +105,45 @@ class Plan:
     `eqns`: what stands for the equations, if sizes in them were not known.
     """
 
-    __slots__ = ("_equations", "_steps", "seconds")
+    __slots__ = ("_equations", "eqns", "seconds", "steps")
 
     def __init__(self, equations: Equations, eqns: Sequence[Any] | None = None) -> None:
         self._equations = equations
         if eqns is None:
             eqns = [each.eqn for each in equations.list]
+        self.eqns = eqns
         # What a run takes, estimated.
         self.seconds = sum(map(seconds_of, eqns))
-        self._steps = [
+        # Of each equation: what computes it, the places of what it takes and gives,
+        # whether these are several, and places that nothing needs after it.
+        self.steps = [
             (function_of(eqn), operands, results, eqn.primitive.multiple_results, dead)
             for eqn, (_, operands, results, dead) in zip(
                 eqns, equations.list, strict=True
             )
         ]
 
+    @property
+    def start(self) -> list[Any]:
+        """The values that are known; None at the places of the others."""
+        return self._equations.start
+
+    @property
+    def inputs(self) -> list[int]:
+        """The places of what it is called with."""
+        return self._equations.inputs
+
+    @property
+    def outputs(self) -> list[int]:
+        """The places of the results."""
+        return self._equations.outputs
+
     def __call__(self, *given: Any) -> list[Any]:
         equations = self._equations
         env = equations.start.copy()
         for place, value in zip(equations.inputs, given, strict=True):
             env[place] = value
-        for function, operands, results, several, dead in self._steps:
+        for function, operands, results, several, dead in self.steps:
             made = function(*[env[place] for place in operands])
             if several:
                 for place, value in zip(results, made, strict=True):

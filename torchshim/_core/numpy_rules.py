@@ -210,6 +210,8 @@ def _select(eqn: Any) -> Function:
     if eqn.invars[0].aval.dtype == np.bool_:
         if len(eqn.invars) == 2:
             return lambda which, only: only
+        if not eqn.outvars[0].aval.shape:
+            return lambda which, no, yes: yes if which else no
         return lambda which, no, yes: np.where(which, yes, no)
     return lambda which, *cases: np.choose(which, cases)
 
@@ -257,12 +259,12 @@ def _reduce(eqn: Any) -> Function:
     axes, dtype = tuple(eqn.params["axes"]), eqn.outvars[0].aval.dtype
     name = eqn.primitive.name[7:]
     if name in ("sum", "prod"):
-        function = np.sum if name == "sum" else np.prod
-        return lambda x: function(x, axes, dtype)
+        function = np.add if name == "sum" else np.multiply
+        return lambda x: function.reduce(x, axes, dtype)
     if 0 in eqn.invars[0].aval.shape:
         raise NoRule
-    function = np.max if name == "max" else np.min
-    return lambda x: function(x, axes)
+    function = np.maximum if name == "max" else np.minimum
+    return lambda x: function.reduce(x, axes)
 
 
 @rule("reduce_and", "reduce_or", "reduce_xor")

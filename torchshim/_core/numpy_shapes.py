@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,22 @@ def _broadcast(eqn: Any) -> Function:
         between[dim] = length
     if len(eqn.invars) > 1:
         raise NoRule
-    return lambda x: np.broadcast_to(np.reshape(x, between), shape)
+    elements = math.prod(shape)
+    if elements == math.prod(source):
+        return lambda x: x.reshape(shape)
+    if elements > _FILLED:
+        return lambda x: np.broadcast_to(x.reshape(between), shape)
+
+    def fill(x: Any) -> Any:
+        found = np.empty(shape, x.dtype)
+        found[...] = x.reshape(between)
+        return found
+
+    return fill
+
+
+# Elements up to which repeating them takes less than `broadcast_to`.
+_FILLED = 2048
 
 
 @rule("reshape")
@@ -27,7 +43,7 @@ def _reshape(eqn: Any) -> Function:
     shape, order = eqn.outvars[0].aval.shape, eqn.params.get("dimensions")
     if order is not None:
         return lambda x: np.reshape(np.transpose(x, order), shape)
-    return lambda x, *dynamic: np.reshape(x, shape)
+    return lambda x, *dynamic: x.reshape(shape)
 
 
 @rule("dim_as_value")
@@ -39,13 +55,13 @@ def _dim_as_value(eqn: Any) -> Function:
 @rule("squeeze", "expand_dims")
 def _squeeze(eqn: Any) -> Function:
     shape = eqn.outvars[0].aval.shape
-    return lambda x: np.reshape(x, shape)
+    return lambda x: x.reshape(shape)
 
 
 @rule("transpose")
 def _transpose(eqn: Any) -> Function:
     order = eqn.params["permutation"]
-    return lambda x: np.transpose(x, order)
+    return lambda x: x.transpose(order)
 
 
 @rule("rev")

@@ -22,7 +22,7 @@ except ImportError:  # pragma: no cover
 from torchshim._core import dtypes
 from torchshim._core.extent import lack_of_memory
 from torchshim._core.lower import Lowered
-from torchshim._core.placement import computing_on, platform
+from torchshim._core.placement import computing_on, platform, put_default
 from torchshim._core.state import IDENTITY, INPUT, MARK, State
 from torchshim._errors import OutOfMemoryError
 
@@ -176,7 +176,7 @@ def _on_device(array: Any) -> Any:
 
     So the first step of a loop runs the same program as the others.
     """
-    return jax.device_put(array.copy()) if type(array) is np.ndarray else array
+    return put_default(array.copy()) if type(array) is np.ndarray else array
 
 
 class Program:
@@ -267,8 +267,7 @@ class Program:
         gifts, kept = self.inputs
         gift = [inputs[p] for p in gifts]
         if np.ndarray in map(type, gift):
-            with jax.enable_x64(True):
-                gift = list(map(_on_device, gift))
+            gift = list(map(_on_device, gift))
         args = scalars, gift, [inputs[p] for p in kept]
         # The call and the store of its result run in C, with no point between them
         # where Ctrl-C could lose the result after the inputs were donated.

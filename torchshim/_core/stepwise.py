@@ -24,6 +24,7 @@ from torchshim._core import checks, integers, interpret, program
 from torchshim._core.batching import seen_by
 from torchshim._core.call import PythonCall, VjpCall
 from torchshim._core.convolutions import in_windows
+from torchshim._core.exact import Exact, can_be_exact, is_exact
 from torchshim._core.extent import raise_lack
 from torchshim._core.host_kernels import HostKernel, function_of, host_kernel
 from torchshim._core.lower import (
@@ -35,7 +36,7 @@ from torchshim._core.lower import (
     filled,
     read,
 )
-from torchshim._core.placement import computing_on, platform
+from torchshim._core.placement import computing_on, platform, put_default
 from torchshim._core.program import Compiled, Program
 from torchshim._core.state import State
 
@@ -67,6 +68,8 @@ _LEAST_VARYING, _LEAST_PLAIN, _LEAST_COMPILE, _TIMES = 0.025, 0.05, 2.0, 3
 # what has no part in a gradient: programs differ in last bits, and scripts compare what
 # a model gives for the same input.
 _SHARE, _LEAST_RUNS, _PLAIN_RUNS = 4, 3, 10
+# How many events and elements a recording may have that NumPy computes to the bit.
+_EXACT_EVENTS, _EXACT_ELEMENTS = 64, 1 << 20
 # Bounds: on kernels, on kinds of events that are remembered, on lines.
 _KERNELS, _HOST_KERNELS, _KINDS, _LINES = 1024, 8192, 20_000, 1000
 
@@ -126,6 +129,8 @@ class Fetched:
 KERNELS: OrderedDict[Any, Kernel] = OrderedDict()
 # What NumPy computes; None: what it cannot.
 HOST_KERNELS: OrderedDict[Any, HostKernel | None] = OrderedDict()
+# Operators, and the dtypes of operands, of which NumPy's results have other bits.
+_INEXACT: OrderedDict[Any, bool] = OrderedDict()
 # Hash of a kind of events -> how many recordings had some.
 _known: OrderedDict[int, int] = OrderedDict()
 # What making the last kernels took.
@@ -336,7 +341,7 @@ class Hosted(Stepwise):
         return np.asarray(array, order="C")
 
     def _own(self, array: np.ndarray) -> Any:
-        return jax.device_put(array, may_alias=False)
+        return put_default(np.array(array, order="C"))
 
 
 def make_program(
@@ -347,7 +352,7 @@ def make_program(
     saves: bool,
     entry: Compiled,
     copied: int,
-) -> Program | Stepwise:
+) -> Program | Stepwise | Exact:
     """What runs a recording: a program, or kernels for its events.
 
     `saves`: whether it keeps what a later backward needs. `copied`: bytes of the inputs
@@ -375,10 +380,15 @@ def _chosen(
     updates: bool,
     line: Any,
     make: Callable[[], Program],
-) -> Program | Stepwise:
+) -> Program | Stepwise | Exact:
     """What runs a recording that overwrites nothing large."""
     short = len(lowered.calls) < _LEAST_EVENTS
     gradients = any(isinstance(event.call, VjpCall) for event in lowered.calls)
+    if not (gradients or saves):
+        with lock:
+            exact = _exact(lowered, make)
+        if exact is not None:
+            return exact
     plain = not (gradients or saves or updates)
     # Of short recordings the lengths of a training come again.
     known = plain or not short or (rare and not gradients)
@@ -396,6 +406,39 @@ def _chosen(
             last = _made.get(line) or deque[Any](maxlen=_LAST)
             _put(_made, line, last, _LINES).append(weakref.ref(made))
     return made
+
+
+def _exact(lowered: Lowered, make: Callable[[], Program]) -> Exact | None:
+    """What runs a recording by NumPy, if the results have the same bits."""
+    events = lowered.calls
+    if len(events) > _EXACT_EVENTS or lowered.elements > _EXACT_ELEMENTS:
+        return None
+    if not (program.fast_options() and can_be_exact(lowered)):
+        return None
+    # What is known not to be exact is not traced for each shape.
+    forms = [_form(event) for event in events]
+    if any(form in _INEXACT for form in forms):
+        return None
+    kinds = [kind_of(event) for event in events]
+    kernels: list[HostKernel] = []
+    # The last ones first: they are the sums.
+    for event, kind, form in [*zip(events, kinds, forms, strict=True)][::-1]:
+        if kind in HOST_KERNELS:
+            kernel = HOST_KERNELS[kind]
+        else:
+            kernel = _traced(event, kind[0])
+            _put(HOST_KERNELS, kind, kernel, _HOST_KERNELS)
+        if kernel is None or not is_exact(kernel):
+            _put(_INEXACT, form, True, _HOST_KERNELS)
+            return None
+        kernels.append(kernel)
+    compiling = _COMPILE * lowered.size + _PROGRAM
+    calls = [kind[0] for kind in kinds]
+    return Exact(lowered, kernels[::-1], calls, compiling, make)
+
+
+def _form(event: State) -> Any:
+    return event.call.op, type(event.call), tuple([m.dtype for m in event.given])
 
 
 def _making_time() -> float:

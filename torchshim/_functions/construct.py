@@ -293,8 +293,10 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, np.ndarray):
         if not data.flags.writeable:
             warn_once(NOT_WRITABLE)
-        where = device_of("as_tensor", device)
-        return sharing(data).to(device=where, dtype=dtype)
+        where, made = device_of("as_tensor", device), sharing(data)
+        if dtype is None and where.type == "cpu":
+            return made
+        return made.to(device=where, dtype=dtype)
     return tensor_from(data, dtype, device_of("as_tensor", device))
 
 
