@@ -52,7 +52,6 @@ MIXED = {
 }
 # The first gradient already.
 MIXED_AT_ONCE = {
-    "logsumexp": MIXED["logsumexp"],
     "layer_norm": MIXED["layer_norm"],
     "group_norm": lambda torch, x: torch.nn.functional.group_norm(x[None], 3),
     "rms_norm": lambda torch, x: torch.nn.functional.rms_norm(x, (3,)),

@@ -23,6 +23,14 @@ OPERAND_REPLACED = (
 )
 
 
+def result_formula(name: str) -> str:
+    """The operator that gives an operator's gradient from its result, where one does.
+
+    Of what arrived, the result and the arguments: by PyTorch's formula.
+    """
+    return f"_{name}_from_result"
+
+
 class GradientPlan:
     """What recording an event's gradient takes, for one choice of operands `wrt`."""
 
@@ -91,6 +99,14 @@ class GradientPlan:
         sources = dependence(vjp, tuple((m.shape, m.dtype) for m in metas))
         found = frozenset[int]().union(*sources)
         return self.mixed & {self.needs[k] for k in found if k < len(self.needs)}
+
+    @property
+    def from_result(self) -> Any:
+        """What gives the gradient from the result, if anything does."""
+        call = self.call
+        if call is not self.event.call or not isinstance(call, Call):
+            return None
+        return REGISTRY.get(result_formula(call.op.name.rstrip("_")))
 
     def reads(self, i: int) -> bool:
         """Whether PyTorch's formula looks at the operand itself."""

@@ -13,16 +13,13 @@ from torchshim._core.gradients import (
     plan_of,
 )
 from torchshim._core.graph import Place, before_entry, origin
-from torchshim._core.leaves import Leaves
 from torchshim._core.naming import flows_of, grad_name, modified_text
 from torchshim._core.op import REGISTRY, puts_back
+from torchshim._core.present import Present
 from torchshim._core.state import IDENTITY, INPUT, Recording, State
-from torchshim._core.storage import REPLACED, hidden_of, hidden_writes
+from torchshim._core.storage import hidden_writes
 from torchshim._core.versions import (
-    Elsewhere,
-    Moved,
     Overwritten,
-    moved_at,
     number_of,
     showing,
 )
@@ -33,10 +30,6 @@ SECOND_BACKWARD = (
     "graph are freed when you call .backward() or autograd.grad(). Specify "
     "retain_graph=True if you need to backward through the graph a second time or if "
     "you need to access saved tensors after calling backward."
-)
-INNER_REPLACED = (
-    "create_graph where a value that is no leaf, nor a view of one that has its memory "
-    "still, was overwritten through .data"
 )
 DETACHED_IN_PLACE = (
     "Trying to use a saved tensor that has been detached in-place, i.e. with "
@@ -54,24 +47,15 @@ def has_left(recording: Recording, slot: int) -> bool:
     return slot in recording.left
 
 
-class SavedValues(Leaves):
+class SavedValues(Present):
     """The part of a walk that deals with what gradients are computed from."""
 
     __slots__ = ()
 
-    copied: list[tuple[int, Recording, int, int]]
     freed: list[tuple[Recording, int]]
     retain: bool
     writes: Overwritten | None
     cotangents: Sequence[Any]
-
-    def scalars_of(self, recording: Recording, event: State) -> list[float]:
-        """The runtime scalars that an event was recorded with."""
-        if event.n_scalars == event.scalar:
-            return []
-        if recording is self.rec.recording:
-            return self.rec.scalars[event.scalar : event.n_scalars]
-        return recording.scalars[event.scalar : event.n_scalars]
 
     def unpack(
         self, recording: Recording, event: State, grads: Sequence[Any]
@@ -101,7 +85,7 @@ class SavedValues(Leaves):
         """
         if plan.frees and event.depth in recording.freed:
             raise RuntimeError(SECOND_BACKWARD)
-        outdated = self.check_versions(recording, plan)
+        outdated = self.check_versions(recording, plan, plan.from_result)
         if self.capture is not None and recording.state is not None:
             if plan.saved:
                 self.capture.checked.append((recording, plan.saved, True))
@@ -145,9 +129,12 @@ class SavedValues(Leaves):
         ]
 
     def check_versions(
-        self, recording: Recording, plan: GradientPlan
+        self, recording: Recording, plan: GradientPlan, formula: Any = None
     ) -> dict[int, Place]:
-        """Raises if a value that a gradient needs was overwritten; see `use`."""
+        """Raises if a value that a gradient needs was overwritten; see `use`.
+
+        `formula`: what can use a result that is another by now.
+        """
         event, slots = plan.event, plan.saved
         if not slots or event.depth in recording.packed:  # hooks keep their own
             return {}
@@ -169,7 +156,7 @@ class SavedValues(Leaves):
                 self.raise_modified(recording, event, slot, count)
             if hidden:
                 outdated[slot] = recording, slot
-                if result:
+                if result and formula is None:
                     raise NotImplementedError(
                         RESULT_REPLACED.format(plan.call.op.public)
                     )
@@ -262,6 +249,39 @@ class SavedValues(Leaves):
             found.append(operand)
         return found
 
+    def from_result(
+        self,
+        recording: Recording,
+        event: State,
+        plan: GradientPlan,
+        operands: Sequence[Any],
+        grad: Any,
+        outdated: dict[int, Place],
+    ) -> Any:
+        """The gradient by PyTorch's formula, of what was overwritten unseen."""
+        self.capture = None
+        rec, call, slot, meta = self.rec, plan.call, event.slot, event.metas[0]
+        if recording is rec.recording:
+            result = source = rec.at(slot, meta)
+        else:
+            args = call.arguments(operands, call.placeholders())
+            op = REGISTRY[call.op.name.rstrip("_")]
+            result = rec.result(rec.call(op, tuple(args)))
+            source = rec.at(rec.identity(result._slot, meta, Recording), meta)
+            rec.recording.hists[source._slot] = recording, slot
+        if slot in outdated:
+            result = self.present(recording, slot, rec.at(result._slot, meta.plain))
+        if self.create and result is not source:
+            result = self.with_history(result, source)
+        given = [
+            self.now_used(outdated[at], operand, None) if at in outdated else operand
+            for at, operand in zip(event.operands, operands, strict=True)
+        ]
+        args = call.arguments(given, call.placeholders())
+        if plan.frees:
+            self.freed.append((recording, event.depth))
+        return rec.result(rec.call(plan.from_result, (grad, result, *args)))
+
     def as_declared(self, plan: GradientPlan, wrt: Any, grads: Any) -> list[Any]:
         """The gradients of operands whose tensors were given other data since."""
         given, name = plan.event.given, grad_name(plan.event) or ""
@@ -353,88 +373,6 @@ class SavedValues(Leaves):
             if forward.depth in recording.freed:
                 raise RuntimeError(SECOND_BACKWARD)
             self.freed.append((recording, forward.depth))
-
-    def present(self, recording: Recording, slot: int, saved: Any) -> Any:
-        """What the memory of a saved value holds by now, as PyTorch would use it."""
-        tracked = self.create and saved._meta.requires_grad
-        if tracked and (tensor := recording.entered.get(slot)) is not None:
-            return tensor
-        if tracked:
-            return self.on_leaf(recording, slot)
-        views: list[tuple[Recording, State, int]] = []
-        root = slot
-        while (event := self.event((recording, root))).alias and event.operands:
-            if event.call is not None:
-                views.append((recording, event, root - event.slot))
-            root = event.operands[0]
-        if recording.state is None:
-            moved = self.moved_at(recording, slot)
-            if moved is not None:
-                views.clear()
-            last = self.overwritten().last(root if moved is None else moved.value)
-            there = self.elsewhere(recording, root)
-            if moved is not None and moved.tensor is not None:
-                piece = moved.tensor
-            elif there is not None and there.moved():
-                if views:
-                    return saved  # a view stays on the memory that it was made of
-                piece = there.holder
-            elif there is not None and there.is_hidden():
-                piece = self.rec.piece_of(self.rec.whole(there.holder), there.note.path)
-            else:
-                event = self.event((recording, last))
-                piece = self.rec.at(last, event.metas[last - event.slot])
-        else:
-            known = recording.versions[slot]
-            holder = known.holder()
-            if (moved := known.moved()) is not None:
-                holder = moved
-                views.clear()
-            elif known.hidden is None or hidden_of(holder) < known.hidden + REPLACED:
-                holder = self.rec.piece_of(self.rec.whole(holder), known.path)
-            else:
-                return saved  # as above
-            piece = holder
-        return self.viewed(self.rec.renamed(piece), views)
-
-    def on_leaf(self, recording: Recording, slot: int) -> Any:
-        """The view of a leaf that a value is, made anew of what that holds by now."""
-        views: list[tuple[Recording, State, int]] = []
-        while True:
-            recording, slot = origin(recording, slot)
-            event = self.event((recording, slot))
-            if not (event.view and event.operands):
-                break
-            views.append((recording, event, slot - event.slot))
-            slot = event.operands[0]
-        leaf = recording.entered.get(slot)
-        if leaf is None or leaf._replaced:  # (views stay behind on the old memory)
-            raise NotImplementedError(INNER_REPLACED)
-        return self.viewed(leaf, views)
-
-    def viewed(self, piece: Any, views: Sequence[tuple[Recording, State, int]]) -> Any:
-        """A view of a value, as those were made that are given, the last one first."""
-        for recording, event, k in reversed(views):
-            scalars = self.scalars_of(recording, event)
-            made = self.rec.event(event.call, [piece], scalars)
-            if scalars:
-                self.copied.append((made.scalar, recording, event.scalar, len(scalars)))
-            piece = self.rec.result(made, k)
-        return piece
-
-    def moved_at(self, recording: Recording, slot: int) -> Moved | None:
-        """As `versions.moved_at`, of a recording that goes on."""
-        return moved_at(recording, self.overwritten(), slot)
-
-    def overwritten(self) -> Overwritten:
-        if self.writes is None:
-            self.writes = Overwritten(self.frozen or self.rec.state)
-        return self.writes
-
-    def elsewhere(self, recording: Recording, slot: int) -> Elsewhere | None:
-        """As `Overwritten.elsewhere`, of a recording."""
-        written = self.overwritten()
-        return written.elsewhere(written.noted(recording), slot)
 
     def raise_modified(
         self, recording: Recording, event: State, slot: int, count: int

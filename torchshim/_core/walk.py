@@ -450,6 +450,9 @@ class Walk(SavedValues, Replay, Late):
             unpacked[i] if i in unpacked else self.operand(recording, event.operands[i])
             for i in plan.needs
         ]
+        if outdated and plan.from_result is not None and not unpacked:
+            given = recording, event, plan, operands, grads[0], outdated
+            return [self.from_result(*given)]
         if outdated:
             operands = self.as_used(plan, derived, operands, grads, outdated, unpacked)
         scalars = self.scalars_of(recording, event)

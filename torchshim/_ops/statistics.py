@@ -82,7 +82,8 @@ def _moments(
     )
 
 
-def _degrees(dim: Dims, unbiased: bool, correction: float | None) -> float:
+def degrees(dim: Dims, unbiased: bool, correction: float | None) -> float:
+    """What the number of elements is reduced by before it divides."""
     if unbiased is UNSAID:
         return 1 if correction is None else correction
     if correction is not None or unbiased is None or dim is ALL:
@@ -105,7 +106,7 @@ def _warning(name: str, input: Any, dim: Dims, lost: float) -> str | None:
 
 def _warns(name: str) -> Any:
     def warning(input: Any, dim: Dims, unbiased: bool, *rest: Any) -> str | None:
-        return _warning(name, input, dim, _degrees(dim, unbiased, rest[-1]))
+        return _warning(name, input, dim, degrees(dim, unbiased, rest[-1]))
 
     return warning
 
@@ -145,7 +146,7 @@ def var(
     correction: float | None = None,
 ) -> Array:
     """The variance, over some dimensions or all."""
-    lost = _degrees(dim, unbiased, correction)
+    lost = degrees(dim, unbiased, correction)
     return _moments("var", input, dim, lost, keepdim)[0]
 
 
@@ -180,7 +181,7 @@ def std(
     correction: float | None = None,
 ) -> Array:
     """The standard deviation, over some dimensions or all."""
-    lost = _degrees(dim, unbiased, correction)
+    lost = degrees(dim, unbiased, correction)
     return _moments("std", input, dim, lost, keepdim)[0]
 
 
@@ -218,7 +219,7 @@ def var_mean(
     correction: float | None = None,
 ) -> tuple[Array, Array]:
     """The variance and the mean, over some dimensions or all."""
-    lost = _degrees(dim, unbiased, correction)
+    lost = degrees(dim, unbiased, correction)
     return _moments("var_mean", input, dim, lost, keepdim)
 
 
@@ -256,7 +257,7 @@ def std_mean(
     correction: float | None = None,
 ) -> tuple[Array, Array]:
     """The standard deviation and the mean, over some dimensions or all."""
-    lost = _degrees(dim, unbiased, correction)
+    lost = degrees(dim, unbiased, correction)
     return _moments("std_mean", input, dim, lost, keepdim)
 
 

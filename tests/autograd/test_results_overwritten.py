@@ -1,0 +1,118 @@
+"""Writes through `.data` to results that gradients use, or to what is used beside them.
+
+PyTorch's formula uses what the memory holds by the time of the backward.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from tests.oracle import attempt, case
+
+FUNCTIONS = {
+    "exp": lambda torch, x: x.exp(),
+    "exp2": lambda torch, x: x.exp2(),
+    "expm1": lambda torch, x: x.expm1(),
+    "exp_": lambda torch, x: (x * 1).exp_(),
+    "sigmoid": lambda torch, x: x.sigmoid(),
+    "tanh": lambda torch, x: x.tanh(),
+    "tan": lambda torch, x: x.tan(),
+    "sqrt": lambda torch, x: x.sqrt(),
+    "rsqrt": lambda torch, x: x.rsqrt(),
+    "reciprocal": lambda torch, x: x.reciprocal(),
+    "relu": lambda torch, x: x.relu(),
+    "softmax": lambda torch, x: x.softmax(-1),
+    "log_softmax": lambda torch, x: x.log_softmax(0),
+    "logsumexp": lambda torch, x: x.logsumexp(0),
+    "logsumexp, kept": lambda torch, x: x.logsumexp((0, -1), keepdim=True),
+    "prod": lambda torch, x: x.prod(),
+    "prod, along": lambda torch, x: x.prod(-1, keepdim=True),
+    "max": lambda torch, x: x.max(),
+    "min": lambda torch, x: x.min(),
+    "amax": lambda torch, x: x.amax(0),
+    "amin": lambda torch, x: x.amin(-1, keepdim=True),
+    "std": lambda torch, x: x.std(),
+    "std, along": lambda torch, x: x.std(1, keepdim=True, correction=0),
+    "norm": lambda torch, x: x.norm(),
+    "norm, 3": lambda torch, x: x.norm(3, 1),
+    **{
+        f"vector norm, {p}": lambda torch, x, p=p: torch.linalg.vector_norm(x, p, -1)
+        for p in (0.5, 1, 1.5, 2, 3, float("inf"))
+    },
+}
+
+
+def to_result(torch, x, y):
+    y.data.mul_(2)
+
+
+def to_piece(torch, x, y):
+    y.data.view(-1)[0] += 0.5
+
+
+def to_operand(torch, x, y):
+    x.data.add_(0.25)
+
+
+def to_zero(torch, x, y):
+    x.data[0, 0] = 0
+    to_result(torch, x, y)
+
+
+WRITES = {f.__name__: f for f in (to_result, to_piece, to_operand, to_zero)}
+
+
+@case.over(name=list(FUNCTIONS), write=list(WRITES))
+def overwritten_unseen(torch, name, write):
+    for inner, read, create in product((False, True), repeat=3):
+        values = [[0.5, 1.5, 1.0], [1.25, 0.25, 0.75]]
+        x = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+        z = x * 1 if inner else x
+        y = FUNCTIONS[name](torch, z)
+        if read:
+            y.sum().item()
+        WRITES[write](torch, z, y)
+        weights = torch.arange(1.0, y.numel() + 1).view_as(y)
+        loss = (y * weights).sum()
+        # (PyTorch's second derivatives of these are no tensors that can be read.)
+        create = create and name not in ("vector norm, 1", "vector norm, inf")
+        (g,) = torch.autograd.grad(loss, x, create_graph=create)
+        yield g.detach()
+        if create and g.requires_grad:
+            yield torch.autograd.grad(g.square().sum(), x)
+
+
+@case
+def half_and_complex(torch):
+    for dtype in (torch.bfloat16, torch.complex128):
+        x = torch.tensor([0.5, 1.5], dtype=dtype, requires_grad=True)
+        for function in ("exp", "tanh", "sqrt", "reciprocal", "prod"):
+            y = getattr(x, function)()
+            y.data.mul_(2)
+            yield torch.autograd.grad(y.sum().abs(), x)
+
+
+@case
+def often(torch):
+    """A loop whose walks are remembered, with writes in some of its iterations."""
+    for i in range(6):
+        x = torch.tensor([0.5, 1.5], requires_grad=True)
+        y = x.exp().tanh()
+        if i in (2, 3, 5):
+            y.data.mul_(0.5)
+        y.sum().backward()
+        yield x.grad
+
+
+@case
+def twice(torch):
+    x = torch.tensor([0.5, 1.5], requires_grad=True)
+    y = x.exp()
+    y.data.mul_(2)
+    y.sum().backward()
+    yield x.grad
+    yield attempt(y.sum().backward)
+    y = x.exp()
+    y.mul_(2)
+    y.data.mul_(2)
+    yield attempt(y.sum().backward)

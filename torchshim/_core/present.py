@@ -1,0 +1,129 @@
+"""What the memory of a value holds by now, which PyTorch's gradients use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core.graph import origin
+from torchshim._core.leaves import Leaves
+from torchshim._core.op import REGISTRY
+from torchshim._core.state import Recording, State
+from torchshim._core.storage import REPLACED, hidden_of
+from torchshim._core.versions import Elsewhere, Moved, Overwritten, moved_at
+
+INNER_REPLACED = (
+    "create_graph where a value that is no leaf was given data of another shape"
+)
+
+
+class Present(Leaves):
+    """The part of a walk that finds what a memory holds by now."""
+
+    __slots__ = ()
+
+    writes: Overwritten | None
+    copied: list[tuple[int, Recording, int, int]]
+
+    def scalars_of(self, recording: Recording, event: State) -> list[float]:
+        """The runtime scalars that an event was recorded with."""
+        if event.n_scalars == event.scalar:
+            return []
+        if recording is self.rec.recording:
+            return self.rec.scalars[event.scalar : event.n_scalars]
+        return recording.scalars[event.scalar : event.n_scalars]
+
+    def present(self, recording: Recording, slot: int, saved: Any) -> Any:
+        """What the memory of a saved value holds by now, as PyTorch would use it."""
+        tracked = self.create and saved._meta.requires_grad
+        if tracked and (tensor := recording.entered.get(slot)) is not None:
+            return tensor
+        if tracked and (found := self.on_leaf(recording, slot)) is not None:
+            return found
+        views: list[tuple[Recording, State, int]] = []
+        root = slot
+        while (event := self.event((recording, root))).alias and event.operands:
+            if event.call is not None:
+                views.append((recording, event, root - event.slot))
+            root = event.operands[0]
+        if recording.state is None:
+            moved = self.moved_at(recording, slot)
+            if moved is not None:
+                views.clear()
+            last = self.overwritten().last(root if moved is None else moved.value)
+            there = self.elsewhere(recording, root)
+            if moved is not None and moved.tensor is not None:
+                piece = moved.tensor
+            elif there is not None and there.moved():
+                if views:
+                    return saved  # a view stays on the memory that it was made of
+                piece = there.holder
+            elif there is not None and there.is_hidden():
+                piece = self.rec.piece_of(self.rec.whole(there.holder), there.note.path)
+            else:
+                event = self.event((recording, last))
+                piece = self.rec.at(last, event.metas[last - event.slot])
+        else:
+            known = recording.versions[slot]
+            holder = known.holder()
+            if (moved := known.moved()) is not None:
+                holder = moved
+                views.clear()
+            elif known.hidden is None or hidden_of(holder) < known.hidden + REPLACED:
+                holder = self.rec.piece_of(self.rec.whole(holder), known.path)
+            else:
+                return saved  # as above
+            piece = holder
+        found = self.viewed(self.rec.renamed(piece), views)
+        if tracked:
+            if found._meta.shape != saved._meta.shape:
+                raise NotImplementedError(INNER_REPLACED)
+            found = self.with_history(found, saved)
+        return found
+
+    def with_history(self, value: Any, source: Any) -> Any:
+        """A value whose gradient is that of another one."""
+        call = self.rec.call(REGISTRY["_with_history_of"], (value, source))
+        return self.rec.result(call)
+
+    def on_leaf(self, recording: Recording, slot: int) -> Any:
+        """The view of a leaf that a value is, made anew of what that holds by now.
+
+        None if it is none, or that has other memory by now, where views stay behind.
+        """
+        views: list[tuple[Recording, State, int]] = []
+        while True:
+            recording, slot = origin(recording, slot)
+            event = self.event((recording, slot))
+            if not (event.view and event.operands):
+                break
+            views.append((recording, event, slot - event.slot))
+            slot = event.operands[0]
+        leaf = recording.entered.get(slot)
+        if leaf is None or leaf._replaced:
+            return None
+        return self.viewed(leaf, views)
+
+    def viewed(self, piece: Any, views: Sequence[tuple[Recording, State, int]]) -> Any:
+        """A view of a value, as those were made that are given, the last one first."""
+        for recording, event, k in reversed(views):
+            scalars = self.scalars_of(recording, event)
+            made = self.rec.event(event.call, [piece], scalars)
+            if scalars:
+                self.copied.append((made.scalar, recording, event.scalar, len(scalars)))
+            piece = self.rec.result(made, k)
+        return piece
+
+    def moved_at(self, recording: Recording, slot: int) -> Moved | None:
+        """As `versions.moved_at`, of a recording that goes on."""
+        return moved_at(recording, self.overwritten(), slot)
+
+    def overwritten(self) -> Overwritten:
+        if self.writes is None:
+            self.writes = Overwritten(self.frozen or self.rec.state)
+        return self.writes
+
+    def elsewhere(self, recording: Recording, slot: int) -> Elsewhere | None:
+        """As `Overwritten.elsewhere`, of a recording."""
+        written = self.overwritten()
+        return written.elsewhere(written.noted(recording), slot)
