@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import torchshim as torch
-from torchshim._core import exact, program, stepwise
+from torchshim._core import exact, host_kernels, program, stepwise
 from torchshim._core.exact import Exact
 from torchshim._core.program import CACHE, Program
 
@@ -39,6 +39,9 @@ EXPRESSIONS = {
     "the largest of rows": lambda x, k: x.max(1),
     "where they are": lambda x, k: x.argmax(1),
     "where the least are": lambda x, k: x.argmin(),
+    "where they are, in place": lambda x, k: (x * 0).argmax(0, keepdim=True),
+    "where whole ones are": lambda x, k: k.argmax(),
+    "where NaN is": lambda x, k: (x / 0 - torch.inf).argmin(1),
     "whether all are": lambda x, k: (x > -3).all(),
     "how many agree": lambda x, k: (x.argmax(1) == k).sum(),
     "numbers of another dtype": lambda x, k: (x * 3).double(),
@@ -185,3 +188,33 @@ def test_large_results_are_jax_arrays():
     assert isinstance(last(), Exact)
     assert not isinstance(y._array, np.ndarray)
     assert (y * 2)[0].item() == 2
+
+
+def test_what_numpy_has_as_one_function_is_compared_first(monkeypatch):
+    monkeypatch.setattr(host_kernels.Direct, "proofs", {})
+    monkeypatch.setitem(host_kernels.DIRECT, "argmax", lambda x, *rest: np.argmin(x))
+    x = torch.tensor([1.0, 3.0, 2.0])
+    assert x.argmax().item() == 1
+    assert host_kernels.Direct.proofs == {}
+
+
+def test_rows_of_numpys_memory():
+    """Views of memory that NumPy shares are made without a recording."""
+    array = np.arange(12.0).reshape(4, 3)
+    x = torch.from_numpy(array)
+    rows = [x[k] for k in (0, 2, -1)]
+    assert [row.tolist() for row in rows] == [[0, 1, 2], [6, 7, 8], [9, 10, 11]]
+    assert [row.storage_offset() for row in rows] == [0, 6, 9]
+    array[2] = -1
+    rows[2][1] = 5
+    assert rows[1].tolist() == [-1, -1, -1] and array[3, 1] == 5
+    assert x._version == rows[0]._version == 1
+    assert (rows[2] * 2).tolist() == [18, 10, 22]
+    assert rows[1]._base is x and not rows[1].requires_grad
+    assert x[1:3, 0].tolist() == [3, -1] and x[:2, 0].stride() == (3,)
+    with pytest.raises(IndexError, match="index 4 is out of bounds"):
+        x[4]
+    with torch.inference_mode():
+        assert not x[0].is_inference()
+    x.requires_grad_()
+    assert x[1].grad_fn is not None

@@ -24,6 +24,11 @@ from torchshim._core.trie import frozen_call
 from torchshim._core.undo import lost
 from torchshim._core.versions import noted
 
+# (operator, what is known of the base, arguments) -> of the views of NumPy's memory, or
+# nothing where it would not be a view; at most so many.
+_SHARED_VIEWS: dict[Any, Sequence[Meta]] = {}
+_MOST_VIEWS = 4096
+
 _new = object.__new__
 
 
@@ -386,8 +391,18 @@ class Entering(Known):
         base, storage = args[0], args[0]._storage
         if storage is None or storage.shared is None or base._meta.requires_grad:
             return None
-        metas, _, view = self.infer(frozen_call(op, args[1:]), [base._meta])
-        if not view:
+        # Rows and slices differ in where they begin, which their paths tell.
+        rest = args[2:] if op.name == "basic_index" else args[1:]
+        key = op, base._meta, rest
+        known = _SHARED_VIEWS.get(key)
+        if known is None:
+            metas, _, view = self.infer(frozen_call(op, args[1:]), [base._meta])
+            known = metas if view else ()
+            if len(_SHARED_VIEWS) >= _MOST_VIEWS:
+                _SHARED_VIEWS.clear()
+            _SHARED_VIEWS[key] = known
+        metas = known
+        if not metas:
             return None
         made = []
         for k, meta in enumerate(metas):

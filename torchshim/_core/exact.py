@@ -81,6 +81,11 @@ class _Steps:
     def add(self, kernel: HostKernel, operands: Sequence[int]) -> list[int]:
         """Adds a kernel's equations; the places of its results."""
         plan = kernel.plan
+        if kernel.direct is not None:
+            made = self.place()
+            self.list.append((kernel.direct, tuple(operands), made))
+            self.seconds += _EQUATION + max(map(_elements, plan.eqns)) * _ELEMENT
+            return [made]
         places: list[int] = [-1] * len(plan.start)
         for mine, place in zip(plan.inputs, operands, strict=True):
             places[mine] = place
@@ -106,9 +111,12 @@ class _Steps:
                 places[mine] = self.place()
             results = tuple([places[m] for m in made])
             self.list.append((function, given, results if several else results[0]))
-            sizes = [math.prod(v.aval.shape) for v in (*eqn.invars, *eqn.outvars)]
-            self.seconds += _EQUATION + max(sizes, default=0) * _ELEMENT
+            self.seconds += _EQUATION + _elements(eqn) * _ELEMENT
         return [places[out] for out in plan.outputs]
+
+
+def _elements(eqn: Any) -> int:
+    return max(math.prod(v.aval.shape) for v in (*eqn.invars, *eqn.outvars))
 
 
 _waiter = Waiter()

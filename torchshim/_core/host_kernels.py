@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -43,14 +43,65 @@ def function_of(
     return run
 
 
+# Name of an operator -> the same of NumPy's arrays, where that is one of its functions
+# and its equations are many. It is believed once it has given the same as these, to the
+# bit, as often as a trace for many sizes.
+DIRECT: dict[str, Callable[..., Any]] = {}
+
+
+def direct(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declares what computes an operator without checks and promotion directly."""
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        DIRECT[name] = function
+        return function
+
+    return declare
+
+
+class Direct:
+    """Such a function with a call's static arguments."""
+
+    __slots__ = ("_call", "_count")
+
+    # Operators and dtypes -> for how many calls one gave the same.
+    proofs: ClassVar[dict[Any, int]] = {}
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._count = call.n_arrays
+
+    def __call__(self, *given: Any) -> Any:
+        call, count = self._call, self._count
+        return DIRECT[call.op.name](*call.arguments(given[:count], given[count:]))
+
+    @classmethod
+    def of(cls, call: Any, plan: interpret.Plan, given: Sequence[Any]) -> Any:
+        """What computes a call directly; None if nothing does."""
+        if type(call) is not Call or call.write or call.op.name not in DIRECT:
+            return None
+        key = call.op, tuple([aval.dtype for aval in given])
+        made, proofs = cls(call), cls.proofs.get(key, 0)
+        if proofs < _PROOFS:
+            if not _give_the_same(plan, lambda *xs: [made(*xs)], given):
+                return None
+            cls.proofs[key] = proofs + 1
+        return made
+
+
 class HostKernel:
     """One call, computed by NumPy."""
 
-    __slots__ = ("found", "plan", "seconds", "traced")
+    __slots__ = ("direct", "found", "plan", "seconds", "traced")
 
     def __init__(
-        self, plan: interpret.Plan, found: list[checks.Check], traced: bool
+        self,
+        plan: interpret.Plan,
+        found: list[checks.Check],
+        traced: bool,
+        direct: Direct | None = None,
     ) -> None:
+        self.direct = direct
         self.plan = plan
         self.found = found
         # What a run takes, estimated.
@@ -59,6 +110,8 @@ class HostKernel:
         self.traced = traced
 
     def __call__(self, *given: Any) -> tuple[Sequence[Any], Any]:
+        if self.direct is not None:
+            return (np.asarray(self.direct(*given)),), None
         made = self.plan(*given)
         return (made[:-1], made[-1]) if self.found else (made, None)
 
@@ -149,10 +202,11 @@ def host_kernel(event: State, call: Any) -> HostKernel:
     if len(FORMS) > _FORMS:
         FORMS.popitem(last=False)
     known = form.of(sizes)
+    given = [jax.ShapeDtypeStruct(s, d) for s, d in zip(shapes, dtypes, strict=True)]
     if known is not None and known[0].proofs >= _PROOFS:
+        known[1].direct = Direct.of(call, known[1].plan, given)
         return known[1]
     found: list[checks.Check] = []
-    given = [jax.ShapeDtypeStruct(s, d) for s, d in zip(shapes, dtypes, strict=True)]
     plan = interpret.plan(function_of(event, call, found), given)
     if known is None:
         form.learn(event, call, sizes, dtypes)
@@ -164,7 +218,7 @@ def host_kernel(event: State, call: Any) -> HostKernel:
             trace.proofs += 1
         else:
             form.drop(trace)
-    return HostKernel(plan, found, True)
+    return HostKernel(plan, found, True, Direct.of(call, plan, given))
 
 
 def _give_the_same(plan: Any, other: Any, given: Sequence[Any]) -> bool:

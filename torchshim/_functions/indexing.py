@@ -63,9 +63,12 @@ def basic(self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...]) -> Tenso
     """The view of basic indexing. Starts lie within the tensor: nothing checks them."""
     rec = local.rec
     state = rec.state
-    slot = self._slot
+    slot, storage = self._slot, self._storage
+    if storage is not None and storage.shared is not None and rec.mode is not None:
+        made = rec.shared_views(_INDEX, (self, starts, plan))
+        if made is not None:
+            return made[0]
     if slot < 0 and (INPUT, self._meta) in state.next and not self._meta.requires_grad:
-        storage = self._storage
         if storage is None or not (storage.slot >= 0 or storage.shared or self._path):
             slot = rec.slot_of(self)  # as it entered before
             state = rec.state

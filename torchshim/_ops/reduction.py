@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.dtypes import dtype as DType
+from torchshim._core.host_kernels import direct
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import DEFAULT, INT_TO_FLOAT, MEAN, reduce_dtype
 from torchshim._ops import _shapes
@@ -488,6 +490,16 @@ def argmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Array
 def argmin(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
     """The position of the smallest element: the first, of equal ones."""
     return _position("argmin", input, dim, keepdim, False)
+
+
+@direct("argmax")
+def _argmax(input: Any, dim: int | None, keepdim: bool) -> Any:
+    return np.argmax(input, dim, keepdims=keepdim)
+
+
+@direct("argmin")
+def _argmin(input: Any, dim: int | None, keepdim: bool) -> Any:
+    return np.argmin(input, dim, keepdims=keepdim)
 
 
 # -- truth -----------------------------------------------------------------------------
