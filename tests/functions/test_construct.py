@@ -223,3 +223,21 @@ def test_a_tensor_that_requires_grad_is_warned_of_once_however_it_is_read(
     with pytest.warns(UserWarning, match="to a scalar") as told:
         assert float(x) == torchshim.tensor([x]).item() == int(x)
     assert len(told) == 1
+
+
+@case
+def lists_that_contain_themselves(torch):
+    tail = [0]
+    tail.append(tail)
+    loop = []
+    loop.append(loop)
+    for data in tail, [[1, 2], tail], loop:
+        yield attempt(torch.tensor, data)
+        yield attempt(torch.as_tensor, data)
+        yield attempt(torch.asarray, data)
+        yield attempt(torch.FloatTensor, data)
+    yield attempt(lambda: torch.tensor([None, 1.0], dtype=torch.float32))
+    deep = [1]
+    for _ in range(40):
+        deep = [deep]
+    yield torch.tensor(deep).shape

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -94,3 +97,27 @@ def test_within_operators():
     assert np.array_equal(found, np.clip(FIRST / 100 - 3 + 3, 0, 6) / np.float32(6))
     found = compiled(lambda x: torch.round(x, decimals=2), FIRST / 7)
     assert np.array_equal(found, np.round(FIRST / 7 * 100) / np.float32(100))
+
+
+# In a process of its own, which XLA's compiler used to end.
+BY_ZERO = """
+import jax, numpy as np
+from torchshim._ops import arithmetic
+
+functions = (
+    arithmetic._floor_quotient,
+    arithmetic._truncated_quotient,
+    arithmetic._remainder,
+    arithmetic.fmod,
+)
+for dtype in np.uint8, np.int32:
+    one, zero = jax.numpy.ones(2, dtype), jax.numpy.zeros(2, dtype)
+    for function in functions:
+        jax.jit(lambda: function(jax.numpy.ones_like(one), jax.numpy.zeros_like(one)))()
+"""
+
+
+def test_by_zeros_that_the_compiler_knows():
+    command = [sys.executable, "-c", BY_ZERO]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

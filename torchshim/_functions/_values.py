@@ -18,6 +18,7 @@ from torchshim._core.storage import TensorBase
 from torchshim._errors import TO_SCALAR, warn_once
 
 _PLAIN = frozenset((int, float, bool, complex))
+_MOST_DIMS = 128
 
 
 def unchosen(dtype: dtypes.dtype) -> Any:
@@ -93,7 +94,7 @@ def is_sequence(value: Any) -> bool:
     return hasattr(value, "__len__") and hasattr(value, "__getitem__")
 
 
-def _plain(data: Any) -> bool:
+def _plain(data: Any, depth: int = 0) -> bool:
     """Whether nested lists hold Python's own numbers only."""
     kind = data.__class__
     if kind in _PLAIN:
@@ -103,7 +104,9 @@ def _plain(data: Any) -> bool:
     kinds = set(map(type, data))
     if kinds <= _PLAIN:
         return True
-    return kinds <= {list, tuple} and all(map(_plain, data))
+    if not kinds <= {list, tuple} or depth > _MOST_DIMS:
+        return False  # lists may contain themselves: without a bound that has no end
+    return all(_plain(item, depth + 1) for item in data)
 
 
 def _inferred(data: Any) -> dtypes.dtype | None:
@@ -131,6 +134,8 @@ def _inferred(data: Any) -> dtypes.dtype | None:
         raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
     found: dtypes.dtype | None = None
     for item in _items(data):
+        if item is data:
+            raise TypeError("new(): self-referential lists are incompatible")
         one = _inferred(item)
         if one is not None:
             found = one if found is None else promote(found, one)
@@ -144,7 +149,7 @@ def _sizes(data: Any) -> tuple[int, ...]:
         if isinstance(data, np.ndarray):
             return (*sizes, *data.shape)
         sizes.append(len(data))
-        if len(sizes) > 128:
+        if len(sizes) > _MOST_DIMS:
             raise ValueError(f"too many dimensions '{type(data).__name__}'")
         if not sizes[-1]:
             break
@@ -184,7 +189,7 @@ def _element(value: Any, dtype: dtypes.dtype) -> Any:
     if dtype.category == dtypes.COMPLEX:
         return complex(value)
     if dtype.is_floating_point:
-        return float(value)
+        return math.ldexp(value, 0)  # `float` would take strings, in other words
     if dtype.category == dtypes.BOOL:
         return bool(value)
     if isinstance(value, float):

@@ -343,7 +343,10 @@ def div_none(input: Array, other: Operand, *, rounding_mode: None) -> Array:
 
 
 def _truncated_quotient(a: Array, b: Array) -> Array:
-    return jax.lax.div(*both(a, b)) if is_integral(a) else jnp.trunc(quotient(a, b))
+    if is_integral(a):
+        a, b = both(a, b)
+        return jax.lax.div(a, _no_zero(b))
+    return jnp.trunc(quotient(a, b))
 
 
 def both(a: Array, b: Array) -> tuple[Array, Array]:
@@ -351,9 +354,20 @@ def both(a: Array, b: Array) -> tuple[Array, Array]:
     return a, b
 
 
+def _no_zero(divisor: Array) -> Array:
+    """A divisor of integers whose zeros are ones; `_zero_divisors` tells of them.
+
+    XLA's compiler dies of zeros that it knows of (jaxlib 0.10.2).
+    """
+    if not is_integral(divisor):
+        return divisor
+    return jnp.where(divisor == 0, jnp.ones_like(divisor), divisor)
+
+
 def _floor_quotient(a: Array, b: Array) -> Array:
     """Rounded down; for floats from the exact remainder, as Python divides."""
     a, b = both(a, b)
+    b = _no_zero(b)
     remainder = jax.lax.rem(a, b)
     if is_integral(a):
         below = (remainder != 0) & ((remainder < 0) != (b < 0))
@@ -391,6 +405,7 @@ def _check_remainder(input: Any, other: Any) -> None:
 @jax.custom_jvp
 def _remainder(a: Array, b: Array) -> Array:
     a, b = both(a, b)
+    b = _no_zero(b)
     left = jax.lax.rem(a, b)
     flip = (left != 0) & ((left < 0) != (b < 0))
     return jnp.where(flip, left + b, left)
@@ -437,7 +452,8 @@ def remainder(input: Operand, other: Operand) -> Array:
 def fmod(input: Array, other: Operand) -> Array:
     """What division rounded towards zero leaves: it has the sign of `input`."""
     refuse("fmod_cpu", input, BOOL + COMPLEX)
-    return jax.lax.rem(*both(input, other))
+    left, right = both(input, other)
+    return jax.lax.rem(left, _no_zero(right))
 
 
 @op(
