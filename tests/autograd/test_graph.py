@@ -348,3 +348,19 @@ def calling_the_node_of_a_leaf(torch):
     node.register_prehook(lambda grads: seen.append("before"))
     x.register_post_accumulate_grad_hook(lambda leaf: seen.append("after"))
     yield node(torch.ones(3)), node(None), x.grad, seen
+
+
+@case.over(read=[False, True], kind=["leaf", "result", "view", "expanded", "base"])
+def versions_incremented_by_hand(torch, read, kind):
+    """A backward refuses what was said to be written to since it was saved."""
+    for used in (False, True):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        base = x if kind == "leaf" else x * 2
+        y = {"view": base[:], "expanded": base[:1].expand(2)}.get(kind, base)
+        z = y * y if used else y + 1
+        if read:
+            z.tolist()
+        torch.autograd.graph.increment_version(base if kind == "base" else y)
+        yield y._version, y.is_leaf
+        yield attempt(z.sum().backward), x.grad
+        yield y.detach()

@@ -252,3 +252,22 @@ def required_after_use(torch, kind, of, read):
             yield torch.autograd.grad(weighted, leaves, allow_unused=True)
         (g,) = torch.autograd.grad(unused.sum(), [x], create_graph=True)
         yield g.requires_grad
+
+
+@case
+def retaining_left_behind(torch):
+    """What retained its gradient says so still when it has left its graph."""
+    for hooked in (False, True):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = x * 2
+        if hooked:
+            y.register_hook(lambda grad: grad * 3)
+        y.retain_grad()
+        yield y.retains_grad
+        y.detach_()
+        yield y.retains_grad, y.is_leaf
+        y.requires_grad_()
+        (y * 5).sum().backward()
+        yield y.grad, x.grad, y.retains_grad
+        y.detach_()
+        yield y.retains_grad, (x * 2).detach_().retains_grad

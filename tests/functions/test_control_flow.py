@@ -23,6 +23,7 @@ torch.while_loop(lambda i, y: i < 5, lambda i, y: (i + 1, y * 2), (0, x))
 torch.while_loop(lambda i: i < 0, lambda i: (i + 1,), (torch.tensor(0),))
 torch.while_loop(lambda d: d["a"] < 5, lambda d: ({"a": d["a"] + 1},), ({"a": torch.tensor(0)},))
 _while_loop(lambda i: i < 5, lambda i: (i + 1,), [torch.tensor(0)])
+torch.while_loop(lambda i: i < 5, lambda i: i + 1, (torch.tensor(0),))
 torch.while_loop(3, lambda i: (i + 1, i), (torch.tensor(0),))
 y = x.clone().requires_grad_(); torch.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * y), (torch.tensor(0), y))[1].sum().backward(); y.grad
 torch.cond(torch.tensor(True), lambda x: x + 1, lambda x: x - 1, (x,))

@@ -44,6 +44,7 @@ class TensorHooks:
         "place",
         "post",
         "retained",
+        "retains",
         "version",
     )
 
@@ -54,6 +55,8 @@ class TensorHooks:
         self.grad_dtype = OWN_DTYPE
         # The tensor whose `.grad` is to hold the gradient, though it is no leaf.
         self.retained: weakref.ref[Any] | None = None
+        # Of a leaf: whether it was such a tensor before it left its graph.
+        self.retains = False
         # Of tensors with a node: the graph and the slot where they hang, and the
         # version that was then. (The graph's number, as the graph holds these hooks:
         # a reference back would be a cycle.)
@@ -180,9 +183,12 @@ def leave_node(tensor: Any) -> None:
     """The tensor becomes a leaf: its hooks stay at the node that made it, and its."""
     left: TensorHooks | None = tensor._hooks
     tensor._hooks = None
-    if left is not None and left.backward is not None:
+    if left is not None and (
+        left.backward is not None or left.retained is not None or left.retains
+    ):
         tensor._hooks = TensorHooks()
         tensor._hooks.backward = left.backward
+        tensor._hooks.retains = left.retained is not None or left.retains
 
 
 def move_retained() -> None:

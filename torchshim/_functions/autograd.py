@@ -236,7 +236,7 @@ Tensor.grad_dtype = property(_get_grad_dtype, _set_grad_dtype)
 
 def _retains(self: Tensor) -> bool:
     if self._hooks is None or self._meta.leaf:
-        return False
+        return self._hooks is not None and self._hooks.retains
     found = hooks_of(self)
     return found is not None and found.retained is not None
 

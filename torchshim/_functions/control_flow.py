@@ -84,7 +84,7 @@ def while_loop(
         kinds = tuple(type(each) for each in leaves)
         raise AssertionError(f"{leaves} can only be of tensors and int but got {kinds}")
     carried = tuple(carried_inputs)
-    first = carried
+    first, made = carried, None
     while _holds(cond_fn(*carried)):
         made = body_fn(*carried)
         carried = made if isinstance(made, tuple) else (made,)
@@ -93,7 +93,7 @@ def while_loop(
         return _pytree.tree_map(
             lambda x: fns.clone(x) if isinstance(x, Tensor) else x, carried
         )
-    return carried
+    return made
 
 
 def _holds(pred: Any) -> bool:

@@ -22,7 +22,7 @@ from torchshim._core.promotion import (
     scalar_dtype,
 )
 from torchshim._core.storage import TensorBase
-from torchshim._derived import NEVER, public
+from torchshim._derived import NEVER, fns, public
 from torchshim._functions._arguments import (
     is_number,
     kind_of,
@@ -63,6 +63,35 @@ def is_nonzero(input: Any) -> bool:
     False
     """
     return tensor_argument("is_nonzero", "input", 1, input).is_nonzero()
+
+
+def _of_bools(function: str, input: Any) -> Tensor:
+    found = tensor_argument(function, "self", 1, input)
+    if found._meta.dtype is not dtypes.bool_:
+        raise RuntimeError(f"{function}(): expected a tensor of bools")
+    return found
+
+
+@public
+def _is_all_true(input: Any) -> Tensor:
+    """Whether all elements of a tensor of bools are true, as a tensor.
+
+    >>> import torchshim as torch
+    >>> torch._is_all_true(torch.tensor([True, False]))
+    tensor(False)
+    """
+    return fns.all(_of_bools("_is_all_true", input))
+
+
+@public
+def _is_any_true(input: Any) -> Tensor:
+    """Whether an element of a tensor of bools is true, as a tensor.
+
+    >>> import torchshim as torch
+    >>> torch._is_any_true(torch.tensor([True, False]))
+    tensor(True)
+    """
+    return fns.any(_of_bools("_is_any_true", input))
 
 
 @public

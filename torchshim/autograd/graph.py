@@ -24,6 +24,7 @@ from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving
 from torchshim.autograd._tasks import will_execute
+from torchshim.autograd.grad_mode import no_grad
 
 __all__ = [
     "GradientEdge",
@@ -334,7 +335,19 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
             raise RuntimeError(
                 "increment_version expects each element of the iterable to be a tensor"
             )
-        set_version(each, version_of(each) + 1)
+        _increment(each)
+
+
+def _increment(tensor: Tensor) -> None:
+    if tensor._meta.inference or not local.rec.state.tracks:
+        set_version(tensor, version_of(tensor) + 1)
+        return
+    # What was recorded may need the value: the path has to tell of the write.
+    with no_grad():
+        for dim, stride in enumerate(tensor.stride()):
+            if not stride and tensor.shape[dim] > 1:
+                tensor = tensor.narrow(dim, 0, 1)
+        tensor.copy_(tensor.clone())
 
 
 class _MultiHandle(RemovableHandle):
