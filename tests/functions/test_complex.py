@@ -253,3 +253,55 @@ def transforms(torch):
         return w
 
     yield torch.vmap(through)(x), torch.func.vjp(through, x)[1](x)
+
+
+_ROOTS = (
+    "sqrt",
+    "rsqrt",
+    "asin",
+    "acos",
+    "asinh",
+    "acosh",
+    "atan",
+    "atanh",
+    "exp",
+    "log",
+)
+
+
+def _signed_parts(values):
+    """The parts as text, with the signs of zeros; those of NaN mean nothing."""
+    for value in values.tolist():
+        yield [
+            f"{part:.3g}".replace("-nan", "nan") for part in (value.real, value.imag)
+        ]
+
+
+@case.over(*_ROOTS)
+def sides_of_cuts(torch, name):
+    ends = -2.0, -0.5, 0.5, 2.0
+    for dtype in (torch.complex64, torch.complex128):
+        above = [complex(real, imag) for real in ends for imag in (0.0, 1.0)]
+        right = [complex(real, imag) for real in (0.0, -0.0) for imag in ends]
+        x = torch.tensor(above + right, dtype=dtype)
+        for side in (x, x.conj()):
+            value = getattr(torch, name)(side)
+            yield value
+            # PyTorch's zeros of `acos` have another sign in vectors than alone.
+            if name != "acos":
+                yield list(_signed_parts(value))
+
+
+@case.over("sqrt", "rsqrt", "exp", "exp2", "log", "atan", "atanh")
+def infinite_parts(torch, name):
+    ends = float("inf"), float("-inf"), float("nan"), 0.5
+    x = torch.tensor(
+        [complex(a, b) for a in ends for b in ends], dtype=torch.complex128
+    )
+    yield getattr(torch, name)(x)
+
+
+@case
+def powers_on_the_cut(torch):
+    x = torch.tensor([complex(-2.0, 0.0), complex(-2.0, -0.0)])
+    yield x**0.5, x**-0.5, x ** torch.tensor(0.5)

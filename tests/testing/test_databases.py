@@ -9,6 +9,7 @@ import pytest
 
 import torchshim as torch
 from tests.oracle import attempt
+from torchshim.testing._internal import common_methods_invocations
 from torchshim.testing._internal.common_methods_invocations import (
     foreach_binary_op_db,
     foreach_other_op_db,
@@ -144,3 +145,32 @@ def test_what_modules_refuse(info):
             given = each.module_error_input.forward_input
             module(*given.args, **given.kwargs).sum().item()
         assert (given is None) == (each.error_on.name == "CONSTRUCTION_ERROR")
+
+
+def test_reference_tests_are_skipped_where_numpy_differs():
+    named = {op.name: op for op in common_methods_invocations.unary_ufuncs}
+    found = {
+        (each.test_name.rpartition("_")[2], dtype)
+        for each in named["sinh"].decorators
+        for dtype in each.dtypes
+    }
+    assert found == {("large", torch.int8), ("large", torch.complex128)}
+    assert not named["sin"].decorators
+    value = torch.tensor([True, False])
+    assert torch.equal(value.sign(), torch.from_numpy(named["sign"].ref(value.numpy())))
+
+
+def test_samples_with_numbers():
+    given = {"device": "cpu", "dtype": torch.float32}
+    named = {op.name: op for op in common_methods_invocations.binary_ufuncs}
+    make = common_methods_invocations.generate_elementwise_binary_with_scalar_samples
+    kinds = [
+        (torch.is_tensor(s.input), torch.is_tensor(s.args[0]))
+        for s in make(named["add"], **given)
+    ]
+    assert kinds == [(True, False)] * 5 + [(False, True), (False, False)]
+    assert not list(make(named["logical_and"], **given))
+    name = "generate_elementwise_binary_with_scalar_and_type_promotion_samples"
+    extremes = getattr(common_methods_invocations, name)
+    assert len(list(extremes(named["lt"], **given))) == 6
+    assert not list(extremes(named["add"], **given))

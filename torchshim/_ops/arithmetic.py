@@ -18,6 +18,7 @@ from torchshim._core.promotion import (
     number,
     real_number,
 )
+from torchshim._ops import _branches
 from torchshim._ops._common import (
     BOOL,
     COMPLEX,
@@ -470,14 +471,14 @@ def reciprocal(input: Array) -> Array:
 @op(promote=INT_TO_FLOAT, grad_fn="SqrtBackward0", saves=("result",), inplace=True)
 def sqrt(input: Array) -> Array:
     """The square root."""
-    return jnp.sqrt(input)
+    return _branches.sqrt(input)
 
 
 @op(promote=INT_TO_FLOAT, grad_fn="RsqrtBackward0", saves=("result",), inplace=True)
 def rsqrt(input: Array) -> Array:
     """The reciprocal of the square root."""
     # Not lax.rsqrt, nor what XLA makes that of: it is not rounded once.
-    return quotient(1, jnp.sqrt(input))
+    return _branches.reciprocal_root(input)
 
 
 # Signs --------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from jax.custom_derivatives import SymbolicZero
 from torchshim._core import dtypes
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import BOOL_TO_LONG, DEFAULT, holds, no_element
+from torchshim._ops import _branches
 from torchshim._ops._common import (
     category,
     is_complex,
@@ -20,7 +21,6 @@ from torchshim._ops._common import (
     kind,
     needs_tensor,
     no_floats,
-    quotient,
 )
 from torchshim._ops.arithmetic import both
 
@@ -93,21 +93,14 @@ def _exp(x: Array) -> Array:
     )
 
 
-def _log(x: Array) -> Array:
-    """As C has it where one part is infinite and the other NaN."""
-    out = jnp.log(x)
-    endless = jnp.isinf(x.real) | jnp.isinf(x.imag)
-    return jax.lax.complex(jnp.where(endless, np.inf, out.real), out.imag)
-
-
 # The exponents that PyTorch computes otherwise where they are numbers.
 _BY_NUMBER: tuple[tuple[float, Any], ...] = (
     (0, jnp.ones_like),
-    (0.5, jnp.sqrt),
+    (0.5, _branches.sqrt),
     (1, lambda base: base),
     (2, lambda base: base * base),
     (3, lambda base: base * base * base),
-    (-0.5, lambda base: quotient(1, jnp.sqrt(base))),
+    (-0.5, _branches.reciprocal_root),
     (-1, lambda base: 1 / base),
     (-2, lambda base: 1 / (base * base)),
 )
@@ -118,7 +111,7 @@ def _complex_power(base: Array, exponent: Array) -> Array:
         for number, function in _BY_NUMBER:
             if exponent == number:
                 return function(base)
-    out = _exp(_times(exponent, _log(base)))
+    out = _exp(_times(exponent, _branches.log(base)))
     if not exponent.ndim:
         for number, function in _BY_NUMBER:
             out = jnp.where(exponent == number, function(base), out)

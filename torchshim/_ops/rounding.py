@@ -487,4 +487,7 @@ def lcm(input: Array, other: Array) -> Array:
     refuse("lcm_cpu", input, BOOL + FLOAT + COMPLEX)
     divisor = _divisor(input, other)
     safe = jnp.where(divisor == 0, 1, divisor)
-    return jnp.where(divisor == 0, 0, jnp.abs(input // safe * other))
+    kind = input.dtype
+    if kind.itemsize < 4:  # C computes in int, and cuts the result
+        input, other, safe = (x.astype(np.int32) for x in (input, other, safe))
+    return jnp.where(divisor == 0, 0, jnp.abs(input // safe * other)).astype(kind)

@@ -11,6 +11,7 @@ from jax import lax
 
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import DEFAULT, INT_TO_FLOAT
+from torchshim._ops import _branches
 from torchshim._ops._common import (
     BOOL,
     COMPLEX,
@@ -42,14 +43,15 @@ _SPECIAL = ("torch", "special")
 @_unary("Exp", "result")
 def exp(input: Array) -> Array:
     """e raised to each element."""
-    return rounded(jnp.exp, input)
+    return rounded(_branches.exp, input)
 
 
 @_unary("Exp2", "result", namespaces=_SPECIAL)
 def exp2(input: Array) -> Array:
     """2 raised to each element."""
     if is_complex(input):
-        return jnp.exp(input * np.log(2).astype(input.real.dtype))
+        scale = np.log(2).astype(input.real.dtype)
+        return _branches.exp(lax.complex(input.real * scale, input.imag * scale))
     return _exp2(input)
 
 
@@ -93,7 +95,7 @@ def expm1(input: Array) -> Array:
 @_unary("Log", "input")
 def log(input: Array) -> Array:
     """The natural logarithm."""
-    return jnp.log(input)
+    return _branches.log(input)
 
 
 @_unary("Log2", "input")
@@ -275,13 +277,13 @@ def tan(input: Array) -> Array:
 @_unary("Asin", "input", aliases=("arcsin",))
 def asin(input: Array) -> Array:
     """The inverse of the sine."""
-    return jnp.arcsin(input)
+    return _branches.arcsin(input)
 
 
 @_unary("Acos", "input", aliases=("arccos",))
 def acos(input: Array) -> Array:
     """The inverse of the cosine."""
-    return jnp.arccos(input)
+    return _branches.arccos(input)
 
 
 @_unary("Atan", "input", aliases=("arctan",))
@@ -295,7 +297,7 @@ def _atan(x: Array) -> Array:
     if not is_complex(x):
         return jnp.arctan(x)
     real, imag = _beside_nan(x.imag, x.real)
-    return _or_nan(jnp.arctan, x, imag, real)
+    return _branches.signed(_or_nan(jnp.arctan, x, imag, real), x.real, x.imag)
 
 
 def _or_nan(fn: Any, x: Array, real: Array, imag: Array) -> Array:
@@ -463,12 +465,12 @@ def tanh(input: Array) -> Array:
 @_unary("Asinh", "input", aliases=("arcsinh",))
 def asinh(input: Array) -> Array:
     """The inverse of the hyperbolic sine."""
-    return jnp.arcsinh(input)
+    return _branches.arcsinh(input)
 
 
 @jax.custom_jvp
 def _acosh(x: Array) -> Array:
-    return jnp.arccosh(x)
+    return _branches.arccosh(x)
 
 
 @_acosh.defjvp
@@ -496,7 +498,8 @@ def atanh(input: Array) -> Array:
 def _atanh(x: Array) -> Array:
     if not is_complex(x):
         return jnp.arctanh(x)
-    return _or_nan(jnp.arctanh, x, *_beside_nan(x.real, x.imag))
+    found = _or_nan(jnp.arctanh, x, *_beside_nan(x.real, x.imag))
+    return _branches.signed(found, x.real, x.imag)
 
 
 @_atanh.defjvp

@@ -145,5 +145,7 @@ def divisors() -> Iterator[Sample]:
     yield sample(np.int64([0, 0, 12, -12, 7]), np.int64([0, 5, 18, 18, -14]))
     yield sample(ints(3, dtype="int8"), ints(2, 1, dtype="uint8"))
     yield sample(np.int8([-128, -128, 127]), np.int8([-128, 3, -128]))
+    yield sample(np.int8([-127, 99, 5]), np.int8([-126, 100, -7]))
+    yield sample(np.int16([-32767, 999, -5]), np.int16([32766, 1000, 7]))
     yield sample(floats(3), floats(3)).raises()
     yield sample(bools(3), bools(3)).raises()

@@ -162,25 +162,33 @@ def generate_elementwise_binary_extremal_value_tensors(
 def generate_elementwise_binary_with_scalar_samples(
     op: Any, *, device: Any, dtype: Any, requires_grad: bool = False
 ) -> Iterator[SampleInput]:
-    """Tensors with numbers."""
-    for shape in ((1,), (2,), (3, 2)):
-        sample = _operands(op, shape, (), device, dtype, requires_grad)
-        if op.supports_rhs_python_scalar:
+    """Tensors with numbers, numbers with tensors, and numbers alone."""
+    if op.supports_rhs_python_scalar:
+        for shape in ((), (3,), (5, 3), (0, 1, 3), (1, 5)):
+            sample = _operands(op, shape, (), device, dtype, requires_grad)
             yield SampleInput(sample.input, args=(sample.args[0].item(),))
         if op.supports_one_python_scalar:
-            yield SampleInput(sample.args[0].item(), args=(sample.input,))
+            sample = _operands(op, (), (1, 5), device, dtype, requires_grad)
+            yield SampleInput(sample.input.item(), args=sample.args)
+    if op.supports_two_python_scalars:
+        sample = _operands(op, (), (), device, dtype, requires_grad)
+        yield SampleInput(sample.input.item(), args=(sample.args[0].item(),))
+
+
+_WITH_EXTREMES = ("eq", "ne", "gt", "ge", "lt", "le")
 
 
 def generate_elementwise_binary_with_scalar_and_type_promotion_samples(
     op: Any, *, device: Any, dtype: Any, requires_grad: bool = False
 ) -> Iterator[SampleInput]:
-    """Tensors with infinite numbers, or with numbers of larger dtypes."""
-    numbers = _EXTREMAL if _is_number(dtype) else (2, 1.5)
-    if not op.supports_rhs_python_scalar or dtype is torch.bool:
+    """Tensors of any dtype compared with infinite numbers and NaN."""
+    if op.name not in _WITH_EXTREMES:
         return
-    for number in numbers:
+    for number in (*_EXTREMAL, *map(torch.tensor, _EXTREMAL)):
         sample = _operands(op, (23,), (23,), device, dtype, requires_grad)
         yield SampleInput(sample.input, args=(number,))
+        if op.supports_one_python_scalar:
+            yield SampleInput(number, args=sample.args)
 
 
 def sample_inputs_reduction(
