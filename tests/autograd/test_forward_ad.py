@@ -536,3 +536,19 @@ def is_off_in_inference_mode(torch):
             yield dual, fw.unpack_dual(dual).tangent
     with torch.inference_mode():
         yield torch._C._is_fwd_grad_enabled(), torch.func.jacfwd(torch.sin)(x)
+
+
+@case
+def gradients_of_tangents(torch):
+    """A gradient has a tangent where it depends on what has one."""
+    fw = torch.autograd.forward_ad
+    for function in (lambda x, a: x * a, lambda x, a: x @ a):
+        x = torch.tensor([3.0, 4.0], requires_grad=True)
+        with fw.dual_level():
+            a = fw.make_dual(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0]))
+            y = function(x, a)
+            tangent = fw.unpack_dual(y).tangent
+            (g,) = torch.autograd.grad(tangent.sum(), x, retain_graph=True)
+            yield g, fw.unpack_dual(g).tangent
+            (g,) = torch.autograd.grad(y.sum(), x)
+            yield fw.unpack_dual(g)

@@ -47,6 +47,13 @@ def is_telling(call: Any, metas: Sequence[Meta]) -> bool:
     return call.op.layout != "preserve" and not metas[wrt[0]].shape
 
 
+def sources_of(call: Any, metas: Sequence[Meta]) -> tuple[frozenset[int], ...] | None:
+    """For each result the operands that it depends on, where that is telling."""
+    if any(m.batch or m.levels for m in metas) or not is_telling(call, metas):
+        return None
+    return dependence(call, tuple((m.shape, m.dtype) for m in metas))
+
+
 def _replaces_part(call: Call) -> bool:
     part = call.op.part
     if callable(part):

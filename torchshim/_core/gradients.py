@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from torchshim._core.batching import alone, seen_by
 from torchshim._core.call import Call, VjpCall, interned_vjp
-from torchshim._core.dependence import dependence, is_telling
+from torchshim._core.dependence import dependence, sources_of
 from torchshim._core.meta import Meta
 from torchshim._core.naming import WRAPPED, grad_name, saved_operands
 from torchshim._core.op import COMPUTED, DERIVED, REGISTRY
@@ -202,10 +202,9 @@ def reaching(event: State, grads: Sequence[Any], wrt: tuple[int, ...]) -> Any:
 
 
 def _reaching(event: State, there: Sequence[bool], wrt: tuple[int, ...]) -> Any:
-    call, given = event.call, event.given
-    if any(m.batch or m.levels for m in given) or not is_telling(call, given):
+    sources = sources_of(event.call, event.given)
+    if sources is None:
         return wrt
-    sources = dependence(call, tuple((m.shape, m.dtype) for m in given))
     of = frozenset[int]().union(
         *(s for s, given in zip(sources, there, strict=True) if given)
     )

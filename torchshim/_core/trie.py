@@ -13,6 +13,7 @@ from torchshim._core import dtypes
 from torchshim._core.batching import alone, batched
 from torchshim._core.call import Call, PythonCall, intern_call
 from torchshim._core.callers import caller
+from torchshim._core.dependence import sources_of
 from torchshim._core.forward import jvp_call
 from torchshim._core.infer import Inference
 from torchshim._core.integers import BOUND, punched
@@ -377,6 +378,10 @@ class Trie(Inference):
             for i, (s, _) in enumerate(operands)
             if level in duals.get(s, ()) and call.differentiable(i)
         )
+        metas = [meta for _, meta in operands]
+        sources = sources_of(call, metas)
+        if sources is not None:  # (in PyTorch the others' tangents are not there)
+            along = tuple([i for i in along if any(i in of for of in sources)])
         if not along:
             return self.push_forward(state, operands, level)
         scalars = self.scalars[state.scalar : state.n_scalars]
@@ -389,6 +394,8 @@ class Trie(Inference):
             found = self.extend(key, made, given, len(scalars), None)
         self.advance(found, scalars)
         for k, meta in enumerate(state.metas):
+            if sources is not None and sources[k].isdisjoint(along):
+                continue
             if meta.dtype.is_floating_point or meta.dtype.is_complex:
                 self.set_tangent(state.slot + k, level, self.result(found, k))
         self.push_forward(found, given, level)
