@@ -451,3 +451,26 @@ def test_rows_with_a_history_are_one_program(compiled, all_compiled, rows):
         (rows(leaf * 2.0)[1].sum() * 3.0 + rows(leaf * 2.0)[0].sum()), leaf
     )
     assert torch.equal(leaf.grad, expected)
+
+
+def test_pieces_that_are_read_in_a_loop_are_not_recorded(own_trie):
+    x, rec = torch.arange(100), local.rec
+    x.tolist()
+    before = rec.states
+    assert sum(x[k].item() for k in range(100)) == 4950
+    assert rec.states - before < 12
+    pieces = [x[k] for k in range(100)]
+    assert torch.stack(pieces).tolist() == x.tolist()
+
+
+def test_pieces_that_are_used_in_a_loop_are_the_same_recording(compiled):
+    x = torch.arange(90.0).reshape(30, 3).clone()
+    x.tolist()
+
+    def step():
+        pieces = [x[k] for k in range(30)]
+        return sum(piece.sin() for piece in pieces).tolist()
+
+    first, made = step(), compiled()
+    assert first == step() == step()
+    assert compiled() == made

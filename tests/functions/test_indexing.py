@@ -406,3 +406,36 @@ def nothing_is_contiguous(torch):
     x = torch.randn(2, 3, 4, 5)[:, :, :, 1][:, 1:1, :]
     yield x.stride(), x.is_contiguous(), x.contiguous() is x
     yield x.transpose(0, 1).is_contiguous(), x[:, :, ::2].is_contiguous()
+
+
+PIECES = 40
+
+
+@case
+def many_pieces(torch):
+    """In a loop that reads them, or that uses them later."""
+    x = torch.arange(PIECES * 2.0).reshape(PIECES, 2).clone()
+    x.sum().item()
+    yield [row.tolist() for row in x]
+    yield [x[k, 1].item() for k in range(PIECES)]
+    rows = [x[k] for k in range(PIECES)]
+    last = rows[-1]
+    yield last._is_view(), last._base is x, last.storage_offset(), last.stride()
+    yield (torch.stack(rows) * 2).sum(), rows[20] * rows[30]
+    last += 1
+    x[3] = 5
+    yield x._version, last._version, rows[3], rows[2], x[-1]
+    rows[12][0], rows[13].data[1] = -1, -2
+    yield x[12:14], x._version
+    x.mul_(2)
+    yield rows[0], rows[39], last
+    w = torch.ones(2, requires_grad=True)
+    loss = torch.stack([(x[k] * w).sum() for k in range(PIECES)]).sum()
+    loss.backward()
+    yield loss, w.grad
+    with torch.no_grad():
+        yield [w[k % 2].requires_grad for k in range(PIECES)]
+    yield [w[k % 2].requires_grad for k in range(PIECES)]
+    with torch.inference_mode():
+        yield [x[k].is_inference() for k in range(PIECES)]
+    yield [attempt(lambda k=k: x[k]) for k in (PIECES, -PIECES - 1)]

@@ -41,6 +41,7 @@ class Entering(Known):
     storages: dict[int, Storage]
     base_tangents: weakref.WeakKeyDictionary[Storage, dict[int, Any]]
     levels: list[Any]
+    mode: Any
     # Such steps that something was written through, with its tangents.
     crossed: list[tuple[DualStep, dict[int, Any]]]
 
@@ -391,6 +392,22 @@ class Entering(Known):
         base, storage = args[0], args[0]._storage
         if storage is None or storage.shared is None or base._meta.requires_grad:
             return None
+        return self.unrecorded(op, args)
+
+    def shows(self, base: TensorBase) -> bool:
+        """Whether a tensor has its value here, and its views get no history."""
+        meta, storage = base._meta, base._storage
+        if meta.requires_grad or meta.batch or self.trace is not None or self.levels:
+            return False
+        array = base._array if storage is None else storage.array
+        return array is not None and not self.recording.duals and self.mode is not None
+
+    def unrecorded(self, op: Op, args: Sequence[Any]) -> list[TensorBase] | None:
+        """Views of a value that is there; they enter a recording that uses them.
+
+        None where the operator would make a copy.
+        """
+        base = args[0]
         # Rows and slices differ in where they begin, which their paths tell.
         rest = args[2:] if op.name == "basic_index" else args[1:]
         key = op, base._meta, rest
