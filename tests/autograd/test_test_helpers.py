@@ -98,6 +98,26 @@ def saved_arguments(torch):
     yield torch.cumsum(a, 1).grad_fn._saved_dim
     yield torch.addcdiv(a, a, a, value=2.5).grad_fn._saved_value
     yield attempt(getattr, selected, "_saved_nothing")
+    for reduced in (
+        a.sum(0),
+        a.mean(-1),
+        a.amax(1),
+        a.std(dim=0),
+        a.logsumexp((0, -1)),
+    ):
+        yield reduced.grad_fn._saved_dim
+    yield a.flip(-1).grad_fn._saved_dims, a.roll(1, -1).grad_fn._saved_dims
+    yield a.softmax(-1).grad_fn._saved_dim, a.prod(-1).grad_fn._saved_dim
+    yield a.transpose(0, -1).grad_fn._saved_dim1, a.nansum(1).grad_fn._saved_dim
+
+
+@case.over("float64", "complex128")
+def unknown_gradients_of_constant_powers(torch, name):
+    dtype = getattr(torch, name)
+    base = torch.zeros(2, dtype=dtype, requires_grad=True)
+    exponent = torch.zeros(2, dtype=dtype, requires_grad=True)
+    (base**exponent).backward(torch.full((2,), float("nan"), dtype=dtype))
+    yield base.grad, exponent.grad
 
 
 @case

@@ -22,7 +22,7 @@ from torchshim._core.naming import (
     outputs_of,
 )
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
-from torchshim._core.op import STATIC, UNNAMED
+from torchshim._core.op import STATIC, UNNAMED, Param
 from torchshim._core.record import local
 from torchshim._core.saved import SECOND_BACKWARD, has_left
 from torchshim._core.template import HOLE, Number, ScalarHole
@@ -435,7 +435,8 @@ def _argument(node: Node, name: str) -> Any:
         if entry is not HOLE and own == name:
             if isinstance(entry, ScalarHole):
                 return _number(node, param.name)
-            return entry.value if isinstance(entry, Number) else entry
+            found = entry.value if isinstance(entry, Number) else entry
+            return _dims(param, found) if name.startswith("dim") else found
         if entry is HOLE and own == whose != name and param.name in call.owners:
             slot = event.operands[call.owners.index(param.name)]
             events = node._recording.events(node._recording.state or local.rec.state)
@@ -448,6 +449,16 @@ def _argument(node: Node, name: str) -> Any:
 
 
 _MISSING: Any = object()
+
+
+def _dims(param: Param, dims: Any) -> Any:
+    """Dimensions as PyTorch's nodes show them: without a sign, and lists as tuples."""
+    if isinstance(dims, int):
+        several = "Dims" in param.annotation or "tuple" in param.annotation
+        return (dims % 2**64,) if several else dims % 2**64
+    if isinstance(dims, tuple):
+        return tuple(d % 2**64 if isinstance(d, int) else d for d in dims)
+    return dims
 
 
 def _getattr(self: Node, name: str) -> Any:

@@ -138,14 +138,14 @@ def _power(base: Array, exponent: Array) -> Array:
 
 
 def _power_jvp(primals: Any, tangents: Any) -> Any:
-    # PyTorch: no gradient to the base where the exponent is 0, none to the exponent
-    # where the base is 0 and the exponent is not negative.
+    # PyTorch: no gradient to the base where the exponent is 0, not even of NaN, none to
+    # the exponent where the base is 0 and the exponent is not negative.
     (base, exponent), (dbase, dexponent) = primals, tangents
     result = _power(base, exponent)
     parts = []
     if not isinstance(dbase, SymbolicZero):
         by_base = jnp.where(exponent == 0, 0, exponent * _power(base, exponent - 1))
-        parts.append(dbase * by_base)
+        parts.append(jnp.where(exponent == 0, 0, dbase) * by_base)
     if not isinstance(dexponent, SymbolicZero):  # else NaN where the base is negative
         flat = (base == 0) & (exponent.real >= 0)
         parts.append(dexponent * jnp.where(flat, 0, result * jnp.log(base)))
