@@ -432,3 +432,16 @@ def batch_norm_has_no_gradients_of_samples(torch):
     net.eval()[1].requires_grad_(False)
     per_sample(net)(torch.ones(4, 3)).sum().backward()
     yield net[0].weight.grad_sample
+
+
+@case
+def mapped_gradients_of_mapped_graphs(torch):
+    x = torch.arange(6.0).view(3, 2).requires_grad_()
+    kept = []
+    for _ in range(4):
+        y = torch.vmap(lambda row: row * row)(x)
+        yield y.tolist()
+        kept.append(y)
+    rows = torch.stack([torch.ones(3, 2), torch.full((3, 2), 2.0)])
+    for y in kept:
+        yield torch.autograd.grad(y, x, rows, is_grads_batched=True)

@@ -6,6 +6,7 @@ recorded within one is never mistaken for what belongs to another.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from torchshim._core.call import AnyCall, Levels, intern_call
 from torchshim._core.forward import DualStep
 from torchshim._core.linearize import Outputs
 from torchshim._core.op import Op
-from torchshim._core.state import CALL, IDENTITY, INPUT, State
+from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import (
     Storage,
     TensorBase,
@@ -51,7 +52,7 @@ _PERHAPS = {
 _WRITES = {"copy": "copy_", "put_piece": "copy_"}
 # Writes that PyTorch's kernels make, unseen by transforms.
 _UNSEEN = frozenset({"update_mean_", "update_var_", "update_mean", "update_var"})
-# Numbers of levels between those of one recording and of the next.
+# Numbers of levels between those of one recording and of another.
 _RANGE = 512
 _new = object.__new__
 
@@ -120,6 +121,8 @@ class Transforming(Writing):
     last_level: int
     level_base: int
     held_levels: int
+    # Recordings that were closed with levels in their graphs, and what these begin at.
+    level_graphs: weakref.WeakKeyDictionary[Recording, int]
     # Tangents of base values that are in no recording.
     base_tangents: weakref.WeakKeyDictionary[Storage, dict[int, Any]]
 
@@ -146,14 +149,17 @@ class Transforming(Writing):
         self.set_mode()
         return level
 
-    def restart_levels(self, graph: bool) -> None:
+    def restart_levels(self, graph: Recording | None) -> None:
         """Gives the next recording the numbers of this one again.
 
-        Where a graph outlives it that has levels in it, other ones: a backward through
-        it may be mapped itself.
+        Where a `graph` outlives it that has levels in it, numbers that no such graph
+        has: a backward through it may be mapped itself.
         """
-        if graph and self.last_level > self.level_base:
-            self.level_base = _RANGE - self.level_base
+        if graph is not None and self.last_level > self.level_base:
+            self.level_graphs[graph] = self.level_base
+            held = {n for kept, n in self.level_graphs.items() if not kept.freed}
+            free = (n for n in itertools.count(0, _RANGE) if n not in held)
+            self.level_base = next(free)
         self.last_level = self.level_base
 
     def close_level(self, level: Level) -> None:

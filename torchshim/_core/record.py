@@ -112,6 +112,7 @@ class Recorder(Transforming):
         self.levels: list[Level] = []
         self.last_level = self.level_base = 0
         self.held_levels = 0
+        self.level_graphs = weakref.WeakKeyDictionary()
         self.base_tangents = weakref.WeakKeyDictionary()
         self.crossed = []
         # What casts operands before an operator is recorded (`_autocast`), if anything.
@@ -375,7 +376,8 @@ class Recorder(Transforming):
         if recording.duals:
             self.keep_tangents([*alive.tensors, *placed])
         if not self.levels and not self.held_levels:
-            self.restart_levels(history and not recording.freed)
+            kept = history and not recording.freed
+            self.restart_levels(recording if kept else None)
         for tensor, slot in placed:
             if tensor._slot == slot:
                 tensor._slot = -1
