@@ -110,7 +110,8 @@ def _ops_parser(run: argparse.ArgumentParser) -> None:
         "--kind",
         action="append",
         metavar="KIND",
-        help="make these checks only, layouts, tangents and vmap among them",
+        help="make these checks only; layouts, tangents, vmap and third (gradients) "
+        "are made only where they are named",
     )
     run.add_argument(
         "--references",

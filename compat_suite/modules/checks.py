@@ -227,7 +227,7 @@ def _gradients(run: _Run, later: bool = False, second: bool = False) -> Any:
         read(results)
     leaves = [t for t in tensors([run.args, run.kwargs]) if t.requires_grad]
     leaves += [p for p in module.parameters() if p.requires_grad]
-    return gradients(run.library, results, leaves, second, run.seed)
+    return gradients(run.library, results, leaves, 1 + second, run.seed)
 
 
 def _later_gradients(run: _Run) -> Any:

@@ -79,7 +79,7 @@ class Check(judging.Check):
             cases += [c for s in samples for c in self.mapped(s, dtype)]
         self.judge([c for c in cases if c.kind in kinds])
         graded = dtype in database.grad_dtypes(self.entry)
-        if graded and (self.options.grad or "tangents" in kinds):
+        if graded and (self.options.grad or {"tangents", "third"} & {*kinds}):
             self.started(f"{dtype} grad")
             found = self.samples(dtype, True)
             self.judge([c for s in found for c in self.gradients(s, dtype)])
@@ -134,7 +134,7 @@ class Check(judging.Check):
                 process,
                 self.entry.name not in database.UNINITIALIZED,
                 again,
-                kind == "gradgrad",
+                kind in ("gradgrad", "third"),
             )
 
     def variants(self, sample: Any, dtype: str) -> Iterator[Case]:
@@ -209,6 +209,8 @@ class Check(judging.Check):
         second = self.options.gradgrad and "gradgrad" in kinds
         if second and self.entry.supports_gradgrad:
             forms["gradgrad"] = Gradients(True, seed)
+        if "third" in kinds and self.entry.supports_gradgrad:
+            forms["third"] = Gradients(True, seed, third=True)
         if "tangents" in kinds and self.entry.supports_forward_ad:
             forms["tangents"] = Tangents(seed)
         for kind, form in forms.items():

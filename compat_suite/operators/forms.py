@@ -101,10 +101,11 @@ class Into(Form):
 
 @dataclass(frozen=True)
 class Gradients(Form):
-    """First or second gradients of all arguments that require them."""
+    """First, second or third gradients of all arguments that require them."""
 
     second: bool
     seed: int
+    third: bool = False
 
     def told(self) -> dict[str, Any]:
         """The form as JSON, for `form`."""
@@ -116,8 +117,9 @@ class Gradients(Form):
         def call(*args: Any, **kwargs: Any) -> Any:
             leaves = [t for t in tensors([args, kwargs]) if t.requires_grad]
             results = tensors(function(*args, **kwargs))
-            shown = gradients(library, results, leaves, self.second, self.seed)
-            if self.second:
+            order = 3 if self.third else 2 if self.second else 1
+            shown = gradients(library, results, leaves, order, self.seed)
+            if order > 1:
                 return shown
             requires = {"requires_grad": [r.requires_grad for r in results]}
             return requires | (shown or {})
@@ -217,32 +219,34 @@ def form(told: dict[str, Any] | None) -> Any:
 
 
 def gradients(
-    library: Any, results: list[Any], leaves: list[Any], second: bool, seed: int
+    library: Any, results: list[Any], leaves: list[Any], order: int, seed: int
 ) -> dict[str, Any] | None:
-    """The gradients of results by leaves, for the same random cotangents everywhere."""
+    """Gradients of results by leaves, for the same random cotangents everywhere.
+
+    Those of a higher `order` are of all gradients of the order before.
+    """
     leaves = distinct(leaves)
-    outputs = [r for r in results if r.requires_grad]
+    outputs = list(enumerate(r for r in results if r.requires_grad))
     if not leaves or not outputs:
         return None
-    first = library.autograd.grad(
-        outputs,
-        leaves,
-        [cotangent(library, r, seed + i) for i, r in enumerate(outputs)],
-        allow_unused=True,
-        create_graph=second,
-    )
-    if not second:
-        return {"gradients": [None if g is None else dense(g) for g in first]}
-    live = [
-        (g, cotangent(library, g, seed + 7 + i))
-        for i, g in enumerate(first)
-        if g is not None and g.requires_grad
-    ]
-    found: Any = [None] * len(leaves)
-    if live:
-        found = library.autograd.grad(
-            [g for g, _ in live], leaves, [c for _, c in live], allow_unused=True
-        )
+    found: list[Any] = []
+    for made in range(order):
+        cotangents = [cotangent(library, r, seed + i) for i, r in outputs]
+        found = [None] * len(leaves)
+        if outputs:
+            found = library.autograd.grad(
+                [r for _, r in outputs],
+                leaves,
+                cotangents,
+                allow_unused=True,
+                create_graph=made + 1 < order,
+            )
+        outputs = [
+            (i, g) for i, g in enumerate(found) if g is not None and g.requires_grad
+        ]
+        seed += 7
+    if order == 1:
+        return {"gradients": [None if g is None else dense(g) for g in found]}
     # A gradient that is constant may be None or zeros, by how it was computed.
     return {
         "gradients": [

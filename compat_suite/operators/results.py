@@ -37,9 +37,10 @@ KINDS = (
     "layouts",
     "tangents",
     "vmap",
+    "third",
 )
 #: Those that are made only where they are asked for.
-MORE = ("layouts", "tangents", "vmap")
+MORE = ("layouts", "tangents", "vmap", "third")
 VARIANTS = ("method", "in-place", "out=")
 
 
