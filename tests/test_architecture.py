@@ -69,6 +69,7 @@ LAYERS = [
         "_utils_internal",
         "_vmap_internals",
         "library",
+        "_custom_ops",
         "version",
         "testing",
         "masked",

@@ -30,6 +30,17 @@ def flattened(torch):
         yield [a is b for a, b in zip(again, several, strict=True)]
 
 
+@case
+def keys_of_the_dispatcher(torch):
+    keys, kind = torch._C.DispatchKey, torch._C.DispatchKeySet
+    yield repr(keys.AutocastCPU), str(keys.Meta), int(keys.SparseCsrCUDA), keys.CPU.name
+    yield [(name, int(key)) for name, key in sorted(keys.__members__.items())]
+    both = kind(keys.AutocastCUDA) | kind(keys.AutocastCPU)
+    yield repr(both), both.has(keys.CPU), both.has(keys.AutocastCPU)
+    yield both.remove(keys.AutocastCPU) == kind(keys.AutocastCUDA), both.add(keys.CPU)
+    yield both - kind(keys.AutocastCPU), both & kind(keys.AutocastCPU)
+
+
 def test_onnx_can_be_imported_and_refuses():
     import torchshim as torch
 
@@ -221,3 +232,36 @@ assert results == [[[3.0] * 3] * 2] * 8, results
 
 def test_functions_of_operators_are_compiled_when_they_are_called():
     subprocess.run([sys.executable, "-c", FIRST_CALLS], check=True)
+
+
+def test_packages_register_how_their_operators_are_exported():
+    import torchshim as torch
+    from torchshim.onnx import symbolic_opset11  # noqa: F401
+    from torchshim.onnx.symbolic_helper import parse_args
+
+    symbolic = parse_args("v", "f")(lambda g, x, a: x)
+    assert symbolic(None, 1, 2) == 1
+    torch.onnx.register_custom_op_symbolic("t_imports::f", symbolic, 11)
+    torch.onnx.unregister_custom_op_symbolic("t_imports::f", 11)
+    with pytest.raises(torch.onnx.OnnxExporterError, match="domain::name"):
+        torch.onnx.register_custom_op_symbolic("f", symbolic, 11)
+
+
+def test_libraries_of_compiled_operators_are_refused_as_missing_ones():
+    import torchshim as torch
+
+    with pytest.raises(OSError, match="Could not load this library: /p/t_compiled/x"):
+        torch.ops.load_library("/p/t_compiled/x.so")
+    assert torch.ops.loaded_libraries == set()
+
+    # What is said of their operators afterwards is let go, nothing else.
+    @torch.library.register_fake("t_compiled::f")
+    def fake(x):
+        return x
+
+    assert fake(1) == 1
+    assert torch.library.register_fake("t_compiled::f", fake) is fake
+    with pytest.raises(RuntimeError, match="operator t_other::f does not exist"):
+        torch.library.register_fake("t_other::f")
+    with pytest.raises(AttributeError, match="no attribute 'f'"):
+        torch.ops.t_compiled.f(1)

@@ -79,6 +79,7 @@ _WELL_KNOWN = (
     "_C._special",
     "_C",
     "_VF",
+    "_custom_ops",
     "__config__",
     "__future__",
     "_decomp",

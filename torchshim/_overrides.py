@@ -35,7 +35,7 @@ from torchshim._function_modes import (
     skips,
     state,
 )
-from torchshim._refusal import METHODS_IN_PYTHON, refuse, with_own_names
+from torchshim._refusal import METHODS_IN_PYTHON, own_form, refuse
 
 _METHODS_IN_PYTHON = {("torch.Tensor", name) for name in METHODS_IN_PYTHON}
 
@@ -289,10 +289,10 @@ def overridable(
             space = namespace.removeprefix("torch.")
             raise_lack(error)
             refuse(space, wrapped.__name__, args, kwargs)
-            given = with_own_names(function, space, wrapped.__name__, kwargs)
+            given = own_form(function, space, wrapped.__name__, args, kwargs)
             if given is None:
                 raise
-            return wrapped(*args, **given)
+            return wrapped(*given[0], **given[1])
         if python:
             return handle_form(wrapped, function, args, kwargs)
         return dispatch(wrapped, found, args, kwargs or None)

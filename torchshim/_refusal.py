@@ -48,20 +48,47 @@ def refuse(
         raise TypeError(reason) from None
 
 
-def with_own_names(
-    function: Any, space: str, name: str, kwargs: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """Keywords with NumPy's names (`axis`) under the function's own.
+def own_form(
+    function: Any,
+    space: str,
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """A call with keywords that are PyTorch's, as a function of ours takes it.
 
-    None: there are none, or it is a function that PyTorch has no parser for.
+    NumPy's names (`axis`) become the function's own; names that one of several forms
+    has (`sections`), the positions that they have there. None: there are none, or it is
+    a function that PyTorch has no parser for.
     """
-    foreign = kwargs.keys() & OTHER_NAMES.keys()
-    if not foreign or not _parser.signatures(space, name):
+    known, signature = _parser.signatures(space, name), inspect.signature(function)
+    if not known or _binds(signature, args, kwargs):
         return None
-    own = inspect.signature(function).parameters
+    own = signature.parameters
     given = {k if k in own else OTHER_NAMES.get(k, k): v for k, v in kwargs.items()}
-    renamed = given.keys() != kwargs.keys() and len(given) == len(kwargs)
-    return given if renamed and given.keys() <= own.keys() else None
+    if len(given) == len(kwargs) and _binds(signature, args, given):
+        return args, given
+    first = 1 if space == "Tensor" else 0
+    form = next((f for f in known if f.refusal(args[first:], kwargs) is None), None)
+    if form is None:
+        return None
+    rest, moved = dict(kwargs), list(args)
+    for param in form.params[len(args) - first : form.positional]:
+        if param.name not in rest:
+            break
+        moved.append(rest.pop(param.name))
+    return (tuple(moved), rest) if _binds(signature, moved, rest) else None
+
+
+def _binds(
+    signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> bool:
+    """Whether a function can be called so, by the names of its parameters."""
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 def refuse_operator(

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import sys
-import tempfile
+import uuid
 import warnings
 import zipfile
 from pathlib import Path
@@ -67,37 +67,88 @@ def set_dir(d: str | os.PathLike[str]) -> None:
 # Files --------------------------------------------------------------------------
 
 
+class _Faketqdm:
+    """A share of a whole on stderr; what of `tqdm` is used where that is missing."""
+
+    def __init__(
+        self,
+        total: float | None = None,
+        disable: bool = False,
+        unit: str | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        self.total, self.disable, self.n = total, disable, 0.0
+
+    def update(self, n: float) -> None:
+        if self.disable:
+            return
+        self.n += n
+        shown = f"{self.n:.1f} bytes"
+        if self.total is not None:
+            shown = f"{100 * self.n / self.total:.1f}%"
+        sys.stderr.write(f"\r{shown}")
+        sys.stderr.flush()
+
+    def set_description(self, *args: Any, **kwargs: Any) -> None:
+        """Descriptions are not shown."""
+
+    def write(self, s: str) -> None:
+        sys.stderr.write(f"{s}\n")
+
+    def close(self) -> None:
+        self.disable = True
+
+    def __enter__(self) -> _Faketqdm:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if not self.disable:
+            sys.stderr.write("\n")
+
+
+try:
+    from tqdm import tqdm  # type: ignore[import-untyped]
+except ImportError:
+    tqdm = _Faketqdm
+
+
 def download_url_to_file(
     url: str, dst: str, hash_prefix: str | None = None, progress: bool = True
 ) -> None:
     """Downloads a file, whole or not at all.
 
-    RuntimeError if its SHA-256 does not begin with `hash_prefix`. `progress` writes the
-    number of bytes to stderr at the end, in place of PyTorch's bar.
+    RuntimeError if its SHA-256 does not begin with `hash_prefix`. `progress`
+    shows a bar.
     """
     request = Request(url, headers={"User-Agent": "torch.hub"})
     dst = os.path.expanduser(dst)
     sha256 = hashlib.sha256()
-    with urlopen(request) as response:
-        part = tempfile.NamedTemporaryFile(
-            dir=os.path.dirname(dst) or ".", suffix=".partial", delete=False
-        )
-        try:
-            with part:
+    # (Not a temporary file, which nobody else may read.)
+    part = f"{dst}.{uuid.uuid4().hex}.partial"
+    try:
+        with open(part, "xb") as file, urlopen(request) as response:
+            size = response.info().get("Content-Length")
+            with tqdm(
+                total=None if size is None else int(size),
+                disable=not progress,
+                unit="B",
+                unit_scale=True,
+                unit_divisor=1024,
+            ) as bar:
                 while chunk := response.read(READ_DATA_CHUNK):
-                    part.write(chunk)
+                    file.write(chunk)
                     sha256.update(chunk)
-            digest = sha256.hexdigest()
-            if hash_prefix is not None and not digest.startswith(hash_prefix):
-                raise RuntimeError(
-                    f'invalid hash value (expected "{hash_prefix}", got "{digest}")'
-                )
-            if progress:
-                sys.stderr.write(f"{os.path.getsize(part.name)} bytes\n")
-            shutil.move(part.name, dst)
-        finally:
-            if os.path.exists(part.name):
-                os.remove(part.name)
+                    bar.update(len(chunk))
+        digest = sha256.hexdigest()
+        if hash_prefix is not None and not digest.startswith(hash_prefix):
+            raise RuntimeError(
+                f'invalid hash value (expected "{hash_prefix}", got "{digest}")'
+            )
+        shutil.move(part, dst)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)
 
 
 def load_state_dict_from_url(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -201,6 +202,24 @@ class _Ops(ModuleType):
             raise AttributeError(name)
         made = self.__dict__[name] = _OpNamespace(name)
         return made
+
+
+# Paths of the libraries of operators that were loaded: none can be. The packages whose
+# libraries were refused.
+loaded_libraries: set[str] = set()
+refused_packages: set[str] = set()
+
+
+def load_library(path: Any) -> None:
+    """Refuses a library of compiled operators, as PyTorch one that it cannot load.
+
+    Packages that bring such a library take an `OSError` as the news that its operators
+    are not there; what they register for these afterwards is let go.
+    """
+    refused_packages.add(Path(path).parent.name)
+    raise OSError(
+        f"Could not load this library: {path} (torchshim has no compiled operators)"
+    )
 
 
 def overload_of(call: Any, args: Sequence[Any]) -> OpOverload:

@@ -40,3 +40,31 @@ def truths_of_numpy(torch, kind):
         yield x == truth, torch.where(x > 0, x, truth), x.clamp(min=truth)
         yield x.masked_fill(x > 0, truth), torch.full((1,), truth)
         yield x.sum(0, keepdim=truth)
+
+
+@case
+def keywords_of_one_of_several_forms(torch):
+    x = torch.arange(24).reshape(4, 2, 3)
+    calls = {
+        "tensor_split": ({"sections": 3}, {"indices": (1, 2)}, {"indices": 1}),
+        "hsplit": ({"sections": 2}, {"indices": [1]}, {"sections": 5}),
+        "vsplit": ({"sections": 2}, {"indices": (-1,)}, {"section": 2}),
+        "dsplit": ({"sections": 3}, {"indices": ()}),
+    }
+    for name, given in calls.items():
+        for kwargs in given:
+            yield attempt(getattr(torch, name), x, **kwargs)
+            yield attempt(getattr(x, name), **kwargs)
+    yield x.tensor_split(indices=(1,), dim=2), torch.tensor_split(x, dim=1, sections=2)
+    yield (
+        x.view(size=(6, 4)).shape,
+        x.sum_to_size(size=(1, 2, 1)),
+        x.view(dtype=x.dtype),
+    )
+    yield x.clone().resize_(size=(3,)), x.clone().resize_as_(the_template=x[0]).shape
+    yield torch.where(condition=x > 3, self=x, other=-x)[0]
+    yield (
+        torch.float_power(self=2, exponent=x[0]),
+        torch.repeat_interleave(repeats=x[0, 0]),
+    )
+    yield torch.result_type(tensor=x, other=1.5)

@@ -19,6 +19,7 @@ _C._functorch: get_dynamic_layer_stack_depth get_unwrapped is_batchedtensor
   is_functionaltensor is_functorch_wrapped_tensor is_gradtrackingtensor
   is_legacy_batchedtensor maybe_current_level maybe_get_bdim maybe_get_level
   reshape_dim_into reshape_dim_outof unwrap_if_dead
+_custom_ops: custom_op impl_abstract
 _dynamo: disable
 _dynamo.backends.common: device_from_inputs
 _functorch: config

@@ -15,6 +15,8 @@ from typing import Any
 from torchshim import _function_modes, _overrides
 from torchshim._C._convolution import _ConvBackend as _ConvBackend
 from torchshim._C._convolution import _select_conv_backend as _select_conv_backend
+from torchshim._C._dispatch_keys import DispatchKey as DispatchKey
+from torchshim._C._dispatch_keys import DispatchKeySet as DispatchKeySet
 from torchshim._C._stash import _get_obj_in_tls as _get_obj_in_tls
 from torchshim._C._stash import _is_key_in_tls as _is_key_in_tls
 from torchshim._C._stash import _stash_obj_in_tls as _stash_obj_in_tls
@@ -274,8 +276,6 @@ def _is_alias_of(tensor: Any, other: Any) -> bool:
 
 _REASON = "torchshim has no C++ side"
 _ExcludeDispatchKeyGuard = unsupported("_C._ExcludeDispatchKeyGuard", _REASON)
-DispatchKey = unsupported("_C.DispatchKey", _REASON)
-DispatchKeySet = unsupported("_C.DispatchKeySet", _REASON)
 ScriptMethod = unsupported("_C.ScriptMethod", "functions run as they are")
 ScriptModule = unsupported("ScriptModule", "modules run as they are")
 # What annotations of symbolic functions name.
