@@ -132,3 +132,25 @@ def of_what_is_made_of_it(torch):
     yield w.grad_dtype
     (w * w).sum().backward()
     yield w.grad
+
+
+@case.over(where=["leaf", "another leaf", "in between"])
+def after_steps_with_hooks(torch, where):
+    """A step as others before, whose hooks are called on the way to the leaf."""
+
+    def step(dtype):
+        x, y = (torch.tensor([1.0, 2.5], requires_grad=True) for _ in range(2))
+        if dtype is not None:
+            x.grad_dtype = dtype
+        z = y * 2
+        if where != "in between":
+            (x if where == "leaf" else y).register_hook(lambda grad: seen.append(grad))
+        else:
+            z.register_hook(lambda grad: seen.append(grad))
+        (x * 3 + x + z).sum().backward()
+        return x.grad
+
+    seen = []
+    for dtype in (None, torch.float64, None, torch.float16):
+        yield step(dtype), step(dtype), seen.copy()
+        seen.clear()

@@ -298,7 +298,13 @@ class Capture:
         ]
         self.course.arrived += [(self.numbers[r.seq], s) for r, s in self.arrived]
         assert self._first is not None
-        idle = [p for p in self.arrived if id(p[0].entered[p[1]]) not in self.fed]
+        # Python code is called before the leaves that came first are looked at.
+        before = 0 if self._pause is None else self._pause.n_arrived
+        idle = [
+            p
+            for i, p in enumerate(self.arrived)
+            if i < before or id(p[0].entered[p[1]]) not in self.fed
+        ]
         idle += self.touched
         leaves = [*self.arrived, *self.leaves]
         self._first.facts = leaf_facts(self.ways, leaves, idle, self.numbers)

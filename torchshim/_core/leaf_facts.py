@@ -23,7 +23,8 @@ class LeafFacts:
     # (number, slot) of the leaves, and (number, slot, number, slot) of the same ones.
     leaves: list[tuple[int, int]]
     same: list[tuple[int, int, int, int]]
-    # (number, slot) of those that got no gradient, and their kinds of hooks.
+    # (number, slot) of those that got no gradient, or theirs before a call of Python
+    # code; and their kinds of hooks.
     idle: list[tuple[int, int, int]]
 
     def hold(self, first: Recording) -> bool:
