@@ -266,6 +266,22 @@ def saved_values_are_the_tensors(torch):
 
 
 @case
+def saved_results_are_other_tensors(torch):
+    a = leaf(torch, 1.0, 2.0)
+    y = a.exp()
+    saved = y.grad_fn._saved_result
+    yield saved is y, saved.equal(y), saved.grad_fn is y.grad_fn, saved
+    z = y * y
+    yield z.grad_fn._saved_self is y, z.grad_fn._saved_self.equal(saved)
+    y = a.exp()
+    y.tolist()
+    z = y * y
+    yield z.grad_fn._saved_self is y
+    torch.autograd.backward([saved, z], [torch.ones(2)] * 2)
+    yield a.grad
+
+
+@case
 def whether_tensors_are_there(torch):
     a = leaf(torch, 1.0)
     refs = [torch._C._WeakTensorRef(t) for t in (a, a * 2)]

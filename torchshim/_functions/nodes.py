@@ -297,10 +297,10 @@ def saved_value(node: Node, name: str) -> Any:
         if name not in needed:
             return None
         check_kept()
-        if ("result", 0) in packed:
-            value = packed["result", 0].unpack()
-            return as_saved(value, value_at(recording, event, event.slot))
-        return value_at(recording, event, event.slot)
+        # Not the tensor itself: PyTorch's node would keep the one that keeps it.
+        own = value_at(recording, event, event.slot)
+        kept = ("result", 0) in packed
+        return as_saved(packed["result", 0].unpack() if kept else own.detach(), own)
     at = 0
     for param, entry in zip(call.op.params, call.template, strict=True):
         if entry is HOLE:
@@ -405,8 +405,9 @@ def value_at(recording: Any, event: Any, slot: int) -> Any:
 
 def _living(slot: int) -> Any:
     """The tensor that shows a slot of the running recording, if it is alive."""
-    for ref in local.rec.live:
-        tensor = ref()
+    rec = local.rec
+    entered = rec.recording.entered.get(slot)
+    for tensor in (entered, *(ref() for ref in rec.live)):
         if isinstance(tensor, Tensor) and tensor._slot == slot:
             return tensor
     return None
