@@ -7,6 +7,7 @@ from tests.oracle import attempt, case, evaluate
 
 @case.lines(r"""
 torch.mm(x, x, out=d)
+torch.nonzero_static(x, size=1, out=d)
 torch.bmm(x[None], x[None], out=d)
 torch.addmm(x, x, x, out=d)
 torch.addmv(x[0], x, x[0], out=d)

@@ -1,4 +1,4 @@
-"""Indices of any integers, and sums and products of truth values at indices."""
+"""Indices of any integers; sums and products of truth values and halves at indices."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ b.scatter_reduce(0, i, T([False, True, True]), "prod")
 b.scatter_reduce(0, i, T([False, True, True]), "amin")
 b.scatter_reduce(0, i, T([False, True, True]), "mean")
 b.index_reduce(0, i, T([False, True, True]), "amax")
+T([300.0]).half().index_reduce(0, i[:2] * 0, T([300.0, 0.5]).half(), "prod")
+T([3.1]).bfloat16().index_reduce(0, i[:2] * 0, T([1.01, 1.07]).bfloat16(), "prod")
 b.scatter(0, i, T([False, True, True]), reduce="multiply")
 b.scatter(0, i[:0].byte(), b[:0])
 b.scatter(0, i.byte(), b)

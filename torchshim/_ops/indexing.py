@@ -506,7 +506,12 @@ def put_piece(input: Array, value: Operand, starts: Indices, plan: Any) -> Array
     return write_piece(input, spread(new, shape), starts, plan)
 
 
-@op(differentiable=False, saves=())
+@op(
+    differentiable=False,
+    saves=(),
+    out="nonzero_static: Expected out tensor to have scalar type {want.scalar_name} "
+    "but got scalar type{have.scalar_name}",
+)
 def nonzero_static(input: Array, *, size: int, fill_value: int = -1) -> Array:
     """`nonzero` with a fixed number of rows: cut off, or filled with a value."""
     if size < 0:

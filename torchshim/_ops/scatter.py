@@ -290,9 +290,17 @@ def _extreme(dtype: Any, largest: bool) -> Any:
 
 
 def reduced(
-    input: Array, values: Array, where: Any, reduce: str, include_self: bool
+    input: Array,
+    values: Array,
+    where: Any,
+    reduce: str,
+    include_self: bool,
+    rounds: bool = False,
 ) -> Array:
-    """`values` reduced into `input` at index arrays."""
+    """`values` reduced into `input` at index arrays.
+
+    Products of half types are rounded at the end, or after each factor if it `rounds`.
+    """
     touched = jnp.zeros(input.shape, bool).at[where].set(True, mode="drop")
     if reduce in ("sum", "mean"):
         start = input
@@ -311,7 +319,9 @@ def reduced(
         start = input
         if not include_self:
             start = jnp.where(touched, jnp.ones((), input.dtype), input)
-        return _product(wide(start), wide(values), *where).astype(input.dtype)
+        if not rounds:
+            start, values = wide(start), wide(values)
+        return _product(start, values, *where).astype(input.dtype)
     largest = reduce == "amax"
     return _extremum(input, values, largest, include_self, *where)
 
@@ -471,5 +481,6 @@ def index_reduce_values(
     target, values = _line(input), _line(source)
     along: Ints = tuple(-1 if d == dim else 1 for d in range(target.ndim))
     full = jnp.broadcast_to(index.reshape(along), values.shape)
-    out = reduced(target, values, _places(full, dim), reduce, include_self)
+    where = _places(full, dim)
+    out = reduced(target, values, where, reduce, include_self, rounds=True)
     return out.astype(kind).reshape(input.shape)

@@ -128,7 +128,8 @@ def diagonal(input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Arr
     return lax.slice_in_dim(flat, start, end, columns + 1, axis=flat.ndim - 1)
 
 
-def _window_index(n: int, count: int, size: int, step: int) -> np.ndarray:
+def window_index(count: int, size: int, step: int) -> np.ndarray:
+    """Where the elements of windows are, a row each."""
     return np.arange(count)[:, None] * step + np.arange(size)
 
 
@@ -138,7 +139,7 @@ def _write_unfolded(
     if not base.ndim:
         return new.reshape(()) if size else base
     dim, count = windows(base.shape, dimension, size, step)
-    index = _window_index(base.shape[dim], count, size, step)
+    index = window_index(count, size, step)
     front = jnp.moveaxis(base, dim, -1)
     pieces = jnp.moveaxis(new, dim, -2)
     return jnp.moveaxis(
@@ -167,7 +168,7 @@ def unfold(input: Array, dimension: int, size: int, step: int) -> Array:
         ]
         pieces = jnp.stack(places, axis=-1)
     else:
-        index = _window_index(input.shape[dim], count, size, step)
+        index = window_index(count, size, step)
         pieces = front[..., index]
     return jnp.moveaxis(pieces, -2, dim)
 
