@@ -453,3 +453,32 @@ def gradients_of_another_leaf_past_a_hook(torch):
         z.tolist()
         z.backward(inputs=[(x, w, v)[i]])
         yield x.grad, w.grad, v.grad, seen
+
+
+@case.over(read=["forward", "hook", "first walk"])
+def gradients_of_several_leaves_in_one_tensor(torch, read):
+    """`.grad`s that are one tensor, or not, as no path tells."""
+    seen = []
+
+    def step(shared):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = torch.tensor([0.5, -1.0], requires_grad=True)
+        x.grad, y.grad = torch.ones(2), torch.ones(2)
+        if read == "first walk":
+            (x * y).sum().backward()
+        if shared:
+            x.grad = y.grad
+        z = x * y
+        z.register_hook(lambda grad: seen.append(len(seen)))
+        if read == "hook":
+            x.register_hook(lambda grad: seen.append(grad.sum().item()))
+        elif read == "first walk":
+            y.grad.sum().item()
+        else:
+            z.sum().item()
+        (z * x).sum().backward()
+        return x.grad, y.grad, x.grad is y.grad
+
+    for shared in (False, False, True, True, False):
+        yield step(shared)
+    yield len(seen)

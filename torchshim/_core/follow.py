@@ -211,6 +211,9 @@ def _entering(
             elif tensor._slot >= 0:
                 return None
         entering.append((tensor, slot))
+    # One tensor may be the `.grad` of several leaves by now: the path does not tell it.
+    if jump.adds and len({id(tensor) for tensor, _ in entering}) < len(entering):
+        return None
     return entering
 
 

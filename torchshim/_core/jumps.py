@@ -77,6 +77,8 @@ class Jump:
     pause: Pause | None = None
     # Whether it is before such a call, and takes nothing from closed recordings.
     inner: bool = False
+    # Whether a `.grad` from outside of the recording enters, which is added to.
+    adds: bool = False
     # What else is looked at in the leaves of the whole walk; the first piece has it.
     facts: LeafFacts | None = None
     # Leaves without a grad before that got a sparse one: as above up to the shape, then
@@ -430,6 +432,7 @@ class Capture:
                 jump.entered.append(("saved", number, taken[2], slot))
             elif id(tensor) in grads:
                 jump.entered.append(("grad", grads[id(tensor)], 0, slot))
+                jump.adds = True
             elif id(tensor) in self.outside:
                 number = self.outside[id(tensor)][1]
                 jump.entered.append(("held", number, tensor._meta, slot))
