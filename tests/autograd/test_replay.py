@@ -482,3 +482,38 @@ def gradients_of_several_leaves_in_one_tensor(torch, read):
     for shared in (False, False, True, True, False):
         yield step(shared)
     yield len(seen)
+
+
+@case.over(of=["leaf", "another leaf", "leaf without a gradient"])
+def hooks_that_change_what_a_leaf_has(torch, of):
+    """Hooks of leaves, and their `grad_dtype`, from within the walk."""
+
+    class Nothing(torch.autograd.Function):
+        forward = staticmethod(lambda ctx, x: x * 2)
+        backward = staticmethod(lambda ctx, grad: None)
+
+    def step(change):
+        w, x, y = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(3))
+        x.register_hook(lambda grad: seen.append("x"))
+        w.register_hook(lambda grad: change(x if of == "leaf" else y))
+        z = x * 3 + (Nothing.apply(y) if of == "leaf without a gradient" else y)
+        (z.exp() * w).sum().backward()
+        return w.grad, x.grad, y.grad
+
+    def hook(leaf):
+        leaf.register_hook(lambda grad: seen.append(grad is None))
+
+    def after(leaf):
+        leaf.register_post_accumulate_grad_hook(lambda leaf: seen.append("after"))
+
+    def dtype(leaf):
+        leaf.grad_dtype = torch.float64
+
+    def nothing(leaf):
+        pass
+
+    seen = []
+    changes = nothing, hook, after, dtype
+    for change in [c for each in changes for c in (nothing, each, each)]:
+        yield step(change), seen.copy()
+        seen.clear()

@@ -56,6 +56,8 @@ def follow(
         for number, depths in jump.used:
             if not depths.isdisjoint(owners[number].freed):
                 return None
+        if jump.idle and not _idle(jump, owners):
+            return None
         if jump.copied:
             _copy_scalars(rec, jump, owners)
         rec.state = jump.state
@@ -76,6 +78,8 @@ def _follow(
 ) -> list[Any] | None:
     owners = _owners(jump, before)
     if owners is None:
+        return None
+    if jump.idle and not _idle(jump, owners):
         return None
     leaves = _leaves(rec, jump, owners)
     if leaves is None or (jump.checked and _overwritten(jump, owners)):
@@ -136,15 +140,21 @@ def _owners(jump: Jump, before: list[Recording]) -> list[Recording] | None:
     return owners
 
 
+def _idle(jump: Jump, owners: Sequence[Recording]) -> bool:
+    """Whether the leaves that get no gradient in this piece have the hooks they had."""
+    for number, slot, kinds in jump.idle:
+        leaf = owners[number].entered.get(slot)
+        if leaf is None or has_hooks(leaf) != kinds:
+            return False
+    return True
+
+
 def _leaves(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> list[Any] | None:
     """The leaves that get gradients; None if one of them is another by now."""
     leaves = []
-    for number, slot, hooks, shape, status, _, _ in jump.leaves:
+    for number, slot, hooks, meta, status, _, _ in jump.leaves:
         leaf = owners[number].entered[slot]
-        meta = leaf._meta
-        if has_hooks(leaf) != hooks or meta.shape != shape:
-            return None
-        if not (meta.requires_grad and meta.leaf):
+        if has_hooks(leaf) != hooks or leaf._meta is not meta:
             return None
         if grad_status(rec, leaf) != status:
             return None
@@ -154,12 +164,11 @@ def _leaves(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> list[Any]
 
 def _take_sparse(jump: Jump, owners: Sequence[Recording]) -> bool:
     """Whether the leaves that get sparse gradients take them as they did then."""
-    for number, slot, hooks, shape, _, _ in jump.sparse:
+    for number, slot, hooks, meta, _, _ in jump.sparse:
         leaf = owners[number].entered[slot]
-        meta = leaf._meta
-        if has_hooks(leaf) != hooks or meta.shape != shape or leaf._grad is not None:
+        if has_hooks(leaf) != hooks or leaf._meta is not meta:
             return False
-        if not (meta.requires_grad and meta.leaf):
+        if leaf._grad is not None:
             return False
     return True
 

@@ -37,9 +37,7 @@ Value = tuple[int, Meta]
 # it was closed at, the slot in it, which of its slots and which nodes have hooks.
 Owner = tuple[int, int, State, int, frozenset[int], frozenset[int]]
 
-SparseLeaf = tuple[
-    int, int, int, tuple[int, ...], list[Value], Callable[[Sequence[Any]], Any]
-]
+SparseLeaf = tuple[int, int, int, Meta, list[Value], Callable[[Sequence[Any]], Any]]
 
 # Runtime scalars that gradients take over: from where, up to where, the recording they
 # are of, and what gives them from its scalars.
@@ -58,9 +56,9 @@ class Jump:
     # Values that entered: ("saved", owner, slot), ("grad", position in leaves) or
     # ("held", number, meta), and the slot they took.
     entered: list[tuple[str, int, Any, int]]
-    # (owner, slot of the leaf, its kinds of hooks, its shape, what its grad held
+    # (owner, slot of the leaf, its kinds of hooks, its meta, what its grad held
     # before, slot and meta of its grad)
-    leaves: list[tuple[int, int, int, tuple[int, ...], Any, int, Meta]]
+    leaves: list[tuple[int, int, int, Meta, Any, int, Meta]]
     copied: list[Copy]
     # (owner, slots, whether counted writes matter) of saved values of closed recordings
     # that are used as they were.
@@ -69,6 +67,9 @@ class Jump:
     # of those of all pieces.
     used: list[tuple[int, frozenset[int]]]
     freed: list[tuple[int, frozenset[int]]]
+    # (owner, slot, kinds of hooks) of leaves that gradients arrived at, or would have, or
+    # that were finished, without that one was put into them in this piece.
+    idle: list[tuple[int, int, int]]
     # Gradients that were asked for; the last piece has them.
     results: list[Value | None]
     # The first result that is the same object, for each.
@@ -79,9 +80,9 @@ class Jump:
     inner: bool = False
     # Whether a `.grad` from outside of the recording enters, which is added to.
     adds: bool = False
-    # What else is looked at in the leaves of the whole walk; the first piece has it.
+    # Which leaves of the whole walk are one; the first piece has it.
     facts: LeafFacts | None = None
-    # Leaves without a grad before that got a sparse one: as above up to the shape, then
+    # Leaves without a grad before that got a sparse one: as above up to the meta, then
     # the tensors that the grad is made of, and what makes it.
     sparse: list[SparseLeaf] = field(default_factory=list)
 
@@ -196,8 +197,8 @@ class Capture:
         self.checked: list[tuple[Recording, tuple[int, ...], bool]] = []
         # (recording, slot) of the leaves that gradients arrived at.
         self.arrived: list[tuple[Recording, int]] = []
-        # Those that gradients would have arrived at, had somebody asked for them.
-        self.touched: list[tuple[Recording, int]] = []
+        # (recording, slot, kinds of hooks) of leaves looked at in the running piece.
+        self.seen: list[tuple[Recording, int, int]] = []
         # Where the running piece began: in the trie, and in the walk's lists.
         self._start = self._begin = start
         self._via = self._copied = self._freed = self._trace = 0
@@ -206,8 +207,6 @@ class Capture:
         self._waiting = 0
         # id -> gradient that a read left outside, and its number.
         self.outside: dict[int, tuple[Any, int]] = {}
-        # The leaves that a gradient was for, by their ids.
-        self.fed: set[int] = set()
         # Further leaves, which were asked for or might have been.
         self.leaves: list[tuple[Recording, int]] = []
         # How each recording but the first was reached: (number, slot).
@@ -300,16 +299,8 @@ class Capture:
         ]
         self.course.arrived += [(self.numbers[r.seq], s) for r, s in self.arrived]
         assert self._first is not None
-        # Python code is called before the leaves that came first are looked at.
-        before = 0 if self._pause is None else self._pause.n_arrived
-        idle = [
-            p
-            for i, p in enumerate(self.arrived)
-            if i < before or id(p[0].entered[p[1]]) not in self.fed
-        ]
-        idle += self.touched
         leaves = [*self.arrived, *self.leaves]
-        self._first.facts = leaf_facts(self.ways, leaves, idle, self.numbers)
+        self._first.facts = leaf_facts(self.ways, leaves, self.numbers)
         self._start.remember(key, self._first)
 
     def _value(self, tensor: Any) -> Value:
@@ -355,6 +346,7 @@ class Capture:
             checked=[(numbers[r.seq], s, c) for r, s, c in self.checked],
             used=self._depths(walk.freed[self._freed :]),
             freed=[],
+            idle=self._idle(),
             results=[],
             same=[],
         )
@@ -362,7 +354,7 @@ class Capture:
         self._note_entered(jump, walk)
         self._via = len(walk.via)
         self._copied, self._freed = len(walk.copied), len(walk.freed)
-        self.delivered, self.checked = [], []
+        self.delivered, self.checked, self.seen = [], [], []
         if self._pause is None:
             self._first = jump
         else:
@@ -390,6 +382,15 @@ class Capture:
             owners.append((numbers[parent.seq], slot, hist[0].state, hist[1], *hooked))
         return owners, crossings
 
+    def _idle(self) -> list[tuple[int, int, int]]:
+        """The leaves that the piece looked at, but put no gradient into."""
+        fed = {id(leaf) for leaf, *_ in self.delivered}
+        return [
+            (self.numbers[r.seq], slot, kinds)
+            for r, slot, kinds in dict.fromkeys(self.seen)
+            if id(r.entered[slot]) not in fed
+        ]
+
     def _note_delivered(self, jump: Jump) -> None:
         """What the piece put into leaves."""
         # Those of `leaves` first: their numbers there are their numbers here.
@@ -398,7 +399,7 @@ class Capture:
             grad = leaf._grad
             if grad is not None and grad._composed and status is None:
                 owner, (parts, made) = self.numbers[place[0].seq], grad._taken_apart()
-                known = owner, place[1], has_hooks(leaf), leaf._meta.shape
+                known = owner, place[1], has_hooks(leaf), leaf._meta
                 jump.sparse.append((*known, [self._value(p) for p in parts], made))
                 continue
             if (
@@ -409,9 +410,8 @@ class Capture:
             ):
                 raise NotRepeatable
             owner = self.numbers[place[0].seq]
-            hooks, shape = has_hooks(leaf), leaf._meta.shape
-            after = grad._slot, grad._meta
-            jump.leaves.append((owner, place[1], hooks, shape, status, *after))
+            hooks, after = has_hooks(leaf), (grad._slot, grad._meta)
+            jump.leaves.append((owner, place[1], hooks, leaf._meta, status, *after))
 
     def _note_entered(self, jump: Jump, walk: Any) -> None:
         """The values that entered the recording with the piece."""

@@ -1,7 +1,7 @@
 """What a backward walk looks at in leaves, and no path tells.
 
 A tensor that is a leaf of two recordings has a slot in each: that they are one tensor's
-is told by neither path. And leaves that get no gradient may have hooks all the same.
+is told by neither path. Nor does one tell of the hooks of leaves.
 """
 
 from __future__ import annotations
@@ -23,9 +23,6 @@ class LeafFacts:
     # (number, slot) of the leaves, and (number, slot, number, slot) of the same ones.
     leaves: list[tuple[int, int]]
     same: list[tuple[int, int, int, int]]
-    # (number, slot) of those that got no gradient, or theirs before a call of Python
-    # code; and their kinds of hooks.
-    idle: list[tuple[int, int, int]]
 
     def hold(self, first: Recording) -> bool:
         """Whether all is so again."""
@@ -36,10 +33,6 @@ class LeafFacts:
                 return False
             reached.append(hist[0])
         entered = [recording.entered for recording in reached]
-        for number, slot, kinds in self.idle:
-            leaf = entered[number].get(slot)
-            if leaf is None or has_hooks(leaf) != kinds:
-                return False
         distinct = {id(entered[n].get(slot)) for n, slot in self.leaves}
         return len(distinct) == len(self.leaves) - len(self.same) and all(
             entered[a].get(x) is entered[b].get(y) for a, x, b, y in self.same
@@ -75,10 +68,9 @@ def has_hooks(leaf: Any) -> int:
 def leaf_facts(
     ways: Sequence[tuple[int, int]],
     leaves: Iterable[tuple[Recording, int]],
-    idle: Iterable[tuple[Recording, int]],
     numbers: dict[int, int],
 ) -> LeafFacts | None:
-    """What there is to know of the leaves of a walk; None if its path tells it all.
+    """Which of the leaves of a walk are one; None if its path tells it.
 
     `numbers`: number of a recording -> its number in the walk.
     """
@@ -92,6 +84,5 @@ def leaf_facts(
         if other is not place:
             same.append((*other, *place))
     if len({number for number, _ in places}) < 2:
-        places, same = [], []
-    without = [(numbers[r.seq], s, has_hooks(r.entered[s])) for r, s in idle]
-    return LeafFacts(list(ways), places, same, without) if places or without else None
+        return None
+    return LeafFacts(list(ways), places, same)

@@ -85,6 +85,7 @@ class Leaves(Graph):
         count = self.arrived[place] = self.arrived.get(place, 0) + 1
         if self.capture is not None:
             self.capture.arrived.append(place)
+            self.capture.seen.append((*place, has_hooks(leaf)))
         if self.leaf_edges is None:
             if has_hooks(leaf) or not leaf._meta.leaf:
                 self.count_leaves()
@@ -125,7 +126,10 @@ class Leaves(Graph):
                     if mine:
                         self.leaf_grads = rest
                         self.put(*self.merged(mine)[0])
-                    elif self.is_wanted(leaf) and has_hooks(leaf):
+                        continue
+                    if self.capture is not None:
+                        self.capture.seen.append((*place, has_hooks(leaf)))
+                    if self.is_wanted(leaf) and has_hooks(leaf):
                         self.put(leaf, place, None)
         except BaseException:
             self.ready.clear()  # they would have come after the one that raised
@@ -281,7 +285,6 @@ class Leaves(Graph):
             if self.capture is not None:
                 status = jumps.grad_status(self.rec, leaf)
                 self.capture.delivered.append((leaf, place, status))
-                self.capture.fed.add(id(leaf))
             shared = id(grad) in self.given or not self.pure
             if leaf._grad is None and not self.create:
                 grad = self.own(grad)

@@ -37,7 +37,7 @@ from torchshim._core.jumps import (
     NotRepeatable,
 )
 from torchshim._core.late import Late, late
-from torchshim._core.leaf_facts import OWN_DTYPE, grad_dtype
+from torchshim._core.leaf_facts import OWN_DTYPE, grad_dtype, has_hooks
 from torchshim._core.leaves import added
 from torchshim._core.naming import flows_of, last_use
 from torchshim._core.op import REGISTRY
@@ -180,7 +180,7 @@ class Walk(SavedValues, Replay, Late):
         recording, slot = origin(*root)
         leaf = recording.entered.get(slot)
         if leaf is not None and self.capture is not None:
-            self.capture.touched.append((recording, slot))
+            self.capture.seen.append((recording, slot, has_hooks(leaf)))
         if leaf is not None and leaf._hooks is not None:
             self.catch_up()
             self.calling((recording, slot), leaf._hooks.run, grad)
