@@ -517,3 +517,20 @@ def hooks_that_change_what_a_leaf_has(torch, of):
     for change in [c for each in changes for c in (nothing, each, each)]:
         yield step(change), seen.copy()
         seen.clear()
+
+
+@case
+def leaves_asked_for_that_get_other_data(torch):
+    """From within the walk, so that the leaf has another node when that goes on."""
+
+    def step(change):
+        x, y = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+        z = x * y
+        z.register_hook(lambda grad: change(x))
+        return torch.autograd.grad((z * z).sum(), [x, y], allow_unused=True)
+
+    def double(x):
+        x.data = x.data.double()
+
+    for change in (len, len, double, double, len):
+        yield step(lambda x, change=change: change(x) and None)

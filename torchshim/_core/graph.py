@@ -59,6 +59,8 @@ class Graph:
     # Where gradients are asked for -> for which of those asked for; and id(leaf) -> so.
     targets: dict[Place, list[int]]
     captured: dict[int, list[int]]
+    # `_node_since` of leaves asked for, as it was before any Python code.
+    since: dict[int, tuple[int, int]]
     # Whether gradients of some values alone are asked for; those that are on a way from
     # the roots to one of these (None: all), found out once something is visited.
     narrow: bool
@@ -163,6 +165,8 @@ class Graph:
             slot = None if slots is None else slots[i]
             if isinstance(target, TensorBase) and target._meta.leaf:
                 self.captured.setdefault(id(target), []).append(i)
+                if target._node_since is not None:
+                    self.since[id(target)] = target._node_since
                 if self.capture is not None and slot is not None:
                     self.capture.leaves.append((self.rec.recording, slot))
             else:
@@ -190,8 +194,11 @@ class Graph:
         """Whether a place, or another result of the node there, is asked for."""
         recording, slot = place
         if self.is_leaf(place):
-            leaf = recording.entered[slot]
-            return id(leaf) in self.captured and accumulator_at(leaf, place)[1]
+            at = id(recording.entered[slot])
+            since = self.since.get(at)
+            return at in self.captured and (
+                since is None or since <= (recording.seq, slot)
+            )
         event = self.event(place)
         return any(
             (recording, s) in self.targets for s in range(event.slot, event.n_slots)

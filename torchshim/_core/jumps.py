@@ -67,8 +67,8 @@ class Jump:
     # of those of all pieces.
     used: list[tuple[int, frozenset[int]]]
     freed: list[tuple[int, frozenset[int]]]
-    # (owner, slot, kinds of hooks) of leaves that gradients arrived at, or would have, or
-    # that were finished, without that one was put into them in this piece.
+    # (owner, slot, kinds of hooks) of leaves that the piece looked at, but put no
+    # gradient into.
     idle: list[tuple[int, int, int]]
     # Gradients that were asked for; the last piece has them.
     results: list[Value | None]

@@ -93,6 +93,7 @@ class Walk(SavedValues, Replay, Late):
     # Whether no Python code was called.
     pure: bool = True
     captured: dict[int, list[int]] = late(dict)
+    since: dict[int, tuple[int, int]] = late(dict)
     grads: dict[Place, Any] = late(dict)
     heap: list[Any] = late(list)
     queued: set[Any] = late(set)
