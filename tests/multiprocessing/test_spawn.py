@@ -8,6 +8,7 @@ from concurrent import futures
 import torchshim
 import torchshim.multiprocessing as mp
 from tests.oracle import attempt, case
+from torchshim._core.shared import Shared
 from torchshim.multiprocessing import _fork
 
 
@@ -101,3 +102,54 @@ def test_writes_in_a_fork_that_numpy_does_not_compute():
     with mp.get_context("fork").Pool(1) as pool:
         for kind in (torchshim.float32, torchshim.bfloat16):
             assert pool.apply(written, (kind,)) == [2, 6, 12, 12]
+
+
+def test_a_write_leaves_what_others_write_meanwhile(monkeypatch):
+    """Another process may write to other elements while a program computes."""
+    x = torchshim.zeros(2, 3).share_memory_()
+    memory = x.numpy()
+    store = Shared.store
+
+    def late(self, *args):
+        memory[1, 2] = 7
+        store(self, *args)
+
+    monkeypatch.setattr(Shared, "store", late)
+
+    def after(write):
+        memory[...] = 0
+        write()
+        return memory.tolist()
+
+    index = torchshim.tensor([1])
+
+    def add():
+        x[0, 1] += 1
+
+    assert after(add) == [[0, 1, 0], [0, 0, 7]]
+    assert after(lambda: x[0].copy_(torchshim.ones(3))) == [[1, 1, 1], [0, 0, 7]]
+    assert after(lambda: x[:, 0].fill_(2)) == [[2, 0, 0], [2, 0, 7]]
+    assert after(lambda: x.T[0].mul_(2).add_(1)) == [[1, 0, 0], [1, 0, 7]]
+    assert after(lambda: x.index_add_(1, index, torchshim.ones(2, 1))) == [
+        [0, 1, 0],
+        [0, 1, 7],
+    ]
+    assert after(lambda: x.fill_(3)) == [[3, 3, 3], [3, 3, 3]]
+
+
+def count(i, x, barrier):
+    barrier.wait()
+    for _ in range(20):
+        x[i] += 1
+
+
+def test_processes_write_to_elements_of_one_tensor():
+    context = mp.get_context("fork")
+    barrier = context.Barrier(3)
+    x = torchshim.zeros(3).share_memory_()
+    processes = [context.Process(target=count, args=(i, x, barrier)) for i in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert x.tolist() == [20, 20, 20]

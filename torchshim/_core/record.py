@@ -136,7 +136,7 @@ class Recorder(Transforming):
         self.volatile: list[TensorBase] = []
         # Storages on shared memory that a backward in progress wrote to, and whether
         # it is doing so: it adds to a `.grad`.
-        self.unstored: list[Storage] = []
+        self.unstored: list[tuple[TensorBase, TensorBase]] = []
         self.delivering = False
         self.storages: dict[int, Storage] = {}
         self.recording = Recording(next_sequence())

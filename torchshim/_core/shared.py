@@ -2,13 +2,14 @@
 
 NumPy writes whenever it likes, so the NumPy array is the truth. What a recording uses
 is a private copy, compared with the array each time the storage enters a recording; a
-write through a tensor is run at once and copied into the array. When nobody but the
-storage holds the array any more, the sharing ends.
+write through a tensor is run at once and copied into the elements that it is of. When
+nobody but the storage holds the array any more, the sharing ends.
 """
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import sys
 from typing import Any
 
@@ -58,6 +59,23 @@ def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
     if _memcmp is not None:
         return _memcmp(a.ctypes.data, b.ctypes.data, a.nbytes) == 0
     return a.tobytes() == b.tobytes()
+
+
+def differs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Where two arrays of one shape and dtype hold other bits.
+
+    >>> differs(np.float32([0, np.nan, 1]), np.float32([-0.0, np.nan, 1])).tolist()
+    [True, False, False]
+    """
+    sides = [np.ascontiguousarray(x)[..., None].view(np.uint8) for x in (a, b)]
+    return (sides[0] != sides[1]).any(axis=-1)
+
+
+def mapped(memory: Any) -> bool:
+    """Whether an array is on the memory of a file, which other processes may map."""
+    while isinstance(memory, (np.ndarray, Window)):
+        memory = memory.owner if isinstance(memory, Window) else memory.base
+    return isinstance(memory, mmap.mmap)
 
 
 class Window:
@@ -179,19 +197,21 @@ class Shared:
         if self.exclusive():
             storage.shared = None
 
-    def store(self, storage: Any) -> None:
-        """Copies the value that a tensor's write left into the memory."""
-        if not self.memory.flags.writeable:
+    def store(self, tensor: TensorBase, value: Any, read: np.ndarray | None) -> None:
+        """Puts what was written to a tensor on this storage into its elements' memory.
+
+        Other elements are left alone: another process may write to them just now, and
+        may have since they were looked at. `read`: what the memory held when the value
+        was computed of all of it (by `index_put_`), which leaves most of it.
+        """
+        target, value = self.window(tensor), np.asarray(seen(tensor, np.asarray(value)))
+        if not target.flags.writeable:
             # PyTorch warns when the tensor is made, and writes.
-            where = Window(
-                self.memory,
-                self.memory.shape,
-                tuple(s // self.memory.itemsize for s in self.memory.strides),
-                0,
-                self.memory.dtype,
-            )
-            target = np.asarray(where).view(self.memory.dtype)
+            steps = tuple(s // target.itemsize for s in target.strides)
+            held = Window(target, target.shape, steps, 0, target.dtype)
+            target = np.asarray(held).view(target.dtype)
+        if read is not None and read.shape == value.shape and mapped(target):
+            np.copyto(target, value, where=differs(read, value))
         else:
-            target = self.memory
-        np.copyto(target, np.asarray(storage.array))
+            np.copyto(target, value)
         self.copy = None

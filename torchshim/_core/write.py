@@ -7,10 +7,12 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from torchshim._core.entrances import entering_operands
 from torchshim._core.meta import Meta
 from torchshim._core.op import Op
-from torchshim._core.state import HIDDEN, MARK, MOVED, WRITTEN, State
+from torchshim._core.state import HIDDEN, INPUT, MARK, MOVED, WRITTEN, State
 from torchshim._core.storage import (
     REPLACED,
     SHARED_WITHIN,
@@ -49,7 +51,7 @@ class Writing(Viewing):
     """Replaces the values of tensors."""
 
     raws: list[TensorBase]
-    unstored: list[Storage]
+    unstored: list[tuple[TensorBase, TensorBase]]
     delivering: bool
     levels: list[Any]
 
@@ -128,6 +130,7 @@ class Writing(Viewing):
             self.place(tensor, slot, new._meta)
             return
         storage = self.storage_of(tensor)
+        read = None if storage.shared is None else self._read_by(tensor, storage, new)
         tracked = not untracked and (new._meta.requires_grad or meta.requires_grad)
         written = whole = new
         left = base is not tensor and base._storage is not storage
@@ -162,9 +165,9 @@ class Writing(Viewing):
             # The flush comes first: it keeps the history of what was written.
             if not self.delivering:
                 self.flush()
-                storage.shared.store(storage)
+                storage.shared.store(tensor, new._array, read)
             else:  # at the end of the walk
-                self.unstored.append(storage)
+                self.unstored.append((tensor, new))
             self.volatile.append(tensor)
             self._forget_volatile()
         if tracked and tensor._hooks is not None and tensor is not base:
@@ -172,12 +175,26 @@ class Writing(Viewing):
         if self.crossed:
             self.write_tangents()
 
+    def _read_by(
+        self, tensor: TensorBase, storage: Storage, new: TensorBase
+    ) -> np.ndarray | None:
+        """The value of all of a storage that `new` was computed of, if it was."""
+        if tensor._path or not self.owns(new._slot):
+            return None
+        for slot in self.recording.event(new._slot, self.state).operands:
+            if self.recording.bases.get(slot) is storage:
+                event = self.recording.event(slot, self.state)
+                if event.kind == INPUT:
+                    return np.asarray(self.inputs[event.n_inputs - 1])
+        return None
+
     def store_shared(self) -> None:
         """Copies what a backward wrote to numpy's memory there."""
         self.flush()
-        for storage in self.unstored:
-            if storage.shared is not None:
-                storage.shared.store(storage)
+        for tensor, new in self.unstored:
+            storage = tensor._storage
+            if storage is not None and storage.shared is not None:
+                storage.shared.store(tensor, new._array, None)
         self.unstored.clear()
 
     def shown_as(self, tensor: TensorBase) -> list[int]:
