@@ -30,7 +30,8 @@ _functorch.make_functional: functional_init functional_init_with_buffers
 _functorch.utils: enable_single_level_autograd_function unwrap_dead_wrappers
 _functorch.vmap: restore_vmap
 _ops: HigherOrderOperator OpOverload
-_prims_common: DimsType corresponding_complex_dtype suggest_memory_format
+_prims_common: CUDARngStateHelper DimsType corresponding_complex_dtype
+  suggest_memory_format
 _subclasses.fake_tensor: FakeTensorConverter FakeTensorMode
 _subclasses.meta_utils: assert_metadata_eq
 _utils: ExceptionWrapper _import_dotted_name _rebuild_tensor
@@ -149,6 +150,7 @@ testing._internal.common_utils: AlwaysWarnTypedStorageRemoval BytesIOContext
   skipCUDAMemoryLeakCheckIf skipCUDANonDefaultStreamIf skipIfCrossRef skipIfMPS
   skipIfNoDill skipIfNoLapack skipIfNoSciPy skipIfRocm skipIfSlowGradcheckEnv
   skipIfTorchDynamo skipIfTorchInductor skipIfWindows skipIfXpu
+  raise_on_run_directly setSdpaBackendsToDefaultFinally
   skipRocmIfTorchInductor slowTest slowTestIf subtest suppress_warnings swap
   torch_to_numpy_dtype_dict unMarkDynamoStrictTest wrapDeterministicFlagAPITest
   wrapSwapTensorsTest xfailIfS390X xfailIfTorchDynamo
@@ -203,6 +205,7 @@ _dispatch.python: enable_python_dispatcher
 _dynamo.testing: CompileCounterWithBackend
 _prims:
 _prims.context: TorchRefsMode
+_prims.executor: make_traced
 _prims_common.wrappers: _maybe_remove_out_wrapper out_wrapper
 _refs:
 _subclasses.fake_utils: outputs_alias_inputs
@@ -210,7 +213,9 @@ _utils: try_import
 _weights_only_unpickler: Unpickler
 backends.cuda: SDPAParams can_use_efficient_attention can_use_flash_attention
 distributions.kl: _KL_REGISTRY _kl_expfamily_expfamily
+fx._compatibility: _BACK_COMPAT_OBJECTS _MARKED_WITH_COMPATIBILITY compatibility
 fx.experimental.rewriter: RewritingTracer
+fx.operator_schemas: get_signature_for_torch_op
 monitor: Aggregation Event Stat TensorboardEventHandler _WaitCounter data_value_t
   log_event register_event_handler unregister_event_handler
 nested._internal.nested_tensor: NestedTensor
@@ -225,7 +230,8 @@ nn.utils._per_sample_grad: call_for_per_sample_grads
 optim.lr_scheduler: _enable_get_lr_call
 serialization: _package_registry
 testing: FileCheck
-testing._internal.common_cuda: IS_JETSON tf32_enabled
+testing._internal.common_cuda: IS_JETSON TEST_HIPSPARSE_GENERIC blas_library_context
+  tf32_enabled
 testing._internal.common_device_type: PYTORCH_TESTING_DEVICE_EXCEPT_FOR_KEY
   PYTORCH_TESTING_DEVICE_ONLY_FOR_KEY get_device_type_test_bases
 testing._internal.common_jit: check_against_reference

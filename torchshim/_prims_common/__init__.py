@@ -7,6 +7,7 @@ from typing import Any
 
 import torchshim as torch
 from torchshim._core.layout import channels_last, channels_last_3d, contiguous_format
+from torchshim._errors import unsupported
 
 Tensor = TensorLike = TensorLikeType = torch.Tensor
 ShapeType = torch.Size | list[int] | tuple[int, ...]
@@ -19,6 +20,9 @@ NumberTypeType = type[bool] | type[int] | type[float] | type[complex]
 RealNumberType = bool | int | float
 TensorSequenceType = list[torch.Tensor] | tuple[torch.Tensor, ...]
 TensorOrNumberLikeType = torch.Tensor | bool | int | float | complex
+CUDARngStateHelper = unsupported(
+    "_prims_common.CUDARngStateHelper", "generators have no state on CUDA's devices"
+)
 DeviceLikeType = str | torch.device | int
 
 _COMPLEX = {

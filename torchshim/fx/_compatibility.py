@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _T = TypeVar("_T")
+
+# What was marked: as kept, and at all.
+_BACK_COMPAT_OBJECTS: dict[Any, None] = {}
+_MARKED_WITH_COMPATIBILITY: dict[Any, None] = {}
 
 
 def compatibility(is_backward_compatible: bool) -> Callable[[_T], _T]:
@@ -14,6 +18,9 @@ def compatibility(is_backward_compatible: bool) -> Callable[[_T], _T]:
     def mark(fn: _T) -> _T:
         # The names that programs look up beside the mark itself.
         fn.__backwards_compatible__ = is_backward_compatible  # type: ignore[attr-defined]
+        if is_backward_compatible:
+            _BACK_COMPAT_OBJECTS.setdefault(fn)
+        _MARKED_WITH_COMPATIBILITY.setdefault(fn)
         return fn
 
     return mark

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from torchshim._errors import unsupported
 from torchshim._tensor import Tensor
 from torchshim.fx._names import home_of
 
@@ -40,6 +41,12 @@ def _signatures(target: Callable[..., Any]) -> list[inspect.Signature]:
         return [inspect.signature(inspect.unwrap(each)) for each in overloads]
     except (TypeError, ValueError):
         return []
+
+
+get_signature_for_torch_op = unsupported(
+    "fx.operator_schemas.get_signature_for_torch_op",
+    "there are no schemas of TorchScript",
+)
 
 
 def _normalized(

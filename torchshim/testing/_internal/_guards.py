@@ -133,6 +133,11 @@ setLinalgBackendsToDefaultFinally = _restoring(
     lambda value: torch.backends.cuda.preferred_linalg_library(value),
 )
 
+setSdpaBackendsToDefaultFinally = _restoring(
+    lambda: torch.backends.cuda.preferred_rocm_fa_library(),
+    lambda value: torch.backends.cuda.preferred_rocm_fa_library(value),
+)
+
 
 def with_ieee_matmul_precision(fn: Any) -> Any:
     """A test with products in full float32."""

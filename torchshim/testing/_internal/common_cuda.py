@@ -15,7 +15,7 @@ from torchshim.testing._internal._conditions import TEST_MULTIGPU as TEST_MULTIG
 
 CUDA_DEVICE = torch.device("cuda:0") if TEST_CUDA else None
 # What computes on GPUs here is XLA, whatever libraries it uses.
-TEST_CUDNN = TEST_MAGMA = TEST_CUSPARSE_GENERIC = False
+TEST_CUDNN = TEST_MAGMA = TEST_CUSPARSE_GENERIC = TEST_HIPSPARSE_GENERIC = False
 TEST_CUDNN_VERSION = 0
 TEST_NUMBA_CUDA = False
 TEST_LARGE_TENSOR = IS_JETSON = False
@@ -41,6 +41,17 @@ def initialize_cuda_context_rng() -> None:
 def tf32_is_not_fp32() -> bool:
     """Whether products in float32 may be computed in TF32."""
     return TEST_CUDA and torch.backends.cuda.matmul.allow_tf32
+
+
+@contextlib.contextmanager
+def blas_library_context(backend: Any) -> Iterator[None]:
+    """Another library of products is the preferred one."""
+    before = torch.backends.cuda.preferred_blas_library()
+    torch.backends.cuda.preferred_blas_library(backend)
+    try:
+        yield
+    finally:
+        torch.backends.cuda.preferred_blas_library(before)
 
 
 @contextlib.contextmanager

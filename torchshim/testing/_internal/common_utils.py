@@ -54,6 +54,14 @@ def run_tests(argv: list[str] | None = None) -> None:
     unittest.main(argv=sys.argv if argv is None else argv)
 
 
+def raise_on_run_directly(file_to_call: str) -> None:
+    """Raises the error of a file whose tests another file runs."""
+    raise RuntimeError(
+        "This test file is not meant to be run directly, use:\n\n"
+        f"\tpython {file_to_call} TESTNAME\n\ninstead."
+    )
+
+
 def load_tests(loader: Any, tests: Any, pattern: Any) -> unittest.TestSuite:
     """All tests, for `unittest`'s protocol."""
     suite = unittest.TestSuite()
