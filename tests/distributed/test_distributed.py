@@ -349,3 +349,5 @@ def test_more_processes_are_refused():
     assert not dist.is_initialized()
     with alone(torch), pytest.raises(NotImplementedError, match="no other process"):
         dist.send(torch.ones(1), 1)
+    with alone(torch), pytest.raises(ValueError, match="Invalid destination rank"):
+        dist.send(torch.ones(1), 0)

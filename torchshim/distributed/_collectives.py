@@ -380,7 +380,24 @@ def _alone(*arguments: Any, **options: Any) -> Any:
     raise Unsupported("torch.distributed: there is no other process to talk to")
 
 
-send = isend = recv = irecv = _alone
+def send(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> None:
+    """Refused: there is no other process."""
+    del tensor, tag
+    if 0 in (dst, group_dst):
+        raise ValueError(
+            "Invalid destination rank: destination rank should not be the same as "
+            "the rank of the current process."
+        )
+    _alone(group)
+
+
+isend = recv = irecv = _alone
 
 
 def _renamed(old: str, new: str) -> None:
