@@ -52,6 +52,9 @@ def several(torch):
     b.set_exception(ValueError("second"))
     yield attempt(both.wait), attempt(torch.futures.wait_all, [a, b])
     yield torch.futures.wait_all([a, a]), torch.futures.collect_all([]).wait()
+    for wrong in ([None], (a, None), [3], [None, 3]):
+        yield attempt(torch.futures.collect_all, wrong)
+    yield attempt(torch.futures.wait_all, (None,)), attempt(torch.jit.wait, None)
 
 
 @case

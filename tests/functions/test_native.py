@@ -1,6 +1,7 @@
 """`native_*` functions, older norms, segments, rarer methods, legacy storages."""
 
 import pickle
+from math import nan
 
 from tests.oracle import attempt, case, evaluate
 
@@ -273,3 +274,14 @@ def convolution(torch):
     x = torch.arange(10.0).reshape(1, 2, 5).requires_grad_()
     y = f(x, w, None, *plain)
     yield y.grad_fn.name(), torch.autograd.grad((y * y).sum(), x)
+
+
+@case
+def nan_in_segments(torch):
+    lengths = torch.tensor([1, 2, 3, 0])
+    for reduce in ("max", "min"):
+        for initial in None, 0, nan:
+            x = torch.tensor([1, nan, nan, nan, 5, 6], requires_grad=True)
+            y = torch.segment_reduce(x, reduce, lengths=lengths, initial=initial)
+            y.sum().backward()
+            yield y.detach(), x.grad

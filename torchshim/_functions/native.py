@@ -366,6 +366,15 @@ def _anywhere(mask: Tensor) -> bool:
     return bool(mask.any())
 
 
+def _with_nans(out: Tensor, axis: int, index: Tensor, data: Tensor) -> Tensor:
+    """Extremes of segments whose NaN, where there are some, share the gradient."""
+    hidden = fns.isnan(data)
+    none = fns.full(tuple(out.shape), 0, data.dtype, data.device)
+    number = none.scatter_add(axis, index, hidden.to(data.dtype))
+    found = none.scatter_add(axis, index, fns.where(hidden, data, 0))
+    return fns.where(number > 0, found / number.clamp(min=1), out)
+
+
 @public(aliases=("_segment_reduce",))
 def segment_reduce(
     data: Any,
@@ -444,6 +453,8 @@ def segment_reduce(
     wide = (*shape[:axis], count + 1, *shape[axis + 1 :])
     begin = fns.full(wide, start, data.dtype, data.device)
     out = begin.scatter_reduce(axis, index, data, kind)
+    if reduce in ("max", "min") and data.requires_grad:
+        out = _with_nans(out, axis, index, data)
     out = out.narrow(axis, 0, count).contiguous()
     if reduce != "mean":
         return out

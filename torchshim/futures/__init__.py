@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from types import NoneType
 from typing import Any, Generic, TypeVar
 
 from torchshim._core.device import device, device_count
@@ -119,8 +120,20 @@ def _of_callback(error: Exception) -> str:
     return f"Got the following error when running the callback: {text}"
 
 
+def _refuse_none(futures: Iterable[Any]) -> None:
+    if any(future is None for future in futures):
+        raise RuntimeError("Future can't be None")
+
+
 def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
     """A future that is done when all of these are, or with the first exception."""
+    if not all(isinstance(each, (Future, NoneType)) for each in futures):
+        raise TypeError(
+            "_collect_all(): incompatible function arguments. The following argument "
+            "types are supported:\n    1. (arg0: collections.abc.Sequence[torch._C."
+            f"Future]) -> torch._C.Future\n\nInvoked with: {futures!r}"
+        )
+    _refuse_none(futures)
     made: Future[list[Future[Any]]] = Future()
     left = [len(futures)]
 
@@ -158,6 +171,7 @@ def _fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
 
 def _wait(future: Any) -> Any:
     """`torch.wait`: the result of a future."""
+    _refuse_none([future])
     if not isinstance(future, Future):
         raise TypeError(
             "wait(): incompatible function arguments. The following argument types are "
