@@ -134,6 +134,8 @@ def test_a_write_leaves_what_others_write_meanwhile(monkeypatch):
         [0, 1, 0],
         [0, 1, 7],
     ]
+    single = torchshim.zeros(()).share_memory_()
+    assert single.add_(1).item() == single.numpy() == 1
     assert after(lambda: x.fill_(3)) == [[3, 3, 3], [3, 3, 3]]
 
 

@@ -66,9 +66,11 @@ def differs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
     >>> differs(np.float32([0, np.nan, 1]), np.float32([-0.0, np.nan, 1])).tolist()
     [True, False, False]
+    >>> differs(np.float32(0), np.float32(1)).shape
+    ()
     """
     sides = [np.ascontiguousarray(x)[..., None].view(np.uint8) for x in (a, b)]
-    return (sides[0] != sides[1]).any(axis=-1)
+    return (sides[0] != sides[1]).any(axis=-1).reshape(a.shape)
 
 
 def mapped(memory: Any) -> bool:
