@@ -7,9 +7,11 @@ import warnings
 import pytest
 
 import torchshim
-from tests import fuzz_core
+from tests import fuzz_core, fuzz_steps
+from torchshim._core import stepwise
 
 PARTS = 6
+GROUPS = 80
 # Programs that differ, by their seeds: what is known not to be as in PyTorch.
 KNOWN: dict[int, str] = {}
 
@@ -39,6 +41,15 @@ def test_recorded_programs(part, operation_by_operation):
                 assert text is not None, f"seed {seed} agrees: take it out of KNOWN"
                 continue
             assert text is None, f"seed {seed} ({dtype}), {text}\n{script}"
+
+
+def test_steps_after_others_like_them(monkeypatch):
+    """What is remembered of a step is not taken for what another one does."""
+    monkeypatch.setattr(stepwise, "_LEAST_EVENTS", 0)  # NumPy computes them
+    monkeypatch.setattr(stepwise, "_COMPILE", 1e9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert not [*fuzz_steps.fuzz(torchshim, range(GROUPS))]
 
 
 def test_a_difference_is_found(operation_by_operation):
