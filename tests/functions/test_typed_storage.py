@@ -136,3 +136,14 @@ def equal_is_the_same_object(torch):
     s = x.storage()
     yield s == s, s != s, x.storage() == s, s == 1, len({s, s, x.storage()})
     yield x.untyped_storage() == x.view(2, 1).untyped_storage()
+
+
+@case
+def old_classes(torch):
+    make, memory = torch.FloatStorage, torch.UntypedStorage(8)
+    yield len(make(wrap_storage=memory)), make._dtype, torch.BoolStorage._dtype
+    yield attempt(make, 3, 4), attempt(make, dtype=torch.float32), attempt(make, x=1)
+    yield attempt(make, device="cpu"), attempt(make, wrap_storage=3)
+    yield attempt(make, 3, wrap_storage=memory)
+    yield attempt(memory.resize_, -1)
+    yield attempt(torch.ones(2).untyped_storage().resize_, -1)

@@ -32,17 +32,9 @@ class storagetype(type):
                 "Only child classes of _LegacyStorage can be instantiated"
             )
         wrapped = kwargs.pop("wrap_storage", None)
-        for name in kwargs:
-            raise RuntimeError(f"{cls.__name__}: unknown keyword argument '{name}'")
+        _check_given(cls, args, wrapped, kwargs)
         if wrapped is not None:
             return TypedStorage(wrapped, cls.dtype)
-        if len(args) > 1:
-            raise RuntimeError(
-                f"{cls}.__new__ received an invalid combination of arguments. Expected "
-                "one of:\n * no arguments\n * (int size)\n * (Sequence data)\n * (*, "
-                "UntypedStorage wrap_storage)\n\nToo many positional arguments: "
-                f"{len(args)}"
-            )
         data: Any = args[0] if args else 0
         if isinstance(data, UntypedStorage):
             return TypedStorage(data, cls.dtype)
@@ -55,6 +47,36 @@ class storagetype(type):
 
     def __repr__(cls) -> str:
         return f"<class 'torch.{cls.__name__}'>"
+
+    @property
+    def _dtype(cls) -> dtypes.dtype:
+        return cls.dtype
+
+
+def _check_given(cls: Any, args: Any, wrapped: Any, others: Any) -> None:
+    """Raises PyTorch's errors about the arguments of an old class."""
+    wrong, error = "", RuntimeError
+    for name in others:
+        if name not in ("dtype", "device"):
+            raise TypeError(
+                f"TypedStorage.__new__() got an unexpected keyword argument '{name}'"
+            )
+        wrong = f"Keyword argument '{name}' cannot be specified"
+    if wrong:
+        pass
+    elif wrapped is None:
+        wrong = "Too many positional arguments" * (len(args) > 1)
+    elif args:
+        wrong = "No positional arguments should be given when using 'wrap_storage'"
+    elif not isinstance(wrapped, UntypedStorage):
+        kind, error = type(wrapped), TypeError
+        wrong = f"Argument 'wrap_storage' must be UntypedStorage, but got {kind}"
+    if wrong:
+        raise error(
+            f"{cls}.__new__ received an invalid combination of arguments. Expected "
+            "one of:\n * no arguments\n * (int size)\n * (Sequence data)\n * (*, "
+            f"UntypedStorage wrap_storage)\n{wrong}"
+        )
 
 
 STORAGE_TYPES: dict[str, storagetype] = {

@@ -293,6 +293,12 @@ class UntypedStorage:
         have = self.nbytes()
         if size == have:
             return self
+        if size < 0:
+            raise RuntimeError(
+                "[enforce fail at alloc_cpu.cpp:98] ((ptrdiff_t)nbytes) >= 0. "
+                "alloc_cpu() seems to have been called with negative number: "
+                f"{size + 2**64}"
+            )
         if self._raw is None:
             core = self._storage
             if size < have:
