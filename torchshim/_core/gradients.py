@@ -59,7 +59,7 @@ class GradientPlan:
             given = call.arguments(event.given, call.placeholders())
             self.sparse = call.op.sparse_grad(*given)
         checks = call.op is not None and call.write and call.op.inplace_gradient_check
-        if checks:
+        if wrt and checks:
             checks(*call.arguments(event.given, call.placeholders()))
         # Operands whose values the gradient is computed from.
         self.needs = call.needs(wrt)

@@ -117,6 +117,8 @@ class Pause:
     # (owner, slot) of leaves that are about to be finished.
     ready: list[tuple[int, int]]
     derivatives: frozenset[Any]
+    # (owner, slot) of results of gradients' events along whose edge nothing came.
+    nothing: list[tuple[int, int]]
     course: Course
     n_arrived: int
     n_freed: int
@@ -243,6 +245,7 @@ class Capture:
             results=[(i, self._value(g)) for i, g in walk.results.items()],
             ready=[(number[r.seq], slot) for r, slot in walk.ready],
             derivatives=frozenset(walk.derivatives),
+            nothing=[(number[r.seq], slot) for r, slot in walk.nothing],
             course=self.course,
             n_arrived=len(self.arrived),
             n_freed=len(walk.freed),

@@ -321,6 +321,10 @@ def tensor_type(dtype: Any, device: str = "cpu") -> str:
     return f"torch.{'' if device == 'cpu' else device + '.'}{dtype.scalar_name}Tensor"
 
 
+# Whether anomaly mode shows where the values of a failed gradient were computed.
+shows_forward = [False]
+
+
 def modified_text(
     meta: Any, name: str | None, number: int, version: int, expected: int
 ) -> str:
@@ -329,12 +333,21 @@ def modified_text(
     if name is not None:
         name = re.sub(r"Backward0?(?=\d*$)", "", qualified(name))
         made_by = f", which is output {number} of {name},"
+    if shows_forward[0]:
+        hint = (
+            "the backtrace further above shows the operation that failed to compute "
+            "its gradient. The variable in question was changed in there or anywhere "
+            "later. Good luck!"
+        )
+    else:
+        hint = (
+            "enable anomaly detection to find the operation that failed to compute its "
+            "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        )
     return (
         "one of the variables needed for gradient computation has been modified by an "
         f"inplace operation: [{kind} {list(meta.shape)}]{made_by} is at version "
-        f"{version}; expected version {expected} instead. Hint: enable anomaly "
-        "detection to find the operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        f"{version}; expected version {expected} instead. Hint: {hint}"
     )
 
 

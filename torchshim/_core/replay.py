@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchshim._core.follow import follow
+from torchshim._core.graph import Place
 from torchshim._core.jumps import (
     FUNCTION,
     HOOKS,
@@ -39,6 +40,7 @@ class Replay(Leaves):
 
     freed: list[tuple[Recording, int]]
     derivatives: set[Any]
+    nothing: set[Place]
     # The last state that `writes` is of.
     frozen: State | None
     writes: Any
@@ -70,6 +72,7 @@ class Replay(Leaves):
         event: State,
         wrt: Sequence[int],
         outs: Sequence[Any],
+        grads: Sequence[Any],
     ) -> None:
         raise NotImplementedError
 
@@ -171,7 +174,7 @@ class Replay(Leaves):
         elif code == NODE_BEFORE:
             self.go_through(recording, event, wrt, found, True)
         elif code == NODE_AFTER:
-            self.hand_on(recording, event, wrt, found)
+            self.hand_on(recording, event, wrt, found, given[len(wrt) :])
         elif code == LEAF:
             leaf = recording.entered[event.slot]
             self.finishing = True  # leaves that are ready come after this one
@@ -197,7 +200,7 @@ class Replay(Leaves):
         if hooked:
             given = [*outs, *grads]
             outs = self.call_python(NODE_AFTER, recording, event, wrt, given)
-        self.hand_on(recording, event, wrt, outs)
+        self.hand_on(recording, event, wrt, outs, grads)
 
     def repeat(
         self,
@@ -319,6 +322,7 @@ class Replay(Leaves):
         self.ready = [(owners[number], slot) for number, slot in pause.ready]
         self.freed += [(owners[n], d) for n, d in course.freed[: pause.n_freed]]
         self.derivatives |= pause.derivatives
+        self.nothing |= {(owners[number], slot) for number, slot in pause.nothing}
 
 
 def _pre_hooks(recording: Recording, event: State, grads: Sequence[Any]) -> list[Any]:

@@ -76,16 +76,16 @@ class SavedValues(Present):
         return found
 
     def use(
-        self, recording: Recording, event: State, plan: GradientPlan
+        self, recording: Recording, event: State, plan: GradientPlan, formula: Any
     ) -> dict[int, Place]:
         """Raises if what an event saved is freed, or was overwritten in place.
 
         Gives the values that were overwritten without any version counting it, and
-        where that is known.
+        where that is known. `formula`: as in `check_versions`.
         """
         if plan.frees and event.depth in recording.freed:
             raise RuntimeError(SECOND_BACKWARD)
-        outdated = self.check_versions(recording, plan, plan.from_result)
+        outdated = self.check_versions(recording, plan, formula)
         if self.capture is not None and recording.state is not None:
             if plan.saved:
                 self.capture.checked.append((recording, plan.saved, True))
@@ -101,15 +101,46 @@ class SavedValues(Present):
             self.capture.checked.append((place[0], (place[1],), False))
             place = before_entry(*place)
 
-    def spend(self, recording: Recording, event: State, grads: Sequence[Any]) -> None:
-        """Uses up what an event saved, for the gradient of none of its operands."""
+    def spend(
+        self,
+        recording: Recording,
+        event: State,
+        grads: Sequence[Any],
+        wrt: Sequence[int],
+    ) -> None:
+        """Uses up what an event saved, though no gradient is computed from it.
+
+        Where none of the operands `wrt` is to get one, or no gradient arrived.
+        """
+        if wrt and self.spend_write(recording, event):
+            return
         plan = plan_of(event, event.call, ())
-        self.use(recording, event, plan)
+        self.use(recording, event, plan, "nothing is computed")
         if event.call.__class__ is VjpCall:
-            self.check_forward(recording, event, ())
+            self.check_forward(recording, event, wrt)
         self.unpack(recording, event, grads)
         if plan.frees:
             self.freed.append((recording, event.depth))
+
+    def spend_write(self, recording: Recording, event: State) -> bool:
+        """As `spend`, of a write through a view that no gradient arrives at.
+
+        In PyTorch the writing operator is part of that node, which looks at nothing
+        then.
+        """
+        place = recording, event.depth
+        if event.write is not None and place in self.freed:
+            return True
+        op = event.call.op
+        if op is None or not puts_back(op):
+            return False
+        self.freed.append(place)
+        slot = event.operands[1]
+        if slot not in recording.entered and slot not in recording.hists:
+            writer = self.event((recording, slot))
+            if writer.write is not None:
+                self.freed.append((recording, writer.depth))
+        return True
 
     def keep_write(self, recording: Recording, event: State) -> None:
         """Takes back that a write through a view was used up: its operator failed.

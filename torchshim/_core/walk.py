@@ -109,6 +109,8 @@ class Walk(SavedValues, Replay, Late):
     reached: set[Place] | None = late(NoneType)
     # Place of a leaf -> how many edges of the graph end there, how many were gone.
     leaf_edges: dict[Place, int] | None = late(NoneType)
+    # Results of gradients' events to which an edge led, along which nothing came.
+    nothing: set[Place] = late(set)
     arrived: dict[Place, int] = late(dict)
     ready: list[Place] = late(list)
     finishing: bool = late(bool)
@@ -152,6 +154,8 @@ class Walk(SavedValues, Replay, Late):
         event = self.event(place)
         if event.kind == INPUT or event.kind == IDENTITY:
             self.arrive(place)
+        elif event.call.__class__ is VjpCall:
+            self.nothing.add(place)
         self.enqueue(place[0], event)
 
     def enqueue(self, recording: Recording, event: State) -> None:
@@ -360,11 +364,11 @@ class Walk(SavedValues, Replay, Late):
         hooked: bool,
     ) -> None:
         """As `go_back`, after the node's pre-hooks; `hooked`: whether it has any."""
-        if all(g is None for g in grads) and not isinstance(event.call, PythonCall):
-            outs: Sequence[Any] = [None] * len(wrt)
-        elif watcher:
+        if watcher:
             self.capture = None
-            outs = watcher[0](self.backward, recording, event, grads, wrt)
+            outs: Sequence[Any] = watcher[0](
+                self.backward, recording, event, grads, wrt
+            )
         else:
             outs = self.backward(recording, event, grads, wrt)
         # Unpacking what the node saved may have hung hooks on it.
@@ -377,6 +381,7 @@ class Walk(SavedValues, Replay, Late):
         event: State,
         wrt: Sequence[int],
         outs: Sequence[Any],
+        grads: Sequence[Any],
     ) -> None:
         gradients: Iterable[tuple[int, Any]] = zip(wrt, outs, strict=True)
         op = event.call.op
@@ -387,17 +392,29 @@ class Walk(SavedValues, Replay, Late):
         for i, out in gradients:
             if out is not None:
                 self.push((recording, event.operands[i]), out)
-            else:
+            elif self.leads_to(recording, event, grads, i):
                 self.push_nothing((recording, event.operands[i]))
+
+    def leads_to(
+        self, recording: Recording, event: State, grads: Sequence[Any], i: int
+    ) -> bool:
+        """Whether an operand is behind one of the results that an edge led to."""
+        if event.call.__class__ is not VjpCall or len(grads) == 1:
+            return True
+        there = [
+            grad is not None or (recording, event.slot + k) in self.nothing or None
+            for k, grad in enumerate(grads)
+        ]
+        return i in reaching(event, there, event.wrt)
 
     def backward(
         self, recording: Recording, event: State, grads: list[Any], wrt: Any
     ) -> Sequence[Any]:
         if isinstance(event.call, PythonCall):
             return self.call_python(FUNCTION, recording, event, wrt, grads)
-        if not wrt:
-            self.spend(recording, event, grads)
-            return ()
+        if not wrt or all(g is None for g in grads):
+            self.spend(recording, event, grads, wrt)
+            return [None] * len(wrt)
         if event.call.moves:
             return self.call_python(MOVE, recording, event, wrt, grads)
         if event.call.passing:
@@ -438,7 +455,7 @@ class Walk(SavedValues, Replay, Late):
         plan = plan_of(event, call, wrt)
         if plan.sparse is not None:
             return self.sparse_vjp(recording, event, grads, plan)
-        outdated = self.use(recording, event, plan)
+        outdated = self.use(recording, event, plan, plan.from_result)
         checked = call.op is not None and call.op.gradient_checks is not None
         if checked:
             checked = self.is_whole_gradient(call)
@@ -494,7 +511,7 @@ class Walk(SavedValues, Replay, Late):
         assert plan.sparse is not None
         (grad,), call, rec = grads, plan.call, self.rec
         maker, drops = plan.sparse
-        outdated = self.use(recording, event, plan)
+        outdated = self.use(recording, event, plan, plan.from_result)
         unpacked = self.unpack(recording, event, grads)
         given: list[Any] = [None] * call.n_arrays
         for i in plan.needs:

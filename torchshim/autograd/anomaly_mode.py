@@ -14,7 +14,7 @@ from typing import Any
 from torchshim._arguments import check_bool
 from torchshim._core import record
 from torchshim._core.callers import is_own
-from torchshim._core.naming import grad_name
+from torchshim._core.naming import grad_name, shows_forward
 from torchshim._core.record import local, refresh_modes
 from torchshim._core.walk import watcher
 from torchshim._derived import fns
@@ -61,6 +61,7 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     """
     check_bool("set_anomaly_enabled", "enabled", enabled)
     _State.enabled, _State.check_nan = enabled, check_nan
+    shows_forward[0] = enabled
     watcher[:] = [_watch] if enabled else []
     record.watchers[:] = [_note] if enabled else []
     refresh_modes()
