@@ -279,3 +279,57 @@ def a_leaf_that_gets_another_dtype(torch):
                 lambda a=a, b=b, s=how == "s": torch.autograd.grad(b, a, allow_unused=s)
             )
         yield again, read, how, a.grad, seen
+
+
+BROADCAST = {
+    "mul": lambda torch, x, y: x * y,
+    "sub": lambda torch, x, y: y - x,
+    "pow": lambda torch, x, y: x**2,
+    "sin": lambda torch, x, y: x.sin() * y,
+    "exp": lambda torch, x, y: x.exp() + y,
+    "where": lambda torch, x, y: torch.where(y > 0, x, y),
+    "mm": lambda torch, x, y: x[None] @ y[:, None],
+}
+
+
+@case.over(op=list(BROADCAST), leaf=[False, True])
+def data_that_broadcasts(torch, op, leaf):
+    """Element-wise formulas broadcast what is there by now with what arrives."""
+    shapes = ((1, 2), (2, 2), (1, 1, 2)) if leaf else ((), (1, 2), (2, 2), (3,))
+    for shape in shapes:
+        for read in (False, True):
+            x = torch.ones(2, requires_grad=True)
+            y = torch.full((2,), 2.0, requires_grad=True)
+            used = x if leaf else x * 1
+            out = BROADCAST[op](torch, used, y)
+            if read:
+                out.tolist()
+            used.data = torch.full(shape, 0.5)
+            yield attempt((out * torch.full(out.shape, 2.0)).sum().backward)
+            yield x.grad, y.grad
+
+
+@case
+def gradients_of_another_dtype(torch):
+    """A custom function's gradient is cast to what its input was, not is."""
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return (grad * 2).double()
+
+    for dtype in (torch.float64, torch.float16):
+        for wanted in (False, None, torch.float64, torch.bfloat16):
+            x = torch.ones(2, requires_grad=True)
+            out = Double.apply(x)
+            if wanted is not False:
+                x.grad_dtype = wanted
+            x.data = x.data.to(dtype)
+            yield attempt(out.sum().backward), x.grad, x.dtype
+            x.grad = None
+            Double.apply(x).sum().backward()
+            yield x.grad

@@ -74,6 +74,12 @@ class TensorHooks:
         recording.hooked[slot] = self if others is None else HookChain(others, self)
         rec.mark("hook", slot)
 
+    def come_last(self, rec: Recorder, tensor: Any) -> None:
+        """Runs after the hooks of its node's other results that hang there by now."""
+        recording, slot = place_of(rec, tensor)
+        if self.place == (recording.graph, slot):
+            recording.hooked[slot] = recording.hooked.pop(slot)
+
     def derived(self, rec: Recorder, tensor: Any) -> None:
         """Follows a view that was derived again from its base."""
         if self.version == version_of(tensor):

@@ -250,8 +250,10 @@ class Walk(SavedValues, Replay, Late):
         for slot, hooks in hooked.items():
             place = recording, slot
             taken[slot] = self.calling(place, hooks.replace, taken[slot])
-        for slot, hooks in hooked.items():
-            hooks.retain(taken[slot])
+        if hooked:  # a hook may have asked to retain another result's
+            for slot in slots:
+                if (hooks := recording.hooked.get(slot)) is not None:
+                    hooks.retain(taken[slot])
         return taken
 
     def take_only(self, recording: Recording, event: State) -> list[Any]:
@@ -473,6 +475,10 @@ class Walk(SavedValues, Replay, Late):
             return [self.from_result(*given)]
         if outdated:
             operands = self.as_used(plan, derived, operands, grads, outdated, unpacked)
+            if self.misfits(plan, operands):
+                if len(wrt) > 1:
+                    return [self.vjp(recording, event, grads, (i,))[0] for i in wrt]
+                derived, operands, grads = self.fitted(derived, operands, grads)
         scalars = self.scalars_of(recording, event)
         same = recording is self.rec.recording and call is event.call
         if same and recording.switched:

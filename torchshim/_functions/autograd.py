@@ -422,6 +422,8 @@ def register_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     assert found is not None
     if found.backward is None:
         found.backward = OrderedDict()
+        if found.retained is not None:  # which is of no account for the order
+            found.come_last(local.rec, self)
     handle = RemovableHandle(found.backward)
     found.backward[handle.id] = hook
     return handle

@@ -14,7 +14,7 @@ from typing import Any
 from torchshim._core.dtypes import type_name
 from torchshim._core.gradients import brought_to
 from torchshim._core.infer import INFERENCE_SAVED
-from torchshim._core.leaf_facts import grad_dtype
+from torchshim._core.leaf_facts import OWN_DTYPE
 from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
 from torchshim._core.record import local
@@ -320,8 +320,9 @@ class BackwardCFunction(Node, FunctionCtx):
                     or got.device is not meta.device
                 ):
                     leaf = recording.entered.get(event.operands[i])
-                    if leaf is not None:
-                        meta = meta.replace(dtype=grad_dtype(leaf) or got.dtype)
+                    hooks = None if leaf is None else leaf._hooks
+                    if hooks is not None and hooks.grad_dtype is not OWN_DTYPE:
+                        meta = meta.replace(dtype=hooks.grad_dtype or got.dtype)
                     out = self._fitted(out, meta, at)
             fit.append(out)
         if not walk.retain:

@@ -142,7 +142,10 @@ class Again:
         if kept.has_left():
             raise RuntimeError(DETACHED_IN_PLACE)
         tensor = kept.unpack(None)
-        argument = as_input(tensor, kept.meta.requires_grad)
+        requires_grad = kept.meta.requires_grad
+        if kept.meta.leaf and kept.packed is None:
+            requires_grad = tensor.requires_grad  # it is kept itself, as it is by now
+        argument = as_input(tensor, requires_grad)
         if not argument.requires_grad:
             self.given.append((argument, tensor))
         return argument
