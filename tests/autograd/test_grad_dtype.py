@@ -154,3 +154,24 @@ def after_steps_with_hooks(torch, where):
     for dtype in (None, torch.float64, None, torch.float16):
         yield step(dtype), step(dtype), seen.copy()
         seen.clear()
+
+
+@case.over(post=[False, True], read=[False, True])
+def set_by_a_hook_of_another_leaf(torch, post, read):
+    """A gradient is cast as it arrives; what a leaf's hooks set comes after that."""
+    for inner in (False, True):
+        for _ in range(2):
+            x, y = (torch.tensor([1.0, 2.5], requires_grad=True) for _ in range(2))
+
+            def hook(given, y=y):
+                y.grad_dtype = torch.float64
+
+            if post:
+                x.register_post_accumulate_grad_hook(hook)
+            else:
+                x.register_hook(hook)
+            out = x * (y.exp() if inner else y)
+            if read:
+                out.tolist()
+            out.sum().backward()
+            yield x.grad, y.grad, y.grad_dtype

@@ -76,12 +76,15 @@ class Leaves(Graph):
     ) -> list[Any]:
         raise NotImplementedError
 
-    def arrive(self, place: Place) -> None:
-        """Counts what reached a leaf: PyTorch finishes it as soon as all has."""
+    def arrive(self, place: Place) -> Any:
+        """Counts what reached a leaf: PyTorch finishes it as soon as all has.
+
+        Gives the leaf; None where the place is none of one.
+        """
         recording, slot = place
         leaf = recording.entered.get(slot)
         if leaf is None or slot in recording.hists:
-            return
+            return None
         count = self.arrived[place] = self.arrived.get(place, 0) + 1
         if self.capture is not None:
             self.capture.arrived.append(place)
@@ -91,6 +94,7 @@ class Leaves(Graph):
                 self.count_leaves()
         elif count == self.leaf_edges.get(place):
             self.ready.append(place)
+        return leaf
 
     def catch_up(self) -> None:
         """As `finish_whole`, for calls of Python code that no jump edge repeats."""

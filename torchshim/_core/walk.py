@@ -37,7 +37,7 @@ from torchshim._core.jumps import (
     NotRepeatable,
 )
 from torchshim._core.late import Late, late
-from torchshim._core.leaf_facts import OWN_DTYPE, grad_dtype, has_hooks
+from torchshim._core.leaf_facts import OWN_DTYPE, has_hooks
 from torchshim._core.leaves import added
 from torchshim._core.naming import flows_of, last_use
 from torchshim._core.op import REGISTRY
@@ -136,12 +136,16 @@ class Walk(SavedValues, Replay, Late):
         """Adds a gradient for the value at `place` and queues its event."""
         if self.needed is not None and place not in self.needed:
             return
-        before = self.grads.get(place)
-        self.grads[place] = grad if before is None else added(before, grad)
         event = self.event(place)
         recording = place[0]
         if event.kind == INPUT or event.kind == IDENTITY:
-            self.arrive(place)
+            leaf = self.arrive(place)
+            hooks = None if leaf is None else leaf._hooks
+            if hooks is not None and hooks.grad_dtype is not OWN_DTYPE:
+                self.capture = None  # the path does not tell it
+                grad = cast(self.rec, grad, hooks.grad_dtype)
+        before = self.grads.get(place)
+        self.grads[place] = grad if before is None else added(before, grad)
         self.enqueue(recording, event)
 
     def push_nothing(self, place: Place) -> None:
@@ -299,10 +303,6 @@ class Walk(SavedValues, Replay, Late):
             return
         leaf = recording.entered.get(event.slot)
         if leaf is not None and grad is not None:
-            hooks = leaf._hooks
-            if hooks is not None and hooks.grad_dtype is not OWN_DTYPE:
-                self.capture = None  # the path does not tell it
-                grad = cast(self.rec, grad, grad_dtype(leaf))
             self.reach_leaf(leaf, (recording, event.slot), grad)
 
     def as_made(

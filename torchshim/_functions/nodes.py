@@ -22,12 +22,19 @@ from torchshim._core.naming import (
     outputs_of,
 )
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
-from torchshim._core.op import STATIC, UNNAMED, Param
+from torchshim._core.op import (
+    ARRAYS,
+    DERIVED,
+    OPT_ARRAYS,
+    STATIC,
+    UNNAMED,
+)
 from torchshim._core.record import local
 from torchshim._core.saved import SECOND_BACKWARD, has_left
 from torchshim._core.template import HOLE, Number, ScalarHole
 from torchshim._core.walk import Walk
 from torchshim._derived import fns
+from torchshim._functions._node_arguments import as_listed, listed_arguments
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor, on_cpu
 
@@ -163,8 +170,8 @@ class _Kept:
 
     def _key(self) -> Any:
         """What the value is known by among those that hooks keep of the node's."""
-        if self._name == "result":
-            return "result", 0
+        if self._name in DERIVED:
+            return "result", result_number(self._name)
         return self._node._event.call.owners.index(self._name)
 
     @property
@@ -276,11 +283,36 @@ def saved_names(node: Node) -> dict[str, str]:
         if isinstance(every, dict)
         else list(every)
     )
+    kind = type(node).__name__
     for name in flat:
-        if name in UNNAMED:
-            continue
-        names.setdefault(name_in_node(type(node).__name__, name), name)
+        if name not in UNNAMED and name not in _ABSENT.get(kind, ()):
+            names.setdefault(name_in_node(kind, name), name)
     return names
+
+
+# What the nodes of an operator's forms for numbers do not have: what others save.
+_ABSENT = {
+    "FmodBackward0": ("input", "other"),
+    "LerpBackward0": ("input", "end"),
+    "PowBackward0": ("result",),
+}
+
+
+def _is_number(node: Node, name: str) -> bool:
+    """Whether what an operator saves by a name is a number here, and no tensor."""
+    call = node._event.call
+    if call.op.name.rstrip("_") in WRAPPED:  # PyTorch's node keeps a tensor of it
+        return False
+    entries = zip(call.op.params, call.template, strict=True)
+    return any(
+        param.name == name and isinstance(entry, (Number, ScalarHole))
+        for param, entry in entries
+    )
+
+
+def result_number(name: str) -> int:
+    """Which of an operator's results is meant by a name among what it saves."""
+    return 0 if name == "result" else int(name[-1])
 
 
 def saved_value(node: Node, name: str) -> Any:
@@ -293,14 +325,16 @@ def saved_value(node: Node, name: str) -> Any:
         if event.depth in recording.freed and needed:
             raise RuntimeError(SECOND_BACKWARD)
 
-    if name == "result":
+    if name in DERIVED:
         if name not in needed:
             return None
         check_kept()
         # Not the tensor itself: PyTorch's node would keep the one that keeps it.
-        own = value_at(recording, event, event.slot)
-        kept = ("result", 0) in packed
-        return as_saved(packed["result", 0].unpack() if kept else own.detach(), own)
+        k = result_number(name)
+        own = value_at(recording, event, event.slot + k)
+        kept = ("result", k) in packed
+        value = packed["result", k].unpack() if kept else own.detach()
+        return as_saved(value, own) if own.requires_grad else value
     at = 0
     for param, entry in zip(call.op.params, call.template, strict=True):
         if entry is HOLE:
@@ -323,11 +357,19 @@ def saved_value(node: Node, name: str) -> Any:
                 walk.check_versions(recording, plan_of(event, call, event.wrt))
                 return value_at(recording, event, slot)
             at += 1
-        elif param.name == name:
+            continue
+        if param.name == name:
             if name not in needed and param.role != STATIC:
                 return None
             if isinstance(entry, ScalarHole):
                 value = _number(node, param.name)
+            elif param.role in (ARRAYS, OPT_ARRAYS):
+                check_kept()
+                slots = iter(event.operands[at:])
+                return tuple(
+                    value_at(recording, event, next(slots)) if e is HOLE else None
+                    for e in entry
+                )
             else:
                 value = entry.value if isinstance(entry, Number) else entry
             if call.op.name.rstrip("_") in WRAPPED and isinstance(
@@ -336,6 +378,8 @@ def saved_value(node: Node, name: str) -> Any:
                 check_kept()
                 return on_cpu(np.array(value))
             return value
+        if param.role in (ARRAYS, OPT_ARRAYS):
+            at += sum(e is HOLE for e in entry)
     return None
 
 
@@ -437,7 +481,7 @@ def _argument(node: Node, name: str) -> Any:
             if isinstance(entry, ScalarHole):
                 return _number(node, param.name)
             found = entry.value if isinstance(entry, Number) else entry
-            return _dims(param, found) if name.startswith("dim") else found
+            return as_listed(type(node).__name__, name, param.annotation, found)
         if entry is HOLE and own == whose != name and param.name in call.owners:
             slot = event.operands[call.owners.index(param.name)]
             events = node._recording.events(node._recording.state or local.rec.state)
@@ -450,16 +494,6 @@ def _argument(node: Node, name: str) -> Any:
 
 
 _MISSING: Any = object()
-
-
-def _dims(param: Param, dims: Any) -> Any:
-    """Dimensions as PyTorch's nodes show them: without a sign, and lists as tuples."""
-    if isinstance(dims, int):
-        several = "Dims" in param.annotation or "tuple" in param.annotation
-        return (dims % 2**64,) if several else dims % 2**64
-    if isinstance(dims, tuple):
-        return tuple(d % 2**64 if isinstance(d, int) else d for d in dims)
-    return dims
 
 
 def _getattr(self: Node, name: str) -> Any:
@@ -475,7 +509,12 @@ def _getattr(self: Node, name: str) -> Any:
 
 
 def _dir(self: Node) -> list[str]:
-    saved = [f"{p}{n}" for n in saved_names(self) for p in ("_saved_", "_raw_saved_")]
+    names = saved_names(self)
+    tensors = [n for n, own in names.items() if not _is_number(self, own)]
+    saved = [f"_raw_saved_{name}" for name in tensors]
+    listed = [n for n in listed_arguments(type(self).__name__) if n not in names]
+    found = [n for n in listed if _argument(self, n) is not _MISSING]
+    saved += [f"_saved_{name}" for name in (*names, *found)]
     return sorted([*object.__dir__(self), *saved])
 
 

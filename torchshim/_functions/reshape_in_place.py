@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import weakref
 from typing import Any
 
-from torchshim._core.op import REGISTRY
+from torchshim._core.op import REGISTRY, Op
 from torchshim._core.record import local
+from torchshim._core.storage import set_version, version_of
 from torchshim._derived import public
 from torchshim._functions.resizing import keep_saved, show, show_views
 from torchshim._functions.strided import strided_arguments
 from torchshim._tensor import Tensor
+
+# How many nodes PyTorch gives the operator that is not in place.
+_FORMS = {"squeeze": 3}
+
+
+@functools.cache
+def _in_place(name: str) -> Op:
+    """A view operator whose node is that of its form in place, which has a number."""
+    view = REGISTRY[name]
+    named, forms = view.grad_fn, _FORMS.get(name, 1)
+
+    def node(*args: Any) -> str:
+        plain = named(*args) if callable(named) else str(named)
+        return re.sub(r"\d+$", lambda found: str(int(found[0]) + forms), plain)
+
+    fields = {field: getattr(view, field) for field in Op.__slots__ if field != "fn"}
+    return Op(view.fn, **fields | {"grad_fn": node})
+
+
+def count_write(tensor: Any) -> None:
+    """Counts a write to a tensor's memory that changes nothing of it."""
+    rec = local.rec
+    if tensor._meta.inference or rec.inference or not rec.state.tracks:
+        set_version(tensor, version_of(tensor) + 1)
+        return
+    # What was recorded may need the value: the path has to tell of the write.
+    grad = rec.grad
+    rec.set_grad(False)
+    try:
+        for dim, stride in enumerate(tensor.stride()):
+            if not stride and tensor.shape[dim] > 1:
+                tensor = tensor.narrow(dim, 0, 1)
+        tensor.copy_(tensor.clone())
+    finally:
+        rec.set_grad(grad)
 
 
 def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
@@ -35,7 +73,8 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
     untracked = not rec.grad and meta.requires_grad
     if untracked and not meta.leaf:
         rec.keep_history(self)
-    state = rec.call(op, (self, *args))
+    count_write(self)
+    state = rec.call(_in_place(name), (self, *args))
     new = rec.result(state)
     if untracked:
         return _show_untracked(self, new, (op, args, 0))
@@ -44,16 +83,14 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
         self._path = (*self._path, (op, args, 0))
         show_views(self)
     self._slot = new._slot
+    self._raw = -1
     self._meta = new._meta
     if meta.inference and meta.requires_grad:  # of which views say otherwise
         self._meta = new._meta.replace(requires_grad=True)
     self._array = None
     self._node = None
     if storage is None:
-        self._versions += 1
         self._hist = None
-    else:
-        storage.count_write(self)
     rec.live.append(weakref.ref(self))
     return self
 
@@ -72,10 +109,6 @@ def _show_untracked(self: Tensor, new: Any, step: Any) -> Tensor:
     self._meta = self._meta.replace(
         shape=shown.shape, strides=shown.strides, offset=shown.offset
     )
-    if storage is None:
-        self._versions += 1
-    else:
-        storage.count_write(self)
     return self
 
 

@@ -17,14 +17,14 @@ from torchshim._core import node as _core_node
 from torchshim._core.node import GradientEdge
 from torchshim._core.noted import watch
 from torchshim._core.record import local
-from torchshim._core.storage import set_version, version_of
+from torchshim._core.storage import version_of
 from torchshim._core.walk import walking
 from torchshim._functions.nodes import gradient_edge
+from torchshim._functions.reshape_in_place import count_write
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving
 from torchshim.autograd._tasks import will_execute
-from torchshim.autograd.grad_mode import no_grad
 
 __all__ = [
     "GradientEdge",
@@ -335,19 +335,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
             raise RuntimeError(
                 "increment_version expects each element of the iterable to be a tensor"
             )
-        _increment(each)
-
-
-def _increment(tensor: Tensor) -> None:
-    if tensor._meta.inference or not local.rec.state.tracks:
-        set_version(tensor, version_of(tensor) + 1)
-        return
-    # What was recorded may need the value: the path has to tell of the write.
-    with no_grad():
-        for dim, stride in enumerate(tensor.stride()):
-            if not stride and tensor.shape[dim] > 1:
-                tensor = tensor.narrow(dim, 0, 1)
-        tensor.copy_(tensor.clone())
+        count_write(each)
 
 
 class _MultiHandle(RemovableHandle):

@@ -1,0 +1,166 @@
+"""What `dir()` lists of what a node saved, and what the names give."""
+
+from __future__ import annotations
+
+from tests.oracle import attempt, case
+
+EXPRESSIONS = """
+m+1
+m+m
+m-m
+m*m
+m*2
+m/m
+m/2
+2/m
+m**2
+m**m
+2**m
+m.exp()
+m.log()
+m.sqrt()
+m.tanh()
+m.sigmoid()
+m.relu()
+m.abs()
+m.sin()
+m.reciprocal()
+m.rsqrt()
+m.sum()
+m.sum(0)
+m.sum((0,1))
+m.mean()
+m.mean(1)
+m.prod()
+m.prod(1)
+m.std()
+m.max()
+m.max(1)[0]
+m.min(0)[0]
+m.amax(1)
+m.amin((0,1))
+m.median()
+m.median(1)[0]
+m.mode(1)[0]
+m.kthvalue(2,1)[0]
+m.cumsum(1)
+m.cumprod(0)
+m.logsumexp(1)
+m.logcumsumexp(0)
+m.cummax(0)[0]
+m.sort(1)[0]
+m.topk(2)[0]
+m.transpose(0,1)
+m.permute(1,0)
+m.view(9)
+m.reshape(-1)
+m.unsqueeze(0)
+m.squeeze()
+m.squeeze(0)
+m.expand(2,3,3)
+m.flip(0)
+m.roll(1,0)
+m.roll((1,2),(0,1))
+m.rot90(1,(0,1))
+m.unfold(0,2,1)
+m.diagonal()
+m.triu(1)
+m.tril()
+m.trace()
+m[idx]
+m.index_select(0,idx)
+m.gather(1,idx[None])
+m.unbind()[0]
+torch.cat([m,m])
+torch.cat([m,m],1)
+torch.stack([m,m],1)
+m.repeat(2,1)
+m.masked_fill(m>0.5, 0.)
+torch.where(m>0.5,m,m)
+m.clamp(0.1,0.5)
+m.scatter(0, idx[None], 2.)
+m.scatter_add(0, idx[None], m)
+m.take(idx)
+m.erf()
+m.lgamma()
+m.atan2(m)
+m.remainder(m)
+m.pow(3.)
+m.lerp(m, 0.3)
+m.addcmul(m,m,value=2)
+m.addcdiv(m,m)
+m.dist(m+1)
+torch.cdist(m,m)
+v@v
+m@v
+m@m
+torch.bmm(b,b)
+torch.addmm(m,m,m,alpha=2)
+torch.addmv(v,m,v)
+torch.baddbmm(b,b,b)
+torch.linalg.norm(m)
+torch.linalg.vector_norm(m, 3, 1)
+m.inverse()
+torch.linalg.cholesky(m@m.T+torch.eye(3))
+torch.linalg.lstsq(m,m)[0]
+m.matrix_exp()
+m.renorm(2,0,1.)
+torch.complex(m,m)
+m.view(9).view(3,3)
+m.nan_to_num()
+m.logaddexp(m)
+m.hypot(m)
+m.maximum(m)
+m.minimum(m)
+m.nansum()
+m.sinc()
+m.digamma()
+m.erfinv()
+m.xlogy(m)
+m.logit()
+m.expm1()
+m.log1p()
+m.asin()
+m.cosh()
+m.copysign(m)
+torch.meshgrid(v,v)[0]
+m.unflatten(0,(3,1))
+m.flatten()
+m.squeeze((0,))
+m.index_fill(0,idx,1.)
+m.index_put((idx,),v)
+m.put(idx,v[:2])
+m.masked_scatter(m>.5,m)
+torch.special.entr(m)
+torch.special.i0(m)
+torch.mvlgamma(m+3,2)
+"""
+
+
+@case.over(start=range(0, 140, 20))
+def listed(torch, start):
+    m = (torch.arange(9.0).reshape(3, 3).sin() + torch.eye(3)).requires_grad_()
+    b = torch.arange(18.0).reshape(2, 3, 3).sin().requires_grad_()
+    v = torch.arange(3.0).requires_grad_()
+    given = {"torch": torch, "m": m, "b": b, "v": v, "idx": torch.tensor([0, 2])}
+    for expression in EXPRESSIONS.split("\n")[1:-1][start : start + 20]:
+        node = eval(expression, given).grad_fn
+        names = [name for name in dir(node) if "_saved_" in name]
+        yield expression, node.name(), names
+        for name in names:
+            if name.startswith("_saved_"):
+                yield attempt(getattr, node, name)
+
+
+@case
+def tensors_among_arguments(torch):
+    m = torch.arange(9.0).reshape(3, 3).requires_grad_()
+    index, none = torch.tensor([0, 2]), slice(None)
+    for given in ((index,), (index, index), (none, index), ([0, 1],)):
+        yield m[given].grad_fn._saved_indices
+    node = m.index_put((index,), m[:2]).grad_fn
+    yield node._saved_indices
+    m[index].sum().backward()
+    out = m[index]
+    out.sum().backward()
+    yield attempt(lambda: out.grad_fn._saved_indices)
