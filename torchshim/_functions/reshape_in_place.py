@@ -35,11 +35,18 @@ def _in_place(name: str) -> Op:
 
 def count_write(tensor: Any) -> None:
     """Counts a write to a tensor's memory that changes nothing of it."""
+    if not _record_write(tensor):
+        set_version(tensor, version_of(tensor) + 1)
+
+
+def _record_write(tensor: Any) -> bool:
+    """As `count_write`, if anything that was recorded may need the value.
+
+    The path has to tell of the write then.
+    """
     rec = local.rec
     if tensor._meta.inference or rec.inference or not rec.state.tracks:
-        set_version(tensor, version_of(tensor) + 1)
-        return
-    # What was recorded may need the value: the path has to tell of the write.
+        return False
     grad = rec.grad
     rec.set_grad(False)
     try:
@@ -49,6 +56,7 @@ def count_write(tensor: Any) -> None:
         tensor.copy_(tensor.clone())
     finally:
         rec.set_grad(grad)
+    return True
 
 
 def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
@@ -73,11 +81,11 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
     untracked = not rec.grad and meta.requires_grad
     if untracked and not meta.leaf:
         rec.keep_history(self)
-    count_write(self)
+    counted = _record_write(self)
     state = rec.call(_in_place(name), (self, *args))
     new = rec.result(state)
     if untracked:
-        return _show_untracked(self, new, (op, args, 0))
+        return _show_untracked(self, new, (op, args, 0), counted)
     storage = self._storage  # given up by now, where the views are gone
     if storage is not None:
         self._path = (*self._path, (op, args, 0))
@@ -91,11 +99,13 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
     self._node = None
     if storage is None:
         self._hist = None
+    if not counted:
+        set_version(self, version_of(self) + 1)
     rec.live.append(weakref.ref(self))
     return self
 
 
-def _show_untracked(self: Tensor, new: Any, step: Any) -> Tensor:
+def _show_untracked(self: Tensor, new: Any, step: Any, counted: bool) -> Tensor:
     """As autograd does not see it: the tensor keeps its place in the graph."""
     rec, storage, shown = local.rec, self._storage, new._meta
     if storage is None:
@@ -109,6 +119,8 @@ def _show_untracked(self: Tensor, new: Any, step: Any) -> Tensor:
     self._meta = self._meta.replace(
         shape=shown.shape, strides=shown.strides, offset=shown.offset
     )
+    if not counted:
+        set_version(self, version_of(self) + 1)
     return self
 
 
