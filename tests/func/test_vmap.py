@@ -399,3 +399,27 @@ def distributions_validate_all_examples(torch):
     yield torch.vmap(lambda a: made.MultivariateNormal(a, torch.eye(2)).log_prob(a))(
         torch.ones(3, 2)
     )
+
+
+# PyTorch warns that its fallback is slow.
+@case(warnings=False)
+def mapped_repeats(torch):
+    vmap, repeat = torch.vmap, torch.repeat_interleave
+    x = torch.arange(6.0).reshape(2, 3)
+    counts = torch.tensor([[1, 2, 1], [2, 1, 1]])
+    yield vmap(repeat)(counts)
+    yield vmap(repeat)(x, counts)
+    yield vmap(repeat)(x, torch.tensor([2, 2]))
+    yield vmap(lambda each: repeat(x, each, 1), out_dims=1)(counts)
+    yield vmap(vmap(repeat))(torch.stack([x, x + 1]), torch.stack([counts, counts]))
+    nested = vmap(vmap(repeat, in_dims=(None, 0)), in_dims=(0, None))
+    yield nested(x, counts)
+    squares = torch.func.grad(lambda a, b: (repeat(a, b) ** 2).sum())
+    yield vmap(squares)(x, counts)
+    sized = vmap(lambda a, b: repeat(a, b, output_size=4))
+    yield sized(x, counts)
+    yield attempt(sized, x, torch.tensor([[1, 2, 1], [2, 2, 1]]))
+    yield attempt(vmap(repeat), torch.tensor([[1, 2, 1], [2, 2, 1]]))
+    yield attempt(vmap(repeat), torch.tensor([[1, -2, 5], [2, 1, 1]]))
+    yield attempt(vmap(repeat), torch.zeros(0, 3, dtype=torch.int64))
+    yield attempt(vmap(repeat), x)

@@ -258,6 +258,8 @@ def _counted(repeats: Tensor, output_size: int | None) -> Tensor:
     from torchshim._tensor import host_value
 
     meta = repeats._meta
+    if meta.batch:
+        return _counted_each(repeats, output_size)
     if len(meta.shape) > 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if meta.dtype not in (dtypes.int32, dtypes.int64):
@@ -272,6 +274,19 @@ def _counted(repeats: Tensor, output_size: int | None) -> Tensor:
         raise RuntimeError("allocated size does not match required size")
     places = np.repeat(np.arange(counts.size, dtype=counts.dtype), counts)
     return placed(places, meta.device)
+
+
+def _counted_each(repeats: Tensor, output_size: int | None) -> Tensor:
+    """As `_counted`, for each example of the innermost `vmap`: of one length all."""
+    level, size = repeats._meta.batch[-1]
+    if not size:
+        raise RuntimeError(
+            "Batching rule not implemented for aten::repeat_interleave.Tensor. The "
+            "fallback path does not support vmap over dims of size 0."
+        )
+    rows = fns._vmap_leave(repeats, 0, level)
+    counted = [_counted(rows[i], output_size) for i in range(size)]
+    return fns._vmap_enter(fns.stack(counted), 0, level)
 
 
 def _repeat_each(
