@@ -91,6 +91,7 @@ LAYERS = [
     ["func"],
     ["_functorch", "_higher_order_ops", "nn.utils._per_sample_grad"],
     ["functorch"],
+    ["utils._foreach_utils"],
     ["optim"],
     ["distributed.utils"],
     ["distributed.algorithms", "distributed.fsdp", "distributed._composable"],

@@ -7,6 +7,7 @@ from typing import Any
 
 import torchshim
 from torchshim._tensor import Tensor
+from torchshim.optim._lists import Tensors, implementation, refuse_scaled, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     number,
@@ -110,3 +111,52 @@ class Adafactor(RuleOptimizer):
             float(weight_decay) if weight_decay != 0 else None,
             bool(group["maximize"]),
         )
+
+
+def adafactor(
+    params: Tensors,
+    grads: Tensors,
+    row_vars: list[Tensor | None],
+    col_vars: list[Tensor | None],
+    variances: list[Tensor | None],
+    state_steps: Tensors,
+    foreach: bool | None = None,
+    grad_scale: Any = None,
+    found_inf: Any = None,
+    has_complex: bool = False,
+    *,
+    d: float,
+    lr: Any,
+    beta2_decay: float,
+    weight_decay: float,
+    eps1: float | None,
+    eps2: float,
+    maximize: bool,
+) -> None:
+    """One step of `Adafactor`, which changes parameters and states in place.
+
+    Follows ``torch.optim._adafactor.adafactor``.
+    """
+    if not all(isinstance(t, Tensor) for t in state_steps):
+        raise RuntimeError(
+            "`state_steps` argument must contain a list of singleton tensors"
+        )
+    refuse_scaled(grad_scale, found_inf)
+    step(
+        Adafactor,
+        params,
+        grads,
+        {"row_var": row_vars, "col_var": col_vars, "variance": variances},
+        state_steps,
+        foreach=foreach,
+        d=d,
+        lr=lr,
+        beta2_decay=beta2_decay,
+        weight_decay=weight_decay,
+        eps=(eps1, eps2),
+        maximize=maximize,
+    )
+
+
+_single_tensor_adafactor = implementation("single_tensor", adafactor)
+_multi_tensor_adafactor = implementation("multi_tensor", adafactor)

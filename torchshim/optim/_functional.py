@@ -1,81 +1,44 @@
-"""Optimizers as functions of lists: `torch.optim.adam.adam` and its like.
-
-Each makes its class's step, on the parameters, gradients and states that it is given.
-"""
+"""Optimizers as functions, by the names of their modules: `torch.optim._functional`."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torchshim._core.record import local
-from torchshim._tensor import Tensor
-from torchshim.optim._rules import RuleOptimizer
+from torchshim.optim._lists import Tensors
+from torchshim.optim.adadelta import adadelta as adadelta
+from torchshim.optim.adagrad import adagrad as adagrad
+from torchshim.optim.adam import adam as adam
+from torchshim.optim.adamax import adamax as adamax
+from torchshim.optim.adamw import adamw as adamw
+from torchshim.optim.asgd import asgd as asgd
+from torchshim.optim.nadam import nadam as nadam
+from torchshim.optim.radam import radam as radam
+from torchshim.optim.rmsprop import rmsprop as rmsprop
+from torchshim.optim.rprop import rprop as rprop
+from torchshim.optim.sgd import sgd as sgd
+from torchshim.optim.sparse_adam import update
 
-Tensors = list[Tensor]
 
-
-def refuse_scaled(grad_scale: Any, found_inf: Any) -> None:
-    """What fused kernels take from a `GradScaler`."""
-    if grad_scale is not None or found_inf is not None:
-        raise NotImplementedError(
-            "grad_scale and found_inf are of PyTorch's fused kernels: unscale the "
-            "gradients, and leave the step out where they are infinite"
-        )
-
-
-def step(
-    cls: type[RuleOptimizer],
-    params: Sequence[Any],
-    grads: Sequence[Any],
-    states: Mapping[str, list[Any]],
-    state_steps: Sequence[Any] | None = None,
+def sparse_adam(
+    params: Tensors,
+    grads: Tensors,
+    exp_avgs: Tensors,
+    exp_avg_sqs: Tensors,
+    state_steps: list[int],
     *,
-    foreach: bool | None = None,
-    capturable: bool = False,
-    differentiable: bool = False,
-    fused: bool | None = None,
-    **options: Any,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: Any,
+    maximize: bool,
 ) -> None:
-    """Makes one step of `cls` on `params`; `states` are its lists, by their names.
+    """One step of `SparseAdam` by sparse gradients, which changes its lists in place.
 
-    RuntimeError where `state_steps` are no tensors, and where a leaf requires grad
-    while gradients are recorded. A state that is None is made, and put into its list.
+    `state_steps`: the number of the step for each parameter, beginning with 1.
+    Follows ``torch.optim._functional.sparse_adam``.
     """
-    if state_steps is not None and not all(isinstance(t, Tensor) for t in state_steps):
-        raise RuntimeError(
-            "API has changed, `state_steps` argument must contain a list of singleton "
-            "tensors"
-        )
-    if local.rec.grad and any(p._meta.requires_grad for p in params):
-        if any(p._meta.requires_grad and p._meta.leaf for p in params):
-            raise RuntimeError(
-                "a leaf Variable that requires grad is being used in an in-place "
-                "operation."
-            )
-        differentiable = True
-    group = {
-        **{"foreach": foreach, "capturable": capturable, "fused": fused},
-        **{"differentiable": differentiable, "params": list(params), **options},
-    }
-    optimizer = object.__new__(cls)
-    optimizer.param_groups = [group]
-    optimizer.state = defaultdict(dict)
-    for i, param in enumerate(params):
-        state = {name: values[i] for name, values in states.items() if values}
-        if state_steps is not None and len(state_steps):
-            state["step"] = state_steps[i]
-        optimizer.state[param] = state
-    before = [param._grad for param in params]
-    try:
-        for param, grad in zip(params, grads, strict=True):
-            param._grad = grad
-        optimizer._step_group(group)
-    finally:
-        for param, grad in zip(params, before, strict=True):
-            param._grad = grad
-    for name, values in states.items():
-        for i, param in enumerate(params):
-            if values and values[i] is None:
-                values[i] = optimizer.state[param].get(name)
+    options = {"lr": lr, "betas": (beta1, beta2), "eps": eps, "maximize": maximize}
+    for p, grad, exp_avg, exp_avg_sq, step in zip(
+        params, grads, exp_avgs, exp_avg_sqs, state_steps, strict=True
+    ):
+        update(p, grad, exp_avg, exp_avg_sq, step, options)

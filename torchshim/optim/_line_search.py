@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._tensor import Tensor
+
 
 def cubic_minimum(
     x1: Any, f1: Any, g1: Any, x2: Any, f2: Any, g2: Any, bounds: Any = None
@@ -21,7 +23,7 @@ def cubic_minimum(
     square = d1**2 - g1 * g2
     if not square >= 0:
         return (low + high) / 2.0
-    d2 = np.sqrt(square)
+    d2 = square.sqrt() if isinstance(square, Tensor) else np.sqrt(square)
     with np.errstate(divide="ignore", invalid="ignore"):
         if x1 <= x2:
             least = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
@@ -113,3 +115,35 @@ def strong_wolfe(
                 bracket[high] = bracket[low]
             bracket[low] = new
     return bracket[low], evaluations
+
+
+def with_tensors(
+    obj_func: Callable[..., tuple[float, Any]],
+    x: Any,
+    t: Any,
+    d: Any,
+    f: Any,
+    g: Any,
+    gtd: Any,
+    c1: float = 1e-4,
+    c2: float = 0.9,
+    tolerance_change: float = 1e-9,
+    max_ls: int = 25,
+) -> tuple[Any, Any, Any, int]:
+    """The search as optimizers written after PyTorch's LBFGS call it.
+
+    `obj_func(x, t, d)` gives the loss, a number, and the flat gradient, a tensor, where
+    a step of length `t` along `d` leads to; `f` and `g` are these at `x`, `gtd` is
+    `g @ d`. Returns loss, gradient and length of the step found, and the number of
+    evaluations. Follows ``torch.optim.lbfgs._strong_wolfe``.
+    """
+
+    def evaluate(t: Any) -> Point:
+        f, g = obj_func(x, t, d)
+        return Point(t, f, g, g.dot(d))
+
+    start, size = Point(0, f, g, gtd), d.abs().max()
+    found, evaluations = strong_wolfe(
+        evaluate, t, start, size, c1, c2, tolerance_change, max_ls
+    )
+    return found.f, found.g, found.t, evaluations

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._tensor import Tensor
+from torchshim.optim._lists import Tensors, implementation, step
 from torchshim.optim._rules import RuleOptimizer, number
 from torchshim.optim.optimizer import ParamsT
 
@@ -99,3 +100,48 @@ size: torch.Size([2])
             int(group["ns_steps"]),
             group["adjust_lr_fn"],
         )
+
+
+def muon(
+    params: Tensors,
+    grads: Tensors,
+    muon_momentum_bufs: Tensors,
+    *,
+    foreach: bool | None = None,
+    lr: float,
+    weight_decay: float,
+    momentum: float,
+    nesterov: bool,
+    ns_coefficients: tuple[float, float, float],
+    ns_steps: int,
+    eps: float,
+    adjust_lr_fn: str | None,
+    has_complex: bool,
+) -> None:
+    """One step of `Muon`, which changes parameters and states in place.
+
+    Follows ``torch.optim._muon.muon``.
+    """
+    if foreach:
+        raise RuntimeError("Foreach is not supported for Muon yet")
+    if has_complex:
+        raise ValueError("Complex parameters are not supported")
+    if any(grad.ndim != 2 for grad in grads):
+        raise ValueError("Param gradient must be a 2D matrix")
+    step(
+        Muon,
+        params,
+        grads,
+        {"momentum_buffer": muon_momentum_bufs},
+        lr=lr,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        nesterov=nesterov,
+        ns_coefficients=ns_coefficients,
+        ns_steps=ns_steps,
+        eps=eps,
+        adjust_lr_fn=adjust_lr_fn,
+    )
+
+
+_single_tensor_muon = implementation("single_tensor", muon)

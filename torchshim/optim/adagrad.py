@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim.optim._functional import Tensors, refuse_scaled, step
+from torchshim.optim._lists import Tensors, implementation, refuse_scaled, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_fused,
@@ -16,6 +16,7 @@ from torchshim.optim._rules import (
     number,
     number_tensor,
 )
+from torchshim.optim.optimizer import Optimizer as Optimizer
 from torchshim.optim.optimizer import ParamsT
 
 __all__ = ["Adagrad", "adagrad"]
@@ -159,3 +160,8 @@ def adagrad(
         eps=eps,
         maximize=maximize,
     )
+
+
+_single_tensor_adagrad = implementation("single_tensor", adagrad)
+_multi_tensor_adagrad = implementation("multi_tensor", adagrad)
+_fused_adagrad = implementation("fused", adagrad)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._tensor import Tensor
-from torchshim.optim._functional import Tensors, refuse_scaled, step
+from torchshim.optim._lists import Tensors, implementation, refuse_scaled, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_betas,
@@ -17,6 +17,7 @@ from torchshim.optim._rules import (
     number,
     number_tensor,
 )
+from torchshim.optim.optimizer import Optimizer as Optimizer
 from torchshim.optim.optimizer import ParamsT
 
 __all__ = ["Adam", "adam"]
@@ -180,3 +181,8 @@ def adam(
         maximize=maximize,
         decoupled_weight_decay=decoupled_weight_decay,
     )
+
+
+_single_tensor_adam = implementation("single_tensor", adam)
+_multi_tensor_adam = implementation("multi_tensor", adam)
+_fused_adam = implementation("fused", adam)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim.optim._functional import Tensors, step
+from torchshim.optim._lists import Tensors, implementation, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_betas,
@@ -14,6 +14,7 @@ from torchshim.optim._rules import (
     decay,
     number,
 )
+from torchshim.optim.optimizer import Optimizer as Optimizer
 from torchshim.optim.optimizer import ParamsT
 
 __all__ = ["Adamax", "adamax"]
@@ -124,3 +125,7 @@ def adamax(
         weight_decay=weight_decay,
         maximize=maximize,
     )
+
+
+_single_tensor_adamax = implementation("single_tensor", adamax)
+_multi_tensor_adamax = implementation("multi_tensor", adamax)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchshim.optim._functional import Tensors, refuse_scaled, step
+from torchshim.optim._lists import Tensors, refuse_scaled, step
 from torchshim.optim.adam import Adam
 from torchshim.optim.optimizer import ParamsT
 

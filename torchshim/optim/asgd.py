@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._counter import assign, count_of, counts_of
-from torchshim.optim._functional import Tensors, step
+from torchshim.optim._lists import Tensors, implementation, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_lr,
@@ -15,6 +15,7 @@ from torchshim.optim._rules import (
     number_tensor,
     zeros_like,
 )
+from torchshim.optim.optimizer import Optimizer as Optimizer
 from torchshim.optim.optimizer import ParamsT
 
 __all__ = ["ASGD", "asgd"]
@@ -145,3 +146,7 @@ def asgd(
         weight_decay=weight_decay,
         maximize=maximize,
     )
+
+
+_single_tensor_asgd = implementation("single_tensor", asgd)
+_multi_tensor_asgd = implementation("multi_tensor", asgd)

@@ -14,6 +14,10 @@ from torchshim._core.record import local
 from torchshim._functions.creation import place
 from torchshim._tensor import Tensor, from_array
 from torchshim.optim._line_search import Point, strong_wolfe
+from torchshim.optim._line_search import (
+    cubic_minimum as _cubic_interpolate,  # noqa: F401 -- PyTorch's names
+)
+from torchshim.optim._line_search import with_tensors as _strong_wolfe  # noqa: F401
 from torchshim.optim._rules import check_lr, densified
 from torchshim.optim.optimizer import Optimizer, ParamsT, grad_mode
 

@@ -19,9 +19,12 @@ from torchshim.optim._scheduler import (
     EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING,
 )
 from torchshim.optim._scheduler import LambdaSchedule, LRScheduler
+from torchshim.optim._scheduler import options as _param_groups_val_list  # noqa: F401
+from torchshim.optim._scheduler import per_group as _format_param  # noqa: F401
 from torchshim.optim._scheduler import (
     set_option as _update_param_group_val,  # noqa: F401 -- PyTorch's name
 )
+from torchshim.optim.optimizer import Optimizer as Optimizer
 
 __all__ = [
     "ChainedScheduler",
@@ -55,6 +58,24 @@ class _enable_get_lr_call:
 
     def __exit__(self, *error: Any) -> None:
         self.o._get_lr_called_within_step = False
+
+
+def _warn_get_lr_called_within_step(lr_scheduler: LRScheduler) -> None:
+    """Warns of a `get_lr` that was not called by `step`."""
+    lr_scheduler._warn_outside_step()
+
+
+class _initial_mode:
+    """A block in which a scheduler's step is its first."""
+
+    def __init__(self, o: LRScheduler) -> None:
+        self.o = o
+
+    def __enter__(self) -> None:
+        self.o._is_initial = True
+
+    def __exit__(self, *error: Any) -> None:
+        self.o._is_initial = False
 
 
 class _LRScheduler(LRScheduler):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._counter import assign, count_of
-from torchshim.optim._functional import Tensors, step
+from torchshim.optim._lists import Tensors, implementation, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_betas,
@@ -17,6 +17,7 @@ from torchshim.optim._rules import (
     number_tensor,
     zeros_like,
 )
+from torchshim.optim.optimizer import Optimizer as Optimizer
 from torchshim.optim.optimizer import ParamsT
 
 __all__ = ["NAdam", "nadam"]
@@ -164,3 +165,7 @@ def nadam(
         maximize=maximize,
         decoupled_weight_decay=decoupled_weight_decay,
     )
+
+
+_single_tensor_nadam = implementation("single_tensor", nadam)
+_multi_tensor_nadam = implementation("multi_tensor", nadam)

@@ -15,6 +15,36 @@ from torchshim._core.record import local
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor
 from torchshim.nn.modules._base import typename
+from torchshim.optim._parts import (  # noqa: F401 -- found here in PyTorch
+    Args,
+    DeviceDict,
+    DeviceDtypeDict,
+    Kwargs,
+    StateDict,
+    _capturable_doc,
+    _default_to_fused_or_foreach,
+    _device_dtype_check_for_fused,
+    _differentiable_doc,
+    _disable_dynamo_if_unsupported,
+    _foreach_doc,
+    _fused_doc,
+    _get_capturable_supported_devices,
+    _get_scalar_dtype,
+    _get_value,
+    _maximize_doc,
+    _params_doc,
+    _stack_if_compiling,
+    _to_scalar,
+    _view_as_real,
+)
+from torchshim.utils._foreach_utils import (  # noqa: F401
+    Indices,
+    TensorListList,
+    _foreach_supported_types,
+    _get_foreach_kernels_supported_devices,
+    _get_fused_kernels_supported_devices,
+    _group_tensors_by_device_and_dtype,
+)
 
 __all__ = [
     "Optimizer",
@@ -73,17 +103,6 @@ def evaluate(closure: Callable[[], Any] | None) -> Any:
         return None
     with grad_mode(True):
         return closure()
-
-
-def _get_value(x: Any) -> Any:
-    return x.item() if isinstance(x, Tensor) else x
-
-
-def _default_to_fused_or_foreach(
-    params: Any, differentiable: bool, use_fused: bool = False
-) -> tuple[bool, bool]:
-    """(fused, foreach): both change nothing here, where a step is one program."""
-    return False, False
 
 
 def _register(hooks: Hooks, hook: Callable[..., Any], prepend: bool) -> RemovableHandle:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim.optim._functional import Tensors, step
+from torchshim.optim._lists import Tensors, implementation, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_betas,
@@ -14,6 +14,7 @@ from torchshim.optim._rules import (
     decay,
     number,
 )
+from torchshim.optim.optimizer import Optimizer as Optimizer
 from torchshim.optim.optimizer import ParamsT
 
 __all__ = ["RAdam", "radam"]
@@ -130,3 +131,7 @@ def radam(
         maximize=maximize,
         decoupled_weight_decay=decoupled_weight_decay,
     )
+
+
+_single_tensor_radam = implementation("single_tensor", radam)
+_multi_tensor_radam = implementation("multi_tensor", radam)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim.optim._functional import Tensors, step
+from torchshim.optim._lists import Tensors, implementation, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_lr,
@@ -13,6 +13,7 @@ from torchshim.optim._rules import (
     decay,
     number,
 )
+from torchshim.optim.optimizer import Optimizer as Optimizer
 from torchshim.optim.optimizer import ParamsT
 
 __all__ = ["RMSprop", "rmsprop"]
@@ -140,3 +141,7 @@ def rmsprop(
         centered=centered,
         maximize=maximize,
     )
+
+
+_single_tensor_rmsprop = implementation("single_tensor", rmsprop)
+_multi_tensor_rmsprop = implementation("multi_tensor", rmsprop)

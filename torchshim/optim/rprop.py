@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim.optim._functional import Tensors, step
+from torchshim.optim._lists import Tensors, implementation, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_lr,
@@ -13,6 +13,7 @@ from torchshim.optim._rules import (
     number_tensor,
     zeros_like,
 )
+from torchshim.optim.optimizer import Optimizer as Optimizer
 from torchshim.optim.optimizer import ParamsT
 
 __all__ = ["Rprop", "rprop"]
@@ -119,3 +120,7 @@ def rprop(
         step_sizes=(step_size_min, step_size_max),
         maximize=maximize,
     )
+
+
+_single_tensor_rprop = implementation("single_tensor", rprop)
+_multi_tensor_rprop = implementation("multi_tensor", rprop)

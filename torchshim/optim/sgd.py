@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._tensor import Tensor
-from torchshim.optim._functional import Tensors, refuse_scaled, step
+from torchshim.optim._lists import Tensors, implementation, refuse_scaled, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_fused,
@@ -16,6 +16,7 @@ from torchshim.optim._rules import (
     number,
     zeros_like,
 )
+from torchshim.optim.optimizer import Optimizer as Optimizer
 from torchshim.optim.optimizer import ParamsT
 
 __all__ = ["SGD", "sgd"]
@@ -158,3 +159,8 @@ def sgd(
         nesterov=nesterov,
         maximize=maximize,
     )
+
+
+_single_tensor_sgd = implementation("single_tensor", sgd)
+_multi_tensor_sgd = implementation("multi_tensor", sgd)
+_fused_sgd = implementation("fused", sgd)

@@ -78,7 +78,9 @@ class SparseAdam(Optimizer):
                 for p in params:
                     self._begin(p)
                 for p in params:
-                    self._update(p, group)
+                    state = self.state[p]
+                    states = state["exp_avg"], state["exp_avg_sq"]
+                    update(p, p.grad, *states, state["step"], group)
         return loss
 
     def _begin(self, p: Any) -> None:
@@ -94,15 +96,17 @@ class SparseAdam(Optimizer):
             state["exp_avg_sq"] = zeros_like(p)
         state["step"] += 1
 
-    def _update(self, p: Any, group: dict[str, Any]) -> None:
-        state = self.state[p]
-        (beta1, beta2), step = group["betas"], state["step"]
-        step_size = group["lr"] * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
-        states = state["exp_avg"], state["exp_avg_sq"]
-        given = [p, *flat(p.grad), *states]
-        numbers = number(step_size), float(beta1), float(beta2), float(group["eps"])
-        local.rec.mutate(
-            REGISTRY["adam_rows_update"],
-            [*((each,) for each in given), *numbers, bool(group["maximize"])],
-            [p, *states],
-        )
+
+def update(
+    p: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, step: int, options: dict[str, Any]
+) -> None:
+    """Moves the rows of a parameter and of its states that its sparse gradient has."""
+    beta1, beta2 = options["betas"]
+    step_size = options["lr"] * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
+    given = [p, *flat(grad), exp_avg, exp_avg_sq]
+    numbers = number(step_size), float(beta1), float(beta2), float(options["eps"])
+    local.rec.mutate(
+        REGISTRY["adam_rows_update"],
+        [*((each,) for each in given), *numbers, bool(options["maximize"])],
+        [p, exp_avg, exp_avg_sq],
+    )

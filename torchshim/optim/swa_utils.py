@@ -13,6 +13,7 @@ from torchshim._counter import advance, count_of
 from torchshim.nn.modules.batchnorm import _BatchNorm
 from torchshim.nn.modules.module import Module
 from torchshim.optim._scheduler import LRScheduler, per_group
+from torchshim.optim._scheduler import per_group as _format_param  # noqa: F401
 
 __all__ = [
     "SWALR",

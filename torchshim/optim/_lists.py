@@ -1,0 +1,123 @@
+"""Optimizers as functions of lists: `torch.optim.adam.adam` and its like.
+
+Each makes its class's step, on the parameters, gradients and states that it is given.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torchshim._core.record import local
+from torchshim._tensor import Tensor
+from torchshim.optim._rules import RuleOptimizer
+
+Tensors = list[Tensor]
+
+
+def refuse_scaled(grad_scale: Any, found_inf: Any) -> None:
+    """What fused kernels take from a `GradScaler`."""
+    if grad_scale is not None or found_inf is not None:
+        raise NotImplementedError(
+            "grad_scale and found_inf are of PyTorch's fused kernels: unscale the "
+            "gradients, and leave the step out where they are infinite"
+        )
+
+
+def step(
+    cls: type[RuleOptimizer],
+    params: Sequence[Any],
+    grads: Sequence[Any],
+    states: Mapping[str, list[Any]],
+    state_steps: Sequence[Any] | None = None,
+    *,
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    **options: Any,
+) -> None:
+    """Makes one step of `cls` on `params`; `states` are its lists, by their names.
+
+    RuntimeError where `state_steps` are no tensors, and where a leaf requires grad
+    while gradients are recorded. A state that is None is made, and put into its list.
+    """
+    if state_steps is not None and not all(isinstance(t, Tensor) for t in state_steps):
+        raise RuntimeError(
+            "API has changed, `state_steps` argument must contain a list of singleton "
+            "tensors"
+        )
+    if local.rec.grad and any(p._meta.requires_grad for p in params):
+        if any(p._meta.requires_grad and p._meta.leaf for p in params):
+            raise RuntimeError(
+                "a leaf Variable that requires grad is being used in an in-place "
+                "operation."
+            )
+        differentiable = True
+    group = {
+        **{"foreach": foreach, "capturable": capturable, "fused": fused},
+        **{"differentiable": differentiable, "params": list(params), **options},
+    }
+    optimizer = object.__new__(cls)
+    optimizer.param_groups = [group]
+    optimizer.state = defaultdict(dict)
+    for i, param in enumerate(params):
+        state = {name: values[i] for name, values in states.items() if values}
+        if cls._some:
+            state = {name: value for name, value in state.items() if value is not None}
+        if state_steps is not None and len(state_steps):
+            state["step"] = state_steps[i]
+        optimizer.state[param] = state
+    before = [param._grad for param in params]
+    try:
+        for param, grad in zip(params, grads, strict=True):
+            param._grad = grad
+        optimizer._step_group(group)
+    finally:
+        for param, grad in zip(params, before, strict=True):
+            param._grad = grad
+    for name, values in states.items():
+        for i, param in enumerate(params):
+            if values and values[i] is None:
+                values[i] = optimizer.state[param].get(name)
+
+
+_SCALED = ("grad_scale", "found_inf")
+_CHOICES = ("foreach", "fused")
+_RENAMED = {"d_p_list": "grads"}
+
+
+def implementation(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """What PyTorch's function chooses from: `_single_tensor_adam` and its like.
+
+    It takes the lists by position, the rest by name, and all of it must be given. All
+    `kind`s do the same here.
+    """
+    known = inspect.signature(function).parameters
+    lists: dict[str, str] = {}
+    options: list[str] = []
+    for name, parameter in known.items():
+        is_list = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        if is_list and parameter.default is parameter.empty:
+            lists[name] = _RENAMED.get(name, name)
+        elif name not in (*_SCALED, *_CHOICES):
+            options.append(name)
+    scaled = [
+        name for name in _SCALED if name in inspect.signature(function).parameters
+    ]
+    new = inspect.Parameter
+    signature = inspect.Signature(
+        [new(n, new.POSITIONAL_OR_KEYWORD) for n in (*lists.values(), *scaled)]
+        + [new(n, new.KEYWORD_ONLY) for n in options]
+    )
+
+    def implemented(*args: Any, **kwargs: Any) -> None:
+        given = signature.bind(*args, **kwargs).arguments
+        function(*[given.pop(name) for name in lists.values()], **given)
+
+    implemented.__name__ = implemented.__qualname__ = f"_{kind}_{function.__name__}"
+    implemented.__module__ = function.__module__
+    implemented.__signature__ = signature
+    return implemented
