@@ -33,6 +33,15 @@ FUNCTIONS = {
     "amin": lambda torch, x: x.amin(-1, keepdim=True),
     "std": lambda torch, x: x.std(),
     "std, along": lambda torch, x: x.std(1, keepdim=True, correction=0),
+    "median": lambda torch, x: x[:, :1].median(),
+    "cumprod": lambda torch, x: x.cumprod(-1),
+    "cumprod, first": lambda torch, x: x.cumprod(0),
+    "logcumsumexp": lambda torch, x: x.logcumsumexp(1),
+    "i0e": lambda torch, x: torch.special.i0e(x),
+    "ndtri": lambda torch, x: torch.special.ndtri(x / 4),
+    "inv": lambda torch, x: torch.linalg.inv(x[:, 1:]),
+    "cholesky": lambda torch, x: torch.linalg.cholesky(x @ x.T + torch.eye(2)),
+    "cholesky, upper": lambda torch, x: torch.linalg.cholesky(x @ x.T, upper=True),
     "norm": lambda torch, x: x.norm(),
     "norm, 3": lambda torch, x: x.norm(3, 1),
     **{
@@ -76,6 +85,8 @@ def overwritten_unseen(torch, name, write):
         loss = (y * weights).sum()
         # (PyTorch's second derivatives of these are no tensors that can be read.)
         create = create and name not in ("vector norm, 1", "vector norm, inf")
+        # (Where there are zeros PyTorch takes the operand for these then.)
+        create = create and not (name.startswith("cumprod") and write == "to_zero")
         (g,) = torch.autograd.grad(loss, x, create_graph=create)
         yield g.detach()
         if create and g.requires_grad:
@@ -83,11 +94,20 @@ def overwritten_unseen(torch, name, write):
 
 
 @case
+def several_zeros(torch):
+    for values in ([2.0, 0.0, 3.0, 4.0], [0.0, 5.0, 0.0, 2.0], [0.0, 0.0, 0.0, 1.0]):
+        x = torch.tensor([values, [1.0, 2.0, 3.0, 4.0]], requires_grad=True)
+        y = x.cumprod(1)
+        y.data.mul_(2)
+        yield torch.autograd.grad((y * torch.arange(1.0, 9.0).view(2, 4)).sum(), x)
+
+
+@case
 def half_and_complex(torch):
     for dtype in (torch.bfloat16, torch.complex128):
         x = torch.tensor([0.5, 1.5], dtype=dtype, requires_grad=True)
-        for function in ("exp", "tanh", "sqrt", "reciprocal", "prod"):
-            y = getattr(x, function)()
+        for function in ("exp", "tanh", "sqrt", "reciprocal", "prod", "cumprod"):
+            y = getattr(x, function)(*([0] if function == "cumprod" else []))
             y.data.mul_(2)
             yield torch.autograd.grad(y.sum().abs(), x)
 

@@ -7,16 +7,19 @@ recorded in their place (`SavedValues.from_result`).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.gradients import RESULT_REPLACED, result_formula
 from torchshim._core.op import Array, op
+from torchshim._ops._linalg import adjoint
 from torchshim._ops._reducing import ALL, UNSAID, Dims, axes_of, count, wide
 from torchshim._ops.statistics import degrees
 
@@ -110,6 +113,85 @@ def _log_softmax(
     return (g - jnp.exp(y) * total).astype(input.dtype)
 
 
+@_formula("ndtri", "Mul")
+def _ndtri(grad: Array, output: Array, input: Array) -> Array:
+    return grad * math.sqrt(2 * math.pi) * jnp.exp(output * output / 2)
+
+
+@_formula("i0e", "Mul", "input")
+def _i0e(grad: Array, output: Array, input: Array) -> Array:
+    return grad * (lax.bessel_i1e(input) - jnp.sign(input) * output)
+
+
+# Along a dimension --------------------------------------------------------------------
+
+
+def _from_behind(function: Any, value: Array, dim: int) -> Array:
+    return jnp.flip(function(jnp.flip(value, dim), axis=dim), dim)
+
+
+@_formula("cumprod", "Div", "input")
+def _cumprod(
+    grad: Array, output: Array, input: Array, dim: int, *, dtype: DType | None = None
+) -> Array:
+    """By quotients up to the first zero, of which the rest is a product without it."""
+    if not input.ndim or input.shape[dim] <= 1:
+        return grad.astype(input.dtype)
+    y, g = wide(output), wide(grad)
+    x = jnp.conj(wide(input).astype(y.dtype))
+    zero = x == 0
+    zeros = jnp.cumsum(zero, dim)
+    products = jnp.where(zeros == 0, jnp.conj(y) * g, 0)
+    before = _from_behind(jnp.cumsum, products, dim) / jnp.where(zero, 1, x)
+    first = zero & (zeros == 1)
+    rest = jnp.cumprod(jnp.where((zeros == 1) & ~zero, x, 1), dim)
+    behind = jnp.sum(jnp.where(zeros == 1, rest * g, 0), dim, keepdims=True)
+    ones = jnp.ones_like(lax.slice_in_dim(y, 0, 1, axis=dim))
+    until = lax.slice_in_dim(y, 0, y.shape[dim] - 1, axis=dim)
+    behind = behind * jnp.conj(jnp.concatenate([ones, until], dim))
+    found = jnp.where(zeros == 0, before, jnp.where(first, behind, 0))
+    return found.astype(input.dtype)
+
+
+@_formula("logcumsumexp", "Sub", "input")
+def _logcumsumexp(grad: Array, output: Array, input: Array, dim: int) -> Array:
+    if not input.size or not input.ndim:
+        return grad
+    x, y, g = wide(input), wide(output), wide(grad)
+
+    def part(given: Array, there: Array) -> Array:
+        logs = jnp.where(there, jnp.log(jnp.where(there, given, 1)), _lowest(given))
+        dim_ = dim % x.ndim
+        return jnp.exp(_from_behind(lax.cumlogsumexp, logs - y, dim_) + x)
+
+    if jnp.iscomplexobj(x):
+        return jnp.conj(part(jnp.conj(g), g != 0)).astype(input.dtype)
+    return (part(g, g > 0) - part(-g, g < 0)).astype(input.dtype)
+
+
+def _lowest(value: Array) -> Any:
+    return jnp.finfo(value.dtype).min
+
+
+# Of matrices --------------------------------------------------------------------------
+
+
+@_formula("linalg_inv", "Mm")
+def _inv(grad: Array, output: Array, A: Array) -> Array:
+    transposed = adjoint(output)
+    return -(transposed @ (grad @ transposed))
+
+
+@_formula("linalg_cholesky", "LinalgSolveTriangular")
+def _cholesky(grad: Array, output: Array, A: Array, *, upper: bool = False) -> Array:
+    L, g = (adjoint(v) if upper else v for v in (output, grad))
+    found = jnp.tril(adjoint(L) @ g)
+    found = 0.5 * (found + adjoint(jnp.tril(found, -1)))
+    solve = functools.partial(lax.linalg.triangular_solve, L, lower=True)
+    found = solve(found, left_side=True, transpose_a=True, conjugate_a=True)
+    return solve(found, left_side=False)
+
+
 # Of reductions ------------------------------------------------------------------------
 
 
@@ -162,7 +244,7 @@ def _extreme(grad: Array, output: Array, input: Array) -> Array:
     return jnp.where(mask, share, 0).astype(input.dtype)
 
 
-for _name in ("max.whole", "min.whole"):
+for _name in ("max.whole", "min.whole", "median.whole", "nanmedian.whole"):
     _formula(_name, "EvenlyDistribute", "input", **_CHOICE)(_extreme)
 
 
