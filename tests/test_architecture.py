@@ -63,6 +63,7 @@ LAYERS = [
         "overrides",
         "_C",
         "_VF",
+        "_device_index",
         "_linalg_utils",
         "_lobpcg",
         "_legacy_types",

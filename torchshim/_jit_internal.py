@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from typing import Dict as Dict  # noqa: UP035
+from typing import List as List  # noqa: UP035
+from typing import Optional as Optional
+from typing import Tuple as Tuple  # noqa: UP035
+from typing import Union as Union
 
 from torchshim.futures import Future
 from torchshim.jit import (

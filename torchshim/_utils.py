@@ -10,6 +10,18 @@ from typing import Any
 
 from torchshim._core import dtypes
 from torchshim._derived import fns
+from torchshim._device_index import _get_all_device_indices as _get_all_device_indices
+from torchshim._device_index import (
+    _get_available_device_type as _get_available_device_type,
+)
+from torchshim._device_index import (
+    _get_current_device_index as _get_current_device_index,
+)
+from torchshim._device_index import _get_device_attr as _get_device_attr
+from torchshim._device_index import _get_device_index as _get_device_index
+from torchshim._device_index import _get_device_module as _get_device_module
+from torchshim._device_index import _get_devices_properties as _get_devices_properties
+from torchshim._device_index import get_current_device_index as get_current_device_index
 from torchshim._functions.memory import get_tensor_metadata, set_tensor_metadata
 from torchshim._functions.rebuilding import (
     _rebuild_meta_tensor_no_storage,

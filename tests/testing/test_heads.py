@@ -267,9 +267,9 @@ utils.mkldnn: to_mkldnn
 """
 
 
-def heads():
+def heads(text=HEADS):
     """(module, names), a line or more for each."""
-    joined = HEADS.strip().replace("\n  ", " ")
+    joined = text.strip().replace("\n  ", " ")
     for line in joined.splitlines():
         module, _, names = line.partition(":")
         yield module, names.split()

@@ -15,9 +15,8 @@ def _unpooled_size(
     n: int, output_size: Any, default: Sequence[int], steps: Sequence[int]
 ) -> list[int]:
     """The size that is asked for, if pooling it may give the input's."""
-    size = list(output_size)
-    if len(size) == n + 2:
-        size = size[2:]
+    shown = output_size[2:] if len(output_size) == n + 2 else output_size
+    size = list(shown)
     if len(size) != n:
         raise ValueError(
             "output_size should be a sequence containing "
@@ -28,7 +27,7 @@ def _unpooled_size(
         low, high = default[d] - steps[d], default[d] + steps[d]
         if not low < size[d] < high:
             raise ValueError(
-                f'invalid output_size "{tuple(size)}" (dim {d} must be between '
+                f'invalid output_size "{shown}" (dim {d} must be between '
                 f"{low} and {high})"
             )
     return size

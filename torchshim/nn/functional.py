@@ -3,8 +3,11 @@
 https://docs.pytorch.org/docs/2.13/nn.functional.html
 """
 
+from collections.abc import Callable as Callable
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
+from typing import Optional as Optional
 
 from torchshim import _functions
 from torchshim._derived import fns as _fns
@@ -132,6 +135,7 @@ from torchshim._functions.nn_sampling import (
 )
 from torchshim._functions.nn_unpooling import max_unpool1d, max_unpool2d, max_unpool3d
 from torchshim._overrides import overridable_all as _overridable_all
+from torchshim._tensor import Tensor as Tensor
 from torchshim.overrides import handle_torch_function as handle_torch_function
 from torchshim.overrides import has_torch_function as has_torch_function
 from torchshim.overrides import has_torch_function_unary as has_torch_function_unary
@@ -140,6 +144,11 @@ from torchshim.overrides import (
 )
 
 assert _functions.__all__
+
+_MARKS = (
+    *("BroadcastingList1", "BroadcastingList2", "BroadcastingList3"),
+    *("_overload", "boolean_dispatch"),
+)
 
 # The operators that need no Python function before them, and the in-place forms.
 _operators: dict[str, _Any] = {
@@ -170,6 +179,18 @@ _overridable_all(
 if _TYPE_CHECKING:
     # The operators, as above.
     def __getattr__(name: str) -> _Any: ...
+
+else:
+
+    def __getattr__(name: str) -> _Any:
+        # What libraries find here besides the functions; modules above this one.
+        if not name.startswith("__"):
+            helpers = _import_module("torchshim.nn._functional_helpers")
+            if name in helpers.__all__:
+                return getattr(helpers, name)
+            if name in _MARKS:
+                return getattr(_import_module("torchshim._jit_internal"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [

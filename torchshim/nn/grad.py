@@ -8,6 +8,9 @@ from typing import Any
 import torchshim
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
+from torchshim.nn.modules.utils import _pair as _pair
+from torchshim.nn.modules.utils import _single as _single
+from torchshim.nn.modules.utils import _triple as _triple
 
 
 def _gradients(name: str) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:

@@ -401,7 +401,7 @@ def sparse_(
     return tensor
 
 
-def _renamed(function: Callable[..., Any]) -> Callable[..., Any]:
+def _make_deprecate(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function under its old name, which ended without an underscore."""
     new = function.__name__
     old = new[:-1]
@@ -427,14 +427,14 @@ _no_grad_trunc_normal_ = trunc_normal_
 _no_grad_fill_ = constant_
 _no_grad_zero_ = zeros_
 
-uniform = _renamed(uniform_)
-normal = _renamed(normal_)
-constant = _renamed(constant_)
-eye = _renamed(eye_)
-dirac = _renamed(dirac_)
-xavier_uniform = _renamed(xavier_uniform_)
-xavier_normal = _renamed(xavier_normal_)
-kaiming_uniform = _renamed(kaiming_uniform_)
-kaiming_normal = _renamed(kaiming_normal_)
-orthogonal = _renamed(orthogonal_)
-sparse = _renamed(sparse_)
+uniform = _make_deprecate(uniform_)
+normal = _make_deprecate(normal_)
+constant = _make_deprecate(constant_)
+eye = _make_deprecate(eye_)
+dirac = _make_deprecate(dirac_)
+xavier_uniform = _make_deprecate(xavier_uniform_)
+xavier_normal = _make_deprecate(xavier_normal_)
+kaiming_uniform = _make_deprecate(kaiming_uniform_)
+kaiming_normal = _make_deprecate(kaiming_normal_)
+orthogonal = _make_deprecate(orthogonal_)
+sparse = _make_deprecate(sparse_)

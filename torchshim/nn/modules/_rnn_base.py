@@ -20,6 +20,10 @@ from torchshim.nn.utils.rnn import PackedSequence
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
+def _apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    return torchshim.index_select(tensor, dim, permutation)
+
+
 def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
     """`tensor.index_select(dim, permutation)`, which PyTorch would rather see."""
     warnings.warn(
@@ -28,7 +32,7 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
         FutureWarning,
         stacklevel=2,
     )
-    return torchshim.index_select(tensor, dim, permutation)
+    return _apply_permutation(tensor, permutation, dim)
 
 
 class RNNBase(Module):

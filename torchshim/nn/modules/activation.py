@@ -9,9 +9,25 @@ import torchshim
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn import init as _init
+from torchshim.nn.init import constant_ as constant_
+from torchshim.nn.init import xavier_normal_ as xavier_normal_
+from torchshim.nn.init import xavier_uniform_ as xavier_uniform_
+from torchshim.nn.modules.linear import (
+    NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear,
+)
 from torchshim.nn.modules.linear import new_parameter
 from torchshim.nn.modules.module import Module
 from torchshim.nn.modules.multihead import MultiheadAttention
+from torchshim.nn.parameter import Parameter as Parameter
+
+
+def _check_arg_device(x: Tensor | None) -> bool:
+    return x is None or x.device.type in ("cpu", "cuda", "privateuseone")
+
+
+def _arg_requires_grad(x: Tensor | None) -> bool:
+    return x is not None and x.requires_grad
+
 
 __all__ = [
     "CELU",

@@ -9,11 +9,15 @@ from torchshim._counter import advance, count_of
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn import init
+from torchshim.nn.modules import _functions
 from torchshim.nn.modules._base import weight_and_bias
 from torchshim.nn.modules.lazy import LazyModuleMixin
 from torchshim.nn.modules.linear import new_parameter
 from torchshim.nn.modules.module import Module
+from torchshim.nn.parameter import Parameter as Parameter
 from torchshim.nn.parameter import UninitializedBuffer, UninitializedParameter
+
+sync_batch_norm = _functions.SyncBatchNorm
 
 __all__ = [
     "BatchNorm1d",

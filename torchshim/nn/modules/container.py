@@ -10,11 +10,17 @@ import operator
 import warnings
 from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from importlib import import_module
 from itertools import chain, groupby
-from typing import Any, Self, overload
+from itertools import islice as islice
+from typing import Any, Self, TypeVar, overload
 
 from torchshim.nn.modules._parameter_container import ParameterDict, ParameterList
 from torchshim.nn.modules.module import Module
+from torchshim.nn.modules.module import _addindent as _addindent
+from torchshim.nn.parameter import Parameter as Parameter
+
+T = TypeVar("T", bound=Module)
 
 __all__ = [
     "Container",
@@ -412,3 +418,10 @@ class ModuleDict(Module):
                     f"{len(pair)}; 2 is required"  # type: ignore[arg-type]
                 )
             self[pair[0]] = pair[1]  # type: ignore[index]
+
+
+def __getattr__(name: str) -> Any:
+    # A mark of TorchScript, in a module above this one.
+    if name == "_copy_to_script_wrapper":
+        return import_module("torchshim._jit_internal")._copy_to_script_wrapper
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

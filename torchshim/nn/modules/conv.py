@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from types import FunctionType
 from typing import Any
 
@@ -11,11 +12,19 @@ import torchshim
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn import init
+from torchshim.nn.common_types import _size_1_t as _size_1_t
+from torchshim.nn.common_types import _size_2_t as _size_2_t
+from torchshim.nn.common_types import _size_3_t as _size_3_t
 from torchshim.nn.modules._base import weight_and_bias
+from torchshim.nn.modules.lazy import LazyModuleMixin as LazyModuleMixin
 from torchshim.nn.modules.linear import init_bias, new_parameter
 from torchshim.nn.modules.module import Module
 from torchshim.nn.modules.utils import _ntuple, _reverse_repeat_tuple
+from torchshim.nn.modules.utils import _pair as _pair
+from torchshim.nn.modules.utils import _single as _single
+from torchshim.nn.modules.utils import _triple as _triple
 from torchshim.nn.parameter import Parameter
+from torchshim.nn.parameter import UninitializedParameter as UninitializedParameter
 
 __all__ = [
     "Conv1d",
@@ -391,6 +400,19 @@ class ConvTranspose3d(_ConvTransposeNd):
 
     _dims = 3
     _function = "conv_transpose3d"
+
+
+class _ConvTransposeMixin(_ConvTransposeNd):
+    """The old name of what transposed convolutions have in common."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            "`_ConvTransposeMixin` is a deprecated internal class. Please consider "
+            "using public APIs.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__(*args, **kwargs)
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from torchshim._tensor import Tensor
 from torchshim.nn.modules.module import Module
+from torchshim.types import _size as _size
 
 __all__ = ["Flatten", "Unflatten"]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
+from torchshim.nn.common_types import _size_any_t as _size_any_t
 from torchshim.nn.modules.module import Module
 
 __all__ = ["Fold", "Unfold"]

@@ -12,6 +12,9 @@ from torchshim.nn import functional as F
 from torchshim.nn._reduction import legacy_get_string
 from torchshim.nn.modules.distance import PairwiseDistance
 from torchshim.nn.modules.linear import Linear
+from torchshim.nn.modules.linear_cross_entropy_options import (
+    LinearCrossEntropyOptions as LinearCrossEntropyOptions,
+)
 from torchshim.nn.modules.module import Module
 
 __all__ = [

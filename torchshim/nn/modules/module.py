@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
+from collections import namedtuple as namedtuple
 from collections.abc import Callable
+from collections.abc import Iterator as Iterator
+from collections.abc import Mapping as Mapping
 from typing import Any, Self, TypeVar
+from typing import Optional as Optional
+from typing import Union as Union
+from typing import overload as overload
 
 import torchshim
+from torchshim._core.device import device as device
+from torchshim._core.dtypes import dtype as dtype
+from torchshim._hooks import RemovableHandle as RemovableHandle
 from torchshim._tensor import Tensor
+from torchshim.nn.modules._backward_hooks import BackwardHook as BackwardHook
 from torchshim.nn.modules._base import keep_unbound, typename
 from torchshim.nn.modules._conversion import Conversion
 from torchshim.nn.modules._global_hooks import (
@@ -67,6 +77,10 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+
+_grad_t = tuple[Tensor, ...] | Tensor
+T = TypeVar("T", bound="Module")
 
 
 def _addindent(text: str, num_spaces: int) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import numbers
+from numbers import Number as Number
 from typing import Any
 
-import torchshim
+from torchshim._core.meta import Size as Size
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn import init
 from torchshim.nn.modules._base import weight_and_bias
+from torchshim.nn.modules._functions import CrossMapLRN2d as _cross_map_lrn2d
 from torchshim.nn.modules.linear import new_parameter
 from torchshim.nn.modules.module import Module
+from torchshim.nn.parameter import Parameter as Parameter
+
+_shape_t = int | list[int] | Size
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
@@ -64,19 +69,8 @@ class CrossMapLRN2d(Module):
         self.k = k
 
     def forward(self, input: Any) -> Tensor:
-        if input.ndim != 4:
-            raise ValueError(
-                f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead."
-            )
-        reach = int((self.size - 1) / 2 + 1)
-        square = input.pow(2)
-        sums = []
-        for channel in range(input.shape[1]):
-            low = max(channel - reach + 1, 0)
-            total = square[:, low : channel + reach].sum(1, keepdim=True)
-            sums.append(total + square[:, :1] if low > 0 else total)
-        scale = torchshim.cat(sums, 1) * (self.alpha / self.size) + self.k
-        return input * scale.pow(-self.beta)
+        sizes = self.size, self.alpha, self.beta, self.k
+        return _cross_map_lrn2d.apply(input, *sizes)
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Sequence
 from typing import Any
 
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
+from torchshim.nn.common_types import _size_2_t as _size_2_t
+from torchshim.nn.common_types import _size_4_t as _size_4_t
+from torchshim.nn.common_types import _size_6_t as _size_6_t
 from torchshim.nn.modules.module import Module
 from torchshim.nn.modules.utils import _ntuple
+from torchshim.nn.modules.utils import _pair as _pair
+from torchshim.nn.modules.utils import _quadruple as _quadruple
 
 __all__ = [
     "CircularPad1d",

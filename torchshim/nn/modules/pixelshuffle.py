@@ -1,5 +1,7 @@
 """`PixelShuffle` and its inverse under the name of PyTorch's module."""
 
+from torchshim._tensor import Tensor as Tensor
+from torchshim.nn.modules.module import Module as Module
 from torchshim.nn.modules.shuffle import PixelShuffle, PixelUnshuffle
 
 __all__ = ["PixelShuffle", "PixelUnshuffle"]

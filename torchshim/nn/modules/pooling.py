@@ -6,8 +6,20 @@ from typing import Any
 
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
+from torchshim.nn.common_types import _ratio_2_t as _ratio_2_t
+from torchshim.nn.common_types import _ratio_3_t as _ratio_3_t
+from torchshim.nn.common_types import _size_1_t as _size_1_t
+from torchshim.nn.common_types import _size_2_opt_t as _size_2_opt_t
+from torchshim.nn.common_types import _size_2_t as _size_2_t
+from torchshim.nn.common_types import _size_3_opt_t as _size_3_opt_t
+from torchshim.nn.common_types import _size_3_t as _size_3_t
+from torchshim.nn.common_types import _size_any_opt_t as _size_any_opt_t
+from torchshim.nn.common_types import _size_any_t as _size_any_t
 from torchshim.nn.modules.module import Module
 from torchshim.nn.modules.utils import _ntuple
+from torchshim.nn.modules.utils import _pair as _pair
+from torchshim.nn.modules.utils import _single as _single
+from torchshim.nn.modules.utils import _triple as _triple
 
 __all__ = [
     "AdaptiveAvgPool1d",

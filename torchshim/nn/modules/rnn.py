@@ -9,9 +9,13 @@ import torchshim
 from torchshim._tensor import Tensor
 from torchshim.nn import init
 from torchshim.nn.modules._rnn_base import RNNBase, apply_permutation
+from torchshim.nn.modules._rnn_base import _apply_permutation as _apply_permutation
 from torchshim.nn.modules.linear import new_parameter
 from torchshim.nn.modules.module import Module
 from torchshim.nn.parameter import Parameter
+from torchshim.nn.utils.rnn import PackedSequence as PackedSequence
+
+_rnn_impls = {"RNN_TANH": torchshim.rnn_tanh, "RNN_RELU": torchshim.rnn_relu}
 
 __all__ = [
     "GRU",

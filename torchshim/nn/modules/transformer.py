@@ -12,6 +12,7 @@ import torchshim
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn import init
+from torchshim.nn.init import xavier_uniform_ as xavier_uniform_
 from torchshim.nn.modules.activation import GELU, ReLU
 from torchshim.nn.modules.container import ModuleList
 from torchshim.nn.modules.dropout import Dropout

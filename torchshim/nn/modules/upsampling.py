@@ -6,6 +6,10 @@ from typing import Any
 
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
+from torchshim.nn.common_types import _ratio_2_t as _ratio_2_t
+from torchshim.nn.common_types import _ratio_any_t as _ratio_any_t
+from torchshim.nn.common_types import _size_2_t as _size_2_t
+from torchshim.nn.common_types import _size_any_t as _size_any_t
 from torchshim.nn.modules.module import Module
 
 __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]

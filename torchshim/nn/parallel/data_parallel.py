@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain as chain
 from typing import Any
 
 import torchshim
+from torchshim._device_index import _get_all_device_indices as _get_all_device_indices
+from torchshim._device_index import (
+    _get_available_device_type as _get_available_device_type,
+)
+from torchshim._device_index import _get_device_index as _get_device_index
+from torchshim._device_index import _get_devices_properties as _get_devices_properties
 from torchshim._tensor import Tensor
 from torchshim.nn.modules.module import Module
+from torchshim.nn.parallel.parallel_apply import parallel_apply as parallel_apply
+from torchshim.nn.parallel.replicate import replicate as replicate
+from torchshim.nn.parallel.scatter_gather import gather as gather
+from torchshim.nn.parallel.scatter_gather import scatter_kwargs as scatter_kwargs
 
 __all__ = ["DataParallel", "data_parallel"]
 

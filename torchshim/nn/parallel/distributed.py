@@ -3,14 +3,56 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from itertools import chain
 from typing import Any
 
 import torchshim
+from torchshim._device_index import _get_device_index as _get_device_index
+from torchshim._pytree import tree_flatten, tree_unflatten
+from torchshim._tensor import Tensor
+from torchshim.autograd import Function as Function
+from torchshim.autograd import Variable as Variable
 from torchshim.nn.modules.module import Module
+from torchshim.nn.parallel.scatter_gather import gather as gather
+from torchshim.nn.parallel.scatter_gather import scatter_kwargs as scatter_kwargs
 from torchshim.nn.parameter import UninitializedParameter
 
 __all__ = ["DistributedDataParallel"]
+
+
+@dataclass
+class _MixedPrecision:
+    """The dtypes of what is computed, sent and kept, which differ."""
+
+    param_dtype: Any = None
+    reduce_dtype: Any = None
+    buffer_dtype: Any = None
+
+
+def _find_tensors(obj: Any) -> Iterable[Tensor]:
+    """All tensors in lists, tuples, dicts and data classes."""
+    if isinstance(obj, Tensor):
+        return [obj]
+    if isinstance(obj, dict):
+        obj = obj.values()
+    elif is_dataclass(obj):
+        obj = [getattr(obj, field.name) for field in fields(obj)]
+    elif not isinstance(obj, (list, tuple)):
+        return []
+    return chain.from_iterable(map(_find_tensors, obj))
+
+
+def _tree_flatten_with_rref(output: Any) -> tuple[list[Any], Any, bool]:
+    """Leaves, how they were held, and whether remotely: never."""
+    return *tree_flatten(output), False
+
+
+def _tree_unflatten_with_rref(output: Any, treespec: Any, output_is_rref: bool) -> Any:
+    if output_is_rref:
+        raise NotImplementedError("torchshim computes in one process: no RRef")
+    return tree_unflatten(output, treespec)
 
 
 class DistributedDataParallel(Module):

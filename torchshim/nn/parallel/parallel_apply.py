@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torchshim
+from torchshim._device_index import _get_device_index as _get_device_index
 from torchshim._tensor import Tensor
 from torchshim.nn.modules.module import Module
 

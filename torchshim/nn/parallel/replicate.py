@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict as OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
 import torchshim
+from torchshim._device_index import _get_device_index as _get_device_index
 from torchshim.nn.modules.module import Module
 
 __all__ = ["replicate"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torchshim
 from torchshim._functions._arguments import warn
 from torchshim._tensor import Tensor
+from torchshim.nn.parallel._functions import Gather, Scatter
 
 __all__ = ["gather", "scatter", "scatter_kwargs"]
 
@@ -25,16 +25,6 @@ def _is_namedtuple(obj: Any) -> bool:
     )
 
 
-def _pieces(tensor: Tensor, target_gpus: Sequence[Any]) -> tuple[Tensor, ...]:
-    if len(target_gpus) != 1:
-        raise NotImplementedError(
-            f"scatter over {len(target_gpus)} devices: torchshim computes on one only"
-        )
-    (target,) = target_gpus
-    device = torchshim.device("cuda", target) if isinstance(target, int) else target
-    return (tensor.to(device),)
-
-
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     """For each device what `inputs` has for it: tensors in pieces, the rest as it is.
 
@@ -42,7 +32,7 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     ``torch.nn.parallel.scatter_gather.scatter``.
     """
     if isinstance(inputs, Tensor):
-        return _pieces(inputs, target_gpus)
+        return Scatter.apply(target_gpus, None, dim, inputs)
     if isinstance(inputs, (tuple, list, dict)) and len(inputs):
         held = inputs.items() if isinstance(inputs, dict) else inputs
         rows = zip(*(scatter(each, target_gpus, dim) for each in held), strict=False)
@@ -77,18 +67,7 @@ def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
     """
     first = outputs[0]
     if isinstance(first, Tensor):
-        if any(each.device.type == "cpu" for each in outputs):
-            raise AssertionError("Gather function not implemented for CPU tensors")
-        if all(each.dim() == 0 for each in outputs) and dim == 0:
-            warn(
-                "Was asked to gather along dimension 0, but all input tensors were "
-                "scalars; will instead unsqueeze and return a vector."
-            )
-            outputs = [each.view(1) for each in outputs]
-        whole = torchshim.cat(list(outputs), dim)
-        number = isinstance(target_device, int)
-        device = torchshim.device("cuda", target_device) if number else target_device
-        return whole.to(device)
+        return Gather.apply(target_device, dim, *outputs)
     if first is None:
         return None
     if isinstance(first, dict):

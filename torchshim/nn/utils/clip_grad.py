@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import types
 import warnings
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
+from typing import cast as cast
 
 import torchshim
 from torchshim._core.op import REGISTRY
@@ -22,6 +24,22 @@ __all__ = [
     "clip_grads_with_norm_",
     "get_total_norm",
 ]
+
+
+_tensor_or_tensors = Tensor | Iterable[Tensor]
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _no_grad(func: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A function that records no history."""
+
+    @functools.wraps(func)
+    def _no_grad_wrapper(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with torchshim.no_grad():
+            return func(*args, **kwargs)
+
+    return _no_grad_wrapper
 
 
 def clip_grad_norm_(
@@ -117,6 +135,10 @@ def clip_grads_with_norm_(
     tensor([1.5000, 2.0000])
     """
     _scale(_grads(parameters), max_norm, total_norm)
+
+
+_get_total_norm = get_total_norm
+_clip_grads_with_norm_ = clip_grads_with_norm_
 
 
 def clip_grad_value_(

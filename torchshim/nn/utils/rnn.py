@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Iterable as Iterable
 from typing import Any, NamedTuple, Self, TypeVar
 
 import torchshim
@@ -44,6 +45,30 @@ def bind(optional: _T | None, fn: Callable[[_T], _R]) -> _R | None:
     return None if optional is None else fn(optional)
 
 
+def _packed_sequence_init_args(
+    data: Any,
+    batch_sizes: Tensor | None = None,
+    sorted_indices: Tensor | None = None,
+    unsorted_indices: Tensor | None = None,
+) -> tuple[Any, Any, Any, Any]:
+    """The fields of a `PackedSequence` made of these; refuses sizes on a GPU."""
+    if unsorted_indices is None:
+        unsorted_indices = invert_permutation(sorted_indices)
+    if batch_sizes is None:
+        if not isinstance(data, (list, tuple)) or len(data) != 2:
+            raise AssertionError("Expected data to be a list or tuple of length 2")
+        data, batch_sizes = data
+    elif batch_sizes.device.type != "cpu":
+        raise ValueError(
+            "batch_sizes should always be on CPU. Instances of PackedSequence "
+            "should never be created manually. They should be instantiated by "
+            "functions like pack_sequence and pack_padded_sequences in "
+            "nn.utils.rnn. "
+            "https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence"
+        )
+    return data, batch_sizes, sorted_indices, unsorted_indices
+
+
 class PackedSequence(PackedSequence_):
     """Sequences of several lengths, step after step, as recurrent layers take them.
 
@@ -61,21 +86,8 @@ class PackedSequence(PackedSequence_):
         sorted_indices: Tensor | None = None,
         unsorted_indices: Tensor | None = None,
     ) -> Self:
-        if unsorted_indices is None:
-            unsorted_indices = invert_permutation(sorted_indices)
-        if batch_sizes is None:
-            if not isinstance(data, (list, tuple)) or len(data) != 2:
-                raise AssertionError("Expected data to be a list or tuple of length 2")
-            data, batch_sizes = data
-        elif batch_sizes.device.type != "cpu":
-            raise ValueError(
-                "batch_sizes should always be on CPU. Instances of PackedSequence "
-                "should never be created manually. They should be instantiated by "
-                "functions like pack_sequence and pack_padded_sequences in "
-                "nn.utils.rnn. "
-                "https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence"
-            )
-        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)  # type: ignore[arg-type]
+        given = data, batch_sizes, sorted_indices, unsorted_indices
+        return super().__new__(cls, *_packed_sequence_init_args(*given))
 
     def _with(self, data: Tensor, fn: Callable[[Tensor], Tensor]) -> Self:
         order, back = bind(self.sorted_indices, fn), bind(self.unsorted_indices, fn)

@@ -22,7 +22,7 @@ __all__ = [
     "spectral_norm",
 ]
 
-_M = TypeVar("_M", bound=Module)
+T_module = TypeVar("T_module", bound=Module)
 
 
 def output_dim(module: Module) -> int:
@@ -192,12 +192,12 @@ class SpectralNormStateDictHook:
 
 
 def spectral_norm(
-    module: _M,
+    module: T_module,
     name: str = "weight",
     n_power_iterations: int = 1,
     eps: float = 1e-12,
     dim: int | None = None,
-) -> _M:
+) -> T_module:
     """Keeps the largest singular value of a weight at 1.
 
     Follows ``torch.nn.utils.spectral_norm``; `parametrizations.spectral_norm` is the
@@ -213,7 +213,7 @@ def spectral_norm(
     return module
 
 
-def remove_spectral_norm(module: _M, name: str = "weight") -> _M:
+def remove_spectral_norm(module: T_module, name: str = "weight") -> T_module:
     """Undoes `spectral_norm`; ValueError where there is none.
 
     Follows ``torch.nn.utils.remove_spectral_norm``.

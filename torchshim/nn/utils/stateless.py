@@ -10,82 +10,16 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from torchshim._tensor import Tensor
 from torchshim.nn.modules.module import Module
+from torchshim.nn.utils._named_member_accessor import NamedMemberAccessor
 
 __all__ = ["functional_call"]
-
-_MISSING: Any = object()
-
-
-def _submodule(module: Module, path: str) -> Module:
-    for attr in path.split(".") if path else ():
-        try:
-            found = getattr(module, attr)
-        except AttributeError as error:
-            raise AttributeError(
-                f"{module._get_name()} has no attribute `{attr}`"
-            ) from error
-        if not isinstance(found, Module):
-            raise TypeError(
-                f"submodule `{path}`: {found} is not an instance of torch.nn.Module"
-            )
-        module = found
-    return module
-
-
-def _swap(module: Module, path: str, tensor: Any) -> Any:
-    """Puts a tensor in the place of a module's; gives what was there."""
-    if path == "":
-        raise KeyError('tensor name can\'t be empty string ""')
-    prefix, _, name = path.rpartition(".")
-    owner = _submodule(module, prefix)
-    if not (tensor is _MISSING or tensor is None or isinstance(tensor, Tensor)):
-        raise TypeError(f"{tensor} is not an instance of torch.Tensor")
-    tables: list[Any] = [owner._parameters, owner._buffers]
-    for table in tables:
-        if name in table:
-            before = table[name]
-            if tensor is _MISSING:
-                del table[name]
-            else:
-                table[name] = tensor
-            return before
-    before = getattr(owner, name, _MISSING)
-    if not (before is _MISSING or before is None or isinstance(before, Tensor)):
-        raise TypeError(
-            f"attribute `{name}`: {before} is not an instance of torch.Tensor"
-        )
-    if tensor is not _MISSING:
-        setattr(owner, name, tensor)
-    elif before is not _MISSING:
-        delattr(owner, name)
-    return before
-
-
-def _swap_all(module: Module, tensors: dict[str, Any]) -> dict[str, Any]:
-    """Swaps several; after an error everything is as it was."""
-    before: dict[str, Any] = {}
-    try:
-        for path, tensor in tensors.items():
-            before[path] = _swap(module, path, tensor)
-    except Exception:
-        for path, tensor in before.items():
-            _swap(module, path, tensor)
-        raise
-    return before
-
-
-def _named_tensors(module: Module) -> dict[str, Any]:
-    found: dict[str, Any] = dict(module.named_parameters(remove_duplicate=False))
-    found.update(module.named_buffers(remove_duplicate=False))
-    return found
 
 
 def _with_ties(module: Module, given: dict[str, Any]) -> dict[str, Any]:
     """What is given, under all names of tensors that have several."""
     names: dict[int, set[str]] = {}
-    for name, tensor in _named_tensors(module).items():
+    for name, tensor in NamedMemberAccessor(module).named_tensors(False):
         names.setdefault(id(tensor), set()).add(name)
     ties = {name: group for group in names.values() for name in group if len(group) > 1}
     full = dict(given)
@@ -104,8 +38,7 @@ def _with_ties(module: Module, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_keys(module: Module, given: dict[str, Any]) -> None:
-    known = set(_named_tensors(module))
-    unexpected, missing = sorted(set(given) - known), sorted(known - set(given))
+    missing, unexpected = NamedMemberAccessor(module).check_keys(given)
     texts: list[str] = []
     if unexpected:
         texts.append(f"Unexpected key(s): {', '.join(map(repr, unexpected))}.")
@@ -135,13 +68,14 @@ def _reparametrize_module(
         given = _with_ties(module, given)
     if strict:
         _check_keys(module, given)
-    before = _swap_all(module, given)
+    accessor = NamedMemberAccessor(module)
+    before, _ = accessor.swap_tensors_dict(given, allow_missing=True)
     try:
         yield
     finally:
         if stack_weights:
             before = dict(reversed(before.items()))
-        after = _swap_all(module, before)
+        after, _ = accessor.swap_tensors_dict(before, allow_missing=True)
         for name in parameters_and_buffers:
             if name in after:
                 parameters_and_buffers[name] = after[name]

@@ -11,7 +11,7 @@ from torchshim.nn.parameter import Parameter, UninitializedParameter
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
-_M = TypeVar("_M", bound=Module)
+T_module = TypeVar("T_module", bound=Module)
 
 
 class WeightNorm:
@@ -70,7 +70,9 @@ class WeightNorm:
         setattr(module, self.name, self.compute_weight(module))
 
 
-def weight_norm(module: _M, name: str = "weight", dim: int | None = 0) -> _M:
+def weight_norm(
+    module: T_module, name: str = "weight", dim: int | None = 0
+) -> T_module:
     """Learns a weight's length and direction apart. Deprecated.
 
     Follows ``torch.nn.utils.weight_norm``.
@@ -79,7 +81,7 @@ def weight_norm(module: _M, name: str = "weight", dim: int | None = 0) -> _M:
     return module
 
 
-def remove_weight_norm(module: _M, name: str = "weight") -> _M:
+def remove_weight_norm(module: T_module, name: str = "weight") -> T_module:
     """Undoes `weight_norm`; ValueError where there is none.
 
     Follows ``torch.nn.utils.remove_weight_norm``.
