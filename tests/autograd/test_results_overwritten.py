@@ -56,7 +56,7 @@ def to_result(torch, x, y):
 
 
 def to_piece(torch, x, y):
-    y.data.view(-1)[0] += 0.5
+    y.data[(0,) * y.ndim] += 0.5
 
 
 def to_operand(torch, x, y):

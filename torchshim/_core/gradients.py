@@ -41,6 +41,7 @@ class GradientPlan:
         "frees",
         "mixed",
         "needs",
+        "parts",
         "plain",
         "read",
         "saved",
@@ -84,8 +85,12 @@ class GradientPlan:
         # Operands beside which PyTorch uses what was computed from them before.
         self.mixed: frozenset[int] = frozenset()
         self.plain = False
+        # Whether what the event gives is several nodes' in PyTorch, each of which uses
+        # up what it saved: the gradients of a product by its factors.
+        self.parts = False
         if call.__class__ is VjpCall:
             formula = formula_of(call)
+            self.parts = self.frees and formula.apart and len(event.metas) > 1
             self.plain = formula.plain
             self.read = tuple(dict.fromkeys(event.operands[i] for i in formula.kept))
             self.mixed = frozenset() if formula.product else frozenset(formula.kept)
@@ -159,6 +164,8 @@ class Formula(NamedTuple):
     product: bool
     # Whether it takes the operator's operands only.
     plain: bool
+    # Whether each operand's gradient has nodes of its own.
+    apart: bool
 
 
 def formula_of(call: VjpCall) -> Formula:
@@ -168,7 +175,7 @@ def formula_of(call: VjpCall) -> Formula:
         vjps.append(inner)
     inner = alone(inner)
     if not isinstance(inner, Call):
-        return Formula([], True, True)
+        return Formula([], True, True, False)
     names = inner.saved(vjps[-1].wrt)
     kept: list[int] = []
     for i in range(call.n_arrays):
@@ -180,7 +187,9 @@ def formula_of(call: VjpCall) -> Formula:
         if at is None or inner.owners[at] in names:
             kept.append(i)
     plain = DERIVED.isdisjoint(names) and COMPUTED not in names
-    return Formula(kept, inner.op.is_product, plain)
+    op, product = inner.op, inner.op.is_product
+    apart = op.name.rstrip("_") == "div" or (product and not op.convolves)
+    return Formula(kept, product, plain, apart)
 
 
 def plan_of(event: State, call: Any, wrt: tuple[int, ...]) -> GradientPlan:

@@ -65,8 +65,8 @@ class Jump:
     checked: list[tuple[int, tuple[int, ...], bool]]
     # (owner, depths) of events whose saved values were used up; the last piece lets go
     # of those of all pieces.
-    used: list[tuple[int, frozenset[int]]]
-    freed: list[tuple[int, frozenset[int]]]
+    used: list[tuple[int, frozenset[Any]]]
+    freed: list[tuple[int, frozenset[Any]]]
     # (owner, slot, kinds of hooks) of leaves that the piece looked at, but put no
     # gradient into.
     idle: list[tuple[int, int, int]]
@@ -94,7 +94,7 @@ class Course:
     # (owner, slot) of the leaves that gradients arrived at, in this order.
     arrived: list[tuple[int, int]]
     # (owner, depth) of the events whose saved values the walk used up.
-    freed: list[tuple[int, int]]
+    freed: list[tuple[int, Any]]
 
 
 @dataclass(slots=True, eq=False)
@@ -317,9 +317,9 @@ class Capture:
         return slot, tensor._meta
 
     def _depths(
-        self, freed: Sequence[tuple[Recording, int]]
-    ) -> list[tuple[int, frozenset[int]]]:
-        found: dict[int, set[int]] = {}
+        self, freed: Sequence[tuple[Recording, Any]]
+    ) -> list[tuple[int, frozenset[Any]]]:
+        found: dict[int, set[Any]] = {}
         for recording, depth in freed:
             found.setdefault(self.numbers[recording.seq], set()).add(depth)
         return [(n, frozenset(depths)) for n, depths in found.items()]

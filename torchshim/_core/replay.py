@@ -38,7 +38,7 @@ class Replay(Leaves):
 
     __slots__ = ()
 
-    freed: list[tuple[Recording, int]]
+    freed: list[tuple[Recording, Any]]
     derivatives: set[Any]
     nothing: set[Place]
     # The last state that `writes` is of.

@@ -54,7 +54,10 @@ class SavedValues(Present):
 
     __slots__ = ()
 
-    freed: list[tuple[Recording, int]]
+    # What is used up: of an event by its depth, of one of several nodes that it stands
+    # for by that and the number of a result.
+    freed: list[tuple[Recording, Any]]
+    nothing: set[Place]
     retain: bool
     writes: Overwritten | None
     cotangents: Sequence[Any]
@@ -78,14 +81,24 @@ class SavedValues(Present):
         return found
 
     def use(
-        self, recording: Recording, event: State, plan: GradientPlan, formula: Any
+        self,
+        recording: Recording,
+        event: State,
+        plan: GradientPlan,
+        grads: Sequence[Any],
+        formula: Any,
     ) -> dict[int, Place]:
         """Raises if what an event saved is freed, or was overwritten in place.
 
         Gives the values that were overwritten without any version counting it, and
         where that is known. `formula`: as in `check_versions`.
         """
-        if plan.frees and event.depth in recording.freed:
+        if plan.parts:
+            parts = self.parts_of(recording, event, grads)
+            freed = plan.frees and not recording.freed.isdisjoint(parts)
+        else:
+            freed = plan.frees and event.depth in recording.freed
+        if freed:
             raise RuntimeError(SECOND_BACKWARD)
         outdated = self.check_versions(recording, plan, formula)
         if self.capture is not None and recording.state is not None:
@@ -94,6 +107,35 @@ class SavedValues(Present):
             for slot in plan.read:
                 self.note_read(recording, slot)
         return outdated or self.written_unseen(recording, plan.read)
+
+    def free(
+        self,
+        recording: Recording,
+        event: State,
+        plan: GradientPlan,
+        grads: Sequence[Any],
+    ) -> None:
+        """Notes that what an event saved is used up."""
+        if plan.parts:
+            parts = self.parts_of(recording, event, grads)
+            self.freed += [(recording, part) for part in parts]
+        elif plan.frees:
+            self.freed.append((recording, event.depth))
+
+    def parts_of(
+        self, recording: Recording, event: State, grads: Sequence[Any]
+    ) -> tuple[Any, ...]:
+        """What tells the nodes that edges led to, of those that an event stands for.
+
+        The event's own depth is that of all of them.
+        """
+        nothing, slot = self.nothing, event.slot
+        found: list[Any] = [
+            (event.depth, k)
+            for k, grad in enumerate(grads)
+            if grad is not None or (recording, slot + k) in nothing
+        ]
+        return (*found, event.depth) if len(found) == len(grads) else tuple(found)
 
     def note_read(self, recording: Recording, slot: int) -> None:
         """Notes for the jump edge that nobody wrote to a value unseen."""
@@ -117,12 +159,11 @@ class SavedValues(Present):
         if wrt and self.spend_write(recording, event):
             return
         plan = plan_of(event, event.call, ())
-        self.use(recording, event, plan, "nothing is computed")
+        self.use(recording, event, plan, grads, "nothing is computed")
         if event.call.__class__ is VjpCall:
             self.check_forward(recording, event, wrt)
         self.unpack(recording, event, grads)
-        if plan.frees:
-            self.freed.append((recording, event.depth))
+        self.free(recording, event, plan, grads)
 
     def spend_write(self, recording: Recording, event: State) -> bool:
         """As `spend`, of a write through a view that no gradient arrives at.
@@ -346,8 +387,7 @@ class SavedValues(Present):
             for at, operand in zip(event.operands, operands, strict=True)
         ]
         args = call.arguments(given, call.placeholders())
-        if plan.frees:
-            self.freed.append((recording, event.depth))
+        self.free(recording, event, plan, (grad,))
         return rec.result(rec.call(plan.from_result, (grad, result, *args)))
 
     def as_declared(self, plan: GradientPlan, wrt: Any, grads: Any) -> list[Any]:

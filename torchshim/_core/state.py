@@ -246,8 +246,8 @@ class Recording:
         self.hooked: dict[int, Any] = {}
         # (tensor, its array before) where the host replaced one: counters.
         self.counted: list[tuple[Any, Any]] = []
-        # Depths of events whose saved values were released by a backward.
-        self.freed: set[int] = set()
+        # Events whose saved values a backward released, see `SavedValues.freed`.
+        self.freed: set[Any] = set()
         # Depth of a gradient that may be differentiated -> (recording, event) that it
         # is the gradient of, where the event itself does not tell (`State.of`).
         self.forwards: dict[int, tuple[Recording, State]] = {}

@@ -104,7 +104,7 @@ class Walk(SavedValues, Replay, Late):
     needed: set[Place] | None = late(NoneType)
     tables: dict[int, dict[int, State]] = late(dict)
     # Events whose saved values are used, and let go of at the end but with `retain`.
-    freed: list[tuple[Recording, int]] = late(list)
+    freed: list[tuple[Recording, Any]] = late(list)
     leaf_places: dict[tuple[int, bool], set[Place]] | None = late(NoneType)
     reached: set[Place] | None = late(NoneType)
     # Place of a leaf -> how many edges of the graph end there, how many were gone.
@@ -457,7 +457,7 @@ class Walk(SavedValues, Replay, Late):
         plan = plan_of(event, call, wrt)
         if plan.sparse is not None:
             return self.sparse_vjp(recording, event, grads, plan)
-        outdated = self.use(recording, event, plan, plan.from_result)
+        outdated = self.use(recording, event, plan, grads, plan.from_result)
         checked = call.op is not None and call.op.gradient_checks is not None
         if checked:
             checked = self.is_whole_gradient(call)
@@ -493,8 +493,7 @@ class Walk(SavedValues, Replay, Late):
             self.rec.recording.forwards[state.depth] = recording, event
         if scalars:
             self.copied.append((state.scalar, recording, event.scalar, len(scalars)))
-        if plan.frees:
-            self.freed.append((recording, event.depth))
+        self.free(recording, event, plan, grads)
         results = self.rec.results(state)
         for i, result in zip(wrt, results, strict=True):
             meta = event.given[i]
@@ -517,7 +516,7 @@ class Walk(SavedValues, Replay, Late):
         assert plan.sparse is not None
         (grad,), call, rec = grads, plan.call, self.rec
         maker, drops = plan.sparse
-        outdated = self.use(recording, event, plan, plan.from_result)
+        outdated = self.use(recording, event, plan, grads, plan.from_result)
         unpacked = self.unpack(recording, event, grads)
         given: list[Any] = [None] * call.n_arrays
         for i in plan.needs:
@@ -540,8 +539,7 @@ class Walk(SavedValues, Replay, Late):
             needed = [given[i] for i in others.needs]
             vjp = others.vjp((True,), False)
             found += rec.results(rec.event(vjp, [*needed, grad], []))
-        if plan.frees:
-            self.freed.append((recording, event.depth))
+        self.free(recording, event, plan, grads)
         self.sparse = True
         return found
 

@@ -1,0 +1,39 @@
+"""Gradients of products, each of which is differentiated by itself."""
+
+from __future__ import annotations
+
+from tests.oracle import attempt, case
+
+PRODUCTS = {
+    "mul": lambda torch, a, b: a * b,
+    "mul, twice": lambda torch, a, b: (a * b) * a,
+    "div": lambda torch, a, b: a / b,
+    "mm": lambda torch, a, b: a @ b,
+    "bmm": lambda torch, a, b: torch.bmm(a[None], b[None]),
+    "mv": lambda torch, a, b: a @ b[0],
+    "dot": lambda torch, a, b: a[0] @ b[0],
+    "outer": lambda torch, a, b: torch.outer(a[0], b[0]),
+    "linear": lambda torch, a, b: torch.nn.functional.linear(a, b),
+    "addmm": lambda torch, a, b: torch.addmm(a, a, b),
+    "conv": lambda torch, a, b: torch.conv2d(a[None, None], b[None, None]),
+    "atan2, of products": lambda torch, a, b: torch.atan2(a * b, b),
+}
+
+
+@case.over(name=list(PRODUCTS), read=[False, True])
+def one_after_the_other(torch, name, read):
+    """Each has nodes of its own, which use up what they saved."""
+    for order in ((0, 1, 0), (1, 0, 1), (1, 1)):
+        for dropped in (False, True):
+            for _ in range(2):  # what was met before is repeated
+                a = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+                b = torch.tensor([[0.5, 1.5], [2.0, 1.0]], requires_grad=True)
+                out = PRODUCTS[name](torch, a, b).sum()
+                found = torch.autograd.grad(out, [a, b], create_graph=True)
+                if read:
+                    found[0].tolist()
+                for k in order:
+                    value = found[k].square()
+                    if dropped:
+                        value.register_hook(lambda grad: grad * 0)
+                    yield attempt(value.sum().backward), a.grad, b.grad
