@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._core.call import Call, VjpCall, interned_vjp
+from torchshim._core.gradients import GradientPlan
 from torchshim._core.graph import origin
 from torchshim._core.leaves import Leaves
+from torchshim._core.meta import broadcast_shape
 from torchshim._core.op import REGISTRY
 from torchshim._core.state import Recording, State
 from torchshim._core.storage import REPLACED, hidden_of
@@ -15,6 +18,8 @@ from torchshim._core.versions import Elsewhere, Moved, Overwritten, moved_at
 INNER_REPLACED = (
     "create_graph where a value that is no leaf was given data of another shape"
 )
+
+OTHER_SHAPE = "a gradient whose operand was given data of a shape that does not fit"
 
 
 class Present(Leaves):
@@ -113,6 +118,41 @@ class Present(Leaves):
                 self.copied.append((made.scalar, recording, event.scalar, len(scalars)))
             piece = self.rec.result(made, k)
         return piece
+
+    def misfits(self, plan: GradientPlan, operands: Sequence[Any]) -> bool:
+        """Whether operands of a gradient were given data of another shape."""
+        given = plan.event.given
+        return any(
+            operand._meta.shape != given[i].shape
+            for i, operand in zip(plan.needs, operands, strict=True)
+        )
+
+    def fitted(
+        self, vjp: VjpCall, operands: list[Any], grads: Sequence[Any]
+    ) -> tuple[VjpCall, list[Any], list[Any]]:
+        """A gradient's call, such operands and what arrived, fitting one another.
+
+        They are broadcast, as by PyTorch's formulas of element-wise operators.
+        """
+        arrived = [g for g in grads if g is not None]
+        metas = [value._meta for value in (*arrived, *operands)]
+        if isinstance(vjp.inner, Call) and vjp.inner.op.layout == "preserve":
+            shape = broadcast_shape([tuple(meta.shape) for meta in metas])
+            rec, expand = self.rec, REGISTRY["expand"]
+            arrived, operands = (
+                [rec.result(rec.call(expand, (value, shape))) for value in values]
+                for values in (arrived, operands)
+            )
+            absent = tuple(a and (shape, a[1]) for a in vjp.absent)
+            vjp = interned_vjp(vjp.inner, vjp.wrt, vjp.cts, absent, vjp.checked)
+        else:
+            try:
+                needed = metas[len(arrived) :] + metas[: len(arrived)]
+                vjp.infer(tuple((tuple(m.shape), m.dtype) for m in needed))
+            except (TypeError, ValueError) as error:
+                raise NotImplementedError(OTHER_SHAPE) from error
+        left = iter(arrived)
+        return vjp, operands, [None if g is None else next(left) for g in grads]
 
     def moved_at(self, recording: Recording, slot: int) -> Moved | None:
         """As `versions.moved_at`, of a recording that goes on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core.call import Call, VjpCall, interned_vjp
+from torchshim._core.call import VjpCall
 from torchshim._core.gradients import (
     RESULT_REPLACED,
     GradientPlan,
@@ -13,7 +13,6 @@ from torchshim._core.gradients import (
     plan_of,
 )
 from torchshim._core.graph import Place, before_entry, origin
-from torchshim._core.meta import broadcast_shape
 from torchshim._core.naming import flows_of, grad_name, modified_text
 from torchshim._core.op import REGISTRY, puts_back
 from torchshim._core.present import Present
@@ -32,7 +31,6 @@ SECOND_BACKWARD = (
     "retain_graph=True if you need to backward through the graph a second time or if "
     "you need to access saved tensors after calling backward."
 )
-OTHER_SHAPE = "a gradient whose operand was given data of a shape that does not fit"
 DETACHED_IN_PLACE = (
     "Trying to use a saved tensor that has been detached in-place, i.e. with "
     ".detach_().This is not supported, please use out-of-place `.detach()` instead"
@@ -322,41 +320,6 @@ class SavedValues(Present):
                 operand = self.now_used(place, operand, known)
             found.append(operand)
         return found
-
-    def misfits(self, plan: GradientPlan, operands: Sequence[Any]) -> bool:
-        """Whether operands of a gradient were given data of another shape."""
-        given = plan.event.given
-        return any(
-            operand._meta.shape != given[i].shape
-            for i, operand in zip(plan.needs, operands, strict=True)
-        )
-
-    def fitted(
-        self, vjp: VjpCall, operands: list[Any], grads: Sequence[Any]
-    ) -> tuple[VjpCall, list[Any], list[Any]]:
-        """A gradient's call, such operands and what arrived, fitting one another.
-
-        They are broadcast, as by PyTorch's formulas of element-wise operators.
-        """
-        arrived = [g for g in grads if g is not None]
-        metas = [value._meta for value in (*arrived, *operands)]
-        if isinstance(vjp.inner, Call) and vjp.inner.op.layout == "preserve":
-            shape = broadcast_shape([tuple(meta.shape) for meta in metas])
-            rec, expand = self.rec, REGISTRY["expand"]
-            arrived, operands = (
-                [rec.result(rec.call(expand, (value, shape))) for value in values]
-                for values in (arrived, operands)
-            )
-            absent = tuple(a and (shape, a[1]) for a in vjp.absent)
-            vjp = interned_vjp(vjp.inner, vjp.wrt, vjp.cts, absent, vjp.checked)
-        else:
-            try:
-                needed = metas[len(arrived) :] + metas[: len(arrived)]
-                vjp.infer(tuple((tuple(m.shape), m.dtype) for m in needed))
-            except (TypeError, ValueError) as error:
-                raise NotImplementedError(OTHER_SHAPE) from error
-        left = iter(arrived)
-        return vjp, operands, [None if g is None else next(left) for g in grads]
 
     def from_result(
         self,
