@@ -78,6 +78,55 @@ cuda.comm: broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced 
 _jit_internal: Dict List Optional Tuple Union _copy_to_script_wrapper boolean_dispatch
 _utils: _get_all_device_indices _get_available_device_type _get_current_device_index
   _get_device_index _get_device_module _get_devices_properties
+autograd: _make_grads _tensor_or_tensors_to_tuple
+autograd._functions.utils: maybe_unexpand maybe_view
+autograd.forward_ad: _DecoratorContextManager _is_fwd_grad_enabled
+autograd.function: FunctionCtx FunctionMeta _ContextMethodMixin _HookMixin
+  _SingleLevelFunction _is_setup_context_defined _iter_None_tensors _iter_filter
+  _iter_tensors _iter_tensors_permissive _map_tensor_data _nested_map _unflatten
+  custom_function_call
+autograd.functional: _as_tuple _as_tuple_nocheck _autograd_grad
+  _construct_standard_basis_for _fill_in_zeros _grad_postprocess _grad_preprocess
+  _tuple_postprocess _validate_v
+autograd.grad_mode: _DecoratorContextManager _NoParamDecoratorContextManager
+autograd.gradcheck: _as_tuple _differentiable_outputs
+autograd.graph: Variable
+autograd.profiler_util: _format_memory _format_time _format_time_share
+utils._contextlib: _DecoratorContextManager _NoParamDecoratorContextManager
+  _wrap_generator context_decorator
+utils._device: context_decorator
+utils._dtype_abbrs: dtype_abbrs
+utils._exposed_in: exposed_in
+utils._functools: cache_method prefetchable_cache
+utils._ordered_set: OrderedSet
+utils._python_dispatch: BaseTorchDispatchMode _disable_current_modes
+  _get_current_dispatch_mode _get_current_dispatch_mode_stack
+  _len_torch_dispatch_stack _pop_mode _pop_mode_temporarily _push_mode
+  is_traceable_wrapper_subclass return_and_correct_aliasing transform_subclass
+utils._stats: count simple_call_counter
+utils._thunk: Thunk
+utils._triton: get_triton_version has_triton has_triton_package has_triton_tma
+  has_triton_tma_device triton_backend triton_hash_with_backend
+utils._typing_utils: not_none
+utils.backend_registration: _privateuse1_backend_name
+  generate_methods_for_privateuse1_backend rename_privateuse1_backend
+utils.bundled_inputs: augment_model_with_bundled_inputs bundle_inputs
+utils.checkpoint: _allowed_determinism_checks_to_fns _default_meta_extractor
+  _DEFAULT_DETERMINISM_MODE _get_autocast_kwargs _get_device_module _infer_device_type
+  _policy_from_bool
+utils.cpp_backtrace: get_cpp_backtrace
+utils.cpp_extension: BuildExtension CLIB_EXT CLIB_PREFIX COMMON_NVCC_FLAGS CUDA_HOME
+  CUDAExtension CUDNN_HOME CppExtension HIP_HOME IS_HIP_EXTENSION IS_LINUX IS_MACOS
+  IS_WINDOWS LIB_EXT ROCM_HOME ROCM_VERSION SyclExtension _find_cuda_home
+  _get_build_directory _get_cuda_arch_flags _import_module_from_library _jit_compile
+  check_compiler_ok_for_platform get_default_build_root include_paths
+  is_ninja_available library_paths load load_inline verify_ninja_availability
+utils.file_baton: FileBaton
+utils.hipify:
+utils.hipify.hipify_python: get_hip_file_path hipify
+utils.mobile_optimizer: LintCode MobileOptimizerType optimize_for_mobile
+utils.model_dump: get_model_info main
+utils.throughput_benchmark: ThroughputBenchmark format_time
 """
 
 

@@ -24,6 +24,16 @@ MODULES = {
     "distributed._tensor.experimental": ("implicit_replication",),
     "distributed.fsdp": ("share_comm_ctx", "UnshardHandle", "DataParallelMeshDims"),
     "functorch.compile": ("aot_function", "memory_efficient_fusion", "nop"),
+    "nn.parallel.comm": ("broadcast", "reduce_add"),
+    "cuda.comm": ("gather", "scatter"),
+    "utils.backend_registration": ("rename_privateuse1_backend",),
+    "utils.bundled_inputs": ("bundle_inputs", "bundle_randn"),
+    "utils.cpp_extension": ("load", "CUDAExtension", "include_paths", "_jit_compile"),
+    "utils.hipify.hipify_python": ("hipify", "get_hip_file_path"),
+    "utils.mobile_optimizer": ("optimize_for_mobile",),
+    "utils.model_dump": ("get_model_info",),
+    "utils.throughput_benchmark": ("ThroughputBenchmark",),
+    "utils._triton": ("triton_backend",),
     "functorch.dim": ("dims", "Dim", "dimlists"),
 }
 

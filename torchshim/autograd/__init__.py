@@ -7,7 +7,8 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from torchshim._functions import autograd as _methods
-from torchshim._functions.backward import backward
+from torchshim._functions.backward import _given as _tensor_or_tensors_to_tuple
+from torchshim._functions.backward import backward, make_grads
 from torchshim._functions.backward import edge_meta as _edge_meta
 from torchshim._functions.backward import grad as _grad
 from torchshim._functions.nodes import SavedTensor as SavedTensor
@@ -39,7 +40,8 @@ from torchshim.autograd.grad_mode import (
 from torchshim.autograd.gradcheck import gradcheck, gradgradcheck
 from torchshim.autograd.variable import Variable
 
-assert _methods
+assert _methods and _tensor_or_tensors_to_tuple
+_make_grads = make_grads
 
 assert anomaly_mode and variable
 assert is_multithreading_enabled and is_view_replay_enabled

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 
-class DecoratorContextManager:
+class _DecoratorContextManager:
     """A context manager that can be used as a decorator: a fresh one for each call."""
 
     def __call__(self, orig_func: Any) -> Any:
@@ -36,7 +36,7 @@ class DecoratorContextManager:
         return self.__class__()
 
 
-class NoParamDecoratorContextManager(DecoratorContextManager):
+class _NoParamDecoratorContextManager(_DecoratorContextManager):
     """As above, where the class itself is the decorator: `@no_grad`."""
 
     def __new__(cls, orig_func: Callable[..., Any] | None = None) -> Any:

@@ -17,7 +17,7 @@ from torchshim._functions.func_forward import (
     parted,
 )
 from torchshim._tensor import Tensor
-from torchshim.autograd._contextlib import DecoratorContextManager
+from torchshim.autograd._contextlib import _DecoratorContextManager
 
 __all__ = [
     "UnpackedDualTensor",
@@ -88,7 +88,7 @@ def __getattr__(name: str) -> int:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class dual_level(DecoratorContextManager):
+class dual_level(_DecoratorContextManager):
     """Forward mode is possible inside: `with dual_level(): ...`.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.autograd.forward_ad.dual_level.html
@@ -106,7 +106,7 @@ def _is_fwd_grad_enabled() -> bool:
     return local.rec.forward
 
 
-class _set_fwd_grad_enabled(DecoratorContextManager):
+class _set_fwd_grad_enabled(_DecoratorContextManager):
     """Switches forward mode on or off, at once and until the end of a `with`."""
 
     def __init__(self, mode: bool) -> None:

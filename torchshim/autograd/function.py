@@ -28,6 +28,17 @@ from torchshim.autograd._context import (
     save,
 )
 from torchshim.autograd._marks import check_marked, check_saved, ids
+from torchshim.autograd._nested import _HookMixin as _HookMixin
+from torchshim.autograd._nested import _iter_filter as _iter_filter
+from torchshim.autograd._nested import _iter_None_tensors as _iter_None_tensors
+from torchshim.autograd._nested import _iter_tensors as _iter_tensors
+from torchshim.autograd._nested import (
+    _iter_tensors_permissive as _iter_tensors_permissive,
+)
+from torchshim.autograd._nested import _jit_unwrap_structured as _jit_unwrap_structured
+from torchshim.autograd._nested import _map_tensor_data as _map_tensor_data
+from torchshim.autograd._nested import _nested_map as _nested_map
+from torchshim.autograd._nested import _unflatten as _unflatten
 from torchshim.autograd._sparse_operands import (
     put_back,
     recorded_inputs,
@@ -51,6 +62,9 @@ __all__ = [
     "NestedIOFunction",
     "once_differentiable",
 ]
+
+# PyTorch's bases of `Function`, and of its context.
+_ContextMethodMixin = FunctionCtx
 
 _numbers = itertools.count()
 _new = object.__new__
@@ -442,6 +456,18 @@ def _save(ctx: Any, recorded: bool, outputs: Sequence[Any]) -> None:
             own = k is not None and k in ctx._outputs
             saved.append(save(tensor, k if own else None))
     ctx._saved = tuple(saved)
+
+
+_SingleLevelFunction = Function
+
+
+def custom_function_call(autograd_function: Any, *args: Any, **kwargs: Any) -> Any:
+    """`apply` of a custom function."""
+    return autograd_function.apply(*args, **kwargs)
+
+
+def _is_setup_context_defined(fn: Any) -> bool:
+    return fn != Function.setup_context
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -25,8 +25,16 @@ Tensors = tuple[Any, ...]
 # -- arguments -------------------------------------------------------------------------
 
 
-def _as_tuple(value: Any, argument: str, function: str | None) -> tuple[bool, Tensors]:
-    """Whether it was a tuple, and the tuple of tensors."""
+def _as_tuple_nocheck(x: Any) -> tuple[Any, ...]:
+    return tuple(x) if isinstance(x, (list, tuple)) else (x,)
+
+
+def _as_tuple(
+    value: Any, argument: str | None = None, function: str | None = None
+) -> Any:
+    """Whether it was a tuple, and the tuple of tensors; without names the tuple."""
+    if argument is None and function is None:
+        return _as_tuple_nocheck(value)
     given = isinstance(value, tuple)
     items = value if given else (value,)
     for i, item in enumerate(items):
@@ -39,7 +47,7 @@ def _as_tuple(value: Any, argument: str, function: str | None) -> tuple[bool, Te
     return given, items
 
 
-def _prepared(inputs: Tensors, create_graph: bool, need_graph: bool) -> Tensors:
+def _grad_preprocess(inputs: Tensors, create_graph: bool, need_graph: bool) -> Tensors:
     """New tensors, to tell the arguments from what the function itself captured."""
     made: list[Any] = []
     for each in inputs:
@@ -50,23 +58,25 @@ def _prepared(inputs: Tensors, create_graph: bool, need_graph: bool) -> Tensors:
     return tuple(made)
 
 
-def _finished(results: Any, create_graph: bool) -> Any:
+def _grad_postprocess(results: Any, create_graph: bool) -> Any:
     if create_graph:
         return results
     if isinstance(results[0], Tensor):
         return tuple(r.detach() for r in results)
-    return tuple(_finished(r, create_graph) for r in results)
+    return tuple(_grad_postprocess(r, create_graph) for r in results)
 
 
-def _unpacked(results: Any, as_tuple: bool | tuple[bool, bool]) -> Any:
+def _tuple_postprocess(results: Any, as_tuple: bool | tuple[bool, bool]) -> Any:
     if isinstance(as_tuple, tuple):
+        if len(as_tuple) != 2:
+            raise AssertionError("Expected to_unpack tuple to have exactly 2 elements")
         if not as_tuple[1]:
             results = tuple(r[0] for r in results)
         return results if as_tuple[0] else results[0]
     return results if as_tuple else results[0]
 
 
-def _check_v(v: Tensors, like: Tensors, like_is_tuple: bool) -> None:
+def _validate_v(v: Tensors, like: Tensors, like_is_tuple: bool) -> None:
     if len(like) != len(v):
         if like_is_tuple:
             raise RuntimeError(
@@ -141,10 +151,12 @@ def _check_requires_grad(results: Sequence[Any], kind: str, strict: bool) -> Non
             raise RuntimeError(_INDEPENDENT[kind].format(i))
 
 
-def _filled(
+def _fill_in_zeros(
     grads: Sequence[Any], like: Sequence[Any], strict: bool, create: bool, stage: str
 ) -> Tensors:
     """Zeros in place of gradients that did not arrive; in strict mode an error."""
+    if stage not in _MISSING:
+        raise RuntimeError(f"Invalid stage argument '{stage}' to _fill_in_zeros")
     filled: list[Any] = []
     for i, each in enumerate(grads):
         if each is None:
@@ -161,18 +173,29 @@ def _filled(
     return tuple(filled)
 
 
-def _gradients(
+def _autograd_grad(
     outputs: Tensors,
     inputs: Tensors,
-    vectors: Sequence[Any] | None = None,
+    grad_outputs: Tensors | None = None,
     create_graph: bool = False,
+    retain_graph: bool | None = None,
+    is_grads_batched: bool = False,
 ) -> Tensors:
     """As `autograd.grad`, for outputs of which some do not require grad."""
-    if vectors is None:
-        vectors = (None,) * len(outputs)
+    if not isinstance(outputs, tuple):
+        raise AssertionError("Expected outputs to be a tuple")
+    if grad_outputs is None:
+        grad_outputs = (None,) * len(outputs)
+    if not isinstance(grad_outputs, tuple):
+        raise AssertionError("Expected grad_outputs to be a tuple")
+    if len(outputs) != len(grad_outputs):
+        raise AssertionError(
+            "Expected outputs and grad_outputs to have the same length, but got "
+            f"{len(outputs)} and {len(grad_outputs)}"
+        )
     pairs = [
         (o, v)
-        for o, v in zip(outputs, vectors, strict=True)
+        for o, v in zip(outputs, grad_outputs, strict=True)
         if o is not None and o.requires_grad
     ]
     if not pairs:
@@ -181,8 +204,10 @@ def _gradients(
         tuple(o for o, _ in pairs),
         inputs,
         tuple(v for _, v in pairs),
+        retain_graph=retain_graph,
         create_graph=create_graph,
         allow_unused=True,
+        is_grads_batched=is_grads_batched,
     )
 
 
@@ -206,26 +231,26 @@ def vjp(
     """
     with enable_grad():
         inputs_tuple, inputs = _as_tuple(inputs, "inputs", "vjp")
-        inputs = _prepared(inputs, create_graph, True)
+        inputs = _grad_preprocess(inputs, create_graph, True)
         outputs_tuple, outputs = _as_tuple(
             func(*inputs), "outputs of the user-provided function", "vjp"
         )
         _check_requires_grad(outputs, "outputs", strict)
         if v is not None:
             _, v = _as_tuple(v, "v", "vjp")
-            v = _prepared(v, create_graph, False)
-            _check_v(v, outputs, outputs_tuple)
+            v = _grad_preprocess(v, create_graph, False)
+            _validate_v(v, outputs, outputs_tuple)
         elif len(outputs) != 1 or outputs[0].nelement() != 1:
             raise RuntimeError(
                 "The vector v can only be None if the user-provided function returns a "
                 "single Tensor with a single element."
             )
     with _grad_enabled(create_graph):
-        found = _gradients(outputs, inputs, v, create_graph)
-        product = _filled(found, inputs, strict, create_graph, "back")
+        found = _autograd_grad(outputs, inputs, v, create_graph)
+        product = _fill_in_zeros(found, inputs, strict, create_graph, "back")
     return (
-        _unpacked(_finished(outputs, create_graph), outputs_tuple),
-        _unpacked(_finished(product, create_graph), inputs_tuple),
+        _tuple_postprocess(_grad_postprocess(outputs, create_graph), outputs_tuple),
+        _tuple_postprocess(_grad_postprocess(product, create_graph), inputs_tuple),
     )
 
 
@@ -246,7 +271,7 @@ def jvp(
     """
     with enable_grad():
         inputs_tuple, inputs = _as_tuple(inputs, "inputs", "jvp")
-        inputs = _prepared(inputs, create_graph, True)
+        inputs = _grad_preprocess(inputs, create_graph, True)
         v = _vector_like(v, inputs, inputs_tuple, create_graph, "jvp")
         outputs_tuple, outputs = _as_tuple(
             func(*inputs), "outputs of the user-provided function", "jvp"
@@ -254,14 +279,14 @@ def jvp(
         _check_requires_grad(outputs, "outputs", strict)
         # The vector-Jacobian product is linear in its vector: differentiate by that.
         vectors = tuple(zeros_of(o).requires_grad_() for o in outputs)
-        back = _gradients(outputs, inputs, vectors, True)
+        back = _autograd_grad(outputs, inputs, vectors, True)
         _check_requires_grad(back, "grad_inputs", strict)
     with _grad_enabled(create_graph):
-        found = _gradients(back, vectors, v, create_graph)
-        product = _filled(found, outputs, strict, create_graph, "back_trick")
+        found = _autograd_grad(back, vectors, v, create_graph)
+        product = _fill_in_zeros(found, outputs, strict, create_graph, "back_trick")
     return (
-        _unpacked(_finished(outputs, create_graph), outputs_tuple),
-        _unpacked(_finished(product, create_graph), outputs_tuple),
+        _tuple_postprocess(_grad_postprocess(outputs, create_graph), outputs_tuple),
+        _tuple_postprocess(_grad_postprocess(product, create_graph), outputs_tuple),
     )
 
 
@@ -269,7 +294,7 @@ def _scalar_and_gradient(
     func: Callable[..., Any], inputs: Any, name: str, strict: bool
 ) -> tuple[bool, Any, Any]:
     outputs_tuple, outputs = _scalar_output(func, inputs, name, strict)
-    gradient = _gradients(outputs, inputs, None, True)
+    gradient = _autograd_grad(outputs, inputs, None, True)
     _check_requires_grad(gradient, "jacobian", strict)
     return outputs_tuple, outputs, gradient
 
@@ -291,15 +316,15 @@ def vhp(
     """
     with enable_grad():
         inputs_tuple, inputs = _as_tuple(inputs, "inputs", "vhp")
-        inputs = _prepared(inputs, create_graph, True)
+        inputs = _grad_preprocess(inputs, create_graph, True)
         v = _vector_like(v, inputs, inputs_tuple, create_graph, "vhp")
         outputs_tuple, outputs, jac = _scalar_and_gradient(func, inputs, "vhp", strict)
     with _grad_enabled(create_graph):
-        found = _gradients(jac, inputs, v, create_graph)
-        product = _filled(found, inputs, strict, create_graph, "double_back")
+        found = _autograd_grad(jac, inputs, v, create_graph)
+        product = _fill_in_zeros(found, inputs, strict, create_graph, "double_back")
     return (
-        _unpacked(_finished(outputs, create_graph), outputs_tuple),
-        _unpacked(_finished(product, create_graph), inputs_tuple),
+        _tuple_postprocess(_grad_postprocess(outputs, create_graph), outputs_tuple),
+        _tuple_postprocess(_grad_postprocess(product, create_graph), inputs_tuple),
     )
 
 
@@ -320,18 +345,20 @@ def hvp(
     """
     with enable_grad():
         inputs_tuple, inputs = _as_tuple(inputs, "inputs", "hvp")
-        inputs = _prepared(inputs, create_graph, True)
+        inputs = _grad_preprocess(inputs, create_graph, True)
         v = _vector_like(v, inputs, inputs_tuple, create_graph, "hvp")
         outputs_tuple, outputs, jac = _scalar_and_gradient(func, inputs, "hvp", strict)
         vectors = tuple(zeros_of(each).requires_grad_() for each in inputs)
-        double = _gradients(jac, inputs, vectors, True)
+        double = _autograd_grad(jac, inputs, vectors, True)
         _check_requires_grad(double, "hessian", strict)
     with _grad_enabled(create_graph):
-        found = _gradients(double, vectors, v, create_graph)
-        product = _filled(found, inputs, strict, create_graph, "double_back_trick")
+        found = _autograd_grad(double, vectors, v, create_graph)
+        product = _fill_in_zeros(
+            found, inputs, strict, create_graph, "double_back_trick"
+        )
     return (
-        _unpacked(_finished(outputs, create_graph), outputs_tuple),
-        _unpacked(_finished(product, create_graph), inputs_tuple),
+        _tuple_postprocess(_grad_postprocess(outputs, create_graph), outputs_tuple),
+        _tuple_postprocess(_grad_postprocess(product, create_graph), inputs_tuple),
     )
 
 
@@ -356,8 +383,8 @@ def _vector_like(
 ) -> Any:
     if v is not None:
         _, v = _as_tuple(v, "v", function)
-        v = _prepared(v, create_graph, False)
-        _check_v(v, inputs, inputs_tuple)
+        v = _grad_preprocess(v, create_graph, False)
+        _validate_v(v, inputs, inputs_tuple)
         return v
     if len(inputs) != 1 or inputs[0].nelement() != 1:
         raise RuntimeError(
@@ -418,7 +445,7 @@ def jacobian(
         return _forward_jacobian(func, inputs, vectorize, False)
     with enable_grad():
         inputs_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
-        inputs = _prepared(inputs, create_graph, True)
+        inputs = _grad_preprocess(inputs, create_graph, True)
         outputs_tuple, outputs = _as_tuple(
             func(*inputs), "outputs of the user-provided function", "jacobian"
         )
@@ -430,10 +457,10 @@ def jacobian(
                     "`vectorized=True` are not supported together. Please either set "
                     "`strict=False` or `vectorize=False`."
                 )
-            result = _finished(
+            result = _grad_postprocess(
                 rows_at_once(outputs, inputs, create_graph), create_graph
             )
-            return _unpacked(result, (outputs_tuple, inputs_tuple))
+            return _tuple_postprocess(result, (outputs_tuple, inputs_tuple))
         rows: list[Any] = []
         for i, out in enumerate(outputs):
             columns: list[list[Any]] = [[] for _ in inputs]
@@ -471,8 +498,8 @@ def jacobian(
                     for column, each in zip(columns, inputs, strict=True)
                 )
             )
-        result = _finished(tuple(rows), create_graph)
-        return _unpacked(result, (outputs_tuple, inputs_tuple))
+        result = _grad_postprocess(tuple(rows), create_graph)
+        return _tuple_postprocess(result, (outputs_tuple, inputs_tuple))
 
 
 def _forward_jacobian(
@@ -486,7 +513,7 @@ def _forward_jacobian(
             "only implemented for `vectorize=True`."
         )
     if track:
-        inputs = _prepared(inputs, False, True)
+        inputs = _grad_preprocess(inputs, False, True)
     is_tuple: list[bool] = []
 
     def call(*duals: Any) -> Tensors:
@@ -494,7 +521,9 @@ def _forward_jacobian(
         is_tuple.append(given)
         return outputs
 
-    return _unpacked(columns_at_once(call, inputs), (is_tuple[0], inputs_tuple))
+    return _tuple_postprocess(
+        columns_at_once(call, inputs), (is_tuple[0], inputs_tuple)
+    )
 
 
 def _stacked(column: list[Any], out: Any, each: Any) -> Any:
@@ -552,7 +581,7 @@ def hessian(
         result = jacobian(
             first, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize
         )
-    return _unpacked(result, (inputs_tuple, inputs_tuple))
+    return _tuple_postprocess(result, (inputs_tuple, inputs_tuple))
 
 
 def _construct_standard_basis_for(

@@ -12,8 +12,8 @@ from torchshim._arguments import check_bool
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, set_version, version_of, views
 from torchshim.autograd._contextlib import (
-    DecoratorContextManager,
-    NoParamDecoratorContextManager,
+    _DecoratorContextManager,
+    _NoParamDecoratorContextManager,
 )
 
 __all__ = [
@@ -52,7 +52,7 @@ def is_inference_mode_enabled() -> bool:
     return local.rec.inference
 
 
-class no_grad(NoParamDecoratorContextManager):
+class no_grad(_NoParamDecoratorContextManager):
     """Results do not require grad, whatever their operands are.
 
     A context manager and a decorator, of this thread alone.
@@ -74,7 +74,7 @@ class no_grad(NoParamDecoratorContextManager):
         local.rec.set_grad(self.prev)
 
 
-class enable_grad(NoParamDecoratorContextManager):
+class enable_grad(_NoParamDecoratorContextManager):
     """History is recorded again within `no_grad`.
 
     A context manager and a decorator, of this thread alone.
@@ -94,7 +94,7 @@ class enable_grad(NoParamDecoratorContextManager):
         local.rec.set_grad(self.prev)
 
 
-class set_grad_enabled(DecoratorContextManager):
+class set_grad_enabled(_DecoratorContextManager):
     """Switches the recording of history on or off: a function, context or decorator.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.set_grad_enabled.html
@@ -129,7 +129,7 @@ class set_grad_enabled(DecoratorContextManager):
         return self.__class__(self.mode)
 
 
-class inference_mode(DecoratorContextManager):
+class inference_mode(_DecoratorContextManager):
     """`no_grad` and more: tensors made here never take part in recorded history.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.autograd.grad_mode.inference_mode.html
@@ -194,7 +194,7 @@ def is_view_replay_enabled() -> bool:
     return views.replayed
 
 
-class set_multithreading_enabled(DecoratorContextManager):
+class set_multithreading_enabled(_DecoratorContextManager):
     """Whether backward may use several threads; the walk here is always one thread's.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.autograd.grad_mode.set_multithreading_enabled.html
@@ -219,7 +219,7 @@ class set_multithreading_enabled(DecoratorContextManager):
         return self.__class__(self.mode)
 
 
-class enforce_grad_layout_policy(DecoratorContextManager):
+class enforce_grad_layout_policy(_DecoratorContextManager):
     """Whether a new `.grad` takes its parameter's memory order (it does by default).
 
     https://docs.pytorch.org/docs/2.13/autograd.html#default-gradient-layouts
@@ -247,7 +247,7 @@ class enforce_grad_layout_policy(DecoratorContextManager):
         return self.__class__(self.mode)
 
 
-class _force_original_view_tracking(DecoratorContextManager):
+class _force_original_view_tracking(_DecoratorContextManager):
     """Whether views of an overwritten base are made anew by replay, as here always."""
 
     def __init__(self, mode: bool) -> None:
@@ -269,7 +269,7 @@ class _force_original_view_tracking(DecoratorContextManager):
         return self.__class__(self.mode)
 
 
-class _unsafe_preserve_version_counter(DecoratorContextManager):
+class _unsafe_preserve_version_counter(_DecoratorContextManager):
     """Hides the writes of its body from the version counters of some tensors."""
 
     def __init__(self, tensors: Any) -> None:

@@ -34,6 +34,7 @@ from torchshim.autograd._old_jacobians import (
     get_numerical_jacobian as get_numerical_jacobian,
 )
 from torchshim.autograd.function import Function
+from torchshim.autograd.functional import _as_tuple_nocheck as _as_tuple
 from torchshim.autograd.grad_mode import no_grad
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
@@ -145,14 +146,8 @@ def _check_alike(before: np.ndarray, after: np.ndarray, where: str) -> None:
             )
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    if isinstance(value, tuple):
-        return value
-    return tuple(value) if isinstance(value, list) else (value,)
-
-
-def _differentiable(outputs: Any) -> tuple[Any, ...]:
-    return tuple(o for o in _as_tuple(outputs) if o.requires_grad)
+def _differentiable_outputs(x: Any) -> tuple[Any, ...]:
+    return tuple(o for o in _as_tuple(x) if o.requires_grad)
 
 
 class _Check:
@@ -450,7 +445,7 @@ class _Check:
             return
         choices = [range(count)] + ([[k] for k in range(count)] if count > 1 else [])
         for chosen in choices:
-            outs = _differentiable(self.func(*self.inputs))
+            outs = _differentiable_outputs(self.func(*self.inputs))
             outs = tuple(
                 _UndefinedGrad.apply(o) if k in chosen else o
                 for k, o in enumerate(outs)
@@ -530,7 +525,7 @@ def gradgradcheck(
     if grad_outputs is None:
         vectors = tuple(
             _vector(o, gen_non_contig_grad_outputs)
-            for o in _differentiable(func(*given))
+            for o in _differentiable_outputs(func(*given))
         )
     else:
         vectors = _as_tuple(grad_outputs)
@@ -545,7 +540,7 @@ def gradgradcheck(
             x.requires_grad_() if i in checked else x
             for i, x in enumerate(args[:-count])
         )
-        outputs = _differentiable(func(*points))
+        outputs = _differentiable_outputs(func(*points))
         directions = tuple(
             x.requires_grad_() if i in kept else x for i, x in enumerate(args[-count:])
         )

@@ -25,6 +25,7 @@ from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving
 from torchshim.autograd._tasks import will_execute
+from torchshim.autograd.variable import Variable as Variable
 
 __all__ = [
     "GradientEdge",

@@ -53,6 +53,9 @@ def format_share(part: float, whole: float) -> str:
     return f"{part * 100 / whole:.2f}%"
 
 
+_format_time_share = format_share
+
+
 class _Times:
     """Times in all the names and forms that PyTorch gives them."""
 

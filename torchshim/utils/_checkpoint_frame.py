@@ -53,7 +53,7 @@ workaround examples.
 """
 
 
-def _metadata(tensor: Tensor) -> dict[str, Any]:
+def _default_meta_extractor(tensor: Tensor) -> dict[str, Any]:
     return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
 
 
@@ -62,7 +62,7 @@ def _nothing(tensor: Tensor) -> None:
 
 
 DETERMINISM_CHECKS: dict[str, Callable[[Tensor], Any]] = {
-    "default": _metadata,
+    "default": _default_meta_extractor,
     "none": _nothing,
 }
 

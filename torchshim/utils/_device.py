@@ -9,6 +9,7 @@ from typing import Any
 import torchshim
 from torchshim._core.device import device as Device
 from torchshim.overrides import TorchFunctionMode
+from torchshim.utils._contextlib import context_decorator as context_decorator
 
 _NAMES = (
     "empty empty_permuted empty_strided ones arange bartlett_window blackman_window eye"

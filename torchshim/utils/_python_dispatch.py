@@ -5,6 +5,8 @@ https://docs.pytorch.org/docs/2.13/notes/extending.html
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from torchshim._errors import Unsupported
@@ -44,6 +46,29 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
     """Whether a `TorchDispatchMode` is in force: there are none."""
     return False
+
+
+BaseTorchDispatchMode = TorchDispatchMode
+
+
+def _refuse(*args: Any, **kwargs: Any) -> Any:
+    """Refused as `TorchDispatchMode` is."""
+    raise Unsupported(NO_DISPATCH)
+
+
+_pop_mode = _pop_mode_temporarily = _push_mode = _refuse
+return_and_correct_aliasing = transform_subclass = _refuse
+
+
+@contextlib.contextmanager
+def _disable_current_modes() -> Iterator[list[Any]]:
+    """A block without dispatch modes: those that were in force, none."""
+    yield []
+
+
+def _len_torch_dispatch_stack() -> int:
+    """How many dispatch modes are in force: none."""
+    return 0
 
 
 def _get_current_dispatch_mode() -> None:

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import torchshim
 from torchshim import _pytree as tree
 from torchshim._core.random import restore, snapshot
 from torchshim._core.record import local
@@ -22,15 +23,20 @@ from torchshim._core.walk import walking
 from torchshim._derived import fns
 from torchshim._functions.backward import backward
 from torchshim._tensor import Tensor
+from torchshim.amp import is_autocast_available
 from torchshim.autograd.function import Function
 from torchshim.autograd.grad_mode import enable_grad, no_grad
 from torchshim.nn.modules.container import Sequential
 from torchshim.utils import _checkpoint_frame as frames
 from torchshim.utils._checkpoint_frame import (
+    DETERMINISM_CHECKS,
     CheckpointError,
     CheckpointFrame,
     GraphExecGroup,
     checkpoint_hooks,
+)
+from torchshim.utils._checkpoint_frame import (
+    _default_meta_extractor as _default_meta_extractor,
 )
 from torchshim.utils._checkpoint_state import (
     DefaultDeviceType,
@@ -193,6 +199,36 @@ class CheckpointFunction(Function):
             if isinstance(tensor, Tensor):
                 recording.entered.pop(tensor._slot, None)
         return (None, None, *grads)
+
+
+_DEFAULT_DETERMINISM_MODE = "default"
+_allowed_determinism_checks_to_fns = DETERMINISM_CHECKS
+
+
+def _get_autocast_kwargs(device_type: str = "cuda") -> tuple[Any, dict[str, Any]]:
+    """How `autocast` is set on a type of devices, None without it, and on the CPU."""
+
+    def settings(kind: str) -> dict[str, Any]:
+        return {
+            "enabled": torchshim.is_autocast_enabled(kind),
+            "dtype": torchshim.get_autocast_dtype(kind),
+            "cache_enabled": torchshim.is_autocast_cache_enabled(),
+        }
+
+    there = is_autocast_available(device_type)
+    return settings(device_type) if there else None, settings("cpu")
+
+
+def _get_device_module(device: str = "cuda") -> Any:
+    """The module of a type of devices: `torch.cuda`."""
+    if device == "meta":
+        return torchshim.device("meta")
+    return getattr(torchshim, device)
+
+
+def _policy_from_bool(b: bool) -> CheckpointPolicy:
+    kept, dropped = CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_RECOMPUTE
+    return kept if b else dropped
 
 
 def _infer_device_type(*args: Any) -> str:

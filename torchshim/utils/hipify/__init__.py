@@ -1,0 +1,1 @@
+"""CUDA's code made HIP's: extensions in either cannot be loaded."""
