@@ -110,7 +110,7 @@ LAYERS = [
     ["_subclasses"],
     ["testing._internal"],
     ["multiprocessing"],
-    ["_alias", "_kept_programs"],
+    ["_alias", "_well_known", "_kept_programs"],
     ["__init__", "__main__"],
 ]
 

@@ -30,6 +30,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from torchshim._version import torch_version
+from torchshim._well_known import WELL_KNOWN
 
 SHIM = __name__.partition(".")[0]
 
@@ -67,99 +68,12 @@ def _is_ours(module: ModuleType | None) -> bool:
     return module is sys.modules[SHIM] or name.startswith(SHIM + ".")
 
 
-# Private modules that PyTorch has under the same name; what is in them, too.
-_WELL_KNOWN = (
-    "_C._autograd",
-    "_C._fft",
-    "_C._functions",
-    "_C._functorch",
-    "_C._linalg",
-    "_C._nn",
-    "_C._sparse",
-    "_C._special",
-    "_C",
-    "_VF",
-    "_custom_ops",
-    "__config__",
-    "__future__",
-    "_decomp",
-    "_dispatch",
-    "_dynamo._trace_wrapped_higher_order_op",
-    "_dynamo",
-    "_functorch",
-    "_higher_order_ops",
-    "_inductor",
-    "_jit_internal",
-    "_linalg_utils",
-    "_lobpcg",
-    "_prims",
-    "_prims_common",
-    "_refs",
-    "_subclasses",
-    "_tensor",
-    "_tensor_str",
-    "_utils",
-    "_utils_internal",
-    "_vmap_internals",
-    "_weights_only_unpickler",
-    "autograd._functions",
-    "cuda._utils",
-    "distributed._composable",
-    "distributed._functional_collectives",
-    "distributed._tensor",
-    "distributed.algorithms._checkpoint",
-    "distributed.tensor._utils",
-    "fx._compatibility",
-    "fx._pytree",
-    "fx._symbolic_trace",
-    "nested._internal",
-    "nn._reduction",
-    "nn.modules._functions",
-    "nn.parallel._functions",
-    "nn.utils._expanded_weights",
-    "nn.utils._named_member_accessor",
-    "nn.utils._per_sample_grad",
-    "optim._adafactor",
-    "optim._functional",
-    "optim._multi_tensor",
-    "optim._muon",
-    "optim._stateless",
-    "testing._comparison",
-    "testing._internal.opinfo.definitions._masked",
-    "testing._internal",
-    "utils._content_store",
-    "utils._cxx_pytree",
-    "utils._contextlib",
-    "utils._dtype_abbrs",
-    "utils._exposed_in",
-    "utils._filelock",
-    "utils._functools",
-    "utils._ordered_set",
-    "utils._stats",
-    "utils._thunk",
-    "utils._triton",
-    "utils._typing_utils",
-    "utils._device",
-    "utils._foreach_utils",
-    "utils._import_utils",
-    "utils._mode_utils",
-    "utils._python_dispatch",
-    "utils._pytree",
-    "utils._traceback",
-    "utils.data._utils",
-    "utils.data.datapipes._typing",
-    "utils.tensorboard._convert_np",
-    "utils.tensorboard._pytorch_graph",
-    "utils.tensorboard._utils",
-)
-
-
 def _is_private(name: str) -> bool:
     """Whether a module of torchshim is no part of PyTorch's API."""
     if name in _RENAMED:
         return False
     inner = name.partition(".")[2]
-    for known in _WELL_KNOWN:
+    for known in WELL_KNOWN:
         if inner == known or inner.startswith(f"{known}."):
             inner = inner.removeprefix(known)
     return any(part.startswith("_") for part in inner.split("."))
