@@ -48,7 +48,7 @@ def write(place: Path, modules: dict[str, str]) -> None:
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     write(tmp_path, MODULES)
-    for name in ("_alias.py", "_version.py", "__main__.py"):
+    for name in ("_alias.py", "_version.py", "_well_known.py", "__main__.py"):
         shutil.copy(PACKAGE / name, tmp_path / "torchshim" / name)
     return tmp_path
 

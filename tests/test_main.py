@@ -57,7 +57,7 @@ def place(tmp_path: Path) -> Path:
     package = tmp_path / "light" / "torchshim"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("__version__ = '2.13.0+torchshim.light'")
-    for name in ("_alias.py", "_version.py", "__main__.py"):
+    for name in ("_alias.py", "_version.py", "_well_known.py", "__main__.py"):
         shutil.copy(ROOT / "torchshim" / name, package)
     (package / "_kept_programs.py").write_text("def keep_programs(): pass\n")
     (tmp_path / "package").mkdir()
