@@ -35,6 +35,10 @@ _VMAP_ITEM = (
     "other operations. If error is occurring somewhere inside PyTorch internals, "
     "please file a bug report."
 )
+_VMAP_FORMAT = (
+    "NYI: querying is_contiguous inside of vmap for memory_format other than "
+    "torch.contiguous_format"
+)
 _NO_STORAGE = "Cannot access data pointer of Tensor that doesn't have storage"
 _VMAP_BRANCH = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent "
@@ -171,6 +175,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         meta = self._meta
         if memory_format is contiguous_format:
             return meta.contiguous
+        if meta.batch:
+            raise RuntimeError(_VMAP_FORMAT)
         return has_format(meta.shape, meta.strides, memory_format)
 
     def data_ptr(self) -> int:

@@ -445,3 +445,78 @@ def mapped_gradients_of_mapped_graphs(torch):
     rows = torch.stack([torch.ones(3, 2), torch.full((3, 2), 2.0)])
     for y in kept:
         yield torch.autograd.grad(y, x, rows, is_grads_batched=True)
+
+
+@case
+def views_of_what_was_written_to_within(torch):
+    f = torch.func
+
+    def first(x):
+        y = x.clone()
+        piece = y[0]
+        y.sin_()
+        return piece
+
+    def both(x):
+        y = x.clone()
+        piece = y[:1]
+        y.mul_(3)
+        return y.sum(), piece
+
+    x = torch.tensor([1.0, 2.0, 3.0])
+    yield f.grad(first)(x), f.vjp(first, x)[1](torch.tensor(1.0))
+    yield torch.vmap(f.grad(first))(x.expand(2, 3).clone())
+    yield f.grad(both, has_aux=True)(x)
+
+
+@case
+def histories_around_levels_without_gradients(torch):
+    f = torch.func
+    x = torch.tensor(3.0, requires_grad=True)
+    w = torch.tensor(4.0, requires_grad=True)
+    one = torch.tensor(1.0)
+    with torch.no_grad():
+        out, back = f.vjp(lambda a: a * a * w, x)
+        yield f.grad(lambda a: a**3)(x).requires_grad
+        yield [o.requires_grad for o in f.vjp(lambda a: (a, a * w), x)[0]]
+    (found,) = back(one)
+    yield out, found.requires_grad, torch.autograd.grad(found, (x, w))
+
+    def slope(a):
+        with torch.no_grad():
+            _, back = f.vjp(lambda b: b**3, a)
+            shift = back(one)[0]
+        return back(one)[0] + shift * a
+
+    yield f.grad(slope)(x), torch.vmap(f.grad(slope))(torch.arange(3.0))
+    yield torch.autograd.grad(slope(x), x)
+
+
+@case
+def contexts_and_gradients_of_custom_functions(torch):
+    helpers = torch._functorch.autograd_function
+    x = torch.tensor(2.0, requires_grad=True)
+    y, z = torch.tensor(3.0), torch.tensor(5.0)
+
+    class Wrapped(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, named):
+            if named:
+                ctx._pt_inner_ctx = 1
+            ctx.save_for_backward(x)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            outer = helpers.CtxWithSavedTensors(ctx, (y,))
+            inner = helpers.CtxWithSavedTensors(outer, (z,))
+            inner.note = "kept"
+            print(outer.saved_tensors, inner.needs_input_grad, ctx.note)
+            return g * inner.saved_tensors[0], None
+
+    yield torch.autograd.grad(Wrapped.apply(x, False), x)
+    yield attempt(Wrapped.apply(x, True).backward)
+    reduced, g = helpers.reductify, torch.arange(12.0).reshape(2, 3, 2)
+    yield helpers.reductify_leaf(None, 0, None, 2), reduced(g, 0, None, 2)
+    yield reduced((g, g[0]), (0, None), (2, 1), 2)
+    yield reduced(g, 0, 1, 2, ((2,),)), reduced(g[0], None, None, 2)

@@ -23,10 +23,20 @@ _custom_ops: custom_op impl_abstract
 _dynamo: disable
 _dynamo.backends.common: device_from_inputs
 _functorch: config
+_functorch._activation_checkpointing.ac_logging_utils:
+  create_structured_trace_for_min_cut_info
+_functorch._activation_checkpointing.graph_info_provider: GraphInfoProvider
+_functorch._activation_checkpointing.knapsack: dp_knapsack greedy_knapsack ilp_knapsack
+_functorch._activation_checkpointing.knapsack_evaluator: KnapsackEvaluator
+_functorch.aot_autograd: aot_export_module aot_function
 _functorch.apis: vmap
+_functorch.autograd_function: CtxWithSavedTensors reductify_leaf
 _functorch.batch_norm_replacement: replace_all_batch_norm_modules_
+_functorch.compile_utils: fx_graph_cse get_outputs get_placeholders
+_functorch.compilers: nop
 _functorch.eager_transforms: _as_tuple _slice_argnums
 _functorch.make_functional: functional_init functional_init_with_buffers
+_functorch.partitioners: min_cut_rematerialization_partition
 _functorch.utils: enable_single_level_autograd_function unwrap_dead_wrappers
 _functorch.vmap: restore_vmap
 _ops: HigherOrderOperator OpOverload
@@ -179,6 +189,7 @@ utils._pytree: LeafSpec SUPPORTED_SERIALIZED_TYPES TreeSpec _register_pytree_nod
   tree_map_only tree_unflatten
 utils._traceback: CapturedTraceback format_traceback_short
   report_compile_source_on_error
+utils._triton: has_triton has_triton_package
 utils.checkpoint: CheckpointPolicy _infer_device_type checkpoint
   checkpoint_sequential create_selective_checkpoint_contexts
 utils.cpp_extension: load_inline

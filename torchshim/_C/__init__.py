@@ -194,6 +194,20 @@ def _debug_set_autodiff_subgraph_inlining(value: bool) -> None:
     """How TorchScript differentiates: it does not."""
 
 
+# Of the `vmap` before `torch.func`'s: kept, as no operator is looped over there.
+_old_vmap = {"warns": False}
+
+
+def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
+    """Sets whether `torch._vmap_internals` warns of operators that it loops over."""
+    _old_vmap["warns"] = enabled
+
+
+def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
+    """Whether `torch._vmap_internals` warns of operators that it loops over."""
+    return _old_vmap["warns"]
+
+
 def _get_default_device() -> str:
     """The type of the default device."""
     return get_default_device().type

@@ -8,6 +8,8 @@ from typing import Any
 from torchshim._core.levels import DUAL, VMAP
 from torchshim._core.record import local
 from torchshim._functions.func_unwrap import level_of, outside
+from torchshim._functions.vmap import argument_behind
+from torchshim._functions.vmap_fallback import fallback
 from torchshim._tensor import Tensor
 
 
@@ -39,9 +41,15 @@ def maybe_get_level(tensor: Any) -> int:
 
 
 def maybe_get_bdim(tensor: Any) -> int:
-    """Which dimension the innermost `vmap` maps over: 0; -1 of what is not mapped."""
+    """Which dimension the innermost `vmap` maps over; -1 of what is not mapped.
+
+    Of an argument that which was asked for, of what was computed 0.
+    """
     _checked(maybe_get_bdim, tensor, "int")
-    return 0 if is_batchedtensor(tensor) else -1
+    level = level_of(tensor)
+    if level is None or level.kind != VMAP:
+        return -1
+    return argument_behind(tensor, level)[1]
 
 
 def is_batchedtensor(tensor: Any) -> bool:
@@ -94,6 +102,21 @@ def unwrap_if_dead(tensor: Any) -> Any:
     return tensor
 
 
+def _is_vmap_fallback_enabled() -> bool:
+    """Whether `vmap` may call an operator for each example (one of tests alone)."""
+    return fallback["enabled"]
+
+
+def _set_vmap_fallback_enabled(enabled: bool) -> None:
+    """Sets whether `vmap` may call an operator for each example."""
+    fallback["enabled"] = enabled
+
+
+def _set_vmap_fallback_warning_enabled(enabled: bool) -> None:
+    """Sets whether a warning tells of an operator that is called for each example."""
+    fallback["told"] = enabled
+
+
 def reshape_dim_into(src: int, dst: int, x: Any) -> Any:
     """Moves one dimension into another, which becomes so many times as long."""
     src %= x.dim()
@@ -104,4 +127,6 @@ def reshape_dim_into(src: int, dst: int, x: Any) -> Any:
 
 def reshape_dim_outof(src: int, size1: int, x: Any) -> Any:
     """Splits a dimension in two, the first of this size."""
-    return x.unflatten(src % x.dim(), (size1, -1))
+    src %= x.dim()
+    size2 = x.shape[src] // size1 if size1 else 1
+    return x.reshape(*x.shape[:src], size1, size2, *x.shape[src + 1 :])

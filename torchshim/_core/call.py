@@ -200,7 +200,8 @@ class Call(AnyCall):
         return tuple(self.levels) if self.op.level == self.owners[i] else ()
 
     def levels_of_result(self, k: int) -> Levels:
-        return tuple(self.levels) if self.op.level == "result" else ()
+        # What is written to keeps the level that it has.
+        return tuple(self.levels) if self.op.level in ("result", "base") else ()
 
     def placeholders(self) -> list[Any]:
         """Stand-ins for runtime scalars where only their kind matters."""

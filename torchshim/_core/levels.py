@@ -75,6 +75,8 @@ class Level:
     # Where it began: the recording's number, and how many events that had.
     recording: int = 0
     events: int = 0
+    # `vmap`: its arguments within it, what they are views of, the dimension mapped.
+    given: list[tuple[TensorBase, TensorBase, int]] = field(default_factory=list)
     # Forward mode: what holds tangents of this level.
     cells: list[dict[int, Any]] = field(default_factory=list)
 

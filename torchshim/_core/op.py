@@ -594,6 +594,6 @@ def _make_write_op(view: Op) -> Op:
         "inplace_gradient_check": None,
         "warns": None,
         "curved": False,
-        "level": None if view.level is None else "new",
+        "level": {None: None, "result": "new"}.get(view.level, "base"),
     }
     return Op(written, **fields)

@@ -77,6 +77,7 @@ from torchshim._functions import (
     typed_storage,
     view_copies,
     vmap,
+    vmap_fallback,
     weight_norm,
     windows,
 )
@@ -153,6 +154,7 @@ __all__ = [
     "typed_storage",
     "view_copies",
     "vmap",
+    "vmap_fallback",
     "weight_norm",
     "windows",
 ]

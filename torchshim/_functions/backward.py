@@ -8,6 +8,7 @@ from typing import Any
 
 from torchshim._core import engine, hooks
 from torchshim._core.dtypes import type_name
+from torchshim._core.levels import VMAP
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node
 from torchshim._core.record import local
 from torchshim._derived import fns
@@ -278,6 +279,16 @@ def _mismatch(i: int, got: Any, expected: Any, batched: bool) -> str:
     )
 
 
+def _of_examples(meta: Any) -> bool:
+    """Whether a value is mapped by the innermost transform, which hides its history."""
+    levels = local.rec.levels
+    return (
+        bool(levels and meta.batch)
+        and levels[-1].kind == VMAP
+        and (any(number == levels[-1].number for number, _ in meta.batch))
+    )
+
+
 def edge_meta(edge: GradientEdge) -> Any:
     """What is known of the value whose gradient flows through an edge."""
     if isinstance(edge.node, AccumulateGrad):
@@ -305,7 +316,9 @@ def _run(
     vectors: list[Any] = []
     for i, (root, vector) in enumerate(zip(roots, cotangents, strict=True)):
         meta = edge_meta(root) if isinstance(root, GradientEdge) else root._meta
-        if isinstance(root, Tensor) and (not meta.requires_grad or root._inherits):
+        if isinstance(root, Tensor) and (
+            not meta.requires_grad or root._inherits or _of_examples(meta)
+        ):
             if root._view_note is not None:
                 local.rec.check_current(root)
             raise RuntimeError(

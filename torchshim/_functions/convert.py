@@ -348,6 +348,8 @@ def contiguous(self: Tensor, *, memory_format: Any = contiguous_format) -> Tenso
     if memory_format is contiguous_format:
         return self if meta.contiguous else copied(self, "clone", (), memory_format)
     _check_format(memory_format)
+    if meta.batch:
+        self.is_contiguous(memory_format=memory_format)  # refused
     if memory_format in (channels_last, channels_last_3d):
         format_strides(tuple(meta.shape), memory_format)
     if has_format(meta.shape, meta.strides, memory_format):

@@ -96,8 +96,12 @@ def grad_level() -> Iterator[tuple[Recorder, Level]]:
 def _started(rec: Recorder, level: Level, args: Any) -> tuple[Any, list[Any]]:
     """The arguments as the level differentiates them, and the same as targets.
 
-    They are other tensors: the function may change its own in place.
+    They are other tensors: the function may change its own in place. Their history
+    around the level they keep under `no_grad`, too.
     """
+    tracking = rec.tracking
+    rec.tracking |= level.outer_tracking
+    rec.set_mode()
 
     def start(leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
@@ -111,7 +115,11 @@ def _started(rec: Recorder, level: Level, args: Any) -> tuple[Any, list[Any]]:
         return rec.start(leaf, level)
 
     leaves, spec = tree.tree_flatten(args)
-    targets = [start(leaf) for leaf in leaves]
+    try:
+        targets = [start(leaf) for leaf in leaves]
+    finally:
+        rec.tracking = tracking
+        rec.set_mode()
     twins = [rec.at(rec.slot_of(t), t._meta) for t in targets]
     return spec.unflatten(twins), targets
 
@@ -149,9 +157,13 @@ def _gradients(
     tracking = rec.tracking
     rec.tracking = tracking & ~bit
     rec.set_mode()
-    create = rec.grad and any(
-        (t._meta.levels or int(t._meta.requires_grad)) & rec.tracking
-        for t in (*roots, *given)
+    # Of a level that began under `no_grad` the roots do not tell what it used.
+    create = rec.grad and (
+        not level.outer_grad
+        or any(
+            (t._meta.levels or int(t._meta.requires_grad)) & rec.tracking
+            for t in (*roots, *given)
+        )
     )
     retain = retain or create
     if hooks.retaining:
@@ -209,6 +221,7 @@ def _grad_and_value(
             )
         if output._meta.requires_grad and not output._meta.dtype.is_floating_point:
             raise RuntimeError(NOT_REAL.format(output._meta.dtype))
+        rec.slot_of(output)  # a view of what was written to since, within the level
         rec.grad = level.outer_grad
         rec.tracking = level.outer_tracking
         rec.set_mode()

@@ -8,8 +8,9 @@ from typing import Any
 from torchshim import _tensor
 from torchshim._core.levels import GRAD, VMAP, Level
 from torchshim._core.record import local
-from torchshim._derived import fns, public
+from torchshim._derived import public
 from torchshim._functions.func_forward import current_dual_level, parted
+from torchshim._functions.vmap import argument_behind
 from torchshim._tensor import Tensor
 
 
@@ -34,7 +35,7 @@ def level_of(tensor: Tensor) -> Level | None:
 def outside(tensor: Tensor, level: Level) -> Tensor:
     """What a tensor of a level stands for outside of it."""
     if level.kind == VMAP:
-        return fns._vmap_leave(tensor, 0, level.number)
+        return argument_behind(tensor, level)[0]
     if level.kind == GRAD:
         return local.rec.without_level(tensor, level.number)
     return parted(tensor, level)[0]
@@ -59,11 +60,13 @@ def text(tensor: Tensor) -> str | None:
     level = level_of(tensor)
     if level is None:
         return None
-    inner = textwrap.indent(repr(outside(tensor, level)), "    ")
     if level.kind == VMAP:
-        start = f"BatchedTensor(lvl={level.depth}, bdim=0"
+        whole, dim = argument_behind(tensor, level)
+        start = f"BatchedTensor(lvl={level.depth}, bdim={dim}"
     else:
+        whole = outside(tensor, level)
         start = f"GradTrackingTensor(lvl={level.depth}"
+    inner = textwrap.indent(repr(whole), "    ")
     return f"{start}, value=\n{inner}\n)"
 
 

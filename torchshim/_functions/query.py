@@ -72,6 +72,13 @@ def _of_bools(function: str, input: Any) -> Tensor:
     return found
 
 
+def of_all_examples(tensor: Tensor) -> Tensor:
+    """A tensor with a dimension for each `vmap` that maps over it."""
+    for number, _ in reversed(tensor._meta.batch):
+        tensor = fns._vmap_leave(tensor, 0, number)
+    return tensor
+
+
 @public
 def _is_all_true(input: Any) -> Tensor:
     """Whether all elements of a tensor of bools are true, as a tensor.
@@ -80,7 +87,7 @@ def _is_all_true(input: Any) -> Tensor:
     >>> torch._is_all_true(torch.tensor([True, False]))
     tensor(False)
     """
-    return fns.all(_of_bools("_is_all_true", input))
+    return fns.all(of_all_examples(_of_bools("_is_all_true", input)))
 
 
 @public
@@ -91,7 +98,7 @@ def _is_any_true(input: Any) -> Tensor:
     >>> torch._is_any_true(torch.tensor([True, False]))
     tensor(True)
     """
-    return fns.any(_of_bools("_is_any_true", input))
+    return fns.any(of_all_examples(_of_bools("_is_any_true", input)))
 
 
 @public

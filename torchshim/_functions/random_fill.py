@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._core.batching import UNBATCHED_TARGET
 from torchshim._core.naming import tensor_type
 from torchshim._core.random import engine_of
 from torchshim._core.record import local
@@ -148,6 +149,9 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     engine = engine_of(generator, "bernoulli_", self._meta.device)
     expanded_shape(p._meta.shape, shape, tensor_type(p._meta.dtype))
     check_parameters(p)
+    if set(p._meta.batch) - set(self._meta.batch):
+        name = "inplace bernoulli"
+        raise RuntimeError(UNBATCHED_TARGET.format(name=name, where="in a vmap"))
     given: Draw | Tensor = p
     if by_host(engine, p) and not examples():
         chances = _flat(np.broadcast_to(p._host(), shape), self._meta.strides)

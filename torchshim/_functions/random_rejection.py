@@ -20,6 +20,7 @@ from torchshim._functions._arguments import tensor_argument
 from torchshim._functions.creation import place
 from torchshim._functions.draws import counter, entered
 from torchshim._functions.random_examples import check_parameters, examples, whole
+from torchshim._functions.shape import broadcast_tensors
 from torchshim._tensor import Tensor, from_array
 
 
@@ -100,7 +101,7 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
             f"{count.dtype.scalar_name}"
         )
     if count._meta.shape != prob._meta.shape:
-        count, prob = fns.expand_as(count, prob), prob
+        count, prob = broadcast_tensors(count, prob)
     return _drawn("binomial", "binomial", fns._draw_binomial, generator, count, prob)
 
 

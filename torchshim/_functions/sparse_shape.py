@@ -165,7 +165,7 @@ def select(input: Any, dim: int, index: int) -> Any:
     size = [n for d, n in enumerate(plain.shape) if d != dim]
     count, device = plain._i.shape[0], plain.device
     if dim >= count:
-        values = fns.select(plain._v, dim - count + 1, index)
+        values = plain._v.select(dim - count + 1, index)
         return coo(plain._i, values, size, plain._coalesced)
 
     def make(host: np.ndarray) -> Any:
@@ -253,7 +253,7 @@ def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
     size = [*input.shape]
     size[dim] = length
     if dim >= count:
-        values = fns.narrow(input._v, dim - count + 1, start, length)
+        values = input._v.narrow(dim - count + 1, start, length)
         return coo(input._i, fns.clone(values), size, input._coalesced)
 
     def make(host: np.ndarray) -> Any:

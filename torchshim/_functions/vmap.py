@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from torchshim import _pytree as tree
 from torchshim._core.levels import VMAP, Level
@@ -47,6 +47,27 @@ def entered(tensor: Tensor, dim: int, level: Level) -> Tensor:
     return fns._vmap_enter(tensor, dim, level.number)
 
 
+def note_given(
+    level: Level, given: Sequence[Any], leaves: Sequence[Any], dims: Sequence[Any]
+) -> None:
+    """Notes what the arguments of a mapped function are views of."""
+    for each, leaf, dim in zip(given, leaves, dims, strict=True):
+        if dim is not None and each._storage is not None:
+            if each._storage is leaf._storage:
+                level.given.append((each, leaf, dim % leaf.dim()))
+
+
+def argument_behind(tensor: Tensor, level: Level) -> tuple[Tensor, int]:
+    """What holds the examples of a tensor of the level, and in which dimension.
+
+    Of an argument the tensor that was given.
+    """
+    for each, leaf, dim in level.given:
+        if each is tensor:
+            return cast(Tensor, leaf), dim
+    return fns._vmap_leave(tensor, 0, level.number), 0
+
+
 def left(tensor: Tensor, dim: int, level: Level) -> Tensor:
     """A tensor of the level with its examples in `dim`."""
     ndim = tensor.dim() + 1
@@ -56,6 +77,14 @@ def left(tensor: Tensor, dim: int, level: Level) -> Tensor:
             f"{ndim - 1}], but got {dim})"
         )
     if has_level(tensor, level):
+        for each, leaf, mapped in level.given:
+            path = each._path
+            if tensor._storage is each._storage and tensor._path[: len(path)] == path:
+                # In elements: of real parts there are twice as many.
+                apart = leaf._meta.strides[mapped] * leaf._meta.dtype.itemsize
+                apart //= tensor._meta.dtype.itemsize
+                number, size = level.number, level.size
+                return fns._vmap_show(tensor, dim % ndim, number, size, apart)
         return fns._vmap_leave(tensor, dim % ndim, level.number)
     shape = list(tensor.shape)
     shape.insert(dim % ndim, level.size)
@@ -226,6 +255,7 @@ def _run(
             leaf if dim is None else entered(leaf, dim, level)
             for dim, leaf in zip(dims, leaves, strict=True)
         ]
+        note_given(level, given, leaves, dims)
         copies = [
             (leaf, each, dim, each._version)
             for leaf, each, dim in zip(leaves, given, dims, strict=True)
@@ -344,6 +374,7 @@ def restore_vmap(
                 leaf if dim is None else entered(leaf, dim % leaf.dim(), level)
                 for dim, leaf in zip(dims, leaves, strict=True)
             ]
+            note_given(level, given, leaves, dims)
             results, out_spec = tree.tree_flatten(
                 func(*spec.unflatten(given), **kwargs)
             )

@@ -12,7 +12,7 @@ from torchshim._core.storage import base_of
 from torchshim._derived import fns
 from torchshim._functions.backward import zeros_of
 from torchshim._functions.func_forward import check_size, parted
-from torchshim._functions.vmap import entered, has_level, left
+from torchshim._functions.vmap import argument_behind, entered, has_level
 from torchshim._tensor import Tensor
 
 _MORE = (
@@ -40,7 +40,7 @@ def acting(levels: Sequence[Level], args: tuple[Any, ...]) -> Level | None:
     """The innermost level that a call with these arguments is transformed by."""
     for level in reversed(levels):
         if level.kind != VMAP or any(
-            _dim(leaf, level) is not None for leaf in tree.tree_leaves(args)
+            _has_level(leaf, level) for leaf in tree.tree_leaves(args)
         ):
             return level
     return None
@@ -69,18 +69,19 @@ def forward_of(cls: Any, args: tuple[Any, ...]) -> Any:
             "generate_vmap_rule=True." + _MORE
         )
     leaves, spec = tree.tree_flatten(args)
-    dims = [_dim(leaf, level) for leaf in leaves]
-    whole = [
-        leaf if dim is None else left(leaf, 0, level)
-        for leaf, dim in zip(leaves, dims, strict=True)
+    behind = [
+        argument_behind(leaf, level) if _has_level(leaf, level) else (leaf, None)
+        for leaf in leaves
     ]
+    whole, dims = [each for each, _ in behind], [dim for _, dim in behind]
     versions = [each._version if isinstance(each, Tensor) else 0 for each in whole]
     info = VmapInfo(level.size, level.randomness)
     found = cls.vmap(info, spec.unflatten(dims), *spec.unflatten(whole))
     for leaf, each, version in zip(leaves, whole, versions, strict=True):
         # What the rule writes to its argument, it writes to the mapped one.
         if each is not leaf and each._version != version:
-            leaf.copy_(entered(each, 0, level))
+            if each._storage is None or each._storage is not leaf._storage:
+                leaf.copy_(entered(each, 0, level))
     given = {id(each): leaf for each, leaf in zip(whole, leaves, strict=True)}
     return _mapped(found, given, level)
 
@@ -112,8 +113,8 @@ def _mapped(found: Any, given: dict[int, Any], level: Level) -> Any:
     return spec.unflatten(results)
 
 
-def _dim(leaf: Any, level: Level) -> int | None:
-    return 0 if isinstance(leaf, Tensor) and has_level(leaf, level) else None
+def _has_level(leaf: Any, level: Level) -> bool:
+    return isinstance(leaf, Tensor) and has_level(leaf, level)
 
 
 def _innermost(args: Sequence[Any]) -> Level | None:

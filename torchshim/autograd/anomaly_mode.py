@@ -18,6 +18,7 @@ from torchshim._core.naming import grad_name, shows_forward
 from torchshim._core.record import local, refresh_modes
 from torchshim._core.walk import watcher
 from torchshim._derived import fns
+from torchshim._functions.query import _is_any_true
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
@@ -115,8 +116,8 @@ def _check(name: str, event: Any, wrt: Sequence[int], outs: Sequence[Any]) -> No
             continue
         with local.rec.lock:
             values = out._values() if out.is_sparse else out
-            value = fns.ne(values, values).any() if hasattr(fns, "ne") else None
-        if value is not None and value.item():
+            value = _is_any_true(fns.ne(values, values))
+        if value.item():
             raise RuntimeError(
                 f"Function '{name}' returned nan values in its {i}th output."
             )

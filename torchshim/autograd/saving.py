@@ -171,11 +171,25 @@ class Packed:
                 f"the unpack hook gave a tensor of shape {list(tensor._meta.shape)} in "
                 f"the place of one of shape {list(meta.shape)}"
             )
+        if tensor._meta.batch != meta.batch:
+            tensor = _at_levels(tensor, meta.batch)
         if not create:
             return tensor
         if not meta.requires_grad:
             return tensor.detach() if tensor.requires_grad else tensor
         return as_saved(tensor, with_history(recording, slot, meta))
+
+
+def _at_levels(tensor: Tensor, batch: Any) -> Tensor:
+    """A value computed anew within a `vmap`, as of the level that it was first in."""
+    numbers = [number for number, _ in tensor._meta.batch]
+    if [size for _, size in tensor._meta.batch] != [size for _, size in batch]:
+        return tensor
+    for number in reversed(numbers):
+        tensor = fns._vmap_leave(tensor, 0, number)
+    for number, _ in batch:
+        tensor = fns._vmap_enter(tensor, 0, number)
+    return tensor
 
 
 SavedTensor.packed = lambda pack, unpack, tensor: Packed(Pair(pack, unpack), tensor)

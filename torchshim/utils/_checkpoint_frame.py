@@ -16,6 +16,7 @@ from typing import Any
 from torchshim._core.saved import DETACHED_IN_PLACE
 from torchshim._core.walk import walking
 from torchshim._derived import fns
+from torchshim._functions.query import of_all_examples
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving
 from torchshim.autograd._context import SavedForBackward
@@ -322,7 +323,8 @@ def as_input(tensor: Tensor, requires_grad: bool) -> Tensor:
     stack = walking.stack
     if tensor.requires_grad is not requires_grad:
         tensor = tensor.detach().requires_grad_(requires_grad)
-    after = [g for g in stack[-1].cotangents if g is not None] if stack else []
+    given = stack[-1].cotangents if stack else ()
+    after = [of_all_examples(g) for g in given if g is not None]
     with enable_grad():
         return fns._recompute_input(tensor, after)
 

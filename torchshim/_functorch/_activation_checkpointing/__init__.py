@@ -1,0 +1,1 @@
+"""What a partitioner of graphs keeps: not supported, there are no such graphs."""
