@@ -552,3 +552,34 @@ def gradients_of_tangents(torch):
             yield g, fw.unpack_dual(g).tangent
             (g,) = torch.autograd.grad(y.sum(), x)
             yield fw.unpack_dual(g)
+
+
+@case.over(
+    when=["never", "before", "view", "view, gone", "other, gone", "base", "shared"]
+)
+def reads_between_writes(torch, when):
+    """A base keeps its tangent where a read comes, whatever became of its views."""
+    fw = torch.autograd.forward_ad
+    with fw.dual_level():
+        for tracked in (False, True):
+            x = torch.ones(4, requires_grad=tracked)
+            base = fw.make_dual(x, torch.full((4,), 3.0)) * 1
+            for factor in (2.0, fw.make_dual(torch.ones(2), torch.ones(2))):
+                view = base[:2]
+                if when == "before":
+                    view.tolist()
+                view.mul_(factor)
+                if when.startswith("view"):
+                    view.tolist()
+                if when.endswith("gone"):
+                    del view
+                if when == "other, gone":
+                    torch.ones(2).add(1).tolist()
+                if when == "base":
+                    base.tolist()
+                if when == "shared":
+                    base.detach().numpy()
+                    yield fw.unpack_dual(base[1:3]).tangent
+                    base[1:].mul_(2)
+                yield base.detach(), fw.unpack_dual(base).tangent
+                yield fw.unpack_dual(base * 2).tangent

@@ -204,6 +204,7 @@ class Entering(Known):
         if shared is not None:
             self.volatile.append(tensor)
             alone = tensor._path and not meta.requires_grad and storage.slot < 0
+            alone = alone and not (self.levels and storage in self.base_tangents)
             if alone and not through_dual(tensor._path):
                 # A view of numpy's memory enters by itself, without its base.
                 piece = shared.piece(tensor)

@@ -360,4 +360,9 @@ class Transforming(Writing):
                 tensor._tangent_version = writes_of(tensor)
         for storage in self.storages.values():
             if storage.slot in duals:
-                self.base_tangents[storage] = duals[storage.slot]
+                tangents = self.base_tangents[storage] = duals[storage.slot]
+                for tensor in storage.tensors():
+                    # One that shows all of the memory may take the value back.
+                    if not tensor._path and tensor._view_of is None:
+                        tensor._tangents = tangents
+                        tensor._tangent_version = writes_of(tensor)

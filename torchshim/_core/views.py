@@ -121,6 +121,8 @@ class Viewing(Foreign):
                     else:
                         # Closed recordings know the tensor's memory by it.
                         storage.take(tensor)
+                    if slot < 0 and tensor._tangents:
+                        self.base_tangents[storage] = tensor._tangents
                     known, key = {}, id(storage)
                     if storage.slot >= 0:
                         known = recorders[storage.slot >> SLOT_BITS].storages
