@@ -78,6 +78,47 @@ cuda.comm: broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced 
 _jit_internal: Dict List Optional Tuple Union _copy_to_script_wrapper boolean_dispatch
 _utils: _get_all_device_indices _get_available_device_type _get_current_device_index
   _get_device_index _get_device_module _get_devices_properties
+cuda: AcceleratorError BFloat16Storage CUDAPluggableAllocator FloatStorage MemPool
+  _CudaDeviceProperties _DeviceGuard _cudart _exchange_device _get_device
+  _get_device_index _get_generator _initialization_lock _initialized _is_compiled
+  _is_in_bad_fork _lazy_call _lazy_init _maybe_exchange_device _sleep _tls
+  caching_allocator_disabled cudaStatus use_mem_pool
+cuda.jiterator: _create_jit_fn _create_multi_output_jit_fn
+cuda.memory: _dump_snapshot _get_device_index _record_memory_history _snapshot
+  is_initialized
+cuda.nccl: unique_id version
+cuda.random: is_initialized
+distributions.bernoulli: lazy_property logits_to_probs probs_to_logits
+distributions.binomial: Distribution _clamp_by_zero broadcast_all lazy_property
+  logits_to_probs probs_to_logits
+distributions.constraint_registry: _transform_to_corr_cholesky
+  _transform_to_greater_than _transform_to_interval _transform_to_less_than
+  _transform_to_positive _transform_to_positive_definite _transform_to_real
+  _transform_to_simplex
+distributions.gamma: _standard_gamma
+distributions.geometric: Distribution lazy_property logits_to_probs probs_to_logits
+distributions.independent: _sum_rightmost
+distributions.kl: _KL_REGISTRY _batch_trace_XXT _infinite_like _kl_bernoulli_bernoulli
+  _kl_beta_beta _kl_beta_infinity _kl_categorical_categorical _kl_gamma_gamma
+  _kl_dirichlet_dirichlet _kl_expfamily_expfamily _kl_independent_independent
+  _kl_laplace_laplace _kl_lowrankmultivariatenormal_multivariatenormal
+  _kl_multivariatenormal_multivariatenormal _kl_normal_infinity _kl_normal_normal
+  _kl_onehotcategorical_onehotcategorical _kl_poisson_poisson
+  _kl_transformed_transformed _kl_uniform_uniform _sum_rightmost _x_log_x
+distributions.kumaraswamy: _moments
+distributions.lowrank_multivariate_normal: _batch_capacitance_tril
+  _batch_lowrank_logdet _batch_lowrank_mahalanobis _batch_mahalanobis _batch_mv
+  _standard_normal
+distributions.multivariate_normal: _batch_mahalanobis _batch_mv
+  _precision_to_scale_tril _standard_normal
+distributions.normal: _standard_normal
+distributions.studentT: _standard_normal
+distributions.transformed_distribution: _sum_rightmost
+distributions.transforms: _InverseTransform _clipped_sigmoid _sum_rightmost
+  tril_matrix_to_vec vec_to_tril_matrix
+distributions.utils: Number _standard_normal _sum_rightmost euler_constant
+distributions.von_mises: _eval_poly _log_modified_bessel_fn
+distributions.wishart: _clamp_above_eps _mvdigamma _precision_to_scale_tril
 autograd: _make_grads _tensor_or_tensors_to_tuple
 autograd._functions.utils: maybe_unexpand maybe_view
 autograd.forward_ad: _DecoratorContextManager _is_fwd_grad_enabled

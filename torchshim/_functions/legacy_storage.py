@@ -18,9 +18,14 @@ class storagetype(type):
 
     __module__ = "torch"
     dtype: dtypes.dtype
+    device = "cpu"
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
+        return (
+            isinstance(instance, TypedStorage)
+            and instance.dtype is cls.dtype
+            and (instance.device.type == "cuda") is (cls.device == "cuda")
+        )
 
     def from_buffer(cls, *args: Any, **kwargs: Any) -> TypedStorage:
         """The numbers of a buffer, in the order of bytes that is said."""
@@ -43,10 +48,12 @@ class storagetype(type):
             check_extent((data,), kind.itemsize)
         values = np.zeros(data, kind) if isinstance(data, int) else np.array(data, kind)
         raw = np.frombuffer(values.tobytes(), np.uint8)
-        return TypedStorage(untyped_of(raw, device_of(cls.__name__, "cpu")), cls.dtype)
+        return TypedStorage(
+            untyped_of(raw, device_of(cls.__name__, cls.device)), cls.dtype
+        )
 
     def __repr__(cls) -> str:
-        return f"<class 'torch.{cls.__name__}'>"
+        return f"<class '{cls.__module__}.{cls.__name__}'>"
 
     @property
     def _dtype(cls) -> dtypes.dtype:
@@ -79,8 +86,24 @@ def _check_given(cls: Any, args: Any, wrapped: Any, others: Any) -> None:
         )
 
 
-STORAGE_TYPES: dict[str, storagetype] = {
-    name: storagetype(name, (), {"dtype": dtype, "__module__": "torch"})
-    for name, dtype in KINDS.items()
-}
+class cuda_storagetype(storagetype):
+    """The class of `torch.cuda.FloatStorage` and its like."""
+
+    __module__ = "torch.cuda"
+    device = "cuda"
+
+    def from_buffer(cls, *args: Any, **kwargs: Any) -> TypedStorage:
+        """Refused: RuntimeError."""
+        raise RuntimeError("from_buffer: Not available for CUDA storage")
+
+
+def _storage_types(meta: Any, module: str) -> dict[str, storagetype]:
+    return {
+        name: meta(name, (), {"dtype": dtype, "__module__": module})
+        for name, dtype in KINDS.items()
+    }
+
+
+STORAGE_TYPES = _storage_types(storagetype, "torch")
+CUDA_STORAGE_TYPES = _storage_types(cuda_storagetype, "torch.cuda")
 STORAGE_TYPES["Storage"] = STORAGE_TYPES["FloatStorage"]

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any
 
+from torchshim._errors import AcceleratorError as AcceleratorError
 from torchshim._errors import OutOfMemoryError
 from torchshim._functions.legacy import CUDA_TENSOR_TYPES as _TENSOR_TYPES
+from torchshim._functions.legacy_storage import CUDA_STORAGE_TYPES as _STORAGE_TYPES
 from torchshim.cuda import (
     amp,
     graphs,
@@ -52,6 +54,22 @@ from torchshim.cuda._devices import (
     temperature,
     utilization,
 )
+from torchshim.cuda._lazy import _CudaDeviceProperties as _CudaDeviceProperties
+from torchshim.cuda._lazy import _cudart as _cudart
+from torchshim.cuda._lazy import _DeviceGuard as _DeviceGuard
+from torchshim.cuda._lazy import _exchange_device as _exchange_device
+from torchshim.cuda._lazy import _get_device as _get_device
+from torchshim.cuda._lazy import _get_generator as _get_generator
+from torchshim.cuda._lazy import _initialization_lock as _initialization_lock
+from torchshim.cuda._lazy import _is_compiled as _is_compiled
+from torchshim.cuda._lazy import _is_in_bad_fork as _is_in_bad_fork
+from torchshim.cuda._lazy import _lazy_call as _lazy_call
+from torchshim.cuda._lazy import _lazy_init as _lazy_init
+from torchshim.cuda._lazy import _maybe_exchange_device as _maybe_exchange_device
+from torchshim.cuda._lazy import _sleep as _sleep
+from torchshim.cuda._lazy import _tls as _tls
+from torchshim.cuda._lazy import cudaStatus as cudaStatus
+from torchshim.cuda._utils import _get_device_index as _get_device_index
 from torchshim.cuda.graphs import (
     CUDAGraph,
     graph,
@@ -59,6 +77,8 @@ from torchshim.cuda.graphs import (
     is_current_stream_capturing,
     make_graphed_callables,
 )
+from torchshim.cuda.memory import CUDAPluggableAllocator as CUDAPluggableAllocator
+from torchshim.cuda.memory import MemPool as MemPool
 from torchshim.cuda.memory import (
     caching_allocator_alloc,
     caching_allocator_delete,
@@ -89,6 +109,10 @@ from torchshim.cuda.memory import (
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
 )
+from torchshim.cuda.memory import (
+    caching_allocator_disabled as caching_allocator_disabled,
+)
+from torchshim.cuda.memory import use_mem_pool as use_mem_pool
 from torchshim.cuda.random import (
     get_rng_state,
     get_rng_state_all,
@@ -128,6 +152,7 @@ class DeferredCudaCallError(Exception):
 
 
 globals().update(_TENSOR_TYPES)
+globals().update(_STORAGE_TYPES)
 
 
 def _default_generators() -> tuple[Any, ...]:
@@ -142,6 +167,8 @@ else:
         # JAX is not asked for its devices before a program wants to know.
         if name == "default_generators":
             return _default_generators()
+        if name == "_initialized":
+            return is_initialized()
         raise AttributeError(f"module 'torch.cuda' has no attribute '{name}'")
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, NoReturn
 
+from torchshim._errors import Unsupported as Unsupported
+from torchshim._errors import unsupported as unsupported
 from torchshim._functions._arguments import warn, warn_once
 from torchshim.cuda._devices import (
     index_of,
@@ -16,6 +18,8 @@ from torchshim.cuda._devices import (
     need,
     no_binding,
 )
+from torchshim.cuda._devices import is_initialized as is_initialized
+from torchshim.cuda._utils import _get_device_index as _get_device_index
 
 __all__ = [
     "caching_allocator_alloc",
@@ -275,3 +279,35 @@ def caching_allocator_enable(value: bool = True) -> None:
 def change_current_allocator(allocator: Any) -> None:
     """Refused: memory is XLA's."""
     _xla_allocates("change_current_allocator")
+
+
+def _refused(name: str, binding: str) -> Any:
+    """What of PyTorch's allocator cannot be had: JAX has its own.
+
+    Without a GPU it fails as in a PyTorch without CUDA.
+    """
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        if not is_initialized():
+            no_binding(binding)
+        raise Unsupported(
+            f"torch.cuda.memory.{name} is not supported: see "
+            "jax.profiler.device_memory_profile"
+        )
+
+    refuse.__name__ = refuse.__qualname__ = name
+    return refuse
+
+
+_record_memory_history = _refused(
+    "_record_memory_history", "_cuda_record_memory_history"
+)
+_snapshot = _refused("_snapshot", "_cuda_memorySnapshot")
+_dump_snapshot = _refused("_dump_snapshot", "_cuda_memorySnapshot")
+_REASON = "JAX has its own allocator"
+MemPool = unsupported("cuda.memory.MemPool", _REASON)
+CUDAPluggableAllocator = unsupported("cuda.memory.CUDAPluggableAllocator", _REASON)
+use_mem_pool = unsupported("cuda.memory.use_mem_pool", _REASON)
+caching_allocator_disabled = unsupported(
+    "cuda.memory.caching_allocator_disabled", _REASON
+)

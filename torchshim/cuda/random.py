@@ -18,6 +18,7 @@ from torchshim.cuda._devices import (
     is_available,
     need,
 )
+from torchshim.cuda._devices import is_initialized as is_initialized
 
 __all__ = [
     "get_rng_state",

@@ -8,6 +8,7 @@ from typing import Any
 
 import torchshim
 from torchshim._tensor import Tensor
+from torchshim.distributions import kl
 from torchshim.distributions._shared import replaced
 from torchshim.distributions.bernoulli import Bernoulli
 from torchshim.distributions.beta import Beta
@@ -16,7 +17,7 @@ from torchshim.distributions.continuous_bernoulli import ContinuousBernoulli
 from torchshim.distributions.exponential import Exponential
 from torchshim.distributions.gamma import Gamma
 from torchshim.distributions.gumbel import Gumbel
-from torchshim.distributions.kl import register_kl
+from torchshim.distributions.kl import _infinite_like, _x_log_x, register_kl
 from torchshim.distributions.laplace import Laplace
 from torchshim.distributions.normal import Normal
 from torchshim.distributions.pareto import Pareto
@@ -28,10 +29,7 @@ _INF = torchshim.inf
 
 
 def _infinite(parameter: str) -> Callable[[Any, Any], Tensor]:
-    def kl(p: Any, q: Any) -> Tensor:
-        return torchshim.full_like(getattr(p, parameter), _INF)
-
-    return kl
+    return lambda p, q: _infinite_like(getattr(p, parameter))
 
 
 # Where q has no density at some of p's samples: p, what has the shape, the qs.
@@ -65,10 +63,6 @@ for _p, _parameter, _qs in _DISJOINT:
 
 def _gamma_norm(q: Gamma) -> Tensor:
     return q.concentration.lgamma() - q.concentration * q.rate.log()
-
-
-def _x_log_x(x: Tensor) -> Tensor:
-    return torchshim.xlogy(x, x)
 
 
 # From Bernoulli, beta and continuous Bernoulli ----------------------------------------
@@ -295,3 +289,18 @@ def _uniform_pareto(p: Any, q: Any) -> Tensor:
     norm = (q.alpha * q.scale.pow(q.alpha) * width).log()
     kl = _mean_log(p.low, p.high) * (q.alpha + 1) - norm
     return replaced(kl, p.low < q.scale, _INF)
+
+
+# Each function under PyTorch's name, too.
+_SHORT = {"ContinuousBernoulli": "continuous_bernoulli"}
+_SHORT["TransformedDistribution"] = "transformed"
+
+
+def _short(cls: type) -> str:
+    return _SHORT.get(cls.__name__, cls.__name__.lower())
+
+
+for (_p, _q), _function in list(kl._KL_REGISTRY.items()):
+    setattr(kl, f"_kl_{_short(_p)}_{_short(_q)}", _function)
+for _p, _parameter, _qs in _DISJOINT:
+    setattr(kl, f"_kl_{_short(_p)}_infinity", _infinite(_parameter))

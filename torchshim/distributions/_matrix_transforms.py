@@ -20,7 +20,7 @@ from torchshim.distributions.utils import (
 from torchshim.nn.functional import logsigmoid, pad, softplus
 
 
-def clipped_sigmoid(x: Tensor) -> Tensor:
+def _clipped_sigmoid(x: Tensor) -> Tensor:
     """The sigmoid function, kept off 0 and 1."""
     finfo = torchshim.finfo(x.dtype)
     return torchshim.sigmoid(x).clamp(min=finfo.tiny, max=1.0 - finfo.eps)
@@ -168,7 +168,7 @@ class StickBreakingTransform(Transform):
         return torchshim.arange(count, 0, -1, dtype=x.dtype, device=x.device)
 
     def _call(self, x: Tensor) -> Tensor:
-        z = clipped_sigmoid(x - self._offset(x, x.shape[-1]).log())
+        z = _clipped_sigmoid(x - self._offset(x, x.shape[-1]).log())
         left = (1 - z).cumprod(-1)
         return pad(z, [0, 1], value=1) * pad(left, [1, 0], value=1)
 

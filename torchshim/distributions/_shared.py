@@ -56,7 +56,7 @@ def mahalanobis(factor: Tensor, vector: Tensor) -> Tensor:
     return solved.squeeze(-1).pow(2).sum(-1)
 
 
-def precision_to_scale_tril(precision: Tensor) -> Tensor:
+def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     """The lower factor of the inverse of positive definite matrices."""
     # The factor of the matrix turned by half a turn, turned back, is an upper one.
     turned = torchshim.linalg.cholesky(torchshim.flip(precision, (-2, -1)))
@@ -66,6 +66,6 @@ def precision_to_scale_tril(precision: Tensor) -> Tensor:
     return solve_lower(upper, eye.expand(upper.shape))
 
 
-def squares(matrix: Tensor) -> Tensor:
+def _batch_trace_XXT(matrix: Tensor) -> Tensor:
     """The sum of the squares of each matrix of a batch."""
     return matrix.pow(2).sum((-2, -1))

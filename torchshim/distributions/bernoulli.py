@@ -12,6 +12,9 @@ from torchshim.distributions._odds import BinaryOdds
 from torchshim.distributions._shared import enumerate_integers, replaced
 from torchshim.distributions.exp_family import ExponentialFamily
 from torchshim.distributions.utils import broadcast_all, is_number
+from torchshim.distributions.utils import lazy_property as lazy_property
+from torchshim.distributions.utils import logits_to_probs as logits_to_probs
+from torchshim.distributions.utils import probs_to_logits as probs_to_logits
 from torchshim.nn.functional import binary_cross_entropy_with_logits
 
 __all__ = ["Bernoulli"]

@@ -10,11 +10,16 @@ from torchshim._tensor import Tensor
 from torchshim.distributions import constraints
 from torchshim.distributions._odds import BinaryOdds
 from torchshim.distributions._shared import enumerate_integers
+from torchshim.distributions.distribution import Distribution as Distribution
+from torchshim.distributions.utils import broadcast_all as broadcast_all
+from torchshim.distributions.utils import lazy_property as lazy_property
+from torchshim.distributions.utils import logits_to_probs as logits_to_probs
+from torchshim.distributions.utils import probs_to_logits as probs_to_logits
 
 __all__ = ["Binomial"]
 
 
-def _positive_part(x: Tensor) -> Tensor:
+def _clamp_by_zero(x: Tensor) -> Tensor:
     # The gradient at 0 is a half, where that of clamp would be 1.
     return (x.clamp(min=0) + x - x.clamp(max=0)) / 2
 
@@ -77,7 +82,7 @@ class Binomial(BinaryOdds):
         # n log(1 + exp(logits)), without overflow. The order of the terms is PyTorch's:
         # they are large and cancel.
         rest = torchshim.log1p(torchshim.exp(-torchshim.abs(logits)))
-        norm = n * _positive_part(logits) + n * rest - (n + 1).lgamma()
+        norm = n * _clamp_by_zero(logits) + n * rest - (n + 1).lgamma()
         ways = value * logits - (value + 1).lgamma() - (n - value + 1).lgamma()
         return ways - norm
 

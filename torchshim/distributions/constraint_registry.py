@@ -127,6 +127,14 @@ def _transform_to_positive_definite(constraint: Any) -> Any:
     return transforms.PositiveDefiniteTransform()
 
 
+_transform_to_real = _to_real
+_transform_to_positive = _to_half_line
+_transform_to_greater_than = _to_half_line
+_transform_to_less_than = _to_lower_half_line
+_transform_to_interval = _to_interval
+_transform_to_corr_cholesky = _to_corr_cholesky
+
+
 def _composites(registry: ConstraintRegistry) -> None:
     """Constraints made of others get transforms from the same registry."""
 

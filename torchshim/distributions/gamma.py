@@ -14,6 +14,10 @@ from torchshim.distributions.utils import broadcast_all, is_number
 __all__ = ["Gamma"]
 
 
+def _standard_gamma(concentration: Tensor) -> Tensor:
+    return torchshim._standard_gamma(concentration)
+
+
 class Gamma(ExponentialFamily):
     """Positive numbers with a shape (`concentration`) and an inverse scale (`rate`).
 

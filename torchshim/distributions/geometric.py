@@ -14,7 +14,11 @@ from torchshim.distributions._validation import (
     is_valid,
     shapes_of,
 )
+from torchshim.distributions.distribution import Distribution as Distribution
 from torchshim.distributions.utils import broadcast_all, is_number
+from torchshim.distributions.utils import lazy_property as lazy_property
+from torchshim.distributions.utils import logits_to_probs as logits_to_probs
+from torchshim.distributions.utils import probs_to_logits as probs_to_logits
 from torchshim.nn.functional import binary_cross_entropy_with_logits
 
 __all__ = ["Geometric"]

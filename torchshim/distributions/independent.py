@@ -8,6 +8,7 @@ from torchshim._core.meta import Size
 from torchshim._tensor import Tensor
 from torchshim.distributions import constraints
 from torchshim.distributions.distribution import Distribution
+from torchshim.distributions.utils import _sum_rightmost as _sum_rightmost
 from torchshim.distributions.utils import sum_rightmost
 
 __all__ = ["Independent"]

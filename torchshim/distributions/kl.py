@@ -13,11 +13,11 @@ from typing import Any
 import torchshim
 from torchshim._tensor import Tensor
 from torchshim.distributions._shared import (
+    _batch_trace_XXT,
     log_diagonal,
     mahalanobis,
     replaced,
     solve_lower,
-    squares,
 )
 from torchshim.distributions.bernoulli import Bernoulli
 from torchshim.distributions.beta import Beta
@@ -40,7 +40,7 @@ from torchshim.distributions.independent import Independent
 from torchshim.distributions.laplace import Laplace
 from torchshim.distributions.lowrank_multivariate_normal import (
     LowRankMultivariateNormal,
-    lowrank_mahalanobis,
+    _batch_lowrank_mahalanobis,
 )
 from torchshim.distributions.multivariate_normal import MultivariateNormal
 from torchshim.distributions.normal import Normal
@@ -49,6 +49,7 @@ from torchshim.distributions.pareto import Pareto
 from torchshim.distributions.poisson import Poisson
 from torchshim.distributions.transformed_distribution import TransformedDistribution
 from torchshim.distributions.uniform import Uniform
+from torchshim.distributions.utils import _sum_rightmost as _sum_rightmost
 from torchshim.distributions.utils import euler_constant, sum_rightmost
 from torchshim.nn.functional import softplus
 
@@ -100,6 +101,14 @@ def _find(type_p: type, type_q: type) -> Callable[..., Any] | None:
             stacklevel=3,
         )
     return _KL_REGISTRY[left]
+
+
+def _infinite_like(tensor: Tensor) -> Tensor:
+    return torchshim.full_like(tensor, torchshim.inf)
+
+
+def _x_log_x(x: Tensor) -> Tensor:
+    return torchshim.xlogy(x, x)
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
@@ -305,7 +314,7 @@ def _batched(p: Tensor, q: Tensor, matrix: Tensor) -> Tensor:
 def _solved_squares(q_tril: Tensor, right: Tensor) -> Tensor:
     """The squares of `q_tril`'s inverse times `right`, the batches broadcast."""
     q_whole = _batched(q_tril, right, q_tril)
-    return squares(solve_lower(q_whole, _batched(q_tril, right, right)))
+    return _batch_trace_XXT(solve_lower(q_whole, _batched(q_tril, right, right)))
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
@@ -325,13 +334,13 @@ def _lowrank_parts(q: Any, *factors: Tensor) -> Tensor:
     solved = solve_lower(capacitance, weighted)
     total: Any = 0.0
     for factor in factors:
-        total = total + squares(factor * diagonal.rsqrt().unsqueeze(-1))
-        total = total - squares(solved.matmul(factor))
+        total = total + _batch_trace_XXT(factor * diagonal.rsqrt().unsqueeze(-1))
+        total = total - _batch_trace_XXT(solved.matmul(factor))
     return total
 
 
 def _lowrank_away(p: Any, q: Any) -> Tensor:
-    return lowrank_mahalanobis(
+    return _batch_lowrank_mahalanobis(
         q._unbroadcasted_cov_factor,
         q._unbroadcasted_cov_diag,
         q.loc - p.loc,

@@ -15,6 +15,12 @@ from torchshim.distributions.utils import broadcast_all, euler_constant
 __all__ = ["Kumaraswamy"]
 
 
+def _moments(a: Tensor, b: Tensor, n: int) -> Tensor:
+    """The mean of the `n`-th power."""
+    a = 1 + n / a
+    return b * torchshim.exp(a.lgamma() + b.lgamma() - (a + b).lgamma())
+
+
 class Kumaraswamy(TransformedDistribution):
     """Numbers in [0, 1], much as beta's, with a simple cumulative distribution.
 
@@ -56,8 +62,7 @@ class Kumaraswamy(TransformedDistribution):
         return super().expand(batch_shape, _instance=new)
 
     def _moment(self, n: int) -> Tensor:
-        a, b = 1 + n / self.concentration1, self.concentration0
-        return b * torchshim.exp(a.lgamma() + b.lgamma() - (a + b).lgamma())
+        return _moments(self.concentration1, self.concentration0, n)
 
     @property
     def mean(self) -> Tensor:

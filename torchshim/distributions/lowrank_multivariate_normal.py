@@ -16,12 +16,16 @@ from torchshim.distributions._shared import (
     solve_lower,
 )
 from torchshim.distributions.distribution import Distribution
+from torchshim.distributions.utils import _standard_normal as _standard_normal
 from torchshim.distributions.utils import lazy_property, standard_normal
 
 __all__ = ["LowRankMultivariateNormal"]
 
+# PyTorch's names, which other distributions import.
+_batch_mahalanobis, _batch_mv = mahalanobis, batch_mv
 
-def capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
+
+def _batch_capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
     """The Cholesky factor of 1 + W^T D^-1 W."""
     weighted = factor.mT / diagonal.unsqueeze(-2)
     return _cholesky_of_one_plus(weighted @ factor)
@@ -33,12 +37,14 @@ def _cholesky_of_one_plus(matrix: Tensor) -> Tensor:
     return torchshim.linalg.cholesky(matrix + eye)
 
 
-def lowrank_log_determinant(diagonal: Tensor, capacitance: Tensor) -> Tensor:
+def _batch_lowrank_logdet(
+    factor: Tensor, diagonal: Tensor, capacitance: Tensor
+) -> Tensor:
     """log det (W W^T + D), by the determinant lemma."""
     return 2 * log_diagonal(capacitance) + diagonal.log().sum(-1)
 
 
-def lowrank_mahalanobis(
+def _batch_lowrank_mahalanobis(
     factor: Tensor, diagonal: Tensor, x: Tensor, capacitance: Tensor
 ) -> Tensor:
     """x^T (W W^T + D)^-1 x, by Woodbury's identity."""
@@ -98,7 +104,7 @@ class LowRankMultivariateNormal(Distribution):
         self.loc, self.cov_diag = whole_loc[..., 0], whole_diag[..., 0]
         self._unbroadcasted_cov_factor = cov_factor
         self._unbroadcasted_cov_diag = cov_diag
-        self._capacitance_tril = capacitance_tril(cov_factor, cov_diag)
+        self._capacitance_tril = _batch_capacitance_tril(cov_factor, cov_diag)
         super().__init__(self.loc.shape[:-1], event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
@@ -157,12 +163,14 @@ class LowRankMultivariateNormal(Distribution):
         return moved + self._unbroadcasted_cov_diag.sqrt() * full
 
     def _log_determinant(self) -> Tensor:
-        return lowrank_log_determinant(
-            self._unbroadcasted_cov_diag, self._capacitance_tril
+        return _batch_lowrank_logdet(
+            self._unbroadcasted_cov_factor,
+            self._unbroadcasted_cov_diag,
+            self._capacitance_tril,
         )
 
     def log_prob(self, value: Tensor) -> Tensor:
-        distance = lowrank_mahalanobis(
+        distance = _batch_lowrank_mahalanobis(
             self._unbroadcasted_cov_factor,
             self._unbroadcasted_cov_diag,
             self._checked(value) - self.loc,

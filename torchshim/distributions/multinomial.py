@@ -11,6 +11,7 @@ from torchshim.distributions import constraints
 from torchshim.distributions._categorical_based import OnCategorical
 from torchshim.distributions.binomial import Binomial
 from torchshim.distributions.categorical import Categorical
+from torchshim.distributions.distribution import Distribution as Distribution
 from torchshim.distributions.utils import broadcast_all
 
 __all__ = ["Multinomial"]

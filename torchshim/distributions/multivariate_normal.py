@@ -10,12 +10,13 @@ from torchshim._core.meta import Size
 from torchshim._tensor import Tensor
 from torchshim.distributions import constraints
 from torchshim.distributions._shared import (
+    _precision_to_scale_tril,
     batch_mv,
     log_diagonal,
     mahalanobis,
-    precision_to_scale_tril,
 )
 from torchshim.distributions.distribution import Distribution
+from torchshim.distributions.utils import _standard_normal as _standard_normal
 from torchshim.distributions.utils import lazy_property, standard_normal
 
 __all__ = ["MultivariateNormal"]
@@ -82,7 +83,7 @@ class MultivariateNormal(Distribution):
         elif name == "covariance_matrix":
             self._unbroadcasted_scale_tril = torchshim.linalg.cholesky(matrix)
         else:
-            self._unbroadcasted_scale_tril = precision_to_scale_tril(matrix)
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._expand_parameters(MultivariateNormal, batch_shape, _instance)

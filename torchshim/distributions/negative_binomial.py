@@ -9,8 +9,12 @@ from torchshim._core.meta import Size
 from torchshim._tensor import Tensor
 from torchshim.distributions import constraints
 from torchshim.distributions._odds import BinaryOdds
+from torchshim.distributions.distribution import Distribution as Distribution
 from torchshim.distributions.gamma import Gamma
+from torchshim.distributions.utils import broadcast_all as broadcast_all
 from torchshim.distributions.utils import lazy_property
+from torchshim.distributions.utils import logits_to_probs as logits_to_probs
+from torchshim.distributions.utils import probs_to_logits as probs_to_logits
 from torchshim.nn.functional import logsigmoid
 
 __all__ = ["NegativeBinomial"]

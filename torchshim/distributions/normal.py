@@ -10,6 +10,7 @@ from torchshim._core.meta import Size
 from torchshim._tensor import Tensor
 from torchshim.distributions import constraints
 from torchshim.distributions.exp_family import ExponentialFamily
+from torchshim.distributions.utils import _standard_normal as _standard_normal
 from torchshim.distributions.utils import broadcast_all, is_number, standard_normal
 
 __all__ = ["Normal"]

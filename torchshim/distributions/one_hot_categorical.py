@@ -10,6 +10,7 @@ from torchshim._tensor import Tensor
 from torchshim.distributions import constraints
 from torchshim.distributions._categorical_based import OnCategorical
 from torchshim.distributions.categorical import Categorical
+from torchshim.distributions.distribution import Distribution as Distribution
 from torchshim.nn.functional import one_hot
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]

@@ -8,6 +8,7 @@ from torchshim._core.meta import Size
 from torchshim._tensor import Tensor
 from torchshim.distributions import constraints
 from torchshim.distributions._odds import BinaryOdds
+from torchshim.distributions.distribution import Distribution as Distribution
 from torchshim.distributions.transformed_distribution import TransformedDistribution
 from torchshim.distributions.transforms import SigmoidTransform
 from torchshim.distributions.utils import (
@@ -16,6 +17,9 @@ from torchshim.distributions.utils import (
     is_number,
     standard_uniform,
 )
+from torchshim.distributions.utils import lazy_property as lazy_property
+from torchshim.distributions.utils import logits_to_probs as logits_to_probs
+from torchshim.distributions.utils import probs_to_logits as probs_to_logits
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 

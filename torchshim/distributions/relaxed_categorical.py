@@ -10,6 +10,7 @@ from torchshim._tensor import Tensor
 from torchshim.distributions import constraints
 from torchshim.distributions._categorical_based import OnCategorical
 from torchshim.distributions.categorical import Categorical
+from torchshim.distributions.distribution import Distribution as Distribution
 from torchshim.distributions.transformed_distribution import TransformedDistribution
 from torchshim.distributions.transforms import ExpTransform
 from torchshim.distributions.utils import broadcast_all, clamp_probs, standard_uniform

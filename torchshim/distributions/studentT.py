@@ -12,6 +12,7 @@ from torchshim.distributions import constraints
 from torchshim.distributions._shared import replaced
 from torchshim.distributions.chi2 import Chi2
 from torchshim.distributions.distribution import Distribution
+from torchshim.distributions.utils import _standard_normal as _standard_normal
 from torchshim.distributions.utils import broadcast_all, standard_normal
 
 __all__ = ["StudentT"]

@@ -12,6 +12,7 @@ from torchshim.distributions import constraints
 from torchshim.distributions.distribution import Distribution
 from torchshim.distributions.independent import Independent
 from torchshim.distributions.transforms import ComposeTransform, Transform
+from torchshim.distributions.utils import _sum_rightmost as _sum_rightmost
 from torchshim.distributions.utils import sum_rightmost
 
 __all__ = ["TransformedDistribution"]

@@ -20,7 +20,7 @@ from torchshim.distributions._matrix_transforms import (
     SoftmaxTransform,
     StackTransform,
     StickBreakingTransform,
-    clipped_sigmoid,
+    _clipped_sigmoid,
 )
 from torchshim.distributions._transform import (
     ComposeTransform,
@@ -34,6 +34,9 @@ from torchshim.distributions.utils import (
     lazy_property,
     sum_rightmost,
 )
+from torchshim.distributions.utils import _sum_rightmost as _sum_rightmost
+from torchshim.distributions.utils import tril_matrix_to_vec as tril_matrix_to_vec
+from torchshim.distributions.utils import vec_to_tril_matrix as vec_to_tril_matrix
 from torchshim.nn.functional import softplus
 
 __all__ = [
@@ -201,7 +204,7 @@ class SigmoidTransform(Transform):
         return isinstance(other, SigmoidTransform)
 
     def _call(self, x: Tensor) -> Tensor:
-        return clipped_sigmoid(x)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         finfo = torchshim.finfo(y.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from math import nan as nan
 from typing import Any
 
 import torchshim

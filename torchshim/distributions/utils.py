@@ -13,6 +13,7 @@ from typing import Any
 import torchshim
 from torchshim._core.meta import Size
 from torchshim._tensor import Tensor
+from torchshim.types import Number as Number
 
 __all__ = [
     "broadcast_all",

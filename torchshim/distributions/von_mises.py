@@ -16,11 +16,11 @@ from torchshim.distributions.utils import broadcast_all, lazy_property
 __all__ = ["VonMises"]
 
 # Abramowitz and Stegun 9.8.1 to 9.8.4: I0 and I1 up to 3.75, and beyond.
-_SMALL = (
+_COEF_SMALL = (
     (1.0, 3.5156229, 3.0899424, 1.2067492, 0.2659732, 0.360768e-1, 0.45813e-2),
     (0.5, 0.87890594, 0.51498869, 0.15084934, 0.2658733e-1, 0.301532e-2, 0.32411e-3),
 )
-_LARGE = (
+_COEF_LARGE = (
     (
         *(0.39894228, 0.1328592e-1, 0.225319e-2, -0.157565e-2, 0.916281e-2),
         *(-0.2057706e-1, 0.2635537e-1, -0.1647633e-1, 0.392377e-2),
@@ -32,7 +32,7 @@ _LARGE = (
 )
 
 
-def _polynomial(y: Tensor, coefficients: Sequence[float]) -> Tensor:
+def _eval_poly(y: Tensor, coefficients: Sequence[float]) -> Tensor:
     *rest, last = coefficients
     value: Any = last
     for coefficient in reversed(rest):
@@ -40,12 +40,14 @@ def _polynomial(y: Tensor, coefficients: Sequence[float]) -> Tensor:
     return value
 
 
-def _log_bessel(x: Tensor, order: int) -> Tensor:
+def _log_modified_bessel_fn(x: Tensor, order: int = 0) -> Tensor:
     """log I0(x) or log I1(x) for x >= 0."""
-    near = _polynomial((x / 3.75) ** 2, _SMALL[order])
+    if order not in (0, 1):
+        raise AssertionError(f"order must be 0 or 1, got {order}")
+    near = _eval_poly((x / 3.75) ** 2, _COEF_SMALL[order])
     if order == 1:
         near = x.abs() * near
-    far = x - 0.5 * x.log() + _polynomial(3.75 / x, _LARGE[order]).log()
+    far = x - 0.5 * x.log() + _eval_poly(3.75 / x, _COEF_LARGE[order]).log()
     return torchshim.where(x < 3.75, near.log(), far)
 
 
@@ -76,7 +78,11 @@ class VonMises(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         towards = self.concentration * torchshim.cos(self._checked(value) - self.loc)
-        return towards - math.log(2 * math.pi) - _log_bessel(self.concentration, 0)
+        return (
+            towards
+            - math.log(2 * math.pi)
+            - _log_modified_bessel_fn(self.concentration, 0)
+        )
 
     @lazy_property
     def _loc(self) -> Tensor:
@@ -127,4 +133,7 @@ class VonMises(Distribution):
     def variance(self) -> Tensor:
         """The circular variance."""
         own = self.concentration
-        return 1 - (_log_bessel(own, 1) - _log_bessel(own, 0)).exp()
+        return (
+            1
+            - (_log_modified_bessel_fn(own, 1) - _log_modified_bessel_fn(own, 0)).exp()
+        )

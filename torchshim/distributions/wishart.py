@@ -11,8 +11,8 @@ from torchshim._core.meta import Size
 from torchshim._tensor import Tensor
 from torchshim.distributions import constraints
 from torchshim.distributions._shared import (
+    _precision_to_scale_tril,
     log_diagonal,
-    precision_to_scale_tril,
     replaced,
 )
 from torchshim.distributions._validation import check_later, is_known
@@ -21,6 +21,22 @@ from torchshim.distributions.exp_family import ExponentialFamily
 from torchshim.distributions.utils import NUMBERS, lazy_property
 
 __all__ = ["Wishart"]
+
+
+def _digammas(x: Tensor, p: int) -> Tensor:
+    steps = torchshim.arange(p, dtype=x.dtype, device=x.device) / 2
+    return torchshim.digamma(x.unsqueeze(-1) - steps).sum(-1)
+
+
+def _mvdigamma(x: Tensor, p: int) -> Tensor:
+    """The derivative of the logarithm of the multivariate gamma function."""
+    if not x.gt((p - 1) / 2).all():
+        raise AssertionError("Wrong domain for multivariate digamma function.")
+    return _digammas(x, p)
+
+
+def _clamp_above_eps(x: Tensor) -> Tensor:
+    return x.clamp(min=torchshim.finfo(x.dtype).eps)
 
 
 class Wishart(ExponentialFamily):
@@ -84,7 +100,7 @@ class Wishart(ExponentialFamily):
         elif name == "covariance_matrix":
             self._unbroadcasted_scale_tril = torchshim.linalg.cholesky(matrix)
         else:
-            self._unbroadcasted_scale_tril = precision_to_scale_tril(matrix)
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
         self._make_chi2()
 
     def _check_df(self, df: Any, n: int) -> None:
@@ -219,8 +235,7 @@ class Wishart(ExponentialFamily):
         nu, n = self.df, self._event_shape[-1]
         own = n * math.log(2) / 2 + log_diagonal(self._unbroadcasted_scale_tril)
         half = nu / 2
-        steps = torchshim.arange(n, dtype=half.dtype, device=half.device) / 2
-        slope = torchshim.digamma(half.unsqueeze(-1) - steps).sum(-1)
+        slope = _digammas(half, n)
         norm = torchshim.mvlgamma(half, p=n)
         return (n + 1) * own + norm - (nu - n - 1) / 2 * slope + nu * n / 2
 
