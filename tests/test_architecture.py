@@ -65,6 +65,7 @@ LAYERS = [
         "_C",
         "_VF",
         "_linalg_utils",
+        "_quantization",
         "_lobpcg",
         "_legacy_types",
         "_utils_internal",

@@ -15,6 +15,17 @@ from torchshim._alias import _is_private, shim_name
 
 # A module, and names in it.
 HEADS = """
+torch: Argument Block DispatchKey DisableTorchFunctionSubclass Graph Node
+  ThroughputBenchmark Value _adaptive_avg_pool2d _adaptive_avg_pool3d _aminmax
+  _cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long
+  _cast_Short _conj_physical _convolution _convolution_mode _dim_arange _embedding_bag
+  _embedding_bag_forward_only _euclidean_dist _has_compatible_shallow_copy_type
+  _import_dotted_name _index_put_impl_ _log_softmax _logcumsumexp _pin_memory
+  _reshape_from_tensor _softmax _stack _unsafe_index _unsafe_index_put
+  _warn_typed_storage_removal _weight_norm_interface classproperty dequantize
+  parse_schema per_channel_affine per_channel_affine_float_qparams
+  per_channel_symmetric per_tensor_affine per_tensor_symmetric qscheme q_scale
+  quantize_per_channel quantize_per_tensor quantized_max_pool2d to_dlpack
 nn.functional: Callable Optional Tensor _adaptive_max_pool1d _adaptive_max_pool2d
   _canonical_mask _check_key_padding_mask _expand_single_value _fractional_max_pool2d
   _get_softmax_dim _in_projection _in_projection_packed _is_integer _list_or_empty
@@ -175,7 +186,9 @@ def missing(torch, text):
     """What is not there of the names in a table of heads."""
     found = []
     for module, names in heads(text):
-        if torch is torchshim:
+        if module == "torch":
+            path = torch.__name__
+        elif torch is torchshim:
             path = shim_name(f"torch.{module}")
         else:
             path = f"torch.{module}"

@@ -11,6 +11,7 @@ import torchshim
 from tests.oracle import case
 
 MODULES = {
+    "_quantization": ("quantize_per_tensor", "dequantize", "q_scale"),
     "package": ("PackageExporter", "PackageImporter", "Importer"),
     "ao.quantization": ("quantize_dynamic", "QuantStub", "QConfig", "prepare"),
     "quantization": ("quantize_dynamic", "QuantStub", "default_qconfig"),

@@ -116,11 +116,30 @@ _LAZY = (
     ),
 )
 
+# Schemes and functions of quantized tensors.
+_QUANTIZATION = (
+    *("qscheme", "per_tensor_affine", "per_tensor_symmetric", "per_channel_affine"),
+    *("per_channel_symmetric", "per_channel_affine_float_qparams"),
+    *("dequantize", "empty_quantized", "int_repr", "q_per_channel_axis"),
+    *("q_per_channel_scales", "q_per_channel_zero_points", "q_scale"),
+    *("q_zero_point", "quantize_per_channel", "quantize_per_tensor"),
+    *("quantize_per_tensor_dynamic", "quantized_batch_norm", "quantized_max_pool1d"),
+    *("quantized_max_pool2d", "quantized_max_pool3d"),
+)
+
 # Names that are found in such a module.
 _LAZY_NAMES = {
     **dict.fromkeys(("CompilationUnit", "ScriptFunction"), "jit"),
     **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter", "ScriptModule"), "_C"),
     **{"Future": "futures", "_tensor_classes": "_legacy_types"},
+    **dict.fromkeys(("_import_dotted_name", "classproperty"), "_utils"),
+    **dict.fromkeys(("DisableTorchFunction", "DisableTorchFunctionSubclass"), "_C"),
+    **dict.fromkeys(("Argument", "Block", "Graph", "Node", "Value"), "_C"),
+    **dict.fromkeys(("DispatchKey", "DispatchKeySet", "parse_schema"), "_C"),
+    **{"to_dlpack": "utils.dlpack"},
+    **{"ThroughputBenchmark": "utils.throughput_benchmark"},
+    **{"_warn_typed_storage_removal": "storage"},
+    **dict.fromkeys(_QUANTIZATION, "_quantization"),
 }
 
 if _TYPE_CHECKING:

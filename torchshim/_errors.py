@@ -94,5 +94,5 @@ def unsupported(name: str, reason: str) -> Any:
 
 def refused(module: str, names: str, reason: str) -> dict[str, Any]:
     """Classes as of `unsupported` for these names of a module."""
-    place = module.partition(".")[2]
-    return {name: unsupported(f"{place}.{name}", reason) for name in names.split()}
+    prefix = f"{module}.".partition(".")[2]
+    return {name: unsupported(f"{prefix}{name}", reason) for name in names.split()}

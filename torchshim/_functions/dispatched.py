@@ -14,6 +14,7 @@ from torchshim._derived import fns, public
 from torchshim._tensor import Tensor
 
 _aten = public(namespaces=("ops.aten",))
+_both = public(namespaces=("torch", "ops.aten"))
 
 
 # -- what tensors are ---------------------------------------------------------------
@@ -72,7 +73,7 @@ def _unsafe_view(input: Tensor, size: Sequence[int]) -> Tensor:
     return input.view(tuple(size))
 
 
-@_aten
+@_both
 def _index_put_impl_(
     input: Tensor,
     indices: Sequence[Tensor | None],
@@ -96,14 +97,14 @@ def _halves(input: Tensor, half_to_float: bool) -> None:
         raise RuntimeError("conversion is supported for Half type only")
 
 
-@_aten
+@_both
 def _softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
     """`softmax`; of float16 numbers in float32 if `half_to_float`, not on the CPU."""
     _halves(input, half_to_float)
     return fns.softmax(input, dim, dtypes.float32 if half_to_float else None)
 
 
-@_aten
+@_both
 def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
     """`log_softmax`; of float16 numbers in float32 if `half_to_float`."""
     _halves(input, half_to_float)
@@ -202,7 +203,7 @@ for _n in (1, 2, 3):
 _resizes("cubic", "upsample_bicubic2d", 2)
 
 
-@_aten
+@_both
 def _adaptive_avg_pool2d(input: Tensor, output_size: Sequence[int]) -> Tensor:
     """Means of as many windows as asked for in each dimension."""
     return fns.adaptive_avg_pool2d(input, tuple(output_size))

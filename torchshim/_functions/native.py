@@ -200,7 +200,7 @@ def _convert_indices_from_csr_to_coo(
     return fns.stack(pair[::-1] if transpose else pair).to(_index_dtype(out_int32))
 
 
-@public(namespaces=("ops.aten",))
+@public(namespaces=("torch", "ops.aten"))
 def _pin_memory(self: Any, device: Any = None) -> Tensor:
     """As `Tensor.pin_memory`."""
     return self.pin_memory(device)
