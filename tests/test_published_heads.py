@@ -130,6 +130,32 @@ distributions.transforms: _InverseTransform _clipped_sigmoid _sum_rightmost
 distributions.utils: Number _standard_normal _sum_rightmost euler_constant
 distributions.von_mises: _eval_poly _log_modified_bessel_fn
 distributions.wishart: _clamp_above_eps _mvdigamma _precision_to_scale_tril
+jit._script: RecursiveScriptModule ScriptFunction ScriptModule script
+jit._trace: TracerWarning trace trace_module
+masked._ops: _canonical_dim _combine_input_and_mask _input_mask _output_mask _where
+  amax mean softmax sum
+multiprocessing.pool: Pool
+multiprocessing.queue: Queue SimpleQueue
+profiler: ExecutionTraceObserver _ExperimentalConfig _KinetoProfile
+utils._pytree: PyTreeSpec _defaultdict_flatten _defaultdict_unflatten _deque_flatten
+  _deque_unflatten _dict_flatten _dict_unflatten _is_namedtuple_instance _list_flatten
+  _list_unflatten _namedtuple_flatten _namedtuple_unflatten _odict_flatten
+  _odict_unflatten _ordereddict_flatten _ordereddict_unflatten
+utils.data._utils: ExceptionWrapper HAS_NUMPY IS_WINDOWS MP_STATUS_CHECK_INTERVAL
+utils.data._utils.worker: ManagerWatchdog WorkerInfo get_worker_info
+utils.data.dataloader: ExceptionWrapper _BaseDataLoaderIter _DatasetKind
+  _MultiProcessingDataLoaderIter _SingleProcessDataLoaderIter
+  _get_distributed_settings _share_dist_seed default_collate get_worker_info
+utils.data.datapipes.iter.filelister: FileListerIterDataPipe
+utils.data.datapipes.iter.fileopener: FileOpenerIterDataPipe
+utils.data.datapipes.iter.selecting: FilterIterDataPipe
+utils.data.datapipes.iter.streamreader: StreamReaderIterDataPipe
+utils.data.datapipes.iter.utils: IterableWrapperIterDataPipe
+utils.data.datapipes.map.callable: MapperMapDataPipe
+utils.data.datapipes.map.combinatorics: ShufflerIterDataPipe
+utils.data.datapipes.map.combining: ConcaterMapDataPipe ZipperMapDataPipe
+utils.data.datapipes.map.grouping: BatcherMapDataPipe
+utils.data.datapipes.map.utils: SequenceWrapperMapDataPipe
 autograd: _make_grads _tensor_or_tensors_to_tuple
 autograd._functions.utils: maybe_unexpand maybe_view
 autograd.forward_ad: _DecoratorContextManager _is_fwd_grad_enabled

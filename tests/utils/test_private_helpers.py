@@ -251,3 +251,32 @@ def dispatch_modes(torch):
     with dispatch._disable_current_modes() as modes:
         yield list(modes)
     yield dispatch._len_torch_dispatch_stack()
+
+
+@case
+def flattened_by_kind(torch):
+    tree = module(torch, "utils._pytree")
+    pair = collections.namedtuple("pair", "x y")
+    for kind, value in (
+        ("dict", {"a": 1, "b": 2}),
+        ("odict", collections.OrderedDict(a=1, b=2)),
+        ("ordereddict", collections.OrderedDict(a=1, b=2)),
+        ("defaultdict", collections.defaultdict(int, a=1)),
+        ("deque", collections.deque([1, 2], 3)),
+        ("list", [1, 2]),
+        ("tuple", (1, 2)),
+    ):
+        leaves, context = getattr(tree, f"_{kind}_flatten")(value)
+        made = getattr(tree, f"_{kind}_unflatten")([10 * x for x in leaves], context)
+        yield kind, leaves, made, type(made) is type(value)
+    leaves, context = tree._namedtuple_flatten(pair(1, 2))
+    yield leaves, context is pair, tree._namedtuple_unflatten([3, 4], context) == (3, 4)
+
+
+@case
+def helpers_of_loaders(torch):
+    loader = module(torch, "utils.data.dataloader")
+    yield loader._get_distributed_settings()
+    yield loader._share_dist_seed(torch.Generator().manual_seed(3), None)
+    watchdog = module(torch, "utils.data._utils.worker").ManagerWatchdog()
+    yield watchdog.is_alive(), module(torch, "utils.data._utils").IS_WINDOWS

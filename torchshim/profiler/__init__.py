@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torchshim.autograd.profiler as _profiler
+from torchshim._errors import unsupported
 from torchshim.autograd.profiler import record_function
 from torchshim.autograd.profiler_util import EventList, write_trace
 
@@ -40,6 +41,12 @@ class ProfilerActivity(enum.Enum):
     CUDA = 3
     HPU = 4
     PrivateUse1 = 5
+
+
+_EVENTS = "torch.profiler.profile times programs"
+_ExperimentalConfig = unsupported("profiler._ExperimentalConfig", _EVENTS)
+_KinetoProfile = unsupported("profiler._KinetoProfile", _EVENTS)
+ExecutionTraceObserver = unsupported("profiler.ExecutionTraceObserver", _EVENTS)
 
 
 class ProfilerAction(enum.Enum):

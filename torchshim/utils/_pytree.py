@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -83,6 +84,8 @@ from torchshim.utils._pytree_text import (
 )
 
 _get_node_type = node_type  # PyTorch's name, which programs import
+_is_namedtuple_instance = is_namedtuple_instance
+PyTreeSpec = TreeSpec
 _LEAF_SPEC = tree_structure(None)
 STANDARD_DICT_TYPES = frozenset(DICTS)
 
@@ -201,6 +204,11 @@ class GetAttrKey:
 _tuple_flatten, _tuple_unflatten = SUPPORTED_NODES[tuple][1:3]
 _list_flatten, _list_unflatten = SUPPORTED_NODES[list][1:3]
 _dict_flatten, _dict_unflatten = SUPPORTED_NODES[dict][1:3]
+_ordereddict_flatten, _ordereddict_unflatten = SUPPORTED_NODES[OrderedDict][1:3]
+_odict_flatten, _odict_unflatten = _ordereddict_flatten, _ordereddict_unflatten
+_defaultdict_flatten, _defaultdict_unflatten = SUPPORTED_NODES[defaultdict][1:3]
+_deque_flatten, _deque_unflatten = SUPPORTED_NODES[deque][1:3]
+_namedtuple_flatten, _namedtuple_unflatten = SUPPORTED_NODES[NAMEDTUPLE][1:3]
 
 
 def _tuple_flatten_with_keys(d: tuple[Any, ...]) -> tuple[list[Any], Context]:

@@ -9,12 +9,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
+import torchshim
 from torchshim.utils.data._iterators import (
     _BaseDataLoaderIter,
     _DatasetKind,
     _SingleProcessDataLoaderIter,
 )
 from torchshim.utils.data._utils.collate import default_collate, default_convert
+from torchshim.utils.data._utils.worker import ExceptionWrapper as ExceptionWrapper
 from torchshim.utils.data._utils.worker import get_worker_info
 from torchshim.utils.data._workers import _MultiProcessingDataLoaderIter
 from torchshim.utils.data.datapipes.datapipe import IterDataPipe
@@ -262,6 +264,20 @@ class DataLoader(Generic[_T_co]):
             "potential slowness/freeze if necessary.",
             stacklevel=2,
         )
+
+
+def _get_distributed_settings() -> tuple[int, int]:
+    """How many processes the group has, and which this one is."""
+    dist = torchshim.distributed
+    if dist.is_available() and dist.is_initialized():
+        return dist.get_world_size(), dist.get_rank()
+    return 1, 0
+
+
+def _share_dist_seed(generator: Any, pg: Any) -> int:
+    """A seed drawn by the first process of a group: of the one that there is."""
+    seed = torchshim.empty((), dtype=torchshim.int64)
+    return int(seed.random_(generator=generator).item())
 
 
 def _check_worker_options(

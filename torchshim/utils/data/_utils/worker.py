@@ -49,6 +49,19 @@ def get_worker_info() -> WorkerInfo | None:
     return _worker_info
 
 
+class ManagerWatchdog:
+    """Tells whether the process that started this one still lives."""
+
+    def __init__(self) -> None:
+        self.manager_pid = os.getppid()
+        self.manager_dead = False
+
+    def is_alive(self) -> bool:
+        """Whether it does; what is dead stays so."""
+        self.manager_dead = self.manager_dead or os.getppid() != self.manager_pid
+        return not self.manager_dead
+
+
 @dataclass(frozen=True)
 class StreamEnd:
     """Comes in place of a batch when a worker's stream has ended."""

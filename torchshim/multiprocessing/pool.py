@@ -1,0 +1,5 @@
+"""Pools of processes, which send tensors as `torch.multiprocessing` does."""
+
+from multiprocessing.pool import Pool
+
+__all__ = ["Pool"]
