@@ -156,6 +156,12 @@ utils.data.datapipes.map.combinatorics: ShufflerIterDataPipe
 utils.data.datapipes.map.combining: ConcaterMapDataPipe ZipperMapDataPipe
 utils.data.datapipes.map.grouping: BatcherMapDataPipe
 utils.data.datapipes.map.utils: SequenceWrapperMapDataPipe
+_utils: _flatten_sparse_tensors _get_async_or_non_blocking _handle_complex
+  _rebuild_tensor_v3
+hub: HASH_REGEX _get_torch_home _is_legacy_zip_format
+serialization: _check_seekable _is_compressed_file _is_path _is_zipfile
+  _maybe_decode_ascii _open_file_like _open_zipfile_reader _open_zipfile_writer
+  _should_read_directly
 autograd: _make_grads _tensor_or_tensors_to_tuple
 autograd._functions.utils: maybe_unexpand maybe_view
 autograd.forward_ad: _DecoratorContextManager _is_fwd_grad_enabled

@@ -22,14 +22,20 @@ from torchshim._device_index import _get_device_index as _get_device_index
 from torchshim._device_index import _get_device_module as _get_device_module
 from torchshim._device_index import _get_devices_properties as _get_devices_properties
 from torchshim._device_index import get_current_device_index as get_current_device_index
+from torchshim._functions._arguments import warn
 from torchshim._functions.memory import get_tensor_metadata, set_tensor_metadata
 from torchshim._functions.rebuilding import (
     _rebuild_meta_tensor_no_storage,
     _rebuild_tensor,
     _rebuild_tensor_v2,
 )
+from torchshim._functions.rebuilding import _rebuild_tensor_v3 as _rebuild_tensor_v3
 from torchshim._printing import printoptions
-from torchshim.nn.parameter import _rebuild_parameter, _rebuild_parameter_with_state
+from torchshim.nn.parameter import (
+    UninitializedParameter,
+    _rebuild_parameter,
+    _rebuild_parameter_with_state,
+)
 from torchshim.overrides import resolve_name
 from torchshim.utils.data._utils.worker import ExceptionWrapper as _Carried
 from torchshim.utils.data._utils.worker import KeyErrorMessage
@@ -101,6 +107,35 @@ def _unflatten_dense_tensors(flat: Any, tensors: Any) -> tuple[Any, ...]:
     """Pieces of a vector, of the shapes that `tensors` have."""
     pieces = flat.split([t.numel() for t in tensors])
     return tuple(p.view(t.shape) for p, t in zip(pieces, tensors, strict=True))
+
+
+def _flatten_sparse_tensors(tensors: Any) -> tuple[Any, Any]:
+    """The places of several sparse tensors one after the other, and their values."""
+    tensors = list(tensors)
+    places = _flatten_dense_tensors([t._indices() for t in tensors])
+    return places, _flatten_dense_tensors([t._values() for t in tensors])
+
+
+def _handle_complex(tensor: Any) -> Any:
+    """A complex tensor as a real one of pairs; others as they are."""
+    if isinstance(tensor, UninitializedParameter) or not tensor.is_complex():
+        return tensor
+    return fns.view_as_real(tensor)
+
+
+def _get_async_or_non_blocking(
+    function_name: str, non_blocking: bool, kwargs: dict[str, Any]
+) -> Any:
+    """`non_blocking`, which had another name once."""
+    if not kwargs:
+        return non_blocking
+    if len(kwargs) != 1 or "async" not in kwargs:
+        argument = list(kwargs)[-1]
+        raise TypeError(
+            f"{function_name}() got an unexpected keyword argument '{argument}'"
+        )
+    warn("'async' is deprecated; use 'non_blocking'")
+    return kwargs["async"]
 
 
 def _take_tensors(tensors: Iterable[Any], size_limit: int) -> Iterator[list[Any]]:

@@ -173,12 +173,12 @@ def load_state_dict_from_url(
         sys.stdout.write(f'Downloading: "{url}" to {cached}\n')
         found = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, cached, found.group(1) if found else None, progress)
-    if _is_old_zip(cached):
+    if _is_legacy_zip_format(cached):
         cached = _extracted(cached, model_dir)
     return torchshim.load(cached, map_location=map_location, weights_only=weights_only)
 
 
-def _is_old_zip(path: str) -> bool:
+def _is_legacy_zip_format(path: str) -> bool:
     """Whether a file is a zip of one checkpoint, rather than a checkpoint."""
     if not zipfile.is_zipfile(path):
         return False

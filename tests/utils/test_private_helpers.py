@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import gzip
 import importlib
+import io
 import pickle
 import tempfile
 import types
@@ -280,3 +282,36 @@ def helpers_of_loaders(torch):
     yield loader._share_dist_seed(torch.Generator().manual_seed(3), None)
     watchdog = module(torch, "utils.data._utils.worker").ManagerWatchdog()
     yield watchdog.is_alive(), module(torch, "utils.data._utils").IS_WINDOWS
+
+
+@case
+def helpers_of_files(torch):
+    files = torch.serialization
+    buffer = io.BytesIO()
+    torch.save(torch.ones(2), buffer)
+    buffer.seek(0)
+    yield files._is_zipfile(buffer), files._is_zipfile(io.BytesIO(b"no")), buffer.tell()
+    path = Path(tempfile.mkdtemp()) / "file"
+    with files._open_file_like(str(path), "wb") as file:
+        file.write(b"text")
+    with files._open_file_like(path, "rb") as file:
+        yield file.read(), files._should_read_directly(file)
+    yield file.closed, files._is_path(path), files._is_path(buffer)
+    with files._open_file_like(buffer, "w") as file:
+        yield file is buffer, files._should_read_directly(file)
+    yield attempt(files._open_file_like, buffer, "x")
+    yield attempt(files._open_file_like, 3, "r"), files._check_seekable(buffer)
+    with gzip.open(path, "wb") as file:
+        yield files._is_compressed_file(file), files._should_read_directly(file)
+    yield files._maybe_decode_ascii(b"a"), files._maybe_decode_ascii("b")
+    yield torch.hub._is_legacy_zip_format(str(path))
+
+
+@case
+def helpers_of_tensors(torch):
+    utils = module(torch, "_utils")
+    x = torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
+    yield utils._flatten_sparse_tensors([x, x])
+    yield utils._handle_complex(torch.tensor([1 + 2j])), utils._handle_complex(x) is x
+    for kwargs in ({}, {"async": True}, {"other": 1}):
+        yield attempt(utils._get_async_or_non_blocking, "cuda", False, kwargs)

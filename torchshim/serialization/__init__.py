@@ -23,6 +23,15 @@ from torchshim.serialization._locations import (
     validate_hpu_device,
 )
 from torchshim.serialization._names import StorageType, _get_layout
+from torchshim.serialization._openers import (
+    _check_seekable,
+    _is_compressed_file,
+    _is_path,
+    _is_zipfile,
+    _maybe_decode_ascii,
+    _open_file_like,
+    _should_read_directly,
+)
 from torchshim.serialization._options import (
     LoadEndianness,
     add_safe_globals,
@@ -48,6 +57,8 @@ from torchshim.serialization._saving import (
 
 _open_zipfile_reader, _open_zipfile_writer = open_zipfile_reader, open_zipfile_writer
 # Names of PyTorch's that are no part of its API.
+assert _check_seekable and _is_compressed_file and _is_path and _is_zipfile
+assert _maybe_decode_ascii and _open_file_like and _should_read_directly
 assert callable(_get_layout) and MAP_LOCATION and _package_registry
 
 __all__ = [

@@ -133,9 +133,10 @@ def _is_weights_only(given: bool | None, pickle_module: Any) -> bool:
     return asked
 
 
-def _check_seekable(file: Any) -> None:
+def _check_seekable(file: Any) -> bool:
     try:
         file.seek(file.tell())
+        return True
     except (io.UnsupportedOperation, AttributeError) as error:
         text = str(error)
         if "seek" not in text and "tell" not in text:
@@ -157,7 +158,7 @@ def _load_file(
     options: dict[str, Any],
 ) -> Any:
     source: _Archive | _Legacy
-    if _starts_with(file, _ZIP):
+    if _is_zipfile(file):
         reader = Reader(file)
         if "constants.pkl" in reader:
             _refuse_script(weights_only)
@@ -190,6 +191,10 @@ def _starts_with(file: IO[bytes], start: bytes) -> bool:
     found = file.read(len(start))
     file.seek(position)
     return found == start
+
+
+def _is_zipfile(f: IO[bytes]) -> bool:
+    return _starts_with(f, _ZIP)
 
 
 def _refuse_script(weights_only: bool) -> None:
