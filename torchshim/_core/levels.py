@@ -335,6 +335,8 @@ class Transforming(Writing):
             tangent = _new(tensor_class[0])
             tangent._meta, tangent._slot = meta.plain, -1
             tangent._array = np.zeros(meta.array_shape, meta.dtype.np)
+        elif tangent._slot >= 0 and tangent._slot == self.slot_of(held):
+            return True  # what was written is behind another such step
         got, storage = tangent._meta, held._storage
         if (
             (got.batch, got.dtype) != (meta.batch, meta.dtype)

@@ -374,7 +374,7 @@ class Recorder(Transforming):
                 tensor._raw = -1
         mine = self.id
         if recording.duals:
-            self.keep_tangents([*alive.tensors, *placed])
+            self.keep_tangents([*alive.tensors, *alive.raws, *placed])
         if not self.levels and not self.held_levels:
             kept = history and not recording.freed
             self.restart_levels(recording if kept else None)
