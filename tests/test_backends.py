@@ -151,3 +151,9 @@ def test_jax_is_asked_for_the_precision():
     assert precision.convolution == "highest"
     torchshim.backends.cudnn.allow_tf32 = True
     assert precision.key == 0
+
+
+@case
+def names_of_preferred_libraries(torch):
+    found = torch.backends.cuda.preferred_linalg_library("default")
+    yield str(found), repr(found), f"{found.name}"

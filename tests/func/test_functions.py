@@ -182,3 +182,59 @@ def wrong_gradients(torch):
         yield attempt(torch.vmap(torch.func.grad(call)), x[None])
         yield attempt(call(x.clone().requires_grad_()).backward)
         yield attempt(torch.func.jvp, call, (x,), (x,))
+
+
+@case.over(saved=["input", "output"], by=["save_for_backward", "save_for_forward"])
+def inputs_given_back_and_saved(torch, saved, by):
+    class Same(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            getattr(ctx, by)(inputs[0] if saved == "input" else output)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t.view_as(t)
+
+    f, x = torch.func, torch.tensor(2.0)
+    for function in (Same.apply, lambda x: Same.apply(x.clone())):
+        yield attempt(f.grad(function), x)
+        yield attempt(f.grad(f.grad(function)), x)
+        yield attempt(f.jvp, function, (x,), (x,))
+        yield attempt(f.vmap(function), x.expand(2).clone())
+        yield attempt(f.vmap(f.grad(function)), x.expand(2).clone())
+
+
+@case
+def gradients_that_are_differentiated_once(torch):
+    class Cubed(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x**3
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, g):
+            return 3 * ctx.saved_tensors[0] ** 2 * g
+
+    f = torch.func
+
+    def slope(x, g):
+        return f.vjp(Cubed.apply, x)[1](g)[0]
+
+    x, g = torch.tensor(2.0), torch.tensor(1.0)
+    yield attempt(f.grad(slope, argnums=(0, 1)), x, g)
+    yield attempt(f.grad(f.grad(Cubed.apply)), x)

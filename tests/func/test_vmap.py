@@ -573,3 +573,36 @@ def the_loop_over_examples(torch):
     asked._debug_only_display_vmap_fallback_warnings(True)
     yield before, asked._debug_only_are_vmap_fallback_warnings_enabled()
     asked._debug_only_display_vmap_fallback_warnings(before)
+
+
+@case
+def products_of_other_dimensions(torch):
+    square, vector = torch.rand(2, 2, 2, 2), torch.rand(2, 2)
+    for product in (torch.mm, torch.mv, torch.bmm, torch.dot):
+        yield attempt(torch.vmap(product), square, vector)
+        yield attempt(torch.vmap(product, (None, 0)), vector, square)
+
+
+@case
+def random_numbers_that_are_not_drawn(torch):
+    x, y = torch.rand(3), torch.rand(3)
+    same = {"randomness": "same"}
+    yield attempt(torch.vmap(lambda a: torch.randn(3, out=y), **same), x)
+    yield attempt(torch.vmap(lambda a: torch.rand(3, out=y), **same), x)
+    yield attempt(torch.vmap(lambda a: torch.rrelu(y), **same), x)
+    yield attempt(torch.vmap(torch.nn.functional.rrelu, **same), x)
+    for kind in (torch.channels_last, torch.channels_last_3d):
+        yield attempt(torch.vmap(lambda a, k=kind: a.clone(memory_format=k)), x)
+
+
+@case(stride=True)
+def new_tensors_with_strides(torch):
+    def made(a):
+        return a.new_empty_strided((2, 3), (3, 1)).zero_() + a
+
+    yield torch.vmap(made)(torch.ones(2))
+
+    def filled(a):
+        return a.new_empty_strided((2,), (1,)).copy_(a.expand(2))
+
+    yield torch.vmap(filled)(torch.arange(2.0))

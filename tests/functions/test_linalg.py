@@ -432,3 +432,10 @@ x=torch.eye(3,requires_grad=True); torch.linalg.inv(x).sum().backward(); x.grad.
 def by_columns(torch, line):
     """As LAPACK leaves matrices: the strides of what the functions give."""
     return evaluate(torch, line)
+
+
+@case
+def conditions_by_norms_that_are_none(torch):
+    for p in ("fro", "none", 7):
+        for shape in ((2, 3), (2, 2)):
+            yield attempt(torch.linalg.cond, torch.eye(*shape), p)

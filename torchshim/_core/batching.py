@@ -51,6 +51,27 @@ _BY_SHAPE = frozenset(("add_", "atan2_", "copysign_", "gcd_", "lcm_")) | frozens
 )
 
 
+# Products of two operands, and of how many dimensions these are.
+_PRODUCTS = {"mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "dot": (1, 1)}
+
+
+def wrong_product(call: Any, metas: Sequence[Meta]) -> str | None:
+    """What PyTorch's rules say of a mapped product that was refused, if anything."""
+    name = "" if call.op is None else call.op.public
+    if name not in _PRODUCTS or not any(m.batch for m in metas):
+        return None
+    given, wanted = tuple(len(m.shape) for m in metas), _PRODUCTS[name]
+    if given == wanted or len(given) != 2:
+        return None
+    if name == "dot":
+        return "Got wrong shapes for dot"
+    return (
+        f"Shape mismatch: Got incorrect dims for {name}(a, b). a has dim {given[0]}and "
+        f"b has dim {given[1]}but expected them to have dim {wanted[0]} and dim "
+        f"{wanted[1]}"
+    )
+
+
 class BatchedCall(AnyCall):
     """`inner` mapped over the levels `mapped`.
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core.batching import results_of, seen_by
+from torchshim._core.batching import results_of, seen_by, wrong_product
 from torchshim._core.call import Call, PythonCall
 from torchshim._core.dependence import dependence, is_telling
 from torchshim._core.device import get_default_device
@@ -64,6 +64,9 @@ class Inference:
         except (MemoryError, ValueError) as error:
             raise_lack(error)
             raise
+        except RuntimeError as error:
+            text = wrong_product(call, metas)
+            raise (error if text is None else RuntimeError(text)) from None
         _check_extents(op, avals, device)
         batches = [m.batch for m in metas if m.batch]
         batch: list[Any] = [()] * len(avals)

@@ -338,6 +338,13 @@ def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
     """
     if not isinstance(input, TensorBase):
         raise TypeError(wrong("clone", "input", 1, "Tensor", input))
+    if input._meta.batch and memory_format in (channels_last, channels_last_3d):
+        name = {channels_last: "ChannelsLast"}.get(memory_format, "ChannelsLast3d")
+        raise RuntimeError(
+            "NYI: Tensor.clone(memory_format) inside vmap is only supported with "
+            "memory_format torch.preserve_format or torch.contiguous_format (got "
+            f"{name})"
+        )
     return copied(input, "clone", (), memory_format)
 
 

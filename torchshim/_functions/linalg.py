@@ -236,11 +236,12 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
         first, last = values.narrow(-1, 0, 1), values.narrow(-1, -1, 1)
         ratio = last / first if p is not None and p < 0 else first / last
         return _given(ratio.squeeze(-1), out, A)
-    known = p in ("fro", "nuc") if isinstance(p, str) else abs(p) in (1, math.inf)
-    if not known:
-        shown = p if isinstance(p, str) else f"{p:g}"
+    named = isinstance(p, str)
+    shown = p if named else f"{p:g}"
+    if named:  # of names PyTorch looks at the matrix first
+        _check_square(A, f"linalg.cond(ord={shown})")
+    if p not in ("fro", "nuc") if named else abs(p) not in (1, math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {shown}")
-    shown = p if isinstance(p, str) else f"{p:g}"
     _check_square(A, f"linalg.cond(ord={shown})")
     if not A.numel():
         batch = tuple(A.shape)[:-2]

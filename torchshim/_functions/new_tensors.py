@@ -77,4 +77,4 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, **options: Any) -> T
     """Unchosen values (zeros) with these strides, of the tensor's dtype."""
     options.setdefault("dtype", self._meta.dtype)
     options.setdefault("device", self._meta.device)
-    return empty_strided(size, stride, **options)
+    return for_examples(empty_strided(size, stride, **options), self)

@@ -16,6 +16,7 @@ from torchshim._derived import fns, public
 from torchshim._errors import warn
 from torchshim._functions.creation import empty_like, placed, zeros_like
 from torchshim._functions.draws import Draw, drawn
+from torchshim._functions.random_examples import mapping
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
@@ -211,6 +212,11 @@ def _rrelu(
     generator: Any,
     inplace: bool,
 ) -> Tensor:
+    if mapping():
+        name = "rrelu_" if inplace else "rrelu"
+        raise RuntimeError(
+            f"vmap: we do not yet support aten::{name}. Please file an issue"
+        )
     if lower > upper:
         raise RuntimeError(
             "Lower bound should be less than or equal to the upper bound"

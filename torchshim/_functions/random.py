@@ -38,6 +38,7 @@ from torchshim._functions._arguments import (
 )
 from torchshim._functions.creation import finish, flagged, into, out_dtype
 from torchshim._functions.draws import NORMAL, UNIFORM, Draw, drawn
+from torchshim._functions.random_examples import check_no_out
 from torchshim._functions.random_fill import fill_drawn
 from torchshim._functions.random_parameters import normal_into, normal_of
 from torchshim._functions.resizing import take_size
@@ -138,6 +139,7 @@ def _redrawn(
     function: str, out: Tensor, shape: tuple[int, ...], draw: Draw, generator: Any
 ) -> Tensor:
     """`out=` takes the size without a warning, and numbers in its memory's order."""
+    check_no_out()
     check_size(function, shape)
     if function == "randn":  # which PyTorch composes
         out.resize_(shape)

@@ -27,6 +27,20 @@ _IN_PLACE = (
 )
 
 
+def mapping() -> bool:
+    """Whether a `vmap` is in progress."""
+    return any(level.kind == VMAP for level in local.rec.levels)
+
+
+def check_no_out() -> None:
+    """Raises under `vmap`, for numbers that are to be drawn into a tensor."""
+    if mapping():
+        raise RuntimeError(
+            "vmap: We do not support calling out variants of random operations inside "
+            "of vmap. Please use non-out variants as a workaround"
+        )
+
+
 def examples() -> Batch:
     """(level, size) of each `vmap` whose examples are to get numbers of their own."""
     if not local.rec.levels:

@@ -236,7 +236,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         marked = ctx.dirty_tensors or ctx.non_differentiable
         if marked:
             check_marked(ctx, recorded, {*map(id, tensors)}, outputs)
-        if separate and node is cls._backward_cls:
+        if separate:
             check_saved(ctx, recorded, {*map(id, tensors)}, outputs)
         if recorded:
             if marked or not single or not _repeat(rec, ctx, given, output):
@@ -483,8 +483,13 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         with no_grad():
             outputs = fn(ctx, *args, **kwargs)
-        if not local.rec.grad or not any(
-            isinstance(arg, TensorBase) and arg._meta.requires_grad for arg in args
+        # Within transforms PyTorch takes them for constants.
+        if (
+            not local.rec.grad
+            or local.rec.transforming()
+            or not any(
+                isinstance(arg, TensorBase) and arg._meta.requires_grad for arg in args
+            )
         ):
             return outputs
         single = not isinstance(outputs, tuple)

@@ -180,20 +180,25 @@ cufft_plan_cache = cuFFTPlanCacheManager()
 # Libraries --------------------------------------------------------------------
 
 
-class _LinalgBackend(enum.IntEnum):
+class _Backend(enum.IntEnum):
+    def __str__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+
+class _LinalgBackend(_Backend):
     Default = 0
     Cusolver = 1
     Magma = 2
 
 
-class _BlasBackend(enum.IntEnum):
+class _BlasBackend(_Backend):
     Default = 0
     Cublas = 1
     Cublaslt = 2
     Ck = 3
 
 
-class _ROCmFABackend(enum.IntEnum):
+class _ROCmFABackend(_Backend):
     Default = 0
     AOTriton = 1
     Ck = 2
