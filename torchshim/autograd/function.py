@@ -10,6 +10,7 @@ import itertools
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, TypeVar
 
 from torchshim._core.call import PythonCall
@@ -28,17 +29,6 @@ from torchshim.autograd._context import (
     save,
 )
 from torchshim.autograd._marks import check_marked, check_saved, ids
-from torchshim.autograd._nested import _HookMixin as _HookMixin
-from torchshim.autograd._nested import _iter_filter as _iter_filter
-from torchshim.autograd._nested import _iter_None_tensors as _iter_None_tensors
-from torchshim.autograd._nested import _iter_tensors as _iter_tensors
-from torchshim.autograd._nested import (
-    _iter_tensors_permissive as _iter_tensors_permissive,
-)
-from torchshim.autograd._nested import _jit_unwrap_structured as _jit_unwrap_structured
-from torchshim.autograd._nested import _map_tensor_data as _map_tensor_data
-from torchshim.autograd._nested import _nested_map as _nested_map
-from torchshim.autograd._nested import _unflatten as _unflatten
 from torchshim.autograd._sparse_operands import (
     put_back,
     recorded_inputs,
@@ -563,3 +553,12 @@ class NestedIOFunction(Function):
         raise NotImplementedError(
             "torch.autograd.function.NestedIOFunction is not supported"
         )
+
+
+def __getattr__(name: str) -> Any:
+    # Helpers of old functions, of which few programs know.
+    if not name.startswith("__"):
+        nested = import_module("torchshim.autograd._nested")
+        if hasattr(nested, name):
+            return getattr(nested, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

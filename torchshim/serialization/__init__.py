@@ -5,6 +5,9 @@ records (`_archive`), one of which is a pickle that mentions the others as stora
 (`_pickling`, `_weights_only`), by PyTorch's names (`_names`).
 """
 
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
 from torchshim.serialization._files import (
     SourceChangeWarning,
     check_module_version_greater_or_equal,
@@ -23,15 +26,6 @@ from torchshim.serialization._locations import (
     validate_hpu_device,
 )
 from torchshim.serialization._names import StorageType, _get_layout
-from torchshim.serialization._openers import (
-    _check_seekable,
-    _is_compressed_file,
-    _is_path,
-    _is_zipfile,
-    _maybe_decode_ascii,
-    _open_file_like,
-    _should_read_directly,
-)
 from torchshim.serialization._options import (
     LoadEndianness,
     add_safe_globals,
@@ -57,8 +51,6 @@ from torchshim.serialization._saving import (
 
 _open_zipfile_reader, _open_zipfile_writer = open_zipfile_reader, open_zipfile_writer
 # Names of PyTorch's that are no part of its API.
-assert _check_seekable and _is_compressed_file and _is_path and _is_zipfile
-assert _maybe_decode_ascii and _open_file_like and _should_read_directly
 assert callable(_get_layout) and MAP_LOCATION and _package_registry
 
 __all__ = [
@@ -92,3 +84,12 @@ __all__ = [
     "validate_cuda_device",
     "validate_hpu_device",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    # Helpers that few programs call.
+    if not name.startswith("__"):
+        openers = _import_module("torchshim.serialization._openers")
+        if name in openers.__all__:
+            return getattr(openers, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
