@@ -100,8 +100,10 @@ def _started(rec: Recorder, level: Level, args: Any) -> tuple[Any, list[Any]]:
     around the level they keep under `no_grad`, too.
     """
     tracking = rec.tracking
-    rec.tracking |= level.outer_tracking
-    rec.set_mode()
+    hidden = level.outer_tracking & ~tracking
+    if hidden:
+        rec.tracking |= hidden
+        rec.set_mode()
 
     def start(leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
@@ -118,8 +120,9 @@ def _started(rec: Recorder, level: Level, args: Any) -> tuple[Any, list[Any]]:
     try:
         targets = [start(leaf) for leaf in leaves]
     finally:
-        rec.tracking = tracking
-        rec.set_mode()
+        if hidden:
+            rec.tracking = tracking
+            rec.set_mode()
     twins = [rec.at(rec.slot_of(t), t._meta) for t in targets]
     return spec.unflatten(twins), targets
 
