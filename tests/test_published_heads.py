@@ -179,6 +179,14 @@ autograd.profiler_util: _format_memory _format_time _format_time_share
 utils._contextlib: _DecoratorContextManager _NoParamDecoratorContextManager
   _wrap_generator context_decorator
 utils._device: context_decorator
+torch: DeviceObjType TensorType
+ao.quantization.observer: MinMaxObserver
+distributed.autograd: context get_gradients is_available
+quantization.observer: HistogramObserver MinMaxObserver PerChannelMinMaxObserver
+quantization.qconfig: QConfig
+quantization.quantize_fx: convert_fx prepare_fx prepare_qat_fx
+quantization.stubs: DeQuantStub QuantStub
+utils.data._utils.worker: _generate_state
 utils._dtype_abbrs: dtype_abbrs
 utils._exposed_in: exposed_in
 utils._functools: cache_method prefetchable_cache

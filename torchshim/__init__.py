@@ -135,6 +135,7 @@ _LAZY_NAMES = {
     **dict.fromkeys(("_import_dotted_name", "classproperty"), "_utils"),
     **dict.fromkeys(("DisableTorchFunction", "DisableTorchFunctionSubclass"), "_C"),
     **dict.fromkeys(("Argument", "Block", "Graph", "Node", "Value"), "_C"),
+    **dict.fromkeys(("DeviceObjType", "ListType", "TensorType", "TupleType"), "_C"),
     **dict.fromkeys(("DispatchKey", "DispatchKeySet", "parse_schema"), "_C"),
     **{"to_dlpack": "utils.dlpack"},
     **{"ThroughputBenchmark": "utils.throughput_benchmark"},

@@ -315,3 +315,11 @@ def helpers_of_tensors(torch):
     yield utils._handle_complex(torch.tensor([1 + 2j])), utils._handle_complex(x) is x
     for kwargs in ({}, {"async": True}, {"other": 1}):
         yield attempt(utils._get_async_or_non_blocking, "cuda", False, kwargs)
+
+
+@case
+def seeds_of_workers(torch):
+    worker = importlib.import_module(f"{torch.__name__}.utils.data._utils.worker")
+    for seed in (0, 12345, (7 << 32) + 3):
+        for number in (0, 1, 17):
+            yield worker._generate_state(seed, number)

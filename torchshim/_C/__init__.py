@@ -299,6 +299,17 @@ Block = unsupported("_C.Block", _NO_GRAPH)
 Graph = unsupported("_C.Graph", _NO_GRAPH)
 Node = unsupported("_C.Node", _NO_GRAPH)
 Value = unsupported("_C.Value", _NO_GRAPH)
+# Types of values in such graphs.
+TYPES = tuple(
+    f"{name}Type"
+    for name in (
+        *("Any", "Await", "Bool", "Class", "Complex", "DeviceObj", "Dict", "Enum"),
+        *("Float", "Future", "Inferred", "Int", "Interface", "List", "None", "Number"),
+        *("Optional", "PyObject", "RRef", "StreamObj", "String", "SymBool", "SymInt"),
+        *("Tensor", "Tuple", "", "Union"),
+    )
+)
+globals().update({name: unsupported(f"_C.{name}", _NO_GRAPH) for name in TYPES})
 _FILES = "torch.load and torch.save read and write archives"
 PyTorchFileReader = unsupported("PyTorchFileReader", _FILES)
 PyTorchFileWriter = unsupported("PyTorchFileWriter", _FILES)

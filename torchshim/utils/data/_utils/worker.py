@@ -143,10 +143,17 @@ def seed_all(base_seed: int, worker_id: int) -> int:
     seed = base_seed + worker_id
     random.seed(seed)
     manual_seed(seed)
-    # PyTorch takes over NumPy's own way to spread a seed.
-    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(entropy).generate_state(4))
+    np.random.seed(_generate_state(base_seed, worker_id))
     return seed
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Four numbers that NumPy's generator is seeded with in a worker.
+
+    PyTorch takes over NumPy's own way to spread a seed.
+    """
+    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return np.random.SeedSequence(entropy).generate_state(4).tolist()
 
 
 def run(work: Work, indices: Any, results: Any, done: Any) -> None:
