@@ -502,3 +502,49 @@ def who_is_asked_and_what_is_not_wrapped(torch):
     classes = [First, int, Second, torch.Tensor]
     yield [c.__name__ for c in overrides._get_overloaded_args(classes, lambda c: c)]
     _ = x.grad, x + 1
+
+
+@case
+def attributes_of_their_own(torch):
+    """As MONAI's `MetaTensor` has them."""
+
+    class Described(torch.Tensor):
+        def __new__(cls, data, meta):
+            made = torch.as_tensor(data).as_subclass(cls)
+            made._meta, made._data = meta, None
+            return made
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            found = super().__torch_function__(func, types, args, kwargs or {})
+            if isinstance(found, cls):
+                found._meta = next(a._meta for a in args if isinstance(a, cls))
+            return found
+
+    x = Described([1.0, 2.0], {"spacing": 3})
+    y = (x * 2)[:1].view(1, 1)
+    y._meta = {**y._meta, "cut": True}
+    return x._meta, y._meta, x.ndim, y.shape, y.sum(), type(y).__name__
+
+
+@case
+def attributes_beside_a_mixin(torch):
+    class Mixed:
+        def __init__(self):
+            self.notes = []
+
+    class Described(Mixed, torch.Tensor):
+        @staticmethod
+        def __new__(cls, data):
+            return torch.as_tensor(data).as_subclass(cls)
+
+        def __init__(self, data):
+            super().__init__()
+
+    x, y = Described([1.0, 2.0]), Described([3.0, 4.0])
+    first = x[:1].add_(1)
+    x.notes.append("changed")
+    yield [dict(vars(t)) for t in (x, first, x * 2)]
+    y.__dict__ = x.__dict__.copy()
+    y.__dict__["more"] = 1
+    yield x + y, dict(vars(y)), y.more, dict(vars(x)), first

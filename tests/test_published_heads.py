@@ -180,6 +180,9 @@ utils._contextlib: _DecoratorContextManager _NoParamDecoratorContextManager
   _wrap_generator context_decorator
 utils._device: context_decorator
 torch: DeviceObjType TensorType
+_subclasses: DynamicOutputShapeException UnsupportedFakeTensorException
+_subclasses.fake_tensor: DataDependentOutputException MetadataMismatchError
+  maybe_get_fake_mode unset_fake_temporarily
 ao.quantization.observer: MinMaxObserver
 distributed.autograd: context get_gradients is_available
 quantization.observer: HistogramObserver MinMaxObserver PerChannelMinMaxObserver

@@ -147,7 +147,7 @@ def normalise(op: Op, position: int, param: Param, value: Any) -> Any:
         if isinstance(value, TensorBase):
             if role in (OPERAND, OPT_OPERAND):
                 return value
-            if not (value._meta.shape or value._meta.requires_grad):
+            if not (value._tmeta.shape or value._tmeta.requires_grad):
                 return value.item()  # type: ignore[attr-defined]
         elif isinstance(value, (bool, int, float, complex)):
             if isinstance(value, int) and not -(2**63) <= value < 2**64:
@@ -265,7 +265,7 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
         if value is not None or note not in _SINGLE:
             return value
     if isinstance(value, TensorBase):
-        meta = value._meta
+        meta = value._tmeta
         # Integers in sequences of sizes may have dimensions, other numbers may not.
         single = not meta.shape or meta.dtype.category < dtypes.FLOATING
         if single and meta.shape.numel() == 1 and not meta.requires_grad:
@@ -383,7 +383,7 @@ def accepts(param: Param, value: Any) -> bool:
         )
     if role in (SCALAR, OPT_SCALAR):
         if isinstance(value, TensorBase):
-            return not (value._meta.shape or value._meta.requires_grad)
+            return not (value._tmeta.shape or value._tmeta.requires_grad)
         return isinstance(value, (bool, int, float, complex)) or (
             value is None and role == OPT_SCALAR
         )
@@ -391,8 +391,8 @@ def accepts(param: Param, value: Any) -> bool:
         return isinstance(value, (tuple, list)) and all(
             v is None or isinstance(v, TensorBase) for v in value
         )
-    if isinstance(value, TensorBase) and not value._meta.shape:
-        value = 0 if value._meta.dtype.category < 2 else 0.0
+    if isinstance(value, TensorBase) and not value._tmeta.shape:
+        value = 0 if value._tmeta.dtype.category < 2 else 0.0
     note = re.sub(r"\bDims\b", "int | tuple[int, ...] | None", param.annotation)
     parts = [part.strip() for part in note.split(" | ")]
     return any(fits(part, value) for part in parts)

@@ -216,13 +216,13 @@ def _tensors(args: Sequence[Any]) -> Iterator[TensorBase]:
 
 def _device_of(args: Sequence[Any]) -> str:
     tensor = next(_tensors(args), None)
-    return "" if tensor is None else tensor._meta.device.type
+    return "" if tensor is None else tensor._tmeta.device.type
 
 
 def _eligible(value: Any, device: str) -> bool:
     if not isinstance(value, TensorBase):
         return False
-    meta = value._meta
+    meta = value._tmeta
     return (
         meta.dtype.is_floating_point
         and meta.dtype is not dtypes.float64
@@ -236,15 +236,15 @@ def _wanted(policy: int, args: Sequence[Any], device: str, low: DType) -> DType:
     if policy in (FLOAT32, RESULT_FLOAT32):
         return dtypes.float32
     if policy == LIKE_FIRST:
-        first = next(_tensors(args))._meta.dtype
+        first = next(_tensors(args))._tmeta.dtype
         return low if first is low else dtypes.float32
     if policy == WIDEST:
         for tensor in _tensors(args):
             if not _eligible(tensor, device):
                 continue
-            if tensor._meta.dtype is dtypes.float32:
+            if tensor._tmeta.dtype is dtypes.float32:
                 return dtypes.float32
-            if tensor._meta.dtype is not low:
+            if tensor._tmeta.dtype is not low:
                 raise RuntimeError(
                     "Unexpected floating ScalarType in at::autocast::prioritize"
                 )
@@ -253,7 +253,7 @@ def _wanted(policy: int, args: Sequence[Any], device: str, low: DType) -> DType:
 
 def _cast(value: Any, device: str, wanted: DType, low: DType) -> Any:
     if isinstance(value, TensorBase):
-        if not _eligible(value, device) or value._meta.dtype is wanted:
+        if not _eligible(value, device) or value._tmeta.dtype is wanted:
             return value
         return _cast_tensor(value, wanted, low)
     if isinstance(value, (tuple, list)) and any(
@@ -265,7 +265,7 @@ def _cast(value: Any, device: str, wanted: DType, low: DType) -> Any:
 
 def _cast_tensor(tensor: Any, wanted: DType, low: DType) -> Any:
     """A tensor in another dtype; a parameter is cast once a region."""
-    meta = tensor._meta
+    meta = tensor._tmeta
     if not (
         wanted is low
         and settings.cache_enabled

@@ -188,7 +188,7 @@ def number_tensor(rec: Any, number: Any, other: Any) -> Any:
         kind = dtypes.get_default_complex_dtype()
     where = device("cpu")
     if isinstance(other, TensorBase):
-        meta = other._meta
+        meta = other._tmeta
         where = meta.device
         if kind.category <= meta.dtype.category:
             kind = meta.dtype
@@ -215,7 +215,7 @@ def record_call(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
 def _recorded(rec: Any, op: Op, args: tuple[Any, ...]) -> Any:
     at_once = op.checks is not None and rec.trace is None and not rec.levels
     if at_once:
-        metas = [a._meta for a in args if isinstance(a, TensorBase)]
+        metas = [a._tmeta for a in args if isinstance(a, TensorBase)]
         at_once = op.is_checked(metas) and error_expected()
     if op.writes:
         target = args[0]
@@ -266,7 +266,7 @@ def slow_operator(
             number = isinstance(arg, (bool, int, float, complex))
             if param.role == ARRAY or not (number or is_numpy_scalar(arg)):
                 return equals_array[0](own, arg) if name == "__eq__" else NotImplemented
-    if name == "__invert__" and own._meta.dtype.category >= dtypes.FLOATING:
+    if name == "__invert__" and own._tmeta.dtype.category >= dtypes.FLOATING:
         raise TypeError(
             "~ (operator.invert) is only implemented on integer and Boolean-type "
             "tensors"

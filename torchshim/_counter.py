@@ -52,12 +52,12 @@ def advance(counters: Sequence[Tensor]) -> None:
         if not isinstance(counter, Tensor):
             raise _no_tensor()
         before = counter._array
-        shaped = bool(counter._meta.shape or rec.levels)
+        shaped = bool(counter._tmeta.shape or rec.levels)
         if before is None or shaped or isinstance(before, NoData):
             counter.add_(1)
             continue
         if before is not array:  # counters that go together share one
-            array, dtype = before, counter._meta.dtype
+            array, dtype = before, counter._tmeta.dtype
             key = float(array), dtype
             new = made.get(key)
             if new is None:
@@ -73,7 +73,7 @@ def assign(tensor: Tensor, value: float) -> None:
     if tensor._array is None or tensor._storage is not None:
         tensor.fill_(value)
     else:
-        _put(tensor, _frozen(value, tensor._meta.dtype))
+        _put(tensor, _frozen(value, tensor._tmeta.dtype))
 
 
 def _frozen(value: float, dtype: Any) -> np.ndarray:

@@ -16,7 +16,7 @@ Source is generated, as `dataclasses` does, since what a call costs is decided h
         rec.state = state
         tensor = _new(_Tensor)
         tensor._slot = state.slot
-        tensor._meta = state.meta
+        tensor._tmeta = state.meta
         tensor._array = None
         rec.live.append(_ref(tensor))
         return tensor
@@ -202,7 +202,7 @@ def _written(first: str) -> list[str]:
     """Of an in-place form: the result is the new value of its first operand."""
     return [
         f"    if {first}._storage is not None or {first}._raw >= 0 or "
-        f"state.meta.requires_grad is not {first}._meta.requires_grad:",
+        f"state.meta.requires_grad is not {first}._tmeta.requires_grad:",
         f"        return _write(rec, state, {first})",
         "    rec.state = state",
         f"    rec.live.append(_ref({first}))",
@@ -219,7 +219,7 @@ def _result(op: Op) -> list[str]:
         "    rec.state = state",
         "    tensor = _new(_Tensor)",
         "    tensor._slot = state.slot",
-        "    tensor._meta = state.meta",
+        "    tensor._tmeta = state.meta",
         "    tensor._array = None",
         "    rec.live.append(_ref(tensor))",
     ]

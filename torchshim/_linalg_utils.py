@@ -24,7 +24,7 @@ def is_sparse(A: Any) -> bool:
 
 def get_floating_dtype(A: Tensor) -> dtypes.dtype:
     """The dtype of floating tensors; float32 for all others."""
-    dtype = A._meta.dtype
+    dtype = A._tmeta.dtype
     return dtype if dtype.is_floating_point else dtypes.float32
 
 

@@ -47,7 +47,7 @@ def check_outs(name: str, out: Any, count: int, place: int) -> None:
 
 def refuse_tracked(rec: Any, name: str, given: Sequence[Any]) -> None:
     """Raises where autograd would have to follow a call with `out=`."""
-    if rec.grad and any(each._meta.requires_grad for each in _tensors(given)):
+    if rec.grad and any(each._tmeta.requires_grad for each in _tensors(given)):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic "
             "differentiation, but one of the arguments requires grad."

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -384,6 +385,16 @@ class TensorMeta(type):
     tensor: ClassVar[list[type]] = []
     # The class of the calls of handlers, once there is one.
     overriding: ClassVar[list[type]] = []
+
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **named: Any
+    ) -> TensorMeta:
+        if mcs.tensor:
+            # Bases before Tensor would show the recorder's fields as attributes.
+            namespace.setdefault("__dict__", vars(mcs.tensor[0])["__dict__"])
+            caller = sys._getframe(1).f_globals
+            namespace.setdefault("__module__", caller.get("__name__", "builtins"))
+        return super().__new__(mcs, name, bases, namespace, **named)
 
     def __setattr__(cls, name: str, value: Any) -> None:
         super().__setattr__(name, value)

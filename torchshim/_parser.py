@@ -131,7 +131,7 @@ def _is_number(value: Any, categories: int) -> bool:
     """Whether a tensor counts as a number of one of the first categories of dtypes."""
     if not isinstance(value, TensorBase):
         return False
-    meta = value._meta
+    meta = value._tmeta
     return (
         not meta.shape and not meta.requires_grad and meta.dtype.category <= categories
     )
@@ -159,7 +159,7 @@ def _is_index(value: Any) -> bool:
     if isinstance(value, bool):
         return False
     if isinstance(value, TensorBase):
-        meta = value._meta
+        meta = value._tmeta
         return meta.shape.numel() == 1 and meta.dtype.category <= dtypes.INTEGER
     if isinstance(value, int):
         return True

@@ -66,29 +66,29 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     @Fact
     def shape(self) -> Size:
-        return self._meta.shape
+        return self._tmeta.shape
 
     @Fact
     def dtype(self) -> dtypes.dtype:
-        return self._meta.dtype
+        return self._tmeta.dtype
 
     @Fact
     def device(self) -> Any:
-        return self._meta.device
+        return self._tmeta.device
 
     @Fact
     def ndim(self) -> int:
-        return len(self._meta.shape)
+        return len(self._tmeta.shape)
 
     @Fact
     def requires_grad(self) -> bool:
-        return self._meta.requires_grad
+        return self._tmeta.requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if not isinstance(value, bool):
             raise RuntimeError("requires_grad must be a bool")
-        meta = self._meta
+        meta = self._tmeta
         if not (meta.leaf or self._unaware):
             raise RuntimeError(_FLAG_OF_RESULT if value else _DETACH_INSTEAD)
         if value and not _can_require_grad(meta.dtype):
@@ -110,7 +110,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
                 f"not {type_name(type(requires_grad))}"
             )
         local.rec.refuse_in_transform("requires_grad_")
-        meta = self._meta
+        meta = self._tmeta
         if not (meta.leaf or requires_grad or self._unaware):
             raise RuntimeError(_DETACH_INSTEAD)
         if requires_grad and not _can_require_grad(meta.dtype):
@@ -140,31 +140,31 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the length of one dimension."""
-        shape = self._meta.shape
+        shape = self._tmeta.shape
         return shape if dim is None else shape[_wrapped("size", dim, len(shape))]
 
     def stride(self, dim: int | None = None) -> Any:
         """How many elements lie between neighbours, for all dimensions or one."""
-        strides = self._meta.strides
+        strides = self._tmeta.strides
         if dim is None:
             return strides
         return strides[_wrapped("stride", dim, len(strides))]
 
     def dim(self) -> int:
         """The number of dimensions."""
-        return len(self._meta.shape)
+        return len(self._tmeta.shape)
 
     ndimension = dim
 
     def numel(self) -> int:
         """The number of elements."""
-        return self._meta.shape.numel()
+        return self._tmeta.shape.numel()
 
     nelement = numel
 
     def element_size(self) -> int:
         """Bytes of one element."""
-        return self._meta.dtype.itemsize
+        return self._tmeta.dtype.itemsize
 
     def storage_offset(self) -> int:
         """Where the first element lies in the storage, in elements."""
@@ -172,7 +172,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
         """Whether the elements lie in memory in the order of this format."""
-        meta = self._meta
+        meta = self._tmeta
         if memory_format is contiguous_format:
             return meta.contiguous
         if meta.batch:
@@ -181,7 +181,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     def data_ptr(self) -> int:
         """An address that tensors have in common exactly where they share memory."""
-        meta = self._meta
+        meta = self._tmeta
         if meta.batch:
             raise RuntimeError(_NO_STORAGE)
         if not meta.shape.numel() or meta.device.type == "meta":
@@ -192,7 +192,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     def is_set_to(self, tensor: Tensor) -> bool:
         """Whether both are the same view of the same memory."""
-        mine, other = self._meta, tensor._meta
+        mine, other = self._tmeta, tensor._tmeta
         if bits_of(self) or bits_of(tensor):
             return False  # PyTorch compares a copy
         return (
@@ -207,7 +207,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     @Fact
     def nbytes(self) -> int:
-        return self._meta.shape.numel() * self._meta.dtype.itemsize
+        return self._tmeta.shape.numel() * self._tmeta.dtype.itemsize
 
     @Fact
     def layout(self) -> Any:
@@ -215,13 +215,13 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     def get_device(self) -> int:
         """The index of the accelerator, -1 on the CPU."""
-        device = self._meta.device
+        device = self._tmeta.device
         return -1 if device.type in ("cpu", "meta") else (device.index or 0)
 
-    is_cpu = Fact(lambda self: self._meta.device.type == "cpu")
-    is_cuda = Fact(lambda self: self._meta.device.type == "cuda")
-    is_xla = Fact(lambda self: self._meta.device.type == "xla")
-    is_meta = Fact(lambda self: self._meta.device.type == "meta")
+    is_cpu = Fact(lambda self: self._tmeta.device.type == "cpu")
+    is_cuda = Fact(lambda self: self._tmeta.device.type == "cuda")
+    is_xla = Fact(lambda self: self._tmeta.device.type == "xla")
+    is_meta = Fact(lambda self: self._tmeta.device.type == "meta")
     # What tensors of this package never are.
     is_sparse = Fact(_never)
     is_sparse_csr, is_quantized, is_mkldnn = Fact(_never), Fact(_never), Fact(_never)
@@ -231,20 +231,20 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a floating point one."""
-        return self._meta.dtype.is_floating_point
+        return self._tmeta.dtype.is_floating_point
 
     def is_complex(self) -> bool:
         """Whether the dtype is complex."""
-        return self._meta.dtype.is_complex
+        return self._tmeta.dtype.is_complex
 
     def is_signed(self) -> bool:
         """Whether the dtype can hold negative values."""
-        return self._meta.dtype.is_signed
+        return self._tmeta.dtype.is_signed
 
     def _is_view(self) -> bool:
         # What a custom function returned has a history of its own.
         known = self._view_of is not None or self._view_note is not None
-        return known and not self._meta.inference
+        return known and not self._tmeta.inference
 
     # -- reading -----------------------------------------------------------------------
 
@@ -254,23 +254,23 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     def _scalar(self, warn: bool = False) -> Any:
         """The value of a tensor with one element, for Python's conversions."""
-        if warn and self._meta.requires_grad and local.rec.grad:
+        if warn and self._tmeta.requires_grad and local.rec.grad:
             warn_once(TO_SCALAR)
-        if self._meta.shape.numel() != 1:
+        if self._tmeta.shape.numel() != 1:
             raise ValueError(
                 "only one element tensors can be converted to Python scalars"
             )
-        check_readable(self._meta, _VMAP_ITEM)
+        check_readable(self._tmeta, _VMAP_ITEM)
         return self._host().item()
 
     def item(self) -> Any:
         """The value of a tensor with one element, as a Python number."""
-        count = self._meta.shape.numel()
-        if count != 1 and not self._meta.batch:
+        count = self._tmeta.shape.numel()
+        if count != 1 and not self._tmeta.batch:
             raise RuntimeError(
                 f"a Tensor with {count} elements cannot be converted to Scalar"
             )
-        check_readable(self._meta, _VMAP_ITEM)
+        check_readable(self._tmeta, _VMAP_ITEM)
         return self._host().item()
 
     def tolist(self) -> Any:
@@ -281,11 +281,11 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         return host.tolist()
 
     def __bool__(self) -> bool:
-        count = self._meta.shape.numel()
-        if count != 1 and not self._meta.batch:
+        count = self._tmeta.shape.numel()
+        if count != 1 and not self._tmeta.batch:
             many = "more than one value" if count else "no values"
             raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
-        check_readable(self._meta, _VMAP_BRANCH)
+        check_readable(self._tmeta, _VMAP_BRANCH)
         return bool(self._host().item())
 
     is_nonzero = __bool__
@@ -306,7 +306,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         return complex(self._scalar(warn=True))
 
     def __index__(self) -> int:
-        meta = self._meta
+        meta = self._tmeta
         integral = not (meta.dtype.is_floating_point or meta.dtype.is_complex)
         if meta.shape.numel() != 1 or not integral:
             raise TypeError(
@@ -316,7 +316,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         return int(self._host().item())
 
     def __len__(self) -> int:
-        shape = self._meta.shape
+        shape = self._tmeta.shape
         if not shape:
             raise TypeError("len() of a 0-d tensor")
         return shape[0]
@@ -330,7 +330,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         return tensor_text(self, tensor_contents)
 
     def __format__(self, format_spec: str) -> str:
-        meta = self._meta
+        meta = self._tmeta
         if not meta.shape and type(self) is Tensor and meta.device.type != "meta":
             check_readable(meta, _VMAP_ITEM)
             return format_scalar(self._host(), format_spec)
@@ -385,7 +385,7 @@ def check_readable(meta: Any, mapped: str) -> None:
 
 def check_storage(tensor: TensorBase) -> None:
     """Raises where memory is asked for that belongs to all examples of a `vmap`."""
-    if tensor._meta.batch:
+    if tensor._tmeta.batch:
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
 
@@ -430,7 +430,7 @@ def _can_require_grad(dtype: dtypes.dtype) -> bool:
 
 def set_requires_grad(tensor: TensorBase, value: bool) -> None:
     """Changes a leaf's `requires_grad`; its value stays as it is."""
-    meta = tensor._meta
+    meta = tensor._tmeta
     rec = local.rec
     if value and meta.inference and not rec.inference:
         raise RuntimeError(
@@ -440,7 +440,7 @@ def set_requires_grad(tensor: TensorBase, value: bool) -> None:
     base = tensor._view_of
     if base is not None and not value:
         # It still says what its base does.
-        tensor._inherits = value = base._meta.requires_grad
+        tensor._inherits = value = base._tmeta.requires_grad
     elif value and tensor._inherits:
         tensor._inherits = False
         tensor._slot = -1  # what it was used for so far stays untracked
@@ -464,7 +464,7 @@ def set_requires_grad(tensor: TensorBase, value: bool) -> None:
             rec.recording.entered[tensor._slot] = tensor
         # It may have been in another thread's recording so far.
         rec.live.append(weakref.ref(tensor))
-    tensor._meta = changed
+    tensor._tmeta = changed
     if tensor._storage is not None and base is None:
         rec.bequeath(tensor, value)
 
@@ -510,7 +510,7 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
         if text is not None:
             return text
         tangent = tangent_text[0](tensor)
-    meta = tensor._meta
+    meta = tensor._tmeta
     plain = type(tensor) is Tensor or type(tensor).__name__ == "Parameter"
     grad_fn = None
     if meta.requires_grad:
@@ -535,7 +535,7 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
 
 
 def host_value(tensor: TensorBase) -> np.ndarray:
-    if tensor._meta.batch:
+    if tensor._tmeta.batch:
         raise RuntimeError(_NO_STORAGE)
     rec = local.rec
     storage = tensor._storage
@@ -565,7 +565,7 @@ def from_array(
     """A new leaf on an array that nobody else writes to; `batch`: see `Meta.batch`."""
     tensor = _new(cls)
     tensor._slot = -1
-    tensor._meta = meta_of(
+    tensor._tmeta = meta_of(
         array.shape[len(batch) :],
         dtypes.from_array_dtype(array.dtype),
         get_default_device() if device is None else device,

@@ -455,7 +455,7 @@ def rfftfreq(
 
 def _shifted(name: str, input: Any, dim: Any, up: int) -> Tensor:
     input = tensor_argument(f"fft_{name}", "input", 1, input)
-    shape = tuple(input._meta.shape)
+    shape = tuple(input._tmeta.shape)
     if dim is None:
         dims = tuple(range(len(shape)))
     else:

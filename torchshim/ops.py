@@ -226,7 +226,7 @@ def overload_of(call: Any, args: Sequence[Any]) -> OpOverload:
     """PyTorch's name for an operator called with these arguments."""
     name = call.op.public
     tensors = [a for a in args if isinstance(a, TensorBase)]
-    dims = [len(t._meta.shape) for t in tensors]
+    dims = [len(t._tmeta.shape) for t in tensors]
     if name in ("matmul", "linear"):
         return getattr(aten, _product(name, dims)).default
     if name == "upsample_nearest" and not args[-1]:

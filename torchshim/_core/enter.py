@@ -89,7 +89,7 @@ class Entering(Known):
         tensor = tensors[0]
         if tensor._path or tensor._view_of is not None or not counts_as_memory(tensor):
             return
-        if tensor._meta.offset or storage.meta.strides != tensor._meta.strides:
+        if tensor._tmeta.offset or storage.meta.strides != tensor._tmeta.strides:
             return
         if tensor._own_version is not None:  # it is the only one that counts by now
             tensor._ahead += tensor._own_version[0] - storage.version
@@ -102,7 +102,7 @@ class Entering(Known):
         tensor._former = storage
 
     def _enter(self, tensor: TensorBase) -> int:
-        meta = tensor._meta
+        meta = tensor._tmeta
         if tensor._array is None and tensor._raw >= 0:
             self.live.append(weakref.ref(tensor))
             slot = tensor._slot = self._role(tensor, None, self._own_raw(tensor))
@@ -132,7 +132,7 @@ class Entering(Known):
         raw = tensor._raw
         if raw >> SLOT_BITS == self.id:
             return raw
-        meta = tensor._meta.plain
+        meta = tensor._tmeta.plain
         slot = self._input((INPUT, meta), meta, self._foreign_array(tensor))
         self.note_memory(slot, tensor)
         return slot
@@ -148,7 +148,7 @@ class Entering(Known):
 
     def _role(self, tensor: TensorBase, storage: Storage | None, slot: int) -> int:
         """Gives a raw value the autograd role of the tensor that shows it."""
-        meta = tensor._meta
+        meta = tensor._tmeta
         if not meta.requires_grad:
             if storage is None:
                 return slot
@@ -169,7 +169,7 @@ class Entering(Known):
 
     def counted_apart(self, tensor: TensorBase, slot: int) -> int:
         """What `.data` gave has a slot of its own, as it has a version of its own."""
-        meta, cell = tensor._meta, tensor._own_version
+        meta, cell = tensor._tmeta, tensor._own_version
         assert cell is not None
         if not meta.requires_grad:
             slot = tensor._slot = self.identity(slot, meta, HIDDEN)
@@ -199,7 +199,7 @@ class Entering(Known):
 
     def _derive(self, tensor: TensorBase, storage: Storage) -> int:
         """The slot of a tensor that shares its storage, from the base value."""
-        meta = tensor._meta
+        meta = tensor._tmeta
         shared = storage.shared
         if shared is not None:
             self.volatile.append(tensor)
@@ -222,7 +222,7 @@ class Entering(Known):
                 tensor._hist = None
         inner = meta.requires_grad and not meta.leaf
         left = base is not None and base._storage is not storage
-        if inner and left and base is not None and base._meta.requires_grad:
+        if inner and left and base is not None and base._tmeta.requires_grad:
             # The base is on other memory by now (`.data` was assigned to): what it
             # holds is not what this shows, but its history is.
             self.slot_of(base)
@@ -242,33 +242,33 @@ class Entering(Known):
             return slot
         if source is None:
             piece = _new(TensorBase)
-            piece._meta = storage.meta
+            piece._tmeta = storage.meta
             piece._array = None
             raw = self.raw(storage)
             piece._slot = self.identity(raw, storage.meta) if storage.tracked else raw
         elif left:
             piece = self.ending_at(self.raw(storage), storage.meta, tensor)
-        elif source._meta.requires_grad:
+        elif source._tmeta.requires_grad:
             self.slot_of(source)
             piece = source
         else:
             # Written to since it was made, by way of a base without history:
             # PyTorch makes its node anew, and that leads nowhere.
-            piece = self.ending_at(self.slot_of(source), source._meta, tensor)
+            piece = self.ending_at(self.slot_of(source), source._tmeta, tensor)
         piece = self.piece_of(piece, tensor._path[done:], source is not None)
         slot = piece._slot
         if source is None and meta.requires_grad:
-            if meta.offset != piece._meta.offset:
+            if meta.offset != piece._tmeta.offset:
                 # Of an index that is a runtime scalar: the path has the true one.
-                tensor._meta = meta.replace(offset=piece._meta.offset)
+                tensor._tmeta = meta.replace(offset=piece._tmeta.offset)
             slot = self._role(tensor, storage, slot)
         elif source is None and meta.inference is not storage.meta.inference:
             slot = self.identity(slot, meta)  # as in `_role`
-        elif piece is not source and piece._meta is not meta:
-            tensor._meta = meta.replace(
-                requires_grad=piece._meta.requires_grad,
-                leaf=piece._meta.leaf,
-                levels=piece._meta.levels,
+        elif piece is not source and piece._tmeta is not meta:
+            tensor._tmeta = meta.replace(
+                requires_grad=piece._tmeta.requires_grad,
+                leaf=piece._tmeta.leaf,
+                levels=piece._tmeta.levels,
             )
         tensor._slot = slot
         if shared is not None:
@@ -279,11 +279,11 @@ class Entering(Known):
 
     def ending_at(self, slot: int, meta: Meta, view: TensorBase) -> TensorBase:
         """The base of a view that requires grad, from where no gradient goes on."""
-        levels = view._meta.levels
+        levels = view._tmeta.levels
         meta = meta.replace(requires_grad=True, leaf=True, levels=levels)
         piece = self.at(self.identity(slot, meta, Recording), meta)
         end = _new(tensor_class[0])
-        end._slot, end._meta, end._array = -1, meta, None
+        end._slot, end._tmeta, end._array = -1, meta, None
         self.recording.entered[piece._slot] = end
         return piece
 
@@ -344,10 +344,10 @@ class Entering(Known):
         PyTorch leaves the nodes that a view was made by out of the graph then.
         """
         base, storage = view._view_of, view._storage
-        grad = view._meta.requires_grad and not view._meta.leaf
+        grad = view._tmeta.requires_grad and not view._tmeta.leaf
         if base is None or storage is None or not (grad and self.grad):
             return view
-        if not base._meta.requires_grad:
+        if not base._tmeta.requires_grad:
             return view
         if base._storage is not storage:
             return view  # the base is on other memory by now
@@ -377,10 +377,10 @@ class Entering(Known):
 
     def renamed(self, tensor: TensorBase) -> TensorBase:
         """Another tensor with the same value and no history."""
-        meta = tensor._meta.plain
+        meta = tensor._tmeta.plain
         twin = _new(tensor_class[0])
         twin._slot = self.identity(self.slot_of(tensor), meta)
-        twin._meta = meta
+        twin._tmeta = meta
         twin._array = None
         self.live.append(weakref.ref(twin))
         return twin
@@ -391,13 +391,13 @@ class Entering(Known):
         None where that is not shared, or a view would have a history.
         """
         base, storage = args[0], args[0]._storage
-        if storage is None or storage.shared is None or base._meta.requires_grad:
+        if storage is None or storage.shared is None or base._tmeta.requires_grad:
             return None
         return self.unrecorded(op, args)
 
     def shows(self, base: TensorBase) -> bool:
         """Whether a tensor has its value here, and its views get no history."""
-        meta, storage = base._meta, base._storage
+        meta, storage = base._tmeta, base._storage
         if meta.requires_grad or meta.batch or self.trace is not None or self.levels:
             return False
         array = base._array if storage is None else storage.array
@@ -411,10 +411,10 @@ class Entering(Known):
         base = args[0]
         # Rows and slices differ in where they begin, which their paths tell.
         rest = args[2:] if op.name == "basic_index" else args[1:]
-        key = op, base._meta, rest
+        key = op, base._tmeta, rest
         known = _SHARED_VIEWS.get(key)
         if known is None:
-            metas, _, view = self.infer(frozen_call(op, args[1:]), [base._meta])
+            metas, _, view = self.infer(frozen_call(op, args[1:]), [base._tmeta])
             known = metas if view else ()
             if len(_SHARED_VIEWS) >= _MOST_VIEWS:
                 _SHARED_VIEWS.clear()
@@ -426,7 +426,7 @@ class Entering(Known):
         for k, meta in enumerate(metas):
             tensor = _new(tensor_class[0])
             tensor._slot = -1
-            tensor._meta = meta
+            tensor._tmeta = meta
             tensor._array = None
             self.link(tensor, base, op, args[1:], k)
             made.append(tensor)

@@ -105,7 +105,7 @@ class Entrances(Entering):
                 if storage is None:
                     simple = t._array is not None
                 else:
-                    simple = storage.shared is None and not t._meta.requires_grad
+                    simple = storage.shared is None and not t._tmeta.requires_grad
                     stored = True
                 if not simple:
                     return None  # whoever looks at it next is to see it as it is
@@ -129,7 +129,7 @@ class Entrances(Entering):
                 t = operands[i]
                 array = t._array  # other threads may write to it
                 if (
-                    t._meta is not meta
+                    t._tmeta is not meta
                     or t._slot >= 0  # it stands among the operands twice
                     or (history is not None and history is not has_history(t))
                 ):
@@ -231,14 +231,14 @@ def entering_operands(
                     return None
             elif storage.slot >= 0 or not simply_shown(t, storage):
                 return None
-            inner = t._meta.requires_grad and not t._meta.leaf
-            found.append((i, t._meta, has_history(t) if inner else None))
+            inner = t._tmeta.requires_grad and not t._tmeta.leaf
+            found.append((i, t._tmeta, has_history(t) if inner else None))
     return found
 
 
 def simply_shown(tensor: TensorBase, storage: Storage) -> bool:
     """Whether a tensor shows NumPy's memory and that is all there is to it."""
-    meta = tensor._meta
+    meta = tensor._tmeta
     return (
         storage.shared is not None
         and not meta.requires_grad
@@ -257,7 +257,7 @@ def leads_to_learnt(start: State, operands: Sequence[Any]) -> bool:
     state: State | None = start
     for t in operands:
         if isinstance(t, TensorBase) and t._slot < 0:
-            state = state.next.get((INPUT, t._meta))
+            state = state.next.get((INPUT, t._tmeta))
             if state is None:
                 return False
     return state.learnt is not None

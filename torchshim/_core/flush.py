@@ -52,7 +52,7 @@ def find_alive(rec: Any) -> tuple[Alive, list[tuple[TensorBase, int]]]:
             pending.append((tensor, slot))
         else:
             placed.append((tensor, slot))
-        meta = tensor._meta
+        meta = tensor._tmeta
         if meta.requires_grad and not meta.leaf:
             histories.append((tensor, slot))
     for storage in rec.storages.values():

@@ -154,7 +154,7 @@ def _leaves(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> list[Any]
     leaves = []
     for number, slot, hooks, meta, status, _, _ in jump.leaves:
         leaf = owners[number].entered[slot]
-        if has_hooks(leaf) != hooks or leaf._meta is not meta:
+        if has_hooks(leaf) != hooks or leaf._tmeta is not meta:
             return None
         if grad_status(rec, leaf) != status:
             return None
@@ -166,7 +166,7 @@ def _take_sparse(jump: Jump, owners: Sequence[Recording]) -> bool:
     """Whether the leaves that get sparse gradients take them as they did then."""
     for number, slot, hooks, meta, _, _ in jump.sparse:
         leaf = owners[number].entered[slot]
-        if has_hooks(leaf) != hooks or leaf._meta is not meta:
+        if has_hooks(leaf) != hooks or leaf._tmeta is not meta:
             return False
         if leaf._grad is not None:
             return False
@@ -206,7 +206,7 @@ def _entering(
                 tensor._slot >= 0
                 or tensor._array is None
                 or tensor._storage is not None
-                or tensor._meta is not at
+                or tensor._tmeta is not at
             ):
                 return None
         else:
@@ -215,7 +215,7 @@ def _entering(
             if tensor is None:
                 tensor = _new(TensorBase)
                 tensor._slot = -1
-                tensor._meta = None  # type: ignore[assignment]
+                tensor._tmeta = None  # type: ignore[assignment]
                 tensor._array = owner.saved[at]
             elif tensor._slot >= 0:
                 return None
@@ -252,7 +252,7 @@ def _deliver(rec: Recorder, jump: Jump, leaves: Sequence[Any]) -> None:
         grad = leaf._grad
         if status is None:
             grad = _new(cls)
-            grad._meta = meta
+            grad._tmeta = meta
         else:
             grad._versions += 1
         live.append(weakref.ref(grad))

@@ -125,12 +125,12 @@ class Foreign(Entrances):
 
     def _snapshot(self, owner: Any, tensor: TensorBase, slot: int) -> TensorBase:
         """The value of another recording's slot, with its history."""
-        meta = tensor._meta
+        meta = tensor._tmeta
         history = meta.requires_grad and not meta.leaf
         value, twin = self._look(owner, slot, history)
         piece = _new(tensor_class[0])
         piece._slot = -1
-        piece._meta = meta
+        piece._tmeta = meta
         piece._array = value
         if twin is not None:
             piece._hist = twin, slot

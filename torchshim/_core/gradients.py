@@ -226,7 +226,7 @@ def brought_to(rec: Any, grad: Any, meta: Meta, name: str, at: int) -> Any:
     RuntimeError if it can't be; `name` and `at` tell the node and which of its
     gradients it is.
     """
-    shape, got = tuple(meta.shape), tuple(grad._meta.shape)
+    shape, got = tuple(meta.shape), tuple(grad._tmeta.shape)
     if shape != got:
         lead = len(got) - len(shape)
         if lead < 0 or any(
@@ -237,7 +237,7 @@ def brought_to(rec: Any, grad: Any, meta: Meta, name: str, at: int) -> Any:
                 f"{list(got)} but expected shape compatible with {list(shape)}"
             )
         grad = rec.result(rec.call(REGISTRY["_gradient_sum"], (grad, shape)))
-    dtype = grad._meta.dtype
+    dtype = grad._tmeta.dtype
     if dtype is not meta.dtype:
         if not dtype.is_floating_point and dtype.is_complex != meta.dtype.is_complex:
             raise RuntimeError(
@@ -252,7 +252,7 @@ def brought_to(rec: Any, grad: Any, meta: Meta, name: str, at: int) -> Any:
 
 def cast(rec: Any, grad: Any, dtype: Any) -> Any:
     """A gradient in a dtype; None: in its own."""
-    if dtype is None or grad._meta.dtype is dtype:
+    if dtype is None or grad._tmeta.dtype is dtype:
         return grad
     if grad._composed:
         return grad.to(dtype)
@@ -261,7 +261,7 @@ def cast(rec: Any, grad: Any, dtype: Any) -> Any:
 
 def alike(meta: Meta, grad: Any) -> bool:
     """Whether a gradient has the shape and the dtype of a value, and is where it is."""
-    other = grad._meta
+    other = grad._tmeta
     return (
         meta.shape == other.shape
         and meta.dtype is other.dtype

@@ -163,7 +163,7 @@ class Graph:
         self.narrow = True
         for i, target in enumerate(targets):
             slot = None if slots is None else slots[i]
-            if isinstance(target, TensorBase) and target._meta.leaf:
+            if isinstance(target, TensorBase) and target._tmeta.leaf:
                 self.captured.setdefault(id(target), []).append(i)
                 if target._node_since is not None:
                     self.since[id(target)] = target._node_since

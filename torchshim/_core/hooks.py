@@ -115,7 +115,7 @@ class TensorHooks:
             before = tensor._grad
             if before is not None:
                 tensor._grad = added(before, grad)
-            elif grad._meta.requires_grad:
+            elif grad._tmeta.requires_grad:
                 tensor._grad = grad.clone()
             elif grad._composed:
                 tensor._grad = grad._twin()
@@ -172,7 +172,7 @@ def hooks_of(tensor: Any, make: bool = False) -> TensorHooks | None:
             kept = hooks.retained
             hooks.retained = None
             hooks = tensor._hooks = None
-            if kept is not None and tensor._meta.requires_grad:
+            if kept is not None and tensor._tmeta.requires_grad:
                 hooks = tensor._hooks = TensorHooks()
                 hooks.retained = kept
                 hooks.hang(rec, tensor)
@@ -180,7 +180,7 @@ def hooks_of(tensor: Any, make: bool = False) -> TensorHooks | None:
         local.rec.check_current(tensor)
     if hooks is None and make:
         hooks = tensor._hooks = TensorHooks()
-        if not tensor._meta.leaf:
+        if not tensor._tmeta.leaf:
             hooks.hang(local.rec, tensor)
     return hooks
 

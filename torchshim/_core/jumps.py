@@ -161,7 +161,7 @@ def carried(rec: Recorder, values: Sequence[Any]) -> list[Value | None]:
             if slot >= 0 or value._array is None or value._storage is not None:
                 raise NotRepeatable
             slot = -2 - first.setdefault(id(value), i)
-        found.append((slot, value._meta))
+        found.append((slot, value._tmeta))
     return found
 
 
@@ -181,7 +181,7 @@ def grad_status(rec: Recorder, leaf: Any) -> Any:
         if grad._array is None:
             return "other"  # pending in another thread's recording
         slot = -1
-    return slot, grad._meta
+    return slot, grad._tmeta
 
 
 class Capture:
@@ -314,7 +314,7 @@ class Capture:
             if slot >= 0 or id(tensor) not in self.outside:
                 raise NotRepeatable
             slot = self.outside[id(tensor)][1]
-        return slot, tensor._meta
+        return slot, tensor._tmeta
 
     def _depths(
         self, freed: Sequence[tuple[Recording, Any]]
@@ -402,7 +402,7 @@ class Capture:
             grad = leaf._grad
             if grad is not None and grad._composed and status is None:
                 owner, (parts, made) = self.numbers[place[0].seq], grad._taken_apart()
-                known = owner, place[1], has_hooks(leaf), leaf._meta
+                known = owner, place[1], has_hooks(leaf), leaf._tmeta
                 jump.sparse.append((*known, [self._value(p) for p in parts], made))
                 continue
             if (
@@ -413,8 +413,8 @@ class Capture:
             ):
                 raise NotRepeatable
             owner = self.numbers[place[0].seq]
-            hooks, after = has_hooks(leaf), (grad._slot, grad._meta)
-            jump.leaves.append((owner, place[1], hooks, leaf._meta, status, *after))
+            hooks, after = has_hooks(leaf), (grad._slot, grad._tmeta)
+            jump.leaves.append((owner, place[1], hooks, leaf._tmeta, status, *after))
 
     def _note_entered(self, jump: Jump, walk: Any) -> None:
         """The values that entered the recording with the piece."""
@@ -438,7 +438,7 @@ class Capture:
                 jump.adds = True
             elif id(tensor) in self.outside:
                 number = self.outside[id(tensor)][1]
-                jump.entered.append(("held", number, tensor._meta, slot))
+                jump.entered.append(("held", number, tensor._tmeta, slot))
             else:
                 raise NotRepeatable
 

@@ -47,7 +47,7 @@ def grad_dtype(leaf: Any) -> Any:
     """What gradients of a leaf are brought to; None: they stay as they are."""
     hooks = leaf._hooks
     if hooks is None or hooks.grad_dtype is OWN_DTYPE:
-        return leaf._meta.dtype
+        return leaf._tmeta.dtype
     return hooks.grad_dtype
 
 

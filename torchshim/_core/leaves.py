@@ -90,7 +90,7 @@ class Leaves(Graph):
             self.capture.arrived.append(place)
             self.capture.seen.append((*place, has_hooks(leaf)))
         if self.leaf_edges is None:
-            if has_hooks(leaf) or not leaf._meta.leaf:
+            if has_hooks(leaf) or not leaf._tmeta.leaf:
                 self.count_leaves()
         elif count == self.leaf_edges.get(place):
             self.ready.append(place)
@@ -234,7 +234,7 @@ class Leaves(Graph):
         They get None where no gradient has come.
         """
         hooks = leaf._hooks
-        if hooks is not None and hooks.backward and (leaf._meta.leaf or hooks.place):
+        if hooks is not None and hooks.backward and (leaf._tmeta.leaf or hooks.place):
             event = self.event(place)
             (grad,) = self.call_python(LEAF, place[0], event, (), [grad])
         self.put_hooked(leaf, place, grad)
@@ -248,7 +248,7 @@ class Leaves(Graph):
         if leaf._inherits:
             self.capture = None  # only its base's values: nothing is added
             return
-        if grad is not None and not leaf._meta.leaf:
+        if grad is not None and not leaf._tmeta.leaf:
             raise RuntimeError(_MOVED_LEAF)
         node = leaf._node
         if isinstance(node, weakref.ref) or node is None:
@@ -263,7 +263,7 @@ class Leaves(Graph):
         if grad is not None:
             # A first gradient becomes `.grad` itself, if it is laid out as its leaf is.
             first = leaf._grad is None and not self.create
-            fits = grad._meta.strides == leaf._meta.strides
+            fits = grad._tmeta.strides == leaf._tmeta.strides
             self.add_to(leaf, place, grad)
             if first and fits and leaf._grad is not None:
                 grad = leaf._grad
@@ -282,7 +282,7 @@ class Leaves(Graph):
 
     def add_to(self, leaf: Any, place: Place, grad: Any) -> None:
         """Adds a gradient to the leaf's `.grad`."""
-        if not leaf._meta.requires_grad:
+        if not leaf._tmeta.requires_grad:
             self.capture = None  # not since the graph was made
             return
         with accumulate_lock:

@@ -262,7 +262,7 @@ class Transforming(Writing):
     def without_level(self, tensor: TensorBase, number: int) -> TensorBase:
         """The tensor without what a level of `grad` that is over made of it."""
         slot = self.slot_of(tensor)
-        meta = tensor._meta
+        meta = tensor._tmeta
         if not meta.levels >> number & 1:
             return tensor
         left = meta.levels & ~(1 << number)
@@ -330,14 +330,14 @@ class Transforming(Writing):
 
     def _write_tangent(self, held: TensorBase, tangent: TensorBase | None) -> bool:
         """Writes to a tangent in place, as PyTorch does, where that can be."""
-        meta = held._meta
+        meta = held._tmeta
         if tangent is None:
             tangent = _new(tensor_class[0])
-            tangent._meta, tangent._slot = meta.plain, -1
+            tangent._tmeta, tangent._slot = meta.plain, -1
             tangent._array = np.zeros(meta.array_shape, meta.dtype.np)
         elif tangent._slot >= 0 and tangent._slot == self.slot_of(held):
             return True  # what was written is behind another such step
-        got, storage = tangent._meta, held._storage
+        got, storage = tangent._tmeta, held._storage
         if (
             (got.batch, got.dtype) != (meta.batch, meta.dtype)
             or repeats(meta.shape, meta.strides)

@@ -77,7 +77,7 @@ def checked_seed(seed: Any) -> int:
     >>> checked_seed(-1)
     18446744073709551615
     """
-    number = hasattr(seed, "__index__") and not hasattr(seed, "_meta")  # no tensor
+    number = hasattr(seed, "__index__") and not hasattr(seed, "_tmeta")  # no tensor
     if not number or isinstance(seed, (bool, np.bool_)):
         raise RuntimeError(
             f"manual_seed expected a long, but got {type(seed).__name__}"

@@ -373,7 +373,7 @@ REPLACED_NONE = "can't replace a None gradient with a non-None value"
 
 def _legacy_type(tensor: Any) -> str:
     kind = "sparse." if tensor._composed else ""
-    return f"torch.{kind}{tensor._meta.dtype.scalar_name}Tensor"
+    return f"torch.{kind}{tensor._tmeta.dtype.scalar_name}Tensor"
 
 
 def check_replacement(hook: Any, grad: Any, result: Any) -> None:
@@ -386,7 +386,7 @@ def check_replacement(hook: Any, grad: Any, result: Any) -> None:
         )
     if grad is None:
         return
-    was, now = grad._meta, result._meta
+    was, now = grad._tmeta, result._tmeta
     if was.dtype is not now.dtype or grad._composed != result._composed:
         raise RuntimeError(
             f"hook {name} has changed the type of value (was {_legacy_type(grad)} got "

@@ -233,7 +233,7 @@ class GradientEdge(NamedTuple):
 
 def grad_fn(tensor: Any) -> Any:
     """The node whose result a tensor is; None for leaves."""
-    meta = tensor._meta
+    meta = tensor._tmeta
     if tensor._view_note is not None:
         local.rec.check_current(tensor)
     if not meta.requires_grad or meta.leaf:

@@ -39,7 +39,7 @@ class Watched(list[Any]):
 
     def append(self, ref: weakref.ref[Any]) -> None:
         tensor = ref()
-        if tensor is not None and tensor._meta.requires_grad:
+        if tensor is not None and tensor._tmeta.requires_grad:
             ref = _Ending(tensor, self.ended)
             ref.slot = tensor._slot
         super().append(ref)

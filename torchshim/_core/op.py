@@ -230,7 +230,7 @@ class Op:
         if self.out != "computed":
             return args
         at = [p.name for p in self.params].index("dtype")
-        kind = out._meta.dtype if args[at] is None else args[at]
+        kind = out._tmeta.dtype if args[at] is None else args[at]
         return *args[:at], kind, *args[at + 1 :]
 
     def __reduce__(self) -> Any:

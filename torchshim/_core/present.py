@@ -40,7 +40,7 @@ class Present(Leaves):
 
     def present(self, recording: Recording, slot: int, saved: Any) -> Any:
         """What the memory of a saved value holds by now, as PyTorch would use it."""
-        tracked = self.create and saved._meta.requires_grad
+        tracked = self.create and saved._tmeta.requires_grad
         if tracked and (tensor := recording.entered.get(slot)) is not None:
             return tensor
         if tracked and (found := self.on_leaf(recording, slot)) is not None:
@@ -81,7 +81,7 @@ class Present(Leaves):
             piece = holder
         found = self.viewed(self.rec.renamed(piece), views)
         if tracked:
-            if found._meta.shape != saved._meta.shape:
+            if found._tmeta.shape != saved._tmeta.shape:
                 raise NotImplementedError(INNER_REPLACED)
             found = self.with_history(found, saved)
         return found
@@ -123,7 +123,7 @@ class Present(Leaves):
         """Whether operands of a gradient were given data of another shape."""
         given = plan.event.given
         return any(
-            operand._meta.shape != given[i].shape
+            operand._tmeta.shape != given[i].shape
             for i, operand in zip(plan.needs, operands, strict=True)
         )
 
@@ -135,7 +135,7 @@ class Present(Leaves):
         They are broadcast, as by PyTorch's formulas of element-wise operators.
         """
         arrived = [g for g in grads if g is not None]
-        metas = [value._meta for value in (*arrived, *operands)]
+        metas = [value._tmeta for value in (*arrived, *operands)]
         if isinstance(vjp.inner, Call) and vjp.inner.op.layout == "preserve":
             shape = broadcast_shape([tuple(meta.shape) for meta in metas])
             rec, expand = self.rec, REGISTRY["expand"]

@@ -72,7 +72,7 @@ class Generator:
 
     def set_state(self, new_state: Any) -> Generator:
         """Continue from a state that `get_state` gave."""
-        if not hasattr(new_state, "_meta"):
+        if not hasattr(new_state, "_tmeta"):
             raise TypeError(
                 f"expected a torch.ByteTensor, but got {type_name(type(new_state))}"
             )

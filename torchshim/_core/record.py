@@ -272,7 +272,7 @@ class Recorder(Transforming):
         if state.tracks or not self.grad or state.depth == state.n_inputs:
             return False
         for value in operands:
-            if isinstance(value, TensorBase) and value._meta.requires_grad:
+            if isinstance(value, TensorBase) and value._tmeta.requires_grad:
                 return self.loops.varies_before(state)
         return False
 
@@ -296,7 +296,7 @@ class Recorder(Transforming):
         """Whether this is a leaf whose value was replaced in this recording."""
         if not isinstance(value, TensorBase) or value._slot >= 0:
             return False
-        meta, storage = value._meta, value._storage
+        meta, storage = value._tmeta, value._storage
         slot = value._raw if storage is None else storage.slot
         return meta.requires_grad and meta.leaf and self.owns(slot)
 
@@ -526,7 +526,7 @@ def _metas_of(operands: Sequence[Any]) -> Iterator[Meta]:
     """Of the tensors among an operator's arguments."""
     for value in operands:
         if isinstance(value, TensorBase):
-            yield value._meta
+            yield value._tmeta
         elif isinstance(value, (tuple, list)):
             yield from _metas_of(value)
 

@@ -310,7 +310,7 @@ class SavedValues(Present):
     ) -> list[Any]:
         """The operands of a gradient, some of which were overwritten unseen."""
         given = [*operands, *(g for g in grads if g is not None)]
-        mixed = plan.depends(vjp, [g._meta for g in given])
+        mixed = plan.depends(vjp, [g._tmeta for g in given])
         text = plan.replaced_text()
         found: list[Any] = []
         for i, operand in zip(plan.needs, operands, strict=True):
@@ -377,7 +377,7 @@ class SavedValues(Present):
                 return None
             event = self.event((recording, slot))
             before = event.metas[slot - event.slot].requires_grad
-            if tensor._meta.requires_grad is before or not tensor._meta.leaf:
+            if tensor._tmeta.requires_grad is before or not tensor._tmeta.leaf:
                 return None
         if tensor is not None:
             self.capture = None  # the path does not tell where it is

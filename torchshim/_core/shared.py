@@ -114,7 +114,7 @@ def seen(tensor: TensorBase, memory: np.ndarray) -> np.ndarray:
 
 def shown(tensor: TensorBase, storage: Storage, base: np.ndarray) -> np.ndarray:
     """What a tensor on a storage shows of the base's value (not to be written to)."""
-    meta, root = tensor._meta, storage.meta
+    meta, root = tensor._tmeta, storage.meta
     # A view may have another dtype than its base; its geometry counts in its own.
     kind = array_dtype(meta.dtype)
     if 0 in meta.shape:
@@ -147,7 +147,7 @@ class Shared:
 
     def window(self, tensor: TensorBase) -> np.ndarray:
         """The elements of a tensor on this storage, writable, without a copy."""
-        memory, meta, storage = self.memory, tensor._meta, tensor._storage
+        memory, meta, storage = self.memory, tensor._tmeta, tensor._storage
         assert storage is not None
         root, offset = storage.meta, placement(tensor)[2]
         kind = array_dtype(meta.dtype)

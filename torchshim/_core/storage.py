@@ -53,12 +53,12 @@ class TensorBase:
     which value of the running recording it is.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_array", "_meta", "_slot")
+    __slots__ = ("__dict__", "__weakref__", "_array", "_slot", "_tmeta")
 
     _slot: int  # slot in the running recording, or -1: not in it, or stale
     # The slot as the hot path sees it: classes that override functions have none.
     _key: int
-    _meta: Meta
+    _tmeta: Meta
     _array: Any  # jax.Array, numpy array or None
 
     # Rare state lives in the instance dictionary, with these defaults.
@@ -187,7 +187,7 @@ class Storage:
 
     def take(self, tensor: TensorBase) -> None:
         """Begins with the value that a tensor carries itself."""
-        meta = tensor._meta
+        meta = tensor._tmeta
         self.meta = meta.plain
         self.slot = tensor._slot if tensor._raw < 0 else tensor._raw
         self.array = tensor._array
@@ -276,14 +276,14 @@ def lacks_node(view: TensorBase) -> bool:
     if view._view_note is None or not written_since(view):
         return False
     base = view._view_of
-    return base is None or base._meta.requires_grad or not view._meta.leaf
+    return base is None or base._tmeta.requires_grad or not view._tmeta.leaf
 
 
 def underived(base: TensorBase) -> list[TensorBase]:
     """Views of a tensor whose histories would be derived only when they are used."""
     storage, found = base._storage, []
     for view in storage.tensors() if storage is not None else ():
-        meta = view._meta
+        meta = view._tmeta
         own = meta.requires_grad and not meta.leaf and not view._inherits
         known = view._slot >= 0 or (
             view._hist is not None and view._hist_version == writes_of(view)
@@ -314,7 +314,7 @@ def placement(tensor: TensorBase) -> Placement:
     The offset in a view's meta is not to be trusted where an index is a runtime
     scalar: the path has the indices.
     """
-    meta, storage = tensor._meta, tensor._storage
+    meta, storage = tensor._tmeta, tensor._storage
     if storage is None:
         return tuple(meta.shape), meta.strides, meta.offset
     return placed(storage.meta, tensor._path)

@@ -123,7 +123,7 @@ class Trie(Inference):
                 slot = self.slot_of(arg)
                 parts.append(slot)
                 template.append(HOLE)
-                operands.append((slot, arg._meta))
+                operands.append((slot, arg._tmeta))
             elif role in (ARRAYS, OPT_ARRAYS):
                 slots = []
                 for item in arg:
@@ -131,7 +131,7 @@ class Trie(Inference):
                         slots.append(None)
                     else:
                         slots.append(self.slot_of(item))
-                        operands.append((slots[-1], item._meta))
+                        operands.append((slots[-1], item._tmeta))
                 parts.append(tuple(slots))
                 template.append(tuple(None if s is None else HOLE for s in slots))
             elif role in (ARRAY, OPT_ARRAY):
@@ -350,12 +350,12 @@ class Trie(Inference):
         key = (call, self.bits, *slots)
         found = self.state.next.get(key)
         if found is None:
-            operands = [(s, t._meta) for s, t in zip(slots, tensors, strict=True)]
+            operands = [(s, t._tmeta) for s, t in zip(slots, tensors, strict=True)]
             found = self.extend(key, call, operands, len(values), None)
             found.of = of if found.call is call else None
         self.advance(found, values)
         if self.forward and self.recording.duals:
-            metas = [t._meta for t in tensors]
+            metas = [t._tmeta for t in tensors]
             self.push_forward(found, list(zip(slots, metas, strict=True)))
         return found
 
@@ -386,7 +386,7 @@ class Trie(Inference):
             return self.push_forward(state, operands, level)
         scalars = self.scalars[state.scalar : state.n_scalars]
         tangents = [duals[operands[i][0]][level] for i in along]
-        given = [*operands, *((self.slot_of(t), t._meta) for t in tangents)]
+        given = [*operands, *((self.slot_of(t), t._tmeta) for t in tangents)]
         made = jvp_call(call, along, len(operands))
         key = (made, self.bits, *(slot for slot, _ in given))
         found = self.state.next.get(key)
@@ -413,7 +413,7 @@ class Trie(Inference):
         key = (call, self.bits, *slots, *map(self.slot_of, outs))
         found = self.state.next.get(key)
         if found is None:
-            given = [*metas, *[t._meta for t in outs]]
+            given = [*metas, *[t._tmeta for t in outs]]
             operands = list(zip(key[2:], given, strict=True))
             found = self.extend(key, call, operands, 0, None)
         self.state = found
@@ -556,7 +556,7 @@ class Trie(Inference):
         """A new tensor on the k-th result of the event just recorded."""
         tensor = _new(tensor_class[0])
         tensor._slot = state.slot + k
-        tensor._meta = state.metas[k]
+        tensor._tmeta = state.metas[k]
         tensor._array = None
         self.live.append(weakref.ref(tensor))
         return tensor
@@ -570,7 +570,7 @@ class Trie(Inference):
         """
         tensor = _new(cls or tensor_class[0])
         tensor._slot = slot
-        tensor._meta = meta
+        tensor._tmeta = meta
         tensor._array = None
         self.live.append(weakref.ref(tensor))
         return tensor

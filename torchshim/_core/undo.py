@@ -87,7 +87,7 @@ class Undo:
             # Data written without history: the history was this recording's.
             tensor._hist = hist = self._earlier(hist[1])
         if storage is not None:
-            meta = tensor._meta
+            meta = tensor._tmeta
             missing = meta.requires_grad and not meta.leaf
             if storage.array is None and storage.shared is None and storage.slot < 0:
                 self._lose(tensor)
@@ -106,8 +106,8 @@ class Undo:
         meta, array = self.inputs[slot]
         if tensor._storage is None:
             tensor._array = array
-        if not tensor._meta.leaf or tensor._meta.shape != meta.shape:
-            tensor._meta = meta
+        if not tensor._tmeta.leaf or tensor._tmeta.shape != meta.shape:
+            tensor._tmeta = meta
         tensor._hist = self.recording.hists.get(slot)
         tensor._node = None
 

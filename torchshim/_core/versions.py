@@ -77,7 +77,7 @@ def reference(holder: Storage | TensorBase) -> Callable[[], Any]:
     Here it would also keep the recordings that the history of a tensor is in. Once the
     graph is freed, `release` lets go of it.
     """
-    if isinstance(holder, TensorBase) and holder._meta.requires_grad:
+    if isinstance(holder, TensorBase) and holder._tmeta.requires_grad:
         return weakref.ref(holder)
     return lambda: holder
 

@@ -55,7 +55,7 @@ _VIEW_NOTES = {
 def view_error(tensor: Any, outdated: bool = False) -> str:
     """Why PyTorch forbids writing to a view, or using one that is outdated."""
     note, made_by = tensor._view_note, None
-    if tensor._meta.requires_grad and not tensor._meta.leaf:
+    if tensor._tmeta.requires_grad and not tensor._tmeta.leaf:
         made_by = _own_node(tensor)
     what = "is being"
     if outdated:
@@ -140,14 +140,14 @@ class Viewing(Foreign):
             storage = self.storage_of(base)
         storage.add(view)
         assert op.view is not None
-        if base._own_version is not None and not base._meta.inference:
+        if base._own_version is not None and not base._tmeta.inference:
             view._own_version = base._own_version
         if base._ahead:
             view._ahead = base._ahead
         if base._levels:
             view._levels = base._levels
         if op.view.detached:
-            if base._meta.inference and not self.inference:
+            if base._tmeta.inference and not self.inference:
                 # What was made in inference mode counts no versions, this does.
                 view._own_version = [0]
             if storage.shared is not None:
@@ -167,7 +167,7 @@ class Viewing(Foreign):
         # Its node is PyTorch's until the memory is written to.
         view._versions = version_of(view)
         if (
-            self.inference and not base._meta.inference
+            self.inference and not base._tmeta.inference
         ) or base._view_note == "inference":
             view._view_note = "inference"
             if not self.grad:
@@ -187,13 +187,13 @@ class Viewing(Foreign):
     @staticmethod
     def _inherit(view: TensorBase) -> None:
         """A new view without history: it requires grad as far as its base does."""
-        if not view._meta.requires_grad:
+        if not view._tmeta.requires_grad:
             return
-        if base_of(view)._meta.requires_grad:
+        if base_of(view)._tmeta.requires_grad:
             view._inherits = True
         else:
             # What it was made from is a view that requires grad itself.
-            view._meta = view._meta.replace(requires_grad=False)
+            view._tmeta = view._tmeta.replace(requires_grad=False)
             view._slot = -1
 
     def let_views_in(self, base: TensorBase, value: bool) -> None:
@@ -204,11 +204,11 @@ class Viewing(Foreign):
             if view._unaware:
                 # It never had a node.
                 view._unaware = False
-                view._meta = view._meta.plain
+                view._tmeta = view._tmeta.plain
                 continue
             if written_since(view) and view._hist_version != writes_of(view):
                 # PyTorch makes its node anew when it is used.
-                end = self.ending_at(self.slot_of(base), base._meta, view)
+                end = self.ending_at(self.slot_of(base), base._tmeta, view)
                 piece = self.piece_of(end, view._path[len(base._path) :], True)
                 view._slot = piece._slot
             self.settle_view(view)
@@ -245,7 +245,7 @@ class Viewing(Foreign):
         storage = base._storage
         assert storage is not None
         for view in storage.tensors():
-            meta = view._meta
+            meta = view._tmeta
             if view._view_of is not base or not (
                 view._inherits or (meta.requires_grad < value and differentiable(meta))
             ):
@@ -254,12 +254,12 @@ class Viewing(Foreign):
                 # PyTorch makes the node of a view anew when its memory was written to.
                 view._unaware = True
                 view._hist = view._node = None
-                view._meta = meta.replace(requires_grad=True, leaf=False)
+                view._tmeta = meta.replace(requires_grad=True, leaf=False)
                 view._slot = -1
                 continue
             self.note_switch(view)
             view._inherits = value
-            view._meta = meta.replace(requires_grad=value)
+            view._tmeta = meta.replace(requires_grad=value)
             view._slot = -1
 
     def keep_history(self, tensor: TensorBase) -> None:
@@ -276,7 +276,7 @@ class Viewing(Foreign):
     def _forget_volatile(self) -> None:
         """What has a history keeps its place in the graph; its data is new."""
         for tensor in self.volatile:
-            meta, storage = tensor._meta, tensor._storage
+            meta, storage = tensor._tmeta, tensor._storage
             own = meta.requires_grad and not meta.leaf
             if own and tensor._hist is None and storage is not None:
                 self.keep_history(tensor)

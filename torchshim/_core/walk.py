@@ -497,8 +497,8 @@ class Walk(SavedValues, Replay, Late):
         results = self.rec.results(state)
         for i, result in zip(wrt, results, strict=True):
             meta = event.given[i]
-            if meta.device is not result._meta.device:  # a number that is on the CPU
-                result._meta = result._meta.replace(device=meta.device)
+            if meta.device is not result._tmeta.device:  # a number that is on the CPU
+                result._tmeta = result._tmeta.replace(device=meta.device)
         if outdated:
             results = self.as_declared(plan, wrt, results)
         if checked:
@@ -559,7 +559,7 @@ class Walk(SavedValues, Replay, Late):
             event = self.event((recording, slot))
             piece = object.__new__(TensorBase)
             piece._slot = slot
-            piece._meta = event.metas[slot - event.slot]
+            piece._tmeta = event.metas[slot - event.slot]
             piece._array = None
             return piece
         tensor = recording.tensors.get(slot)
@@ -575,15 +575,15 @@ class Walk(SavedValues, Replay, Late):
             if tensor is None or not meta.requires_grad or not self.create:
                 piece = object.__new__(TensorBase)
                 piece._slot = -1
-                piece._meta = meta
+                piece._tmeta = meta
                 piece._array = recording.saved[slot]
                 piece._tangents = recording.duals.get(slot)
                 if meta.requires_grad:
                     if self.create:
                         piece._hist = recording, slot
-                        piece._meta = meta.replace(leaf=False)
+                        piece._tmeta = meta.replace(leaf=False)
                     else:
-                        piece._meta = meta.plain
+                        piece._tmeta = meta.plain
                 tensor = piece
             if not self.create:
                 recording.tensors[slot] = tensor

@@ -65,7 +65,7 @@ class Writing(Viewing):
         self, tensor: TensorBase, op: Op | None = None, args: Sequence[Any] = ()
     ) -> None:
         """Raises where PyTorch forbids an in-place operator on this tensor."""
-        meta = tensor._meta
+        meta = tensor._tmeta
         if self.levels and op is not None:
             self.check_captured(tensor, op)
         self.check_inference(tensor)
@@ -88,7 +88,7 @@ class Writing(Viewing):
 
     def check_inference(self, tensor: TensorBase) -> None:
         """Raises for a tensor without a version counter, outside of inference mode."""
-        if tensor._meta.inference and not self.inference:
+        if tensor._tmeta.inference and not self.inference:
             if tensor._own_version is None:
                 raise RuntimeError(_INFERENCE_WRITTEN)
 
@@ -97,14 +97,14 @@ class Writing(Viewing):
         that was made so that its history cannot be rewritten."""
         if not self.grad:
             return
-        meta, base = tensor._meta, tensor._view_of
+        meta, base = tensor._tmeta, tensor._view_of
         if tensor._view_note is not None and (
             meta.requires_grad
-            or any(isinstance(a, TensorBase) and a._meta.requires_grad for a in args)
+            or any(isinstance(a, TensorBase) and a._tmeta.requires_grad for a in args)
         ):
             raise RuntimeError(view_error(tensor))
         if meta.requires_grad:
-            if base is not None and base._meta.leaf:
+            if base is not None and base._tmeta.leaf:
                 raise RuntimeError(WRITTEN_VIEW)
             if meta.leaf or tensor._unaware:
                 raise RuntimeError(WRITTEN_LEAF)
@@ -115,8 +115,8 @@ class Writing(Viewing):
         Tracked by autograd where `new` requires grad or grad mode is on and the tensor
         has history; an untracked write leaves the history as it was.
         """
-        meta = tensor._meta
-        if tensor._view_note is not None and self.grad and new._meta.requires_grad:
+        meta = tensor._tmeta
+        if tensor._view_note is not None and self.grad and new._tmeta.requires_grad:
             raise RuntimeError(view_error(tensor))
         untracked = not self.grad and meta.requires_grad
         base = tensor if tensor._view_of is None else tensor._view_of
@@ -127,11 +127,11 @@ class Writing(Viewing):
                 self.tell_owner(tensor, old)
             elif self.state.write != old:
                 self._overwritten(old, slot)
-            self.place(tensor, slot, new._meta)
+            self.place(tensor, slot, new._tmeta)
             return
         storage = self.storage_of(tensor)
         read = None if storage.shared is None else self._read_by(tensor, storage, new)
-        tracked = not untracked and (new._meta.requires_grad or meta.requires_grad)
+        tracked = not untracked and (new._tmeta.requires_grad or meta.requires_grad)
         written = whole = new
         left = base is not tensor and base._storage is not storage
         if tracked:
@@ -216,7 +216,7 @@ class Writing(Viewing):
         """Notes that a tensor left its `values` for the memory of another."""
         tensor._replaced += REPLACED
         hidden_writes[0] += 1
-        meta = value._meta.plain
+        meta = value._tmeta.plain
         version = None if tensor._own_version is None else number_of(tensor)
         for old in values:
             self._overwritten(old, self.identity(self.slot_of(value), meta), MOVED)
@@ -236,9 +236,9 @@ class Writing(Viewing):
     def place(self, tensor: TensorBase, slot: int, meta: Meta) -> None:
         """Gives a tensor that has its memory to itself a new value, in place."""
         # No call between the assignments: another thread sees all of them or none.
-        if not self.grad and tensor._meta.requires_grad:
+        if not self.grad and tensor._tmeta.requires_grad:
             # Untracked: the history stays, on a new identity when it is used next.
-            if not tensor._meta.leaf:
+            if not tensor._tmeta.leaf:
                 self.keep_history(tensor)
             self.raws.append(tensor)
             tensor._slot = -1
@@ -249,7 +249,7 @@ class Writing(Viewing):
             self.live.append(weakref.ref(tensor))
             tensor._slot = slot
             tensor._raw = -1
-            tensor._meta = meta
+            tensor._tmeta = meta
             tensor._hist = None
             tensor._array = None
             tensor._versions += 1
@@ -264,7 +264,7 @@ class Writing(Viewing):
         results replace. This is how one event updates all parameters of an optimizer.
         Sequences of tensors come as tuples; the whole is a jump edge once it is known.
         """
-        self.make_room(targets[0]._meta if targets else None)
+        self.make_room(targets[0]._tmeta if targets else None)
         operands: list[TensorBase | None] = []
         floats: list[float] = []
         parts: list[Any] = [op, self.bits]
@@ -291,7 +291,7 @@ class Writing(Viewing):
         slot, tracking = state.slot, self.grad
         live, ref = self.live, weakref.ref
         for t, meta in zip(targets, state.metas, strict=True):
-            if tracking or t._meta.requires_grad:
+            if tracking or t._tmeta.requires_grad:
                 self.place(t, slot, meta)
             else:
                 live.append(ref(t))
@@ -319,7 +319,7 @@ class Writing(Viewing):
         values = [self.at(state.slot + k, meta) for k, meta in enumerate(state.metas)]
         for target, value in zip(targets, values, strict=True):
             if target._storage is None:
-                self.place(target, self.slot_of(value), value._meta)
+                self.place(target, self.slot_of(value), value._tmeta)
             else:
                 self.write(target, value)
 
@@ -335,7 +335,7 @@ class Writing(Viewing):
 
     def _raw_tensor(self, storage: Storage) -> TensorBase:
         piece = _new(TensorBase)
-        piece._meta = storage.meta
+        piece._tmeta = storage.meta
         piece._array = None
         raw = self.raw(storage)
         piece._slot = self.identity(raw, storage.meta) if storage.tracked else raw
@@ -353,7 +353,7 @@ class Writing(Viewing):
             known = self.raw_here(overwritten), as_base
         version = storage.version + (writer._own_version is None)
         for alias in storage.tensors():
-            meta = alias._meta
+            meta = alias._tmeta
             base = alias._view_of
             counted = alias._own_version is writer._own_version
             if meta.requires_grad and not meta.leaf:
@@ -369,7 +369,7 @@ class Writing(Viewing):
                 # As `bequeath`: PyTorch makes its node when that is asked for.
                 alias._unaware, alias._inherits = True, False
                 alias._hist = alias._node = None
-                alias._meta = meta.replace(requires_grad=True, leaf=False)
+                alias._tmeta = meta.replace(requires_grad=True, leaf=False)
             alias._slot = -1
         if not self.owns(overwritten):
             self.tell_owner(storage, overwritten)
@@ -383,14 +383,14 @@ class Writing(Viewing):
         self.storages[id(storage)] = storage
         storage.slot = slot
         storage.array = None
-        storage.tracked = new._meta.requires_grad
+        storage.tracked = new._tmeta.requires_grad
 
     def _rebase(self, base: TensorBase, writer: TensorBase, new: TensorBase) -> None:
         """Gives a base, and with it its views, the history of what was written."""
-        grad = new._meta.requires_grad
+        grad = new._tmeta.requires_grad
         base._slot = new._slot
-        levels = new._meta.levels
-        base._meta = base._meta.replace(
+        levels = new._tmeta.levels
+        base._tmeta = base._tmeta.replace(
             requires_grad=grad, leaf=not grad, levels=levels
         )
         base._hist = None
@@ -401,14 +401,14 @@ class Writing(Viewing):
         if not grad or base._storage is None:
             return
         for alias in base._storage.tensors():
-            meta = alias._meta
+            meta = alias._tmeta
             if alias._view_of is not base or not differentiable(meta):
                 continue
             if alias is writer or alias._view_note is None:
                 alias._unaware = alias is not writer and (meta.leaf or alias._unaware)
                 alias._hist = None
                 alias._inherits = False
-                alias._meta = meta.replace(
+                alias._tmeta = meta.replace(
                     requires_grad=True, leaf=False, levels=levels
                 )
                 alias._node = None
@@ -416,4 +416,4 @@ class Writing(Viewing):
                     alias._hist_version = base._storage.version
             elif meta.leaf:
                 alias._inherits = True
-                alias._meta = meta.replace(requires_grad=True)
+                alias._tmeta = meta.replace(requires_grad=True)

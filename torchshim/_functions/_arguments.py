@@ -73,7 +73,7 @@ def as_index(value: Any) -> int | None:
     if value.__class__ is int:
         return value
     if isinstance(value, TensorBase):
-        meta = value._meta
+        meta = value._tmeta
         if meta.shape or meta.dtype.category > dtypes.INTEGER:
             return None
         return value.__index__()  # type: ignore[attr-defined]
@@ -204,7 +204,7 @@ def tensor_argument(function: str, name: str, position: int, value: Any) -> Any:
 def is_number(value: Any) -> bool:
     """Whether an argument counts as a number: 0-dim tensors without gradient do."""
     if isinstance(value, TensorBase):
-        return not (value._meta.shape or value._meta.requires_grad)
+        return not (value._tmeta.shape or value._tmeta.requires_grad)
     return isinstance(value, (bool, int, float, complex, np.number, np.bool_))
 
 
@@ -263,9 +263,9 @@ def check_retyped(tensor: TensorBase, dtype: Any) -> None:
             f"torch.Tensor.view is not supported for {which} when converting to a "
             "different dtype."
         )
-    old = tensor._meta.dtype
+    old = tensor._tmeta.dtype
     ratio = dtype.itemsize // old.itemsize
-    shape = tensor._meta.shape
+    shape = tensor._tmeta.shape
     if ratio > 1 and shape and not shape[-1] % ratio:
         offset = tensor.storage_offset()  # type: ignore[attr-defined]
         if offset % ratio:

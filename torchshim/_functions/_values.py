@@ -121,7 +121,7 @@ def _inferred(data: Any) -> dtypes.dtype | None:
     if kind is complex:
         return dtypes.get_default_complex_dtype()
     if isinstance(data, TensorBase):
-        return data._meta.dtype
+        return data._tmeta.dtype
     if isinstance(data, (np.ndarray, np.generic)):
         return dtypes.from_numpy_dtype(data.dtype)
     if isinstance(data, (str, bytes)):
@@ -177,9 +177,9 @@ def _collect(data: Any, sizes: tuple[int, ...], depth: int, out: list[Any]) -> N
 def _element(value: Any, dtype: dtypes.dtype) -> Any:
     """One element as a number that the dtype's kind of array can hold."""
     if isinstance(value, TensorBase):
-        if value._meta.requires_grad:
+        if value._tmeta.requires_grad:
             warn_once(TO_SCALAR)
-        if value._meta.dtype.category <= dtypes.INTEGER and value.numel() != 1:  # type: ignore[attr-defined]
+        if value._tmeta.dtype.category <= dtypes.INTEGER and value.numel() != 1:  # type: ignore[attr-defined]
             raise TypeError(
                 "only integer tensors of a single element can be converted to an index"
             )

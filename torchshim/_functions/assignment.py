@@ -48,7 +48,7 @@ _PICK = (PICK,)
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """Writes a value, broadcast, where an index points."""
     kind = index.__class__
-    meta = self._meta
+    meta = self._tmeta
     found = None
     if modes or value.__class__ not in ORDINARY or kind not in ORDINARY:
         asked = overriding((index, value))
@@ -89,7 +89,7 @@ def write_basic(
     kind = value.__class__
     if kind is not float and kind is not Tensor and kind is not int:
         value = check_value(self, value)
-    meta = self._meta
+    meta = self._tmeta
     if kind is not Tensor:
         check_number(value, meta.dtype)
     piece = any(entry != KEEP for entry in plan)
@@ -106,16 +106,16 @@ def write_basic(
                 broadcast_value(value, target_shape(meta.shape, plan))
             raise RuntimeError(WRITTEN_VIEW)
     if isinstance(value, TensorBase):
-        its = value._meta
+        its = value._tmeta
         if its.device is not meta.device and its.shape:
             value = value.to(meta.device)  # type: ignore[attr-defined]
         if its.dtype is not meta.dtype and its.dtype.is_complex:
             value = value.to(meta.dtype)  # type: ignore[attr-defined]
         shape = target_shape(meta.shape, plan)
-        if value._meta.shape and value._meta.shape != shape:
+        if value._tmeta.shape and value._tmeta.shape != shape:
             value = broadcast_value(value, shape)
     fns.put_piece_(self, value, starts, plan)
-    if piece and meta.leaf and not self._meta.leaf and self._view_of is not None:
+    if piece and meta.leaf and not self._tmeta.leaf and self._view_of is not None:
         self._unaware = True  # it is the piece that PyTorch writes to
 
 
@@ -142,7 +142,7 @@ def target_shape(shape: tuple[int, ...], plan: tuple[Any, ...]) -> tuple[int, ..
 
 def stripped(value: Any) -> Tensor:
     """A value without the dimensions of size 1 that it begins with."""
-    shape = tuple(value._meta.shape)
+    shape = tuple(value._tmeta.shape)
     lead = 0
     while lead < len(shape) and shape[lead] == 1:
         lead += 1
@@ -152,7 +152,7 @@ def stripped(value: Any) -> Tensor:
 def broadcast_value(value: Any, shape: tuple[int, ...]) -> Tensor:
     """A value that broadcasts to the shape; PyTorch's error where it does not."""
     value = stripped(value)
-    return value if value._meta.shape == shape else fns.expand(value, shape)
+    return value if value._tmeta.shape == shape else fns.expand(value, shape)
 
 
 def check_value(self: Tensor, value: Any) -> Any:
@@ -161,7 +161,7 @@ def check_value(self: Tensor, value: Any) -> Any:
         if isinstance(value, np.generic):
             return value.item()
         return value
-    name = self._meta.dtype.tensor_name
+    name = self._tmeta.dtype.tensor_name
     kind = type(value)
     said = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
     raise TypeError(f"can't assign a {said} to a {name}")
@@ -188,7 +188,7 @@ def write_any(self: Tensor, index: Any, value: Any) -> None:
         write_basic(view, (), (), value)
         return
     if not isinstance(value, TensorBase):
-        check_number(value, self._meta.dtype)
+        check_number(value, self._tmeta.dtype)
         value = number_tensor(view, value)
     else:
         value = stripped(value)
@@ -198,7 +198,7 @@ def write_any(self: Tensor, index: Any, value: Any) -> None:
 def number_tensor(like: Tensor, value: Any) -> Tensor:
     """A number as a 0-dim tensor; it is an input, so its value is in no key."""
     with np.errstate(over="ignore"):  # what is too large for half types is infinite
-        array = np.asarray(value).astype(like._meta.dtype.np)
+        array = np.asarray(value).astype(like._tmeta.dtype.np)
     return on_cpu(array)
 
 
@@ -210,11 +210,11 @@ def put_with(
         # PyTorch looks at the history before it looks at indices and values.
         local.rec.check_history(view, (value,))
     indices = [beside(view, item) for item in indices]
-    same = value._meta.dtype is view._meta.dtype
+    same = value._tmeta.dtype is view._tmeta.dtype
     masks = [d for d, i in enumerate(indices) if is_mask(i)]
     plain = any(i is not None and i is not SKIP and not is_mask(i) for i in indices)
     put = fns.put_tensors_ if form else fns.put_tensors
-    if masks and not plain and not any(indices[d]._meta.shape for d in masks):
+    if masks and not plain and not any(indices[d]._tmeta.shape for d in masks):
         # Masks without dimensions choose everything or nothing.
         if all(host_value(indices[d]) for d in masks):
             return put(view, (), value, accumulate)
@@ -223,9 +223,9 @@ def put_with(
     if len(masks) == 1 and not plain:
         at = masks[0]
         mask = indices[at]
-        check_mask(mask, view._meta.shape, at)
-        one = value._meta.shape.numel() == 1 and not accumulate
-        if mask._meta.dtype is dtypes.uint8:
+        check_mask(mask, view._tmeta.shape, at)
+        one = value._tmeta.shape.numel() == 1 and not accumulate
+        if mask._tmeta.dtype is dtypes.uint8:
             if one:
                 raise RuntimeError(
                     "masked_fill_ only supports boolean masks, but got mask with dtype "

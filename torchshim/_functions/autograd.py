@@ -72,7 +72,7 @@ def backward(
 ) -> None:
     """Adds the gradients of this tensor to the `.grad` of the leaves it came from."""
     if gradient is None and inputs is None and create_graph is False:
-        meta = self._meta
+        meta = self._tmeta
         if (
             meta.requires_grad
             and meta.dtype.is_floating_point
@@ -97,12 +97,12 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool, shared: bool) -> None:
         self._grad = accumulated(before, grad, create)
     elif before is None:
         if (
-            grad._meta.shape != self._meta.shape
+            grad._tmeta.shape != self._tmeta.shape
         ):  # `.data` of another was assigned since
             grad = creation.empty_like(self, requires_grad=False).copy_(grad)
         elif create:
             grad = fns._gradient_copy(grad)
-        if grad._meta.strides != self._meta.strides and (
+        if grad._tmeta.strides != self._tmeta.strides and (
             shared or create or local.rec.lays_out_grads
         ):
             grad = _laid_out(self, grad)
@@ -111,11 +111,11 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool, shared: bool) -> None:
         self._grad = before + grad
     else:
         rec = local.rec
-        if before._meta.inference:
+        if before._tmeta.inference:
             rec.check_writable(before)
         if before._storage is not None:
             check_apart(before, ())
-        kind, own = grad._meta, before._meta
+        kind, own = grad._tmeta, before._tmeta
         if kind.shape != own.shape or kind.dtype is not own.dtype:
             before.add_(grad)  # it broadcasts and is cast, or is refused
             return
@@ -124,7 +124,7 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool, shared: bool) -> None:
 
 def _laid_out(self: Tensor, grad: Tensor) -> Any:
     """A new gradient in its parameter's memory order, if that is dense."""
-    meta, own = self._meta, grad._meta
+    meta, own = self._tmeta, grad._tmeta
     expected = 1
     for stride, size in sorted(zip(meta.strides, meta.shape, strict=True)):
         if size != 1:
@@ -148,7 +148,7 @@ def _get_grad(self: Tensor) -> Tensor | None:
     """The gradient that backward passes have added up; None before the first."""
     grad = self._grad
     if grad is None:
-        meta = self._meta
+        meta = self._tmeta
         if meta.requires_grad and not meta.leaf and not _retains(self):
             warnings.warn(_NON_LEAF_GRAD, UserWarning, stacklevel=2)
     return grad
@@ -165,7 +165,7 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
         )
     if value is self:
         raise RuntimeError("can't assign Variable as its own grad")
-    own, meta = self._meta, value._meta
+    own, meta = self._tmeta, value._tmeta
     wanted = grad_dtype(self)
     if wanted is not None and meta.dtype is not wanted:
         raise RuntimeError(
@@ -206,14 +206,14 @@ Tensor.grad = property(_get_grad, _set_grad, _del_grad)
 
 def _get_grad_dtype(self: Tensor) -> Any:
     """The dtype that `.grad` of a leaf has; None: that in which gradients come."""
-    if not self._meta.leaf:
+    if not self._tmeta.leaf:
         raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
     return grad_dtype(self)
 
 
 def _set_grad_dtype(self: Tensor, dtype: Any) -> None:
     grad = self.grad  # (PyTorch asks first, too, which warns)
-    if not self._meta.leaf:
+    if not self._tmeta.leaf:
         raise RuntimeError("grad_dtype can only be set on leaf tensors.")
     if dtype is not None and not isinstance(dtype, DType):
         raise RuntimeError(
@@ -235,7 +235,7 @@ Tensor.grad_dtype = property(_get_grad_dtype, _set_grad_dtype)
 
 
 def _retains(self: Tensor) -> bool:
-    if self._hooks is None or self._meta.leaf:
+    if self._hooks is None or self._tmeta.leaf:
         return self._hooks is not None and self._hooks.retains
     found = hooks_of(self)
     return found is not None and found.retained is not None
@@ -244,7 +244,7 @@ def _retains(self: Tensor) -> bool:
 @method
 def retain_grad(self: Tensor) -> None:
     """Makes a backward pass keep this tensor's gradient though it is no leaf."""
-    meta = self._meta
+    meta = self._tmeta
     if not meta.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     local.rec.refuse_in_transform("retain_grad")
@@ -263,7 +263,7 @@ def retain_grad(self: Tensor) -> None:
 
 def _output_nr(self: Tensor) -> int:
     """Which output of its node this tensor is."""
-    meta = self._meta
+    meta = self._tmeta
     if meta.leaf or not meta.requires_grad or self._unaware:
         return 0
     return node.edge_of(*hooks.place_of(local.rec, self))[1]
@@ -271,14 +271,14 @@ def _output_nr(self: Tensor) -> int:
 
 def _version(self: Tensor) -> int:
     """How often the memory of this tensor was written to."""
-    if self._meta.inference and self._own_version is None:
+    if self._tmeta.inference and self._own_version is None:
         raise RuntimeError("Inference tensors do not track version counter.")
     return version_of(self) + self._ahead
 
 
 def _is_leaf(self: Tensor) -> bool:
     """Whether no recorded operation made this tensor."""
-    meta = self._meta
+    meta = self._tmeta
     if self._is_view():
         self._unaware = False
         local.rec.check_current(self)
@@ -327,7 +327,7 @@ def _post_hooks(self: Tensor) -> Any:
 
 def _base(self: Tensor) -> Tensor | None:
     """The tensor that a view shows the memory of."""
-    return None if self._meta.inference else base_of(self)
+    return None if self._tmeta.inference else base_of(self)
 
 
 Tensor.grad_fn = fact("grad_fn", _grad_fn)
@@ -346,7 +346,7 @@ Tensor._post_accumulate_grad_hooks = property(_post_hooks)
 @method
 def is_inference(self: Tensor) -> bool:
     """Whether this tensor was made in inference mode."""
-    return getattr(self._meta, "inference", False)
+    return getattr(self._tmeta, "inference", False)
 
 
 _Visitor = Callable[[Any], Any] | None
@@ -368,7 +368,7 @@ def _view_func(
     base = _base(self)
     if base is None or placement(base) != placement(new_base):
         return None
-    alike = base._meta.dtype is self._meta.dtype and not bits_of(self)
+    alike = base._tmeta.dtype is self._tmeta.dtype and not bits_of(self)
     if alike and symint_visitor_fn is None:
         return new_base.as_strided(*placement(self))
     return _replayed(self, base, new_base, symint_visitor_fn)
@@ -414,7 +414,7 @@ def _replayed(
 @method
 def register_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     """Calls `hook(grad)` for each gradient of this tensor; a result replaces it."""
-    if not self._meta.requires_grad:
+    if not self._tmeta.requires_grad:
         raise RuntimeError(
             "cannot register a hook on a tensor that doesn't require gradient"
         )
@@ -434,7 +434,7 @@ def register_post_accumulate_grad_hook(
     self: Tensor, hook: Callable[..., Any]
 ) -> RemovableHandle:
     """Calls `hook(tensor)` each time a gradient was added to this leaf's `.grad`."""
-    if not self._meta.requires_grad:
+    if not self._tmeta.requires_grad:
         raise RuntimeError(
             "cannot register a hook on a tensor that doesn't require gradient"
         )
@@ -460,7 +460,7 @@ def detach_(self: Tensor) -> Tensor:
     """Takes this tensor out of the graph that made it: it becomes a leaf."""
     if self._is_view() and not local.rec.inference:
         raise RuntimeError(_DETACH_VIEW)
-    meta, rec = self._meta, local.rec
+    meta, rec = self._tmeta, local.rec
     if rec.recording.duals:
         rec.recording.duals.pop(rec.slot_of(self), None)
         self._tangents = None
@@ -480,7 +480,7 @@ def detach_(self: Tensor) -> Tensor:
         else:
             rec.let_views_in(self, False)
             self._slot = -1
-        self._meta = changed
+        self._tmeta = changed
         if self._storage is not None:
             rec.bequeath(self, False)
         if not meta.leaf:

@@ -148,7 +148,7 @@ def _refuse_in_transform() -> None:
 
 def zeros_of(tensor: Any) -> Any:
     """Zeros of a tensor's shape and dtype."""
-    meta = tensor._meta
+    meta = tensor._tmeta
     return fns._gradient_zeros(tuple(meta.shape), meta.dtype, meta.device)
 
 
@@ -227,7 +227,7 @@ def make_grads(
         if isinstance(root, GradientEdge):
             meta = edge_meta(root)
         elif isinstance(root, Tensor):
-            meta = root._meta
+            meta = root._tmeta
         else:
             raise AssertionError("Expected output to be a torch.Tensor")
         if isinstance(grad, Tensor):
@@ -292,7 +292,7 @@ def _of_examples(meta: Any) -> bool:
 def edge_meta(edge: GradientEdge) -> Any:
     """What is known of the value whose gradient flows through an edge."""
     if isinstance(edge.node, AccumulateGrad):
-        return edge.node.variable._meta
+        return edge.node.variable._tmeta
     node = edge.node
     return node._event.metas[node._slot_of(edge.output_nr) - node._event.slot]
 
@@ -315,7 +315,7 @@ def _run(
     starts: list[Any] = []
     vectors: list[Any] = []
     for i, (root, vector) in enumerate(zip(roots, cotangents, strict=True)):
-        meta = edge_meta(root) if isinstance(root, GradientEdge) else root._meta
+        meta = edge_meta(root) if isinstance(root, GradientEdge) else root._tmeta
         if isinstance(root, Tensor) and (
             not meta.requires_grad or root._inherits or _of_examples(meta)
         ):
@@ -326,15 +326,15 @@ def _run(
                 "grad_fn"
             )
         starts.append(_engine_place(root))
-        device = vector._meta.device
+        device = vector._tmeta.device
         if device is not meta.device:
-            if vector._meta.shape:
+            if vector._tmeta.shape:
                 raise RuntimeError(
                     f"invalid gradient at index {i} - expected device {meta.device} "
                     f"but got {device}"
                 )
             vector = vector.to(meta.device)
-        if vector._meta.dtype is not meta.dtype:
+        if vector._tmeta.dtype is not meta.dtype:
             vector = fns._gradient_cast(vector, meta.dtype)
         vectors.append(vector)
     targets: list[Any] | None = None
@@ -398,7 +398,7 @@ def _target(target: Any, accumulate: bool) -> Any:
     if is_tensor:
         if accumulate:
             target.retain_grad()
-        if not target._meta.requires_grad:
+        if not target._tmeta.requires_grad:
             raise RuntimeError(
                 "One of the differentiated Tensors does not require grad"
             )

@@ -51,7 +51,7 @@ def real(input: Tensor) -> Tensor:
     tensor([1.])
     """
     tensor_argument("real", "input", 1, input)
-    if not input._meta.dtype.is_complex:
+    if not input._tmeta.dtype.is_complex:
         return input
     if has_bit(input, "conj"):
         input = fns._conj(input)
@@ -69,7 +69,7 @@ def imag(input: Tensor) -> Tensor:
     tensor([2.])
     """
     tensor_argument("imag", "input", 1, input)
-    if not input._meta.dtype.is_complex:
+    if not input._tmeta.dtype.is_complex:
         raise RuntimeError(
             "imag is not implemented for tensors with non-complex dtypes."
         )
@@ -106,7 +106,7 @@ def conj(input: Tensor) -> Tensor:
     tensor([1.-2.j])
     """
     tensor_argument("conj", "input", 1, input)
-    return fns._conj(input) if input._meta.dtype.is_complex else input
+    return fns._conj(input) if input._tmeta.dtype.is_complex else input
 
 
 @public(method=True)
@@ -120,7 +120,7 @@ def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
     tensor([1.-2.j])
     """
     tensor_argument("conj_physical", "input", 1, input)
-    if out is None and not input._meta.dtype.is_complex:
+    if out is None and not input._tmeta.dtype.is_complex:
         return input
     return fns.conj_physical(input, out=out)
 

@@ -140,7 +140,7 @@ def tensor(
 
 def copied(data: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     """A new leaf with the values of a tensor."""
-    dtype = dtype or data._meta.dtype
+    dtype = dtype or data._tmeta.dtype
     check_gradient(dtype, requires_grad)
     made = data.detach().to(device=device, dtype=dtype, copy=True)
     return made.requires_grad_() if requires_grad else made
@@ -189,7 +189,7 @@ def sharing(
     made._slot = -1
     made._array = None
     strides = tuple(s // size for s in array.strides)
-    made._meta = meta_of(array.shape, dtype, _cpu(), strides)
+    made._tmeta = meta_of(array.shape, dtype, _cpu(), strides)
     storage = Storage(made)
     made._storage = storage
     storage.shared = Shared(array)
@@ -322,7 +322,7 @@ def asarray(
     made: Any = None
     if isinstance(obj, TensorBase):
         made = obj
-        if requires_grad is None and obj._meta.requires_grad:
+        if requires_grad is None and obj._tmeta.requires_grad:
             warn_once(
                 "torch.asarray: unspecified requires_grad now defaults to "
                 "obj.requires_grad instead of False. Pass requires_grad=False "
@@ -358,7 +358,7 @@ def asarray(
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         made = tensor_from(obj, dtype, where or device_of("asarray", None))
     else:
-        own = made._meta
+        own = made._tmeta
         if copy is False:
             if where is not None and where is not own.device:
                 raise ValueError(
@@ -375,7 +375,7 @@ def asarray(
     if requires_grad is None or (requires_grad and not made.is_leaf):
         return made
     if made.is_leaf:
-        check_gradient(made._meta.dtype, bool(requires_grad))
+        check_gradient(made._tmeta.dtype, bool(requires_grad))
         if bool(requires_grad) != made.requires_grad:
             if made is obj and not requires_grad:
                 return made.detach()
@@ -397,8 +397,8 @@ def new_tensor(
 ) -> Tensor:
     """A new leaf with a copy of `data`, of this tensor's dtype and on its device."""
     check_options("new_tensor", layout, pin_memory, requires_grad)
-    dtype = dtype_of("new_tensor", dtype) or self._meta.dtype
-    where = self._meta.device if device is None else device_of("new_tensor", device)
+    dtype = dtype_of("new_tensor", dtype) or self._tmeta.dtype
+    where = self._tmeta.device if device is None else device_of("new_tensor", device)
     if isinstance(data, TensorBase):
         warn(
             "To copy construct from a tensor, it is recommended to use "

@@ -43,7 +43,7 @@ def cond(
         isinstance(each, Tensor) for each in _pytree.tree_leaves(operands)
     ):
         raise RuntimeError(_NO_OPERANDS.format(operands))
-    if isinstance(pred, Tensor) and pred._meta.batch:
+    if isinstance(pred, Tensor) and pred._tmeta.batch:
         return _chosen(pred, true_fn(*operands), false_fn(*operands))
     return (true_fn if pred else false_fn)(*operands)
 
@@ -97,7 +97,7 @@ def while_loop(
 
 
 def _holds(pred: Any) -> bool:
-    one = isinstance(pred, Tensor) and pred._meta.shape.numel() == 1
+    one = isinstance(pred, Tensor) and pred._tmeta.shape.numel() == 1
     if not (one or isinstance(pred, bool)):
         raise RuntimeError(
             f"cond_fn must return a boolean scalar tensor or a boolean but got {pred}"
@@ -114,7 +114,7 @@ def _check_alike(made: tuple[Any, ...], first: tuple[Any, ...]) -> None:
         )
     for at, (a, b) in enumerate(zip(now, before, strict=True)):
         facts = [
-            (x._meta.shape, x._meta.dtype) if isinstance(x, Tensor) else type(x)
+            (x._tmeta.shape, x._tmeta.dtype) if isinstance(x, Tensor) else type(x)
             for x in (a, b)
         ]
         if facts[0] != facts[1]:

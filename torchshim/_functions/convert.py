@@ -57,7 +57,7 @@ def settled(tensor: TensorBase) -> Any:
 
     None within a recording, for pending values and where autograd has to be told.
     """
-    rec, meta = local.rec, tensor._meta
+    rec, meta = local.rec, tensor._tmeta
     if rec.state is not rec.root or (meta.requires_grad and rec.grad):
         return None
     storage = tensor._storage
@@ -72,7 +72,7 @@ def settled(tensor: TensorBase) -> Any:
 
 def moved(tensor: TensorBase, where: device) -> Tensor:
     """A copy of a tensor on another device, with its history and its tangents."""
-    rec, meta = local.rec, tensor._meta
+    rec, meta = local.rec, tensor._tmeta
     tangents: dict[int, Any] = {}
     if rec.recording.duals or tensor._tangents:
         found = rec.recording.duals.get(rec.slot_of(tensor), {})
@@ -99,7 +99,7 @@ def moved(tensor: TensorBase, where: device) -> Tensor:
 
 
 def _on(tensor: TensorBase, where: device, array: Any) -> Tensor:
-    meta = tensor._meta
+    meta = tensor._tmeta
     strides = elementwise_strides(
         tuple(meta.shape), [(tuple(meta.shape), meta.strides)]
     )
@@ -117,7 +117,7 @@ def converted(
     wanted: Any,
 ) -> Tensor:
     """`self` with this device, dtype and memory format; itself if it has them."""
-    meta = self._meta
+    meta = self._tmeta
     if where is not None and where is not meta.device:
         where = resolve(where)
     dtype = meta.dtype if dtype is None else dtype
@@ -138,7 +138,7 @@ def converted(
 
 def copied(self: Tensor, name: str, args: tuple[Any, ...], wanted: Any) -> Tensor:
     """A recorded copy in a memory format; made at once where that costs nothing."""
-    meta = self._meta
+    meta = self._tmeta
     shape = tuple(meta.shape)
     if wanted is None:
         wanted = preserve_format
@@ -154,7 +154,7 @@ def copied(self: Tensor, name: str, args: tuple[Any, ...], wanted: Any) -> Tenso
 
 
 def _copied_now(self: Tensor, array: Any, args: tuple[Any, ...], wanted: Any) -> Tensor:
-    meta = self._meta
+    meta = self._tmeta
     shape = tuple(meta.shape)
     if args:
         kind = dtypes.array_dtype(args[0])
@@ -188,7 +188,7 @@ def to(self: Tensor, *args: Any, **named: Any) -> Tensor:
     if rest:
         first = rest[0]
         if isinstance(first, TensorBase):
-            where, dtype = first._meta.device, first._meta.dtype
+            where, dtype = first._tmeta.device, first._tmeta.dtype
             del rest[0]
         elif (found := as_dtype(first)) is not None:
             dtype = found
@@ -203,7 +203,7 @@ def to(self: Tensor, *args: Any, **named: Any) -> Tensor:
             raise unfit("to")
     other = given.pop("other", given.pop("tensor", None))
     if isinstance(other, TensorBase):
-        where, dtype = other._meta.device, other._meta.dtype
+        where, dtype = other._tmeta.device, other._tmeta.dtype
     if "device" in given:
         value = given.pop("device")
         where = None if value is None else as_device(value)
@@ -295,7 +295,7 @@ _HEAP_TYPE = 1 << 9
 def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of the tensor's type; with `dtype` the tensor of that type."""
     if dtype is None:
-        meta = self._meta
+        meta = self._tmeta
         place_of = "" if meta.device.type == "cpu" else f"{meta.device.type}."
         return f"torch.{place_of}{meta.dtype.scalar_name}Tensor"
     if isinstance(dtype, dtypes.dtype):
@@ -325,7 +325,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor with `other`'s dtype, on its device."""
     if not isinstance(other, TensorBase):
         raise TypeError(wrong("type_as", "other", 1, "Tensor", other))
-    return converted(self, other._meta.device, other._meta.dtype, False, None)
+    return converted(self, other._tmeta.device, other._tmeta.dtype, False, None)
 
 
 @public(method=True)
@@ -338,7 +338,7 @@ def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
     """
     if not isinstance(input, TensorBase):
         raise TypeError(wrong("clone", "input", 1, "Tensor", input))
-    if input._meta.batch and memory_format in (channels_last, channels_last_3d):
+    if input._tmeta.batch and memory_format in (channels_last, channels_last_3d):
         name = {channels_last: "ChannelsLast"}.get(memory_format, "ChannelsLast3d")
         raise RuntimeError(
             "NYI: Tensor.clone(memory_format) inside vmap is only supported with "
@@ -351,7 +351,7 @@ def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
 @public(namespaces=(), method=True)
 def contiguous(self: Tensor, *, memory_format: Any = contiguous_format) -> Tensor:
     """The tensor with its elements in the order of the format; itself if they are."""
-    meta = self._meta
+    meta = self._tmeta
     if memory_format is contiguous_format:
         return self if meta.contiguous else copied(self, "clone", (), memory_format)
     _check_format(memory_format)
@@ -376,7 +376,7 @@ def _fresh(self: Tensor) -> bool:
     rec = local.rec
     if rec.state is not rec.root:
         return False
-    meta = self._meta
+    meta = self._tmeta
     return not meta.inference and (meta.requires_grad or not self._version)
 
 
@@ -385,10 +385,10 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     """Takes over the values of `other`, broadcast and cast."""
     if not isinstance(other, TensorBase) and not is_number(other):
         raise TypeError(wrong("copy_", "other", 1, "Tensor", other))
-    if isinstance(other, TensorBase) and other._meta.dtype is not self._meta.dtype:
-        note_lost_part(other._meta.dtype, self._meta.dtype)
+    if isinstance(other, TensorBase) and other._tmeta.dtype is not self._tmeta.dtype:
+        note_lost_part(other._tmeta.dtype, self._tmeta.dtype)
     if isinstance(other, TensorBase) and _fresh(self):
-        mine, its = self._meta, other._meta
+        mine, its = self._tmeta, other._tmeta
         array = settled(other)
         if array is not None and its.shape == mine.shape and its.device is mine.device:
             local.rec.check_writable(self)
@@ -396,9 +396,9 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
                 array = _cast_array(array, mine)
             if array is not None and overwrite(self, array):
                 return self
-    if isinstance(other, TensorBase) and other._meta.device != self._meta.device:
-        if other._meta.shape or other._meta.device.type != "cpu":
-            other = moved(other, self._meta.device)
+    if isinstance(other, TensorBase) and other._tmeta.device != self._tmeta.device:
+        if other._tmeta.shape or other._tmeta.device.type != "cpu":
+            other = moved(other, self._tmeta.device)
     return fns.copy_(self, other, non_blocking)
 
 
@@ -420,7 +420,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
         raise _fill_mismatch(value)
     if isinstance(value, (np.number, np.bool_)):
         value = number_of("fill_", "value", 1, value)
-    meta = input._meta
+    meta = input._tmeta
     value = fitting(value, meta.dtype, wide=all(n == 1 for n in meta.shape))
     if value.__class__ is int and meta.dtype.category > dtypes.INTEGER:
         value = float(value)
@@ -449,5 +449,5 @@ def _fill_mismatch(value: Any) -> TypeError:
 @public(method=True, name="zero_")
 def zero_(input: Tensor) -> Tensor:
     """Sets all elements to zero."""
-    tracked = local.rec.grad and input._meta.requires_grad
+    tracked = local.rec.grad and input._tmeta.requires_grad
     return fns.zero_(input) if tracked or not _fresh(input) else fill_(input, 0)

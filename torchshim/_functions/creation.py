@@ -117,7 +117,7 @@ def into(out: Tensor, result: Tensor) -> Tensor:
     """`out=` of a creation function: resized without a warning, and filled."""
     from torchshim._functions.resizing import take_size
 
-    take_size(out, result._meta.shape)
+    take_size(out, result._tmeta.shape)
     with untracked():
         out.copy_(result)
     return flagged(out, result.requires_grad)
@@ -127,7 +127,7 @@ def flagged(out: Tensor, requires_grad: Any) -> Tensor:
     """`out=` of a creation function, filled: it requires grad if that is asked for."""
     wanted = bool(requires_grad)
     if wanted != out.requires_grad:
-        check_gradient(out._meta.dtype, wanted)
+        check_gradient(out._tmeta.dtype, wanted)
         out.requires_grad_(wanted)
     return out
 
@@ -138,7 +138,7 @@ def out_dtype(function: str, out: Any, dtype: Any, default: Any) -> Any:
     if out is None:
         return default if dtype is None else dtype
     tensor_argument(function, "out", 0, out)
-    have = out._meta.dtype
+    have = out._tmeta.dtype
     if dtype is not None and dtype is not have:
         raise RuntimeError(
             f"dtype {dtype.scalar_name} does not match dtype of out parameter "
@@ -360,7 +360,7 @@ def _like(function: str, input: Any, value: Any, *options: Any) -> Tensor:
 
 def for_examples(made: Tensor, like: Tensor) -> Tensor:
     """Under `vmap`: a new tensor with a value for each example that `like` has."""
-    return fns._vmap_as(made, like) if like._meta.batch else made
+    return fns._vmap_as(made, like) if like._tmeta.batch else made
 
 
 def _made_like(
@@ -376,7 +376,7 @@ def _made_like(
 ) -> Tensor:
     tensor_argument(function, "input", 1, input)
     check_options(function, layout, pin_memory, requires_grad)
-    meta = input._meta
+    meta = input._tmeta
     dtype = dtype_of(function, dtype) or meta.dtype
     where = meta.device if device is None else device_of(function, device)
     shape = tuple(meta.shape)

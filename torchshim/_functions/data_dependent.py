@@ -48,7 +48,7 @@ def _exact(dtype: dtypes.dtype) -> bool:
 
 def _written(out: Any, result: Tensor) -> Tensor:
     """The result in the tensor given as `out=`, resized to it."""
-    resize_output(out, result._meta.shape)
+    resize_output(out, result._tmeta.shape)
     return out.copy_(result)
 
 
@@ -57,7 +57,7 @@ def _written(out: Any, result: Tensor) -> Tensor:
 
 def refuse_examples(function: str, *tensors: Any) -> None:
     """Under `vmap`: raises for tensors that would give each example another shape."""
-    if any(isinstance(t, Tensor) and t._meta.batch for t in tensors):
+    if any(isinstance(t, Tensor) and t._tmeta.batch for t in tensors):
         raise RuntimeError(
             "vmap: We do not support batching operators that can output dynamic shape. "
             f"Attempted to vmap over aten::{function}. Please file an issue at "
@@ -67,7 +67,7 @@ def refuse_examples(function: str, *tensors: Any) -> None:
 
 def refuse_rule(function: str, *tensors: Any) -> None:
     """Under `vmap`: raises for tensors of which PyTorch does not map the function."""
-    if any(isinstance(t, Tensor) and t._meta.batch for t in tensors):
+    if any(isinstance(t, Tensor) and t._tmeta.batch for t in tensors):
         raise RuntimeError(
             f"Batching rule not implemented for aten::{function}. We could not "
             "generate a fallback."
@@ -123,7 +123,7 @@ def nonzero(
         )
     check_apart(out, (input,))
     if out.shape != result.shape:
-        resize_output(out, result._meta.shape)
+        resize_output(out, result._tmeta.shape)
         if result.numel():
             show(out, (tuple(result.shape), result.stride(), placement(out)[2]))
     return out.copy_(result)
@@ -168,7 +168,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
                 "masked_select(): self and result must have the same scalar type"
             )
         check_apart(out, (input, mask))
-    if mask._meta.batch:
+    if mask._tmeta.batch:
         raise RuntimeError(
             "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We "
             "cannot support this because for each batch this would return a "

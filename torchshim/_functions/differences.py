@@ -30,8 +30,8 @@ def gradient(
     >>> torch.gradient(torch.tensor([1.0, 2.0, 4.0, 8.0]))
     (tensor([1.0000, 1.5000, 3.0000, 4.0000]),)
     """
-    shape = input._meta.shape
-    if input._meta.dtype is dtypes.uint8:
+    shape = input._tmeta.shape
+    if input._tmeta.dtype is dtypes.uint8:
         raise RuntimeError("torch.gradient does not support uint8 input.")
     if edge_order not in (1, 2):
         raise RuntimeError(
@@ -86,7 +86,7 @@ def _spacing(spacing: Any, count: int, dim: Any) -> Sequence[Any]:
 
 
 def _along(input: Tensor, dim: int, space: Any, edge_order: int) -> Tensor:
-    n = input._meta.shape[dim]
+    n = input._tmeta.shape[dim]
 
     def part(start: int, length: int = 1) -> Any:
         return piece(input, dim, start, length)
@@ -101,17 +101,17 @@ def _along(input: Tensor, dim: int, space: Any, edge_order: int) -> Tensor:
             first = (-1.5 * part(0) + 2 * part(1) - 0.5 * part(2)) / space
             last = (1.5 * part(n - 1) - 2 * part(n - 2) + 0.5 * part(n - 3)) / space
         return fns.cat((first, center, last), dim)
-    if len(space._meta.shape) != 1:
+    if len(space._tmeta.shape) != 1:
         raise RuntimeError(
             "torch.gradient expected each element of spacing to have one dimension, "
-            f"but got an element with {len(space._meta.shape)} dimensions!"
+            f"but got an element with {len(space._tmeta.shape)} dimensions!"
         )
-    if space._meta.shape[0] != n:
+    if space._tmeta.shape[0] != n:
         raise RuntimeError(
             f"torch.gradient expected each element of spacing to have {n} coordinates, "
-            f"but got {space._meta.shape[0]}"
+            f"but got {space._tmeta.shape[0]}"
         )
-    wide = (-1,) + (1,) * (len(input._meta.shape) - dim - 1)
+    wide = (-1,) + (1,) * (len(input._tmeta.shape) - dim - 1)
     steps: Any = fns.diff(space)
     before = fns.reshape(piece(steps, 0, 0, middle), wide)
     after = fns.reshape(piece(steps, 0, 1, middle), wide) if middle else before

@@ -25,7 +25,7 @@ def _tensor(function: str, name: str, position: int, value: Any) -> None:
 
 def _dtype(value: Any) -> dtypes.dtype:
     """The dtype of a tensor or a number."""
-    return value._meta.dtype if isinstance(value, TensorBase) else scalar_dtype(value)
+    return value._tmeta.dtype if isinstance(value, TensorBase) else scalar_dtype(value)
 
 
 # Signs -----------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def abs_(input: Tensor) -> Tensor:
     tensor([1, 2])
     """
     _tensor("abs_", "input", 1, input)
-    if input._meta.dtype.is_complex:
+    if input._tmeta.dtype.is_complex:
         raise RuntimeError("In-place abs is not supported for complex tensors.")
     return fns.abs_(input)
 
@@ -57,7 +57,7 @@ def positive(input: Tensor) -> Tensor:
     tensor([1.])
     """
     _tensor("positive", "input", 1, input)
-    if input._meta.dtype is dtypes.bool_:
+    if input._tmeta.dtype is dtypes.bool_:
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input
 
@@ -80,7 +80,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     _tensor("equal", "input", 1, input)
     _tensor("equal", "other", 2, other)
     refuse_rule("equal", input, other)
-    if tuple(input._meta.shape) != tuple(other._meta.shape):
+    if tuple(input._tmeta.shape) != tuple(other._tmeta.shape):
         return False
     return bool(getattr(fns, "equal.values")(input, other).item())
 
@@ -103,7 +103,7 @@ def allclose(
     """
     _tensor("allclose", "input", 1, input)
     _tensor("allclose", "other", 2, other)
-    if input._meta.batch or other._meta.batch:
+    if input._tmeta.batch or other._tmeta.batch:
         raise RuntimeError(
             "vmap over torch.allclose isn't supported yet. Please file an issue at "
             "https://github.com/pytorch/pytorch/issues if you need this feature."
@@ -193,9 +193,9 @@ def float_power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
 def _float_power_(self: Tensor, exponent: Any) -> Tensor:
     """`float_power` in place: the tensor has to have its result's dtype."""
     _, power, wide = _power_operands(self, exponent)
-    if self._meta.dtype is not wide:
+    if self._tmeta.dtype is not wide:
         raise RuntimeError(
-            f"the base given to float_power_ has dtype {self._meta.dtype.scalar_name} "
+            f"the base given to float_power_ has dtype {self._tmeta.dtype.scalar_name} "
             f"but the operation's result requires dtype {wide.scalar_name}"
         )
     return self.pow_(power)

@@ -72,8 +72,8 @@ def _is_scalar(value: Any) -> bool:
 
 def _as_number(tensor: Tensor, other: Tensor) -> Tensor:
     """A 0-dim tensor with the dtype that a number would take part with."""
-    dtype = other._meta.dtype
-    if dtype.category <= tensor._meta.dtype.category:
+    dtype = other._tmeta.dtype
+    if dtype.category <= tensor._tmeta.dtype.category:
         return other
     if dtype.category == dtypes.INTEGER:
         return other.to(dtypes.int64)
@@ -382,7 +382,7 @@ def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor,
     """The sum of each tensor's absolute values to a power."""
     tensors = _tensors("_foreach_powsum", self)
     for tensor in tensors:
-        dtype_of = tensor._meta.dtype
+        dtype_of = tensor._tmeta.dtype
         if not (dtype_of.is_floating_point or dtype_of.is_complex):
             name = dtype_of.scalar_name
             raise NotImplementedError(f"\"powsum_cpu\" not implemented for '{name}'")

@@ -41,7 +41,7 @@ def integers(function: str, name: str, position: int, value: Any) -> tuple[int, 
 
 def _promoted(input: Tensor, to_complex: bool) -> Tensor:
     """The input as numbers that can be transformed."""
-    dtype = input._meta.dtype
+    dtype = input._tmeta.dtype
     if dtype.category < dtypes.FLOATING:
         dtype = dtypes.get_default_dtype()
     if dtype not in (
@@ -53,11 +53,11 @@ def _promoted(input: Tensor, to_complex: bool) -> Tensor:
         raise RuntimeError(f"Unsupported dtype {dtype.scalar_name}")
     if to_complex and not dtype.is_complex:
         dtype = dtype.to_complex()
-    return input if dtype is input._meta.dtype else input.to(dtype)
+    return input if dtype is input._tmeta.dtype else input.to(dtype)
 
 
 def _check_real(name: str, input: Tensor, what: str = "real") -> None:
-    dtype = input._meta.dtype
+    dtype = input._tmeta.dtype
     if dtype.is_complex:
         raise RuntimeError(
             f"{name} expects a {what} input tensor, but got {dtype.scalar_name}"
@@ -87,8 +87,8 @@ def _given(op: str, name: str, result: Tensor, out: Any, input: Tensor) -> Tenso
     """The result, in `out` where that is given."""
     if out is None:
         return result
-    want = "complex" if result._meta.dtype.is_complex else "floating point"
-    have = tensor_argument(f"fft_{name}", "out", 0, out)._meta.dtype
+    want = "complex" if result._tmeta.dtype.is_complex else "floating point"
+    have = tensor_argument(f"fft_{name}", "out", 0, out)._tmeta.dtype
     fits = have.is_complex if want == "complex" else have.is_floating_point
     if not fits:
         raise RuntimeError(
@@ -118,9 +118,9 @@ def one_dimension(
     if name in ("rfft", "ihfft"):
         _check_real(name, input)
     x = _promoted(input, name in ("irfft", "hfft"))
-    d = wrapped(dim, len(x._meta.shape))
+    d = wrapped(dim, len(x._tmeta.shape))
     if n is None:
-        n = x._meta.shape[d]
+        n = x._tmeta.shape[d]
         n = 2 * (n - 1) if name in ("irfft", "hfft") else n
     _check_length(n)
     op, result = transform(x, (n,), (d,), norm)
@@ -132,7 +132,7 @@ _Result = tuple[str, Tensor]
 
 def both_halves(x: Tensor, n: Any, d: Any, norm: Any, forward: bool) -> _Result:
     scale = _scale(norm, forward, n)
-    if x._meta.dtype.is_complex:
+    if x._tmeta.dtype.is_complex:
         return "_fft_c2c", fns._fft_c2c(x, n, d, scale, forward)
     result = fns._fft_r2c(x, n, d, scale, False)
     return "_fft_r2c", result if forward else result.conj()
@@ -152,7 +152,7 @@ def to_real(x: Tensor, n: Any, d: Any, norm: Any, forward: bool) -> _Result:
 
 def _shape_and_dims(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
     """The length given or there along each dimension that is transformed."""
-    shape = tuple(x._meta.shape)
+    shape = tuple(x._tmeta.shape)
     if dim is not None:
         dims = [wrapped(d, len(shape)) for d in dim]
         if len(set(dims)) < len(dims):
@@ -207,18 +207,18 @@ def several_dimensions(
     if not whole and not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     if real and (s is None or s[-1] == -1):
-        last = 2 * (input._meta.shape[dims[-1]] - 1)
+        last = 2 * (input._tmeta.shape[dims[-1]] - 1)
         for n in lengths[:-1]:
             _check_length(n)
-        _check_length(input._meta.shape[dims[-1]])
+        _check_length(input._tmeta.shape[dims[-1]])
         lengths[-1] = last
     for n in lengths:
         _check_length(n)
     x = _promoted(input, whole or real)
-    if name == "ihfftn" and x._meta.dtype.is_complex:
+    if name == "ihfftn" and x._tmeta.dtype.is_complex:
         raise RuntimeError(
             "Only supports floating-point dtypes, but found: "
-            f"{x._meta.dtype.scalar_name}"
+            f"{x._tmeta.dtype.scalar_name}"
         )
     op, result = transform(x, tuple(lengths), tuple(dims), norm)
     # PyTorch's `ifftn` calls itself `fftn` here.

@@ -110,7 +110,7 @@ def paired(tensor: Any, tangent: Any, level: Level) -> Tensor:
             "Setting a forward grad that itself has a forward gradient at the same "
             "level0 is not supported."
         )
-    if {n for n, _ in tensor._meta.batch} - {n for n, _ in tangent._meta.batch}:
+    if {n for n, _ in tensor._tmeta.batch} - {n for n, _ in tangent._tmeta.batch}:
         tangent = fns._vmap_as(tangent, tensor)
     if not _laid_out_alike(tensor, tangent):
         tangent = _laid_out_as(tensor, tangent)
@@ -123,8 +123,8 @@ def paired(tensor: Any, tangent: Any, level: Level) -> Tensor:
 def _memory_size(tensor: Any) -> int:
     """How many elements the memory has that a tensor shows."""
     storage = tensor._storage
-    meta = tensor._meta if storage is None else storage.meta
-    return meta.numel * meta.dtype.itemsize // tensor._meta.dtype.itemsize
+    meta = tensor._tmeta if storage is None else storage.meta
+    return meta.numel * meta.dtype.itemsize // tensor._tmeta.dtype.itemsize
 
 
 def _laid_out_alike(tensor: Any, tangent: Any) -> bool:
@@ -132,7 +132,7 @@ def _laid_out_alike(tensor: Any, tangent: Any) -> bool:
 
     As `has_same_meta` (torch/csrc/autograd/autograd_meta.cpp).
     """
-    own, other = tensor._meta, tangent._meta
+    own, other = tensor._tmeta, tangent._tmeta
     if own.numel and (
         any(
             n != 1 and a != b
@@ -148,10 +148,10 @@ def _laid_out_alike(tensor: Any, tangent: Any) -> bool:
 
 def _laid_out_as(tensor: Any, tangent: Any) -> Tensor:
     """A copy of a tangent that is laid out in memory as its tensor is."""
-    meta = tensor._meta
-    if tangent._meta.batch:
+    meta = tensor._tmeta
+    if tangent._tmeta.batch:
         return fns.clone(tangent)
-    kind, where = tangent._meta.dtype, tangent._meta.device
+    kind, where = tangent._tmeta.dtype, tangent._tmeta.device
     with_gaps = fns._gradient_zeros((_memory_size(tensor),), kind, where)
     copy = as_strided(with_gaps, tuple(meta.shape), meta.strides, meta.offset)
     for bit in bits_of(tensor):

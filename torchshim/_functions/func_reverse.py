@@ -123,7 +123,7 @@ def _started(rec: Recorder, level: Level, args: Any) -> tuple[Any, list[Any]]:
         if hidden:
             rec.tracking = tracking
             rec.set_mode()
-    twins = [rec.at(rec.slot_of(t), t._meta) for t in targets]
+    twins = [rec.at(rec.slot_of(t), t._tmeta) for t in targets]
     return spec.unflatten(twins), targets
 
 
@@ -148,7 +148,7 @@ def _gradients(
 ) -> list[Any]:
     """Gradients of what a level tracked; zeros where there is no way."""
     bit = 1 << level.number
-    tracked = [i for i, out in enumerate(outputs) if out._meta.levels & bit]
+    tracked = [i for i, out in enumerate(outputs) if out._tmeta.levels & bit]
     if not tracked:
         return [zeros_of(target) for target in targets]
     roots = [outputs[i] for i in tracked]
@@ -164,7 +164,7 @@ def _gradients(
     create = rec.grad and (
         not level.outer_grad
         or any(
-            (t._meta.levels or int(t._meta.requires_grad)) & rec.tracking
+            (t._tmeta.levels or int(t._tmeta.requires_grad)) & rec.tracking
             for t in (*roots, *given)
         )
     )
@@ -188,9 +188,9 @@ def _cotangent(output: Any, given: Any) -> Any:
     """The gradient of an output that backward begins with: in its dtype, or ones."""
     if given is None:
         return engine.ones_like[0](output)
-    if given._meta.dtype is output._meta.dtype:
+    if given._tmeta.dtype is output._tmeta.dtype:
         return given
-    return fns._gradient_cast(given, output._meta.dtype)
+    return fns._gradient_cast(given, output._tmeta.dtype)
 
 
 # grad ---------------------------------------------------------------------------------
@@ -222,8 +222,8 @@ def _grad_and_value(
                 f"Tensor, got tensor with {output.dim()} dims. Maybe you wanted to "
                 "use the vjp or jacrev APIs instead?"
             )
-        if output._meta.requires_grad and not output._meta.dtype.is_floating_point:
-            raise RuntimeError(NOT_REAL.format(output._meta.dtype))
+        if output._tmeta.requires_grad and not output._tmeta.dtype.is_floating_point:
+            raise RuntimeError(NOT_REAL.format(output._tmeta.dtype))
         rec.slot_of(output)  # a view of what was written to since, within the level
         rec.grad = level.outer_grad
         rec.tracking = level.outer_tracking
@@ -318,7 +318,7 @@ def _vjp(
         flat, spec = tree.tree_flatten(outputs)
         check_outputs(flat, "vjp(f, *primals)")
         # The function may go on to change its outputs in place.
-        kept: list[Any] = [rec.at(rec.slot_of(out), out._meta) for out in flat]
+        kept: list[Any] = [rec.at(rec.slot_of(out), out._tmeta) for out in flat]
         results = _ended(level, outputs)
         for out in flat:
             if not (out.is_floating_point() or out.is_complex()):
@@ -340,7 +340,7 @@ def _vjp(
                 f"{tree.treespec_pprint(spec)}"
             )
         pairs = zip(kept, given, strict=True)
-        tracked = [pair for pair in pairs if pair[0]._meta.levels & 1 << level.number]
+        tracked = [pair for pair in pairs if pair[0]._tmeta.levels & 1 << level.number]
         make_grads([out for out, _ in tracked], [ct for _, ct in tracked], False)
         now = local.rec
         before = now.grad

@@ -17,13 +17,13 @@ from torchshim._tensor import Tensor
 def level_of(tensor: Tensor) -> Level | None:
     """The innermost level in progress that a tensor belongs to."""
     rec = local.rec
-    mapped = {number for number, _ in tensor._meta.batch}
+    mapped = {number for number, _ in tensor._tmeta.batch}
     for level in reversed(rec.levels):
         number = level.number
         if level.kind == VMAP:
             inside = number in mapped
         elif level.kind == GRAD:
-            inside = bool(tensor._meta.levels >> number & 1)
+            inside = bool(tensor._tmeta.levels >> number & 1)
         else:
             inside = rec.tangent_of(tensor, number) is not None
             inside = inside and level is not current_dual_level()

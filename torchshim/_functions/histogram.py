@@ -33,7 +33,7 @@ def histogramdd(
     tensor([[0., 1.],
             [1., 0.]])
     """
-    shape = input._meta.shape
+    shape = input._tmeta.shape
     if len(shape) < 2:
         raise RuntimeError(
             "torch.histogramdd: input tensor should have at least 2 dimensions"

@@ -32,7 +32,7 @@ def shared_memory(tensor: Tensor) -> np.ndarray:
         memory = _in_order(base, storage.meta.strides)
         storage.shared = Shared(memory, base)
         for alias in storage.tensors():
-            if alias._view_of is None and not alias._meta.leaf:
+            if alias._view_of is None and not alias._tmeta.leaf:
                 rec.keep_history(alias)  # in another thread's recording
             alias._slot = -1
     rec.raise_failed_checks()

@@ -68,7 +68,11 @@ def basic(self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...]) -> Tenso
         made = rec.shared_views(_INDEX, (self, starts, plan))
         if made is not None:
             return made[0]
-    if slot < 0 and (INPUT, self._meta) in state.next and not self._meta.requires_grad:
+    if (
+        slot < 0
+        and (INPUT, self._tmeta) in state.next
+        and not self._tmeta.requires_grad
+    ):
         if storage is None or not (storage.slot >= 0 or storage.shared or self._path):
             slot = rec.slot_of(self)  # as it entered before
             state = rec.state
@@ -98,7 +102,7 @@ def basic(self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...]) -> Tenso
     rec.state = found
     tensor = _new(Tensor)
     tensor._slot = found.slot
-    tensor._meta = found.meta
+    tensor._tmeta = found.meta
     tensor._array = None
     rec.live.append(_ref(tensor))
     rec.link(tensor, self, _INDEX, (starts, plan))
@@ -128,7 +132,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     if modes and mode_enabled() and not skips():
         return dispatch(getitem, [], (self, index), None)
     kind = index.__class__
-    shape = self._meta.shape
+    shape = self._tmeta.shape
     if kind is int:
         if not shape:
             raise IndexError(ZERO_DIM)
@@ -275,7 +279,7 @@ def resolve(
     or boolean masks (which take as many places as they have dimensions: their first
     place holds the mask, the others `SKIP`).
     """
-    shape = self._meta.shape
+    shape = self._tmeta.shape
     written = as_items(index)
     # Too many are told of before what no index is.
     if written is not index or len(written) > len(shape):
@@ -366,7 +370,7 @@ def specified(item: Any) -> int:
         return 1
     if item is None or item is Ellipsis or kind is bool:
         return 0
-    meta = item._meta
+    meta = item._tmeta
     if meta.dtype is dtypes.bool_ or meta.dtype is dtypes.uint8:
         return len(meta.shape)
     return 1
@@ -382,14 +386,14 @@ def convert(item: Any) -> Any:
     elif isinstance(item, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{kind.__name__}'")
     if isinstance(item, TensorBase):
-        dtype, zero_dim = item._meta.dtype, not item._meta.shape
+        dtype, zero_dim = item._tmeta.dtype, not item._tmeta.shape
         if dtype.is_floating_point or dtype.is_complex:
             raise index_dtype()
         mask = dtype is dtypes.bool_ or dtype is dtypes.uint8
-        if mask and item._meta.batch:
+        if mask and item._tmeta.batch:
             raise RuntimeError(_BATCHED_MASK)
         # What vmap maps over is no number: it stays a tensor.
-        if zero_dim and not item._meta.batch:
+        if zero_dim and not item._tmeta.batch:
             value = host_value(item).item()
             return bool(value) if mask else value
         if dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_, dtypes.uint8):
@@ -466,7 +470,7 @@ def flatten(items: Any, dim: int = 0) -> tuple[list[Any], tuple[int, ...]]:
 
 def check_mask(mask: Tensor, shape: tuple[int, ...], dim: int) -> None:
     """A mask has the shape of the dimensions it stands for."""
-    meta = mask._meta
+    meta = mask._tmeta
     if meta.dtype is not dtypes.bool_ and meta.dtype is not dtypes.uint8:
         return
     for j, n in enumerate(tuple(meta.shape)):
@@ -479,7 +483,7 @@ def check_mask(mask: Tensor, shape: tuple[int, ...], dim: int) -> None:
 
 def is_mask(item: Any) -> bool:
     return isinstance(item, TensorBase) and (
-        item._meta.dtype is dtypes.bool_ or item._meta.dtype is dtypes.uint8
+        item._tmeta.dtype is dtypes.bool_ or item._tmeta.dtype is dtypes.uint8
     )
 
 
@@ -490,12 +494,12 @@ def without_masks(view: Tensor, indices: Sequence[Any]) -> list[Any]:
         if item is SKIP:
             continue
         if is_mask(item):
-            if item._meta.dtype is dtypes.uint8:
+            if item._tmeta.dtype is dtypes.uint8:
                 warn(BYTE_MASK)
-            check_mask(item, view._meta.shape, dim)
-            if item._meta.batch:
+            check_mask(item, view._tmeta.shape, dim)
+            if item._tmeta.batch:
                 raise RuntimeError(_BATCHED_MASK)
-            if item._meta.shape:
+            if item._tmeta.shape:
                 places = np.nonzero(host_value(item))
                 found += [on_cpu(p) for p in places]
         else:
@@ -514,29 +518,29 @@ def take_tensors(view: Tensor, indices: Sequence[Any]) -> Tensor:
 
 def beside(view: Tensor, index: Any) -> Any:
     """An index tensor on the device of what it indexes; from the CPU it may come."""
-    where = view._meta.device
-    if index is None or index is SKIP or index._meta.device is where:
+    where = view._tmeta.device
+    if index is None or index is SKIP or index._tmeta.device is where:
         return index
-    if index._meta.device.type not in ("cpu", "meta"):
+    if index._tmeta.device.type not in ("cpu", "meta"):
         raise RuntimeError(
             "indices should be either on cpu or on the same device as the indexed "
             f"tensor ({where})"
         )
-    return index.to(where) if index._meta.device.type == "cpu" else index
+    return index.to(where) if index._tmeta.device.type == "cpu" else index
 
 
 def check_known(view: Tensor, indices: Sequence[Any]) -> None:
     """Raises at once for indices out of range that the host holds."""
-    if len(indices) > len(view._meta.shape):
+    if len(indices) > len(view._tmeta.shape):
         raise IndexError(
-            f"too many indices for tensor of dimension {len(view._meta.shape)} "
+            f"too many indices for tensor of dimension {len(view._tmeta.shape)} "
             f"(got {len(indices)})"
         )
     given = [(dim, item) for dim, item in enumerate(indices) if item is not None]
     for place, (dim, item) in enumerate(given):
         if not isinstance(item._array, np.ndarray):
             continue
-        array, n = item._array, _size(view._meta.shape, dim)
+        array, n = item._array, _size(view._tmeta.shape, dim)
         bad = (array < -n) | (array >= n)
         if bad.any():
             if not n:

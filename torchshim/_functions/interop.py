@@ -54,7 +54,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     >>> t
     tensor([1., 0.])
     """
-    meta = self._meta
+    meta = self._tmeta
     if not force:
         if meta.device.type != "cpu":
             raise TypeError(
@@ -141,7 +141,7 @@ class DLDeviceType(IntEnum):
 @public(namespaces=(), method=True)
 def __dlpack_device__(self: Tensor) -> tuple[DLDeviceType, int]:
     """The device in DLPack's terms."""
-    where = self._meta.device
+    where = self._tmeta.device
     if where.type == "cpu":
         return DLDeviceType.kDLCPU, 0
     if where.type == "cuda":
@@ -150,7 +150,7 @@ def __dlpack_device__(self: Tensor) -> tuple[DLDeviceType, int]:
 
 
 def _check_exported(self: Tensor) -> None:
-    meta = self._meta
+    meta = self._tmeta
     if meta.requires_grad:
         raise BufferError(
             "Can't export tensors that require gradient, use tensor.detach()"
@@ -166,7 +166,7 @@ def _check_exported(self: Tensor) -> None:
 @public(namespaces=(), method=True)
 def __dlpack__(self: Tensor, **options: Any) -> Any:
     """A DLPack capsule on the tensor's memory."""
-    meta = self._meta
+    meta = self._tmeta
     stream = options.get("stream")
     _check_exported(self)
     if stream is not None and type(stream) is not int:
@@ -299,7 +299,7 @@ def _shallow(self: Tensor) -> Any:
     made = _new(type(self))
     made._slot = -1
     made._array = None
-    made._meta = self._meta.replace(leaf=True)
+    made._tmeta = self._tmeta.replace(leaf=True)
     storage = rec.storage_of(self)
     storage.add(made)
     made._path = self._path
@@ -333,9 +333,9 @@ def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
     rec, storage = local.rec, self._storage
     made = _new(type(self))
     made._slot = -1
-    made._meta = self._meta
-    if made._meta.inference != rec.inference:
-        made._meta = self._meta.replace(inference=rec.inference)
+    made._tmeta = self._tmeta
+    if made._tmeta.inference != rec.inference:
+        made._tmeta = self._tmeta.replace(inference=rec.inference)
     made._array = None
     if storage is None:
         made._array = _own(rec.array_of(self))
@@ -344,7 +344,7 @@ def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
         with untracked():
             copied = fns.clone(self)
         made._array = _own(rec.array_of(copied))
-        made._meta = made._meta.replace(strides=copied._meta.strides, offset=0)
+        made._tmeta = made._tmeta.replace(strides=copied._tmeta.strides, offset=0)
     else:
         twin = memo.get(id(storage))
         if twin is None:
@@ -375,7 +375,7 @@ def _storage_copy(storage: Storage) -> Storage:
     base = from_array(
         array, device=storage.meta.device, strides=tuple(storage.meta.strides)
     )
-    base._meta = storage.meta.replace(inference=local.rec.inference)
+    base._tmeta = storage.meta.replace(inference=local.rec.inference)
     twin = Storage(base)
     twin.aliases.clear()
     return twin

@@ -40,12 +40,12 @@ def known(tensors: Any, limit: float = SMALL) -> bool:
     first = tensors[0]
     total = 0
     for t in tensors:
-        meta = t._meta
+        meta = t._tmeta
         if (
             meta.requires_grad
             or meta.inference
             or meta.batch
-            or meta.dtype is not first._meta.dtype
+            or meta.dtype is not first._tmeta.dtype
             or meta.device.type != "cpu"
         ):
             return False

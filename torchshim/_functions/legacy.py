@@ -56,7 +56,7 @@ def legacy(
     if first.__class__.__name__ == "Size":
         return filled("new", tuple(first), None, dtype, where)
     if isinstance(first, TensorBase):
-        own = first._meta
+        own = first._tmeta
         if cls is not Tensor and own.dtype is not dtype:
             raise TypeError(f"expected {_options(dtype)} (got {_options(own.dtype)})")
         return fns.alias(first)
@@ -103,7 +103,7 @@ def is_index(value: Any) -> bool:
     """Whether a value is an integer, or a tensor that holds one."""
     if isinstance(value, TensorBase):
         exact = not (value.is_floating_point() or value.is_complex())  # type: ignore[attr-defined]
-        return exact and value._meta.shape.numel() == 1
+        return exact and value._tmeta.shape.numel() == 1
     return hasattr(value, "__index__")
 
 
@@ -162,8 +162,8 @@ class tensortype(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return (
             isinstance(instance, TensorBase)
-            and instance._meta.dtype is cls.dtype
-            and instance._meta.device.type == "cpu"
+            and instance._tmeta.dtype is cls.dtype
+            and instance._tmeta.device.type == "cpu"
         )
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
@@ -181,8 +181,8 @@ class cuda_tensortype(tensortype):
     def __instancecheck__(cls, instance: Any) -> bool:
         return (
             isinstance(instance, TensorBase)
-            and instance._meta.dtype is cls.dtype
-            and instance._meta.device.type == "cuda"
+            and instance._tmeta.dtype is cls.dtype
+            and instance._tmeta.device.type == "cuda"
         )
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
@@ -215,4 +215,4 @@ CUDA_TENSOR_TYPES = _tensor_types(cuda_tensortype, "torch.cuda")
 @public(namespaces=(), method=True)
 def new(self: Tensor, *args: Any, **named: Any) -> Tensor:
     """As the constructor of the tensor's legacy type: sizes or data."""
-    return legacy(object, self._meta.dtype, args, named)
+    return legacy(object, self._tmeta.dtype, args, named)

@@ -172,7 +172,7 @@ def matrix_rank(
     name = "torch.linalg.matrix_rank"
     tensor_argument("linalg_matrix_rank", "input", 1, input)
     _check_matrix(input, name, "input")
-    dtype = input._meta.dtype
+    dtype = input._tmeta.dtype
     if dtype.category < dtypes.FLOATING or dtype.itemsize < 4:
         raise RuntimeError(
             "This function doesn't handle types other than float and double"
@@ -180,10 +180,10 @@ def matrix_rank(
     if tol is not None:
         atol, rtol = tol, 0.0
     for which, each in (("atol", atol), ("rtol", rtol)):
-        if isinstance(each, Tensor) and each._meta.dtype.is_complex:
+        if isinstance(each, Tensor) and each._tmeta.dtype.is_complex:
             raise RuntimeError(
                 f"{name}: {which} tensor of complex type is not supported. Got "
-                f"{each._meta.dtype.scalar_name}"
+                f"{each._tmeta.dtype.scalar_name}"
             )
     with untracked():
         result = _rank(input.detach(), atol, rtol, hermitian)
@@ -197,7 +197,7 @@ def _rank(input: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
         values = fns.svdvals(input)
     if not values.shape[-1]:
         return fns.sum(values, -1).to(dtypes.int64)
-    dtype = values._meta.dtype
+    dtype = values._tmeta.dtype
     relative = max(input.shape[-2:]) * dtypes.finfo(dtype).eps
     if rtol is None:
         if isinstance(atol, Tensor):
@@ -246,7 +246,7 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     if not A.numel():
         batch = tuple(A.shape)[:-2]
         empty = namespace("torch")["zeros"](
-            batch, dtype=A._meta.dtype.to_real(), device=A.device
+            batch, dtype=A._tmeta.dtype.to_real(), device=A.device
         )
         return _given(empty, out, A)
     if p == "nuc":
@@ -289,15 +289,15 @@ def lstsq(
     name = "torch.linalg.lstsq"
     tensor_argument("linalg_lstsq", "input", 1, input)
     tensor_argument("linalg_lstsq", "b", 2, b)
-    dtype = input._meta.dtype
+    dtype = input._tmeta.dtype
     if input.dim() < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     if b.dim() < 1:
         raise RuntimeError(f"{name}: other must have at least 1 dimension.")
-    if dtype is not b._meta.dtype:
+    if dtype is not b._tmeta.dtype:
         raise RuntimeError(
             f"{name}: Expected input and other to have the same dtype, but got input's "
-            f"dtype {dtype.scalar_name} and other's dtype {b._meta.dtype.scalar_name}"
+            f"dtype {dtype.scalar_name} and other's dtype {b._tmeta.dtype.scalar_name}"
         )
     if not 0 <= input.dim() - b.dim() <= 1:
         raise RuntimeError(
@@ -330,7 +330,7 @@ def lstsq(
 
 def _lstsq(A: Tensor, B: Tensor, vector: bool, rcond: float | None, driver: str) -> Any:
     empty = namespace("torch")["empty"]
-    dtype = A._meta.dtype
+    dtype = A._tmeta.dtype
     m, n = A.shape[-2:]
     if rcond is None:
         rcond = dtypes.finfo(dtype).eps * max(m, n)
@@ -448,26 +448,26 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
     """
     tensor_argument("linalg_vecdot", "x", 1, x)
     tensor_argument("linalg_vecdot", "y", 2, y)
-    dtype = x._meta.dtype
+    dtype = x._tmeta.dtype
     if dtype.category < dtypes.FLOATING:
         raise RuntimeError(
             "linalg.vecdot: Expected a floating point or complex tensor as input. Got "
             f"{dtype.scalar_name}"
         )
-    if y._meta.dtype is not dtype:
+    if y._tmeta.dtype is not dtype:
         raise RuntimeError(
             "linalg.vecdot: Expected x and y to have the same dtype, but found x of "
-            f"type {dtype.scalar_name} and y of type {y._meta.dtype.scalar_name} "
+            f"type {dtype.scalar_name} and y of type {y._tmeta.dtype.scalar_name} "
             "instead"
         )
     if x.dim() == y.dim() == 1:
         result = fns.vdot(x, y)
     else:
         result = fns.sum(x.conj() * y, dim)
-    if out is not None and out._meta.dtype is not result._meta.dtype:
+    if out is not None and out._tmeta.dtype is not result._tmeta.dtype:
         raise RuntimeError(
-            f"linalg.vecdot: Expected out of dtype{result._meta.dtype.scalar_name} but "
-            f"found {out._meta.dtype.scalar_name}"
+            f"linalg.vecdot: Expected out of dtype{result.dtype.scalar_name} but "
+            f"found {out.dtype.scalar_name}"
         )
     return _given(result, out, x, y)
 
@@ -493,7 +493,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
         raise RuntimeError("N must be greater than 1.")
     powers = fns.cumprod(fns.expand(x.unsqueeze(-1), (*shape, n - 1)), -1)
     ones = namespace("torch")["ones"](
-        (*shape, 1), dtype=powers._meta.dtype, device=x.device
+        (*shape, 1), dtype=powers._tmeta.dtype, device=x.device
     )
     return namespace("torch")["cat"]((ones, powers), -1)
 

@@ -90,7 +90,7 @@ def write_all(op: Any, results: Any, outs: Any, args: Any) -> list[Tensor]:
     for result, out in pairs:
         # What is read and written is not resized.
         if op.layout == "preserve" and any(arg is out for arg in args):
-            check_kept(out._meta, tuple(result._meta.shape))
+            check_kept(out._tmeta, tuple(result._tmeta.shape))
     for i, (result, out) in enumerate(pairs):
         _check_out(op, result, out, args, _of(op.out, i), _of(op.castable, i))
     return [_take_over(op, result, out, args) for result, out in pairs]
@@ -110,7 +110,7 @@ def _of(texts: Any, i: int) -> Any:
 def _check_out(
     op: Any, result: Tensor, out: Tensor, args: Any, text: Any, castable_text: Any
 ) -> None:
-    want, have = result._meta.dtype, out._meta.dtype
+    want, have = result._tmeta.dtype, out._tmeta.dtype
     if callable(text):
         text = text(*args)
     if text in ("asked", "computed"):
@@ -138,7 +138,7 @@ def _resize_along(op: Any, out: Tensor, shape: tuple[int, ...], args: Any) -> No
 
     Its warning has the dimension that is gone from the result.
     """
-    have, sizes = out._meta.shape, args[0]._meta.shape
+    have, sizes = out._tmeta.shape, args[0]._tmeta.shape
     given = dict(zip((p.name for p in op.params), args, strict=False))
     if given["keepdim"]:
         resize_output(out, shape)
@@ -154,7 +154,7 @@ def _resize_along(op: Any, out: Tensor, shape: tuple[int, ...], args: Any) -> No
 
 
 def _take_over(op: Any, result: Tensor, out: Tensor, args: Any) -> Tensor:
-    name, shape = None if op is None else op.name, result._meta.shape
+    name, shape = None if op is None else op.name, result._tmeta.shape
     if name in ("kthvalue", "mode"):
         _resize_along(op, out, shape, args)
     elif name not in _SILENT:
@@ -172,7 +172,7 @@ _bind.out_writer.append(write_all)
 def _mapped(self: Tensor) -> bool:
     """Whether the innermost of the transforms in progress maps over a tensor."""
     levels = local.rec.levels
-    return bool(levels) and levels[-1].kind == VMAP and bool(self._meta.batch)
+    return bool(levels) and levels[-1].kind == VMAP and bool(self._tmeta.batch)
 
 
 def _data(self: Tensor) -> Tensor:
@@ -180,7 +180,7 @@ def _data(self: Tensor) -> Tensor:
     if _mapped(self):
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
     made = alias_of(self)
-    if not (made._meta.inference and local.rec.inference):
+    if not (made._tmeta.inference and local.rec.inference):
         made._own_version, made._ahead = [0], 0
     return made
 
@@ -216,7 +216,7 @@ def _set_data(self: Tensor, value: Any) -> None:
         raise RuntimeError(
             "mutating directly with `.data` under vmap transform is not allowed."
         )
-    meta, its = self._meta, value._meta
+    meta, its = self._tmeta, value._tmeta
     if meta.requires_grad and not (its.dtype.is_floating_point or its.dtype.is_complex):
         raise RuntimeError(
             "data set to a tensor that requires gradients must be floating point or "
@@ -252,7 +252,7 @@ def swap_contents(a: Tensor, b: Tensor) -> None:
         storage.aliases[:] = [
             weakref.ref(stands_for.get(id(each), each)) for each in storage.tensors()
         ]
-    for name in ("_slot", "_meta", "_array", "__class__"):
+    for name in ("_slot", "_tmeta", "_array", "__class__"):
         mine, its = getattr(a, name), getattr(b, name)
         setattr(a, name, its)
         setattr(b, name, mine)
@@ -278,9 +278,9 @@ def set_(
 ) -> Tensor:
     """Puts the tensor on the memory of `source`; without it, on none."""
     local.rec.check_inference(self)
-    if local.rec.grad and self._meta.requires_grad and self._meta.leaf:
+    if local.rec.grad and self._tmeta.requires_grad and self._tmeta.leaf:
         raise RuntimeError(WRITTEN_LEAF)
-    own = self._meta.dtype
+    own = self._tmeta.dtype
     if isinstance(source, TypedStorage) and source.dtype is not own:
         raise RuntimeError(
             f"Expected a Storage of type {own.cpp_name} or an "
@@ -288,42 +288,42 @@ def set_(
             "'storage'"
         )
     if isinstance(source, (TypedStorage, UntypedStorage)):
-        source = source._as_tensor(self._meta.dtype)
+        source = source._as_tensor(self._tmeta.dtype)
     if source is None:
-        array = np.zeros(0, dtypes.array_dtype(self._meta.dtype))
-        become(self, from_array(array, device=self._meta.device))
+        array = np.zeros(0, dtypes.array_dtype(self._tmeta.dtype))
+        become(self, from_array(array, device=self._tmeta.device))
         self._versions += 1
         return self
     if not isinstance(source, Tensor):
         raise TypeError(wrong("set_", "source", 1, "Tensor", source))
-    mine, its = self._meta.device, source._meta.device
+    mine, its = self._tmeta.device, source._tmeta.device
     if mine.type != its.type:
         raise RuntimeError(
             f'Attempted to set the storage of a tensor on device "{mine}" to a storage '
             f'on different device "{its}".  This is no longer allowed; the devices '
             "must match."
         )
-    if source._meta.dtype is not self._meta.dtype:
+    if source._tmeta.dtype is not self._tmeta.dtype:
         raise RuntimeError(
             "Could not set tensor of type "
-            f"{source._meta.dtype.cpp_name} to a tensor of type "
-            f"{self._meta.dtype.cpp_name}"
+            f"{source._tmeta.dtype.cpp_name} to a tensor of type "
+            f"{self._tmeta.dtype.cpp_name}"
         )
     if size is not None:
         shape = size_of("set_", (size,))
         steps = None if stride is None else size_of("set_", (stride,))
         if steps is None:
-            steps = meta_of(shape, self._meta.dtype, self._meta.device).strides
+            steps = meta_of(shape, self._tmeta.dtype, self._tmeta.device).strides
         if len(shape) != len(steps):
             raise RuntimeError(
                 f"unequal size length ({len(shape)}) and stride length ({len(steps)})"
             )
         with untracked():
             source = source.as_strided(shape, steps, as_index(storage_offset) or 0)
-    bits, inference = bits_of(self), self._meta.inference
+    bits, inference = bits_of(self), self._tmeta.inference
     onto(self, source)
     set_bits(self, bits)
-    self._meta = self._meta.replace(inference=inference)
+    self._tmeta = self._tmeta.replace(inference=inference)
     set_version(self, version_of(self) + 1)
     return self
 
@@ -353,14 +353,14 @@ def _make_subclass(
     refuse_dispatch(cls)
     made = alias_of(data, cls)  # type: ignore[arg-type]
     if require_grad:
-        kind = made._meta.dtype
+        kind = made._tmeta.dtype
         if not (kind.is_floating_point or kind.is_complex):
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients"
             )
-        if made._meta.inference:
+        if made._tmeta.inference:
             set_requires_grad(made, True)  # which may refuse it
-        made._meta = made._meta.replace(requires_grad=True)
+        made._tmeta = made._tmeta.replace(requires_grad=True)
     return made
 
 
@@ -384,7 +384,7 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
     if not issubclass(cls, Tensor):
         raise TypeError(_NO_SUBCLASS)
     refuse_dispatch(cls)
-    if self._meta.requires_grad:
+    if self._tmeta.requires_grad:
         with disabled(ALL_DISABLED):
             made = fns.alias(self)
         made.__class__ = cls
@@ -402,8 +402,8 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     accelerator = current_accelerator()
     if accelerator is None:
         raise RuntimeError("Cannot access accelerator device when none is available.")
-    if self._meta.device.type != "cpu":
-        name = f"{self._meta.dtype.tensor_name}".replace("torch.", "torch.cuda.")
+    if self._tmeta.device.type != "cpu":
+        name = f"{self._tmeta.dtype.tensor_name}".replace("torch.", "torch.cuda.")
         raise RuntimeError(f"cannot pin '{name}' only dense CPU tensors can be pinned")
     send_ahead(self, accelerator)
     return self

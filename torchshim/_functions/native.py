@@ -216,7 +216,7 @@ def index(input: Any, indices: Any) -> Tensor:
         raise IndexError("at least one index must be provided")
     known = (dtypes.int64, dtypes.int32)
     for item in indices:
-        if item is not None and not is_mask(item) and item._meta.dtype not in known:
+        if item is not None and not is_mask(item) and item._tmeta.dtype not in known:
             raise index_dtype()
     if len(indices) > input.dim():
         raise IndexError(
@@ -324,7 +324,7 @@ def frobenius_norm(
         raise RuntimeError(
             f"Expected at most 2 dimensions, but got {len(dims)} dimensions instead."
         )
-    given = input._meta.dtype
+    given = input._tmeta.dtype
     if given.category < dtypes.FLOATING:
         raise RuntimeError(
             "norm(): input dtype should be either floating point or complex. Got "
@@ -361,7 +361,7 @@ _STARTS = {
 
 def _anywhere(mask: Tensor) -> bool:
     """Whether a mask is set somewhere, in whatever example."""
-    for level, _ in reversed(mask._meta.batch):
+    for level, _ in reversed(mask._tmeta.batch):
         mask = fns._vmap_leave(mask, 0, level)
     return bool(mask.any())
 

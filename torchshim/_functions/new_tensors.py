@@ -28,9 +28,9 @@ def _new(
 ) -> Tensor:
     size = options.pop("size", None)
     shape = size_of(function, given, size)
-    dtype = dtype_of(function, options.pop("dtype", None)) or self._meta.dtype
+    dtype = dtype_of(function, options.pop("dtype", None)) or self._tmeta.dtype
     device = options.pop("device", None)
-    device = self._meta.device if device is None else device_of(function, device)
+    device = self._tmeta.device if device is None else device_of(function, device)
     requires_grad = options.pop("requires_grad", False)
     pin_memory = options.pop("pin_memory", False)
     check_options(function, options.pop("layout", strided), pin_memory, requires_grad)
@@ -75,6 +75,6 @@ def new_full(
 @public(namespaces=(), method=True)
 def new_empty_strided(self: Tensor, size: Any, stride: Any, **options: Any) -> Tensor:
     """Unchosen values (zeros) with these strides, of the tensor's dtype."""
-    options.setdefault("dtype", self._meta.dtype)
-    options.setdefault("device", self._meta.device)
+    options.setdefault("dtype", self._tmeta.dtype)
+    options.setdefault("device", self._tmeta.device)
     return for_examples(empty_strided(size, stride, **options), self)

@@ -55,7 +55,7 @@ def is_fused(
     given = (query, key, value) if mask is None else (query, key, value, mask)
     if not all(isinstance(each, Tensor) for each in given):
         return False
-    q, k, v = query._meta, key._meta, value._meta
+    q, k, v = query._tmeta, key._tmeta, value._tmeta
     if not len(q.shape) == len(k.shape) == len(v.shape) == 4:
         return False
     batch, heads, length, width = q.shape
@@ -66,7 +66,7 @@ def is_fused(
         and (heads == groups or (enable_gqa and groups > 0 and heads % groups == 0))
         and 0 not in (length, k.shape[2])
         and q.strides[3] == k.strides[3] == v.strides[3] == 1
-        and (mask is None or _fits(mask._meta, (batch, heads, length, k.shape[2])))
+        and (mask is None or _fits(mask._tmeta, (batch, heads, length, k.shape[2])))
         and q.device.type != "meta"
         and sdp_switches["flash"]
     )

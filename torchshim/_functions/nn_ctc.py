@@ -26,7 +26,7 @@ def _lengths(name: str, given: Any) -> tuple[Tensor, Any]:
         if not all(isinstance(n, int) for n in given):
             raise unfit("ctc_loss")
         return tensor(given, dtype=dtypes.int64), given
-    if given._meta.dtype.category > dtypes.INTEGER:
+    if given._tmeta.dtype.category > dtypes.INTEGER:
         raise RuntimeError(f"{name} must be integral")
     values = known_value(given).reshape(-1) if known([given]) else None
     return given.to(dtypes.int64).reshape(-1), values

@@ -26,7 +26,7 @@ def _mask(input: Tensor, shape: Any, kept: float) -> Tensor:
     On the CPU the generator's bits are drawn on the host and compared in the program,
     see docs/random.md; on accelerators the program draws, too.
     """
-    meta, shape = input._meta, tuple(shape)
+    meta, shape = input._tmeta, tuple(shape)
     engine = engine_of(None, "dropout", meta.device)
     if isinstance(engine, Threefry):
         draw = Draw("bernoulli", (kept,))
@@ -63,7 +63,7 @@ def dropped(
     if p == 1:
         zero = zeros_like(input)
         return fns.mul_(input, zero) if inplace else fns.mul(input, zero)
-    shape = list(input._meta.shape)
+    shape = list(input._tmeta.shape)
     if not input.dtype.is_floating_point and not input.dtype.is_complex:
         raise RuntimeError(
             "result type Float can't be cast to the desired output type "

@@ -85,13 +85,13 @@ def _batch_norm(
 ) -> Tensor:
     if not input.numel():
         return _of_nothing(input, weight, bias)
-    shape = input._meta.shape
+    shape = input._tmeta.shape
     features = shape[1] if len(shape) > 1 else 0
     for name, x in zip(_OPERANDS, (mean, var, weight, bias), strict=True):
         if x is None:
             if not training and name.startswith("running"):
                 raise RuntimeError(f"{name} must be defined in evaluation mode")
-        elif x._meta.numel != features:
+        elif x._tmeta.numel != features:
             raise RuntimeError(
                 f"{name} should contain {features} elements not {x.numel()}"
             )
@@ -124,10 +124,10 @@ _MAPPED_INPUT = (
 def _update(
     input: Tensor, mean: Any, var: Any, momentum: float, by_sample: bool
 ) -> None:
-    if input._meta.batch:
-        levels = dict(input._meta.batch)
+    if input._tmeta.batch:
+        levels = dict(input._tmeta.batch)
         for x in (mean, var):
-            if x is not None and not levels.keys() <= dict(x._meta.batch).keys():
+            if x is not None and not levels.keys() <= dict(x._tmeta.batch).keys():
                 raise RuntimeError(_MAPPED_INPUT)
     if input.numel():
         factor = float(momentum)
@@ -267,7 +267,7 @@ def _instance_norm(
         )
         return _of_nothing(input, scale, shift)
     for name, x in zip(_OPERANDS, (mean, var, weight, bias), strict=True):
-        if x is not None and x._meta.numel != channels:
+        if x is not None and x._tmeta.numel != channels:
             raise RuntimeError(
                 f"{name} should contain {samples * channels} elements not "
                 f"{samples * x.numel()}"
@@ -549,7 +549,7 @@ def convolution(
             f"{list(weight.shape)}, but got {input.dim()}-dimensional input of size "
             f"{list(input.shape)} instead"
         )
-    kind, other = input._meta.dtype, weight._meta.dtype
+    kind, other = input._tmeta.dtype, weight._tmeta.dtype
     if kind is not other:
         raise RuntimeError(
             f"expected scalar type {kind.scalar_name} but found {other.scalar_name}"

@@ -303,9 +303,9 @@ def _cross_entropy(
     ignore_index: int,
     label_smoothing: float,
 ) -> Tensor:
-    shape = input._meta.shape
+    shape = input._tmeta.shape
     dim = 0 if len(shape) == 1 else 1
-    if target._meta.shape == shape:
+    if target._tmeta.shape == shape:
         if not target.dtype.is_floating_point:
             raise RuntimeError(
                 "Expected floating point type for target with class probabilities, got "

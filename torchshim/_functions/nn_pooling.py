@@ -100,7 +100,7 @@ def _sizes(pool: str, input: Tensor, output_size: Sizes) -> Any:
     """The sizes asked for; one for each dimension needs a batch or channels before."""
     if isinstance(output_size, int):
         return output_size
-    if len(input._meta.shape) <= len(output_size):
+    if len(input._tmeta.shape) <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     sizes = tuple(output_size)
     for i, size in enumerate(sizes):

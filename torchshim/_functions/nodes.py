@@ -139,17 +139,17 @@ def _check_given(node: Node, grads: Sequence[Any], metas: Sequence[Meta]) -> Non
             continue
         if not isinstance(grad, Tensor):
             raise TypeError(f"argument {i} is not a Variable")
-        if grad._meta.shape != meta.shape:
+        if grad._tmeta.shape != meta.shape:
             raise RuntimeError(
                 f"{node.name()} was called with an invalid gradient at index {i} - got "
-                f"{list(grad._meta.shape)} but expected {list(meta.shape)}"
+                f"{list(grad._tmeta.shape)} but expected {list(meta.shape)}"
             )
 
 
 def _call_accumulator(self: AccumulateGrad, *grads: Any) -> tuple[()]:
     """Adds a gradient to the leaf's `.grad`; of its hooks those after that run."""
     leaf = self.variable
-    _check_given(self, grads, [leaf._meta])
+    _check_given(self, grads, [leaf._tmeta])
     if grads[0] is not None:
         leaf._accumulate(grads[0], local.rec.grad, True)
     if leaf._hooks is not None:
@@ -393,7 +393,7 @@ def with_history(recording: Any, slot: int, meta: Any) -> Any:
         return leaf
     piece = object.__new__(Tensor)
     piece._slot = -1
-    piece._meta = meta.replace(leaf=False)
+    piece._tmeta = meta.replace(leaf=False)
     piece._array = np.zeros(meta.array_shape, meta.dtype.np)
     piece._hist = recording, slot
     return piece
@@ -440,7 +440,7 @@ def value_at(recording: Any, event: Any, slot: int) -> Any:
         return found
     tensor = object.__new__(Tensor)
     tensor._slot = -1
-    tensor._meta = meta
+    tensor._tmeta = meta
     tensor._array = array
     if meta.requires_grad:
         tensor._hist = recording, slot
@@ -541,7 +541,7 @@ class _InputMetadata:
 def _input_metadata(self: Any) -> tuple[_InputMetadata, ...]:
     """Shape, dtype and device of each value whose gradient comes in."""
     if isinstance(self, AccumulateGrad):
-        metas = [self.variable._meta]
+        metas = [self.variable._tmeta]
     else:
         metas = [self._event.metas[k] for k in outputs_of(self._event)]
     return tuple([_InputMetadata.of(meta) for meta in metas])
@@ -549,7 +549,7 @@ def _input_metadata(self: Any) -> tuple[_InputMetadata, ...]:
 
 def gradient_edge(tensor: Tensor) -> GradientEdge:
     """The edge that a tensor's gradient flows through."""
-    if not tensor._meta.requires_grad:
+    if not tensor._tmeta.requires_grad:
         raise RuntimeError(
             "It is not possible to get the gradient edge for a Tensor that does not "
             "require gradients"

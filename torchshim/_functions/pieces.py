@@ -40,7 +40,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
 
 def selected(input: Tensor, dim: int, index: int) -> tuple[int, int]:
     """The dimension and the index of `select`, as numbers from 0 up."""
-    shape = input._meta.shape
+    shape = input._tmeta.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, len(shape))
@@ -79,13 +79,13 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 
 def narrowed(input: Tensor, dim: int, start: Any, length: int) -> tuple[int, int]:
     """The dimension and the start of `narrow`, as numbers from 0 up."""
-    shape = input._meta.shape
+    shape = input._tmeta.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if isinstance(start, TensorBase) and (
-        start._meta.shape
-        or start._meta.dtype.is_floating_point
-        or start._meta.dtype is dtypes.bool_
+        start._tmeta.shape
+        or start._tmeta.dtype.is_floating_point
+        or start._tmeta.dtype is dtypes.bool_
     ):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
     start, length = _whole(start), _whole(length)
@@ -119,7 +119,7 @@ def _whole(value: Any) -> int:
 
 def has_history(input: Tensor) -> bool:
     """Whether views of this tensor are differentiable now."""
-    return input._meta.requires_grad and local.rec.grad
+    return input._tmeta.requires_grad and local.rec.grad
 
 
 def pieces_of(input: Tensor, sizes: Sequence[int], dim: int, op: Any) -> Any:
@@ -146,7 +146,7 @@ def one_of_several(view: Tensor) -> Tensor:
 
 def splittable(input: Tensor, name: str, dim: int) -> int:
     """The dimension to split, as a number from 0 up."""
-    shape = input._meta.shape
+    shape = input._tmeta.shape
     if not shape:
         raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
     return wrap_dim(dim, len(shape))
@@ -155,7 +155,7 @@ def splittable(input: Tensor, name: str, dim: int) -> int:
 def checked_sizes(input: Tensor, sizes: Sequence[int], dim: int) -> list[int]:
     """The sizes of pieces, which must add up to the dimension's."""
     sizes = list(map(_whole, sizes))
-    n = input._meta.shape[dim]
+    n = input._tmeta.shape[dim]
     if any(s < 0 for s in sizes):
         raise RuntimeError(
             "split_with_sizes expects split_sizes have only non-negative entries, but "
@@ -171,7 +171,7 @@ def checked_sizes(input: Tensor, sizes: Sequence[int], dim: int) -> list[int]:
 
 def even(input: Tensor, size: int, dim: int) -> tuple[int, ...]:
     """The sizes of pieces of one size; the last may be smaller."""
-    n = input._meta.shape[dim]
+    n = input._tmeta.shape[dim]
     if size < 0:
         raise RuntimeError(
             f"split expects split_size be non-negative, but got split_size={size}"
@@ -235,7 +235,7 @@ def _chunk_sizes(input: Tensor, chunks: int, dim: int) -> tuple[int, ...]:
         raise RuntimeError(
             f"chunk expects `chunks` to be greater than 0, got: {chunks}"
         )
-    n = input._meta.shape[dim]
+    n = input._tmeta.shape[dim]
     size = -(-n // chunks)
     return (0,) * chunks if size == 0 else even_sizes(n, size)
 
@@ -297,30 +297,30 @@ def tensor_split(
     >>> torch.tensor([1, 2, 3]).tensor_split(2)
     (tensor([1, 2]), tensor([3]))
     """
-    if not input._meta.shape:
+    if not input._tmeta.shape:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor "
             "with 0 dims"
         )
-    at = wrap_dim(dim, len(input._meta.shape))
-    n = input._meta.shape[at]
+    at = wrap_dim(dim, len(input._tmeta.shape))
+    n = input._tmeta.shape[at]
     given = indices_or_sections
     if isinstance(given, TensorBase):
-        if given._meta.device.type != "cpu":
+        if given._tmeta.device.type != "cpu":
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to be on cpu, but "
-                f"it's on {given._meta.device}"
+                f"it's on {given._tmeta.device}"
             )
-        if given._meta.dtype is not dtypes.int64:
+        if given._tmeta.dtype is not dtypes.int64:
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to have dtype of "
-                f"long, but got {given._meta.dtype.scalar_name}"
+                f"long, but got {given._tmeta.dtype.scalar_name}"
             )
-        if len(given._meta.shape) > 1:
+        if len(given._tmeta.shape) > 1:
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to be a "
                 "zero-dimensional or one-dimensional tensor, but got a tensor with "
-                f"{len(given._meta.shape)} dims"
+                f"{len(given._tmeta.shape)} dims"
             )
         given = given.tolist()  # type: ignore[attr-defined]
     if isinstance(given, (int, np.integer)):
@@ -340,7 +340,7 @@ def tensor_split(
 
 def _axis_split(name: str, least: int, axis: int) -> Any:
     def function(input: Tensor, indices_or_sections: Any) -> Any:
-        ndim = len(input._meta.shape)
+        ndim = len(input._tmeta.shape)
         if ndim < least:
             raise RuntimeError(
                 f"torch.{name} requires a tensor with at least {least} dimension, but "
@@ -350,7 +350,7 @@ def _axis_split(name: str, least: int, axis: int) -> Any:
         if isinstance(indices_or_sections, np.integer):
             indices_or_sections = int(indices_or_sections)
         if isinstance(indices_or_sections, int):
-            n = input._meta.shape[at]
+            n = input._tmeta.shape[at]
             if indices_or_sections == 0 or n % indices_or_sections:
                 raise RuntimeError(
                     f"torch.{name} attempted to split along dimension {at}, but the "
@@ -379,7 +379,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     >>> torch.tensor([[1, 2], [3, 4]]).unbind()
     (tensor([1, 2]), tensor([3, 4]))
     """
-    shape = input._meta.shape
+    shape = input._tmeta.shape
     dim = wrap_dim(dim, max(len(shape), 1))
     if not shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
@@ -392,7 +392,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 def _iterate(self: Tensor) -> Iterator[Tensor]:
     if overriding((self,)) is not None and self.dim():
         return iter(self.unbind(0))
-    shape = self._meta.shape
+    shape = self._tmeta.shape
     if not shape:
         raise TypeError("iteration over a 0-d tensor")
     if has_history(self):
@@ -420,12 +420,12 @@ Tensor.__contains__ = _contains
 
 def _replacing(src: Tensor, shape: Sequence[int], input: Tensor) -> None:
     """Refuses a `src` of another shape than the piece that it replaces."""
-    if tuple(src._meta.shape) != tuple(shape):
+    if tuple(src._tmeta.shape) != tuple(shape):
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src._meta.shape)}, slice size = {list(shape)}"
+            f"{list(src._tmeta.shape)}, slice size = {list(shape)}"
         )
-    note_lost_part(src._meta.dtype, input._meta.dtype)
+    note_lost_part(src._tmeta.dtype, input._tmeta.dtype)
 
 
 @public(method=True)
@@ -433,7 +433,7 @@ def diagonal_scatter(
     input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
     """A copy of the input with a diagonal replaced."""
-    shape = tuple(input._meta.shape)
+    shape = tuple(input._tmeta.shape)
     strides = contiguous_strides(shape)
     piece, _, _ = diagonal_geometry(shape, strides, 0, offset, dim1, dim2)
     _replacing(src, piece, input)
@@ -444,7 +444,7 @@ def diagonal_scatter(
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of the input with one slice replaced."""
     at, index = selected(input, dim, index)
-    shape = input._meta.shape
+    shape = input._tmeta.shape
     _replacing(src, (*shape[:at], *shape[at + 1 :]), input)
     plan = (KEEP,) * at + (PICK,)
     return fns.piece_scatter(input, src, (index,), plan, "SelectScatterBackward0")
@@ -463,7 +463,7 @@ def slice_scatter(
 ) -> Tensor:
     """A copy of the input with a range of a dimension replaced."""
     at, first, length = sliced(input, dim, start, end, step)
-    shape = input._meta.shape
+    shape = input._tmeta.shape
     _replacing(src, (*shape[:at], length, *shape[at + 1 :]), input)
     plan = (KEEP,) * at + ((length, step),)
     node = "SliceScatterBackward0"
@@ -474,7 +474,7 @@ def sliced(
     input: Tensor, dim: int, start: int | None, end: int | None, step: int
 ) -> tuple[int, int, int]:
     """The dimension, the first place and the length of a range with such ends."""
-    shape = input._meta.shape
+    shape = input._tmeta.shape
     if not shape:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     at = wrap_dim(dim, len(shape))

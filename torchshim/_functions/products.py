@@ -46,7 +46,7 @@ def einsum(*args: Any) -> Tensor:
             raise TypeError(
                 f"expected Tensor as element {i} in argument 1, but got {type_name(x)}"
             )
-    explicit = _explicit(equation, [len(x._meta.shape) for x in operands])
+    explicit = _explicit(equation, [len(x._tmeta.shape) for x in operands])
     _check_sizes(equation, explicit, operands)
     left, _, right = explicit.partition("->")
     summed = False
@@ -60,7 +60,7 @@ def einsum(*args: Any) -> Tensor:
         terms = zip(operands, left.split(","), strict=True)
         spread = [_spread(x, term, right) for x, term in terms]
         made = functools.reduce(fns.mul, spread)
-        return fns.view(made, tuple(made._meta.shape)) if summed else made
+        return fns.view(made, tuple(made._tmeta.shape)) if summed else made
     return fns._einsum(explicit, tuple(operands))
 
 
@@ -280,7 +280,7 @@ def _check_sizes(given: str, equation: str, operands: Sequence[Any]) -> None:
         zip(equation.split("->")[0].split(","), operands, strict=True)
     ):
         own: dict[str, int] = {}
-        for c, size in zip(term, x._meta.shape, strict=True):
+        for c, size in zip(term, x._tmeta.shape, strict=True):
             if own.get(c, size) != size:
                 raise RuntimeError(
                     f"einsum(): subscript {c} is repeated for operand {which} but the "
@@ -319,7 +319,7 @@ def _inner_or_product(
     """
     tensor_argument("inner", "self", 1, input)
     tensor_argument("inner", "other", 2, other)
-    if input._meta.shape and other._meta.shape:
+    if input._tmeta.shape and other._tmeta.shape:
         return fns.inner(input, other, out=out)
     return fns.mul(input, other, out=out)
 
@@ -337,10 +337,10 @@ def _kron_of_all(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> 
     tensor_argument("kron", "self", 1, input)
     tensor_argument("kron", "other", 2, other)
     # What has dimensions decides the dtype, what has none does not.
-    ndim = max(len(input._meta.shape), len(other._meta.shape))
-    if not input._meta.shape and ndim:
+    ndim = max(len(input._tmeta.shape), len(other._tmeta.shape))
+    if not input._tmeta.shape and ndim:
         input = fns.reshape(input, (1,) * ndim)
-    elif not other._meta.shape and ndim:
+    elif not other._tmeta.shape and ndim:
         other = fns.reshape(other, (1,) * ndim)
     return fns.kron(input, other, out=out)
 
@@ -381,7 +381,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     result = fns._tensordot(a, b, tuple(first), tuple(second))
     if out is None:
         return result
-    made, have = result._meta.dtype, out._meta.dtype
+    made, have = result._tmeta.dtype, out._tmeta.dtype
     if made is not have:
         raise RuntimeError(
             "tensordot: Expected the output tensor to have dtype "
@@ -437,7 +437,7 @@ def _chained(tensors: tuple[Tensor, ...], out: Tensor | None) -> Tensor:
     result = fns._multi_dot(tensors)
     if out is None:
         return result
-    made, have = result._meta.dtype, out._meta.dtype
+    made, have = result._tmeta.dtype, out._tmeta.dtype
     if made is not have:
         raise RuntimeError(
             f"multi_dot(): expected out tensor to have dtype {made.cpp_name} but got "

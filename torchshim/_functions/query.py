@@ -67,14 +67,14 @@ def is_nonzero(input: Any) -> bool:
 
 def _of_bools(function: str, input: Any) -> Tensor:
     found = tensor_argument(function, "self", 1, input)
-    if found._meta.dtype is not dtypes.bool_:
+    if found._tmeta.dtype is not dtypes.bool_:
         raise RuntimeError(f"{function}(): expected a tensor of bools")
     return found
 
 
 def of_all_examples(tensor: Tensor) -> Tensor:
     """A tensor with a dimension for each `vmap` that maps over it."""
-    for number, _ in reversed(tensor._meta.batch):
+    for number, _ in reversed(tensor._tmeta.batch):
         tensor = fns._vmap_leave(tensor, 0, number)
     return tensor
 
@@ -110,7 +110,7 @@ def is_floating_point(input: Any) -> bool:
     False
     """
     found = tensor_argument("is_floating_point", "input", 1, input)
-    return found._meta.dtype.is_floating_point
+    return found._tmeta.dtype.is_floating_point
 
 
 @public
@@ -121,13 +121,13 @@ def is_complex(input: Any) -> bool:
     >>> torch.is_complex(torch.tensor(1j))
     True
     """
-    return tensor_argument("is_complex", "input", 1, input)._meta.dtype.is_complex
+    return tensor_argument("is_complex", "input", 1, input)._tmeta.dtype.is_complex
 
 
 @public
 def is_signed(input: Any) -> bool:
     """Whether the dtype can hold negative values."""
-    return tensor_argument("is_signed", "input", 1, input)._meta.dtype.is_signed
+    return tensor_argument("is_signed", "input", 1, input)._tmeta.dtype.is_signed
 
 
 @public
@@ -141,7 +141,7 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     operands = []
     for value in (tensor1, tensor2):
         if isinstance(value, TensorBase):
-            meta = value._meta
+            meta = value._tmeta
             weight = DIMENSIONED if meta.shape else ZERO_DIM
             operands.append((meta.dtype, weight))
         elif is_number(value):

@@ -325,7 +325,7 @@ def _like(
 ) -> Tensor:
     tensor_argument(function, "input", 1, input)
     check_options(function, layout, pin_memory, requires_grad)
-    meta = input._meta
+    meta = input._tmeta
     shape = tuple(meta.shape)
     if wanted in (None, preserve_format):
         strides = elementwise_strides(shape, [(shape, meta.strides)])

@@ -55,14 +55,14 @@ def examples() -> Batch:
 
 def check_target(target: Tensor, batch: Batch) -> None:
     """Raises where numbers for each example don't fit into a tensor."""
-    if set(batch) - set(target._meta.batch):
+    if set(batch) - set(target._tmeta.batch):
         raise RuntimeError(_IN_PLACE)
 
 
 def check_parameters(*tensors: Tensor) -> None:
     """Raises where the same numbers are wanted for parameters of each example."""
     batch = set(examples())
-    if any(set(tensor._meta.batch) - batch for tensor in tensors):
+    if any(set(tensor._tmeta.batch) - batch for tensor in tensors):
         raise RuntimeError(_SAME)
 
 

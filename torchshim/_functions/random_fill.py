@@ -43,7 +43,7 @@ def fill_drawn(
     if rec.levels:
         rec.check_captured(self, function + overload)
     rec.check_writable(self)
-    meta = self._meta
+    meta = self._tmeta
     shape, strides = tuple(meta.shape), meta.strides
     engine = engine_of(generator, function, meta.device)
     batch = examples()
@@ -60,7 +60,7 @@ def fill_drawn(
 
 def overwrite(tensor: Tensor, array: Any) -> bool:
     """Gives a tensor outside of any recording new values; False where that won't do."""
-    meta, storage = tensor._meta, tensor._storage
+    meta, storage = tensor._tmeta, tensor._storage
     if tensor._slot >= 0 or tensor._raw >= 0 or not meta.leaf or meta.batch:
         return False
     if storage is None:
@@ -70,7 +70,7 @@ def overwrite(tensor: Tensor, array: Any) -> bool:
     if tensor._path or storage.slot >= 0 or storage.shared is not None:
         return False
     for alias in storage.tensors():
-        if alias._slot >= 0 or not alias._meta.leaf or alias._inherits:
+        if alias._slot >= 0 or not alias._tmeta.leaf or alias._inherits:
             return False
     storage.array = array
     storage.count_write(tensor)
@@ -139,22 +139,22 @@ def random_(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Te
 @public(namespaces=(), method=True)
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Ones with probability `p`, a number or a tensor, zeros otherwise."""
-    shape = tuple(self._meta.shape)
+    shape = tuple(self._tmeta.shape)
     if isinstance(p, Tensor) and 0 in shape:
         p = 0.5  # PyTorch does not look at the tensor where there is nothing to draw
     if not isinstance(p, Tensor):
         draw = Draw("bernoulli", (float(number_of("bernoulli_", "p", 1, p)),))
         op = fns._draw_bernoulli2_
         return fill_drawn("bernoulli_", self, draw, op, generator, ".float")
-    engine = engine_of(generator, "bernoulli_", self._meta.device)
-    expanded_shape(p._meta.shape, shape, tensor_type(p._meta.dtype))
+    engine = engine_of(generator, "bernoulli_", self._tmeta.device)
+    expanded_shape(p._tmeta.shape, shape, tensor_type(p._tmeta.dtype))
     check_parameters(p)
-    if set(p._meta.batch) - set(self._meta.batch):
+    if set(p._tmeta.batch) - set(self._tmeta.batch):
         name = "inplace bernoulli"
         raise RuntimeError(UNBATCHED_TARGET.format(name=name, where="in a vmap"))
     given: Draw | Tensor = p
     if by_host(engine, p) and not examples():
-        chances = _flat(np.broadcast_to(p._host(), shape), self._meta.strides)
+        chances = _flat(np.broadcast_to(p._host(), shape), self._tmeta.strides)
         given = Draw("bernoulli", (chances,))
     op = fns._draw_bernoulli1_
     return fill_drawn("bernoulli_", self, given, op, generator, ".Tensor")

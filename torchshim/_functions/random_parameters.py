@@ -47,9 +47,9 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
     tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
     if not tensors:
         raise unfit("normal")
-    device, dtype = tensors[0]._meta.device, tensors[0]._meta.dtype
+    device, dtype = tensors[0]._tmeta.device, tensors[0]._tmeta.dtype
     engine = engine_of(generator, "normal", device)
-    shape = broadcast_shapes(tensors[0]._meta.shape, tensors[-1]._meta.shape)
+    shape = broadcast_shapes(tensors[0]._tmeta.shape, tensors[-1]._tmeta.shape)
     check_parameters(*tensors)
     check_room(tuple(shape), dtype, device)
     if by_host(engine, *tensors):
@@ -61,7 +61,7 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
         array = host_random.normal_tensors(engine, *values)
         result = from_array(place(array, device), device=device, batch=batch)
     elif std is tensors[-1]:
-        if std._meta.dtype.is_complex:
+        if std._tmeta.dtype.is_complex:
             raise RuntimeError("normal expects standard deviation to be non-complex")
         plain = drawn(NORMAL, shape, dtype, device, engine)
         shift = mean if mean is tensors[0] else float(mean)
@@ -71,7 +71,7 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
         draw = Draw("normal", (0.0, float(std)))
         plain = drawn(draw, shape, dtype, device, engine)
         result = fns._draw_shifted(plain, mean, 0.0)
-    if local.rec.grad and any(v._meta.requires_grad for v in tensors):
+    if local.rec.grad and any(v._tmeta.requires_grad for v in tensors):
         result = fns._draw_normal_of(mean, std, result)
     return result
 
@@ -91,14 +91,14 @@ def normal_into(out: Any, mean: Any, std: Any, generator: Any) -> Tensor:
     if not isinstance(std, Tensor):
         if std < 0:
             raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-        resize_output(out, broadcast_shapes(mean._meta.shape, out._meta.shape))
+        resize_output(out, broadcast_shapes(mean._tmeta.shape, out._tmeta.shape))
         with untracked():
             return out.normal_(0.0, std, generator=generator).add_(mean)
-    if std._meta.dtype.is_complex:
+    if std._tmeta.dtype.is_complex:
         raise RuntimeError("normal expects standard deviation to be non-complex")
-    if is_known(std) and std._meta.shape.numel() and not (std._host() >= 0).all():
+    if is_known(std) and std._tmeta.shape.numel() and not (std._host() >= 0).all():
         raise RuntimeError("normal expects all elements of std >= 0.0")
-    resize_output(out, broadcast_shapes(tensors[0]._meta.shape, std._meta.shape))
+    resize_output(out, broadcast_shapes(tensors[0]._tmeta.shape, std._tmeta.shape))
     before = version_of(out)
     with untracked():
         out.normal_(generator=generator)
@@ -118,7 +118,7 @@ def bernoulli(
     tensor([0., 1.])
     """
     tensor_argument("bernoulli", "input", 1, input)
-    meta = input._meta
+    meta = input._tmeta
     shape = tuple(meta.shape)
     engine = engine_of(generator, "bernoulli", meta.device)
     if p is None:
@@ -147,7 +147,7 @@ def _ones_into(out: Any, chances: Tensor, generator: Any) -> Tensor:
     """`out=` of `bernoulli`: drawn in the order of its memory, in any dtype."""
     tensor_argument("bernoulli", "out", 0, out)
     refuse_followed(local.rec, "bernoulli", (chances, out))
-    take_size(out, chances._meta.shape)
+    take_size(out, chances._tmeta.shape)
     with untracked():
         return out.bernoulli_(chances, generator=generator)
 
@@ -157,7 +157,7 @@ def below(
 ) -> Tensor:
     """Ones with the chances in a tensor, compared in the program."""
     check_kernel(dtypes.array_dtype(meta.dtype), "bernoulli_tensor_cpu_self_")
-    if not chance._meta.dtype.is_floating_point:
+    if not chance._tmeta.dtype.is_floating_point:
         check_floating(dtypes.array_dtype(chance.dtype), "bernoulli_tensor_cpu_p_")
     wide = dtypes.float64 if chance.dtype is dtypes.float64 else dtypes.float32
     uniform = drawn(UNIFORM, shape, wide, meta.device, engine, strides)
@@ -183,7 +183,7 @@ def multinomial(
     count = as_index(num_samples)
     if count is None:
         raise TypeError(wrong("multinomial", "num_samples", 2, "int", num_samples))
-    meta = input._meta
+    meta = input._tmeta
     if not 0 < len(meta.shape) <= 2:
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if not meta.dtype.is_floating_point:
@@ -237,11 +237,11 @@ def _chosen(
     weights: Tensor, count: int, replacement: bool, engine: Any, order: Any
 ) -> Tensor:
     """What `multinomial` draws, in the program."""
-    shape, device = tuple(weights._meta.shape), weights._meta.device
+    shape, device = tuple(weights._tmeta.shape), weights._tmeta.device
     if replacement and count > 1:
         shape = (*shape[:-1], count)
         uniform = drawn(UNIFORM, shape, dtypes.float64, device, engine)
         return fns._draw_chosen(weights, uniform, isinstance(engine, MT19937))
     race = Draw("exponential", (1.0,))
-    noise = drawn(race, shape, weights._meta.dtype, device, engine, order)
+    noise = drawn(race, shape, weights._tmeta.dtype, device, engine, order)
     return fns._draw_race(weights, noise, count)

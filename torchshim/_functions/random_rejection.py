@@ -32,7 +32,7 @@ def _drawn(
     *inputs: Tensor,
 ) -> Tensor:
     """A new tensor drawn from the values of others; `op` is its node in a graph."""
-    device = inputs[0]._meta.device
+    device = inputs[0]._tmeta.device
     engine = engine_of(generator, function, device)
     if isinstance(engine, Threefry):
         result = _in_program(distribution, engine, device, inputs)
@@ -43,7 +43,7 @@ def _drawn(
         values = [np.asarray(whole(x, batch)._host(), order="C") for x in inputs]
         array = draw(engine, *values).reshape(values[0].shape)
         result = from_array(place(array, device), device=device, batch=batch)
-    if local.rec.grad and any(x._meta.requires_grad for x in inputs):
+    if local.rec.grad and any(x._tmeta.requires_grad for x in inputs):
         return op(*inputs, result)
     return result
 
@@ -100,7 +100,7 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
             f"Found dtype {prob.dtype.scalar_name} but expected "
             f"{count.dtype.scalar_name}"
         )
-    if count._meta.shape != prob._meta.shape:
+    if count._tmeta.shape != prob._tmeta.shape:
         count, prob = broadcast_tensors(count, prob)
     return _drawn("binomial", "binomial", fns._draw_binomial, generator, count, prob)
 

@@ -66,7 +66,7 @@ _OTHER_LENGTH = (
 
 def _in_order(out: Tensor, result: Tensor, warned: bool = False) -> Tensor:
     """`out=` of a range: an `out` of as many elements keeps its shape."""
-    shape, count = out._meta.shape, result._meta.shape.numel()
+    shape, count = out._tmeta.shape, result._tmeta.shape.numel()
     if shape.numel() == count:
         return into(out, result.view(shape))
     if warned and shape.numel():

@@ -58,7 +58,7 @@ def tensor_args(
 ) -> tuple[Any, ...]:
     """The arguments that `_rebuild_tensor_v2` makes a tensor of again."""
     check_storage(tensor)
-    meta = tensor._meta
+    meta = tensor._tmeta
     shape, strides = tuple(meta.shape), tuple(meta.strides)
     offset = placement(tensor)[2]
     if tensor._storage is not None:
@@ -83,7 +83,7 @@ def reduced(tensor: Tensor, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]
 
 def _reduce_ex(self: Tensor, proto: Any) -> Any:
     warn_if_has_hooks(self)
-    meta = self._meta
+    meta = self._tmeta
     if meta.device.type == "meta":
         found = reduced(self, _rebuild_meta_tensor_no_storage, meta_args(self))
     else:
@@ -127,7 +127,7 @@ def _rebuild_tensor(
     made = _new(Tensor)
     made._slot = -1
     made._array = None
-    made._meta = meta_of(size, kind, root.device, stride, offset)
+    made._tmeta = meta_of(size, kind, root.device, stride, offset)
     core.add(made)
     whole = (tuple(root.shape), root.strides, root.offset)
     if whole != (size, stride, offset):
@@ -200,7 +200,7 @@ def _check_geometry(
 
 def meta_args(tensor: TensorBase) -> tuple[Any, ...]:
     """The arguments that `_rebuild_meta_tensor_no_storage` makes a tensor of again."""
-    meta = tensor._meta
+    meta = tensor._tmeta
     return meta.dtype, tuple(meta.shape), meta.strides, meta.requires_grad
 
 

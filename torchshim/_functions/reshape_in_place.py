@@ -45,7 +45,7 @@ def _record_write(tensor: Any) -> bool:
     The path has to tell of the write then.
     """
     rec = local.rec
-    if tensor._meta.inference or rec.inference or not rec.state.tracks:
+    if tensor._tmeta.inference or rec.inference or not rec.state.tracks:
         return False
     grad = rec.grad
     rec.set_grad(False)
@@ -63,7 +63,7 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
     """Makes a tensor the view of itself that an operator gives."""
     rec = local.rec
     rec.check_inference(self)
-    meta = self._meta
+    meta = self._tmeta
     if rec.grad and meta.requires_grad and self._view_of is not None:
         rec.check_history(self, ())
     if rec.grad and meta.requires_grad and meta.leaf:
@@ -92,9 +92,9 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
         show_views(self)
     self._slot = new._slot
     self._raw = -1
-    self._meta = new._meta
+    self._tmeta = new._tmeta
     if meta.inference and meta.requires_grad:  # of which views say otherwise
-        self._meta = new._meta.replace(requires_grad=True)
+        self._tmeta = new._tmeta.replace(requires_grad=True)
     self._array = None
     self._node = None
     if storage is None:
@@ -107,7 +107,7 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
 
 def _show_untracked(self: Tensor, new: Any, step: Any, counted: bool) -> Tensor:
     """As autograd does not see it: the tensor keeps its place in the graph."""
-    rec, storage, shown = local.rec, self._storage, new._meta
+    rec, storage, shown = local.rec, self._storage, new._tmeta
     if storage is None:
         self._raw = new._slot
         rec.raws.append(self)
@@ -116,7 +116,7 @@ def _show_untracked(self: Tensor, new: Any, step: Any, counted: bool) -> Tensor:
         show_views(self)
     self._slot = -1
     self._array = None
-    self._meta = self._meta.replace(
+    self._tmeta = self._tmeta.replace(
         shape=shown.shape, strides=shown.strides, offset=shown.offset
     )
     if not counted:
@@ -136,10 +136,10 @@ def _method(name: str, wanted: str, function: Any) -> None:
 @public(namespaces=(), method=True)
 def t_(self: Tensor) -> Tensor:
     """`t` of the tensor itself."""
-    if len(self._meta.shape) > 2:
+    if len(self._tmeta.shape) > 2:
         raise RuntimeError(
             "t_() expects a tensor with <= 2 dimensions, but self is "
-            f"{len(self._meta.shape)}D"
+            f"{len(self._tmeta.shape)}D"
         )
     return _become(self, "t", ())
 
@@ -164,7 +164,7 @@ def as_strided_(
     """Makes the tensor itself another view of its memory."""
     wanted = strided_arguments(input, size, stride, storage_offset)
     source, size, stride, offset, _ = wanted
-    if local.rec.grad and input._meta.requires_grad:
+    if local.rec.grad and input._tmeta.requires_grad:
         if source is not input:
             raise NotImplementedError(
                 "as_strided_(): a tensor with history can't show more than it did"

@@ -81,7 +81,7 @@ def _take_shape(
 ) -> None:
     """Changes a tensor's size; what its memory holds stays where it is."""
     keep_saved(self)
-    meta, storage = self._meta, self._storage
+    meta, storage = self._tmeta, self._storage
     strides, offset = format_strides(shape, wanted), placement(self)[2]
     whole = meta if storage is None else storage.meta
     have = memory_size(whole.shape, whole.strides, whole.offset)
@@ -100,7 +100,7 @@ def _take_shape(
 
 def _longer(self: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
     """A tensor of more elements, which begin with those of this one, as in memory."""
-    meta = self._meta
+    meta = self._tmeta
     before = np.zeros(0, dtypes.array_dtype(meta.dtype))
     if meta.device.type == "meta":
         array: Any = NoData(shape, dtypes.array_dtype(meta.dtype))
@@ -123,9 +123,9 @@ def show(self: Tensor, at: Placement) -> None:
     role = self._view_of, self._made_on, self._view_note, self._versions
     local.rec.storage_of(self)
     bits, made = bits_of(self), alias_of(self)
-    meta, (shape, strides, offset) = self._meta, at
+    meta, (shape, strides, offset) = self._tmeta, at
     new = meta_of(shape, meta.dtype, meta.device, strides, offset)
-    made._meta = new.replace(inference=meta.inference)
+    made._tmeta = new.replace(inference=meta.inference)
     way = _way_to(self, at)
     if way is None:
         raise NotImplementedError(
@@ -159,14 +159,14 @@ def _way_to(tensor: TensorBase, at: Placement) -> tuple[Any, ...] | None:
     """The steps to some part of a tensor's memory: from its base on, if that has it."""
     storage, base = tensor._storage, tensor._view_of
     assert storage is not None
-    root, dtype, way = storage.meta, tensor._meta.dtype, tensor._path
+    root, dtype, way = storage.meta, tensor._tmeta.dtype, tensor._path
     if base is None and dtype is root.dtype and at == placed(root, ()):
         return ()
     while way and (way[-1][0] is _PIECE or way[-1][0].view.bit):
         way = way[:-1]
     ways = [((), root.dtype), (way, dtype)]
     if base is not None and base._storage is storage:
-        ways.insert(0, (base._path, base._meta.dtype))
+        ways.insert(0, (base._path, base._tmeta.dtype))
     for way, kind in ways:
         if kind.is_complex and kind.to_real() is dtype:
             way = (*way, (_REAL, (), 0))
@@ -193,10 +193,10 @@ def become(self: Tensor, other: Tensor) -> None:
     _leave(self)
     self._slot = -1
     self._array = other._array
-    self._meta = other._meta.replace(
-        requires_grad=self._meta.requires_grad,
-        leaf=self._meta.leaf,
-        inference=self._meta.inference,
+    self._tmeta = other._tmeta.replace(
+        requires_grad=self._tmeta.requires_grad,
+        leaf=self._tmeta.leaf,
+        inference=self._tmeta.inference,
     )
 
 
@@ -225,7 +225,7 @@ def resize_(
     if any(n < 0 for n in shape):
         raise RuntimeError("numel: integer multiplication overflow")
     check_size("resize_", shape)
-    meta = self._meta
+    meta = self._tmeta
     if meta.requires_grad and not (local.rec.inference and meta.inference):
         raise RuntimeError("cannot resize variables that require grad")
     if shape != tuple(meta.shape):
@@ -240,8 +240,8 @@ def resize_as_(
 ) -> Tensor:
     """Changes the size in place to `other`'s."""
     if memory_format is preserve_format:
-        memory_format = suggested_format(other._meta.shape, other._meta.strides)
-    return resize_(self, tuple(other._meta.shape), memory_format=memory_format)
+        memory_format = suggested_format(other._tmeta.shape, other._tmeta.strides)
+    return resize_(self, tuple(other._tmeta.shape), memory_format=memory_format)
 
 
 def alias_of(self: Tensor, cls: Any = Tensor) -> Any:
@@ -249,14 +249,14 @@ def alias_of(self: Tensor, cls: Any = Tensor) -> Any:
     made = _new(cls)
     made._slot = -1
     made._array = None
-    made._meta = self._meta.plain
+    made._tmeta = self._tmeta.plain
     local.rec.link(made, self, _DETACH, ())
     return made
 
 
 def resize_output(out: Tensor, shape: tuple[int, ...], counted: bool = False) -> None:
     """Gives what stands for `out=` the shape of a result, with a warning."""
-    have = out._meta.shape
+    have = out._tmeta.shape
     if shape != have:
         if have.numel():
             warn(RESIZED.format(list(have), list(shape)))
@@ -265,7 +265,7 @@ def resize_output(out: Tensor, shape: tuple[int, ...], counted: bool = False) ->
 
 def take_size(out: Tensor, shape: tuple[int, ...], counted: bool = False) -> None:
     """Gives what stands for `out=` a shape; that alone is mostly not counted."""
-    if shape != out._meta.shape:
+    if shape != out._tmeta.shape:
         _take_shape(out, tuple(shape), counted=counted)
 
 
@@ -281,7 +281,7 @@ def _shows_the_same(self: Tensor, value: TensorBase) -> bool:
     return (
         self._storage is not None
         and self._storage is value._storage
-        and self._meta.dtype is value._meta.dtype
+        and self._tmeta.dtype is value._tmeta.dtype
         and placement(self) == placement(value)
         and bits_of(self) == bits_of(value)
     )
@@ -300,7 +300,7 @@ def onto(self: Tensor, value: TensorBase) -> None:
     """Puts a tensor on the memory of another; its autograd role stays."""
     if self is value or _shows_the_same(self, value):
         return
-    rec, meta = local.rec, self._meta
+    rec, meta = local.rec, self._tmeta
     if keeps_no_slot(rec.recording, self):
         rec.flush()
     if not rec.owns(self._slot):
@@ -315,13 +315,13 @@ def onto(self: Tensor, value: TensorBase) -> None:
         own, ahead = _count_of(self), 0
     rec.let_views_go(self)
     _leave(self)
-    if meta.requires_grad and meta.leaf and meta.dtype is not value._meta.dtype:
+    if meta.requires_grad and meta.leaf and meta.dtype is not value._tmeta.dtype:
         # What accumulates its gradients in the graphs so far is another's from now on.
         self._node_since = rec.recording.seq, rec.state.n_slots
         self._node = None
     self._slot = -1
     self._array = None
-    self._meta = value._meta.replace(requires_grad=meta.requires_grad, leaf=meta.leaf)
+    self._tmeta = value._tmeta.replace(requires_grad=meta.requires_grad, leaf=meta.leaf)
     rec.link(self, value, _DETACH, ())
     self._own_version, self._ahead = own, ahead  # not that of a `.data` given
     rec.replaced(self, shown, value)

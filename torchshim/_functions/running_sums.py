@@ -24,7 +24,7 @@ def _begin_sum(rec: Any, value: Tensor, number: Any) -> Tensor | None:
     That is: of numbers but zero, which dtypes may round; where the sum has a graph, of
     which one more node would be seen; where somebody watches.
     """
-    meta = value._meta
+    meta = value._tmeta
     if type(number) not in (int, float) or number != 0 or meta.shape:
         return None
     if (meta.requires_grad and rec.grad) or meta.dtype.category == dtypes.COMPLEX:

@@ -103,7 +103,7 @@ def _index_list(input: Tensor, indices: Any) -> list[Any]:
                 f"expected Tensor as element {i} in argument 0, but got "
                 f"{type(item).__name__}"
             )
-        dtype = item._meta.dtype
+        dtype = item._tmeta.dtype
         if dtype not in (dtypes.int64, dtypes.int32) and not is_mask(item):
             raise IndexError(
                 "tensors used as indices must be long, int, byte or bool tensors"
@@ -157,17 +157,17 @@ def take_along_dim(
     if dim is None:
         source, index, dim = fns.view(input, (-1,)), fns.view(indices, (-1,)), 0
     else:
-        have, want = input._meta.shape, indices._meta.shape
+        have, want = input._tmeta.shape, indices._tmeta.shape
         if len(have) != len(want):
             raise RuntimeError(
                 "torch.take_along_dim(): input and indices should have the same number "
                 f"of dimensions, but got {len(have)} dimensions for input, and "
                 f"{len(want)} dimensions for indices"
             )
-        if indices._meta.dtype is not dtypes.int64:
+        if indices._tmeta.dtype is not dtypes.int64:
             raise RuntimeError(
                 "torch.take_along_dim(): dtype of indices should be Long but got "
-                f"{indices._meta.dtype.tensor_name[6:-6]}"
+                f"{indices._tmeta.dtype.tensor_name[6:-6]}"
             )
         size_at(have, dim)  # a tensor without dimensions has none to take along
         dim = wrap_dim(dim, len(have))
@@ -179,7 +179,7 @@ def take_along_dim(
         index = indices if tuple(want) == sizes else fns.expand(indices, sizes)
         sizes = (*common[:dim], have[dim], *common[dim + 1 :])
         source = input if tuple(have) == sizes else fns.expand(input, sizes)
-    index = fns.remainder(index, source._meta.shape[dim]) if index.numel() else index
+    index = fns.remainder(index, source._tmeta.shape[dim]) if index.numel() else index
     return fns.gather(source, dim, index, out=out)
 
 
@@ -239,7 +239,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """
     if num_classes.__class__ is not int:
         refuse("nn.functional", "one_hot", (input, num_classes), {})
-    meta = input._meta
+    meta = input._tmeta
     if meta.dtype is not dtypes.int64:
         raise RuntimeError(
             "one_hot is only applicable to index tensor of type LongTensor."

@@ -47,7 +47,7 @@ def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
             (dtype,) = size
     if dtype is not None:
         check_retyped(self, dtype)
-        return fns.view_dtype(self, dtype, self._meta.dtype)
+        return fns.view_dtype(self, dtype, self._tmeta.dtype)
     together = len(size) == 1 and isinstance(size[0], (tuple, list))
     return fns.view(self, size[0] if together else size)
 
@@ -55,19 +55,19 @@ def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
 @public(namespaces=(), method=True)
 def view_as(self: Tensor, other: Tensor) -> Tensor:
     """The same memory in the shape of another tensor."""
-    return fns.view(self, other._meta.shape)
+    return fns.view(self, other._tmeta.shape)
 
 
 @public(namespaces=(), method=True)
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """`reshape` to the shape of another tensor."""
-    return fns.reshape(self, other._meta.shape)
+    return fns.reshape(self, other._tmeta.shape)
 
 
 @public(namespaces=(), method=True)
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """`expand` to the shape of another tensor."""
-    return fns.expand(self, other._meta.shape)
+    return fns.expand(self, other._tmeta.shape)
 
 
 @public(method=True)
@@ -80,7 +80,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     >>> torch.tensor([[1, 2], [3, 4]]).flatten()
     tensor([1, 2, 3, 4])
     """
-    ndim = len(input._meta.shape)
+    ndim = len(input._tmeta.shape)
     if ndim and wrap_dim(start_dim, ndim) == wrap_dim(end_dim, ndim):
         return input
     return fns.flatten(input, start_dim, end_dim)
@@ -94,7 +94,7 @@ def ravel(input: Tensor) -> Tensor:
 
 def contiguous_copy(input: Tensor) -> Tensor:
     """The tensor itself if it is contiguous, else a contiguous copy."""
-    return input if input._meta.contiguous else fns.clone_contiguous(input)
+    return input if input._tmeta.contiguous else fns.clone_contiguous(input)
 
 
 # -- turning -----------------------------------------------------------------------
@@ -117,7 +117,7 @@ def conjugated(x: Tensor) -> Tensor:
 
 def numpy_t(self: Tensor) -> Tensor:
     """The dimensions in reverse order: a matrix transposed."""
-    ndim = len(self._meta.shape)
+    ndim = len(self._tmeta.shape)
     if ndim != 2:
         if ndim == 0:
             warn_once(_IDENTITY.format("T"))
@@ -155,7 +155,7 @@ def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
 
 def matrix_t(self: Tensor) -> Tensor:
     """The last two dimensions swapped."""
-    ndim = len(self._meta.shape)
+    ndim = len(self._tmeta.shape)
     if ndim == 1:
         raise RuntimeError(
             "tensor.mT is only supported on matrices or batches of matrices. Got 1-D "
@@ -169,7 +169,7 @@ def matrix_t(self: Tensor) -> Tensor:
 
 def matrix_h(self: Tensor) -> Tensor:
     """A matrix transposed and conjugated."""
-    ndim = len(self._meta.shape)
+    ndim = len(self._tmeta.shape)
     if ndim == 0:
         warn_once("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().")
         return conjugated(self)
@@ -185,7 +185,7 @@ def matrix_h(self: Tensor) -> Tensor:
 
 
 def _adjoint(self: Tensor, name: str) -> Tensor:
-    ndim = len(self._meta.shape)
+    ndim = len(self._tmeta.shape)
     if ndim == 1:
         only = "tensor." + name.removeprefix("Tensor.")
         raise RuntimeError(
@@ -238,7 +238,7 @@ def repeat_interleave(
             "repeat_interleave(): argument 'repeats' must be Tensor or int, not "
             f"{kind_of(repeats)}"
         )
-    shape = input._meta.shape
+    shape = input._tmeta.shape
     if dim is not None:
         wrap_dim(dim, len(shape))
     if output_size is not None:
@@ -257,7 +257,7 @@ def _counted(repeats: Tensor, output_size: int | None) -> Tensor:
 
     from torchshim._tensor import host_value
 
-    meta = repeats._meta
+    meta = repeats._tmeta
     if meta.batch:
         return _counted_each(repeats, output_size)
     if len(meta.shape) > 1:
@@ -278,7 +278,7 @@ def _counted(repeats: Tensor, output_size: int | None) -> Tensor:
 
 def _counted_each(repeats: Tensor, output_size: int | None) -> Tensor:
     """As `_counted`, for each example of the innermost `vmap`: of one length all."""
-    level, size = repeats._meta.batch[-1]
+    level, size = repeats._tmeta.batch[-1]
     if not size:
         raise RuntimeError(
             "Batching rule not implemented for aten::repeat_interleave.Tensor. The "
@@ -292,13 +292,13 @@ def _counted_each(repeats: Tensor, output_size: int | None) -> Tensor:
 def _repeat_each(
     input: Tensor, repeats: Tensor, dim: int | None, output_size: int | None
 ) -> Tensor:
-    if len(repeats._meta.shape) > 1:
+    if len(repeats._tmeta.shape) > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     if dim is None:
         input, dim = flatten(input), 0
-    dim = wrap_dim(dim, len(input._meta.shape))
-    n = input._meta.shape[dim]
-    count = repeats._meta.shape.numel()
+    dim = wrap_dim(dim, len(input._tmeta.shape))
+    n = input._tmeta.shape[dim]
+    count = repeats._tmeta.shape.numel()
     if count == 1:
         repeats = fns.expand(fns.reshape(repeats, (1,)), (n,))
     elif count != n:
@@ -352,9 +352,9 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     tensor([[3, 3],
             [4, 4]])
     """
-    shape = broadcast_shape([tuple(t._meta.shape) for t in all_tensors(tensors)])
+    shape = broadcast_shape([tuple(t._tmeta.shape) for t in all_tensors(tensors)])
     return tuple(
-        t if tuple(t._meta.shape) == shape else fns.expand(t, shape) for t in tensors
+        t if tuple(t._tmeta.shape) == shape else fns.expand(t, shape) for t in tensors
     )
 
 
@@ -379,9 +379,9 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         indexing = "ij"
     if not vectors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
-    if any(t._meta.dtype is not vectors[0]._meta.dtype for t in vectors):
+    if any(t._tmeta.dtype is not vectors[0]._tmeta.dtype for t in vectors):
         raise RuntimeError("meshgrid expects all tensors to have the same dtype")
-    if any(t._meta.device != vectors[0]._meta.device for t in vectors):
+    if any(t._tmeta.device != vectors[0]._tmeta.device for t in vectors):
         raise RuntimeError("meshgrid expects all tensors to have the same device")
     if indexing not in ("ij", "xy"):
         raise RuntimeError(
@@ -390,12 +390,12 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         )
     shape: list[int] = []
     for t in vectors:
-        if len(t._meta.shape) > 1:
+        if len(t._tmeta.shape) > 1:
             raise RuntimeError(
                 "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
                 f"{t!s}"
             )
-        shape.append(t._meta.shape.numel())
+        shape.append(t._tmeta.shape.numel())
     axes = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) > 1:
         axes[:2] = 1, 0
@@ -438,18 +438,18 @@ def _at_least(name: str, change: Any) -> Any:
 
 
 def _one(t: Tensor) -> Tensor:
-    return t if t._meta.shape else fns.reshape(t, (1,))
+    return t if t._tmeta.shape else fns.reshape(t, (1,))
 
 
 def _two(t: Tensor) -> Tensor:
-    ndim = len(t._meta.shape)
+    ndim = len(t._tmeta.shape)
     if ndim == 0:
         return fns.reshape(t, (1, 1))
     return fns.unsqueeze(t, 0) if ndim == 1 else t
 
 
 def _three(t: Tensor) -> Tensor:
-    ndim = len(t._meta.shape)
+    ndim = len(t._tmeta.shape)
     if ndim == 0:
         return fns.reshape(t, (1, 1, 1))
     if ndim == 1:
@@ -473,7 +473,7 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     tensor([[2., 2., 2.]])
     """
     target = size_of("sum_to_size", size)
-    shape = self._meta.shape
+    shape = self._tmeta.shape
     lead = len(shape) - len(target)
     fits = lead >= 0 and all(
         n in (1, m) for n, m in zip(target, shape[lead:], strict=True)

@@ -57,12 +57,12 @@ class Compressed(SparseTensor):
         return self.layout.name == "sparse_csr"
 
     def _like(self, values: Any, **changes: Any) -> Any:
-        size = changes.get("size", self._meta.shape)
+        size = changes.get("size", self._tmeta.shape)
         return compressed(self.layout, self._outer, self._inner, values, size)
 
     def _moved(self, move: Callable[[Any], Any]) -> Any:
         parts = move(self._outer), move(self._inner), move(self._v)
-        return compressed(self.layout, *parts, self._meta.shape)
+        return compressed(self.layout, *parts, self._tmeta.shape)
 
     def _parts(self) -> Sequence[tuple[str, Any]]:
         outer, inner = LAYOUT_NAMES[self.layout.name]
@@ -79,12 +79,12 @@ class Compressed(SparseTensor):
             return placed(np.stack(pair).astype(np.int64), device)
 
         indices = planned(("coordinates", by_rows), make, self._outer, self._inner)
-        made = coo(indices, named(self._v, "ToSparse"), self._meta.shape, by_rows)
+        made = coo(indices, named(self._v, "ToSparse"), self._tmeta.shape, by_rows)
         return made if by_rows else coalesced(made)
 
     def _transposed(self, node: str) -> Any:
         other = "sparse_csc" if self.is_sparse_csr else "sparse_csr"
-        size = self._meta.shape[::-1]
+        size = self._tmeta.shape[::-1]
         values = named(self._v, node)
         return compressed(LAYOUTS[other], self._outer, self._inner, values, size)
 

@@ -155,7 +155,7 @@ def become(target: Any, made: Any) -> Any:
     for name in ("_i", "_v", "_coalesced", "_terms", "_form"):
         vars(target).pop(name, None)
     vars(target).update(vars(made))
-    target._meta = made._meta
+    target._tmeta = made._tmeta
     return target
 
 

@@ -10,7 +10,7 @@ from torchshim._functions.sparse_tensor import is_sparse, sum_of_terms, summed
 
 
 def _made(indices: Any, values: Any, shape: tuple[int, ...], drops: bool) -> Any:
-    whole = values._meta.shape[0] < 2
+    whole = values._tmeta.shape[0] < 2
     return sum_of_terms([(indices, values, whole)], (0,) if drops else 0, shape)
 
 

@@ -105,11 +105,11 @@ class SparseTensor(Tensor):
 
     @property
     def is_leaf(self) -> bool:
-        return not self._meta.requires_grad or self._v.is_leaf
+        return not self._tmeta.requires_grad or self._v.is_leaf
 
     @property
     def grad_fn(self) -> Any:
-        return self._v.grad_fn if self._meta.requires_grad else None
+        return self._v.grad_fn if self._tmeta.requires_grad else None
 
     @property
     def _version(self) -> int:
@@ -141,7 +141,7 @@ class SparseTensor(Tensor):
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """As `Tensor.requires_grad_`, of the values."""
-        if not (requires_grad or self._meta.requires_grad):
+        if not (requires_grad or self._tmeta.requires_grad):
             return self
         if requires_grad and self._v.is_leaf and not self._v.requires_grad:
             self._v = self._v.detach()
@@ -194,13 +194,13 @@ _SPACES = (
 
 def set_meta(tensor: Any, size: Sequence[int], values: Any) -> Any:
     """Says of a sparse tensor what follows from its size and values."""
-    tensor._meta = _meta_with(size, values)
+    tensor._tmeta = _meta_with(size, values)
     tensor._v = values
     return tensor
 
 
 def _meta_with(size: Sequence[int], values: Any) -> Any:
-    meta = values._meta
+    meta = values._tmeta
     return meta_of(
         size,
         meta.dtype,
@@ -213,7 +213,7 @@ def _meta_with(size: Sequence[int], values: Any) -> Any:
 
 def refreshed(tensor: Any) -> Any:
     """The tensor, after its values have changed their role."""
-    return set_meta(tensor, tensor._meta.shape, tensor._v)
+    return set_meta(tensor, tensor._tmeta.shape, tensor._v)
 
 
 class _Late:
@@ -243,7 +243,7 @@ class Coo(SparseTensor):
     _coalesced: Any = _Late(2)
 
     def _like(self, values: Any, **changes: Any) -> Any:
-        size = changes.get("size", self._meta.shape)
+        size = changes.get("size", self._tmeta.shape)
         return coo(changes.get("indices", self._i), values, size, self._coalesced)
 
     def _gradient(self, values: Any) -> Any:
@@ -252,10 +252,10 @@ class Coo(SparseTensor):
         # One gradient for each element, however many values there are for it.
         plan = coalescing(self)
         first = fns.index_select(values, 0, plan["first"])
-        return coo(plan["indices"], first, self._meta.shape, True)
+        return coo(plan["indices"], first, self._tmeta.shape, True)
 
     def _moved(self, move: Callable[[Any], Any]) -> Any:
-        return coo(move(self._i), move(self._v), self._meta.shape, self._coalesced)
+        return coo(move(self._i), move(self._v), self._tmeta.shape, self._coalesced)
 
     def _parts(self) -> Sequence[tuple[str, Any]]:
         return (("indices", self._i), ("values", self._v))
@@ -263,7 +263,7 @@ class Coo(SparseTensor):
     def _taken_apart(self) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
         """The tensors that it is made of, and what makes it of such ones."""
         terms, form = terms_of(self)
-        wholes, size = [whole for _, _, whole in terms], tuple(self._meta.shape)
+        wholes, size = [whole for _, _, whole in terms], tuple(self._tmeta.shape)
 
         def made(parts: Sequence[Any]) -> Any:
             again = zip(parts[::2], parts[1::2], wholes, strict=True)
@@ -304,8 +304,8 @@ def sum_of_terms(terms: Sequence[Term], form: Form, size: Sequence[int]) -> Any:
         return coo(indices, values, size, whole)
     made = object.__new__(Coo)
     made._terms, made._form = terms, form
-    made._meta = _meta_with(size, terms[0][1])
-    if len(terms) > _TERMS or any(v._meta.requires_grad for _, v, _ in terms):
+    made._tmeta = _meta_with(size, terms[0][1])
+    if len(terms) > _TERMS or any(v._tmeta.requires_grad for _, v, _ in terms):
         indices, values, whole = _settled(made)
         return coo(indices, values, size, whole)
     return made
@@ -325,7 +325,7 @@ def summed(a: Any, b: Any) -> Any:
     terms, form = terms_of(a)
     others, other = terms_of(b)
     both = form, _shifted(other, len(terms))
-    return sum_of_terms([*terms, *others], both, a._meta.shape)
+    return sum_of_terms([*terms, *others], both, a._tmeta.shape)
 
 
 def flat(tensor: Any) -> tuple[Any, Any]:
@@ -357,8 +357,8 @@ def _shifted(form: Any, by: int) -> Any:
 
 def _settled(tensor: Any) -> Term:
     """The indices and values of a sum of terms, and whether they are coalesced."""
-    size = tuple(tensor._meta.shape)
-    with untracked() if not tensor._meta.requires_grad else nullcontext():
+    size = tuple(tensor._tmeta.shape)
+    with untracked() if not tensor._tmeta.requires_grad else nullcontext():
         found = _made(tensor._terms, tensor._form, size)
     tensor._i, tensor._v, tensor._coalesced = found
     return found
@@ -430,7 +430,7 @@ def _places(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def named(values: Any, node: str) -> Any:
     """The values as the result of a node of autograd with PyTorch's name."""
-    if values._meta.requires_grad and local.rec.grad:
+    if values._tmeta.requires_grad and local.rec.grad:
         return getattr(fns, f"sparse_node_{node}")(values)
     return values
 
@@ -550,7 +550,7 @@ def values_at(tensor: Any, gradient: Any) -> Any:
 
 
 def _text(tensor: Any, contents: str | None) -> str:
-    indent, meta = len("tensor("), tensor._meta
+    indent, meta = len("tensor("), tensor._tmeta
     suffixes = [f"size={tuple(meta.shape)}", f"nnz={tensor._nnz()}"]
     if meta.device.type != "cpu":
         suffixes.insert(0, f"device='{meta.device}'")

@@ -64,7 +64,7 @@ def _padded_window(window: Tensor, n_fft: int) -> Tensor:
 
 
 def _is_complex(tensor: Tensor | None) -> bool:
-    return tensor is not None and tensor._meta.dtype.is_complex
+    return tensor is not None and tensor._tmeta.dtype.is_complex
 
 
 @public(method=True)
@@ -178,16 +178,16 @@ def _check_stft(
     def wrong(text: str) -> RuntimeError:
         shown = "None"
         if window is not None:
-            shown = f"{tensor_type(window._meta.dtype)}{{{_sizes(window)}}}"
+            shown = f"{tensor_type(window._tmeta.dtype)}{{{_sizes(window)}}}"
         normalized, onesided, as_complex, align = map(_flag, flags)
         return RuntimeError(
-            f"stft({tensor_type(input._meta.dtype)}{_sizes(input)}, "
+            f"stft({tensor_type(input._tmeta.dtype)}{_sizes(input)}, "
             f"n_fft={n_fft}, hop_length={hop}, win_length={length}, window={shown}, "
             f"normalized={normalized}, onesided={onesided}, "
             f"return_complex={as_complex}, align_to_window={align}) : {text}"
         )
 
-    dtype = input._meta.dtype
+    dtype = input._tmeta.dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         raise wrong("expected a tensor of floating point or complex values")
     if dtype.itemsize == 2:
@@ -251,7 +251,7 @@ def istft(
         (n_fft, hop, width, center, normalized, onesided, length, return_complex),
     )
     _check_istft(input, window, call, n_fft, hop, width, onesided, return_complex)
-    dtype = input._meta.dtype
+    dtype = input._tmeta.dtype
     given = window
     if given is None:
         given = namespace("torch")["ones"](
@@ -298,9 +298,9 @@ def _istft_call(
     n_fft, hop, width, center, normalized, onesided, length, as_complex = arguments
     shown = "None"
     if window is not None:
-        shown = f"{tensor_type(window._meta.dtype)}{{{_sizes(window)}}}"
+        shown = f"{tensor_type(window._tmeta.dtype)}{{{_sizes(window)}}}"
     return (
-        f"istft({tensor_type(input._meta.dtype)}{_sizes(input)}, n_fft={n_fft}, "
+        f"istft({tensor_type(input._tmeta.dtype)}{_sizes(input)}, n_fft={n_fft}, "
         f"hop_length={hop}, win_length={width}, window={shown}, "
         f"center={_flag(center)}, normalized={_flag(normalized)}, "
         f"onesided={_flag(onesided)}, length={length}, "

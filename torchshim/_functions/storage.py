@@ -68,7 +68,7 @@ def lengthen(storage: Storage, count: int, dtype: dtypes.dtype) -> None:
     if storage.shared is not None:
         raise RuntimeError("Trying to resize storage that is not resizable")
     meta, tensors = storage.meta, storage.tensors()
-    if any(t._meta.requires_grad and not t._meta.leaf for t in tensors):
+    if any(t._tmeta.requires_grad and not t._tmeta.leaf for t in tensors):
         raise NotImplementedError(
             "memory that a tensor with a history shows can't be resized"
         )
@@ -97,7 +97,7 @@ def tensor_on(storage: Storage, cls: Any = Tensor) -> Any:
     made = _new(cls)
     made._slot = -1
     made._array = None
-    made._meta = storage.meta
+    made._tmeta = storage.meta
     storage.add(made)
     return made
 
@@ -194,7 +194,7 @@ class UntypedStorage:
         """Its size in bytes."""
         if self._raw is not None:
             return self._raw.nbytes
-        meta = self._tensor._meta if self._core is None else self._core.meta
+        meta = self._tensor._tmeta if self._core is None else self._core.meta
         return meta.numel * meta.dtype.itemsize
 
     size = __len__ = nbytes

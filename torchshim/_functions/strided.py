@@ -23,7 +23,7 @@ def root_of(tensor: Tensor) -> Tensor:
         return base
     root = object.__new__(Tensor)
     root._slot = -1
-    root._meta = storage.meta
+    root._tmeta = storage.meta
     root._array = None
     storage.add(root)
     return root
@@ -32,8 +32,8 @@ def root_of(tensor: Tensor) -> Tensor:
 def _memory_of_each(tensor: Tensor) -> Tensor:
     """The memory that a tensor looks at; where it is mapped, from each example on."""
     root = root_of(tensor)
-    mapped = dict(tensor._meta.batch).keys() - dict(root._meta.batch).keys()
-    at: Any = tuple(root._meta.shape), root._meta.strides, root._meta.offset
+    mapped = dict(tensor._tmeta.batch).keys() - dict(root._tmeta.batch).keys()
+    at: Any = tuple(root._tmeta.shape), root._tmeta.strides, root._tmeta.offset
     size = memory_size(*at)
     batch = []
     for op, args, k in tensor._path:
@@ -93,7 +93,7 @@ def strided_arguments(
     shape, strides, offset = placement(input)
     start = offset if storage_offset is None else int(storage_offset)
     if len(size) != len(stride):
-        if input._meta.batch:
+        if input._tmeta.batch:
             raise RuntimeError(
                 "Tensor.as_strided(size, stride, ...): size and stride must have the "
                 f"same length! Got size {list(size)} and stride {list(stride)}"
@@ -111,12 +111,12 @@ def strided_arguments(
         )
     if start < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {start}")
-    whole = input._meta if input._storage is None else input._storage.meta
-    item = input._meta.dtype.itemsize
+    whole = input._tmeta if input._storage is None else input._storage.meta
+    item = input._tmeta.dtype.itemsize
     have = memory_size(whole.shape, whole.strides, whole.offset)
     have = have * whole.dtype.itemsize // item
     need = memory_size(size, stride, start)
-    if input._meta.batch:
+    if input._tmeta.batch:
         _check_reach((shape, strides, offset), size, stride, start)
     if need > have:
         raise RuntimeError(
@@ -127,11 +127,11 @@ def strided_arguments(
     source = input
     if positions((shape, strides, offset), (size, stride, start)) is None:
         source = _memory_of_each(input)
-        if source._meta.dtype.is_complex and not input._meta.dtype.is_complex:
+        if source._tmeta.dtype.is_complex and not input._tmeta.dtype.is_complex:
             source = fns.view_as_real(source)
         shape, strides, offset = placement(source)
         if (
-            source._meta.dtype is not input._meta.dtype
+            source._tmeta.dtype is not input._tmeta.dtype
             or positions((shape, strides, offset), (size, stride, start)) is None
         ):
             raise NotImplementedError(

@@ -382,7 +382,7 @@ def _rebuild_storage(data: bytes, dtype: dtypes.dtype) -> TypedStorage:
 
 @public(namespaces=(), method=True)
 def _typed_storage(self: Tensor) -> TypedStorage:
-    return TypedStorage(untyped_storage(self), self._meta.dtype)
+    return TypedStorage(untyped_storage(self), self._tmeta.dtype)
 
 
 @public(namespaces=(), method=True)

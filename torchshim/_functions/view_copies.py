@@ -70,7 +70,7 @@ def narrow_copy(
     >>> torch.narrow_copy(torch.tensor([1, 2, 3]), 0, 1, 2)
     tensor([2, 3])
     """
-    if dim >= len(input._meta.shape) > 0:
+    if dim >= len(input._tmeta.shape) > 0:
         raise RuntimeError(
             "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but "
             "got false.  (Could this error message be improved?  If so, please report "
@@ -78,8 +78,8 @@ def narrow_copy(
         )
     at, first = pieces.narrowed(input, dim, start, length)
     plan = (KEEP,) * at + ((length, 1),)
-    shape = input._meta.shape
-    if out is not None and out._meta.dtype is input._meta.dtype:
+    shape = input._tmeta.shape
+    if out is not None and out._tmeta.dtype is input._tmeta.dtype:
         take_size(out, (*shape[:at], length, *shape[at + 1 :]))  # without a warning
     return fns.piece_copy(input, (first,), plan, "NarrowCopyBackward0", out=out)
 
@@ -118,10 +118,10 @@ def as_strided_scatter(
     input = _resolved(input)
     source, *rest = strided_arguments(input, size, stride, storage_offset)
     shape: Any = rest[0]
-    if tuple(src._meta.shape) != tuple(shape):
+    if tuple(src._tmeta.shape) != tuple(shape):
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src._meta.shape)}, slice size = {list(shape)}"
+            f"{list(src._tmeta.shape)}, slice size = {list(shape)}"
         )
     made = fns.strided_scatter(source, src, *rest)
     if source is input:
@@ -136,13 +136,13 @@ def _into(results: Sequence[Tensor], out: Sequence[Tensor] | None) -> Any:
     if out is None:
         return tuple(results)
     for result, target in zip(results, out, strict=True):
-        want, have = result._meta.dtype, target._meta.dtype
+        want, have = result._tmeta.dtype, target._tmeta.dtype
         if want is not have:
             raise RuntimeError(
                 f"Expected out tensor to have dtype {want.cpp_name}, but got "
                 f"{have.cpp_name} instead"
             )
-        resize_output(target, result._meta.shape, counted=True)
+        resize_output(target, result._tmeta.shape, counted=True)
         fns.copy_(target, result)
     return None
 
@@ -185,7 +185,7 @@ def unbind_copy(
     input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = None
 ) -> Any:
     """`unbind` as copies."""
-    at = wrap_dim(dim, max(len(input._meta.shape), 1))
-    if not input._meta.shape:
+    at = wrap_dim(dim, max(len(input._tmeta.shape), 1))
+    if not input._tmeta.shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     return _into(fns.unbind_rows_copy(input, at), out)

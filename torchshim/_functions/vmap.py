@@ -35,7 +35,7 @@ def vmap_level(size: int, randomness: str) -> Iterator[Level]:
 
 def has_level(tensor: Tensor, level: Level) -> bool:
     """Whether a tensor differs from example to example of a level."""
-    return any(number == level.number for number, _ in tensor._meta.batch)
+    return any(number == level.number for number, _ in tensor._tmeta.batch)
 
 
 def entered(tensor: Tensor, dim: int, level: Level) -> Tensor:
@@ -81,8 +81,8 @@ def left(tensor: Tensor, dim: int, level: Level) -> Tensor:
             path = each._path
             if tensor._storage is each._storage and tensor._path[: len(path)] == path:
                 # In elements: of real parts there are twice as many.
-                apart = leaf._meta.strides[mapped] * leaf._meta.dtype.itemsize
-                apart //= tensor._meta.dtype.itemsize
+                apart = leaf._tmeta.strides[mapped] * leaf._tmeta.dtype.itemsize
+                apart //= tensor._tmeta.dtype.itemsize
                 number, size = level.number, level.size
                 return fns._vmap_show(tensor, dim % ndim, number, size, apart)
         return fns._vmap_leave(tensor, dim % ndim, level.number)
@@ -219,7 +219,7 @@ def _outputs(
     found: list[Any] = []
     for leaf, dim in zip(leaves, dims, strict=True):
         if dim is None:
-            if isinstance(leaf, Tensor) and leaf._meta.batch:
+            if isinstance(leaf, Tensor) and leaf._tmeta.batch:
                 raise ValueError(
                     f"vmap({name}, ...): `{name}` can not return a BatchedTensor when "
                     "out_dim is None"

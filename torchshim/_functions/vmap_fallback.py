@@ -23,7 +23,7 @@ def _test_functorch_fallback(input: Any, other: Any) -> Any:
     It has no gradient.
     """
     tensors = [t for t in (input, other) if isinstance(t, tensor_class[0])]
-    sizes = [size for t in tensors for _, size in t._meta.batch]
+    sizes = [size for t in tensors for _, size in t._tmeta.batch]
     if sizes:
         if not fallback["enabled"]:
             raise RuntimeError(
@@ -43,5 +43,5 @@ def _test_functorch_fallback(input: Any, other: Any) -> Any:
     result = fns.clone(input)
     if result.requires_grad:
         raise NotImplementedError(f"derivative for {_NAME} is not implemented")
-    missing = [t for t in tensors[1:] if set(t._meta.batch) - set(input._meta.batch)]
+    missing = [t for t in tensors[1:] if set(t._tmeta.batch) - set(input._tmeta.batch)]
     return fns._vmap_as(result, missing[0]) if missing else result

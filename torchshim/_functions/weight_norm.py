@@ -38,7 +38,7 @@ def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
     x: Any = v
     if dim in (0, x.dim() - 1):
         if x.is_complex():
-            kind = v._meta.dtype.scalar_name
+            kind = v._tmeta.dtype.scalar_name
             raise NotImplementedError(
                 f"\"weight_norm_kernel\" not implemented for '{kind}'"
             )

@@ -31,7 +31,7 @@ def _copied(values: Any) -> Any:
         if not isinstance(value, TensorBase):
             return value
         made: Any = value.detach().clone()  # type: ignore[attr-defined]
-        return made.requires_grad_(value._meta.requires_grad)
+        return made.requires_grad_(value._tmeta.requires_grad)
 
     return tree.tree_map(copy, values)
 
@@ -66,7 +66,7 @@ def autograd_registration(
 ) -> None:
     """Where an argument requires grad, results are nodes of the operator's own."""
     leaves = list(tensors_in((args, kwargs)))
-    if not any(t._meta.requires_grad for t in leaves) or operator.opaque:
+    if not any(t._tmeta.requires_grad for t in leaves) or operator.opaque:
         return
     raise RuntimeError(
         "autograd_registration_check: the operator has no gradient registered; please "

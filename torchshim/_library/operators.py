@@ -137,9 +137,9 @@ class Operator(ops.OpOverload):
     def _mapped(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Beside `vmap`, if it maps over an argument."""
         leaves = list(tensors_in((args, kwargs)))
-        if COMPOSITE in self.kernels or not any(t._meta.batch for t in leaves):
+        if COMPOSITE in self.kernels or not any(t._tmeta.batch for t in leaves):
             return self._differentiated(args, kwargs, leaves)
-        if local.rec.grad and any(t._meta.requires_grad for t in leaves):
+        if local.rec.grad and any(t._tmeta.requires_grad for t in leaves):
             return self._differentiated(args, kwargs, leaves)
         return forward_of(_Rule(self, kwargs), tuple(args))
 
@@ -147,7 +147,7 @@ class Operator(ops.OpOverload):
         self, args: list[Any], kwargs: dict[str, Any], leaves: Sequence[Any]
     ) -> Any:
         rec = local.rec
-        wanted = rec.grad and any(t._meta.requires_grad for t in leaves)
+        wanted = rec.grad and any(t._tmeta.requires_grad for t in leaves)
         if _below.depth:
             with no_grad():
                 return self.run(args, kwargs)
@@ -167,7 +167,7 @@ class Operator(ops.OpOverload):
         result = self.run(args, kwargs)
         if wanted and COMPOSITE not in self.kernels:
             for tensor in tensors_in(result):
-                if tensor._meta.requires_grad:
+                if tensor._tmeta.requires_grad:
                     tensor.register_hook(self._warn)
         return result
 
@@ -330,9 +330,9 @@ def _memory(tensor: Any) -> int:
 def _cast(value: Any, device: str, dtype: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_cast(each, device, dtype) for each in value)
-    if not isinstance(value, TensorBase) or value._meta.device.type != device:
+    if not isinstance(value, TensorBase) or value._tmeta.device.type != device:
         return value
-    kind = value._meta.dtype
+    kind = value._tmeta.dtype
     if not kind.is_floating_point or kind.itemsize == 8:
         return value
     return value.to(dtype)  # type: ignore[attr-defined]

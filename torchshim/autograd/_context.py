@@ -310,10 +310,10 @@ class BackwardCFunction(Node, FunctionCtx):
             at = self._positions[i]
             out = results[at]
             if out is not None:
-                meta, got = event.given[i], out._meta
+                meta, got = event.given[i], out._tmeta
                 if got.batch:
                     out = fitted(out, event, meta, walk.outside)
-                    got = out._meta
+                    got = out._tmeta
                 if got is not meta and (
                     got.shape != meta.shape
                     or got.dtype is not meta.dtype
@@ -380,9 +380,9 @@ class BackwardCFunction(Node, FunctionCtx):
     def _fitted(self, grad: Any, meta: Any, at: int) -> Any:
         """A gradient brought to the shape, dtype and device of its input, if it can."""
         grad = brought_to(local.rec, grad, meta, type(self).__name__, at)
-        device = grad._meta.device
+        device = grad._tmeta.device
         if device is not meta.device:
-            if grad._meta.shape:
+            if grad._tmeta.shape:
                 raise RuntimeError(
                     f"Function {type(self).__name__} returned an invalid gradient at "
                     f"index {at} - expected device {meta.device} but got {device}"
@@ -439,7 +439,7 @@ class SavedForBackward:
     def __init__(self, tensor: Any, output: int | None) -> None:
         self.version = version_of(tensor)
         self.output = output
-        self.meta = meta = tensor._meta
+        self.meta = meta = tensor._tmeta
         if meta.inference:
             raise RuntimeError(INFERENCE_SAVED)
         self.packed = self.twin = self.storage = None
@@ -509,7 +509,7 @@ class SavedForBackward:
             return rec.at(self.slot, self.meta)
         piece = object.__new__(Tensor)
         piece._slot = -1
-        piece._meta = self.meta
+        piece._tmeta = self.meta
         piece._array = rec.array_of(self.twin)
         piece._hist = recording, self.slot
         return piece

@@ -51,14 +51,18 @@ def _check_dirty(
     """Raises where a tensor may not be marked as written to, output by output."""
     dirty, constant = ids(ctx.dirty_tensors), ids(ctx.non_differentiable)
     for out in outputs if recorded else ():
-        if id(out) not in dirty or id(out) in constant or not differentiable(out._meta):
+        if (
+            id(out) not in dirty
+            or id(out) in constant
+            or not differentiable(out._tmeta)
+        ):
             continue
         if id(out) not in inputs:
             warn_once(
                 "ctx.mark_dirty() received a tensor that was not an input. Only input "
                 "Tensors that have been mutated should be passed to ctx.mark_dirty().",
             )
-        elif out._meta.requires_grad and out._meta.leaf:
+        elif out._tmeta.requires_grad and out._tmeta.leaf:
             raise RuntimeError(
                 "a leaf Variable that requires grad has been used in an in-place "
                 "operation."
@@ -86,7 +90,7 @@ def check_saved(
     for out in outputs:
         if not isinstance(out, TensorBase) or id(out) not in saved & inputs - dirty:
             continue
-        if (recorded and id(out) not in constant) or not out._meta.requires_grad:
+        if (recorded and id(out) not in constant) or not out._tmeta.requires_grad:
             raise RuntimeError(
                 "An input that has been returned as-is as output is being saved for "
                 "backward. This is not supported if you override setup_context. You "

@@ -120,7 +120,7 @@ def _has_level(leaf: Any, level: Level) -> bool:
 def _innermost(args: Sequence[Any]) -> Level | None:
     """The innermost level that maps over arguments; it may be over by now."""
     leaves = tree.tree_leaves(args)
-    sizes = {n: s for a in leaves if isinstance(a, Tensor) for n, s in a._meta.batch}
+    sizes = {n: s for a in leaves if isinstance(a, Tensor) for n, s in a._tmeta.batch}
     if not sizes:
         return None
     number = max(sizes)
@@ -136,11 +136,11 @@ def fitted(grad: Any, event: Any, operand: Any, outside: tuple[int, ...]) -> Any
     Not over those of a `vmap` around what differentiates, nor of one that maps over
     the vectors only.
     """
-    if not grad._meta.batch:
+    if not grad._tmeta.batch:
         return grad
     mapped = {number for meta in event.given for number, _ in meta.batch}
     mapped -= {number for number, _ in operand.batch}
-    for number, _ in grad._meta.batch:
+    for number, _ in grad._tmeta.batch:
         if number in mapped and number not in outside:
             grad = fns._vmap_sum(grad, number)
     return grad
@@ -223,7 +223,7 @@ def push_tangents(
 
 
 def _differentiable(tensor: Tensor) -> bool:
-    kind = tensor._meta.dtype
+    kind = tensor._tmeta.dtype
     return kind.is_floating_point or kind.is_complex
 
 

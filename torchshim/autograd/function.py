@@ -184,7 +184,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         metas: list[Meta] = []
         for at, arg in enumerate(args):
             if isinstance(arg, TensorBase):
-                meta = arg._meta
+                meta = arg._tmeta
                 tensors.append(arg)
                 positions.append(at)
                 metas.append(meta)
@@ -203,7 +203,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             except NotImplementedError:  # sparse tensors have none
                 tensors, ctx._patterns = recorded_inputs(tensors, positions)
                 slots = [rec.slot_of(tensor) for tensor in tensors]
-                metas = [tensor._meta for tensor in tensors]
+                metas = [tensor._tmeta for tensor in tensors]
             given = Given(tensors, slots, metas, outer)
         forward = rec.forward
         held = tangents_of(rec, args) if forward and rec.recording.duals else ()
@@ -268,7 +268,7 @@ def _event(node: type[Any], n_inputs: int, n_outputs: int) -> PythonCall:
 
 def _constant(out: Any, given: bool, dirty: bool) -> Any:
     """An output that gets no history; `given`: whether it is an input."""
-    if out._meta.requires_grad:
+    if out._tmeta.requires_grad:
         if given:
             return out.detach()
         if not out._is_view():
@@ -295,7 +295,7 @@ def _repeat(rec: Any, ctx: Any, given: Given, out: Any) -> bool:
     tensors, slots = given.tensors, given.slots
     if given.kept or watchers or not isinstance(out, TensorBase) or out._composed:
         return False
-    if out._array is not None or out._storage is not None or out._meta.requires_grad:
+    if out._array is not None or out._storage is not None or out._tmeta.requires_grad:
         return False
     if out._node is not None or out._hist is not None or out._view_note is not None:
         return False
@@ -309,7 +309,7 @@ def _repeat(rec: Any, ctx: Any, given: Given, out: Any) -> bool:
     recording, rec.state = rec.recording, state
     recording.python[state.depth] = ctx
     ctx._where, ctx._at = weakref.ref(recording), state
-    out._slot, out._meta = state.slot, state.metas[0]
+    out._slot, out._tmeta = state.slot, state.metas[0]
     return True
 
 
@@ -338,7 +338,7 @@ def _record_each(rec: Any, ctx: Any, given: Given, outputs: list[Any]) -> None:
     for k, out in enumerate(outputs):
         if not isinstance(out, TensorBase):
             continue
-        meta = out._meta
+        meta = out._tmeta
         if id(out) in constant or not differentiable(meta):
             plain[k] = tuple(meta.shape), meta.dtype, meta.device
             outputs[k] = _constant(out, id(out) in inputs, id(out) in dirty)
@@ -352,7 +352,7 @@ def _record_each(rec: Any, ctx: Any, given: Given, outputs: list[Any]) -> None:
             aliases.add(id(alias))
             out = alias
         raws.append(out)
-        values.append(_untracked(rec, out) if out._meta.requires_grad else out)
+        values.append(_untracked(rec, out) if out._tmeta.requires_grad else out)
         places.append(k)
     ctx._n_outs, ctx._outputs, ctx._plain_outputs = len(outputs), tuple(places), plain
     if not raws:
@@ -392,17 +392,17 @@ def _attach(rec: Any, ctx: Any, given: Given, values: Sequence[Any]) -> State:
 
 def _untracked(rec: Any, out: Any) -> Any:
     """The value of an output without any history."""
-    meta = out._meta.plain
+    meta = out._tmeta.plain
     return rec.at(rec.identity(rec.slot_of(out), meta), meta, TensorBase)
 
 
 def _adopt(rec: Any, ctx: Any, out: Any, state: Any, k: int, view: bool) -> None:
     """Gives an output the recorded event as its history."""
     out._slot = state.slot + k
-    meta, own = state.metas[k], out._meta
+    meta, own = state.metas[k], out._tmeta
     if meta.strides != own.strides or meta.offset != own.offset:
         meta = meta.replace(strides=own.strides, offset=own.offset)
-    out._meta = meta
+    out._tmeta = meta
     if out._node is not None:
         out._node = None
     if out._hist is not None:
@@ -478,7 +478,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             not local.rec.grad
             or local.rec.transforming()
             or not any(
-                isinstance(arg, TensorBase) and arg._meta.requires_grad for arg in args
+                isinstance(arg, TensorBase) and arg._tmeta.requires_grad for arg in args
             )
         ):
             return outputs

@@ -196,7 +196,7 @@ class _Check:
                 )
             if any(
                 s == 0 and n > 1
-                for s, n in zip(x._meta.strides, x._meta.shape, strict=True)
+                for s, n in zip(x._tmeta.strides, x._tmeta.shape, strict=True)
             ):
                 raise RuntimeError(
                     f"The {i}th input has a dimension with stride 0. gradcheck only "

@@ -77,7 +77,7 @@ class _Collector:
         shapes = None
         if self.shapes:
             shapes = [
-                list(a._meta.shape) if isinstance(a, TensorBase) else [] for a in args
+                list(a._tmeta.shape) if isinstance(a, TensorBase) else [] for a in args
             ]
         plain = name[2:-2] if name.startswith("__") else name
         event = self.begin(f"aten::{plain}", shapes)

@@ -166,12 +166,12 @@ class Packed:
         slot = event.operands[i]
         source = recording.events(recording.state or local.rec.state)[slot]
         meta = source.metas[slot - source.slot]
-        if tensor._meta.shape != meta.shape:
+        if tensor._tmeta.shape != meta.shape:
             raise RuntimeError(
-                f"the unpack hook gave a tensor of shape {list(tensor._meta.shape)} in "
-                f"the place of one of shape {list(meta.shape)}"
+                f"the unpack hook gave a tensor of shape {list(tensor._tmeta.shape)} "
+                f"in the place of one of shape {list(meta.shape)}"
             )
-        if tensor._meta.batch != meta.batch:
+        if tensor._tmeta.batch != meta.batch:
             tensor = _at_levels(tensor, meta.batch)
         if not create:
             return tensor
@@ -182,8 +182,8 @@ class Packed:
 
 def _at_levels(tensor: Tensor, batch: Any) -> Tensor:
     """A value computed anew within a `vmap`, as of the level that it was first in."""
-    numbers = [number for number, _ in tensor._meta.batch]
-    if [size for _, size in tensor._meta.batch] != [size for _, size in batch]:
+    numbers = [number for number, _ in tensor._tmeta.batch]
+    if [size for _, size in tensor._tmeta.batch] != [size for _, size in batch]:
         return tensor
     for number in reversed(numbers):
         tensor = fns._vmap_leave(tensor, 0, number)
@@ -241,7 +241,7 @@ class SavingRecorder(Recorder):
         if isinstance(value, Tensor):
             return value
         known = self.recording.entered.get(value._slot)
-        shown: Any = self.at(value._slot, value._meta)
+        shown: Any = self.at(value._slot, value._tmeta)
         return known if isinstance(known, Tensor) else shown
 
     def _pack(self, state: Any, names: Sequence[str], tensors: Sequence[Any]) -> None:
@@ -352,6 +352,6 @@ def logging(log: list[Ran]) -> contextlib.AbstractContextManager[None]:
 
 def _shown(value: Any) -> str:
     if isinstance(value, TensorBase):
-        meta = value._meta
+        meta = value._tmeta
         return f"{meta.dtype.name}{list(meta.shape)}"
     return repr(value)

@@ -28,7 +28,7 @@ class Unknown(Exception):
 
 def _readable(value: Tensor) -> bool:
     """Whether a value is known, and no example's of a `vmap` in progress."""
-    return is_known(value) and not value._meta.batch
+    return is_known(value) and not value._tmeta.batch
 
 
 def host_of(value: Any) -> Any:

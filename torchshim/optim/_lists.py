@@ -49,8 +49,8 @@ def step(
             "API has changed, `state_steps` argument must contain a list of singleton "
             "tensors"
         )
-    if local.rec.grad and any(p._meta.requires_grad for p in params):
-        if any(p._meta.requires_grad and p._meta.leaf for p in params):
+    if local.rec.grad and any(p._tmeta.requires_grad for p in params):
+        if any(p._tmeta.requires_grad and p._tmeta.leaf for p in params):
             raise RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place "
                 "operation."

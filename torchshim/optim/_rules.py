@@ -234,7 +234,7 @@ def _alike(
     variants: list[Any], params: list[Any], states: list[Any]
 ) -> list[tuple[Any, list[Any], list[Any]]]:
     """Each variant of the formula with its parameters, of one device, and states."""
-    devices = [p._meta.device for p in params]
+    devices = [p._tmeta.device for p in params]
     n = len(params)
     if n and variants.count(variants[0]) == devices.count(devices[0]) == n:
         return [(variants[0], params, states)]
@@ -266,7 +266,7 @@ def densified(grad: Any) -> Any:
 def number(value: Any) -> Any:
     """A hyperparameter as a rule takes it: a float, or a 0-dim tensor."""
     if isinstance(value, Tensor):
-        return value if not value._meta.shape else value.squeeze()
+        return value if not value._tmeta.shape else value.squeeze()
     return float(value)
 
 
@@ -288,7 +288,7 @@ def zeros_like(p: Any) -> Tensor:
 
 def full_like(p: Any, value: float) -> Tensor:
     """As `zeros_like`, filled with a number; of complex parameters in both parts."""
-    meta = p._meta
+    meta = p._tmeta
     if meta.dtype.is_complex:
         value = complex(value, value)  # type: ignore[assignment]
     if meta.device.type == "meta":
@@ -299,7 +299,7 @@ def full_like(p: Any, value: float) -> Tensor:
             array = put(filled, meta.device)
     tensor = from_array(array, device=meta.device)
     if 0 not in meta.strides:
-        tensor._meta = meta.replace(requires_grad=False, leaf=True, offset=0)
+        tensor._tmeta = meta.replace(requires_grad=False, leaf=True, offset=0)
     return tensor
 
 

@@ -112,12 +112,12 @@ def size_of(source: Any) -> int:
     """The size of a storage in bytes."""
     if isinstance(source, UntypedStorage):
         return source.nbytes()
-    meta = source._meta if isinstance(source, Tensor) else source.meta
+    meta = source._tmeta if isinstance(source, Tensor) else source.meta
     return meta.numel * meta.dtype.itemsize
 
 
 def _own_memory(tensor: Tensor) -> np.ndarray:
-    host, meta = tensor._host(), tensor._meta
+    host, meta = tensor._host(), tensor._tmeta
     order = list(range(host.ndim))
     if is_dense(tuple(meta.shape), tuple(meta.strides)):
         order.sort(key=lambda d: -meta.strides[d])
@@ -137,7 +137,7 @@ class _TensorPickler:
             tensor, source = obj.tensor, obj.tensor
             if tensor._storage is not None:
                 source = tensor._storage
-            return self._persistent(source, obj.kind, tensor._meta.device)
+            return self._persistent(source, obj.kind, tensor._tmeta.device)
         if kind is TypedStorage:
             return self._persistent_storage(obj._untyped, obj.dtype)
         if kind is UntypedStorage:
@@ -219,8 +219,8 @@ class _TensorPickler:
 
 
 def _tensor_parts(tensor: Tensor, requires_grad: bool | None = None) -> Any:
-    kind = tensor._meta.dtype
-    if tensor._meta.device.type == "meta":
+    kind = tensor._tmeta.dtype
+    if tensor._tmeta.device.type == "meta":
         args = meta_args(tensor)
         if requires_grad is not None:
             args = (*args[:3], requires_grad)

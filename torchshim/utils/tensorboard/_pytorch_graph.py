@@ -183,7 +183,7 @@ class _Tracer:
         kind = f"aten::{name}" if _known(name) else f"torchshim::{name}"
         for out in outs:
             node = self.add(kind, inputs)
-            node.shape, node.dtype = tuple(out._meta.shape), out._meta.dtype
+            node.shape, node.dtype = tuple(out._tmeta.shape), out._tmeta.dtype
             self.knows(out, node.name)
         if call.write and isinstance(args[0], Tensor):
             self.knows(args[0], self.nodes[-1].name)

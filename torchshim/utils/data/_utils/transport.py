@@ -45,7 +45,7 @@ class _Pickler(pickle.Pickler):
             )
         if type(obj) is not Tensor or user_state(obj):
             return NotImplemented
-        host, strides = obj._host(), tuple(obj._meta.strides)
+        host, strides = obj._host(), tuple(obj._tmeta.strides)
         if not is_dense(tuple(host.shape), strides):
             strides = None
         flat: Any = np.ascontiguousarray(host).reshape(-1).view(np.uint8)
