@@ -157,3 +157,40 @@ def test_jax_is_asked_for_the_precision():
 def names_of_preferred_libraries(torch):
     found = torch.backends.cuda.preferred_linalg_library("default")
     yield str(found), repr(found), f"{found.name}"
+
+
+@case
+def frozen_flags(torch):
+    backends = torch.backends
+    yield backends.flags_frozen()
+    # (As in PyTorch nothing undoes it.)
+    allowing = getattr(backends, "__allow_nonbracketed_mutation")
+    modules = ("cudnn", "mkldnn", "opt_einsum")
+    try:
+        backends.disable_global_flags()
+        yield backends.flags_frozen()
+        for name in modules:
+            module = getattr(backends, name)
+            yield name, attempt(setattr, module, "enabled", module.enabled)
+        yield attempt(setattr, backends, "fp32_precision", "none")
+        yield attempt(setattr, backends.cudnn, "benchmark", True)
+        with backends.cudnn.flags(enabled=False, benchmark=True):
+            yield backends.cudnn.enabled, backends.cudnn.benchmark
+        yield backends.cudnn.enabled, backends.cudnn.benchmark
+        with allowing():
+            yield backends.flags_frozen()
+            backends.cudnn.benchmark = True
+            backends.cudnn.benchmark = False
+        yield backends.flags_frozen()
+    finally:
+        allow_again(backends)
+    backends.cudnn.enabled = True
+    yield backends.flags_frozen()
+
+
+def allow_again(backends):
+    """Undoes `disable_global_flags`."""
+    if backends is torchshim.backends:
+        backends._module._frozen[0] = False
+    else:
+        vars(backends.m)["__allow_nonbracketed_mutation_flag"] = True

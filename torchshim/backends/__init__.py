@@ -4,8 +4,6 @@ Follows https://docs.pytorch.org/docs/2.13/backends.html. XLA takes the place of
 all: what changes no result here is kept and answered, and what is not there says so.
 """
 
-from types import ModuleType
-
 from torchshim.backends import (
     _module,
     cpu,
@@ -23,6 +21,9 @@ from torchshim.backends import (
     opt_einsum,
     quantized,
 )
+from torchshim.backends._module import allowed as __allow_nonbracketed_mutation
+from torchshim.backends._module import disable_global_flags as disable_global_flags
+from torchshim.backends._module import flags_frozen as flags_frozen
 
 __all__ = [
     "cpu",
@@ -42,7 +43,10 @@ __all__ = [
 ]
 
 
-class _Backends(ModuleType):
+assert __allow_nonbracketed_mutation  # found here in PyTorch
+
+
+class _Backends(_module.Settings):
     fp32_precision = _module.fp32_precision("generic", "all")
 
 

@@ -12,7 +12,57 @@ from torchshim._core.precision import precision
 from torchshim._functions._arguments import kind_of
 from torchshim._settings import changing_precision, check_bool
 
-__all__ = ["Fp32Precision", "Switch", "fp32_precision", "given", "temporarily", "turn"]
+__all__ = [
+    "Fp32Precision",
+    "Settings",
+    "Switch",
+    "allowed",
+    "disable_global_flags",
+    "flags_frozen",
+    "fp32_precision",
+    "given",
+    "put",
+    "temporarily",
+    "turn",
+]
+
+_frozen = [False]
+
+
+def disable_global_flags() -> None:
+    """From now on settings change within `flags()` alone.
+
+    https://github.com/pytorch/pytorch/blob/v2.13.0/torch/backends/__init__.py
+    """
+    _frozen[0] = True
+
+
+def flags_frozen() -> bool:
+    """Whether they do."""
+    return _frozen[0]
+
+
+@contextlib.contextmanager
+def allowed() -> Iterator[None]:
+    """A block in which settings can be changed in any case."""
+    before, _frozen[0] = _frozen[0], False
+    try:
+        yield
+    finally:
+        _frozen[0] = before
+
+
+class Settings(ModuleType):
+    """A module with attributes that are settings: what stands in its class."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if _frozen[0] and name in vars(type(self)):
+            shown = f"torch{self.__name__.removeprefix('torchshim')}"
+            raise RuntimeError(
+                f"not allowed to set {shown} flags after disable_global_flags; please "
+                "use flags() context manager instead"
+            )
+        super().__setattr__(name, value)
 
 
 class Switch:
@@ -72,6 +122,13 @@ def turn(name: str, kind: type[ModuleType]) -> None:
 def given(**values: Any) -> dict[str, Any]:
     """The settings that are to be changed."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def put(name: str, values: dict[str, Any]) -> None:
+    """Changes settings of the module of this name, as `set_flags` may always do."""
+    with allowed():
+        for setting, value in values.items():
+            setattr(sys.modules[name], setting, value)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from types import ModuleType
 from typing import Any
 
 from torchshim._core.device import device_count
@@ -43,7 +42,7 @@ def is_acceptable(tensor: Tensor) -> bool:
     )
 
 
-class CudnnModule(ModuleType):
+class CudnnModule(_module.Settings):
     """The module's attributes that are settings."""
 
     enabled = _module.Switch(True, "set_enabled_cudnn")
@@ -98,8 +97,7 @@ def set_flags(
         fp32_precision=_fp32_precision,
         depthwise_kernel=_depthwise_kernel,
     )
-    for name, value in changed.items():
-        setattr(module, name, value)
+    _module.put(__name__, changed)
     return before
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from types import ModuleType
 from typing import Any
 
 from torchshim.backends import _module
@@ -12,7 +11,7 @@ from torchshim.backends import _module
 __all__ = ["flags", "set_flags"]
 
 
-class MiopenModule(ModuleType):
+class MiopenModule(_module.Settings):
     """The module's attributes that are settings."""
 
     immediate = _module.Switch(False, "set_immediate_miopen")
@@ -22,8 +21,7 @@ def set_flags(_immediate: bool | None = None) -> tuple[bool]:
     """Changes the setting; what it was before."""
     module: Any = sys.modules[__name__]
     before = (module.immediate,)
-    if _immediate is not None:
-        module.immediate = _immediate
+    _module.put(__name__, _module.given(immediate=_immediate))
     return before
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from types import ModuleType
 from typing import Any
 
 from torchshim._functions._arguments import warn
@@ -37,7 +36,7 @@ class verbose:
         return False
 
 
-class MkldnnModule(ModuleType):
+class MkldnnModule(_module.Settings):
     """The module's attributes that are settings."""
 
     enabled = _module.Switch(True, "set_enabled_mkldnn")
@@ -76,8 +75,7 @@ def set_flags(
         allow_tf32=_allow_tf32,
         fp32_precision=_fp32_precision,
     )
-    for name, value in changed.items():
-        setattr(module, name, value)
+    _module.put(__name__, changed)
     return before
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from types import ModuleType
 from typing import Any
 
 from torchshim.backends import _module
@@ -17,7 +16,7 @@ def is_available() -> bool:
     return False
 
 
-class NnpackModule(ModuleType):
+class NnpackModule(_module.Settings):
     """The module's attributes that are settings."""
 
     enabled = _module.Switch(True, "set_enabled_NNPACK")
@@ -27,7 +26,7 @@ def set_flags(_enabled: bool) -> tuple[bool]:
     """Changes the setting; what it was before."""
     module: Any = sys.modules[__name__]
     before = (module.enabled,)
-    module.enabled = _enabled
+    _module.put(__name__, {"enabled": _enabled})
     return before
 
 
