@@ -58,6 +58,7 @@ class TensorBase:
     _slot: int  # slot in the running recording, or -1: not in it, or stale
     # The slot as the hot path sees it: classes that override functions have none.
     _key: int
+    # (Not `_meta`: subclasses of libraries, as MONAI's, have that.)
     _tmeta: Meta
     _array: Any  # jax.Array, numpy array or None
 
