@@ -149,7 +149,9 @@ def listed(torch, start):
         yield expression, node.name(), names
         for name in names:
             if name.startswith("_saved_"):
-                yield attempt(getattr, node, name)
+                value = attempt(getattr, node, name)
+                # (2 and 2.0 are one static argument: the first that was met is shown.)
+                yield float(value) if type(value) is int and "_ord" in name else value
 
 
 @case
