@@ -24,8 +24,9 @@ def reductions(torch):
 
 @case
 def convolutions(torch):
-    x = torch.randn(1, 2, 5, 5, requires_grad=True)
-    w = torch.randn(2, 2, 3, 3, requires_grad=True)
+    double = {"dtype": torch.float64, "requires_grad": True}
+    x = torch.randn(1, 2, 5, 5, **double)
+    w = torch.randn(2, 2, 3, 3, **double)
     hints = False, False, True, True
     size = [1, 1], [1, 1], [1, 1]
     for args in ((False, [0, 0], 1), (True, [0, 0], 1)):
