@@ -116,10 +116,12 @@ _LAZY = (
     ),
 )
 
-# Schemes and functions of quantized tensors.
-_QUANTIZATION = (
-    *("qscheme", "per_tensor_affine", "per_tensor_symmetric", "per_channel_affine"),
+# Schemes of quantized tensors, and functions of these: `_quantization` makes them.
+_SCHEMES = (
+    *("per_tensor_affine", "per_tensor_symmetric", "per_channel_affine"),
     *("per_channel_symmetric", "per_channel_affine_float_qparams"),
+)
+_QUANTIZED = (
     *("dequantize", "empty_quantized", "int_repr", "q_per_channel_axis"),
     *("q_per_channel_scales", "q_per_channel_zero_points", "q_scale"),
     *("q_zero_point", "quantize_per_channel", "quantize_per_tensor"),
@@ -140,7 +142,7 @@ _LAZY_NAMES = {
     **{"to_dlpack": "utils.dlpack"},
     **{"ThroughputBenchmark": "utils.throughput_benchmark"},
     **{"_warn_typed_storage_removal": "storage"},
-    **dict.fromkeys(_QUANTIZATION, "_quantization"),
+    **dict.fromkeys(("qscheme", *_SCHEMES, *_QUANTIZED), "_quantization"),
 }
 
 if _TYPE_CHECKING:

@@ -34,7 +34,9 @@ def _get_all_device_indices() -> Any:
 
 
 def _get_devices_properties(device_ids: Sequence[Any]) -> list[Any]:
-    return [_get_device_attr(lambda m: m.get_device_properties(i)) for i in device_ids]  # noqa: B023
+    return [
+        _get_device_attr(lambda m, i=i: m.get_device_properties(i)) for i in device_ids
+    ]
 
 
 def _get_device_index(

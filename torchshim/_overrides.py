@@ -392,6 +392,7 @@ class TensorMeta(type):
         if mcs.tensor:
             # Bases before Tensor would show the recorder's fields as attributes.
             namespace.setdefault("__dict__", vars(mcs.tensor[0])["__dict__"])
+            # Of a class that is made by a call Python takes this from the frame, too.
             caller = sys._getframe(1).f_globals
             namespace.setdefault("__module__", caller.get("__name__", "builtins"))
         return super().__new__(mcs, name, bases, namespace, **named)

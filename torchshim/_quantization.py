@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torchshim
 from torchshim._errors import refused
 
 
@@ -20,19 +21,7 @@ class qscheme:
         return self._name
 
 
-per_tensor_affine = qscheme("per_tensor_affine")
-per_channel_affine = qscheme("per_channel_affine")
-per_tensor_symmetric = qscheme("per_tensor_symmetric")
-per_channel_symmetric = qscheme("per_channel_symmetric")
-per_channel_affine_float_qparams = qscheme("per_channel_affine_float_qparams")
+_REASON = "quantized tensors are not here; fake_quantize_per_tensor_affine is"
 
-globals().update(
-    refused(
-        "torchshim",
-        "dequantize empty_quantized int_repr q_per_channel_axis q_per_channel_scales "
-        "q_per_channel_zero_points q_scale q_zero_point quantize_per_channel "
-        "quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm "
-        "quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d",
-        "quantized tensors are not here; fake_quantize_per_tensor_affine is",
-    )
-)
+globals().update({name: qscheme(name) for name in torchshim._SCHEMES})
+globals().update(refused("torchshim", " ".join(torchshim._QUANTIZED), _REASON))

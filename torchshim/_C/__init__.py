@@ -32,7 +32,7 @@ from torchshim._core.record import local
 from torchshim._core.storage import TensorBase as TensorBase
 from torchshim._errors import AcceleratorError as AcceleratorError
 from torchshim._errors import OutOfMemoryError as OutOfMemoryError
-from torchshim._errors import Unsupported, unsupported
+from torchshim._errors import Unsupported, refused, unsupported
 from torchshim._function_modes import ALL_DISABLED, ENABLED, SUBCLASSES_DISABLED
 from torchshim._ops._linalg import LinAlgError
 from torchshim._overrides import TensorMeta, overloaded
@@ -300,16 +300,13 @@ Graph = unsupported("_C.Graph", _NO_GRAPH)
 Node = unsupported("_C.Node", _NO_GRAPH)
 Value = unsupported("_C.Value", _NO_GRAPH)
 # Types of values in such graphs.
-TYPES = tuple(
-    f"{name}Type"
-    for name in (
-        *("Any", "Await", "Bool", "Class", "Complex", "DeviceObj", "Dict", "Enum"),
-        *("Float", "Future", "Inferred", "Int", "Interface", "List", "None", "Number"),
-        *("Optional", "PyObject", "RRef", "StreamObj", "String", "SymBool", "SymInt"),
-        *("Tensor", "Tuple", "", "Union"),
-    )
-)
-globals().update({name: unsupported(f"_C.{name}", _NO_GRAPH) for name in TYPES})
+_TYPES = """
+AnyType AwaitType BoolType ClassType ComplexType DeviceObjType DictType EnumType
+FloatType FutureType InferredType IntType InterfaceType ListType NoneType NumberType
+OptionalType PyObjectType RRefType StreamObjType StringType SymBoolType SymIntType
+TensorType TupleType Type UnionType
+"""
+globals().update(refused(__name__, _TYPES, _NO_GRAPH))
 _FILES = "torch.load and torch.save read and write archives"
 PyTorchFileReader = unsupported("PyTorchFileReader", _FILES)
 PyTorchFileWriter = unsupported("PyTorchFileWriter", _FILES)

@@ -21,7 +21,7 @@ from torchshim._core.exact import Exact
 from torchshim._core.lower import has_checks
 from torchshim._core.no_data import NoData, absent_of
 from torchshim._core.program import CACHE, Compiled, Copying, Program
-from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State
+from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State, UsedUp
 from torchshim._core.stepwise import Stepwise, make_program
 from torchshim._core.storage import Storage, TensorBase, value_lock
 
@@ -81,7 +81,7 @@ Packed = frozenset[tuple[int, frozenset[int]]]
 
 
 def savers_of(
-    state: State, roots: Set[int], freed: Set[int], packed: Packed
+    state: State, roots: Set[int], freed: Set[UsedUp], packed: Packed
 ) -> dict[int, frozenset[int]]:
     """Slots whose values a later backward from `roots` needs.
 
@@ -209,7 +209,7 @@ class End:
 def _end_of(
     state: State, recording: Recording, slots: list[int], roots: list[int]
 ) -> End:
-    freed, packed = frozenset[int](), Packed()
+    freed, packed = frozenset[UsedUp](), Packed()
     if roots:
         freed = frozenset(recording.freed)
         if recording.packed:
@@ -225,7 +225,7 @@ def _find_end(
     state: State,
     slots: tuple[int, ...],
     roots: tuple[int, ...],
-    freed: frozenset[int],
+    freed: frozenset[UsedUp],
     packed: Packed,
 ) -> End:
     saved = savers_of(state, set(roots), freed, packed) if roots else {}

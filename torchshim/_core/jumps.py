@@ -16,7 +16,7 @@ from typing import Any
 from torchshim._core.leaf_facts import LeafFacts, has_hooks, leaf_facts
 from torchshim._core.meta import Meta
 from torchshim._core.record import Recorder
-from torchshim._core.state import Recording, State
+from torchshim._core.state import Recording, State, UsedUp
 from torchshim._core.storage import TensorBase, tensor_class
 
 # What the pauses of one walk may hold: many gradients on their way at each are many.
@@ -65,8 +65,8 @@ class Jump:
     checked: list[tuple[int, tuple[int, ...], bool]]
     # (owner, depths) of events whose saved values were used up; the last piece lets go
     # of those of all pieces.
-    used: list[tuple[int, frozenset[Any]]]
-    freed: list[tuple[int, frozenset[Any]]]
+    used: list[tuple[int, frozenset[UsedUp]]]
+    freed: list[tuple[int, frozenset[UsedUp]]]
     # (owner, slot, kinds of hooks) of leaves that the piece looked at, but put no
     # gradient into.
     idle: list[tuple[int, int, int]]
@@ -94,7 +94,7 @@ class Course:
     # (owner, slot) of the leaves that gradients arrived at, in this order.
     arrived: list[tuple[int, int]]
     # (owner, depth) of the events whose saved values the walk used up.
-    freed: list[tuple[int, Any]]
+    freed: list[tuple[int, UsedUp]]
 
 
 @dataclass(slots=True, eq=False)
@@ -317,9 +317,9 @@ class Capture:
         return slot, tensor._tmeta
 
     def _depths(
-        self, freed: Sequence[tuple[Recording, Any]]
-    ) -> list[tuple[int, frozenset[Any]]]:
-        found: dict[int, set[Any]] = {}
+        self, freed: Sequence[tuple[Recording, UsedUp]]
+    ) -> list[tuple[int, frozenset[UsedUp]]]:
+        found: dict[int, set[UsedUp]] = {}
         for recording, depth in freed:
             found.setdefault(self.numbers[recording.seq], set()).add(depth)
         return [(n, frozenset(depths)) for n, depths in found.items()]

@@ -27,7 +27,7 @@ from torchshim._core.jumps import (
 )
 from torchshim._core.leaves import Leaves
 from torchshim._core.naming import flows_of, outputs_of
-from torchshim._core.state import IDENTITY, INPUT, MARK, Recording, State
+from torchshim._core.state import IDENTITY, INPUT, MARK, Recording, State, UsedUp
 
 # What `_functions` provides: a tensor on another device.
 moved: list[Callable[[Any, Any], Any]] = []
@@ -38,7 +38,7 @@ class Replay(Leaves):
 
     __slots__ = ()
 
-    freed: list[tuple[Recording, Any]]
+    freed: list[tuple[Recording, UsedUp]]
     derivatives: set[Any]
     nothing: set[Place]
     # The last state that `writes` is of.

@@ -16,7 +16,7 @@ from torchshim._core.graph import Place, before_entry, origin
 from torchshim._core.naming import flows_of, grad_name, modified_text
 from torchshim._core.op import REGISTRY, puts_back
 from torchshim._core.present import Present
-from torchshim._core.state import IDENTITY, INPUT, Recording, State
+from torchshim._core.state import IDENTITY, INPUT, Recording, State, UsedUp
 from torchshim._core.storage import hidden_writes
 from torchshim._core.versions import (
     Overwritten,
@@ -52,9 +52,7 @@ class SavedValues(Present):
 
     __slots__ = ()
 
-    # What is used up: of an event by its depth, of one of several nodes that it stands
-    # for by that and the number of a result.
-    freed: list[tuple[Recording, Any]]
+    freed: list[tuple[Recording, UsedUp]]
     nothing: set[Place]
     retain: bool
     writes: Overwritten | None
@@ -122,13 +120,13 @@ class SavedValues(Present):
 
     def parts_of(
         self, recording: Recording, event: State, grads: Sequence[Any]
-    ) -> tuple[Any, ...]:
+    ) -> tuple[UsedUp, ...]:
         """What tells the nodes that edges led to, of those that an event stands for.
 
         The event's own depth is that of all of them.
         """
         nothing, slot = self.nothing, event.slot
-        found: list[Any] = [
+        found: list[UsedUp] = [
             (event.depth, k)
             for k, grad in enumerate(grads)
             if grad is not None or (recording, slot + k) in nothing

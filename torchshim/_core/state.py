@@ -26,6 +26,10 @@ SWITCHED = "switched"
 WARNED = "warned"
 
 
+# What a backward used up: what an event saved, by its depth; what one of several nodes
+# saved that an event stands for, by that and the number of a result.
+UsedUp = int | tuple[int, int]
+
 # Kinds of jump edges kept on one state; and of one kind, for operands, histories and
 # gradients that differ.
 _KINDS, _VARIANTS = 64, 4
@@ -246,8 +250,8 @@ class Recording:
         self.hooked: dict[int, Any] = {}
         # (tensor, its array before) where the host replaced one: counters.
         self.counted: list[tuple[Any, Any]] = []
-        # Events whose saved values a backward released, see `SavedValues.freed`.
-        self.freed: set[Any] = set()
+        # What a backward released.
+        self.freed: set[UsedUp] = set()
         # Depth of a gradient that may be differentiated -> (recording, event) that it
         # is the gradient of, where the event itself does not tell (`State.of`).
         self.forwards: dict[int, tuple[Recording, State]] = {}

@@ -44,7 +44,7 @@ from torchshim._core.op import REGISTRY
 from torchshim._core.record import Recorder
 from torchshim._core.replay import Replay
 from torchshim._core.saved import SavedValues
-from torchshim._core.state import IDENTITY, INPUT, Recording, State
+from torchshim._core.state import IDENTITY, INPUT, Recording, State, UsedUp
 from torchshim._core.storage import TensorBase
 from torchshim._core.versions import Overwritten
 
@@ -104,7 +104,7 @@ class Walk(SavedValues, Replay, Late):
     needed: set[Place] | None = late(NoneType)
     tables: dict[int, dict[int, State]] = late(dict)
     # Events whose saved values are used, and let go of at the end but with `retain`.
-    freed: list[tuple[Recording, Any]] = late(list)
+    freed: list[tuple[Recording, UsedUp]] = late(list)
     leaf_places: dict[tuple[int, bool], set[Place]] | None = late(NoneType)
     reached: set[Place] | None = late(NoneType)
     # Place of a leaf -> how many edges of the graph end there, how many were gone.

@@ -282,11 +282,9 @@ def _mismatch(i: int, got: Any, expected: Any, batched: bool) -> str:
 def _of_examples(meta: Any) -> bool:
     """Whether a value is mapped by the innermost transform, which hides its history."""
     levels = local.rec.levels
-    return (
-        bool(levels and meta.batch)
-        and levels[-1].kind == VMAP
-        and (any(number == levels[-1].number for number, _ in meta.batch))
-    )
+    if not levels or levels[-1].kind != VMAP:
+        return False
+    return any(number == levels[-1].number for number, _ in meta.batch)
 
 
 def edge_meta(edge: GradientEdge) -> Any:

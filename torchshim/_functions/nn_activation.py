@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes, host_random
-from torchshim._core.levels import VMAP
 from torchshim._core.random import engine_of
-from torchshim._core.record import local
 from torchshim._core.threefry import Threefry
 from torchshim._derived import fns, public
 from torchshim._errors import warn
@@ -186,10 +184,6 @@ def _noise(
     kind = dtypes.array_dtype(input.dtype)
     noise = np.zeros(shape, np.float64)
     if training:
-        if any(level.kind == VMAP for level in local.rec.levels):
-            raise RuntimeError(
-                "vmap: we do not yet support aten::rrelu. Please file an issue"
-            )
         engine = engine_of(generator, "rrelu", input.device)
         if isinstance(engine, Threefry):
             draw = Draw("uniform", (lower, upper))

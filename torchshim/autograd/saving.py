@@ -17,6 +17,7 @@ from torchshim._core.threads import by_node, keep
 from torchshim._derived import fns
 from torchshim._functions.func_reverse import without_saved_hooks
 from torchshim._functions.nodes import SavedTensor, as_saved, with_history
+from torchshim._functions.query import of_all_examples
 from torchshim._tensor import Tensor
 
 
@@ -182,11 +183,9 @@ class Packed:
 
 def _at_levels(tensor: Tensor, batch: Any) -> Tensor:
     """A value computed anew within a `vmap`, as of the level that it was first in."""
-    numbers = [number for number, _ in tensor._tmeta.batch]
     if [size for _, size in tensor._tmeta.batch] != [size for _, size in batch]:
         return tensor
-    for number in reversed(numbers):
-        tensor = fns._vmap_leave(tensor, 0, number)
+    tensor = of_all_examples(tensor)
     for number, _ in batch:
         tensor = fns._vmap_enter(tensor, 0, number)
     return tensor

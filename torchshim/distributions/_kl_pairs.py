@@ -8,7 +8,7 @@ from typing import Any
 
 import torchshim
 from torchshim._tensor import Tensor
-from torchshim.distributions import kl
+from torchshim.distributions import kl as registry
 from torchshim.distributions._shared import replaced
 from torchshim.distributions.bernoulli import Bernoulli
 from torchshim.distributions.beta import Beta
@@ -300,7 +300,7 @@ def _short(cls: type) -> str:
     return _SHORT.get(cls.__name__, cls.__name__.lower())
 
 
-for (_p, _q), _function in list(kl._KL_REGISTRY.items()):
-    setattr(kl, f"_kl_{_short(_p)}_{_short(_q)}", _function)
+for (_p, _q), _function in list(registry._KL_REGISTRY.items()):
+    setattr(registry, f"_kl_{_short(_p)}_{_short(_q)}", _function)
 for _p, _parameter, _qs in _DISJOINT:
-    setattr(kl, f"_kl_{_short(_p)}_infinity", _infinite(_parameter))
+    setattr(registry, f"_kl_{_short(_p)}_infinity", _infinite(_parameter))

@@ -5,6 +5,8 @@ Libraries call the checks and the halves of functions that give one of two resul
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any
 
 import numpy as np
@@ -121,82 +123,29 @@ def _threshold(
     return F.threshold(input, threshold, value, inplace)
 
 
-def _max_pool1d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
-    args = kernel_size, stride, padding, dilation
-    return F.max_pool1d(input, *args, ceil_mode=ceil_mode)
+def _without_indices(name: str) -> Any:
+    """The half of a pooling function that gives no indices.
+
+    It takes `return_indices`, as PyTorch's does, which chose it.
+    """
+    whole = getattr(F, name)
+    signature = inspect.signature(whole)
+
+    @functools.wraps(whole)
+    def half(*args: Any, **kwargs: Any) -> Tensor:
+        given = signature.bind(*args, **kwargs).arguments
+        given.pop("return_indices", None)
+        return whole(**given)
+
+    half.__name__ = half.__qualname__ = f"_{name}"
+    return half
 
 
-def _max_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
-    args = kernel_size, stride, padding, dilation
-    return F.max_pool2d(input, *args, ceil_mode=ceil_mode)
-
-
-def _max_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
-    args = kernel_size, stride, padding, dilation
-    return F.max_pool3d(input, *args, ceil_mode=ceil_mode)
-
-
-def _adaptive_max_pool1d(
-    input: Tensor, output_size: Any, return_indices: bool = False
-) -> Tensor:
-    return F.adaptive_max_pool1d(input, output_size)
-
-
-def _adaptive_max_pool2d(
-    input: Tensor, output_size: Any, return_indices: bool = False
-) -> Tensor:
-    return F.adaptive_max_pool2d(input, output_size)
-
-
-def _adaptive_max_pool3d(
-    input: Tensor, output_size: Any, return_indices: bool = False
-) -> Tensor:
-    return F.adaptive_max_pool3d(input, output_size)
-
-
-def _fractional_max_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Tensor | None = None,
-) -> Tensor:
-    sizes = kernel_size, output_size, output_ratio
-    return F.fractional_max_pool2d(input, *sizes, _random_samples=_random_samples)
-
-
-def _fractional_max_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Tensor | None = None,
-) -> Tensor:
-    sizes = kernel_size, output_size, output_ratio
-    return F.fractional_max_pool3d(input, *sizes, _random_samples=_random_samples)
+_max_pool1d = _without_indices("max_pool1d")
+_max_pool2d = _without_indices("max_pool2d")
+_max_pool3d = _without_indices("max_pool3d")
+_adaptive_max_pool1d = _without_indices("adaptive_max_pool1d")
+_adaptive_max_pool2d = _without_indices("adaptive_max_pool2d")
+_adaptive_max_pool3d = _without_indices("adaptive_max_pool3d")
+_fractional_max_pool2d = _without_indices("fractional_max_pool2d")
+_fractional_max_pool3d = _without_indices("fractional_max_pool3d")

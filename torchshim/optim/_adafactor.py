@@ -7,7 +7,7 @@ from typing import Any
 
 import torchshim
 from torchshim._tensor import Tensor
-from torchshim.optim._lists import Tensors, implementation, refuse_scaled, step
+from torchshim.optim._lists import Tensors, implementations, refuse_scaled, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     number,
@@ -158,5 +158,4 @@ def adafactor(
     )
 
 
-_single_tensor_adafactor = implementation("single_tensor", adafactor)
-_multi_tensor_adafactor = implementation("multi_tensor", adafactor)
+__getattr__ = implementations(adafactor, "single_tensor", "multi_tensor")

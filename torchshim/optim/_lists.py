@@ -5,6 +5,7 @@ Each makes its class's step, on the parameters, gradients and states that it is 
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -89,11 +90,28 @@ _CHOICES = ("foreach", "fused")
 _RENAMED = {"d_p_list": "grads"}
 
 
-def implementation(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """What PyTorch's function chooses from: `_single_tensor_adam` and its like.
+def implementations(function: Callable[..., Any], *kinds: str) -> Callable[..., Any]:
+    """The `__getattr__` of a module: `_single_tensor_adam` and its like.
+
+    Few programs ask for them, and to make one takes longer than the rest of the module.
+    """
+    names = {f"_{kind}_{function.__name__}" for kind in kinds}
+
+    @functools.cache
+    def find(name: str) -> Any:
+        if name not in names:
+            module = function.__module__
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return _implementation(name, function)
+
+    return find
+
+
+def _implementation(called: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """What PyTorch's function chooses from.
 
     It takes the lists by position, the rest by name, and all of it must be given. All
-    `kind`s do the same here.
+    kinds do the same here.
     """
     known = inspect.signature(function).parameters
     lists: dict[str, str] = {}
@@ -104,9 +122,7 @@ def implementation(kind: str, function: Callable[..., Any]) -> Callable[..., Any
             lists[name] = _RENAMED.get(name, name)
         elif name not in (*_SCALED, *_CHOICES):
             options.append(name)
-    scaled = [
-        name for name in _SCALED if name in inspect.signature(function).parameters
-    ]
+    scaled = [name for name in _SCALED if name in known]
     new = inspect.Parameter
     signature = inspect.Signature(
         [new(n, new.POSITIONAL_OR_KEYWORD) for n in (*lists.values(), *scaled)]
@@ -117,7 +133,7 @@ def implementation(kind: str, function: Callable[..., Any]) -> Callable[..., Any
         given = signature.bind(*args, **kwargs).arguments
         function(*[given.pop(name) for name in lists.values()], **given)
 
-    implemented.__name__ = implemented.__qualname__ = f"_{kind}_{function.__name__}"
+    implemented.__name__ = implemented.__qualname__ = called
     implemented.__module__ = function.__module__
     implemented.__signature__ = signature
     return implemented

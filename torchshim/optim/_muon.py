@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._tensor import Tensor
-from torchshim.optim._lists import Tensors, implementation, step
+from torchshim.optim._lists import Tensors, implementations, step
 from torchshim.optim._rules import RuleOptimizer, number
 from torchshim.optim.optimizer import ParamsT
 
@@ -144,4 +144,4 @@ def muon(
     )
 
 
-_single_tensor_muon = implementation("single_tensor", muon)
+__getattr__ = implementations(muon, "single_tensor")

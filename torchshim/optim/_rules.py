@@ -12,7 +12,6 @@ import jax
 import numpy as np
 
 import torchshim
-from torchshim._core import dtypes
 from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
 from torchshim._core.placement import put
@@ -22,12 +21,12 @@ from torchshim._functions.sparse_tensor import flat
 from torchshim._tensor import Tensor, from_array
 from torchshim.optim.optimizer import (
     Optimizer,
+    _device_dtype_check_for_fused,
+    _get_capturable_supported_devices,
+    _get_scalar_dtype,
     _use_grad_for_differentiable,
     evaluate,
 )
-
-_CAPTURABLE = ["cuda", "xpu", "hpu", "privateuseone"]
-_FUSED = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 
 
 def _copied(function: Any) -> Any:
@@ -207,16 +206,12 @@ class RuleOptimizer(Optimizer):
                     self._check(group, p)
 
     def _check(self, group: dict[str, Any], p: Any) -> None:
-        kind = p.device.type
-        if group.get("fused") and not (kind in _FUSED and p.is_floating_point()):
-            raise RuntimeError(
-                "`fused=True` requires all the params to be floating point Tensors of "
-                f"supported devices: {_FUSED} but {p.dtype} and {kind}"
-            )
+        if group.get("fused"):
+            _device_dtype_check_for_fused(p)
         if group.get("capturable") and not group.get("fused"):
             foreach = bool(group.get("foreach"))
-            supported = [*_CAPTURABLE, *["xla"] * self._on_xla[foreach]]
-            if kind not in supported:
+            supported = _get_capturable_supported_devices(self._on_xla[foreach])
+            if p.device.type not in supported:
                 raise AssertionError(
                     f"If capturable=True, {self._captured[foreach]} must be on "
                     f"supported devices: {supported}."
@@ -306,10 +301,9 @@ def full_like(p: Any, value: float) -> Tensor:
 def number_tensor(group: dict[str, Any], p: Any, value: float) -> Tensor:
     """A 0-dim state tensor, which is on the host unless the step is to be captured."""
     on_device = group.get("capturable") or group.get("fused")
-    float64 = dtypes.get_default_dtype() is dtypes.float64 and not group.get("fused")
     return torchshim.tensor(
         float(value),
-        dtype=dtypes.float64 if float64 else dtypes.float32,
+        dtype=_get_scalar_dtype(group.get("fused")),
         device=p.device if on_device else "cpu",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim.optim._lists import Tensors, implementation, step
+from torchshim.optim._lists import Tensors, implementations, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_lr,
@@ -124,5 +124,4 @@ def adadelta(
     )
 
 
-_single_tensor_adadelta = implementation("single_tensor", adadelta)
-_multi_tensor_adadelta = implementation("multi_tensor", adadelta)
+__getattr__ = implementations(adadelta, "single_tensor", "multi_tensor")

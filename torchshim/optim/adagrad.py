@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim.optim._lists import Tensors, implementation, refuse_scaled, step
+from torchshim.optim._lists import Tensors, implementations, refuse_scaled, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_fused,
@@ -162,6 +162,4 @@ def adagrad(
     )
 
 
-_single_tensor_adagrad = implementation("single_tensor", adagrad)
-_multi_tensor_adagrad = implementation("multi_tensor", adagrad)
-_fused_adagrad = implementation("fused", adagrad)
+__getattr__ = implementations(adagrad, "single_tensor", "multi_tensor", "fused")

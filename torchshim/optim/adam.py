@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._tensor import Tensor
-from torchshim.optim._lists import Tensors, implementation, refuse_scaled, step
+from torchshim.optim._lists import Tensors, implementations, refuse_scaled, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_betas,
@@ -183,6 +183,4 @@ def adam(
     )
 
 
-_single_tensor_adam = implementation("single_tensor", adam)
-_multi_tensor_adam = implementation("multi_tensor", adam)
-_fused_adam = implementation("fused", adam)
+__getattr__ = implementations(adam, "single_tensor", "multi_tensor", "fused")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim.optim._lists import Tensors, implementation, step
+from torchshim.optim._lists import Tensors, implementations, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_betas,
@@ -127,5 +127,4 @@ def adamax(
     )
 
 
-_single_tensor_adamax = implementation("single_tensor", adamax)
-_multi_tensor_adamax = implementation("multi_tensor", adamax)
+__getattr__ = implementations(adamax, "single_tensor", "multi_tensor")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._counter import assign, count_of, counts_of
-from torchshim.optim._lists import Tensors, implementation, step
+from torchshim.optim._lists import Tensors, implementations, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_lr,
@@ -148,5 +148,4 @@ def asgd(
     )
 
 
-_single_tensor_asgd = implementation("single_tensor", asgd)
-_multi_tensor_asgd = implementation("multi_tensor", asgd)
+__getattr__ = implementations(asgd, "single_tensor", "multi_tensor")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._counter import assign, count_of
-from torchshim.optim._lists import Tensors, implementation, step
+from torchshim.optim._lists import Tensors, implementations, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_betas,
@@ -167,5 +167,4 @@ def nadam(
     )
 
 
-_single_tensor_nadam = implementation("single_tensor", nadam)
-_multi_tensor_nadam = implementation("multi_tensor", nadam)
+__getattr__ = implementations(nadam, "single_tensor", "multi_tensor")

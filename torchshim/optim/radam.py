@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim.optim._lists import Tensors, implementation, step
+from torchshim.optim._lists import Tensors, implementations, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_betas,
@@ -133,5 +133,4 @@ def radam(
     )
 
 
-_single_tensor_radam = implementation("single_tensor", radam)
-_multi_tensor_radam = implementation("multi_tensor", radam)
+__getattr__ = implementations(radam, "single_tensor", "multi_tensor")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim.optim._lists import Tensors, implementation, step
+from torchshim.optim._lists import Tensors, implementations, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_lr,
@@ -143,5 +143,4 @@ def rmsprop(
     )
 
 
-_single_tensor_rmsprop = implementation("single_tensor", rmsprop)
-_multi_tensor_rmsprop = implementation("multi_tensor", rmsprop)
+__getattr__ = implementations(rmsprop, "single_tensor", "multi_tensor")

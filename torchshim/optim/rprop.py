@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim.optim._lists import Tensors, implementation, step
+from torchshim.optim._lists import Tensors, implementations, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_lr,
@@ -122,5 +122,4 @@ def rprop(
     )
 
 
-_single_tensor_rprop = implementation("single_tensor", rprop)
-_multi_tensor_rprop = implementation("multi_tensor", rprop)
+__getattr__ = implementations(rprop, "single_tensor", "multi_tensor")

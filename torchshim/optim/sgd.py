@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._tensor import Tensor
-from torchshim.optim._lists import Tensors, implementation, refuse_scaled, step
+from torchshim.optim._lists import Tensors, implementations, refuse_scaled, step
 from torchshim.optim._rules import (
     RuleOptimizer,
     check_fused,
@@ -161,6 +161,4 @@ def sgd(
     )
 
 
-_single_tensor_sgd = implementation("single_tensor", sgd)
-_multi_tensor_sgd = implementation("multi_tensor", sgd)
-_fused_sgd = implementation("fused", sgd)
+__getattr__ = implementations(sgd, "single_tensor", "multi_tensor", "fused")

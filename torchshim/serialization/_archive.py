@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeGuard
 
 import numpy as np
 
@@ -32,6 +32,11 @@ from torchshim.serialization._directory import (
 _LOCAL_HEADER = 30
 # Dates play no part: the same object gives the same file.
 _DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def _is_path(f: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Whether this names a file, and is none itself."""
+    return isinstance(f, (str, os.PathLike))
 
 
 class Writer:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torchshim
 from torchshim.serialization import _weights_only
-from torchshim.serialization._archive import Reader
+from torchshim.serialization._archive import Reader, _is_path
 from torchshim.serialization._scanning import globals_in
 
 
@@ -31,7 +31,7 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
 
     Nothing is loaded. ValueError for files that `torch.save` did not write.
     """
-    if isinstance(f, (str, os.PathLike)):
+    if _is_path(f):
         with open(f, "rb") as file:
             return get_unsafe_globals_in_checkpoint(file)
     start = f.read(4)

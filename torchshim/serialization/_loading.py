@@ -19,7 +19,7 @@ from torchshim._core.dtypes import array_dtype, dtype, uint8
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
 from torchshim.serialization import _options, _weights_only
-from torchshim.serialization._archive import Reader
+from torchshim.serialization._archive import Reader, _is_path
 from torchshim.serialization._locations import cpu_storage, restorer
 from torchshim.serialization._names import StorageType, find, storage_type
 from torchshim.serialization._safetensors import load_safetensors
@@ -89,7 +89,7 @@ def load(
         mmap = _options.load.mmap
     check_dill(pickle_module)
     pickle_load_args.setdefault("encoding", "utf-8")
-    if not isinstance(f, (str, os.PathLike)):
+    if not _is_path(f):
         _check_seekable(f)
         return _load_file(
             f, None, map_location, pickle_module, weights_only, mmap, pickle_load_args

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-import os
 from typing import Any
 
+from torchshim.serialization._archive import _is_path
 from torchshim.serialization._loading import _check_seekable, _is_zipfile
 from torchshim.serialization._loading import _decoded as _maybe_decode_ascii
 
@@ -18,10 +18,6 @@ __all__ = [
     "_open_file_like",
     "_should_read_directly",
 ]
-
-
-def _is_path(name_or_buffer: object) -> bool:
-    return isinstance(name_or_buffer, (str, os.PathLike))
 
 
 def _is_compressed_file(f: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from torchshim.serialization import _options
-from torchshim.serialization._archive import Reader, Writer, replacing
+from torchshim.serialization._archive import Reader, Writer, _is_path, replacing
 from torchshim.serialization._pickling import Storages, dump, size_of
 
 DEFAULT_PROTOCOL = 2
@@ -47,7 +47,7 @@ def save(
     {'weight': tensor([1., 1.])}
     """
     check_dill(pickle_module)
-    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
+    if not _is_path(f) and not hasattr(f, "write"):
         raise AttributeError(
             "expected 'f' to be string, path, or a file-like object with a 'write' "
             "attribute"
@@ -81,7 +81,7 @@ def _bytes_of(storages: Storages, key: str) -> Any:
 
 @contextlib.contextmanager
 def _opened(f: Any) -> Iterator[IO[bytes]]:
-    if isinstance(f, (str, os.PathLike)):
+    if _is_path(f):
         with replacing(os.fspath(f)) as file:
             yield file
         return
@@ -107,7 +107,7 @@ def open_zipfile_writer(name_or_buffer: Any) -> Iterator[Writer]:
 @contextlib.contextmanager
 def open_zipfile_reader(name_or_buffer: Any) -> Iterator[Reader]:
     """An archive to read records from."""
-    if isinstance(name_or_buffer, (str, os.PathLike)):
+    if _is_path(name_or_buffer):
         with open(name_or_buffer, "rb") as file:
             yield Reader(file)
         return
@@ -115,7 +115,7 @@ def open_zipfile_reader(name_or_buffer: Any) -> Iterator[Reader]:
 
 
 def _archive_name(f: Any) -> str:
-    if not isinstance(f, (str, os.PathLike)):
+    if not _is_path(f):
         return "archive"
     return PurePath(os.fspath(f)).name.rpartition(".")[0] or PurePath(f).name
 
