@@ -137,9 +137,10 @@ def fresh() -> None:
     from torchshim._core.record import local
 
     unstick()
-    root = local.rec.root
-    root.next.clear()
-    root.places = root.jumps = None
+    rec = local.rec
+    rec.root.next.clear()
+    rec.root.places = rec.root.jumps = None
+    rec.states = 0
 
 
 def differing(shim: Any, steps: list[Step]) -> tuple[int, str] | None:

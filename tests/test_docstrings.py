@@ -6,6 +6,7 @@ import ast
 import builtins
 import doctest
 import importlib
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.outcome import reset
 PACKAGE = Path(torchshim.__file__).parent
 # Running it is what `python -m torchshim` does.
 FILES = sorted(set(PACKAGE.rglob("*.py")) - {PACKAGE / "__main__.py"})
+ALIASES = ("torch", "functorch")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -39,7 +41,11 @@ def examples(path: Path, scope: dict[str, Any]) -> list[doctest.DocTest]:
     [path for path in FILES if ">>> " in path.read_text()],
     ids=lambda path: ".".join(path.relative_to(PACKAGE).with_suffix("").parts),
 )
-def test_examples(path, capsys):
+def test_examples(path, capsys, monkeypatch):
+    if sys.modules.get("torch", torchshim) is not torchshim:
+        # PyTorch, which an earlier test compared with: examples run without it.
+        for each in [m for m in sys.modules if m.partition(".")[0] in ALIASES]:
+            monkeypatch.delitem(sys.modules, each)
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     module = importlib.import_module(name)

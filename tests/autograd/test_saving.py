@@ -62,6 +62,33 @@ def what_is_unpacked(torch):
 
 
 @case
+def again_and_again(torch):
+    """One operator that saves, the same in each iteration."""
+    w = leaf(torch, 1.0, 3.0)
+    found = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
+        for i in range(3):
+            out = torch.tensor([float(i), 1.0]) * w
+            found += [out.tolist()]
+    yield found
+    out.sum().backward()
+    yield w.grad
+
+
+def test_results_are_not_kept():
+    import weakref
+
+    import torchshim as torch
+
+    w = torch.ones(2, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: x.tolist(), torch.tensor):
+        out = w * torch.ones(2)
+        ref = weakref.ref(out)
+        del out
+        assert ref() is None
+
+
+@case
 def in_which_order(torch):
     """By the names of the operands in PyTorch; results last."""
 

@@ -197,7 +197,8 @@ SavedTensor.packed = lambda pack, unpack, tensor: Packed(Pair(pack, unpack), ten
 class SavingRecorder(Recorder):
     """A recorder while saved-tensor hooks are in force."""
 
-    made: Any = None
+    # (state, results) of the event that was just recorded, until they are handed out.
+    made: tuple[Any, list[Any]] | None = None
 
     @property
     def mode(self) -> Any:
@@ -213,6 +214,7 @@ class SavingRecorder(Recorder):
         return self.call(op, args)
 
     def call(self, op: Any, args: Sequence[Any]) -> Any:
+        self.made = None  # left by an event that raised
         state = super().call(op, args)
         if _stack.observers:
             self._observe(state, args)
@@ -229,6 +231,7 @@ class SavingRecorder(Recorder):
         values: Sequence[float] = (),
         of: int | None = None,
     ) -> Any:
+        self.made = None
         state = super().event(call, tensors, values, of)
         if isinstance(call, VjpCall) and state.wrt and self.grad:
             if current() is not None and call.needs(state.wrt):
@@ -287,12 +290,17 @@ class SavingRecorder(Recorder):
         for observer in _stack.observers[::-1]:
             given = observer(state, args, outs)
             if given is not None:
-                self.made = state, given
+                self.made = state, list(given)
                 break
 
     def result(self, state: Any, k: int = 0) -> Any:
         if self.made is not None and self.made[0] is state:
-            return self.made[1][k]
+            outs = self.made[1]
+            found, outs[k] = outs[k], None
+            if not any(out is not None for out in outs):
+                self.made = None  # the same event may come next
+            if found is not None:
+                return found
         return super().result(state, k)
 
 
