@@ -222,6 +222,16 @@ def expanded_are_written_to(torch):
     y = x * 2
     wide = y.expand(3)
     yield wide.zero_(), y, type(wide.grad_fn).__name__
+    # NumPy shares their memory.
+    base = torch.tensor([1.0, 2.0, 3.0])
+    wide = base.expand(2, 3)
+    array = wide.numpy()
+    for fill in 4.0, 5.0:
+        wide.fill_(fill).masked_fill_(mask, 7.0)
+        yield array.tolist(), base, wide
+    array = base.numpy()
+    wide.index_fill_(1, torch.tensor([1]), 8.0)
+    yield array.tolist(), base, wide
 
 
 @case

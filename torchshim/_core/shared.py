@@ -19,7 +19,13 @@ import numpy as np
 from torchshim._core.device import device
 from torchshim._core.dtypes import array_dtype
 from torchshim._core.placement import put
-from torchshim._core.storage import Storage, TensorBase, bits_of, placement
+from torchshim._core.storage import (
+    Storage,
+    TensorBase,
+    bits_of,
+    placement,
+    repeats,
+)
 
 _memcmp: Any = None
 try:
@@ -212,7 +218,10 @@ class Shared:
             steps = tuple(s // target.itemsize for s in target.strides)
             held = Window(target, target.shape, steps, 0, target.dtype)
             target = np.asarray(held).view(target.dtype)
-        if read is not None and read.shape == value.shape and mapped(target):
+        if repeats(tensor._tmeta.shape, tensor._tmeta.strides):
+            # Of elements that are one in memory the last that was written counts.
+            np.copyto(target, value, where=differs(target, value))
+        elif read is not None and read.shape == value.shape and mapped(target):
             np.copyto(target, value, where=differs(read, value))
         else:
             np.copyto(target, value)
