@@ -112,6 +112,7 @@ class Maker:
             (1, self.matrix),
             (1, self.casting),
             (2, self.custom),
+            (2, self.saving),
             (4, self.selection),
             (3, self.scattering),
             (4, self.step),
@@ -401,6 +402,21 @@ class Maker:
             return f"{self.fresh()} = Sum.apply({a}, {b})"
         return f"{self.fresh()}, {self.fresh()} = Halves.apply({a}, {b})"
 
+    def saving(self) -> str:
+        """What is kept for backward goes through hooks, or is computed again."""
+        a = self.pick()
+        if self.rng.random() < 0.4:
+            function = self.rng.choice(["Cube.apply", "torch.tanh", "squared"])
+            how = self.rng.choice(["", ", use_reentrant=True"])
+            return f"{self.fresh()} = computed_again({function}, {a}{how})"
+        inner = self.rng.choice(
+            [self.elementwise, self.reduction, self.custom, self.in_place]
+        )()
+        if inner.startswith("with"):
+            raise LookupError
+        kind = self.rng.choice(["same", "copied", "read"])
+        return f"with saved('{kind}'): {inner}"
+
     def selection(self) -> str:
         """Elements chosen from tensors, and tensors put together."""
         a = self.pick()
@@ -573,6 +589,9 @@ class Maker:
         for _ in range(self.rng.randrange(1, 8)):
             self.emit(self.line())
         if self.rng.random() < 0.5:
+            hooked = self.rng.random() < 0.2
+            if hooked:
+                self.emit("enter('same')")
             start = len(self.lines)
             for _ in range(self.rng.randrange(2, 7)):
                 self.emit(self.line())
@@ -581,6 +600,8 @@ class Maker:
                 self.emit(f"k = {k}")
                 for line in body:
                     self.emit(line)
+            if hooked:
+                self.emit("leave()")
         for _ in range(self.rng.randrange(1, 5)):
             self.emit(self.line())
         return self.lines

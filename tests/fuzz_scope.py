@@ -83,18 +83,50 @@ def make_scope(torch: Any, log: list[Any]) -> dict[str, Any]:
         forward = staticmethod(lambda ctx, x, y: x + y)
         backward = staticmethod(lambda ctx, grad: (grad, grad))
 
+    packs = {
+        "same": (lambda x: x, lambda x: x),
+        "copied": (lambda x: x.detach().clone(), lambda x: x),
+        "read": (
+            lambda x: (x.tolist(), x.dtype),
+            lambda p: torch.tensor(p[0], dtype=p[1]),
+        ),
+    }
+
+    def saved(kind: str) -> Any:
+        return torch.autograd.graph.saved_tensors_hooks(*packs[kind])
+
+    entered: list[Any] = []
+
+    def enter(kind: str) -> None:
+        entered.append(saved(kind))
+        entered[-1].__enter__()
+
+    def leave() -> None:
+        """Leaves what was entered, as programs do at their end at the latest."""
+        while entered:
+            entered.pop().__exit__(None, None, None)
+
+    def computed_again(function: Any, x: Any, use_reentrant: bool = False) -> Any:
+        again = torch.utils.checkpoint.checkpoint
+        return again(function, x, use_reentrant=use_reentrant)
+
     return {
         "Cube": Cube,
         "Halves": Halves,
         "Sum": Sum,
+        "computed_again": computed_again,
         "distinct": distinct,
+        "enter": enter,
         "hook": hook,
         "kept": [],
+        "leave": leave,
         "torch": torch,
         "np": np,
         "thread": thread,
         "boom": boom,
         "read": read,
+        "saved": saved,
+        "squared": lambda x: x * x,
         "peek": peek,
         "double": double,
         "bump": bump,
