@@ -44,6 +44,7 @@ from tests.fuzz_left_out import (
     views_of_gradients,
 )
 from tests.fuzz_programs import Lines, Maker
+from tests.fuzz_reduce import reduce
 from tests.fuzz_scope import (
     code_of,
     make_scope,
@@ -397,31 +398,6 @@ def _differing(
     return None
 
 
-def reduce(torch: Any, shim: Any, lines: Lines, mode: str, seconds: float) -> Lines:
-    """Leaves out lines as long as the program still differs in the same mode."""
-    end = time.time() + seconds
-    size = max(len(lines) // 2, 1)
-
-    def differs(candidate: Lines) -> bool:
-        return judge(torch, shim, candidate, random.Random(1)) is not None
-
-    if not differs(lines):
-        return lines
-    while time.time() < end:
-        at, smaller = 0, False
-        while at < len(lines) and time.time() < end:
-            candidate = lines[:at] + lines[at + size :]
-            if candidate and differs(candidate):
-                lines, smaller = candidate, True
-            else:
-                at += size
-        if size > 1:
-            size //= 2
-        elif not smaller:
-            break
-    return lines
-
-
 def sane(expected: Outcome) -> bool:
     """Whether the numbers stay where both sides can be compared."""
 
@@ -583,7 +559,9 @@ def fuzz(
         if found is None:
             yield seed, None
             continue
-        small = reduce(torch, torchshim, lines, found[0], seconds)
+        small = reduce(
+            lines, lambda c: judge(torch, torchshim, c, random.Random(1)), seconds
+        )
         mode, text = judge(torch, torchshim, small, random.Random(1)) or found
         yield seed, Difference(seed, dtype, mode, text, small)
 

@@ -55,3 +55,17 @@ def writing(maker: Any, a: str) -> str:
             f"h = {a}.grad_fn.register_prehook(lambda o: {does})",
         ]
     )
+
+
+def saving_line(maker: Any) -> str:
+    """What is kept for backward goes through hooks, or is computed again."""
+    a, rng = maker.pick(), maker.rng
+    if rng.random() < 0.4:
+        function = rng.choice(["Cube.apply", "torch.tanh", "squared"])
+        how = rng.choice(["", ", use_reentrant=True"])
+        return f"{maker.fresh()} = computed_again({function}, {a}{how})"
+    kinds = [maker.elementwise, maker.reduction, maker.custom, maker.in_place]
+    inner = rng.choice(kinds)()
+    if inner.startswith("with"):
+        raise LookupError
+    return f"with saved('{rng.choice(['same', 'copied', 'read'])}'): {inner}"

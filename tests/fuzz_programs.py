@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz_hooks import hook_line
+from tests.fuzz_hooks import hook_line, saving_line
 from tests.fuzz_scope import code_of, has_history, make_scope, tensors_of, writes_beside
 
 Lines = list[str]
@@ -403,19 +403,7 @@ class Maker:
         return f"{self.fresh()}, {self.fresh()} = Halves.apply({a}, {b})"
 
     def saving(self) -> str:
-        """What is kept for backward goes through hooks, or is computed again."""
-        a = self.pick()
-        if self.rng.random() < 0.4:
-            function = self.rng.choice(["Cube.apply", "torch.tanh", "squared"])
-            how = self.rng.choice(["", ", use_reentrant=True"])
-            return f"{self.fresh()} = computed_again({function}, {a}{how})"
-        inner = self.rng.choice(
-            [self.elementwise, self.reduction, self.custom, self.in_place]
-        )()
-        if inner.startswith("with"):
-            raise LookupError
-        kind = self.rng.choice(["same", "copied", "read"])
-        return f"with saved('{kind}'): {inner}"
+        return saving_line(self)
 
     def selection(self) -> str:
         """Elements chosen from tensors, and tensors put together."""
