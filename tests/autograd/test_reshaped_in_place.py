@@ -68,3 +68,22 @@ def used_on(torch, change):
         w = w.cos()
         w.sum().backward()
         yield z.shape, w, x.grad
+
+
+@case.over(change=list(CHANGES))
+def on_memory_that_numpy_writes(torch, change):
+    for tracked in (False, True):
+        x = value(torch, change)
+        y = x * 2 if tracked else x.detach().clone()
+        array = y.detach().numpy()
+        changed(y, change)
+        array += 2
+        yield y * 2, y + 1, y.is_leaf
+        changed(y, change)
+        array += 2
+        z = y * 3
+        array[...] = 5
+        yield z, y.clone(), y.tolist()
+        if tracked:
+            z.sum().backward()
+            yield x.grad

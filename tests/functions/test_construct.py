@@ -241,3 +241,31 @@ def lists_that_contain_themselves(torch):
     for _ in range(40):
         deep = [deep]
     yield torch.tensor(deep).shape
+
+
+@case
+def arrays_that_are_shared_or_copied(torch):
+    for make in (
+        torch.Tensor,
+        torch.FloatTensor,
+        torch.DoubleTensor,
+        torch.ones(1).new,
+        torch.asarray,
+        torch.tensor,
+        torch.ones(1).new_tensor,
+    ):
+        for array in (
+            np.float32([[1, 2, 3], [4, 5, 6]]),
+            np.ones((2, 3, 4)).transpose(2, 0, 1),
+            np.ones((2, 3, 4), "f4").transpose(0, 2, 1)[:, ::2],
+            np.asfortranarray(np.ones((2, 3), "i4")),
+            np.array(3.0),
+        ):
+            made = make(array)
+            yield made, made.stride()
+            made.add_(1)
+            yield array.tolist()
+            array += 1
+            yield made
+        yield attempt(make, np.ones(3)[::-1])
+        yield attempt(make, np.array(["a"]))

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.meta import meta_of
+from torchshim._core.meta import elementwise_strides, meta_of
 from torchshim._core.shared import Shared
 from torchshim._core.storage import Storage, TensorBase
 from torchshim._derived import BY_MODES, NEVER, public
@@ -73,18 +73,23 @@ def tensor_from(
     elements = getattr(type(data), "_elements_as", None)  # storages have it
     if elements is not None:
         data = elements(data, dtype)
-    if isinstance(data, jax.Array):
+    ours = isinstance(data, jax.Array)
+    if ours:
         data = np.asarray(data)
         if dtype is None and data.dtype.name not in dtypes._NUMPY_NAMES:
             dtype = dtypes.from_array_dtype(data.dtype)
     if isinstance(data, (np.ndarray, np.generic)):
         data = np.asarray(data)
-        own = dtypes.from_array_dtype(data.dtype) if dtype else _check_numpy(data)
+        own = dtype if ours and dtype else _check_numpy(data)
         dtype = own if dtype is None else dtype
+        # Strides need not be of whole elements: their order counts.
+        order = data.shape, data.strides
+        strides = None
+        if not data.flags.c_contiguous:
+            strides = elementwise_strides(data.shape, [order])
         array = cast_host(data, dtypes.array_dtype(dtype))
         if array is data or array.base is not None:
             array = array.copy()
-        strides = None
     else:
         handler_of(type(data))  # refuses tensors of PyTorch's
         array, dtype = values_of(data, dtype)
@@ -333,7 +338,8 @@ def asarray(
     elif isinstance(obj, np.ndarray):
         if not obj.flags.writeable and not copy:
             warn_once(NOT_WRITABLE)
-        made = sharing(obj)
+        # One without dimensions is copied as a scalar is.
+        made = sharing(obj if obj.ndim else obj.copy())
     elif hasattr(obj, "__dlpack__"):
         made = sharing(np.from_dlpack(obj))
     elif type(obj).__name__ == "PyCapsule" and '"dltensor"' in repr(obj):

@@ -18,7 +18,7 @@ from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import device_of, kind_of
 from torchshim._functions._values import is_sequence
-from torchshim._functions.construct import tensor_from
+from torchshim._functions.construct import as_tensor, tensor_from
 from torchshim._functions.creation import filled
 from torchshim._tensor import Tensor
 
@@ -71,7 +71,9 @@ def legacy(
         return first._as_tensor(dtype)
     if isinstance(first, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
-    if not is_sequence(first) and not isinstance(first, np.ndarray):
+    if isinstance(first, np.ndarray):
+        return as_tensor(first, dtype, where)
+    if not is_sequence(first):
         raise TypeError(
             f"new(): data must be a sequence (got {dtypes.type_name(type(first))})"
         )

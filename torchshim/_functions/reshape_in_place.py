@@ -97,8 +97,12 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
         self._tmeta = new._tmeta.replace(requires_grad=True)
     self._array = None
     self._node = None
-    if storage is None:
+    shared = storage is not None and storage.shared is not None
+    if storage is None or shared:
         self._hist = None
+    if shared:
+        rec.volatile.append(self)  # NumPy may write at any time
+        rec._forget_volatile()
     if not counted:
         set_version(self, version_of(self) + 1)
     rec.live.append(weakref.ref(self))
