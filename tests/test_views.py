@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import torchshim
 from tests.oracle import attempt, case
 
 VIEWS = {
@@ -412,3 +413,20 @@ def shapes_in_place_when_the_views_are_gone(torch, name):
         yield x.reshape(-1)[:2].tolist()
         yield getattr(x, name)(*args), x._version
         yield x.add_(1), x.stride()
+
+
+@pytest.mark.parametrize("leaf", [False, True])
+def test_gradients_of_memory_that_a_view_does_not_show_are_refused(leaf: bool) -> None:
+    x = torchshim.arange(6.0)
+    if leaf:
+        view = x[2:].requires_grad_()
+    else:
+        view = x.requires_grad_()[2:]
+    with pytest.raises(NotImplementedError, match="does not show"):
+        view.as_strided((3,), (1,), 0)
+    with torchshim.no_grad():
+        assert view.as_strided((3,), (1,), 0).tolist() == [0, 1, 2]
+    view.as_strided((2,), (2,), 3).sum().backward()
+    grad = view.grad if leaf else x.grad
+    assert grad is not None
+    assert grad.tolist() == ([0, 1, 0, 1] if leaf else [0, 0, 0, 1, 0, 1])

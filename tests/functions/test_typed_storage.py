@@ -147,3 +147,38 @@ def old_classes(torch):
     yield attempt(make, 3, wrap_storage=memory)
     yield attempt(memory.resize_, -1)
     yield attempt(torch.ones(2).untyped_storage().resize_, -1)
+
+
+@case.over(read=[False, True])
+def writes_that_no_version_tells_of(torch, read):
+    def copied(t):
+        ones = torch.ones(len(t.untyped_storage()) // 4)
+        t.untyped_storage().copy_(ones.untyped_storage())
+
+    for write in (
+        lambda t: t.untyped_storage().fill_(0),
+        lambda t: t.untyped_storage().__setitem__(3, 64),
+        copied,
+        lambda t: t.storage().fill_(2),
+        lambda t: t.storage().__setitem__(0, 3),
+        lambda t: t.detach().apply_(lambda a: a + 1),
+        lambda t: t.detach().map_(t.detach(), lambda a, b: a + b),
+    ):
+        x = torch.arange(1.0, 4.0, requires_grad=True)
+        y = x * 2
+        view = y[1:]
+        loss = (y * y).sum() + view.sin().sum()
+        if read:
+            y.tolist()
+        write(y)
+        yield y, view, y._version, view._version, type(view.grad_fn).__name__
+        loss.backward()
+        yield x.grad
+        x = torch.ones(3, requires_grad=True)
+        loss = (x * x).sum()
+        write(x)
+        loss.backward()
+        yield x, x._version, x.grad
+        plain = torch.ones(3)
+        write(plain[1:])
+        yield plain, plain._version

@@ -263,7 +263,9 @@ class UntypedStorage:
         own = self._storage.meta.dtype
         values = changed.view(dtypes.array_dtype(own))
         with untracked():
-            self._as_tensor(own).copy_(from_array(place(values, self.device)))
+            whole = self._as_tensor(own)
+            whole._own_version = [0]  # no tensor's version tells of it
+            whole.copy_(from_array(place(values, self.device)))
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> Any:
         """Takes the bytes of a storage of this size; RuntimeError for others."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.op import REGISTRY
+from torchshim._core.record import local
 from torchshim._core.storage import bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._ops.view_geometry import memory_size
@@ -126,6 +127,12 @@ def strided_arguments(
         )
     source = input
     if positions((shape, strides, offset), (size, stride, start)) is None:
+        if input._tmeta.requires_grad and input._path and local.rec.grad:
+            # PyTorch's gradient is that of the elements that both show.
+            raise NotImplementedError(
+                "as_strided(): gradients of memory that the tensor itself does not "
+                "show are not supported"
+            )
         source = _memory_of_each(input)
         if source._tmeta.dtype.is_complex and not input._tmeta.dtype.is_complex:
             source = fns.view_as_real(source)

@@ -282,7 +282,9 @@ class TypedStorage:
         if not isinstance(index, slice):
             self._check_index(index)
         with untracked():
-            self._as_tensor(self.dtype)[index] = value
+            whole = self._as_tensor(self.dtype)
+            whole._own_version = [0]  # no tensor's version tells of it
+            whole[index] = value
 
     def _check_index(self, index: Any) -> None:
         if not isinstance(index, int):
