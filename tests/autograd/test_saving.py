@@ -197,6 +197,34 @@ def custom_functions(torch):
 
 
 @case
+def custom_functions_whose_hooks_read(torch):
+    """Reading ends the recording in the middle of what a function saves."""
+
+    class Plus(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            out = x * y
+            ctx.save_for_backward(x, y, out)
+            return out
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, y, out = ctx.saved_tensors
+            return grad * y + out, grad * x
+
+    def pack(x):
+        return x.detach().numpy().copy()
+
+    a = leaf(torch, 1.0, 2.0)
+    for other in (lambda: a, lambda: a * 3, lambda: torch.ones(2)):
+        with torch.autograd.graph.saved_tensors_hooks(pack, torch.from_numpy):
+            for _ in range(2):
+                out = Plus.apply(a * 2, other())
+                (first,) = torch.autograd.grad(out.sum(), a, create_graph=True)
+                yield first, torch.autograd.grad(first.pow(2).sum(), a)
+
+
+@case
 def values_saved_by_gradients(torch):
     """Under `create_graph` hooks see what the gradient of a gradient needs."""
     a = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -449,8 +449,6 @@ class SavedForBackward:
             self.slot = rec.slot_of(tensor)
             self.recording = weakref.ref(rec.recording)
         pair = saving.current()
-        if pair is not None:
-            self.packed = saving.Packed(pair, tensor)
         if history:
             self.tensor: Any = weakref.ref(tensor)
         else:
@@ -458,6 +456,12 @@ class SavedForBackward:
         if history and pair is None:
             self.storage = tensor._storage
             self.twin = local.rec.at(self.slot, meta.plain, TensorBase)
+
+    def pack(self, tensor: Any) -> None:
+        """Shows the tensor to the hooks in force. They may end the recording."""
+        pair = saving.current()
+        if pair is not None:
+            self.packed = saving.Packed(pair, tensor)
 
     def unpack(self, ctx: BackwardCFunction | None) -> Any:
         """The tensor; raises if it was overwritten. `ctx`: whose output it may be."""
@@ -524,6 +528,10 @@ class SavedSparse:
         self.packed = None
         self.values = SavedForBackward(tensor._v, None)
         self.pattern = tensor._like(tensor._v.detach())
+
+    def pack(self, tensor: SparseTensor) -> None:
+        """Shows the values to the hooks in force."""
+        self.values.pack(tensor._v)
 
     def unpack(self, ctx: BackwardCFunction | None) -> Any:
         """The tensor; raises if its values were overwritten."""

@@ -22,6 +22,7 @@ from torchshim._core.record import Given, local, watchers
 from torchshim._core.state import State
 from torchshim._core.storage import TensorBase, base_of, set_version, version_of
 from torchshim._core.views import differentiable
+from torchshim.autograd import saving
 from torchshim.autograd._context import (
     BackwardCFunction,
     FunctionCtx,
@@ -445,6 +446,11 @@ def _save(ctx: Any, recorded: bool, outputs: Sequence[Any]) -> None:
             k = made.get(id(tensor))
             own = k is not None and k in ctx._outputs
             saved.append(save(tensor, k if own else None))
+    # Only now: a hook that reads ends the recording, whose places all of these have.
+    if saving.current() is not None:
+        for kept, tensor in zip(saved, to_save, strict=True):
+            if kept is not None:
+                kept.pack(tensor)
     ctx._saved = tuple(saved)
 
 

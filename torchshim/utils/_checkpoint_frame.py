@@ -185,6 +185,9 @@ class CheckpointFrame:
         self.inputs = [
             SavedForBackward(a, None) if isinstance(a, Tensor) else a for a in args
         ]
+        for kept, arg in zip(self.inputs, args, strict=True):
+            if isinstance(arg, Tensor):
+                kept.pack(arg)
 
     # -- first run -------------------------------------------------------------------
 
