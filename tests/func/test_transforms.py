@@ -64,6 +64,47 @@ def modes(torch):
 
 
 @case(warnings=False)
+def tensors_made_in_inference_mode(torch):
+    """Transforms hold them for their derivatives; autograd refuses to."""
+    f = torch.func
+
+    class Times(torch.autograd.Function):
+        @staticmethod
+        def forward(x, y):
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.saved_tensors[1], None
+
+    x = torch.tensor([1.0, 2.0])
+    w = torch.tensor([2.0, 3.0], requires_grad=True)
+    with torch.inference_mode():
+        made = torch.tensor([1.0, 3.0])
+
+    def results():
+        yield f.grad(lambda a: (a * made).pow(2).sum())(x)
+        yield f.grad(lambda a: (a * a * made).sum())(made)
+        yield f.grad(lambda a: f.grad(lambda b: (b * b * made * a).sum())(a).sum())(x)
+        yield f.vjp(lambda a: a.exp() * made, x)[1](made)
+        yield f.hessian(lambda a: (a * a * made).sum())(x)
+        yield f.vmap(f.grad(lambda a: (a * made).sum()))(x.expand(3, 2))
+        yield f.grad(lambda a: Times.apply(a, made).sum())(x)
+
+    with torch.inference_mode():
+        yield [*results()], f.grad(lambda a: (a * w * made).sum())(x)
+    yield [*results()]
+    yield attempt(f.grad(lambda a: (a * w * made).sum()), x)
+    yield attempt(f.grad(lambda a: a.sum() + (w * made).sum()), x)
+    yield attempt(f.grad(lambda a: (a * made).sum()), w)
+    yield attempt(Times.apply, w, made)
+
+
+@case(warnings=False)
 def refusals(torch):
     f = torch.func
     x, v, _ = points(torch)

@@ -436,11 +436,14 @@ class SavedForBackward:
     twin: Any
     storage: Any
 
-    def __init__(self, tensor: Any, output: int | None) -> None:
+    def __init__(
+        self, tensor: Any, output: int | None, transformed: bool = False
+    ) -> None:
+        """`transformed`: for a derivative of `torch.func`'s, not for autograd's."""
         self.version = version_of(tensor)
         self.output = output
         self.meta = meta = tensor._tmeta
-        if meta.inference:
+        if meta.inference and not transformed:
             raise RuntimeError(INFERENCE_SAVED)
         self.packed = self.twin = self.storage = None
         history = meta.requires_grad and not meta.leaf
@@ -538,8 +541,10 @@ class SavedSparse:
         return self.pattern._like(self.values.unpack(ctx))
 
 
-def save(tensor: Any, output: int | None) -> SavedForBackward | SavedSparse:
+def save(
+    tensor: Any, output: int | None, transformed: bool
+) -> SavedForBackward | SavedSparse:
     """A tensor kept for backward; `output`: which of the outputs it is."""
     if isinstance(tensor, SparseTensor):
         return SavedSparse(tensor)
-    return SavedForBackward(tensor, output)
+    return SavedForBackward(tensor, output, transformed)

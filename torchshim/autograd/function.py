@@ -433,6 +433,7 @@ def _save(ctx: Any, recorded: bool, outputs: Sequence[Any]) -> None:
     if not recorded:
         return
     made = {id(o): k for k, o in enumerate(outputs) if isinstance(o, TensorBase)}
+    levels = 1 if ctx._at is None else ctx._at.metas[0].levels or 1
     saved: list[Any] = []
     for i, tensor in enumerate(to_save):
         if tensor is None:
@@ -445,7 +446,7 @@ def _save(ctx: Any, recorded: bool, outputs: Sequence[Any]) -> None:
         else:
             k = made.get(id(tensor))
             own = k is not None and k in ctx._outputs
-            saved.append(save(tensor, k if own else None))
+            saved.append(save(tensor, k if own else None, not levels & 1))
     # Only now: a hook that reads ends the recording, whose places all of these have.
     if saving.current() is not None:
         for kept, tensor in zip(saved, to_save, strict=True):
