@@ -600,3 +600,30 @@ def of_views_that_were_made_otherwise(torch, tracked):
                 base = x * 2 if tracked else torch.zeros(2, 2)
                 view = third(second(first(base)))
                 yield attempt(view.add_, x.sum())
+
+
+@case.over(shared=[False, True])
+def pieces_of_overlapping_views_are_written_to(torch, shared):
+    for view in (
+        lambda x: x.as_strided((2,), (0,), 0),
+        lambda x: x.as_strided((2, 2), (1, 1), 0),
+        lambda x: x.unfold(0, 2, 1),
+        lambda x: x.view(2, 2).unfold(1, 1, 1),
+        lambda x: x.as_strided((2, 3), (0, 1), 1),
+        lambda x: x.expand(3, 4),
+    ):
+        for write in (
+            lambda w: w.__setitem__(0, 5),
+            lambda w: w.__setitem__(1, 5),
+            lambda w: w[0].add_(5),
+            lambda w: w[..., 0].add_(5),
+            lambda w: w.unbind(0)[0].fill_(6),
+            lambda w: torch.add(w.clone()[0], 1, out=w[0]),
+            lambda w: w.masked_fill_(torch.arange(w.numel()).view(w.shape) == 1, 9),
+            lambda w: w.__setitem__(torch.tensor([0]), 9),
+        ):
+            x = torch.tensor([0.0, 1.0, float("nan"), 3.0])
+            array = x.numpy() if shared else None
+            wide = view(x)
+            yield attempt(lambda w=wide, write=write: write(w) and None)
+            yield x, wide, array if array is None else array.tolist()

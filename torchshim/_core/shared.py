@@ -23,8 +23,8 @@ from torchshim._core.storage import (
     Storage,
     TensorBase,
     bits_of,
+    overlaps,
     placement,
-    repeats,
 )
 
 _memcmp: Any = None
@@ -218,7 +218,7 @@ class Shared:
             steps = tuple(s // target.itemsize for s in target.strides)
             held = Window(target, target.shape, steps, 0, target.dtype)
             target = np.asarray(held).view(target.dtype)
-        if repeats(tensor._tmeta.shape, tensor._tmeta.strides):
+        if overlaps(tensor._tmeta.shape, tensor._tmeta.strides):
             # Of elements that are one in memory the last that was written counts.
             np.copyto(target, value, where=differs(target, value))
         elif read is not None and read.shape == value.shape and mapped(target):

@@ -387,6 +387,21 @@ def repeats(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return 0 not in shape and any(n > 1 and not step for n, step in steps)
 
 
+def overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether several elements may be one in memory; False where surely none are.
+
+    >>> overlaps((3, 2), (1, 1)), overlaps((2, 3), (3, 1))
+    (True, False)
+    """
+    reach = 0
+    for step, n in sorted(zip(strides, shape, strict=True)):
+        if n > 1:
+            if step <= reach:
+                return 0 not in shape
+            reach += (n - 1) * step
+    return False
+
+
 def check_memory(op: Op, target: Any, args: Sequence[Any]) -> None:
     """Raises where an operator may not write to `target`, for what it has been given.
 

@@ -24,6 +24,27 @@ from torchshim._ops.view_geometry import (
 # -- repeated memory ---------------------------------------------------------------
 
 
+def _changed(new: Array, old: Array) -> Array:
+    return (new != old) & ~((new != new) & (old != old))
+
+
+def _write_places(base: Array, new: Array, index: np.ndarray) -> Array:
+    """Puts elements into places of the last dimension, several maybe into one.
+
+    Of those the last that differs from the base counts, as in `_write_expanded`: the
+    others are what a write to another part of the view left.
+    """
+    if np.unique(index).size == index.size:
+        places = base.at[..., index]
+        return places.set(new, mode="promise_in_bounds", unique_indices=True)
+    order = np.arange(index.size)
+    ranks = jnp.where(_changed(new, base[..., index]), order + index.size, order)
+    chosen = jnp.zeros(base.shape, ranks.dtype).at[..., index].max(ranks)
+    picked = jnp.take_along_axis(new, chosen % index.size, axis=-1)
+    written = np.isin(np.arange(base.shape[-1]), index)
+    return jnp.where(written, picked, base)
+
+
 def _write_expanded(base: Array, new: Array, *args: Any) -> Array:
     """The last copy that differs from the base: all copies are one memory."""
     lead = new.ndim - base.ndim
@@ -37,7 +58,7 @@ def _write_expanded(base: Array, new: Array, *args: Any) -> Array:
         -1, *(new.shape[d] for d in kept)
     )
     old = base.reshape(copies.shape[1:])
-    changed = copies != old
+    changed = _changed(copies, old)
     order = jnp.arange(1, copies.shape[0] + 1).reshape((-1,) + (1,) * len(kept))
     last = jnp.argmax(jnp.where(changed, order, 0), axis=0)
     chosen = jnp.take_along_axis(copies, last[None], axis=0)[0]
@@ -142,9 +163,8 @@ def _write_unfolded(
     index = window_index(count, size, step)
     front = jnp.moveaxis(base, dim, -1)
     pieces = jnp.moveaxis(new, dim, -2)
-    return jnp.moveaxis(
-        front.at[..., index].set(pieces, mode="promise_in_bounds"), -1, dim
-    )
+    flat = pieces.reshape(*front.shape[:-1], index.size)
+    return jnp.moveaxis(_write_places(front, flat, index.reshape(-1)), -1, dim)
 
 
 @op(
@@ -222,8 +242,8 @@ def _write_strided(
 ) -> Array:
     index = positions((base.shape, *source), (size, stride, storage_offset))
     assert index is not None
-    flat = base.reshape(-1).at[index.reshape(-1)]
-    return flat.set(new.reshape(-1), mode="promise_in_bounds").reshape(base.shape)
+    flat = _write_places(base.reshape(-1), new.reshape(-1), index.reshape(-1))
+    return flat.reshape(base.shape)
 
 
 @op(
