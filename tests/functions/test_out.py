@@ -167,3 +167,10 @@ torch.add(z, 1, out=z)
 def of_an_operand(torch, line):
     x, z = torch.arange(6.0).view(2, 3), torch.ones(3)
     return evaluate(torch, line, x=x, z=z)
+
+
+@case
+def nothing_shares_no_memory(torch):
+    x = torch.zeros(0, 3)
+    yield torch.cat([x.detach(), x[:0]], out=x)
+    yield x.squeeze(-1).scatter_add_(0, torch.zeros(0, 3, dtype=torch.int64), x)

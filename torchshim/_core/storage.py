@@ -449,6 +449,8 @@ def _common(target: TensorBase, other: Any, as_is: bool = False) -> str:
     if not as_is and (bits_of(target) or bits_of(other)):
         return ""
     mine, theirs = placement(target), placement(other)
+    if 0 in mine[0] or 0 in theirs[0]:
+        return ""
     if mine == theirs:
         return "whole"
     if not (dense(mine) and dense(theirs)):
