@@ -69,6 +69,42 @@ def calls(torch, line):
     return evaluate(torch, line, add=add, declared=declared, typing=typing)
 
 
+def checked(x):
+    assert x.shape[0] == 5
+    return x
+
+
+def scaled(x, how: int, scale: float = 2):
+    if how == 1:
+        raise ValueError("one")
+    elif how == 2:
+        raise AssertionError("two")
+    elif how == 3:
+        return x @ x
+    return x * scale
+
+
+@case(warnings=False)
+def what_scripts_convert_and_raise(torch):
+    class Scaled(torch.nn.Module):
+        def forward(self, x, how: int, scale: float = 2):
+            return scaled(x, how, scale)
+
+    x = torch.ones(2, 3, dtype=torch.long)
+    for made in (torch.jit.script(scaled), torch.jit.script(Scaled())):
+        for named in {}, {"scale": 3}, {"scale": 1.5}:
+            yield made(x, 0, **named)
+        yield made(x, 0, 4)
+        for how in (1, 2, 3):
+            try:
+                made(x.float(), how)
+            except Exception as error:
+                lines = str(error).splitlines()
+                yield type(error), lines[:2], lines[-1]
+    yield type(attempt(torch.jit.script(checked), x))
+    yield torch.jit.Error.__mro__, torch.jit.Error.__module__
+
+
 @case(warnings=False)
 def functions(torch):
     x = torch.ones(2)

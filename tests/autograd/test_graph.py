@@ -14,7 +14,7 @@ def hooks_on_one_saved_value(torch):
     a = leaf(torch, 1.0, 2.0)
     y = a * a
     saved = y.grad_fn._raw_saved_self
-    yield saved.data, saved.unpack(), saved.unpack_hook
+    yield str(type(saved)), saved.data, saved.unpack(), saved.unpack_hook
     log = []
     register = saved.register_hooks
     register(

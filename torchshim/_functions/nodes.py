@@ -193,6 +193,8 @@ class _Kept:
 class SavedTensor:
     """A value that a node keeps for its backward, as `_raw_saved_*` shows it."""
 
+    __module__ = "torch._C._autograd"
+
     # Makes what a pair of hooks keeps of a tensor; `autograd.saving` puts it here.
     packed: Any = None
     # `freed`, `packed` (by a pair of hooks) and `unpack()`, which gives the value.

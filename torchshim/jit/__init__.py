@@ -15,6 +15,7 @@ from torchshim._functions._arguments import warn_once
 from torchshim._tensor import Tensor
 from torchshim.futures import Future, _fork, _wait
 from torchshim.jit import annotations
+from torchshim.jit._calls import Error
 from torchshim.jit._decorators import (
     Attribute,
     Final,
@@ -93,10 +94,6 @@ __all__ = [
 ]
 
 _is = builtins.isinstance
-
-
-class Error(Exception):
-    """What TorchScript raises."""
 
 
 class ScriptWarning(Warning):
@@ -189,7 +186,7 @@ def trace(
     bound = getattr(func, "__self__", None)
     if _is(bound, Module) and getattr(func, "__name__", "") == "forward":
         return wrapped(bound, {}, TopLevelTracedModule)
-    return ScriptFunction(func)
+    return ScriptFunction(func, traced=True)
 
 
 def _examples(inputs: Any, named: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from torchshim.jit._calls import floats_of, interpreted, with_floats
 from torchshim.nn import Module
 
 __all__ = [
@@ -65,6 +66,7 @@ class RecursiveScriptModule(ScriptModule):
         fields = self.__dict__
         fields.pop("training", None)
         fields["_original"] = original
+        fields["_floats"] = floats_of(original.forward)
         fields["_parameters"] = original._parameters
         fields["_buffers"] = original._buffers
         fields["_non_persistent_buffers_set"] = original._non_persistent_buffers_set
@@ -91,7 +93,8 @@ class RecursiveScriptModule(ScriptModule):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the original gives, with its hooks."""
-        return self._original(*args, **kwargs)
+        args, kwargs = with_floats(self._floats, args, kwargs)
+        return interpreted(self._original, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -151,6 +154,10 @@ class TracedModule(RecursiveScriptModule):
     def _get_name(self) -> str:
         return self.original_name
 
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the original gives, with its hooks."""
+        return self._original(*args, **kwargs)
+
 
 class TopLevelTracedModule(TracedModule):
     """A module that was traced."""
@@ -168,12 +175,16 @@ def wrapped(
 class ScriptFunction(_Saved):
     """A function that was scripted or traced."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], traced: bool = False) -> None:
         functools.update_wrapper(self, function)
         self.__wrapped__: Callable[..., Any] = function
+        self._floats = None if traced else floats_of(function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__wrapped__(*args, **kwargs)
+        if self._floats is None:
+            return self.__wrapped__(*args, **kwargs)
+        args, kwargs = with_floats(self._floats, args, kwargs)
+        return interpreted(self.__wrapped__, args, kwargs)
 
     @property
     def name(self) -> str:
