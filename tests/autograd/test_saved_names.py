@@ -151,7 +151,8 @@ def listed(torch, start):
             if name.startswith("_saved_"):
                 value = attempt(getattr, node, name)
                 # (2 and 2.0 are one static argument: the first that was met is shown.)
-                yield float(value) if type(value) is int and "_ord" in name else value
+                static = name.endswith(("_ord", "_maxnorm", "_p"))
+                yield float(value) if type(value) is int and static else value
 
 
 @case

@@ -146,7 +146,9 @@ def futures_of_collectives(torch):
             dist.all_to_all([out], [x], async_op=True),
             dist.all_to_all_single(out, x, async_op=True),
         ):
-            yield work.get_future().wait(), work.result()
+            found = work.get_future().wait()
+            work.wait()  # PyTorch's thread may not have noted yet that it is done
+            yield found, work.result()
         yield dist.barrier(async_op=True).get_future().wait()
         yield attempt(dist.reduce_scatter(out, [x], async_op=True).get_future)
 
