@@ -104,7 +104,7 @@ m.inverse()
 torch.linalg.cholesky(m@m.T+torch.eye(3))
 torch.linalg.lstsq(m,m)[0]
 m.matrix_exp()
-m.renorm(2,0,1.)
+m.renorm(2,0,1.25)
 torch.complex(m,m)
 m.view(9).view(3,3)
 m.nan_to_num()
@@ -151,8 +151,8 @@ def listed(torch, start):
             if name.startswith("_saved_"):
                 value = attempt(getattr, node, name)
                 # (2 and 2.0 are one static argument: the first that was met is shown.)
-                static = name.endswith(("_ord", "_maxnorm", "_p"))
-                yield float(value) if type(value) is int and static else value
+                first = "_ord" in name or "cdist" in expression
+                yield float(value) if type(value) is int and first else value
 
 
 @case

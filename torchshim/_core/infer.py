@@ -132,7 +132,8 @@ class Inference:
         if wrt and any(m.inference for m in metas):
             # What a transform differentiates holds such tensors as its own.
             own = [i for i in wrt if (metas[i].levels or 1) & self.tracking & 1]
-            self._refuse_inference(call, metas, own)
+            if own:
+                self._refuse_inference(call, metas, own)
         return wrt, 0 if levels == 1 else levels
 
     def _placement(
@@ -209,7 +210,7 @@ class Inference:
         """Raises if the backward would need a tensor made in inference mode."""
         if not isinstance(call, Call):
             return
-        saved = call.saved(wrt) if wrt else ()
+        saved = call.saved(wrt)
         for owner, meta in zip(call.owners, metas, strict=True):
             if meta.inference and owner in saved:
                 raise RuntimeError(INFERENCE_SAVED)

@@ -263,9 +263,7 @@ class UntypedStorage:
         own = self._storage.meta.dtype
         values = changed.view(dtypes.array_dtype(own))
         with untracked():
-            whole = self._as_tensor(own)
-            whole._own_version = [0]  # no tensor's version tells of it
-            whole.copy_(from_array(place(values, self.device)))
+            self._uncounted(own).copy_(from_array(place(values, self.device)))
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> Any:
         """Takes the bytes of a storage of this size; RuntimeError for others."""
@@ -452,6 +450,12 @@ class UntypedStorage:
         if self.device.type in ("cpu", "meta"):
             return self._raw is None and mapping_of(self._storage) is not None
         return True
+
+    def _uncounted(self, dtype: dtypes.dtype) -> Tensor:
+        """A tensor on this storage of whose writes no other's version tells."""
+        whole = self._as_tensor(dtype)
+        whole._own_version = [0]
+        return whole
 
     def _as_tensor(self, dtype: dtypes.dtype) -> Tensor:
         if self._raw is not None and self._tensor is None and not is_mapped(self._raw):

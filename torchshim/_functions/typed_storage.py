@@ -282,9 +282,7 @@ class TypedStorage:
         if not isinstance(index, slice):
             self._check_index(index)
         with untracked():
-            whole = self._as_tensor(self.dtype)
-            whole._own_version = [0]  # no tensor's version tells of it
-            whole[index] = value
+            self._untyped._uncounted(self.dtype)[index] = value
 
     def _check_index(self, index: Any) -> None:
         if not isinstance(index, int):

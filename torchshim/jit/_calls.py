@@ -9,12 +9,12 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable
-from pathlib import Path
+from types import FrameType
 from typing import Any
 
+from torchshim._core.callers import is_own
+
 _FAILED = "The following operation failed in the TorchScript interpreter."
-# What the names of files begin with that are no script's.
-_OURS = str(Path(__file__).parent.parent), "<torchshim "
 
 
 class Error(Exception):
@@ -68,29 +68,28 @@ def interpreted(
     except (Error, Warning, NotImplementedError):
         raise
     except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [f for f in frames if not f.filename.startswith(_OURS)]
-        by_script = own[-1:] == frames[-1:] or isinstance(error, AssertionError)
-        if by_script:
-            asserted = isinstance(error, AssertionError)
-            name = "RuntimeError: " if asserted else "builtins."
-            name += type(error).__name__
-        elif isinstance(error, RuntimeError) and type(error) is not RuntimeError:
-            raise
-        elif str(error).startswith(_FAILED):
-            raise
-        else:
-            name = "RuntimeError"
+        if str(error).startswith(_FAILED):
+            raise  # told by a scripted function that this one called
+        frames = [*traceback.walk_tb(error.__traceback__)]
+        kind: type[Exception] = Error
+        name = f"builtins.{type(error).__name__}"
+        if isinstance(error, AssertionError):  # `torch._assert`'s, too
+            name = "RuntimeError: AssertionError"
+        elif is_own(frames[-1][0]):
+            if isinstance(error, RuntimeError) and type(error) is not RuntimeError:
+                raise
+            kind, name = RuntimeError, "RuntimeError"
         text = str(error.args[0]) if len(error.args) == 1 else str(error)
-        raise (Error if by_script else RuntimeError)(
+        raise kind(
             f"{_FAILED}\nTraceback of TorchScript (most recent call last):\n"
-            f"{_places(own)}{name}: {text}\n"
+            f"{_places(frames)}{name}: {text}\n"
         ) from error
 
 
-def _places(frames: list[traceback.FrameSummary]) -> str:
+def _places(frames: list[tuple[FrameType, int]]) -> str:
     lines = []
-    for frame in frames:
+    scripts = [frame for frame in frames if not is_own(frame[0])]
+    for frame in traceback.StackSummary.extract(iter(scripts)):
         code = frame.line or ""
         lines.append(
             f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}\n'

@@ -66,7 +66,6 @@ class RecursiveScriptModule(ScriptModule):
         fields = self.__dict__
         fields.pop("training", None)
         fields["_original"] = original
-        fields["_floats"] = floats_of(original.forward)
         fields["_parameters"] = original._parameters
         fields["_buffers"] = original._buffers
         fields["_non_persistent_buffers_set"] = original._non_persistent_buffers_set
@@ -90,6 +89,10 @@ class RecursiveScriptModule(ScriptModule):
         original = self.__dict__.get("_original")
         if original is not None:
             original.training = value
+
+    @functools.cached_property
+    def _floats(self) -> dict[str, tuple[int, Any]]:
+        return floats_of(self._original.forward)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the original gives, with its hooks."""
