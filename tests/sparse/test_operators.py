@@ -101,6 +101,9 @@ torch.sparse.log_softmax(s, 1)
 torch.sparse.softmax(h, 1)
 torch.sparse.softmax(h, 0)
 s.detach().norm(), e.norm(1)
+torch.norm(e), torch.norm(s.detach(), 1), torch.norm(e, dim=(0, 1)), torch.norm(h, 3)
+torch.any(h, keepdim=True), torch.any(h)
+e.is_pinned(), e.to_sparse_csr().is_pinned()
 s.clone()
 s.double()
 s.detach()
@@ -122,6 +125,11 @@ s.sparse_mask(s)
 d.t().sparse_mask(s)
 h.to_dense(), h.coalesce().is_coalesced(), h.dense_dim()
 torch.zeros_like(s)
+torch.zeros_like(s, layout=torch.strided, dtype=torch.double, requires_grad=True)
+torch.zeros_like(s, layout=torch.strided, memory_format=torch.contiguous_format)
+torch.empty_like(h, layout=torch.sparse_coo, pin_memory=False).dense_dim()
+e.new_zeros(3, 2, layout=torch.strided), e.new_zeros(size=(3, 2), requires_grad=True)
+e.float(memory_format=torch.contiguous_format), e.cpu(memory_format=None)
 torch.hspmm(e, torch.ones(2, 2))
 torch.smm(e, torch.ones(2, 2))
 e.sparse_resize_((3, 3), 2, 0)
@@ -133,7 +141,8 @@ e * torch.tensor(2.0, dtype=torch.double)
 def operators(torch, line):
     found = evaluate(torch, line, **_names(torch))
     first = found[0] if isinstance(found, tuple) else found
-    return str(found) if first.layout is not torch.strided else found
+    layout = getattr(first, "layout", torch.strided)
+    return str(found) if layout is not torch.strided else found
 
 
 @quiet.lines("""

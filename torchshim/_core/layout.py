@@ -26,7 +26,7 @@ class _Constant:
 
 
 class layout(_Constant, metaclass=Builtin):
-    """How a tensor's elements are stored. Tensors here are all `strided`.
+    """How a tensor's elements are stored: `strided`, or a kind of sparse tensor.
 
     >>> strided
     torch.strided
@@ -97,6 +97,13 @@ preserve_format: memory_format = NAMES["preserve_format"]
 channels_last: memory_format = NAMES["channels_last"]
 channels_last_3d: memory_format = NAMES["channels_last_3d"]
 
+#: How errors write memory formats.
+FORMAT_TEXTS = {
+    contiguous_format: "Contiguous",
+    preserve_format: "Preserve",
+    channels_last: "ChannelsLast",
+    channels_last_3d: "ChannelsLast3d",
+}
 _RANKS = {channels_last: 4, channels_last_3d: 5}
 
 

@@ -239,7 +239,7 @@ def empty(
     device: Any = None,
     pin_memory: bool = False,
     requires_grad: bool = False,
-    memory_format: memory_format = contiguous_format,
+    memory_format: memory_format | None = None,
 ) -> Tensor:
     """A tensor whose values nobody has chosen: zeros, unless determinism is asked for.
 
@@ -247,15 +247,27 @@ def empty(
     >>> torch.empty(2, 3).shape
     torch.Size([2, 3])
     """
+    rest = dtype, layout, device, pin_memory, requires_grad
+    if memory_format is None:
+        return _of_size("empty", None, args, size, out, *rest)
+    if out is not None:
+        check_options("empty", layout, pin_memory, requires_grad)
+        raise RuntimeError(
+            "'memory_format' argument is incompatible with 'out' tensor argument"
+        )
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
-    if memory_format is not contiguous_format and memory_format is not None:
-        shape = size_of("empty", args, size)
-        dense = format_strides(shape, memory_format)
-        options = {"dtype": dtype, "layout": layout, "device": device}
-        return empty_strided(shape, dense, requires_grad=requires_grad, **options)
-    return _of_size(
-        "empty", None, args, size, out, dtype, layout, device, pin_memory, requires_grad
+    if memory_format is contiguous_format:
+        return _of_size("empty", None, args, size, None, *rest)
+    shape = size_of("empty", args, size)
+    return empty_strided(
+        shape,
+        format_strides(shape, memory_format),
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        pin_memory=pin_memory,
+        requires_grad=requires_grad,
     )
 
 

@@ -26,7 +26,7 @@ from torchshim._functions._arguments import (
     warn_once,
 )
 from torchshim._functions.construct import tensor_from
-from torchshim._functions.creation import filled
+from torchshim._functions.creation import filled, placed
 from torchshim._functions.sparse_compressed import (
     LAYOUT_NAMES,
     compressed,
@@ -34,6 +34,7 @@ from torchshim._functions.sparse_compressed import (
 )
 from torchshim._functions.sparse_tensor import (
     coo,
+    handles,
     host_indices,
     keys_of,
     named,
@@ -368,3 +369,49 @@ def sparse_compressed_tensor(
         raise NotImplementedError(f"{function}(): layout={layout} is not supported")
     given = compressed_indices, plain_indices, values
     return _compressed(function, layout, given, size, options)
+
+
+@public(namespaces=("sparse",))
+@handles("sparse.spdiags", "spdiags", "_spdiags")
+def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Tensor:
+    """A sparse matrix with these diagonals.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.sparse.spdiags.html
+
+    >>> import torchshim as torch
+    >>> torch.sparse.spdiags(torch.ones(1, 2), torch.tensor([0]), (2, 2)).to_dense()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    rows = diagonals.reshape(1, -1) if diagonals.ndim == 1 else diagonals
+    offsets = offsets.reshape(1) if not offsets.ndim else offsets
+    if rows.ndim != 2:
+        raise RuntimeError("Diagonals must be vector or matrix")
+    if len(shape) != 2:
+        raise RuntimeError("Output shape must be 2d")
+    if offsets.ndim != 1:
+        raise RuntimeError("Offsets must be scalar or vector")
+    if offsets.shape[0] != rows.shape[0]:
+        raise RuntimeError(
+            f"Number of diagonals ({rows.shape[0]}) does not match the number of "
+            f"offsets ({offsets.shape[0]})"
+        )
+    if offsets.dtype is not dtypes.int64:
+        raise RuntimeError(
+            f"Offset Tensor must have dtype Long but got {offsets.dtype.scalar_name}"
+        )
+    height, width = shape
+    given = offsets.tolist()
+    if len(set(given)) != len(given):
+        raise RuntimeError("Offset tensor contains duplicate values")
+    at, which = [], []
+    for k, offset in enumerate(given):
+        end = min(width, height + offset, rows.shape[1])
+        columns = np.arange(max(offset, 0), max(end, max(offset, 0)))
+        at.append(np.stack([columns - offset, columns]))
+        which.append(columns + k * rows.shape[1])
+    device = diagonals.device
+    places = placed(np.concatenate(at, 1).astype(np.int64), device)
+    order = placed(np.concatenate(which).astype(np.int64), device)
+    made = coo(places, rows.reshape(-1).index_select(0, order), shape, False)
+    return made if layout is None else made.to_sparse(layout=layout)

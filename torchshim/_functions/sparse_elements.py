@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.dtypes import as_dtype
 from torchshim._core.naming import check_replacement
 from torchshim._core.record import local, untracked
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import kind_of, size_of
+from torchshim._functions._arguments import kind_of
 from torchshim._functions.creation import placed
 from torchshim._functions.memory import OTHER_KIND
 from torchshim._functions.sparse_construct import empty_coo
 from torchshim._functions.sparse_convert import to_dense
 from torchshim._functions.sparse_tensor import (
-    COO,
     HANDLERS,
     SparseTensor,
     check_alike,
@@ -30,7 +28,6 @@ from torchshim._functions.sparse_tensor import (
     merged,
     named,
     planned,
-    refreshed,
     refuse,
     terms_of,
     values_at,
@@ -120,7 +117,7 @@ def _abs(self: Any) -> Any:
 def float_power(input: Any, exponent: Any) -> Any:
     """As `torch.float_power`, with a number as the exponent."""
     wide = dtypes.complex128 if input.is_complex() else dtypes.float64
-    return pow(to(input, wide), exponent)
+    return pow(input.to(wide), exponent)
 
 
 @handles("neg", "negative", "__neg__")
@@ -372,109 +369,7 @@ def copy_(self: Any, src: Any, non_blocking: builtins.bool = False) -> Any:
     return become(self, src.to(self.dtype).clone())
 
 
-# -- copies ----------------------------------------------------------------------------
-
-
-@handles("clone")
-def clone(input: Any, *, memory_format: Any = None) -> Any:
-    """As `torch.clone`."""
-    return input._like(fns.clone(input._v))
-
-
-@handles("detach")
-def detach(input: Any) -> Any:
-    """As `Tensor.detach`: the same values without history."""
-    return input._like(input._v.detach())
-
-
-@handles("detach_")
-def detach_(self: Any) -> Any:
-    """As `Tensor.detach_`."""
-    self._v = self._v.detach()
-    return refreshed(self)
-
-
-@handles("to")
-def to(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """As `Tensor.to`."""
-    if args and is_sparse(args[0]):
-        args = (args[0]._v, *args[1:])
-    elif is_sparse(kwargs.get("other")):
-        kwargs["other"] = kwargs["other"]._v
-    values = self._v.to(*args, **kwargs)
-    if values is self._v:
-        return self
-    if values.device != self.device:
-        made = self._moved(lambda part: part.to(values.device))
-        return made._like(values)
-    return self._like(values)
-
-
-def _conversions() -> None:
-    names = "float double half bfloat16 int long short char byte bool cfloat cdouble"
-    for name in (*names.split(), "cpu", "cuda"):
-
-        def convert(self: Any, *args: Any, name: str = name, **kwargs: Any) -> Any:
-            if name in ("cpu", "cuda"):
-                return to(self, getattr(self._v, name)(*args, **kwargs).device)
-            return to(self, getattr(dtypes, _DTYPES.get(name, name)))
-
-        handles(name)(convert)
-
-
-_DTYPES = {
-    "float": "float32",
-    "double": "float64",
-    "half": "float16",
-    "int": "int32",
-    "long": "int64",
-    "short": "int16",
-    "char": "int8",
-    "byte": "uint8",
-    "bool": "bool_",
-    "cfloat": "complex64",
-    "cdouble": "complex128",
-}
-_conversions()
-
-
-@handles("type")
-def type(self: Any, dtype: Any = None, non_blocking: builtins.bool = False) -> Any:
-    """As `Tensor.type`: the name of the legacy type, or a conversion."""
-    if dtype is None:
-        return f"torch.sparse.{self._v.type().removeprefix('torch.')}"
-    kind = as_dtype(dtype)
-    return to(self, kind) if kind is not None else self._like(self._v.type(dtype))
-
-
-@handles("type_as")
-def type_as(self: Any, other: Any) -> Any:
-    """As `Tensor.type_as`."""
-    return to(self, other.dtype)
-
-
-@handles("zeros_like", "empty_like")
-def zeros_like(
-    input: Any, *, dtype: Any = None, device: Any = None, **rest: Any
-) -> Any:
-    """As `torch.zeros_like`: a sparse tensor without values."""
-    if not input.is_sparse:
-        refuse("zeros_like", input)
-    grad = builtins.bool(rest.get("requires_grad"))
-    where = input.device if device is None else device
-    kind = input.dtype if dtype is None else dtype
-    return empty_coo(input.shape, kind, where, grad, input._v.ndim - 1)
-
-
-@handles("new_zeros", "new_empty", "new")
-def new_zeros(self: Any, *size: Any, **options: Any) -> Any:
-    """As `Tensor.new_zeros`: a sparse tensor without values."""
-    if not self.is_sparse or options.pop("layout", COO) is not COO:
-        refuse("new_zeros", self)
-    shape = size_of("new_zeros", size, options.pop("size", None))
-    kind, where = options.pop("dtype", None), options.pop("device", None)
-    grad = builtins.bool(options.pop("requires_grad", False))
-    return empty_coo(shape, kind or self.dtype, where or self.device, grad)
+# -- at the places of another ---------------------------------------------------------
 
 
 @public(namespaces=(), method=True)
@@ -496,64 +391,3 @@ def sparse_mask(self: Any, mask: Any) -> Any:
         return made.to_sparse(layout=mask.layout)
     values = fns.sparse_mask_values(dense, mask._i)
     return mask._like(named(values, "SparseMask"))
-
-
-_NO_STORAGE = "Cannot access storage of SparseTensorImpl"
-
-
-@handles("storage", "untyped_storage", "share_memory_", "_typed_storage")
-def storage(self: Any) -> Any:
-    """Refused: there is no storage."""
-    raise NotImplementedError(_NO_STORAGE)
-
-
-@handles("data_ptr", "tolist", "apply_", "map_")
-def data_ptr(self: Any, *args: Any) -> Any:
-    """Refused: there is no storage."""
-    raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
-
-
-@handles("__dlpack__")
-def to_dlpack(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Refused: DLPack knows dense memory only."""
-    raise BufferError("Can't export tensors with layout other than torch.strided")
-
-
-@handles("numpy", "__array__")
-def numpy(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Refused: NumPy has no sparse arrays."""
-    kind = "Sparse" if self.is_sparse else f"Sparse{str(self.layout)[-3:].title()}"
-    raise TypeError(
-        f"can't convert {kind} layout tensor to numpy. Use Tensor.to_dense() first."
-    )
-
-
-@handles("item")
-def item(self: Any) -> Any:
-    """As `Tensor.item`."""
-    if self.numel() != 1:
-        raise RuntimeError(
-            f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
-        )
-    return to_dense(self).item()
-
-
-@handles("_is_view")
-def is_view(self: Any) -> builtins.bool:
-    """Always False: the memory is that of the parts."""
-    return False
-
-
-@handles("is_contiguous")
-def is_contiguous(self: Any, memory_format: Any = None) -> builtins.bool:
-    """Always False: the elements are in no order."""
-    return False
-
-
-@handles("stride")
-def stride(self: Any, dim: Any = None) -> Any:
-    """As `Tensor.stride`: zeros."""
-    if not self.is_sparse:
-        raise RuntimeError("Sparse CSR tensors do not have strides")
-    zeros = (0,) * self.ndim
-    return zeros if dim is None else zeros[dim]
