@@ -17,6 +17,7 @@ import numpy as np
 from torchshim._core.call import AnyCall, Levels, intern_call
 from torchshim._core.forward import DualStep
 from torchshim._core.linearize import Outputs
+from torchshim._core.meta import Meta
 from torchshim._core.op import Op
 from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import (
@@ -49,7 +50,20 @@ _PERHAPS = {
     "retain_grad": "",
 }
 # What PyTorch calls writes that have other names here.
-_WRITES = {"copy": "copy_", "put_piece": "copy_"}
+_WRITES = {
+    "copy": "copy_",
+    "put_piece": "copy_",
+    "put_mask": "index_put_",
+    "put_tensors": "index_put_",
+    "scatter_value": "scatter_.value",
+    "scatter_set": "scatter_.src",
+    "div.mode": "div_.Tensor_mode",
+    "atan2": "atan2_",
+}
+# Those that have a form for numbers and one for tensors.
+_OF_BOTH = frozenset(
+    "copysign eq fill fmod ge gt le lerp lt masked_fill ne pow remainder".split()
+)
 # Writes that PyTorch's kernels make, unseen by transforms.
 _UNSEEN = frozenset({"update_mean_", "update_var_", "update_mean", "update_var"})
 # Numbers of levels between those of one recording and of another.
@@ -79,6 +93,8 @@ class Level:
     given: list[tuple[TensorBase, TensorBase, int]] = field(default_factory=list)
     # Forward mode: what holds tangents of this level.
     cells: list[dict[int, Any]] = field(default_factory=list)
+    # `grad` and forward mode: arguments that the function is not differentiated by.
+    lent: list[TensorBase] = field(default_factory=list)
 
 
 class StartCall(AnyCall):
@@ -110,6 +126,33 @@ class StartCall(AnyCall):
 
     def differentiable(self, i: int) -> bool:
         return True
+
+
+def _name_of_write(op: Op, args: Sequence[Any]) -> str:
+    """What PyTorch calls an operator in place, with its overload."""
+    name = op.name.strip("_")
+    if name in _WRITES:
+        return _WRITES[name]
+    form = "Tensor" if isinstance(args[-1], TensorBase) else "Scalar"
+    overload = ""
+    if name in _OF_BOTH:
+        overload = f".{form}"
+    elif name == "index_fill":
+        overload = f".int_{form}"
+    elif name == "clamp" and any(isinstance(a, TensorBase) for a in args[1:]):
+        overload = ".Tensor"
+    elif any(p.name == "other" for p in op.params) and "logical" not in name:
+        overload = ".Tensor"
+    return f"{name}_{overload}"
+
+
+def _without(meta: Meta, number: int) -> Meta:
+    """What is left of a value once a level that differentiates is over."""
+    left = meta.levels & ~(1 << number)
+    # Numbers of levels begin at 1: bit 0 alone is autograd itself.
+    return meta.replace(
+        requires_grad=bool(left), leaf=not left, levels=0 if left == 1 else left
+    )
 
 
 class Transforming(Writing):
@@ -164,6 +207,12 @@ class Transforming(Writing):
             self.level_base = next(free)
         self.last_level = self.level_base
 
+    def lend(self, level: Level, tensors: Iterable[TensorBase]) -> None:
+        """Lets the function that a level transforms write to what it is given."""
+        for tensor in tensors:
+            tensor._levels = (*tensor._levels, level)
+            level.lent.append(tensor)
+
     def close_level(self, level: Level) -> None:
         """Ends a transform and those within it that were left open."""
         while self.levels:
@@ -172,6 +221,7 @@ class Transforming(Writing):
                 cell.pop(ended.number, None)
             if ended.kind == GRAD:
                 self.grad, self.tracking = ended.outer_grad, ended.outer_tracking
+            self._take_back(ended)
             if ended is level:
                 break
         if not any(n.kind in FORWARD for n in self.levels):
@@ -218,7 +268,9 @@ class Transforming(Writing):
                 found += each._levels
         return tuple(found)
 
-    def check_captured(self, tensor: TensorBase, op: Op | str) -> None:
+    def check_captured(
+        self, tensor: TensorBase, op: Op | str, args: Sequence[Any] = ()
+    ) -> None:
         """Raises for a write to what a function being differentiated did not make.
 
         By an operator, or by what PyTorch calls so.
@@ -227,12 +279,7 @@ class Transforming(Writing):
             return
         inside = {id(n) for n in self.made_in(tensor)}
         if any(n.kind in (GRAD, JVP) and id(n) not in inside for n in self.levels):
-            name = op if isinstance(op, str) else _WRITES.get(op.name.rstrip("_"))
-            if name is None and not isinstance(op, str):
-                overload = (
-                    ".Tensor" if any(p.name == "other" for p in op.params) else ""
-                )
-                name = f"{op.name.rstrip('_')}_{overload}"
+            name = op if isinstance(op, str) else _name_of_write(op, args)
             raise RuntimeError(CAPTURED.format(name))
         base = tensor if tensor._view_of is None else tensor._view_of
         if self.grad and any(n.kind == GRAD for n in self.levels):
@@ -242,9 +289,18 @@ class Transforming(Writing):
     def note_levels(self, placed: Iterable[tuple[TensorBase, int]]) -> None:
         """Notes within which levels the tensors were made that a flush hands out."""
         for tensor, slot in placed:
-            event = self.state.maker(slot)
-            if event is not None and event.kind == CALL:
-                tensor._levels = self.levels_around(event)
+            self._note_levels((tensor,), slot)
+        for storage in self.storages.values():
+            self._note_levels(storage.tensors(), storage.slot)
+
+    def _note_levels(self, tensors: Sequence[TensorBase], slot: int) -> None:
+        event = self.state.maker(slot) if self.owns(slot) else None
+        if event is not None and event.kind == CALL:
+            found = self.levels_around(event)
+            known = {id(n) for n in found}
+            for tensor in tensors:
+                more = [n for n in tensor._levels if id(n) not in known]
+                tensor._levels = (*found, *more)
 
     # -- reverse mode ------------------------------------------------------------------
 
@@ -265,12 +321,52 @@ class Transforming(Writing):
         meta = tensor._tmeta
         if not meta.levels >> number & 1:
             return tensor
-        left = meta.levels & ~(1 << number)
-        # Numbers of levels begin at 1: bit 0 alone is autograd itself.
-        changed = meta.replace(
-            requires_grad=bool(left), leaf=not left, levels=0 if left == 1 else left
-        )
-        return self.at(self.identity(slot, changed), changed)
+        changed = _without(meta, number)
+        found = self.at(self.identity(slot, changed), changed)
+        if slot in self.recording.duals:
+            tangents = self.recording.duals[slot].items()
+            left = {n: self.without_level(t, number) for n, t in tangents}
+            self.set_tangents(found._slot, left)
+        return found
+
+    def detach_in_forward(self, tensor: TensorBase) -> bool:
+        """Detaches in place where the innermost transform is one of forward mode.
+
+        As in PyTorch it loses the tangent of that level, and nothing else.
+        """
+        level = self.levels[-1]
+        if level.kind != JVP:
+            return False
+        slot = self.slot_of(tensor)
+        before = self.recording.duals.get(slot, {})
+        kept = {n: t for n, t in before.items() if n != level.number}
+        self.set_tangents(slot, kept)
+        tensor._tangents = kept
+        return True
+
+    def _take_back(self, level: Level) -> None:
+        """Ends what a level made of the tensors that its function was given."""
+        for tensor in level.lent:
+            tensor._levels = tuple(n for n in tensor._levels if n is not level)
+            base = tensor if tensor._view_of is None else tensor._view_of
+            if base._tmeta.levels >> level.number & 1:
+                self._leave_level(base, level.number)
+
+    def _leave_level(self, base: TensorBase, number: int) -> None:
+        """Has a tensor that was written to within a level, and its views, leave that.
+
+        What other levels, or autograd itself, made of them goes on.
+        """
+        changed = _without(base._tmeta, number)
+        slot = self.identity(self.slot_of(base), changed)
+        base._slot, base._tmeta = slot, changed
+        base._hist = base._node = None
+        self.live.append(weakref.ref(base))
+        for view in () if base._storage is None else base._storage.tensors():
+            if view._view_of is base and view._tmeta.levels >> number & 1:
+                view._slot = -1
+                view._tmeta = _without(view._tmeta, number)
+                view._hist = view._node = None
 
     # -- forward mode ------------------------------------------------------------------
 

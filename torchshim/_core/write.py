@@ -55,7 +55,9 @@ class Writing(Viewing):
     delivering: bool
     levels: list[Any]
 
-    def check_captured(self, tensor: TensorBase, op: Op | str) -> None:
+    def check_captured(
+        self, tensor: TensorBase, op: Op | str, args: Sequence[Any] = ()
+    ) -> None:
         raise NotImplementedError
 
     def write_tangents(self) -> None:
@@ -67,7 +69,7 @@ class Writing(Viewing):
         """Raises where PyTorch forbids an in-place operator on this tensor."""
         meta = tensor._tmeta
         if self.levels and op is not None:
-            self.check_captured(tensor, op)
+            self.check_captured(tensor, op, args)
         self.check_inference(tensor)
         self.check_history(tensor, args)
         if repeats(meta.shape, meta.strides):

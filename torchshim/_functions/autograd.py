@@ -461,6 +461,12 @@ def detach_(self: Tensor) -> Tensor:
     if self._is_view() and not local.rec.inference:
         raise RuntimeError(_DETACH_VIEW)
     meta, rec = self._tmeta, local.rec
+    if rec.levels and rec.transforming():
+        rec.check_captured(self, "detach_")
+        if rec.levels[-1].number in [number for number, _ in meta.batch]:
+            raise RuntimeError(_DETACH_VIEW)  # as PyTorch's view of the batch
+        if rec.detach_in_forward(self):
+            return self
     if rec.recording.duals:
         rec.recording.duals.pop(rec.slot_of(self), None)
         self._tangents = None

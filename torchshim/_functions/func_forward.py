@@ -23,6 +23,7 @@ from torchshim._functions.func_reverse import (
     check_outputs,
     chosen_arguments,
     jacrev,
+    other_tensors,
     refuse_complex,
     standard_basis,
     with_arguments,
@@ -214,6 +215,7 @@ def _jvp(
             [paired(p, t, level) for p, t in zip(flat, flat_tangents, strict=True)]
         )
         if argnums is not None:
+            local.rec.lend(level, other_tensors(primals, argnums))
             duals = with_arguments(primals, duals, argnums)
         outputs, aux = func(*duals), None
         if has_aux:

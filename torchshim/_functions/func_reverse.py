@@ -56,6 +56,14 @@ def with_arguments(
     return tuple(replaced)
 
 
+def other_tensors(args: tuple[Any, ...], argnums: Any, *more: Any) -> list[Tensor]:
+    """The tensors among the arguments that are not differentiated by, and `more`."""
+    chosen = {_place(n, len(args)) for n in _numbers(argnums)}
+    others = [each for i, each in enumerate(args) if i not in chosen]
+    leaves = tree.tree_leaves((others, more))
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+
+
 def _numbers(argnums: Any) -> tuple[Any, ...]:
     return (argnums,) if isinstance(argnums, int) else argnums
 
@@ -202,6 +210,7 @@ def _grad_and_value(
     with grad_level() as (rec, level):
         diff = chosen_arguments(args, argnums, as_tuple=False)
         inside, targets = _started(rec, level, diff)
+        rec.lend(level, other_tensors(args, argnums, kwargs))
         new = inside if isinstance(argnums, tuple) else (inside,)
         output, aux = func(*with_arguments(args, new, argnums), **kwargs), None
         if has_aux:
@@ -304,6 +313,7 @@ def _vjp(
             diff = chosen_arguments(primals, argnums, as_tuple=False)
         inside, targets = _started(rec, level, diff)
         if argnums is not None:
+            rec.lend(level, other_tensors(primals, argnums))
             new = inside if isinstance(argnums, tuple) else (inside,)
             inside = with_arguments(primals, new, argnums)
         outputs, aux = func(*inside), None
