@@ -56,6 +56,11 @@ def keywords_of_one_of_several_forms(torch):
             yield attempt(getattr(torch, name), x, **kwargs)
             yield attempt(getattr(x, name), **kwargs)
     yield x.tensor_split(indices=(1,), dim=2), torch.tensor_split(x, dim=1, sections=2)
+    yield torch.hsplit(input=x, sections=2), torch.tensor_split(input=x, sections=2)
+    for wrong in ({"none_such": 1}, {"sections": 2}):
+        yield attempt(x.tensor_split, 2, **wrong)
+    yield attempt(torch.tensor_split, x, indices_or_sections=2)
+    yield attempt(torch.hsplit, x, indices_or_sections=2)
     yield (
         x.view(size=(6, 4)).shape,
         x.sum_to_size(size=(1, 2, 1)),

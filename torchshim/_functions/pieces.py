@@ -286,9 +286,7 @@ def unsafe_split_with_sizes(
 
 
 @public(method=True)
-def tensor_split(
-    input: Tensor, indices_or_sections: Any, dim: int = 0, **other: Any
-) -> Any:
+def tensor_split(input: Tensor, indices_or_sections: Any, /, dim: int = 0) -> Any:
     """The tensor in so many pieces as even as can be, or cut at given places.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.tensor_split.html
@@ -339,7 +337,7 @@ def tensor_split(
 
 
 def _axis_split(name: str, least: int, axis: int) -> Any:
-    def function(input: Tensor, indices_or_sections: Any) -> Any:
+    def function(input: Tensor, indices_or_sections: Any, /) -> Any:
         ndim = len(input._tmeta.shape)
         if ndim < least:
             raise RuntimeError(
