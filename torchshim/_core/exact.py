@@ -9,20 +9,18 @@ that are the same in each run.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
-from torchshim._core import checks, program
+from torchshim._core import checks
 from torchshim._core.call import PythonCall
-from torchshim._core.extent import raise_lack
 from torchshim._core.host_kernels import HostKernel
+from torchshim._core.interim import Interim
 from torchshim._core.lower import HostScalar, Lowered, called, filled
 from torchshim._core.placement import put_default
-from torchshim._core.program import Compiled, Program
+from torchshim._core.program import Program
 from torchshim._core.waiting import Waiter
 
 # Primitives that give what they are given.
@@ -122,25 +120,13 @@ def _elements(eqn: Any) -> int:
 _waiter = Waiter()
 
 
-class Exact:
+class Exact(Interim):
     """A recording that NumPy computes, until a program would pay.
 
-    Called as a `Program` is. Nothing is donated: what is written to is copied.
+    What is written to is copied.
     """
 
-    __slots__ = (
-        "_enough",
-        "_inputs",
-        "_make",
-        "_outputs",
-        "_program",
-        "_report",
-        "_scalars",
-        "_start",
-        "_steps",
-        "lowered",
-        "runs",
-    )
+    __slots__ = ("_inputs", "_outputs", "_report", "_scalars", "_start")
 
     def __init__(
         self,
@@ -150,10 +136,7 @@ class Exact:
         compiling: float,
         make: Callable[[], Program],
     ) -> None:
-        self.lowered = lowered
-        self.runs = 0
-        self._make = make
-        self._program: Program | None = None
+        super().__init__(lowered, make)
         steps = _Steps()
         slots = {slot: steps.place() for slot in lowered.slots}
         self._inputs = [
@@ -203,31 +186,6 @@ class Exact:
         lost = running - (_INLINE if few else _THREAD)
         # A quarter of the time that compiling takes, as others lose (`stepwise`).
         return max(_LEAST_RUNS, compiling / (4 * lost)) if lost > 0 else math.inf
-
-    @property
-    def entry(self) -> Compiled | None:
-        """What `explain()` says of the program that is about to be compiled."""
-        return None if self._program is None else self._program.entry
-
-    def __call__(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
-        self.runs += 1
-        if self._program is not None:
-            self._program(scalars, inputs, result)
-            return
-        began = time.perf_counter_ns() if program.watchers else 0
-        try:
-            result.append(self._run(scalars, inputs))
-        except jax.errors.JaxRuntimeError as error:  # of what gives an input
-            program.raise_lack_of_memory(error)
-            raise
-        except MemoryError as error:
-            raise_lack(error)
-            raise
-        for watch in program.watchers:
-            watch(self, began, result[0])
-        if self.runs >= self._enough:
-            self._program = self._make()
-            self._steps = []
 
     def _run(self, scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
         env = self._start.copy()

@@ -18,11 +18,12 @@ from torchshim._core import program
 from torchshim._core.call import VjpCall
 from torchshim._core.callers import caller
 from torchshim._core.exact import Exact
+from torchshim._core.interim import Interim
 from torchshim._core.lower import has_checks
 from torchshim._core.no_data import NoData, absent_of
 from torchshim._core.program import CACHE, Compiled, Copying, Program
 from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State, UsedUp
-from torchshim._core.stepwise import Stepwise, make_program
+from torchshim._core.stepwise import make_program
 from torchshim._core.storage import Storage, TensorBase, value_lock
 
 
@@ -290,7 +291,7 @@ class Run:
         self,
         places: list[int],
         given: list[Any],
-        program: Program | Copying | Stepwise | Exact | None = None,
+        program: Program | Copying | Interim | None = None,
         scalars: Any = None,
         inputs: Any = None,
     ) -> None:
@@ -384,7 +385,7 @@ def _make(
     end: End,
     donated: tuple[int, ...],
     inputs: list[Any],
-) -> Program | Stepwise | Exact:
+) -> Program | Interim:
     outputs = end.computed
     # XLA warns of donated inputs that no output can reuse: donate only the others.
     avals: list[Any] = []

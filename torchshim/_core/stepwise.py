@@ -25,8 +25,8 @@ from torchshim._core.batching import seen_by
 from torchshim._core.call import PythonCall, VjpCall
 from torchshim._core.convolutions import in_windows
 from torchshim._core.exact import Exact, can_be_exact, is_exact
-from torchshim._core.extent import raise_lack
 from torchshim._core.host_kernels import HostKernel, function_of, host_kernel
+from torchshim._core.interim import Interim
 from torchshim._core.lower import (
     HostScalar,
     Lowered,
@@ -210,23 +210,13 @@ class Reports:
         return np.concatenate([np.asarray(array) for array in self.arrays], dtype=dtype)
 
 
-class Stepwise:
+class Stepwise(Interim):
     """A recording that is run event by event, until a program of its own would pay.
 
-    Called as a `Program` is. Nothing is donated; an array is let go of as soon as
-    nothing needs it.
+    An array is let go of as soon as nothing needs it.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_enough",
-        "_make",
-        "_program",
-        "_steps",
-        "lowered",
-        "runs",
-        "spared",
-    )
+    __slots__ = ("__weakref__", "spared")
 
     def __init__(
         self,
@@ -237,19 +227,10 @@ class Stepwise:
         enough: int,
         make: Callable[[], Program],
     ) -> None:
-        self.lowered = lowered
-        self.runs = 0
-        # Seconds that compiling would take. After `enough` runs `make` gives a program.
-        self.spared = spared
+        super().__init__(lowered, make)
+        self.spared = spared  # seconds that compiling would take
         self._enough = enough
-        self._make = make
-        self._program: Program | None = None
         self._steps = self._plan(kinds, kernel_of)
-
-    @property
-    def entry(self) -> Compiled | None:
-        """What `explain()` says of the program that is about to be compiled."""
-        return None if self._program is None else self._program.entry
 
     def _plan(
         self,
@@ -275,28 +256,11 @@ class Stepwise:
             )
         return steps[::-1]
 
-    def __call__(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
-        self.runs += 1
-        if self._program is not None:
-            self._program(scalars, inputs, result)
-            return
-        began = time.perf_counter_ns() if program.watchers else 0
-        try:
-            with jax.enable_x64(True), computing_on(self.lowered.place):
-                result.append(self._run(scalars, inputs))
-        except jax.errors.JaxRuntimeError as error:
-            program.raise_lack_of_memory(error)
-            raise
-        except MemoryError as error:  # NumPy's
-            raise_lack(error)
-            raise
-        for watch in program.watchers:
-            watch(self, began, result[0])
-        if self.runs >= self._enough:
-            self._program = self._make()
-            self._steps = []
-
     def _run(self, scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
+        with jax.enable_x64(True), computing_on(self.lowered.place):
+            return self._computed(scalars, inputs)
+
+    def _computed(self, scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
         lowered = self.lowered
         given = [inputs[p] for p in lowered.inputs]
         env = dict(zip(lowered.slots, given, strict=True))
@@ -326,12 +290,12 @@ class Hosted(Stepwise):
 
     __slots__ = ()
 
-    def _run(self, scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
+    def _computed(self, scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
         used: list[Any] = [None] * len(inputs)
         for position in self.lowered.inputs:
             used[position] = self._fetched(inputs[position])
         with np.errstate(all="ignore"):
-            outs, report = super()._run(scalars, used)
+            outs, report = super()._computed(scalars, used)
         # Arrays of their own: these may be views of one another, and of inputs.
         made = list(map(self._own, outs))
         return made, None if report is None else np.asarray(report)
@@ -352,7 +316,7 @@ def make_program(
     saves: bool,
     entry: Compiled,
     copied: int,
-) -> Program | Stepwise | Exact:
+) -> Program | Interim:
     """What runs a recording: a program, or kernels for its events.
 
     `saves`: whether it keeps what a later backward needs. `copied`: bytes of the inputs
@@ -380,7 +344,7 @@ def _chosen(
     updates: bool,
     line: Any,
     make: Callable[[], Program],
-) -> Program | Stepwise | Exact:
+) -> Program | Interim:
     """What runs a recording that overwrites nothing large."""
     short = len(lowered.calls) < _LEAST_EVENTS
     gradients = any(isinstance(event.call, VjpCall) for event in lowered.calls)
