@@ -1,7 +1,7 @@
 """Functions that their arguments' classes, or modes, override: `__torch_function__`.
 
-A subclass of Tensor is never found by the hot path: its instances have no `_key`, so
-that operators come to `_bind.slow`, which asks here. What is written in Python is
+A subclass of Tensor is never found by the hot path: its `_key` is an object that no key
+contains, so that operators come to `_bind.slow`, which asks here. What is written in Python is
 reached in two ways: functions are wrapped by `overridable`, and methods and attributes
 stand once more, as calls of the handler, in a class that `TensorMeta` puts before
 `Tensor` in the order of such a subclass. Tensor itself pays for neither.

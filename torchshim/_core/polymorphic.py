@@ -46,14 +46,14 @@ def symbols_between(
     for shape, other in zip(shapes, others, strict=True):
         made: list[Size] = []
         for pair in zip(shape, other, strict=True):
-            if pair[0] != pair[1]:
-                if pair not in names:
-                    if len(names) == len(_NAMES) or min(pair) < 2:
-                        return None
-                    names[pair] = _NAMES[len(names)]
-                made.append(names[pair])
-            else:
+            if pair[0] == pair[1]:
                 made.append(pair[0])
+                continue
+            if pair not in names:
+                if len(names) == len(_NAMES) or min(pair) < 2:
+                    return None
+                names[pair] = _NAMES[len(names)]
+            made.append(names[pair])
         found.append(tuple(made))
     return tuple(found)
 

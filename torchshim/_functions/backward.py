@@ -310,6 +310,34 @@ def _run(
     if len(roots) != len(cotangents):
         raise RuntimeError(f"got {len(roots)} tensors and {len(cotangents)} gradients")
     retain, create, allow_unused = _flag(retain), _flag(create), _flag(allow_unused)
+    starts, vectors = _starts(roots, cotangents)
+    targets: list[Any] | None = None
+    if wanted:
+        targets = [_target(target, accumulate) for target in wanted]
+    if accumulate and create:
+        warn_once(REFERENCE_CYCLE)
+    if hooks.retaining:
+        hooks.move_retained()
+    results: list[Any] = [None] * len(wanted)
+    # A view that requires grad as its base does has no node: it gets no gradient.
+    lost = [i for i, t in enumerate(targets or ()) if getattr(t, "_inherits", False)]
+    if lost and targets is not None:
+        targets = [t for i, t in enumerate(targets) if i not in lost]
+    if starts and (targets or not lost):
+        results = engine.run_backward(
+            starts, vectors, retain, create, targets, accumulate
+        )
+        for i in lost:
+            results.insert(i, None)
+    if not allow_unused:
+        _check_used(results)
+    return results
+
+
+def _starts(
+    roots: Sequence[Any], cotangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """The roots as the engine takes them, and vectors of their devices and dtypes."""
     starts: list[Any] = []
     vectors: list[Any] = []
     for i, (root, vector) in enumerate(zip(roots, cotangents, strict=True)):
@@ -335,33 +363,18 @@ def _run(
         if vector._tmeta.dtype is not meta.dtype:
             vector = fns._gradient_cast(vector, meta.dtype)
         vectors.append(vector)
-    targets: list[Any] | None = None
-    if wanted:
-        targets = [_target(target, accumulate) for target in wanted]
-    if accumulate and create:
-        warn_once(REFERENCE_CYCLE)
-    if hooks.retaining:
-        hooks.move_retained()
-    results: list[Any] = [None] * len(wanted)
-    # A view that requires grad as its base does has no node: it gets no gradient.
-    lost = [i for i, t in enumerate(targets or ()) if getattr(t, "_inherits", False)]
-    if lost and targets is not None:
-        targets = [t for i, t in enumerate(targets) if i not in lost]
-    if starts and (targets or not lost):
-        results = engine.run_backward(
-            starts, vectors, retain, create, targets, accumulate
-        )
-        for i in lost:
-            results.insert(i, None)
-    if not allow_unused:
-        for i, result in enumerate(results):
-            if result is None:
-                raise RuntimeError(
-                    f"The differentiated Tensor at index {i} appears to not have been "
-                    "used in the graph. Set allow_unused=True if this is the desired "
-                    "behavior."
-                )
-    return results
+    return starts, vectors
+
+
+def _check_used(results: Sequence[Any]) -> None:
+    """Raises where a tensor that is differentiated by had no part in the graph."""
+    for i, result in enumerate(results):
+        if result is None:
+            raise RuntimeError(
+                f"The differentiated Tensor at index {i} appears to not have been "
+                "used in the graph. Set allow_unused=True if this is the desired "
+                "behavior."
+            )
 
 
 def _flag(value: Any) -> bool:

@@ -319,70 +319,89 @@ def result_number(name: str) -> int:
 
 def saved_value(node: Node, name: str) -> Any:
     """A value that PyTorch keeps for a node's backward; None if it was not needed."""
-    recording, event, call = node._recording, node._event, node._event.call
-    needed = call.saved(event.wrt)
-    packed = recording.packed.get(event.depth, {})
-
-    def check_kept() -> None:
-        if event.depth in recording.freed and needed:
-            raise RuntimeError(SECOND_BACKWARD)
-
+    event, call = node._event, node._event.call
+    needed = name in call.saved(event.wrt)
     if name in DERIVED:
-        if name not in needed:
-            return None
-        check_kept()
-        # Not the tensor itself: PyTorch's node would keep the one that keeps it.
-        k = result_number(name)
-        own = value_at(recording, event, event.slot + k)
-        kept = ("result", k) in packed
-        value = packed["result", k].unpack() if kept else own.detach()
-        return as_saved(value, own) if own.requires_grad else value
+        return _saved_result(node, result_number(name)) if needed else None
     at = 0
     for param, entry in zip(call.op.params, call.template, strict=True):
-        if entry is HOLE:
-            if param.name == name:
-                if name not in needed:
-                    return None
-                check_kept()
-                slot = event.operands[at]
-                if has_left(recording, slot):
-                    return value_at(recording, event, slot).detach()
-                if at in packed:
-                    if slot not in recording.entered or slot in recording.hists:
-                        return packed[at].for_backward(recording, event, at, True)
-                    value = packed[at].unpack()
-                    wanted = recording.entered[slot].requires_grad
-                    if value.requires_grad is not wanted:
-                        value = value.detach().requires_grad_(wanted)
-                    return value
-                walk = Walk(local.rec, True, False, {}, False)
-                walk.check_versions(recording, plan_of(event, call, event.wrt))
-                return value_at(recording, event, slot)
-            at += 1
-            continue
+        several = param.role in (ARRAYS, OPT_ARRAYS)
         if param.name == name:
-            if name not in needed and param.role != STATIC:
+            if entry is HOLE:
+                return _saved_operand(node, at) if needed else None
+            if not needed and param.role != STATIC:
                 return None
-            if isinstance(entry, ScalarHole):
-                value = _number(node, param.name)
-            elif param.role in (ARRAYS, OPT_ARRAYS):
-                check_kept()
-                slots = iter(event.operands[at:])
-                return tuple(
-                    value_at(recording, event, next(slots)) if e is HOLE else None
-                    for e in entry
-                )
-            else:
-                value = entry.value if isinstance(entry, Number) else entry
-            if call.op.name.rstrip("_") in WRAPPED and isinstance(
-                value, (bool, int, float, complex)
-            ):
-                check_kept()
-                return on_cpu(np.array(value))
-            return value
-        if param.role in (ARRAYS, OPT_ARRAYS):
+            if several:
+                return _saved_operands(node, at, entry)
+            return _saved_argument(node, param.name, entry)
+        if entry is HOLE:
+            at += 1
+        elif several:
             at += sum(e is HOLE for e in entry)
     return None
+
+
+def _check_kept(node: Node) -> None:
+    """Raises where a backward has used up what a node saved."""
+    event = node._event
+    if event.depth in node._recording.freed and event.call.saved(event.wrt):
+        raise RuntimeError(SECOND_BACKWARD)
+
+
+def _saved_result(node: Node, k: int) -> Any:
+    """The k-th result of the operator, which PyTorch keeps."""
+    _check_kept(node)
+    recording, event = node._recording, node._event
+    packed = recording.packed.get(event.depth, {})
+    # Not the tensor itself: PyTorch's node would keep the one that keeps it.
+    own = value_at(recording, event, event.slot + k)
+    kept = ("result", k) in packed
+    value = packed["result", k].unpack() if kept else own.detach()
+    return as_saved(value, own) if own.requires_grad else value
+
+
+def _saved_operand(node: Node, at: int) -> Any:
+    """The tensor at a place among the operands, as saved-tensor hooks give it back."""
+    _check_kept(node)
+    recording, event = node._recording, node._event
+    packed = recording.packed.get(event.depth, {})
+    slot = event.operands[at]
+    if has_left(recording, slot):
+        return value_at(recording, event, slot).detach()
+    if at not in packed:
+        walk = Walk(local.rec, True, False, {}, False)
+        walk.check_versions(recording, plan_of(event, event.call, event.wrt))
+        return value_at(recording, event, slot)
+    if slot not in recording.entered or slot in recording.hists:
+        return packed[at].for_backward(recording, event, at, True)
+    value = packed[at].unpack()
+    wanted = recording.entered[slot].requires_grad
+    if value.requires_grad is not wanted:
+        value = value.detach().requires_grad_(wanted)
+    return value
+
+
+def _saved_operands(node: Node, at: int, entry: Any) -> tuple[Any, ...]:
+    """A sequence of tensors, the first of which is at a place among the operands."""
+    _check_kept(node)
+    recording, event = node._recording, node._event
+    slots = iter(event.operands[at:])
+    return tuple(
+        value_at(recording, event, next(slots)) if e is HOLE else None for e in entry
+    )
+
+
+def _saved_argument(node: Node, name: str, entry: Any) -> Any:
+    """An argument that is no tensor; PyTorch keeps some numbers as tensors."""
+    if isinstance(entry, ScalarHole):
+        value = _number(node, name)
+    else:
+        value = entry.value if isinstance(entry, Number) else entry
+    is_number = isinstance(value, (bool, int, float, complex))
+    if is_number and node._event.call.op.name.rstrip("_") in WRAPPED:
+        _check_kept(node)
+        return on_cpu(np.array(value))
+    return value
 
 
 def with_history(recording: Any, slot: int, meta: Any) -> Any:

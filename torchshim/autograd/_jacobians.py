@@ -1,4 +1,4 @@
-"""Whole Jacobians at once: all rows by a batched gradient, all columns by `vmap`."""
+"""Whole Jacobians: row by row, by a batched gradient, or column by column at once."""
 
 from __future__ import annotations
 
@@ -27,6 +27,56 @@ def check_forward(create_graph: bool, strict: bool) -> None:
             "torch.autograd.functional.jacobian: `strict=True` and "
             '`strategy="forward-mode"` are not supported together (yet). Please either '
             'set `strict=False` or `strategy="reverse-mode"`.'
+        )
+
+
+def row_by_row(
+    outputs: Sequence[Any], inputs: Sequence[Any], create_graph: bool, strict: bool
+) -> tuple[Any, ...]:
+    """The Jacobian by one gradient for each element of the outputs."""
+    return tuple(
+        _rows_of(i, out, inputs, create_graph, strict) for i, out in enumerate(outputs)
+    )
+
+
+def _rows_of(
+    i: int, out: Any, inputs: Sequence[Any], create_graph: bool, strict: bool
+) -> tuple[Any, ...]:
+    """The Jacobians of the i-th output by each input, found row by row."""
+    columns: list[list[Any]] = [[] for _ in inputs]
+    for j in range(out.nelement()):
+        element = out.reshape(-1)[j]
+        if out.requires_grad:
+            found = _grad(
+                element,
+                inputs,
+                retain_graph=True,
+                create_graph=create_graph,
+                allow_unused=True,
+            )
+        else:
+            found = (None,) * len(inputs)
+        for k, (each, column) in enumerate(zip(found, columns, strict=True)):
+            if strict:
+                _check_dependent(i, k, each, create_graph)
+            column.append(zeros_of(inputs[k]) if each is None else each)
+    return tuple(
+        fns.stack(column, dim=0).view((*out.size(), *each.size()))
+        for column, each in zip(columns, inputs, strict=True)
+    )
+
+
+def _check_dependent(i: int, k: int, row: Any, create_graph: bool) -> None:
+    """Strict mode: refuses an input that an output, or its gradient, does not need."""
+    if row is None:
+        raise RuntimeError(
+            f"Output {i} of the user-provided function is independent of input {k}. "
+            "This is not allowed in strict mode."
+        )
+    if create_graph and not row.requires_grad:
+        raise RuntimeError(
+            "The jacobian of the user-provided function is independent of input "
+            f"{k}. This is not allowed in strict mode when create_graph=True."
         )
 
 

@@ -9,12 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchshim._core.record import local
-from torchshim._derived import fns
 from torchshim._functions.backward import grad as _grad
 from torchshim._functions.backward import zeros_of
 from torchshim._functions.func_reverse import standard_basis
 from torchshim._tensor import Tensor
-from torchshim.autograd._jacobians import check_forward, columns_at_once, rows_at_once
+from torchshim.autograd._jacobians import (
+    check_forward,
+    columns_at_once,
+    row_by_row,
+    rows_at_once,
+)
 from torchshim.autograd.grad_mode import enable_grad
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -461,44 +465,8 @@ def jacobian(
                 rows_at_once(outputs, inputs, create_graph), create_graph
             )
             return _tuple_postprocess(result, (outputs_tuple, inputs_tuple))
-        rows: list[Any] = []
-        for i, out in enumerate(outputs):
-            columns: list[list[Any]] = [[] for _ in inputs]
-            for j in range(out.nelement()):
-                element = out.reshape(-1)[j]
-                if out.requires_grad:
-                    found = _grad(
-                        element,
-                        inputs,
-                        retain_graph=True,
-                        create_graph=create_graph,
-                        allow_unused=True,
-                    )
-                else:
-                    found = (None,) * len(inputs)
-                for k, (each, column) in enumerate(zip(found, columns, strict=True)):
-                    if each is not None:
-                        if strict and create_graph and not each.requires_grad:
-                            raise RuntimeError(
-                                "The jacobian of the user-provided function is "
-                                f"independent of input {k}. This is not allowed in "
-                                "strict mode when create_graph=True."
-                            )
-                        column.append(each)
-                    elif strict:
-                        raise RuntimeError(
-                            f"Output {i} of the user-provided function is independent "
-                            f"of input {k}. This is not allowed in strict mode."
-                        )
-                    else:
-                        column.append(zeros_of(inputs[k]))
-            rows.append(
-                tuple(
-                    _stacked(column, out, each)
-                    for column, each in zip(columns, inputs, strict=True)
-                )
-            )
-        result = _grad_postprocess(tuple(rows), create_graph)
+        rows = row_by_row(outputs, inputs, create_graph, strict)
+        result = _grad_postprocess(rows, create_graph)
         return _tuple_postprocess(result, (outputs_tuple, inputs_tuple))
 
 
@@ -524,11 +492,6 @@ def _forward_jacobian(
     return _tuple_postprocess(
         columns_at_once(call, inputs), (is_tuple[0], inputs_tuple)
     )
-
-
-def _stacked(column: list[Any], out: Any, each: Any) -> Any:
-    shape = (*out.size(), *each.size())
-    return fns.stack(column, dim=0).view(shape)
 
 
 def hessian(

@@ -320,6 +320,29 @@ def checkpoint(
                 "use_reentrant=False."
             )
         return CheckpointFunction.apply(function, preserve, *args)
+    return _without_reentry(
+        function,
+        args,
+        kwargs,
+        preserve,
+        context_fn,
+        determinism_check,
+        debug,
+        early_stop,
+    )
+
+
+def _without_reentry(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    preserve: bool,
+    context_fn: Callable[[], tuple[Any, Any]],
+    determinism_check: str,
+    debug: bool,
+    early_stop: bool,
+) -> Any:
+    """`checkpoint` by saved-tensor hooks: the second run makes what they ask for."""
     if _Overrides.debug is not None:
         debug = _Overrides.debug
     if _Overrides.early_stop is not None:
