@@ -1,10 +1,10 @@
 """Functions that their arguments' classes, or modes, override: `__torch_function__`.
 
 A subclass of Tensor is never found by the hot path: its `_key` is an object that no key
-contains, so that operators come to `_bind.slow`, which asks here. What is written in Python is
-reached in two ways: functions are wrapped by `overridable`, and methods and attributes
-stand once more, as calls of the handler, in a class that `TensorMeta` puts before
-`Tensor` in the order of such a subclass. Tensor itself pays for neither.
+contains, so that operators come to `_bind.slow`, which asks here. What is written in
+Python is reached in two ways: functions are wrapped by `overridable`, and methods and
+attributes stand once more, as calls of the handler, in a class that `TensorMeta` puts
+before `Tensor` in the order of such a subclass. Tensor itself pays for neither.
 
 https://docs.pytorch.org/docs/2.13/notes/extending.html#extending-torch-python-api
 """
