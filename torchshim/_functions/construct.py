@@ -305,6 +305,49 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return tensor_from(data, dtype, device_of("as_tensor", device))
 
 
+_KEEPS_REQUIRES_GRAD = (
+    "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad "
+    "instead of False. Pass requires_grad=False explicitly to get the old behavior and "
+    "silence this warning. (Triggered internally at "
+    "/__w/pytorch/pytorch/torch/csrc/utils/tensor_new.cpp:1737.)"
+)
+
+
+def _sharing_any(obj: Any, dtype: dtypes.dtype | None, copy: bool | None) -> Any:
+    """A tensor on the memory of `obj`; None if it has none that can be shared."""
+    if isinstance(obj, TensorBase):
+        return obj
+    if isinstance(obj, np.ndarray):
+        if not obj.flags.writeable and not copy:
+            warn_once(NOT_WRITABLE)
+        # One without dimensions is copied as a scalar is.
+        return sharing(obj if obj.ndim else obj.copy())
+    if hasattr(obj, "__dlpack__"):
+        return sharing(np.from_dlpack(obj))
+    if type(obj).__name__ == "PyCapsule" and '"dltensor"' in repr(obj):
+        from torchshim._functions.interop import from_dlpack
+
+        return from_dlpack(obj)
+    if isinstance(obj, (list, tuple, int, float, complex, np.generic)):
+        return None
+    try:
+        memoryview(obj)
+    except TypeError:
+        return None
+    return frombuffer(obj, dtype=dtype or dtypes.get_default_dtype())
+
+
+def _check_same(own: Any, dtype: dtypes.dtype | None, where: Any) -> None:
+    """`copy=False`: refuses another device or dtype than that of what is shared."""
+    if where is not None and where is not own.device:
+        raise ValueError(f"can't alias tensor from device '{own.device}' to '{where}'.")
+    if dtype is not None and dtype is not own.dtype:
+        raise ValueError(
+            f"can't alias tensor with dtype '{own.dtype.scalar_name}' into dtype "
+            f"'{dtype.scalar_name}'."
+        )
+
+
 @public(overridden=BY_MODES)
 def asarray(
     obj: Any,
@@ -324,36 +367,7 @@ def asarray(
     """
     dtype = dtype_of("asarray", dtype)
     where = None if device is None else device_of("asarray", device)
-    made: Any = None
-    if isinstance(obj, TensorBase):
-        made = obj
-        if requires_grad is None and obj._tmeta.requires_grad:
-            warn_once(
-                "torch.asarray: unspecified requires_grad now defaults to "
-                "obj.requires_grad instead of False. Pass requires_grad=False "
-                "explicitly to get the old behavior and silence this warning. "
-                "(Triggered internally at "
-                "/__w/pytorch/pytorch/torch/csrc/utils/tensor_new.cpp:1737.)"
-            )
-    elif isinstance(obj, np.ndarray):
-        if not obj.flags.writeable and not copy:
-            warn_once(NOT_WRITABLE)
-        # One without dimensions is copied as a scalar is.
-        made = sharing(obj if obj.ndim else obj.copy())
-    elif hasattr(obj, "__dlpack__"):
-        made = sharing(np.from_dlpack(obj))
-    elif type(obj).__name__ == "PyCapsule" and '"dltensor"' in repr(obj):
-        from torchshim._functions.interop import from_dlpack
-
-        made = from_dlpack(obj)
-    elif not isinstance(obj, (list, tuple, int, float, complex, np.generic)):
-        try:
-            memoryview(obj)
-        except TypeError:
-            pass
-        else:
-            kind = dtype or dtypes.get_default_dtype()
-            made = frombuffer(obj, dtype=kind)
+    made = _sharing_any(obj, dtype, copy)
     if made is None:
         if copy is False and isinstance(obj, np.generic):
             raise RuntimeError(
@@ -364,17 +378,10 @@ def asarray(
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         made = tensor_from(obj, dtype, where or device_of("asarray", None))
     else:
-        own = made._tmeta
+        if made is obj and requires_grad is None and obj._tmeta.requires_grad:
+            warn_once(_KEEPS_REQUIRES_GRAD)
         if copy is False:
-            if where is not None and where is not own.device:
-                raise ValueError(
-                    f"can't alias tensor from device '{own.device}' to '{where}'."
-                )
-            if dtype is not None and dtype is not own.dtype:
-                raise ValueError(
-                    f"can't alias tensor with dtype '{own.dtype.scalar_name}' into "
-                    f"dtype '{dtype.scalar_name}'."
-                )
+            _check_same(made._tmeta, dtype, where)
         if copy:
             made = made.clone()
         made = made.to(device=where, dtype=dtype)
