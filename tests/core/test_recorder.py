@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import torchshim as torch
-from torchshim._core import flush, program, record, trie, walk
+from torchshim._core import flush, learning, program, record, trie, walk
 from torchshim._core.record import local
 
 
@@ -187,9 +187,9 @@ def test_the_first_step_has_the_program_of_all_others(compiled):
 
 def test_an_operator_with_which_tensors_enter_is_one_look_up(own_trie, monkeypatch):
     calls = []
-    call = trie.Trie.call
+    call = learning.Learning.call
     monkeypatch.setattr(
-        trie.Trie, "call", lambda *a: (calls.append(a[1].public), call(*a))[1]
+        learning.Learning, "call", lambda *a: (calls.append(a[1].public), call(*a))[1]
     )
     x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
     for a, b in ((x, y), (y, x), (x, x), (x, y), (x, x)):
@@ -202,9 +202,9 @@ def test_an_operator_with_which_tensors_enter_is_one_look_up(own_trie, monkeypat
 
 def test_a_value_with_a_history_enters_in_one_look_up(monkeypatch):
     calls = []
-    call = trie.Trie.call
+    call = learning.Learning.call
     monkeypatch.setattr(
-        trie.Trie, "call", lambda *a: (calls.append(a[1].public), call(*a))[1]
+        learning.Learning, "call", lambda *a: (calls.append(a[1].public), call(*a))[1]
     )
     w = torch.tensor([1.0, 2.0], requires_grad=True)
     for _ in range(4):

@@ -8,6 +8,7 @@ from typing import Any
 
 from torchshim._core.forward import DualStep, through_dual
 from torchshim._core.known import Known
+from torchshim._core.learning import frozen_call
 from torchshim._core.meta import Meta
 from torchshim._core.op import Op, alone, anew, write_op
 from torchshim._core.state import HIDDEN, IDENTITY, INPUT, Recording
@@ -20,7 +21,6 @@ from torchshim._core.storage import (
     tensor_class,
     views,
 )
-from torchshim._core.trie import frozen_call
 from torchshim._core.undo import lost
 from torchshim._core.versions import noted
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.integers import BOUND, punched
+from torchshim._core.learning import Learning
 from torchshim._core.op import INDEX, INDICES, SCALAR_ROLES, Op
 from torchshim._core.state import State
 from torchshim._core.storage import TensorBase
-from torchshim._core.trie import Trie
 
 _INT = (int,)
 
 
-class Known(Trie):
+class Known(Learning):
     """Finds known events with integers that are runtime scalars, too."""
 
     def call_again(self, op: Op, args: Sequence[Any]) -> State:

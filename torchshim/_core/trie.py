@@ -1,7 +1,4 @@
-"""The walk through the trie: from state to state by keys, adding states where none is.
-
-Integers that vary from one recording to the next are learnt here.
-"""
+"""The way through the trie: from state to state by keys, adding those that are new."""
 
 from __future__ import annotations
 
@@ -9,26 +6,13 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core import dtypes
 from torchshim._core.batching import alone, batched
-from torchshim._core.call import Call, PythonCall, intern_call
+from torchshim._core.call import PythonCall
 from torchshim._core.callers import caller
 from torchshim._core.dependence import sources_of
 from torchshim._core.forward import jvp_call
 from torchshim._core.infer import Inference
-from torchshim._core.integers import BOUND, punched
 from torchshim._core.meta import Meta
-from torchshim._core.op import (
-    ARRAY,
-    ARRAYS,
-    INDEX,
-    INDICES,
-    OPT_ARRAY,
-    OPT_ARRAYS,
-    SCALAR_ROLES,
-    STATIC,
-    Op,
-)
 from torchshim._core.program import CACHE, forget_traces
 from torchshim._core.state import (
     CALL,
@@ -42,12 +26,9 @@ from torchshim._core.storage import (
     TensorBase,
     tensor_class,
 )
-from torchshim._core.template import FLOAT_HOLE, HOLE, Number
 
 # States kept in one recorder's trie before the oldest branches are dropped.
 STATE_BOUND = 50_000
-# Lines kept whose integers were seen to vary.
-VARIED_BOUND = 4_096
 # All recorders, by number.
 recorders: list[Any] = []
 _new = object.__new__
@@ -67,11 +48,6 @@ class Trie(Inference):
     volatile: list[TensorBase]
     shadow: State | None
     diverged: tuple[State, State] | None
-    # Line and operator -> which integers there were seen to vary.
-    varied: dict[Any, tuple[bool, ...]]
-    # Line and operator -> the flush before which an operand was which number; none
-    # where it was several.
-    last: dict[Any, tuple[int, tuple[Any, ...]]]
     recording: Recording
     forward: bool
 
@@ -93,248 +69,10 @@ class Trie(Inference):
     def flush(self) -> None:
         raise NotImplementedError
 
-    def call(self, op: Op, args: Sequence[Any]) -> State:
-        """Records an operator, however it was called. Raises as PyTorch does."""
-        parts: list[Any] = []
-        template: list[Any] = []
-        operands: list[tuple[int, Meta]] = []
-        values: list[Any] = []
-        numbers: list[tuple[int, int | None, int]] = []
-
-        def scalar(value: Any, inner: int | None) -> Any:
-            """The key part of a number; notes how the template holds it."""
-            kind = value.__class__
-            if kind is float:
-                values.append(value)
-                return float, FLOAT_HOLE
-            if kind is int and -BOUND < value < BOUND:
-                numbers.append((len(parts), inner, len(values)))
-                values.append(value)
-                return (int, value), Number(value)
-            return (kind, value), Number(value)
-
-        for param, arg in zip(op.params, args, strict=True):
-            role = param.role
-            # Complex numbers are refused where real ones that equal them are not.
-            if arg is None or (role == STATIC and arg.__class__ is not complex):
-                parts.append(arg)
-                template.append(arg)
-            elif isinstance(arg, TensorBase):
-                slot = self.slot_of(arg)
-                parts.append(slot)
-                template.append(HOLE)
-                operands.append((slot, arg._tmeta))
-            elif role in (ARRAYS, OPT_ARRAYS):
-                slots = []
-                for item in arg:
-                    if item is None:
-                        slots.append(None)
-                    else:
-                        slots.append(self.slot_of(item))
-                        operands.append((slots[-1], item._tmeta))
-                parts.append(tuple(slots))
-                template.append(tuple(None if s is None else HOLE for s in slots))
-            elif role in (ARRAY, OPT_ARRAY):
-                raise TypeError(f"{op.public}(): {param.name} must be a Tensor")
-            elif role == INDICES:
-                inner = [scalar(v, i)[1] for i, v in enumerate(arg)]
-                parts.append(tuple(arg))
-                template.append(tuple(inner))
-            elif isinstance(arg, (bool, int, float, complex)):
-                part, entry = scalar(arg, None)
-                # An index is keyed as plainly as the hot path keys it.
-                parts.append(arg if role == INDEX else part)
-                template.append(entry)
-            else:
-                parts.append(arg)
-                template.append(arg)
-        key = (op, self.bits, *parts)
-        if self.volatile:
-            self._forget_volatile()
-        if not numbers:
-            found = self._step(key, op, template, operands, values, None)
-        else:
-            found = self._step_learning(key, op, template, operands, values, numbers)
-        if self.forward and self.recording.duals:
-            self.push_forward(found, operands)
-        return found
-
     def _forget_volatile(self) -> None:
         for tensor in self.volatile:
             tensor._slot = -1
         self.volatile.clear()
-
-    def _step(
-        self,
-        key: tuple[Any, ...],
-        op: Op,
-        template: Sequence[Any],
-        operands: Sequence[tuple[int, Meta]],
-        values: Sequence[Any],
-        place: tuple[Any, tuple[Any, ...]] | None,
-    ) -> State:
-        if op.warns is not None or op.fits:
-            key = self.noticed(key, op, template, operands, values)
-        found = self.state.next.get(key)
-        if found is None:
-            default = dtypes.get_default_dtype()
-            template = tuple(template)
-            call = intern_call(
-                (op, template, default), lambda: Call(op, template, default, op.writes)
-            )
-            found = self.extend(key, call, operands, len(values), place)
-        self.advance(found, values)
-        return found
-
-    def _step_learning(
-        self,
-        key: tuple[Any, ...],
-        op: Op,
-        template: list[Any],
-        operands: Sequence[tuple[int, Meta]],
-        values: list[Any],
-        numbers: list[tuple[int, int | None, int]],
-    ) -> State:
-        """Records an event with integers that may turn out to be runtime scalars.
-
-        A second value at the same place makes the integer a runtime scalar from then
-        on, if the operator's shapes do not depend on it.
-        """
-        state = self.state
-        ints = tuple(values[at] for _, _, at in numbers)
-        place = self._blank(key, numbers, (True,) * len(numbers))
-        floats = [v for i, v in enumerate(values) if i not in {n[2] for n in numbers}]
-        if key in state.next:
-            found = state.next[key]
-            self.advance(found, floats)
-            return found
-        if op.static_for is not None and op.static_for([meta for _, meta in operands]):
-            return self._step(key, op, template, operands, floats, (place, ints))
-        mask = state.learnt.get(place) if state.learnt else None
-        known = state.places.get(place) if state.places else None
-        if known is None and self.shadow is not None and self.shadow.places:
-            known = self.shadow.places.get(place)
-            before = self.shadow.learnt.get(place) if self.shadow.learnt else None
-            mask = mask or before
-        if mask is None and known is not None:
-            mask = tuple(a != b for a, b in zip(ints, known[0], strict=True))
-            if not any(mask):
-                mask = None
-        elif mask is not None and known is not None:
-            mask = tuple(
-                m or a != b for m, a, b in zip(mask, ints, known[0], strict=True)
-            )
-        elif mask is None and self._chooses_of_input(op, operands, numbers):
-            # Which part of its data a program takes is what varies first of all.
-            mask = (True,) * len(numbers)
-        if mask is None:
-            mask = self._mask_of_line(op, numbers, ints)
-        if mask is not None:
-            learnt_key = self._blank(key, numbers, mask)
-            dynamic = {n[2] for n, m in zip(numbers, mask, strict=True) if m}
-            static = {n[2] for n in numbers} - dynamic
-            values_now = [v for i, v in enumerate(values) if i not in static]
-            try:
-                found = self._step(
-                    learnt_key,
-                    op,
-                    punched(
-                        template,
-                        [n[:2] for n, m in zip(numbers, mask, strict=True) if m],
-                    ),
-                    operands,
-                    values_now,
-                    (place, ints),
-                )
-            except Exception:
-                # The operator needs this integer to be static.
-                pass
-            else:
-                if state.learnt is None:
-                    state.learnt = {}
-                state.learnt[place] = mask
-                if known is not None:
-                    self._note_varied(op, numbers, mask)
-                return found
-        return self._step(key, op, template, operands, floats, (place, ints))
-
-    def _mask_of_line(
-        self,
-        op: Op,
-        numbers: Sequence[tuple[int, int | None, int]],
-        ints: tuple[Any, ...],
-    ) -> tuple[bool, ...] | None:
-        """Which of the integers varied in the script's line, if any.
-
-        What varies in one iteration of a loop does so in the others; and an operand
-        that is another number in each recording, whatever else differs in these.
-        """
-        line = self._line(op, numbers)
-        mask = self.varied.get(line)
-        if mask is not None:
-            return mask
-        if all(op.params[part].role in SCALAR_ROLES for part, _, _ in numbers):
-            if len(self.last) >= VARIED_BOUND:
-                self.last.clear()
-            flush, before = self.last.get(line, (self.flushes, ints))
-            self.last[line] = self.flushes, ints
-            if before != ints:
-                if flush == self.flushes or not before:
-                    self.last[line] = self.flushes, ()  # several calls stand there
-                else:
-                    mask = tuple(a != b for a, b in zip(ints, before, strict=True))
-                    self.varied[line] = mask
-        return mask
-
-    @staticmethod
-    def _line(op: Op, numbers: Sequence[tuple[int, int | None, int]]) -> Any:
-        """The line of the script that integers of an operator stand in."""
-        return caller(), op, tuple((part, inner) for part, inner, _ in numbers)
-
-    def _note_varied(
-        self,
-        op: Op,
-        numbers: Sequence[tuple[int, int | None, int]],
-        mask: tuple[bool, ...],
-    ) -> None:
-        if len(self.varied) >= VARIED_BOUND:
-            self.varied.clear()
-        line = self._line(op, numbers)
-        before = self.varied.get(line, mask)
-        self.varied[line] = tuple(a or b for a, b in zip(before, mask, strict=True))
-
-    def _chooses_of_input(
-        self,
-        op: Op,
-        operands: Sequence[tuple[int, Meta]],
-        numbers: Sequence[tuple[int, int | None, int]],
-    ) -> bool:
-        """Whether the integers are indices into an input, or a view of one."""
-        if any(op.params[part].role not in (INDEX, INDICES) for part, _, _ in numbers):
-            return False
-        slot, meta = operands[0]
-        state: State | None = None if meta.requires_grad else self.state
-        while state is not None:
-            if state.slot == slot and (state.kind == IDENTITY or state.view):
-                slot = state.operands[0]
-            elif state.slot <= slot < state.n_slots:
-                return state.kind == INPUT
-            state = state.parent
-        return False
-
-    @staticmethod
-    def _blank(
-        key: tuple[Any, ...],
-        numbers: Sequence[tuple[int, int | None, int]],
-        mask: Sequence[bool],
-    ) -> tuple[Any, ...]:
-        """The key with the masked integers taken out."""
-        places = [
-            (part + 2, inner)
-            for (part, inner, _), dynamic in zip(numbers, mask, strict=True)
-            if dynamic
-        ]
-        return tuple(punched(key, places))
 
     def event(
         self,
@@ -577,17 +315,3 @@ class Trie(Inference):
 
     def results(self, state: State) -> list[TensorBase]:
         return [self.result(state, k) for k in range(len(state.metas))]
-
-
-def frozen_call(op: Op, args: Sequence[Any]) -> Call:
-    """The call of a view operator with all its integers static."""
-    template: list[Any] = [HOLE]
-    for param, arg in zip(op.params[1:], args, strict=True):
-        if param.role == INDICES:
-            template.append(tuple(Number(v) for v in arg))
-        elif isinstance(arg, int) and param.role == INDEX:
-            template.append(Number(arg))
-        else:
-            template.append(arg)
-    frozen, default = tuple(template), dtypes.get_default_dtype()
-    return intern_call((op, frozen, default), lambda: Call(op, frozen, default, False))

@@ -1,0 +1,319 @@
+"""An operator's call becomes an event; integers that vary become runtime scalars.
+
+A second value of an integer at the same place of the trie, or of the script, has it
+given to the program from then on, in the place of being compiled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torchshim._core import dtypes
+from torchshim._core.call import Call, intern_call
+from torchshim._core.callers import caller
+from torchshim._core.integers import BOUND, punched
+from torchshim._core.meta import Meta
+from torchshim._core.op import (
+    ARRAY,
+    ARRAYS,
+    INDEX,
+    INDICES,
+    OPT_ARRAY,
+    OPT_ARRAYS,
+    SCALAR_ROLES,
+    STATIC,
+    Op,
+)
+from torchshim._core.state import IDENTITY, INPUT, State
+from torchshim._core.storage import TensorBase
+from torchshim._core.template import FLOAT_HOLE, HOLE, Number
+from torchshim._core.trie import Trie
+
+# Lines kept whose integers were seen to vary.
+VARIED_BOUND = 4_096
+# An integer among the arguments: its part of the key, its place there if that is a
+# tuple of them, and its place among the event's numbers.
+Integer = tuple[int, int | None, int]
+# For each integer of a call whether it is a runtime scalar.
+Mask = tuple[bool, ...]
+
+
+class Learning(Trie):
+    """Records operators, and learns which of their integers vary."""
+
+    # Line and operator -> which integers there were seen to vary.
+    varied: dict[Any, Mask]
+    # Line and operator -> the flush before which an operand was which number; none
+    # where it was several.
+    last: dict[Any, tuple[int, tuple[Any, ...]]]
+
+    def call(self, op: Op, args: Sequence[Any]) -> State:
+        """Records an operator, however it was called. Raises as PyTorch does."""
+        parts: list[Any] = []
+        template: list[Any] = []
+        operands: list[tuple[int, Meta]] = []
+        values: list[Any] = []
+        numbers: list[Integer] = []
+
+        def scalar(value: Any, inner: int | None) -> Any:
+            """The key part of a number; notes how the template holds it."""
+            kind = value.__class__
+            if kind is float:
+                values.append(value)
+                return float, FLOAT_HOLE
+            if kind is int and -BOUND < value < BOUND:
+                numbers.append((len(parts), inner, len(values)))
+                values.append(value)
+                return (int, value), Number(value)
+            return (kind, value), Number(value)
+
+        for param, arg in zip(op.params, args, strict=True):
+            role = param.role
+            # Complex numbers are refused where real ones that equal them are not.
+            if arg is None or (role == STATIC and arg.__class__ is not complex):
+                parts.append(arg)
+                template.append(arg)
+            elif isinstance(arg, TensorBase):
+                slot = self.slot_of(arg)
+                parts.append(slot)
+                template.append(HOLE)
+                operands.append((slot, arg._tmeta))
+            elif role in (ARRAYS, OPT_ARRAYS):
+                slots = []
+                for item in arg:
+                    if item is None:
+                        slots.append(None)
+                    else:
+                        slots.append(self.slot_of(item))
+                        operands.append((slots[-1], item._tmeta))
+                parts.append(tuple(slots))
+                template.append(tuple(None if s is None else HOLE for s in slots))
+            elif role in (ARRAY, OPT_ARRAY):
+                raise TypeError(f"{op.public}(): {param.name} must be a Tensor")
+            elif role == INDICES:
+                inner = [scalar(v, i)[1] for i, v in enumerate(arg)]
+                parts.append(tuple(arg))
+                template.append(tuple(inner))
+            elif isinstance(arg, (bool, int, float, complex)):
+                part, entry = scalar(arg, None)
+                # An index is keyed as plainly as the hot path keys it.
+                parts.append(arg if role == INDEX else part)
+                template.append(entry)
+            else:
+                parts.append(arg)
+                template.append(arg)
+        key = (op, self.bits, *parts)
+        if self.volatile:
+            self._forget_volatile()
+        if not numbers:
+            found = self._step(key, op, template, operands, values, None)
+        else:
+            found = self._step_learning(key, op, template, operands, values, numbers)
+        if self.forward and self.recording.duals:
+            self.push_forward(found, operands)
+        return found
+
+    def _step(
+        self,
+        key: tuple[Any, ...],
+        op: Op,
+        template: Sequence[Any],
+        operands: Sequence[tuple[int, Meta]],
+        values: Sequence[Any],
+        place: tuple[Any, tuple[Any, ...]] | None,
+    ) -> State:
+        if op.warns is not None or op.fits:
+            key = self.noticed(key, op, template, operands, values)
+        found = self.state.next.get(key)
+        if found is None:
+            default = dtypes.get_default_dtype()
+            template = tuple(template)
+            call = intern_call(
+                (op, template, default), lambda: Call(op, template, default, op.writes)
+            )
+            found = self.extend(key, call, operands, len(values), place)
+        self.advance(found, values)
+        return found
+
+    def _step_learning(
+        self,
+        key: tuple[Any, ...],
+        op: Op,
+        template: list[Any],
+        operands: Sequence[tuple[int, Meta]],
+        values: list[Any],
+        numbers: list[Integer],
+    ) -> State:
+        """Records an event with integers that may turn out to be runtime scalars.
+
+        A second value at the same place makes the integer a runtime scalar from then
+        on, if the operator's shapes do not depend on it.
+        """
+        state = self.state
+        ints = tuple(values[at] for _, _, at in numbers)
+        place = self._blank(key, numbers, (True,) * len(numbers))
+        floats = [v for i, v in enumerate(values) if i not in {n[2] for n in numbers}]
+        if key in state.next:
+            found = state.next[key]
+            self.advance(found, floats)
+            return found
+        if op.static_for is not None and op.static_for([meta for _, meta in operands]):
+            return self._step(key, op, template, operands, floats, (place, ints))
+        before, mask = self._met(place)
+        mask = self._mask_of(op, operands, numbers, ints, before, mask)
+        if mask is not None:
+            chosen = [n for n, dynamic in zip(numbers, mask, strict=True) if dynamic]
+            static = {n[2] for n in numbers} - {n[2] for n in chosen}
+            try:
+                found = self._step(
+                    self._blank(key, numbers, mask),
+                    op,
+                    punched(template, [n[:2] for n in chosen]),
+                    operands,
+                    [v for i, v in enumerate(values) if i not in static],
+                    (place, ints),
+                )
+            except Exception:
+                # The operator needs this integer to be static.
+                pass
+            else:
+                if state.learnt is None:
+                    state.learnt = {}
+                state.learnt[place] = mask
+                if before is not None:
+                    self._note_varied(op, numbers, mask)
+                return found
+        return self._step(key, op, template, operands, floats, (place, ints))
+
+    def _met(self, place: Any) -> tuple[tuple[Any, ...] | None, Mask | None]:
+        """The integers that were met at a place, and which of them were learnt.
+
+        Here or, where nothing was met yet, in the recording that this one runs
+        parallel to.
+        """
+        state, shadow = self.state, self.shadow
+        mask = state.learnt.get(place) if state.learnt else None
+        known = state.places.get(place) if state.places else None
+        if known is None and shadow is not None and shadow.places:
+            known = shadow.places.get(place)
+            mask = mask or (shadow.learnt.get(place) if shadow.learnt else None)
+        return (None if known is None else known[0]), mask
+
+    def _mask_of(
+        self,
+        op: Op,
+        operands: Sequence[tuple[int, Meta]],
+        numbers: Sequence[Integer],
+        ints: tuple[Any, ...],
+        before: tuple[Any, ...] | None,
+        learnt: Mask | None,
+    ) -> Mask | None:
+        """Which integers are to be runtime scalars; None: all are static.
+
+        `before`: those met here the last time; `learnt`: what was found out then.
+        """
+        if before is not None:
+            varied = tuple(a != b for a, b in zip(ints, before, strict=True))
+            if learnt is not None:
+                return tuple(a or b for a, b in zip(learnt, varied, strict=True))
+            if any(varied):
+                return varied
+        elif learnt is not None:
+            return learnt
+        elif self._chooses_of_input(op, operands, numbers):
+            # Which part of its data a program takes is what varies first of all.
+            return (True,) * len(numbers)
+        return self._mask_of_line(op, numbers, ints)
+
+    def _mask_of_line(
+        self,
+        op: Op,
+        numbers: Sequence[Integer],
+        ints: tuple[Any, ...],
+    ) -> Mask | None:
+        """Which of the integers varied in the script's line, if any.
+
+        What varies in one iteration of a loop does so in the others; and an operand
+        that is another number in each recording, whatever else differs in these.
+        """
+        line = self._line(op, numbers)
+        mask = self.varied.get(line)
+        if mask is not None:
+            return mask
+        if all(op.params[part].role in SCALAR_ROLES for part, _, _ in numbers):
+            if len(self.last) >= VARIED_BOUND:
+                self.last.clear()
+            flush, before = self.last.get(line, (self.flushes, ints))
+            self.last[line] = self.flushes, ints
+            if before != ints:
+                if flush == self.flushes or not before:
+                    self.last[line] = self.flushes, ()  # several calls stand there
+                else:
+                    mask = tuple(a != b for a, b in zip(ints, before, strict=True))
+                    self.varied[line] = mask
+        return mask
+
+    @staticmethod
+    def _line(op: Op, numbers: Sequence[Integer]) -> Any:
+        """The line of the script that integers of an operator stand in."""
+        return caller(), op, tuple((part, inner) for part, inner, _ in numbers)
+
+    def _note_varied(
+        self,
+        op: Op,
+        numbers: Sequence[Integer],
+        mask: tuple[bool, ...],
+    ) -> None:
+        if len(self.varied) >= VARIED_BOUND:
+            self.varied.clear()
+        line = self._line(op, numbers)
+        before = self.varied.get(line, mask)
+        self.varied[line] = tuple(a or b for a, b in zip(before, mask, strict=True))
+
+    def _chooses_of_input(
+        self,
+        op: Op,
+        operands: Sequence[tuple[int, Meta]],
+        numbers: Sequence[Integer],
+    ) -> bool:
+        """Whether the integers are indices into an input, or a view of one."""
+        if any(op.params[part].role not in (INDEX, INDICES) for part, _, _ in numbers):
+            return False
+        slot, meta = operands[0]
+        state: State | None = None if meta.requires_grad else self.state
+        while state is not None:
+            if state.slot == slot and (state.kind == IDENTITY or state.view):
+                slot = state.operands[0]
+            elif state.slot <= slot < state.n_slots:
+                return state.kind == INPUT
+            state = state.parent
+        return False
+
+    @staticmethod
+    def _blank(
+        key: tuple[Any, ...],
+        numbers: Sequence[Integer],
+        mask: Sequence[bool],
+    ) -> tuple[Any, ...]:
+        """The key with the masked integers taken out."""
+        places = [
+            (part + 2, inner)
+            for (part, inner, _), dynamic in zip(numbers, mask, strict=True)
+            if dynamic
+        ]
+        return tuple(punched(key, places))
+
+
+def frozen_call(op: Op, args: Sequence[Any]) -> Call:
+    """The call of a view operator with all its integers static."""
+    template: list[Any] = [HOLE]
+    for param, arg in zip(op.params[1:], args, strict=True):
+        if param.role == INDICES:
+            template.append(tuple(Number(v) for v in arg))
+        elif isinstance(arg, int) and param.role == INDEX:
+            template.append(Number(arg))
+        else:
+            template.append(arg)
+    frozen, default = tuple(template), dtypes.get_default_dtype()
+    return intern_call((op, frozen, default), lambda: Call(op, frozen, default, False))
