@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -43,6 +43,7 @@ from torchshim._core.storage import (
     plain_classes,
     tensor_class,
 )
+from torchshim._core.write import seen
 from torchshim._out import check_outs, refuse_dual, refuse_tracked
 from torchshim._overrides import ORDINARY, dispatch, handle, overloaded, overriding
 from torchshim._refusal import (
@@ -306,7 +307,15 @@ def write(rec: Any, state: Any, target: Any) -> Any:
     if state.parent is rec.state:
         rec.state = state
     new = rec.result(state)
-    rec.write(target, new)
+    tracked = rec.grad and target._tmeta.requires_grad
+    if tracked and not new._tmeta.requires_grad and not seen(state.call.op):
+        rec.set_grad(False)
+        try:
+            rec.write(target, new)
+        finally:
+            rec.set_grad(True)
+    else:
+        rec.write(target, new)
     return target
 
 
@@ -440,4 +449,7 @@ def in_place(op: Op) -> Op:
     twin.writes = True
     twin.out = False
     twin.results = "tensor"
+    if isinstance(op.inplace, Mapping):
+        for field, value in op.inplace.items():
+            setattr(twin, field, value)
     return twin

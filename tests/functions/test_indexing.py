@@ -439,3 +439,24 @@ def many_pieces(torch):
     with torch.inference_mode():
         yield [x[k].is_inference() for k in range(PIECES)]
     yield [attempt(lambda k=k: x[k]) for k in (PIECES, -PIECES - 1)]
+
+
+@case.lines("""
+x = torch.arange(5.); x[1:] = x[:-1]
+x = torch.arange(5.); x[:-1] = x[1:]
+x = torch.arange(5.); x[:] = x; x
+x = torch.arange(5.); x[1:] = x[0]; x
+x = torch.arange(5.); x[1:] = x[:1]; x
+x = torch.arange(5.); x[1:2] = x[2]; x
+x = torch.arange(5.); x[::2] = x[1:4]; x
+x = torch.arange(6.).view(2, 3); x[0] = x[1]; x
+x = torch.arange(6.).view(2, 3); x.t()[0] = x.t()[1]; x
+x = torch.arange(9.).view(3, 3); x[1:] = x[:2]
+x = torch.arange(9.).view(3, 3); x[..., None][:2] = x[1:, :, None]
+x = torch.arange(4.); x[1:3] = x.to(torch.float64)[:2]; x
+x = torch.randn(4, dtype=torch.complex64); x[1:] = x.conj()[:-1]
+x = torch.ones(4, requires_grad=True) * 2; x[1:] = x[:-1]
+x = torch.ones(4, requires_grad=True) * 2; x[2:] = x[:2]; x
+""")
+def pieces_of_the_same_memory(torch, line):
+    return evaluate(torch, line)

@@ -173,7 +173,7 @@ class Op:
     shape: Callable[..., tuple[int, ...] | None] | None
     static_for: Callable[..., bool] | None
     sparse_grad: Callable[..., tuple[str, bool] | None] | None
-    inplace: bool
+    inplace: bool | Mapping[str, Any]
     inplace_check: Callable[..., Any] | None
     inplace_gradient_check: Callable[..., Any] | None
     out: bool | str | tuple[bool | str, ...] | Callable[..., bool | str]
@@ -302,7 +302,7 @@ def op(
     promote: str | None = None,
     grad_fn: str | Callable[..., str] | None = None,
     saves: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
-    inplace: bool = False,
+    inplace: bool | Mapping[str, Any] = False,
     inplace_check: Callable[..., Any] | None = None,
     inplace_gradient_check: Callable[..., Any] | None = None,
     out: bool | str | tuple[bool | str, ...] | Callable[..., bool | str] | None = None,
@@ -390,8 +390,8 @@ def op(
     - `typecheck(*metas or values)`: raises what PyTorch raises at the call, where the
       operator's own function cannot. `warns(*metas or values)`: the text of PyTorch's
       warning at the call, if there is one; such calls always take the slow path.
-      `inplace_check(*metas or values)`: raises what the in-place form alone does,
-      before everything else; `inplace_gradient_check` what the gradient of that does.
+    - `inplace`: whether there is an in-place form, or which fields are others there;
+      `inplace_check`, `inplace_gradient_check`: what it alone raises, before all else.
     - `static_for(metas)`: whether integers stay static for tensors of these metas, as
       `typecheck` asks for their values (default: they may become runtime scalars).
     - `shape`: a function of the arguments (shapes for tensors) that gives the one shape

@@ -418,6 +418,12 @@ def check_memory(op: Op, target: Any, args: Sequence[Any]) -> None:
             raise RuntimeError(SHARED_WITH_OPERAND)
 
 
+def check_piece(at: Placement, value: TensorBase) -> None:
+    """Raises where a piece of a memory is assigned a value that shows part of it."""
+    if in_common(at, placement(value)) == "part":
+        raise RuntimeError(SHARED_WITH_OPERAND)
+
+
 def check_apart(out: Any, args: Sequence[Any]) -> None:
     """Raises where what is written to shares its elements, also with an operand."""
     if isinstance(out, TensorBase):
@@ -448,7 +454,11 @@ def _common(target: TensorBase, other: Any, as_is: bool = False) -> str:
         return ""
     if not as_is and (bits_of(target) or bits_of(other)):
         return ""
-    mine, theirs = placement(target), placement(other)
+    return in_common(placement(target), placement(other))
+
+
+def in_common(mine: Placement, theirs: Placement) -> str:
+    """What of the first place is the second's: "whole", "part", or ""."""
     if 0 in mine[0] or 0 in theirs[0]:
         return ""
     if mine == theirs:

@@ -16,7 +16,7 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.record import local
-from torchshim._core.storage import TensorBase
+from torchshim._core.storage import TensorBase, check_piece, placement
 from torchshim._core.write import WRITTEN_VIEW
 from torchshim._derived import fns
 from torchshim._errors import warn
@@ -37,7 +37,7 @@ from torchshim._functions.indexing import (
     slice_of,
     without_masks,
 )
-from torchshim._ops.view_geometry import KEEP, NEW, PICK
+from torchshim._ops.view_geometry import KEEP, NEW, PICK, indexed
 from torchshim._overrides import ORDINARY, dispatch, overriding
 from torchshim._tensor import Tensor, host_value, on_cpu
 
@@ -114,6 +114,8 @@ def write_basic(
         shape = target_shape(meta.shape, plan)
         if value._tmeta.shape and value._tmeta.shape != shape:
             value = broadcast_value(value, shape)
+        if value._storage is not None and value._storage is self._storage and shape:
+            check_piece(indexed(*placement(self), starts, plan), value)
     fns.put_piece_(self, value, starts, plan)
     if piece and meta.leaf and not self._tmeta.leaf and self._view_of is not None:
         self._unaware = True  # it is the piece that PyTorch writes to

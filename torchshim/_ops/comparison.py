@@ -31,43 +31,51 @@ from torchshim._ops._common import (
 
 # Comparisons --------------------------------------------------------------------------
 
-_compares = {"promote": ALWAYS_BOOL, "differentiable": False, "inplace": True}
+
+def _comparison(name: str) -> dict[str, Any]:
+    """Fields of a comparison, whose result in place has a gradient: zero."""
+
+    def node(input: Any, other: Any) -> str:
+        return f"{name}Backward{int(is_tensor(other))}"
+
+    tracked = {"differentiable": True, "grad_fn": node, "saves": (), "curved": False}
+    return {"promote": ALWAYS_BOOL, "differentiable": False, "inplace": tracked}
 
 
-@op(**_compares)
+@op(**_comparison("Eq"))
 def eq(input: Array, other: Operand) -> Array:
     """`input == other`, broadcast."""
     return input == other
 
 
-@op(**_compares, aliases=("not_equal",))
+@op(**_comparison("Ne"), aliases=("not_equal",))
 def ne(input: Array, other: Operand) -> Array:
     """`input != other`, broadcast."""
     return input != other
 
 
-@op(**_compares, aliases=("less",))
+@op(**_comparison("Lt"), aliases=("less",))
 def lt(input: Array, other: Operand) -> Array:
     """`input < other`, broadcast."""
     refuse("lt_cpu", input, COMPLEX)
     return input < other
 
 
-@op(**_compares, aliases=("less_equal",))
+@op(**_comparison("Le"), aliases=("less_equal",))
 def le(input: Array, other: Operand) -> Array:
     """`input <= other`, broadcast."""
     refuse("le_cpu", input, COMPLEX)
     return input <= other
 
 
-@op(**_compares, aliases=("greater",))
+@op(**_comparison("Gt"), aliases=("greater",))
 def gt(input: Array, other: Operand) -> Array:
     """`input > other`, broadcast."""
     refuse("gt_cpu", input, COMPLEX)
     return input > other
 
 
-@op(**_compares, aliases=("greater_equal",))
+@op(**_comparison("Ge"), aliases=("greater_equal",))
 def ge(input: Array, other: Operand) -> Array:
     """`input >= other`, broadcast."""
     refuse("ge_cpu", input, COMPLEX)
