@@ -128,7 +128,7 @@ _PADS = {"pad_by_index"}
 def _padding(args: tuple[Any, ...]) -> str:
     """PyTorch's name of a padding by values of the tensor."""
     _, pad, mode = args
-    kind = {"reflect": "reflection", "replicate": "replication"}.get(mode, mode)
+    kind = {"reflect": "reflection", "replicate": "replication"}[mode]
     return f"{kind}_pad{len(pad) // 2}d"
 
 

@@ -253,3 +253,30 @@ def written_after_a_level_that_reads(torch):
 
     x = torch.tensor([1.0, 2.0, 3.0])
     yield torch.func.jvp(outer, (x, x + 1), (x, x.cos()))
+
+
+@case(warnings=False)  # PyTorch's own, of its first `jvp`
+def written_by_out(torch):
+    """Transforms don't see what `out=` writes to: spectral norms may be transformed."""
+    f, nn = torch.func, torch.nn
+    kept = torch.zeros(3)
+
+    def step(x):
+        with torch.no_grad():
+            torch.mul(x, 2, out=kept)
+        return (x * kept).sum()
+
+    x = torch.tensor([1.0, 2.0, 3.0])
+    yield f.grad(step)(x), kept, kept._version
+    yield attempt(f.jvp, step, (x,), (x,)), kept
+    for norm in (nn.utils.parametrizations.spectral_norm, nn.utils.spectral_norm):
+        layer = nn.Linear(3, 2)
+        with torch.no_grad():
+            layer.weight.copy_(torch.tensor([[1.0, 2.0, 0.5], [0.3, -1.0, 2.0]]))
+            layer.bias.zero_()
+        layer = norm(layer)
+        for _ in range(20):
+            layer(x)
+        yield f.jvp(layer, (x,), (x,))[1].detach().round(decimals=3)
+        found = f.vmap(f.grad(lambda a, m=layer: m(a).sum()))(torch.stack([x, x]))
+        yield found.detach().round(decimals=3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 
 @case.over(
@@ -44,6 +44,34 @@ def gradients_after_reading(torch, text):
     yield result.detach(), result.tolist()
     result.square().sum().backward()
     yield [names[n].grad for n in "xyw"]
+
+
+@case.over(
+    "F.pad(x, (1, 1), 'reflect')",
+    "F.pad(x, (1, 0, 2, 1), 'replicate')",
+    "F.pad(x, (1, 1), 'circular')",
+    "F.pad(x, (1, 1))",
+    "F.fractional_max_pool2d(x, 2, (2, 2), _random_samples=u)",
+    "F.max_pool2d(x, 2)",
+    "F.avg_pool2d(x, 2)",
+    "F.interpolate(x[None], scale_factor=2)",
+)
+def linear_functions_that_keep_their_input(torch, text):
+    """What PyTorch keeps, though its value is of no account, is not to be written to;
+    gradients have its history."""
+    leaf = torch.arange(16.0).reshape(1, 4, 4).requires_grad_()
+    names = {"F": torch.nn.functional, "u": torch.tensor([[[0.3, 0.7]]])}
+    names["x"] = leaf * 1
+    grad = torch.autograd.grad
+    out = eval(text, names)
+    (found,) = grad(out.square().sum() + out.sum(), names["x"], create_graph=True)
+    (plain,) = grad(out.sum(), names["x"], create_graph=True)
+    yield found.detach(), found.requires_grad, plain.detach(), plain.requires_grad
+    yield grad(found.square().sum(), leaf)
+    names["x"] = leaf * 1
+    out = eval(text, names)
+    names["x"].mul_(2)
+    yield attempt(out.sum().backward), leaf.grad
 
 
 @case.lines("""

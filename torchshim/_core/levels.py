@@ -166,6 +166,8 @@ class Transforming(Writing):
     last_level: int
     level_base: int
     held_levels: int
+    # Whether what is written is `out=`, which transforms don't see either.
+    into_out: bool
     # Recordings that were closed with levels in their graphs, and what these begin at.
     level_graphs: weakref.WeakKeyDictionary[Recording, int]
     # Tangents of base values that are in no recording.
@@ -275,7 +277,7 @@ class Transforming(Writing):
 
         By an operator, or by what PyTorch calls so.
         """
-        if not isinstance(op, str) and op.name in _UNSEEN:
+        if self.into_out or (not isinstance(op, str) and op.name in _UNSEEN):
             return
         inside = {id(n) for n in self.made_in(tensor)}
         if any(n.kind in (GRAD, JVP) and id(n) not in inside for n in self.levels):

@@ -112,6 +112,7 @@ class Recorder(Transforming):
         self.levels: list[Level] = []
         self.last_level = self.level_base = 0
         self.held_levels = 0
+        self.into_out = False
         self.level_graphs = weakref.WeakKeyDictionary()
         self.base_tangents = weakref.WeakKeyDictionary()
         self.crossed = []

@@ -162,8 +162,18 @@ def _take_over(op: Any, result: Tensor, out: Tensor, args: Any) -> Tensor:
     else:
         take_size(out, shape)
     with untracked():
-        fns.copy_(out, result)
+        put_into(out, result)
     return out
+
+
+def put_into(out: Tensor, value: Tensor) -> None:
+    """Gives `out` another value, unseen by transforms of functions, as by `out=`."""
+    rec = local.rec
+    before, rec.into_out = rec.into_out, True
+    try:
+        fns.copy_(out, value)
+    finally:
+        rec.into_out = before
 
 
 _bind.out_writer.append(write_all)

@@ -243,6 +243,8 @@ def pad(
             "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
             "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
         )
+    if mode == "circular":
+        return fns.pad_around(input, pad)
     return fns.pad_by_index(input, pad, mode)
 
 

@@ -82,7 +82,6 @@ def _starts(sample: Array, size: int, out: int, kernel: int) -> Array:
     method=False,
     out=False,
     differentiable=("input",),
-    curved=False,
 )
 def fractional_max_pool(
     input: Array,

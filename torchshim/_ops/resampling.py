@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torchshim._core.op import Arranged, Array, Scalar, op
+from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import element
 from torchshim._ops._common import BOOL, COMPLEX, INT, refuse, refuse_half
 from torchshim._ops._formats import channels_layout
@@ -65,35 +65,37 @@ def constant_pad_nd(input: Array, pad: Ints, value: Scalar = 0) -> Array:
     return lax.pad(input, filler, pads)
 
 
-def _turned(size: int, before: int, after: int, mode: str, axis: int) -> np.ndarray:
+def _turned(size: int, before: int, after: int, mode: str) -> np.ndarray:
     at = np.arange(-before, size + after)
     if mode == "replicate":
         return np.clip(at, 0, size - 1)
-    if mode == "circular":
-        # What negative padding takes away does not come back on the other side.
-        kept = np.arange(size)[max(-before, 0) : size - max(-after, 0)]
-        wanted = range(size + before + after)[max(before, 0) : at.size - max(after, 0)]
-        if len(wanted) != len(kept):
-            raise RuntimeError(
-                f"The size of tensor a ({len(wanted)}) must match the size of tensor b "
-                f"({len(kept)}) at non-singleton dimension {axis}"
-            )
-        if not len(kept) and at.size:
-            raise RuntimeError("Padding takes all elements away that it could repeat.")
-        return kept[np.arange(-max(before, 0), len(kept) + max(after, 0)) % len(kept)]
     at = np.abs(at)
     return np.where(at >= size, 2 * (size - 1) - at, at)
 
 
+def _around(size: int, before: int, after: int, axis: int) -> np.ndarray:
+    # What negative padding takes away does not come back on the other side.
+    kept = np.arange(size)[max(-before, 0) : size - max(-after, 0)]
+    at = range(size + before + after)
+    wanted = at[max(before, 0) : size + before + after - max(after, 0)]
+    if len(wanted) != len(kept):
+        raise RuntimeError(
+            f"The size of tensor a ({len(wanted)}) must match the size of tensor b "
+            f"({len(kept)}) at non-singleton dimension {axis}"
+        )
+    if not len(kept) and len(at):
+        raise RuntimeError("Padding takes all elements away that it could repeat.")
+    return kept[np.arange(-max(before, 0), len(kept) + max(after, 0)) % len(kept)]
+
+
 def _pad_node(input: Any, pad: Ints, mode: str) -> str:
-    if mode == "circular":
-        return "CopySlices"
     kind = "Reflection" if mode == "reflect" else "Replication"
     return f"{kind}Pad{len(pad) // 2}DBackward0"
 
 
-def _pad_layout(shape: Ints, input: Any, pad: Ints, mode: str) -> Any:
-    return None if mode == "circular" else _PLAIN["layout"](shape, [input])
+def _pairs(pad: Ints) -> list[tuple[int, int]]:
+    """How much comes before and after each dimension, the last one first."""
+    return list(zip(pad[::2], pad[1::2], strict=True))
 
 
 def _check_padded(input: Array, pairs: list[tuple[int, int]], mode: str) -> None:
@@ -116,51 +118,62 @@ def _check_padded(input: Array, pairs: list[tuple[int, int]], mode: str) -> None
         )
 
 
-@op(grad_fn=_pad_node, **{**_PLAIN, "layout": Arranged(_pad_layout)})
+@op(grad_fn=_pad_node, **{**_PLAIN, "saves": ("input",)})
 def pad_by_index(input: Array, pad: Ints, mode: str) -> Array:
-    """The last dimensions made longer with elements of their own."""
-    out, n = input, len(pad) // 2
-    if mode != "circular":
-        kind = "reflection" if mode == "reflect" else "replication"
-        refuse(f"{kind}_pad{n}d", input, BOOL)
-    if mode != "circular" and not all(input.shape[input.ndim - n - 1 :]):
+    """The last dimensions made longer with their mirror image, or their ends."""
+    n, pairs = len(pad) // 2, _pairs(pad)
+    kind = "reflection" if mode == "reflect" else "replication"
+    refuse(f"{kind}_pad{n}d", input, BOOL)
+    if not all(input.shape[input.ndim - n - 1 :]):
         raise RuntimeError(
             f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch "
             "size and other non-zero dimensions for input, but got: "
             f"{list(input.shape)}"
         )
-    pairs = [(pad[2 * i], pad[2 * i + 1]) for i in range(n)]
-    for i, (before, after) in enumerate(pairs):
+    for i, (before, after) in enumerate(pairs if mode == "reflect" else ()):
         axis, size = input.ndim - 1 - i, input.shape[-1 - i]
-        if mode == "reflect" and (before >= size or after >= size):
+        if before >= size or after >= size:
             raise RuntimeError(
                 f"Argument #{4 + 2 * i}: Padding size should be less than the "
                 f"corresponding input dimension, but got: padding ({before}, {after}) "
                 f"at dimension {axis} of input {list(input.shape)}"
             )
-        if mode == "circular" and (before > size or after > size):
+    _check_padded(input, pairs, mode)
+    out = input
+    for i, (before, after) in enumerate(pairs):
+        if before or after:
+            at = _turned(input.shape[-1 - i], before, after, mode)
+            out = _joined(out, at, input.ndim - 1 - i)
+    return out
+
+
+@op(grad_fn="CopySlices", **{**_PLAIN, "layout": None})
+def pad_around(input: Array, pad: Ints) -> Array:
+    """The last dimensions made longer with the elements of the other end."""
+    pairs = _pairs(pad)
+    for i, (before, after) in enumerate(pairs):
+        size = input.shape[-1 - i]
+        if before > size or after > size:
             raise RuntimeError("Padding value causes wrapping around more than once.")
-        if mode == "circular" and size + before + after < 0:
+        if size + before + after < 0:
             raise RuntimeError(
                 "Negative padding value is resulting in an empty dimension"
             )
-    if mode != "circular":
-        _check_padded(input, pairs, mode)
+    out = input
     for i, (before, after) in enumerate(pairs):
-        axis, size = input.ndim - 1 - i, input.shape[-1 - i]
-        if not before and not after:
-            continue
-        if not size + before + after:
-            out = lax.slice_in_dim(out, 0, 0, axis=axis)
-            continue
-        # Pieces joined: slices and flips, as a gather's gradient is a slow scatter.
-        at = _turned(size, before, after, mode, axis)
-        out = _joined(out, at, axis)
+        if before or after:
+            axis, size = input.ndim - 1 - i, input.shape[-1 - i]
+            out = _joined(out, _around(size, before, after, axis), axis)
     return out
 
 
 def _joined(x: Array, at: np.ndarray, axis: int) -> Array:
-    """`x[at]` along an axis, as slices of runs that step by 1, 0 or -1."""
+    """`x[at]` along an axis, as slices of runs that step by 1, 0 or -1.
+
+    Slices and flips, as a gather's gradient is a slow scatter.
+    """
+    if not at.size:
+        return lax.slice_in_dim(x, 0, 0, axis=axis)
     pieces, start = [], 0
     while start < len(at):
         end = start + 1

@@ -6,6 +6,7 @@ from enum import Enum, auto
 from typing import Any
 
 import torchshim
+from torchshim._functions.memory import put_into
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn.modules.module import Module
@@ -247,9 +248,9 @@ class _SpectralNorm(Module):
     def _power_method(self, weight_mat: Any, n_power_iterations: int) -> None:
         for _ in range(n_power_iterations):
             u = F.normalize(weight_mat.mv(self._v), dim=0, eps=self.eps)
-            self._u.copy_(u)
+            put_into(self._u, u)
             v = F.normalize(weight_mat.mH.mv(self._u), dim=0, eps=self.eps)
-            self._v.copy_(v)
+            put_into(self._v, v)
 
     def forward(self, weight: Any) -> Any:
         if weight.ndim == 1:

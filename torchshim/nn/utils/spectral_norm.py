@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import torchshim
+from torchshim._functions.memory import put_into
 from torchshim.nn import functional as F
 from torchshim.nn.modules.conv import (
     ConvTranspose1d,
@@ -66,8 +67,8 @@ class SpectralNorm:
         if do_power_iteration:
             with torchshim.no_grad():
                 for _ in range(self.n_power_iterations):
-                    v.copy_(F.normalize(matrix.t().mv(u), dim=0, eps=self.eps))
-                    u.copy_(F.normalize(matrix.mv(v), dim=0, eps=self.eps))
+                    put_into(v, F.normalize(matrix.t().mv(u), dim=0, eps=self.eps))
+                    put_into(u, F.normalize(matrix.mv(v), dim=0, eps=self.eps))
                 # Several forward passes before one backward need their own.
                 u = u.clone(memory_format=torchshim.contiguous_format)
                 v = v.clone(memory_format=torchshim.contiguous_format)
