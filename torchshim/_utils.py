@@ -37,6 +37,7 @@ from torchshim.nn.parameter import (
     _rebuild_parameter_with_state,
 )
 from torchshim.overrides import resolve_name
+from torchshim.serialization._names import REBUILD as _REBUILD
 from torchshim.utils.data._utils.worker import ExceptionWrapper as _Carried
 from torchshim.utils.data._utils.worker import KeyErrorMessage
 
@@ -58,6 +59,10 @@ __all__ = [
     "set_tensor_metadata",
     "try_import",
 ]
+
+
+# What pickles of PyTorch name here, rarer kinds of tensors included.
+globals().update(_REBUILD)
 
 
 class ExceptionWrapper(_Carried):

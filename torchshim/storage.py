@@ -1,5 +1,9 @@
 """Storages: the memory under tensors (`torch.storage`)."""
 
+import io as _io
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
 from torchshim._core.dtypes import dtype as _dtype
 from torchshim._functions import typed_storage as _typed
 from torchshim._functions.legacy_storage import storagetype as _LegacyStorageMeta
@@ -20,6 +24,12 @@ def _storage_type_to_dtype_map() -> dict[str, _dtype]:
 def _dtype_to_storage_type_map() -> dict[_dtype, str]:
     """The names of the old classes of storages by their dtypes."""
     return {dtype: name for name, dtype in _typed.KINDS.items()}
+
+
+def _load_from_bytes(b: bytes) -> _Any:
+    """A storage that PyTorch pickled without `torch.save`: a file of its own."""
+    load = _import_module("torchshim.serialization").load
+    return load(_io.BytesIO(b), weights_only=False)
 
 
 def _get_always_warn_typed_storage_removal() -> bool:

@@ -15,6 +15,7 @@ import pytest
 import torchshim
 from tests import oracle
 from tests.oracle import case
+from tests.serialization import pickles
 from tests.serialization.objects import FILES, PLAIN, objects, show
 
 # PyTorch itself cannot read them from files in the old format.
@@ -233,6 +234,18 @@ def test_safetensors_through_its_library(tmp_path):
         "ValueError",
         "RuntimeError",
     ]
+
+
+def test_what_pickle_itself_wrote():
+    run = subprocess.run(
+        [sys.executable, "-m", "torchshim", "-m", "tests.serialization.pickles"],
+        cwd=Path(torchshim.__file__).parents[1],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.stderr == "" and run.returncode == 0
+    assert run.stdout == pickles.FILE.with_suffix(".txt").read_text()
 
 
 def test_names_come_from_modules_that_offer_them():

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from torchshim import _tensor
 from torchshim._core import dtypes
 from torchshim._core.device import device
 from torchshim._core.layout import is_dense
@@ -273,3 +274,5 @@ def _rebuild_from_type_v2(func: Any, kind: Any, args: Any, state: Any) -> Any:
 
 
 Tensor.__reduce_ex__ = _reduce_ex
+# Where pickles of PyTorch name it.
+_tensor.__dict__["_rebuild_from_type_v2"] = _rebuild_from_type_v2
