@@ -199,83 +199,108 @@ class Entering(Known):
 
     def _derive(self, tensor: TensorBase, storage: Storage) -> int:
         """The slot of a tensor that shares its storage, from the base value."""
-        meta = tensor._tmeta
         shared = storage.shared
         if shared is not None:
             self.volatile.append(tensor)
-            alone = tensor._path and not meta.requires_grad and storage.slot < 0
-            alone = alone and not (self.levels and storage in self.base_tangents)
-            if alone and not through_dual(tensor._path):
-                # A view of numpy's memory enters by itself, without its base.
-                piece = shared.piece(tensor)
-                if piece is not None:
-                    slot = tensor._slot = self._input((INPUT, meta), meta, piece)
-                    self.note_memory(slot, storage, tensor._path)
-                    return slot
+            slot = self._enter_piece(tensor, storage, shared)
+            if slot is not None:
+                return slot
             shared.refresh(storage)
             self.note_memory(self.raw(storage), storage)
-        base = tensor._view_of
+        base = self._base_with_history(tensor, storage)
+        if base is not None:
+            slot = self._derive_by_base(tensor, storage, base)
+        elif tensor._path:
+            slot = self._derive_by_path(tensor, storage)
+        else:
+            slot = tensor._slot = self._role(tensor, storage, self.raw(storage))
+            return slot
+        tensor._slot = slot
+        if shared is not None:
+            self.volatile.append(tensor)  # the views on the way forgot it
+        if base is not None and tensor._hooks is not None:
+            tensor._hooks.derived(self, tensor)
+        return slot
+
+    def _enter_piece(
+        self, tensor: TensorBase, storage: Storage, shared: Any
+    ) -> int | None:
+        """A view of NumPy's memory enters by itself, without its base, if it can."""
+        meta = tensor._tmeta
+        if not tensor._path or meta.requires_grad or storage.slot >= 0:
+            return None
+        if self.levels and storage in self.base_tangents:
+            return None
+        if through_dual(tensor._path):
+            return None
+        piece = shared.piece(tensor)
+        if piece is None:
+            return None
+        slot = tensor._slot = self._input((INPUT, meta), meta, piece)
+        self.note_memory(slot, storage, tensor._path)
+        return slot
+
+    def _base_with_history(
+        self, tensor: TensorBase, storage: Storage
+    ) -> TensorBase | None:
+        """The base that the history of a differentiable view goes through, if any."""
+        meta, base = tensor._tmeta, tensor._view_of
         if base is not None and tensor._hist is not None:
             if tensor._hist_version == storage.version:
                 base = None  # unmodified since: its own history goes on
             else:
                 tensor._hist = None
-        inner = meta.requires_grad and not meta.leaf
-        left = base is not None and base._storage is not storage
-        if inner and left and base is not None and base._tmeta.requires_grad:
+        if base is None or not meta.requires_grad or meta.leaf:
+            return None
+        if base._storage is not storage and base._tmeta.requires_grad:
             # The base is on other memory by now (`.data` was assigned to): what it
             # holds is not what this shows, but its history is.
             self.slot_of(base)
             found = self.piece_of(base, steps_from(base, tensor), True)
             tensor._hist = self.recording, found._slot
             tensor._hist_version = storage.version
-            base = None
-        if base is not None and inner:
-            # A differentiable view: the history goes through its base.
-            source, done = base, 0
-            if not left:
-                done = len(tensor._path) - len(steps_from(base, tensor))
-        else:
-            source, done = None, 0
-        if len(tensor._path) == done and source is None:
-            slot = tensor._slot = self._role(tensor, storage, self.raw(storage))
-            return slot
-        if source is None:
-            piece = _new(TensorBase)
-            piece._tmeta = storage.meta
-            piece._array = None
-            raw = self.raw(storage)
-            piece._slot = self.identity(raw, storage.meta) if storage.tracked else raw
-        elif left:
+            return None
+        return base
+
+    def _derive_by_base(
+        self, tensor: TensorBase, storage: Storage, base: TensorBase
+    ) -> int:
+        """The slot of a view whose history goes through its base."""
+        path = tensor._path
+        if base._storage is not storage:
             piece = self.ending_at(self.raw(storage), storage.meta, tensor)
-        elif source._tmeta.requires_grad:
-            self.slot_of(source)
-            piece = source
         else:
-            # Written to since it was made, by way of a base without history:
-            # PyTorch makes its node anew, and that leads nowhere.
-            piece = self.ending_at(self.slot_of(source), source._tmeta, tensor)
-        piece = self.piece_of(piece, tensor._path[done:], source is not None)
-        slot = piece._slot
-        if source is None and meta.requires_grad:
+            path = path[len(path) - len(steps_from(base, tensor)) :]
+            if base._tmeta.requires_grad:
+                self.slot_of(base)
+                piece = base
+            else:
+                # Written to since it was made, by way of a base without history:
+                # PyTorch makes its node anew, and that leads nowhere.
+                piece = self.ending_at(self.slot_of(base), base._tmeta, tensor)
+        piece = self.piece_of(piece, path, True)
+        if piece is not base:
+            _take_role(tensor, piece._tmeta)
+        return piece._slot
+
+    def _derive_by_path(self, tensor: TensorBase, storage: Storage) -> int:
+        """The slot of a view without history, or with one of its own."""
+        meta = tensor._tmeta
+        whole = _new(TensorBase)
+        whole._tmeta = storage.meta
+        whole._array = None
+        raw = self.raw(storage)
+        whole._slot = self.identity(raw, storage.meta) if storage.tracked else raw
+        piece = self.piece_of(whole, tensor._path)
+        if meta.requires_grad:
             if meta.offset != piece._tmeta.offset:
                 # Of an index that is a runtime scalar: the path has the true one.
                 tensor._tmeta = meta.replace(offset=piece._tmeta.offset)
-            slot = self._role(tensor, storage, slot)
-        elif source is None and meta.inference is not storage.meta.inference:
-            slot = self.identity(slot, meta)  # as in `_role`
-        elif piece is not source and piece._tmeta is not meta:
-            tensor._tmeta = meta.replace(
-                requires_grad=piece._tmeta.requires_grad,
-                leaf=piece._tmeta.leaf,
-                levels=piece._tmeta.levels,
-            )
-        tensor._slot = slot
-        if shared is not None:
-            self.volatile.append(tensor)  # the views on the way forgot it
-        if tensor._hooks is not None and source is not None:
-            tensor._hooks.derived(self, tensor)
-        return slot
+            return self._role(tensor, storage, piece._slot)
+        if meta.inference is not storage.meta.inference:
+            return self.identity(piece._slot, meta)  # as in `_role`
+        _take_role(tensor, piece._tmeta)
+        return piece._slot
 
     def ending_at(self, slot: int, meta: Meta, view: TensorBase) -> TensorBase:
         """The base of a view that requires grad, from where no gradient goes on."""
@@ -445,3 +470,11 @@ class Entering(Known):
 
     def _foreign_array(self, holder: Storage | TensorBase) -> Any:
         raise NotImplementedError
+
+
+def _take_role(tensor: TensorBase, piece: Meta) -> None:
+    """What a tensor shows has the autograd role that its value was found to have."""
+    if piece is not tensor._tmeta:
+        tensor._tmeta = tensor._tmeta.replace(
+            requires_grad=piece.requires_grad, leaf=piece.leaf, levels=piece.levels
+        )
