@@ -141,3 +141,14 @@ def adaptive_pools_of_too_few_dimensions(torch):
         yield attempt(function, torch.ones(2, 2), 2)
     yield attempt(F.adaptive_max_pool3d, torch.ones(2, 2, 2), (1, 1, 1))
     yield attempt(F.adaptive_avg_pool3d, torch.ones(2, 2, 2, 2), (1, None, 1))
+
+
+@case
+def copies_to_out(torch):
+    x, z = torch.ones(2), torch.tensor([1 + 2j])
+    made = torch.zeros(0)
+    yield torch.detach_copy(x, out=made) is made, made
+    yield torch.view_as_real_copy(z, out=made), made
+    yield torch.view_as_complex_copy(made, out=torch.zeros(0, dtype=z.dtype))
+    yield attempt(torch.detach_copy, x, out=torch.zeros(2, dtype=torch.int64))
+    yield attempt(torch.view_as_real_copy, z, out=torch.zeros(1, 2).double())

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from torchshim._core.dtypes import dtype
+from torchshim._core import dtypes
 from torchshim._core.record import local
 from torchshim._core.shared import Shared
 from torchshim._core.storage import Storage
+from torchshim._derived import public
+from torchshim._functions._arguments import check_options, device_of, dtype_of
 from torchshim._functions.construct import sharing
 from torchshim._tensor import Tensor
 
@@ -111,6 +113,29 @@ def mapped_file(filename: str, shared: bool, length: int) -> np.ndarray:
         os.close(descriptor)
 
 
+@public
+def from_file(
+    filename: str,
+    shared: bool | None = None,
+    size: int = 0,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A tensor of a file's first numbers, which it writes there if it is `shared`.
+
+    RuntimeError for a file that cannot be opened or, unless `shared`, is too short.
+    """
+    kind = dtype_of("from_file", dtype) or dtypes.get_default_dtype()
+    check_options("from_file", layout, pin_memory, False)
+    if device_of("from_file", device).type != "cpu":
+        raise NotImplementedError("from_file(): tensors of files are on the CPU")
+    held = mapped_file(filename, bool(shared), size * kind.itemsize)
+    return sharing(held.view(dtypes.array_dtype(kind)), dtype=kind)
+
+
 def mapping_of(storage: Storage) -> Mapped | None:
     """The file that is a storage's memory, if one is."""
     found: Any = None if storage.shared is None else storage.shared.memory
@@ -146,7 +171,7 @@ def share(tensor: Tensor) -> Region:
 
 def sharing_region(
     descriptor: int,
-    dtype: dtype,
+    dtype: dtypes.dtype,
     array_dtype: Any,
     shape: tuple[int, ...],
     strides: tuple[int, ...],

@@ -5,6 +5,7 @@ https://docs.pytorch.org/docs/2.13/tensors.html
 
 from __future__ import annotations
 
+import copy
 from enum import IntEnum
 from typing import Any
 
@@ -319,8 +320,6 @@ _NO_COPY = (
 
 def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
     """`copy.deepcopy`: tensors that share memory share it afterwards as well."""
-    import copy
-
     if not self.is_leaf:
         raise RuntimeError(NOT_A_LEAF)
     check_storage(self)

@@ -1,4 +1,4 @@
-"""Rarer methods of tensors, and copies of what views show."""
+"""Rarer methods of tensors: `apply_`, `dim_order`, `share_memory_` and the like."""
 
 from __future__ import annotations
 
@@ -10,15 +10,8 @@ from torchshim._attributes import fact
 from torchshim._core import dtypes
 from torchshim._core.layout import channels_last, memory_format
 from torchshim._core.storage import dense, repeats
-from torchshim._derived import fns, public
-from torchshim._functions._arguments import (
-    check_options,
-    device_of,
-    dtype_of,
-)
-from torchshim._functions.construct import sharing
-from torchshim._functions.host_memory import mapped_file
-from torchshim._functions.sparse_tensor import handles
+from torchshim._derived import public
+from torchshim._functions.construct import tensor_from
 from torchshim._tensor import Tensor, host_value
 
 
@@ -94,8 +87,6 @@ def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
 
 
 def _take(self: Any, values: list[Any]) -> Tensor:
-    from torchshim._functions.construct import tensor_from
-
     if not values:
         return self
     whole = self.dtype.category <= dtypes.INTEGER
@@ -239,44 +230,3 @@ def module_load(self: Any, other: Any, assign: bool = False) -> Tensor:
     if assign:
         return other.detach()
     return self.detach().copy_(other).detach()
-
-
-def _copied(name: str, view: Callable[..., Any]) -> None:
-    def copy(input: Any, *, out: Any = None) -> Any:
-        found = fns.clone(view(input))
-        return found if out is None else out.copy_(found)
-
-    copy.__name__ = copy.__qualname__ = name
-    copy.__doc__ = f"A copy of what `{name.removesuffix('_copy')}` shows."
-    public(copy)
-    handles(name)(copy)
-
-
-_copied("detach_copy", lambda x: x.detach())
-_copied("view_as_real_copy", lambda x: fns.view_as_real(x))
-_copied("view_as_complex_copy", lambda x: fns.view_as_complex(x))
-for _name in ("indices", "values", "crow_indices", "col_indices"):
-    _copied(f"{_name}_copy", lambda x, name=_name: getattr(x, name)())
-
-
-@public
-def from_file(
-    filename: str,
-    shared: bool | None = None,
-    size: int = 0,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """A tensor of a file's first numbers, which it writes there if it is `shared`.
-
-    RuntimeError for a file that cannot be opened or, unless `shared`, is too short.
-    """
-    kind = dtype_of("from_file", dtype) or dtypes.get_default_dtype()
-    check_options("from_file", layout, pin_memory, False)
-    if device_of("from_file", device).type != "cpu":
-        raise NotImplementedError("from_file(): tensors of files are on the CPU")
-    held = mapped_file(filename, bool(shared), size * kind.itemsize)
-    return sharing(held.view(dtypes.array_dtype(kind)), dtype=kind)

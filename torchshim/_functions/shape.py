@@ -7,6 +7,8 @@ import math
 import operator
 from typing import Any
 
+import numpy as np
+
 from torchshim._attributes import fact
 from torchshim._core import dtypes
 from torchshim._core.meta import broadcast_shape
@@ -21,7 +23,7 @@ from torchshim._functions._arguments import (
 )
 from torchshim._functions.creation import placed
 from torchshim._ops.view_geometry import wrap_dim
-from torchshim._tensor import Tensor
+from torchshim._tensor import Tensor, from_array, host_value
 
 _INT64 = 2**63
 
@@ -253,10 +255,6 @@ def repeat_interleave(
 
 def _counted(repeats: Tensor, output_size: int | None) -> Tensor:
     """For each i the number i, `repeats[i]` times; the counts are read on the host."""
-    import numpy as np
-
-    from torchshim._tensor import host_value
-
     meta = repeats._tmeta
     if meta.batch:
         return _counted_each(repeats, output_size)
@@ -333,10 +331,6 @@ def block_diag(*tensors: Tensor) -> Tensor:
 
 
 def _empty_row() -> Tensor:
-    import numpy as np
-
-    from torchshim._tensor import from_array
-
     return from_array(np.zeros((1, 0), dtypes.get_default_dtype().np))
 
 

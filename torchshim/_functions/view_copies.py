@@ -5,7 +5,7 @@ The rest are operators, see `_ops/view_copies.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchshim._core import dtypes
@@ -13,6 +13,7 @@ from torchshim._core.storage import bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._functions import pieces
 from torchshim._functions.resizing import resize_output, take_size
+from torchshim._functions.sparse_tensor import handles
 from torchshim._functions.strided import strided_arguments
 from torchshim._ops.view_geometry import KEEP, PICK, wrap_dim
 from torchshim._tensor import Tensor
@@ -189,3 +190,24 @@ def unbind_copy(
     if not input._tmeta.shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     return _into(fns.unbind_rows_copy(input, at), out)
+
+
+def _copied(name: str, view: Callable[..., Any]) -> None:
+    def copy(input: Any, *, out: Any = None) -> Any:
+        found = fns.clone(view(input))
+        if out is None:
+            return found
+        _into((found,), (out,))
+        return out
+
+    copy.__name__ = copy.__qualname__ = name
+    copy.__doc__ = f"A copy of what `{name.removesuffix('_copy')}` shows."
+    public(copy)
+    handles(name)(copy)
+
+
+_copied("detach_copy", lambda x: x.detach())
+_copied("view_as_real_copy", lambda x: fns.view_as_real(x))
+_copied("view_as_complex_copy", lambda x: fns.view_as_complex(x))
+for _name in ("indices", "values", "crow_indices", "col_indices"):
+    _copied(f"{_name}_copy", lambda x, name=_name: getattr(x, name)())

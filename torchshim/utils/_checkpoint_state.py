@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from torchshim import accelerator, amp
-from torchshim._core.device import get_default_device
+from torchshim._core.device import device, get_default_device
 from torchshim._core.placement import platform
 from torchshim._core.random import of_device
 from torchshim._core.record import local
@@ -84,8 +84,6 @@ def set_device_states(
         device_type = DefaultDeviceType.get_device_type()
     if device_type == "meta":
         return
-    from torchshim._core.device import device
-
     for index, state in zip(devices, states, strict=False):
         of_device(device(device_type, index)).set_state(state)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from torchshim._errors import unsupported
@@ -34,6 +35,4 @@ def array_shapes(
     )
     if max_numel is None:
         return found
-    import math
-
     return found.filter(lambda shape: math.prod(shape) <= max_numel)
