@@ -167,3 +167,49 @@ def what_vectorized_ones_refuse(torch, name):
             yield attempt(function, func, x, **options)
         yield attempt(function, torch.sum, (x, 1), **options)
         yield attempt(function, torch.sum, [x], **options)
+
+
+@case(warnings=False)
+def custom_functions_do_not_see_the_vectors(torch):
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            ctx.save_for_forward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 2 * grad * ctx.saved_tensors[0]
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return 2 * tangent * ctx.saved_tensors[0]
+
+    class Apart(Square):
+        forward = staticmethod(lambda x: x * x)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+    given = torch.tensor([1.0, 2.0])
+    rows = torch.arange(6.0).reshape(2, 3)
+    for kind in (Square, Apart):
+        for strategy in ("reverse-mode", "forward-mode"):
+            yield torch.autograd.functional.jacobian(
+                *(lambda x, f=kind.apply: f(x) * 2, given),
+                vectorize=True,
+                strategy=strategy,
+            )
+        for outer in ("reverse-mode", "forward-mode"):
+            yield torch.autograd.functional.hessian(
+                *(lambda x, f=kind.apply: (f(x) * x).sum(), given),
+                vectorize=True,
+                outer_jacobian_strategy=outer,
+            )
+        yield torch._vmap_internals._vmap(kind.apply)(rows)
+        yield torch._vmap_internals._vmap(lambda x, f=kind.apply: f(x).sum())(rows)
+        yield attempt(torch.vmap(kind.apply), rows)
+        yield attempt(torch._vmap_internals._vmap(torch.vmap(kind.apply)), rows[None])

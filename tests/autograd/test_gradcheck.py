@@ -178,3 +178,48 @@ def outputs_that_change_with_the_values(torch):
             x = (x if shape else x[0]).detach().requires_grad_()
             if shape or function is kind:
                 yield attempt(torch.autograd.gradcheck, function, (x,))
+
+
+@case(warnings=False).over(fast=[False, True], both=[False, True])
+def undefined_tangents(torch, fast, both):
+    calls = []
+
+    class Add(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.set_materialize_grads(False)
+            return x + y
+
+        @staticmethod
+        def jvp(ctx, a, b):
+            calls.append((a is None, b is None))
+            return b if a is None else a if b is None else a + b
+
+    class Wrong(Add):
+        @staticmethod
+        def jvp(ctx, a, b):
+            return b * 3 if a is None else a if b is None else a + b
+
+    def check(function, x, **options):
+        calls.clear()
+        y = torch.rand(1, dtype=torch.float64, requires_grad=both)
+        options = {"check_forward_ad": True, "fast_mode": fast} | options
+        found = attempt(
+            *(torch.autograd.gradcheck, function.apply, (x, y)),
+            **{"check_backward_ad": False} | options,
+        )
+        if isinstance(found, RuntimeError):
+            found = type(found).__name__, [type(part).__name__ for part in found.args]
+        return found, list(calls)
+
+    for kind in (torch.float64, torch.complex128):
+        x = torch.rand(1, dtype=kind, requires_grad=True)
+        for undefined in (False, True):
+            for batched in (False, True):
+                yield check(
+                    *(Add, x),
+                    check_undefined_grad=undefined,
+                    check_batched_forward_grad=batched,
+                )
+        yield check(Wrong, x), check(Wrong, x, raise_exception=False)
+        yield check(Wrong, x, check_undefined_grad=False)

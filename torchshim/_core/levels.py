@@ -95,6 +95,8 @@ class Level:
     cells: list[dict[int, Any]] = field(default_factory=list)
     # `grad` and forward mode: arguments that the function is not differentiated by.
     lent: list[TensorBase] = field(default_factory=list)
+    # `vmap`: not one of `torch.func`'s, so that custom functions do not see it.
+    plain: bool = False
 
 
 class StartCall(AnyCall):
@@ -232,7 +234,7 @@ class Transforming(Writing):
 
     def transforming(self) -> bool:
         """Whether a function is being transformed."""
-        return any(level.kind != DUAL for level in self.levels)
+        return any(level.kind != DUAL and not level.plain for level in self.levels)
 
     def refuse_in_transform(self, name: str) -> None:
         """Raises where a method changes what a transform in progress decides."""

@@ -353,6 +353,21 @@ def vmap(
     return wrapped_like(func, wrapped)
 
 
+def plain_vmap(
+    func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0
+) -> Callable[..., Any]:
+    """As `vmap`, but what custom functions compute is mapped without a rule of theirs.
+
+    PyTorch's vectorized Jacobians and gradcheck are made of such a one.
+    """
+
+    def inner(*args: Any, **kwargs: Any) -> Any:
+        local.rec.levels[-1].plain = True
+        return func(*args, **kwargs)
+
+    return vmap(wrapped_like(func, inner), in_dims, out_dims)
+
+
 def restore_vmap(
     func: Callable[..., Any], in_dims: Any, batch_size: int, randomness: str
 ) -> Callable[..., Any]:

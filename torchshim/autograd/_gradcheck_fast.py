@@ -11,10 +11,10 @@ import numpy as np
 
 from torchshim._core.random import Generator
 from torchshim._functions.creation import placed
-from torchshim._functions.random import rand
 from torchshim._tensor import from_array
 from torchshim.autograd._gradcheck_forward import (
     GradcheckError,
+    drawn,
     forward_message,
     passes,
     pushed,
@@ -41,19 +41,12 @@ _SMALL = (
 )
 
 
-def _drawn(x: Any, generator: Generator) -> np.ndarray:
-    """A random unit vector with an entry for each element."""
-    vector = np.array(rand(x.numel(), generator=generator, device="cpu")._host())
-    vector = vector.astype(x.dtype.to_real().np)
-    return vector / np.linalg.norm(vector)
-
-
 def compare_fast(check: Any) -> None:
     """Compares the gradients between random vectors with finite differences."""
     generator = Generator()
     inputs = [check.inputs[i] for i in check.where]
-    us = [[_drawn(x, generator) for _ in range(1 + x.is_complex())] for x in inputs]
-    vs = [_drawn(o, generator) for o in check.outputs]
+    us = [[drawn(x, generator) for _ in range(1 + x.is_complex())] for x in inputs]
+    vs = [drawn(o, generator) for o in check.outputs]
     # For each input, its directions and each output.
     moves = [
         [
@@ -130,7 +123,7 @@ def compare_forward_fast(check: Any) -> None:
     """Compares the tangents along random vectors with finite differences."""
     for imaginary in passes(check.inputs):
         generator = Generator()
-        us = [_drawn(check.inputs[i], generator) for i in check.where]
+        us = [drawn(check.inputs[i], generator) for i in check.where]
         for j, (i, u) in enumerate(zip(check.where, us, strict=True)):
             x = check.inputs[i]
             unit = 1j if imaginary and x.is_complex() else 1

@@ -10,7 +10,7 @@ from torchshim._functions.backward import grad as _grad
 from torchshim._functions.backward import zeros_of
 from torchshim._functions.func_reverse import standard_basis
 from torchshim._functions.pieces import narrow
-from torchshim._functions.vmap import vmap
+from torchshim._functions.vmap import plain_vmap
 from torchshim.autograd.forward_ad import dual_level, make_dual, unpack_dual
 
 
@@ -128,7 +128,7 @@ def columns_at_once(func: Callable[..., Any], inputs: Sequence[Any]) -> list[Any
 
     total = sum(each.nelement() for each in inputs)
     rows: list[Any] = []
-    for out in vmap(push)(*standard_basis(inputs, 0, total)):
+    for out in plain_vmap(push)(*standard_basis(inputs, 0, total)):
         row: list[Any] = []
         at = 0
         for each in inputs:

@@ -39,8 +39,9 @@ class VmapInfo(NamedTuple):
 def acting(levels: Sequence[Level], args: tuple[Any, ...]) -> Level | None:
     """The innermost level that a call with these arguments is transformed by."""
     for level in reversed(levels):
-        if level.kind != VMAP or any(
-            _has_level(leaf, level) for leaf in tree.tree_leaves(args)
+        if level.kind != VMAP or (
+            not level.plain
+            and any(_has_level(leaf, level) for leaf in tree.tree_leaves(args))
         ):
             return level
     return None
@@ -120,11 +121,15 @@ def _has_level(leaf: Any, level: Level) -> bool:
 def _innermost(args: Sequence[Any]) -> Level | None:
     """The innermost level that maps over arguments; it may be over by now."""
     leaves = tree.tree_leaves(args)
+    levels = local.rec.levels
     sizes = {n: s for a in leaves if isinstance(a, Tensor) for n, s in a._tmeta.batch}
+    for level in levels:
+        if level.plain:
+            sizes.pop(level.number, None)
     if not sizes:
         return None
     number = max(sizes)
-    for level in local.rec.levels:
+    for level in levels:
         if level.number == number:
             return level
     return Level(number, VMAP, 0, sizes[number])

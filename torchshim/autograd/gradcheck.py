@@ -23,6 +23,7 @@ from torchshim.autograd._gradcheck_forward import (
     GradcheckError,
     check_batched,
     check_forward,
+    check_undefined_tangents,
 )
 from torchshim.autograd._old_jacobians import (
     _get_numerical_jacobian as _get_numerical_jacobian,
@@ -117,6 +118,8 @@ def gradcheck(
                 return True
         if check_forward_ad:
             (compare_forward_fast if fast_mode else check_forward)(check)
+            if check_undefined_grad:
+                check_undefined_tangents(check)
             if check_batched_forward_grad:
                 check_batched(check)
         if not check_backward_ad:
