@@ -134,7 +134,7 @@ torch.hspmm(e, torch.ones(2, 2))
 torch.smm(e, torch.ones(2, 2))
 e.sparse_resize_((3, 3), 2, 0)
 e.sparse_resize_and_clear_((3, 3), 2, 0)
-e.any(), e.bool(), e.long().dtype, e.half().dtype
+e.any(), e.bool(), e.long().dtype, e.half().dtype, e.byte().dtype
 e.long() * 2.5
 e * torch.tensor(2.0, dtype=torch.double)
 """)

@@ -247,13 +247,16 @@ def _cast_method(name: str, target: dtypes.dtype) -> None:
     public(namespaces=(), method=True)(method)
 
 
-for _name in (
-    *("float", "double", "half", "bfloat16", "int", "long", "short", "bool"),
-    *("cfloat", "cdouble", "chalf"),
-):
-    _cast_method(_name, dtypes.NAMES[_name])
-_cast_method("char", dtypes.int8)
-_cast_method("byte", dtypes.uint8)
+#: Methods that give the tensor as another dtype.
+CAST_METHODS = {"char": dtypes.int8, "byte": dtypes.uint8} | {
+    name: dtypes.NAMES[name]
+    for name in (
+        *("float", "double", "half", "bfloat16", "int", "long", "short", "bool"),
+        *("cfloat", "cdouble", "chalf"),
+    )
+}
+for _name, _dtype in CAST_METHODS.items():
+    _cast_method(_name, _dtype)
 
 
 @public(namespaces=(), method=True)

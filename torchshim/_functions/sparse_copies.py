@@ -18,6 +18,7 @@ from torchshim._core.layout import (
 from torchshim._derived import fns
 from torchshim._functions import creation
 from torchshim._functions._arguments import size_of
+from torchshim._functions.convert import CAST_METHODS
 from torchshim._functions.sparse_construct import empty_coo
 from torchshim._functions.sparse_convert import to_dense
 from torchshim._functions.sparse_tensor import (
@@ -95,10 +96,8 @@ def _cast_method(name: str, target: dtypes.dtype) -> None:
     handles(name)(cast)
 
 
-for _name in "float double half bfloat16 int long short bool cfloat cdouble".split():
-    _cast_method(_name, dtypes.NAMES[_name])
-_cast_method("char", dtypes.int8)
-_cast_method("byte", dtypes.uint8)
+for _name, _dtype in CAST_METHODS.items():
+    _cast_method(_name, _dtype)
 
 
 @handles("cpu")
