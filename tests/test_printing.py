@@ -296,11 +296,10 @@ def shim_text(case: Case, array: np.ndarray | None = None) -> str:
         return attempt(lambda: _printing.format_scalar(array, case["spec"]))
     extras = dict(case.get("extras", {}))
     parameter = extras.pop("parameter", None)
-    show = _printing.format_tensor
-    if parameter == "flag":
+    if parameter:
         extras["parameter"] = True
-    elif parameter:
-        show = _printing.format_parameter
+    # What `Parameter.__repr__` puts before it.
+    before = "" if parameter in (None, "flag") else "Parameter containing:\n"
     default = case.get("default_dtype", "float32")
     if extras.pop("tangent", False):
         plain = {"dtype": case["dtype"], "default_dtype": default}
@@ -309,7 +308,12 @@ def shim_text(case: Case, array: np.ndarray | None = None) -> str:
     with _printing.printoptions(**case.get("options", {})), warnings.catch_warnings():
         warnings.simplefilter("error")
         return attempt(
-            lambda: show(array, dtype=case["dtype"], default_dtype=default, **extras)
+            lambda: (
+                before
+                + _printing.format_tensor(
+                    array, dtype=case["dtype"], default_dtype=default, **extras
+                )
+            )
         )
 
 

@@ -295,7 +295,7 @@ def format_tensor(
         class_prefix: the name of a subclass; "tensor" for Tensor and Parameter.
         tensor_contents: stands in place of the values.
         tangent: the text of the tangent of a dual tensor.
-        parameter: whether it is a Parameter; see also `format_parameter`.
+        parameter: whether it is a Parameter.
 
     >>> print(format_tensor(np.float64([1, 2.5]), dtype="float64"))
     tensor([1.0000, 2.5000], dtype=torch.float64)
@@ -340,21 +340,6 @@ def format_tensor(
         contents = format_values(np.asarray(array), indent)
     text = join_suffixes(f"{class_prefix}({contents}", suffixes, indent)
     return f"Parameter({text})" if parameter and class_prefix != "tensor" else text
-
-
-def format_parameter(array: np.ndarray | _Shaped, **options: Any) -> str:
-    """The text that PyTorch prints for a `torch.nn.Parameter`.
-
-    ``options`` are those of `format_tensor`; ``class_prefix`` names a subclass of
-    Parameter. A Parameter made of a tensor subclass prints through `format_tensor`.
-
-    >>> weight = np.float32([1, 2])
-    >>> print(format_parameter(weight, dtype="float32", requires_grad=True))
-    Parameter containing:
-    tensor([1., 2.], requires_grad=True)
-    """
-    text = format_tensor(array, parameter=True, **options)
-    return f"Parameter containing:\n{text}"
 
 
 def format_scalar(array: np.ndarray, format_spec: str = "") -> str:

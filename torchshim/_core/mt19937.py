@@ -96,8 +96,8 @@ class MT19937:
     `next_double_normal_sample`; None when there is none).
     Behaviour: https://docs.pytorch.org/docs/2.13/generated/torch.Generator.html
 
-    >>> MT19937(0).random(), MT19937(0).random64()
-    (2357136044, 10123822223749065263)
+    >>> MT19937(0).random()
+    2357136044
     """
 
     __slots__ = (
@@ -183,14 +183,6 @@ class MT19937:
         self.next_float_normal_sample = other.next_float_normal_sample
         self.next_double_normal_sample = other.next_double_normal_sample
 
-    def normal_pair_is_kept(self) -> bool:
-        """Whether the second half of a normal pair waits for the next single normal.
-
-        >>> MT19937().normal_pair_is_kept()
-        False
-        """
-        return self.next_double_normal_sample is not None
-
     # ------------------------------------------------------------------ state bytes
 
     def get_state(self) -> np.ndarray:
@@ -273,14 +265,6 @@ class MT19937:
         self._fresh = False
         return int(self._bits.random_raw())
 
-    def random64(self) -> int:
-        """The next 64 bits: two draws, the first one on top.
-
-        >>> MT19937(0).random64() >> 32
-        2357136044
-        """
-        return self.random() << 32 | self.random()
-
     def draw32(self, count: int) -> np.ndarray:
         """`count` calls of `random()` as a uint64 array.
 
@@ -293,10 +277,10 @@ class MT19937:
         return self._bits.random_raw(count)
 
     def draw64(self, count: int) -> np.ndarray:
-        """`count` calls of `random64()` as a uint64 array.
+        """Pairs of calls of `random()` as a uint64 array, the first on top.
 
-        >>> int(MT19937(0).draw64(1)[0]) == MT19937(0).random64()
-        True
+        >>> int(MT19937(0).draw64(1)[0]) >> 32
+        2357136044
         """
         if count == 0:
             return np.empty(0, np.uint64)

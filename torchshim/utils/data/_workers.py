@@ -226,7 +226,6 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._rcvd_idx = 0  # the number of the batch to be given next
         # By number: the worker that was asked, and its answer when that came early.
         self._task_info: dict[int, list[Any]] = {}
-        self._tasks_outstanding = 0
         # Which workers' streams have not ended, and how many batches each owes.
         self._workers_status = [True] * self._num_workers
         self._workers_num_tasks = [0] * self._num_workers
@@ -246,7 +245,6 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._index_queues[worker_id].put((self._send_idx, index))
         self._task_info[self._send_idx] = [worker_id, _MISSING]
         self._workers_num_tasks[worker_id] += 1
-        self._tasks_outstanding += 1
         self._send_idx += 1
 
     def _next_worker(self) -> int | None:
@@ -275,13 +273,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 return self._process_data(answer, worker_id)
             index, answer = self._receive()
             if not self._in_order and not isinstance(answer, StreamEnd):
-                self._tasks_outstanding -= 1
                 self._rcvd_idx += index == self._rcvd_idx
                 return self._process_data(answer, self._task_info.pop(index)[0])
             self._put_aside(index, answer)
 
     def _put_aside(self, index: Any, answer: Any) -> None:
-        self._tasks_outstanding -= 1
         if not isinstance(answer, StreamEnd):
             self._task_info[index][1] = answer
             return
