@@ -151,10 +151,17 @@ def conditions(torch):
     yield attempt(torch._check_with, KeyError, False, lambda: "key")
     for condition in (mask, mask[:1], torch.ones(2), True):
         yield attempt(torch._check_tensor_all, condition, lambda: "told")
+        yield attempt(torch._check_tensor_all_with, KeyError, condition)
     for size, options in ((3, {}), (-1, {}), (3, {"max": 2}), (3, {"max": 3})):
         yield attempt(torch._check_is_size, size, **options)
     yield torch._shape_as_tensor(torch.ones(2, 3)), torch._shape_as_tensor(mask[0])
     yield attempt(torch._shape_as_tensor, 3)
+
+
+@case
+def device_of_the_accelerator(torch):
+    yield torch._C._get_accelerator(), torch._C._get_accelerator(False)
+    yield attempt(torch._C._get_accelerator, check=True)
 
 
 def test_submodules_of_distributed_need_no_import():

@@ -192,6 +192,7 @@ quantization.stubs: DeQuantStub QuantStub
 utils.data._utils.worker: _generate_state
 utils._dtype_abbrs: dtype_abbrs
 utils._exposed_in: exposed_in
+profiler.profiler: ProfilerAction _KinetoProfile _default_schedule_fn profile schedule
 utils._functools: cache_method prefetchable_cache
 utils._ordered_set: OrderedSet
 utils._python_dispatch: BaseTorchDispatchMode _disable_current_modes

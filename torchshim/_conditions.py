@@ -15,6 +15,7 @@ __all__ = [
     "_check_is_size",
     "_check_not_implemented",
     "_check_tensor_all",
+    "_check_tensor_all_with",
     "_check_type",
     "_check_value",
     "_check_with",
@@ -87,8 +88,15 @@ def _check_is_size(i: int, message: Message = None, *, max: int | None = None) -
 
 def _check_tensor_all(cond: Any, message: Message = None) -> None:
     """Raises RuntimeError unless all elements of a tensor are True."""
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
+def _check_tensor_all_with(
+    error_type: type[Exception], cond: Any, message: Message = None
+) -> None:
+    """Raises `error_type` unless all elements of a tensor are True."""
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if cond.dtype is not bool_:
         raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
-    _check(bool(cond.all().item()), message)
+    _check_with(error_type, bool(cond.all().item()), message)

@@ -59,8 +59,13 @@ _PACKETS = {name.partition(".")[0] for name in _NAMES.values()} | {
 }
 # Functions of the dispatcher that are methods only.
 _METHODS = frozenset(
-    "contiguous dim item new_empty new_empty_strided new_full new_ones new_zeros "
-    "resize_ type_as".split()
+    "_indices _nnz _values bernoulli_ cauchy_ coalesce col_indices contiguous "
+    "crow_indices dense_dim dim expand_as exponential_ fill_diagonal_ float_power_ "
+    "geometric_ index_reduce_ indices is_coalesced is_contiguous is_pinned is_set_to "
+    "item log_normal_ new_empty new_empty_strided new_full new_ones new_zeros normal_ "
+    "polygamma_ random_ requires_grad_ reshape_as resize_ scatter_ set_ sparse_dim "
+    "sparse_mask squeeze_ sum_to_size swapaxes_ swapdims_ t_ to to_dense to_sparse "
+    "transpose_ type_as uniform_ unsqueeze_ values view_as".split()
 )
 # Of reductions: their form along a dimension.
 _ALONG = {"sum": "dim_IntList", "prod": "dim_int"} | dict.fromkeys(

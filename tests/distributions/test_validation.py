@@ -55,6 +55,50 @@ def refused(torch, line):
 
 
 @case
+def told_once(torch):
+    # Where a distribution is made of others, the error is not told again by these.
+    D = torch.distributions
+    makers = (
+        lambda: D.StudentT(-1.0),
+        lambda: D.StudentT(2.0, 0.0, -1.0),
+        lambda: D.LKJCholesky(2, -1.0),
+        lambda: D.LKJCholesky(3, torch.tensor([1.0, -1.0])),
+    )
+    for make in makers:
+        yield type(attempt(make)), (torch.ones(1) + 1).tolist()
+
+
+@case
+def constraints_of_programs(torch):
+    D = torch.distributions
+
+    class Small(type(D.constraints.positive)):
+        def check(self, value):
+            return super().check(value.detach()) & value.norm().lt(3)
+
+    for constraint in (Small(0.0), D.constraints.independent(Small(0.0), 1)):
+
+        class Scaled(D.Normal):
+            arg_constraints = {"loc": constraint, "scale": D.constraints.positive}  # noqa: RUF012
+
+        yield Scaled(torch.tensor([1.0, 2.0]), 1.0).mean
+        yield attempt(Scaled, torch.tensor([3.0, 2.0]), 1.0)
+
+
+@case
+def replaced_checks(torch):
+    # As Pyro does, to allow for rounding.
+    kind = type(torch.distributions.constraints.corr_cholesky)
+    usual = kind.check
+    kind.check = lambda self, value: value.detach().norm(dim=-1).gt(0.5).all(-1)
+    try:
+        distribution = torch.distributions.LKJCholesky(2)
+        yield distribution.log_prob(torch.eye(2) * 0.75)
+    finally:
+        kind.check = usual
+
+
+@case
 def by_default(torch):
     D = torch.distributions
     D.Distribution.set_default_validate_args(False)

@@ -191,6 +191,8 @@ def by_device_and_dtype(torch):
     for indices in (False, True):
         found = utils._group_tensors_by_device_and_dtype([x, [None] * 3, x], indices)
         yield sorted(map(str, found.items()))
+        grouped = torch.optim.Optimizer._group_tensors_by_device_and_dtype
+        yield sorted(map(str, grouped([x, [None] * 3, x], indices).items()))
     yield utils._has_foreach_support(x, torch.device("cpu"))
     yield utils._device_has_foreach_support(torch.device("meta"))
 

@@ -20,8 +20,8 @@ from torchshim._C._dispatch_keys import DispatchKeySet as DispatchKeySet
 from torchshim._C._stash import _get_obj_in_tls as _get_obj_in_tls
 from torchshim._C._stash import _is_key_in_tls as _is_key_in_tls
 from torchshim._C._stash import _stash_obj_in_tls as _stash_obj_in_tls
+from torchshim._core.device import current_accelerator, get_default_device
 from torchshim._core.device import device as device
-from torchshim._core.device import get_default_device
 from torchshim._core.dtypes import dtype as dtype
 from torchshim._core.layout import layout as layout
 from torchshim._core.layout import memory_format as memory_format
@@ -261,6 +261,14 @@ class _WeakTensorRef:
     def expired(self) -> bool:
         """Whether nothing holds the tensor any longer."""
         return self._tensor() is None
+
+
+def _get_accelerator(check: bool | None = None) -> device:
+    """The kind of the accelerator; the CPU where there is none, unless `check`."""
+    found = current_accelerator()
+    if found is None and check:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    return device("cpu") if found is None else found
 
 
 def _is_fwd_grad_enabled() -> bool:

@@ -45,10 +45,16 @@ def bound_for(value: Any, bound: Any) -> Any:
     return host_of(bound) if isinstance(value, np.ndarray) else bound
 
 
+def takes_arrays(constraint: Any) -> bool:
+    """Whether `check` takes arrays: it is none that a program wrote or put there."""
+    own = constraint.check.__module__ == f"{__package__}.constraints"
+    return own and constraint.takes_arrays
+
+
 def is_valid(constraint: Any, value: Tensor) -> bool | Tensor:
     """Whether a value satisfies a constraint: True or False, or a pending tensor."""
     if _readable(value):
-        if not constraint.takes_arrays:
+        if not takes_arrays(constraint):
             return bool(constraint.check(value).all())
         try:
             with np.errstate(all="ignore"):

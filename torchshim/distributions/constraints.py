@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import torchshim
-from torchshim.distributions._validation import bound_for
+from torchshim.distributions._validation import bound_for, takes_arrays
 
 __all__ = [
     "Constraint",
@@ -155,7 +155,7 @@ class _OnBase(Constraint):
 
     @property
     def takes_arrays(self) -> bool:
-        return self.base_constraint.takes_arrays
+        return takes_arrays(self.base_constraint)
 
 
 class _IndependentConstraint(_OnBase):

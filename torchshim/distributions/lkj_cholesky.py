@@ -37,12 +37,13 @@ class LKJCholesky(Distribution):
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
         own = self.concentration
+        # Before the check of the beta numbers, which would tell of it once more, later.
+        super().__init__(own.size(), Size((dim, dim)), validate_args)
         # The onion method: how far each row reaches out is a beta number.
         order = torchshim.arange(dim - 1, dtype=own.dtype, device=own.device)
         order = torchshim.cat([order.new_zeros((1,)), order])
         rest = (own + 0.5 * (dim - 2)).unsqueeze(-1) - 0.5 * order
         self._beta = Beta(order + 0.5, rest)
-        super().__init__(own.size(), Size((dim, dim)), validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._expand_parameters(LKJCholesky, batch_shape, _instance)

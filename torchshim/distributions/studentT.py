@@ -40,8 +40,9 @@ class StudentT(Distribution):
         validate_args: bool | None = None,
     ) -> None:
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
-        self._chi2 = Chi2(self.df)
         super().__init__(self.df.size(), validate_args=validate_args)
+        # After its own check, which tells at once of what this one would tell later.
+        self._chi2 = Chi2(self.df)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._expand_parameters(StudentT, batch_shape, _instance)

@@ -228,6 +228,12 @@ class Optimizer:
         raise NotImplementedError
 
     @staticmethod
+    def _group_tensors_by_device_and_dtype(
+        tensorlistlist: Any, with_indices: bool = False
+    ) -> dict[Any, Any]:
+        return _group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
+
+    @staticmethod
     def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
         """A `step` with the hooks around it, which ends by running the program."""
 
