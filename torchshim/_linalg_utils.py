@@ -7,6 +7,7 @@ from typing import Any
 from torchshim._core import dtypes
 from torchshim._core.layout import NAMES
 from torchshim._derived import fns, namespace
+from torchshim._functions.lobpcg import symmetric_pairs
 from torchshim._tensor import Tensor
 
 _removed = namespace("torch")
@@ -50,7 +51,4 @@ def basis(A: Tensor) -> Tensor:
 
 def symeig(A: Tensor, largest: bool | None = False) -> tuple[Tensor, Tensor]:
     """Eigenvalues and vectors by the upper triangle, the largest first if asked."""
-    values, vectors = fns.eigh(A, "U")
-    if largest:
-        values, vectors = values.flip(-1), vectors.flip(-1)
-    return values, vectors
+    return symmetric_pairs(A, bool(largest))

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from typing import Any, NoReturn
 
 from torchshim._core.device import device as _Device
+from torchshim.cuda._devices import no_binding as _no_binding
 
 __all__ = [
     "Event",
@@ -225,10 +226,6 @@ def initial_seed() -> int:
 def mem_get_info(device: Any = None) -> Any:
     """AssertionError."""
     _refuse()
-
-
-def _no_binding(name: str) -> NoReturn:
-    raise AttributeError(f"module 'torch._C' has no attribute '{name}'")
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:

@@ -36,7 +36,7 @@ def chosen_arguments(args: tuple[Any, ...], argnums: Any, as_tuple: bool = True)
         raise RuntimeError(
             f"argnums must be int or Tuple[int, ...], got: {type(argnums)}"
         )
-    places = [_place(n, len(args)) for n in _numbers(argnums)]
+    places = [argument_place(n, len(args)) for n in _numbers(argnums)]
     if isinstance(argnums, tuple):
         if not argnums:
             raise RuntimeError("argnums must be non-empty")
@@ -52,13 +52,13 @@ def with_arguments(
     """The arguments with the chosen ones replaced."""
     replaced = list(args)
     for n, value in zip(_numbers(argnums), new, strict=True):
-        replaced[_place(n, len(args))] = value
+        replaced[argument_place(n, len(args))] = value
     return tuple(replaced)
 
 
 def other_tensors(args: tuple[Any, ...], argnums: Any, *more: Any) -> list[Tensor]:
     """The tensors among the arguments that are not differentiated by, and `more`."""
-    chosen = {_place(n, len(args)) for n in _numbers(argnums)}
+    chosen = {argument_place(n, len(args)) for n in _numbers(argnums)}
     others = [each for i, each in enumerate(args) if i not in chosen]
     leaves = tree.tree_leaves((others, more))
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
@@ -68,7 +68,8 @@ def _numbers(argnums: Any) -> tuple[Any, ...]:
     return (argnums,) if isinstance(argnums, int) else argnums
 
 
-def _place(argnum: Any, count: int) -> int:
+def argument_place(argnum: Any, count: int) -> int:
+    """Which of so many arguments a number names; it may count from the end."""
     if not isinstance(argnum, int):
         raise RuntimeError(f"argnum must be int, got: {type(argnum)}")
     if not -count <= argnum < count:

@@ -28,7 +28,8 @@ def _form(A: Any, S: Any) -> Any:
     return S.mT @ _product(A, S)
 
 
-def _pairs(A: Any, largest: bool = False) -> tuple[Any, Any]:
+def symmetric_pairs(A: Any, largest: bool = False) -> tuple[Any, Any]:
+    """Eigenvalues and vectors by the upper triangle, the largest first if asked."""
     values, vectors = fns.eigh(A, "U")
     if largest:
         values, vectors = values.flip(-1), vectors.flip(-1)
@@ -141,7 +142,7 @@ class LOBPCG:
         first = self.ivars["istep"] == 0
         S = self.X if first else self.S[:, done:end]
         Ri = self._get_rayleigh_ritz_transform(S)
-        values, Z = _pairs(_form(_form(self.A, S), Ri), largest)
+        values, Z = symmetric_pairs(_form(_form(self.A, S), Ri), largest)
         S = S @ Ri
         self.X[:, done:] = S @ Z[:, : n - done]
         self.E[done:] = values[: n - done]
@@ -156,12 +157,12 @@ class LOBPCG:
         done, end = self.ivars["converged_count"], self.ivars["converged_end"]
         if self.ivars["istep"] == 0:
             Ri = self._get_rayleigh_ritz_transform(self.X)
-            _, Z = _pairs(_form(_form(self.A, self.X), Ri), largest)
+            _, Z = symmetric_pairs(_form(_form(self.A, self.X), Ri), largest)
             self.X = self.X @ (Ri @ Z)
             P = self.X[:, :0]
         else:
             S = self.S[:, done:end]
-            values, Z = _pairs(_form(self.A, S), largest)
+            values, Z = symmetric_pairs(_form(self.A, S), largest)
             kept = n - done
             self.X[:, done:] = S @ Z[:, :kept]
             self.E[done:] = values[:kept]
@@ -198,7 +199,7 @@ class LOBPCG:
                 return U
             UBU = _form(self.B, U)
         scale = UBU.diagonal(0, -2, -1) ** -0.5
-        values, Z = _pairs(UBU * scale.unsqueeze(-1) * scale)
+        values, Z = symmetric_pairs(UBU * scale.unsqueeze(-1) * scale)
         least = tau * values.abs().max()
         if drop:
             kept = (values > least).tolist()

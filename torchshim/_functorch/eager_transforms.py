@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchshim._functions.func_forward import hessian, jacfwd, jvp, linearize
-from torchshim._functions.func_reverse import jacrev, vjp
+from torchshim._functions.func_reverse import argument_place, jacrev, vjp
 from torchshim.func import functionalize
 
 __all__ = ["functionalize", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp"]
@@ -23,7 +23,7 @@ def _slice_argnums(args: Any, argnums: Any, as_tuple: bool = True) -> Any:
     chosen = argnums if isinstance(argnums, tuple) else (argnums,)
     if isinstance(argnums, tuple) and not argnums:
         raise RuntimeError("argnums must be non-empty")
-    places = [_place(n, len(args)) for n in chosen]
+    places = [argument_place(n, len(args)) for n in chosen]
     if len(set(places)) != len(places):
         raise RuntimeError(f"argnums elements must be unique, got {tuple(places)}")
     if isinstance(argnums, int) and not as_tuple:
@@ -34,11 +34,3 @@ def _slice_argnums(args: Any, argnums: Any, as_tuple: bool = True) -> Any:
 def _as_tuple(value: Any) -> tuple[Any, ...]:
     """A tuple as it is, anything else as the one element of one."""
     return value if isinstance(value, tuple) else (value,)
-
-
-def _place(argnum: Any, count: int) -> int:
-    if not isinstance(argnum, int):
-        raise RuntimeError(f"argnum must be int, got: {type(argnum)}")
-    if not -count <= argnum < count:
-        raise RuntimeError(f"Got argnum={argnum}, but only {count} positional inputs")
-    return argnum % count

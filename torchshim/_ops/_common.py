@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.layout import channels_last, channels_last_3d, format_strides
 from torchshim._core.meta import Meta, broadcast_shape
 from torchshim._core.placement import platform
 from torchshim._core.record import local
@@ -163,3 +164,9 @@ def without_derivative(name: str) -> Callable[[Any], Any]:
 def zero(x: Any) -> Any:
     """A zero of the dtype of `x`, to broadcast."""
     return jnp.zeros((), x.dtype)
+
+
+def channels_last_layout(shape: Any, operands: Any) -> tuple[int, ...]:
+    """Strides of images or volumes whose channels are innermost: `layout=` of `op`."""
+    wanted = channels_last if len(shape) == 4 else channels_last_3d
+    return format_strides(tuple(shape), wanted)

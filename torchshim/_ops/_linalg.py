@@ -12,6 +12,11 @@ from torchshim._core.op import Array, op
 from torchshim._ops._common import broadcast_shapes, scalar_name
 from torchshim._ops.view_geometry import Ints, size_at
 
+NO_INVERSE = (
+    "The diagonal element {code} is zero, the inversion could not be completed because "
+    "the input matrix is singular."
+)
+
 
 def _by_columns(shape: Ints) -> Ints:
     *batch, rows, n = contiguous_strides((*shape[:-2], shape[-1], shape[-2]))

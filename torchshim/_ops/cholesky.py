@@ -13,6 +13,7 @@ from torchshim._core.checks import Check
 from torchshim._core.linearize import is_forward
 from torchshim._core.op import Array, op
 from torchshim._ops._linalg import (
+    NO_INVERSE,
     adjoint,
     batched,
     castable_text,
@@ -201,17 +202,11 @@ def cholesky_solve(input: Array, input2: Array, upper: bool = False) -> Array:
     return _cholesky_solution(B, factor, upper)
 
 
-_SINGULAR = (
-    "The diagonal element {code} is zero, the inversion could not be completed because "
-    "the input matrix is singular."
-)
-
-
 @op(
     grad_fn="CholeskyInverseBackward0",
     saves=("input", "result"),
     checks=lambda input, upper: failed(
-        first_zero(input), "cholesky_inverse", _SINGULAR
+        first_zero(input), "cholesky_inverse", NO_INVERSE
     ),
     castable=castable_text("cholesky_inverse"),
     layout=columns,

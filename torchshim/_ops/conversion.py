@@ -9,11 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from torchshim._core.layout import channels_last, channels_last_3d, format_strides
 from torchshim._core.meta import broadcast_shape
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import converted, within
-from torchshim._ops._common import is_tensor
+from torchshim._ops._common import channels_last_layout, is_tensor
 
 
 def cast(x: Any, np_dtype: Any) -> Array:
@@ -61,11 +60,6 @@ def _to_int(x: Array, wide: Any) -> Array:
     return jnp.where(fits, jnp.where(fits, x, 0).astype(wide), np.iinfo(wide).min)
 
 
-def _channels_last(shape: Any, operands: Any) -> tuple[int, ...]:
-    wanted = channels_last if len(shape) == 4 else channels_last_3d
-    return format_strides(tuple(shape), wanted)
-
-
 _CLONE: dict[str, Any] = {
     "namespaces": (),
     "method": False,
@@ -89,7 +83,7 @@ def clone_contiguous(input: Array) -> Array:
 
 @op(
     **_CLONE,
-    layout=_channels_last,
+    layout=channels_last_layout,
 )
 def clone_channels_last(input: Array) -> Array:
     """A copy with the channels innermost."""
@@ -119,7 +113,7 @@ def to_copy_contiguous(input: Array, dtype: Any) -> Array:
     method=False,
     grad_fn="ToCopyBackward0",
     saves=(),
-    layout=_channels_last,
+    layout=channels_last_layout,
 )
 def to_copy_channels_last(input: Array, dtype: Any) -> Array:
     """A copy in another dtype, with the channels innermost."""

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from torchshim._core.layout import channels_last, channels_last_3d, format_strides
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import converted
+from torchshim._ops._common import channels_last_layout
 from torchshim._ops.conversion import cast
 
 _NUMBERS = (bool, int, float, complex)
@@ -43,12 +43,13 @@ def full_like(input: Array, value: Scalar, dtype: Any) -> Array:
     return full(input.shape, value, dtype, None)
 
 
-def _channels_last(shape: Any, operands: Any) -> tuple[int, ...]:
-    wanted = channels_last if len(shape) == 4 else channels_last_3d
-    return format_strides(tuple(shape), wanted)
-
-
-@op(namespaces=(), method=False, differentiable=False, layout=_channels_last, out=False)
+@op(
+    namespaces=(),
+    method=False,
+    differentiable=False,
+    layout=channels_last_layout,
+    out=False,
+)
 def full_like_channels_last(input: Array, value: Scalar, dtype: Any) -> Array:
     """A tensor filled with one number, the channels innermost in memory."""
     return full(input.shape, value, dtype, None)

@@ -14,6 +14,7 @@ from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Arranged, Array, Operand
 from torchshim._ops._common import broadcast_shapes, scalar_name
 from torchshim._ops._linalg import (
+    NO_INVERSE,
     batched,
     check_fits,
     check_floating,
@@ -130,15 +131,9 @@ def _singular(A: Array) -> Array:
     return first_zero(lax.linalg.lu(A)[0])
 
 
-_NO_INVERSE = (
-    "The diagonal element {code} is zero, the inversion could not be completed because "
-    "the input matrix is singular."
-)
-
-
 def inverse_checks(A: Array) -> list[Check]:
     """The check that every matrix has an inverse."""
-    return failed(_singular(A), "linalg.inv", _NO_INVERSE)
+    return failed(_singular(A), "linalg.inv", NO_INVERSE)
 
 
 @_linalg(
@@ -156,7 +151,7 @@ def linalg_inv(A: Array) -> Array:
 def _inv_ex_checks(A: Array, check_errors: bool) -> list[Check]:
     if not check_errors:
         return []
-    return failed(_singular(A), "linalg.inv_ex", _NO_INVERSE)
+    return failed(_singular(A), "linalg.inv_ex", NO_INVERSE)
 
 
 @_linalg(

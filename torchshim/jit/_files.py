@@ -26,14 +26,9 @@ from torchshim.jit._module import (
 )
 from torchshim.nn import Module
 from torchshim.serialization import get_unsafe_globals_in_checkpoint, safe_globals
+from torchshim.serialization._directory import corrupt
 
 _MARK = "torchshim_jit"
-_CORRUPTED = (
-    "PytorchStreamReader failed {}. This is an internal miniz error. If you are seeing "
-    "this error, there is a high likelihood that your checkpoint file is corrupted. "
-    "This can happen if the checkpoint was not saved properly, was transferred "
-    "incorrectly, or the file was modified after saving."
-)
 
 
 class PlaceholderModule(Module):
@@ -127,7 +122,7 @@ def loaded(file: Any, map_location: Any, extra_files: Any) -> Module:
             if len(data) > 21
             else "not a ZIP archive"
         )
-        raise RuntimeError(_CORRUPTED.format(f"reading zip archive: {what}")) from None
+        raise corrupt(f"reading zip archive: {what}") from None
     with archive:
         names = {n.partition("/")[2]: n for n in archive.namelist()}
         if _MARK not in names:
@@ -158,7 +153,7 @@ def _named(names: Sequence[str]) -> list[Any]:
 def _refuse(names: Mapping[str, str]) -> None:
     if "constants.pkl" not in names:
         what = "locating file constants.pkl: file not found"
-        raise RuntimeError(_CORRUPTED.format(what))
+        raise corrupt(what)
     raise NotImplementedError(
         "torch.jit.load: torchshim cannot run TorchScript; build the module in Python "
         "and load its state_dict"
