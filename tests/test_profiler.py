@@ -52,6 +52,20 @@ def errors_and_names(torch):
 
 
 @case
+def is_it_on(torch):
+    enabled = torch.autograd._profiler_enabled
+    yield enabled()
+    with torch.profiler.profile():
+        yield enabled()
+    with torch.autograd.profiler.profile():
+        yield enabled()
+        torch.autograd._disable_profiler()
+        yield enabled()
+    torch.autograd._disable_profiler()
+    yield enabled()
+
+
+@case
 def what_is_counted(torch):
     x = torch.ones(2, 3, requires_grad=True)
     with torch.profiler.profile(record_shapes=True) as found:

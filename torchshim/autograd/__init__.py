@@ -74,6 +74,7 @@ __all__ = [
 
 # Submodules that are imported when they are first used.
 _LAZY = ("profiler", "profiler_util")
+_OF_THE_PROFILER = ("_disable_profiler", "_profiler_enabled")
 
 
 def kineto_available() -> bool:
@@ -95,4 +96,6 @@ def _calculate_shape(
 def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
+    if name in _OF_THE_PROFILER:
+        return getattr(_import_module(f"{__name__}.profiler"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -61,6 +61,8 @@ class _Collector:
         push_mode(self)
 
     def stop(self) -> None:
+        if _Collector.current is not self:  # `_disable_profiler` was called
+            return
         pop_mode()
         program.watchers.remove(self.ran)
         watcher[:] = self.before
@@ -140,6 +142,17 @@ class _Collector:
         event.end_ns = time.perf_counter_ns()
         while event in self.open:
             self.open.pop()
+
+
+def _profiler_enabled() -> bool:
+    """Whether something is being profiled."""
+    return _Collector.current is not None
+
+
+def _disable_profiler() -> None:
+    """Ends the profiling in progress, if any; its context manager has the events."""
+    if _Collector.current is not None:
+        _Collector.current.stop()
 
 
 def _new_bytes(result: Any, args: Sequence[Any]) -> int:
