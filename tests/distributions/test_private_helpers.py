@@ -54,6 +54,7 @@ def helpers(torch):
     yield wishart._mvdigamma(torch.tensor([2.5, 4.0]), 3)
     yield attempt(wishart._mvdigamma, torch.tensor([0.5, 4.0]), 3)
     yield wishart._clamp_above_eps(x)
+    yield wishart.Wishart(4.0, torch.eye(2))._bartlett_sampling((2,))
     yield module(torch, "kumaraswamy")._moments(x[1:4].abs() + 1, x[1:4].abs() + 2, 2)
     registry = module(torch, "constraint_registry")
     constraint = torch.distributions.constraints.greater_than(2.0)

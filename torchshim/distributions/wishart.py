@@ -178,7 +178,7 @@ class Wishart(ExponentialFamily):
         outer = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
         return self._times_df(own.pow(2) + outer, self.df)
 
-    def _bartlett(self, sample_shape: Any) -> Tensor:
+    def _bartlett_sampling(self, sample_shape: Any = Size()) -> Tensor:  # noqa: B008
         """Samples by Bartlett's decomposition; they may be singular by rounding."""
         n = self._event_shape[-1]
         lengths = self._dist_chi2.rsample(sample_shape).sqrt()
@@ -204,14 +204,14 @@ class Wishart(ExponentialFamily):
     ) -> Tensor:
         """Samples; singular ones are drawn again, `max_try_correction` (10) times."""
         sample_shape = Size(sample_shape)
-        sample = self._bartlett(sample_shape)
+        sample = self._bartlett_sampling(sample_shape)
         # As in PyTorch the first test has the opposite sense: what is not singular is
         # drawn again, with a warning.
         singular = self._any_of_batch(self.support.check(sample))
         if singular.any():
             warnings.warn("Singular sample detected.", stacklevel=2)
             for _ in range(10 if max_try_correction is None else max_try_correction):
-                drawn = self._bartlett(singular[singular].shape)
+                drawn = self._bartlett_sampling(singular[singular].shape)
                 sample[singular] = drawn
                 again = self._any_of_batch(~self.support.check(drawn))
                 singular[singular.clone()] = again
