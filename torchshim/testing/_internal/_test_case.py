@@ -17,7 +17,7 @@ import torchshim as torch
 from torchshim._core.record import local
 from torchshim._errors import Unsupported
 from torchshim.testing import make_tensor
-from torchshim.testing._internal._equality import Relaxed, assert_equal
+from torchshim.testing._internal._equality import assert_equal
 
 SEED = 1234
 
@@ -142,19 +142,20 @@ class TestCase(unittest.TestCase):
         own = msg
         if isinstance(msg, str) and self.longMessage:
             own = lambda text: f"{text}\n{msg}"  # noqa: E731
-        options = Relaxed(
-            True,
-            rtol,
-            atol,
-            equal_nan,
+        assert_equal(
+            x,
+            y,
+            own,
+            rtol=rtol,
+            rtol_override=self.rel_tol,
+            atol=atol,
+            atol_override=self.precision,
+            equal_nan=equal_nan,
             check_device=exact_device,
             check_dtype=exact_dtype,
             check_layout=exact_layout,
             check_stride=exact_stride,
-            msg=own,
-            least=(self.rel_tol, self.precision),
         )
-        assert_equal(x, y, options)
 
     def assertNotEqual(
         self,

@@ -32,6 +32,7 @@ import torchshim as torch
 from torchshim.testing import make_tensor as make_tensor
 from torchshim.testing._internal._conditions import *  # noqa: F403
 from torchshim.testing._internal._conditions import TEST_WITH_SLOW_GRADCHECK
+from torchshim.testing._internal._equality import *  # noqa: F403
 from torchshim.testing._internal._equality import has_torch_dtype
 from torchshim.testing._internal._guards import *  # noqa: F403
 from torchshim.testing._internal._matrices import *  # noqa: F403
