@@ -17,6 +17,8 @@ from torchshim._core.record import local
 
 BOOL, INT, FLOAT, COMPLEX = "b", "iu", "f", "c"
 
+HALF = (jnp.float16, jnp.bfloat16)
+
 
 def kind(x: Any) -> str:
     """The letter of an array's kind: b, i, u, f, c."""
@@ -47,9 +49,14 @@ def refuse(kernel: str, x: Any, kinds: str) -> None:
 
 def refuse_half(kernel: str, x: Any) -> None:
     """Raises PyTorch's error of a kernel that knows half types on accelerators only."""
-    small = x.dtype in (jnp.float16, jnp.bfloat16)
+    small = x.dtype in HALF
     if small and platform() == "cpu":
         refuse(kernel, x, FLOAT)
+
+
+def widened(x: Any) -> Any:
+    """Half types as float32, which PyTorch computes them in, too."""
+    return x.astype(jnp.float32) if x.dtype in HALF else x
 
 
 # Up to this size the time of a wider computation is not noticed.

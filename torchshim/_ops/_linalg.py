@@ -9,7 +9,11 @@ import jax.numpy as jnp
 from torchshim._core.checks import Check
 from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import Array, op
-from torchshim._ops._common import broadcast_shapes, scalar_name
+from torchshim._ops._common import (
+    HALF,
+    broadcast_shapes,
+    scalar_name,
+)
 from torchshim._ops.view_geometry import Ints, size_at
 
 NO_INVERSE = (
@@ -119,7 +123,7 @@ def check_floating(a: Array, name: str, kernel: str | None = None) -> None:
             f"{name}: Expected a floating point or complex tensor as input. Got "
             f"{scalar_name(a)}"
         )
-    if a.dtype in (jnp.float16, jnp.bfloat16):
+    if a.dtype in HALF:
         if kernel is not None:
             refuse_kernel(a, kernel)
         raise RuntimeError(

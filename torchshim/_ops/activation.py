@@ -51,7 +51,7 @@ def _private(
     )
 
 
-def _not_in_place(name: str, more: str = "") -> Any:
+def not_in_place(name: str, more: str = "") -> Any:
     """Refuses the gradient of what was computed in place with a negative slope.
 
     PyTorch's is computed from the result, which does not tell the operand's sign then.
@@ -69,7 +69,7 @@ def _not_in_place(name: str, more: str = "") -> Any:
     return check
 
 
-_IN_PLACE = _not_in_place(
+LEAKY_IN_PLACE = not_in_place(
     "leakyReLu",
     " File an issue at https://github.com/pytorch/pytorch if you do require supporting "
     "in-place leakRelu backward calculation with negative slope",
@@ -92,7 +92,7 @@ def relu(input: Array) -> Array:
     return jnp.where(input <= 0, jnp.zeros_like(input), input)
 
 
-@_private("LeakyReluBackward0", inplace=True, inplace_gradient_check=_IN_PLACE)
+@_private("LeakyReluBackward0", inplace=True, inplace_gradient_check=LEAKY_IN_PLACE)
 def leaky_relu(input: Array, negative_slope: float = 0.01) -> Array:
     """Each element, the negative ones times a slope."""
     floating_only(input, "leaky_relu_cpu")
@@ -105,7 +105,7 @@ def _elu(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
     return jnp.where(low, jnp.expm1(below) * (alpha * scale), input * scale)
 
 
-@_private("EluBackward0", inplace=True, inplace_gradient_check=_not_in_place("elu"))
+@_private("EluBackward0", inplace=True, inplace_gradient_check=not_in_place("elu"))
 def elu(input: Array, alpha: float = 1.0) -> Array:
     """Each element, the negative ones as `alpha * expm1(x)`."""
     floating_only(input, "elu_cpu")
@@ -119,7 +119,7 @@ def selu(input: Array) -> Array:
     return _elu(input, _SELU_ALPHA, _SELU_SCALE, 1.0)
 
 
-@_private("CeluBackward0", inplace=True, inplace_gradient_check=_not_in_place("elu"))
+@_private("CeluBackward0", inplace=True, inplace_gradient_check=not_in_place("elu"))
 def celu(input: Array, alpha: float = 1.0) -> Array:
     """Each element, the negative ones as `alpha * expm1(x / alpha)`."""
     if alpha == 0:

@@ -12,15 +12,20 @@ from jax import lax
 
 from torchshim._core.extent import COUNTS, check_extent, too_many_elements
 from torchshim._core.op import Array
-from torchshim._ops._common import BOOL, COMPLEX, INT, refuse
+from torchshim._ops._common import (
+    BOOL,
+    COMPLEX,
+    INT,
+    refuse,
+    widened,
+)
 from torchshim._ops._formats import signal_layout
 from torchshim._ops.pooling import (
-    _HALF,
     Ints,
-    _average,
-    _larger,
-    _pool,
-    _positions,
+    average_op,
+    larger_of,
+    pool_op,
+    positions_in,
 )
 from torchshim._ops.reduction import mean
 
@@ -116,7 +121,7 @@ def _adaptive_avg(n: int, input: Array, output_size: Any) -> Array:
     sizes = _adaptive_sizes(pool, input, output_size, n)
     kernel = "adaptive_avg_pool3d_cpu" if n == 3 else "adaptive_avg_pool2d"
     refuse(kernel, input, BOOL + INT + COMPLEX)
-    x = input.astype(jnp.float32) if input.dtype in _HALF else input
+    x = widened(input)
     for i, out in enumerate(sizes):
         axis = x.ndim - n + i
         size = x.shape[axis]
@@ -136,7 +141,7 @@ def _adaptive_avg(n: int, input: Array, output_size: Any) -> Array:
     return x.astype(input.dtype)
 
 
-@_average("SqueezeBackward1", "torch", "nn.functional", layout=signal_layout)
+@average_op("SqueezeBackward1", "torch", "nn.functional", layout=signal_layout)
 def adaptive_avg_pool1d(input: Array, output_size: int | Ints) -> Array:
     """Means of as many windows as asked for."""
     return _adaptive_avg(1, input, output_size)
@@ -150,13 +155,13 @@ def _avg_node(n: int) -> Callable[..., str]:
     return node
 
 
-@_pool(_avg_node(2))
+@pool_op(_avg_node(2))
 def adaptive_avg_pool2d(input: Array, output_size: Any) -> Array:
     """Means of as many windows as asked for in each dimension."""
     return _adaptive_avg(2, input, output_size)
 
 
-@_pool(_avg_node(3), layout=None)
+@pool_op(_avg_node(3), layout=None)
 def adaptive_avg_pool3d(input: Array, output_size: Any) -> Array:
     """Means of as many windows as asked for in each dimension."""
     return _adaptive_avg(3, input, output_size)
@@ -167,7 +172,7 @@ def _adaptive_max(n: int, input: Array, output_size: Any) -> tuple[Array, Array]
     sizes = _adaptive_sizes(pool, input, output_size, n)
     kernel = "adaptive_max_pool2d" if n < 3 else "adaptive_max_pool3d_cpu"
     refuse(kernel, input, BOOL + INT + COMPLEX)
-    x, at = input, _positions(input, n)
+    x, at = input, positions_in(input, n)
     for i in reversed(range(n)):
         axis = x.ndim - n + i
         bins = _bins(x.shape[axis], sizes[i]) if sizes[i] else []
@@ -181,25 +186,25 @@ def _adaptive_max(n: int, input: Array, output_size: Any) -> tuple[Array, Array]
             if best is None:
                 best, place = part, its
             else:
-                best, place = _larger(best, place, part, its)
+                best, place = larger_of(best, place, part, its)
         assert best is not None
         x, at = best, place
     return x, at
 
 
-@_pool("SqueezeBackward1", signal_layout)
+@pool_op("SqueezeBackward1", signal_layout)
 def adaptive_max_pool1d(input: Array, output_size: Any) -> tuple[Array, Array]:
     """The largest elements of as many windows as asked for, and where they stand."""
     return _adaptive_max(1, input, output_size)
 
 
-@_pool("AdaptiveMaxPool2DBackward0")
+@pool_op("AdaptiveMaxPool2DBackward0")
 def adaptive_max_pool2d(input: Array, output_size: Any) -> tuple[Array, Array]:
     """The largest elements of as many windows as asked for, and where they stand."""
     return _adaptive_max(2, input, output_size)
 
 
-@_pool("AdaptiveMaxPool3DBackward0", layout=None)
+@pool_op("AdaptiveMaxPool3DBackward0", layout=None)
 def adaptive_max_pool3d(input: Array, output_size: Any) -> tuple[Array, Array]:
     """The largest elements of as many windows as asked for, and where they stand."""
     return _adaptive_max(3, input, output_size)

@@ -54,7 +54,7 @@ def _check_alpha(input: Any, other: Any, alpha: Any) -> None:
         )
 
 
-def _check_difference(input: Any, other: Any, alpha: Any) -> None:
+def check_difference(input: Any, other: Any, alpha: Any) -> None:
     check_no_bools(input, other)
     _check_alpha(input, other, alpha)
 
@@ -76,7 +76,7 @@ def check_no_bools(input: Any, other: Any, *_: Any) -> None:
 
 
 def _check_reflected(input: Any, other: Any, alpha: Any) -> None:
-    _check_difference(other, input, alpha)
+    check_difference(other, input, alpha)
     if is_tensor(other):
         broadcast_shape([tuple(other.shape), tuple(input.shape)])
 
@@ -123,7 +123,7 @@ def add(input: Array, other: Operand, *, alpha: Scalar = 1) -> Array:
     passes=("input",),
     inplace=True,
     aliases=("subtract",),
-    typecheck=_check_difference,
+    typecheck=check_difference,
     fits=("alpha",),
 )
 def sub(input: Array, other: Operand, *, alpha: Scalar = 1) -> Array:

@@ -27,8 +27,8 @@ from torchshim._ops._common import (
 )
 from torchshim._ops._formats import channels_layout, first_layout
 from torchshim._ops._reducing import wide
-from torchshim._ops.activation import _IN_PLACE, _not_in_place, gelu, mish, silu
-from torchshim._ops.embedding import _frequencies
+from torchshim._ops.activation import LEAKY_IN_PLACE, gelu, mish, not_in_place, silu
+from torchshim._ops.embedding import frequencies
 from torchshim._ops.indexing import (
     added,
     advanced_shape,
@@ -38,7 +38,7 @@ from torchshim._ops.indexing import (
     scalar_name,
 )
 from torchshim._ops.normalization import group_norm
-from torchshim._ops.softmax import _softmax, _softmax_input
+from torchshim._ops.softmax import softmax_input, softmax_of
 from torchshim._ops.view_geometry import wrap_dim
 
 _ATEN = ("ops.aten",)
@@ -92,7 +92,7 @@ def softmax_backward_data(
 )
 def safe_softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     """`softmax`, which is 0 where all elements are -inf."""
-    x, axis = _softmax_input("softmax", input, dim, dtype)
+    x, axis = softmax_input("softmax", input, dim, dtype)
     w = wide(x)
     return _safe_softmax(w, axis if w.ndim else None).astype(x.dtype)
 
@@ -100,7 +100,7 @@ def safe_softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _safe_softmax(x: Array, axis: int | None) -> Array:
     hidden = jnp.all(x == -jnp.inf, axis=axis, keepdims=True)
-    return jnp.where(hidden, 0, _softmax(x, axis))
+    return jnp.where(hidden, 0, softmax_of(x, axis))
 
 
 @_safe_softmax.defjvp
@@ -380,7 +380,7 @@ def leaky_relu_backward(
 ) -> Array:
     """The gradient of `leaky_relu`, from its operand or, in place, from its result."""
     if self_is_result:
-        _IN_PLACE(self, negative_slope)
+        LEAKY_IN_PLACE(self, negative_slope)
     return jnp.where(self > 0, grad_output, grad_output * negative_slope)
 
 
@@ -396,7 +396,7 @@ def elu_backward(
     """The gradient of `elu`, from its operand or, in place, from its result."""
     x = self_or_result
     if is_result:
-        _not_in_place("elu")(x, alpha)
+        not_in_place("elu")(x, alpha)
     low = jnp.where(x < 0, x, 0)  # PyTorch's has no slope at 0
     if is_result:
         below = input_scale * (low + alpha * scale)
@@ -450,7 +450,7 @@ def embedding_dense_backward(
     rows = grad_output.reshape(-1, grad_output.shape[-1])
     at = indices.reshape(-1)
     if scale_grad_by_freq:
-        counts = _frequencies(at, num_weights).astype(rows.dtype)
+        counts = frequencies(at, num_weights).astype(rows.dtype)
         rows = rows / counts[:, None]
     rows = jnp.where((at == padding_idx)[:, None], 0, rows)
     zeros = jnp.zeros((num_weights, rows.shape[-1]), wide(rows).dtype)

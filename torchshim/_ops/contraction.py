@@ -14,11 +14,17 @@ from torchshim._core.meta import contiguous_strides, elementwise_strides
 from torchshim._core.op import Arranged, Array, Arrays, op
 from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT
-from torchshim._ops._common import BOOL, is_integral, refuse, scalar_name
+from torchshim._ops._common import (
+    BOOL,
+    HALF,
+    is_integral,
+    refuse,
+    scalar_name,
+)
 from torchshim._ops._linalg import columns
 from torchshim._ops._products import refuse_bool
 from torchshim._ops.linalg import check_square, inverse_checks
-from torchshim._ops.matmul import _HALF, matmul, rounded
+from torchshim._ops.matmul import matmul, rounded
 from torchshim._ops.view_geometry import viewed
 
 # General contractions ----------------------------------------------------------------
@@ -45,7 +51,7 @@ def _tensordot(
         tuple(d % input.ndim for d in dims_self),
         tuple(d % other.ndim for d in dims_other),
     )
-    wide = jnp.float32 if input.dtype in _HALF else None
+    wide = jnp.float32 if input.dtype in HALF else None
     # A dimension of size 1 broadcasts against its partner.
     for x, y in zip(dims_self, dims_other, strict=True):
         if input.shape[x] != other.shape[y]:
@@ -138,7 +144,7 @@ def _einsum(equation: str, operands: Arrays) -> Array:
         kept.append("".join(c for i, c in enumerate(term) if i not in drop))
     if is_integral(operands[0]):
         return _integer_einsum(kept, right, arrays)
-    wide = jnp.float32 if operands[0].dtype in _HALF else None
+    wide = jnp.float32 if operands[0].dtype in HALF else None
     out = jnp.einsum(
         f"{','.join(kept)}->{right}",
         *arrays,

@@ -12,7 +12,11 @@ import numpy as np
 from torchshim._core.meta import broadcast_shape
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import converted, within
-from torchshim._ops._common import channels_last_layout, is_tensor
+from torchshim._ops._common import (
+    HALF,
+    channels_last_layout,
+    is_tensor,
+)
 
 
 def cast(x: Any, np_dtype: Any) -> Array:
@@ -54,7 +58,7 @@ def _within_derivative(target: Any, primals: Any, tangents: Any) -> Any:
 
 def _to_int(x: Array, wide: Any) -> Array:
     limit = 2.0 ** (8 * np.dtype(wide).itemsize - 1)
-    if x.dtype in (jnp.float16, jnp.bfloat16):
+    if x.dtype in HALF:
         x = x.astype(jnp.float32)
     fits = (x >= -limit) & (x < limit)
     return jnp.where(fits, jnp.where(fits, x, 0).astype(wide), np.iinfo(wide).min)

@@ -23,6 +23,7 @@ from torchshim._core.op import Array, op
 from torchshim._core.placement import platform
 from torchshim._core.precision import precision
 from torchshim._errors import warn_once
+from torchshim._ops._common import HALF
 from torchshim._ops._convolution_checks import (
     batched,
     check,
@@ -34,7 +35,6 @@ from torchshim._ops._convolution_checks import (
 from torchshim._ops._formats import convolution_layout
 from torchshim._ops.matmul import rounded
 
-_HALF = (jnp.float16, jnp.bfloat16)
 _PATCH = 64
 
 Ints = tuple[int, ...]
@@ -123,7 +123,7 @@ def _plain(
     spread: Ints | None = None,
 ) -> Array:
     letters = "DHW"[3 - len(stride) :]
-    wide = jnp.float32 if x.dtype in _HALF else None
+    wide = jnp.float32 if x.dtype in HALF else None
     if wide is not None and platform() == "cpu":
         x, weight, wide = x.astype(wide), weight.astype(wide), None
     return lax.conv_general_dilated(
@@ -158,7 +158,7 @@ def _convolved(
         both = part(x.real + x.imag, weight.real + weight.imag)
         return lax.complex(ac - bd, both - ac - bd)
     patch = math.prod(weight.shape[1:])
-    small = patch <= _PATCH and groups == 1 and x.dtype not in _HALF
+    small = patch <= _PATCH and groups == 1 and x.dtype not in HALF
     if small and platform() == "cpu" and x.size and weight.size:
         return _by_patches(x, weight, stride, pads, dilation, groups)
     return _plain(x, weight, stride, pads, dilation, groups)

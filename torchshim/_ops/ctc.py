@@ -12,7 +12,10 @@ from jax import lax
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
-from torchshim._ops._common import scalar_name
+from torchshim._ops._common import (
+    HALF,
+    scalar_name,
+)
 from torchshim._ops.activation import floating_only
 
 # The logarithm of zero, finite so that differences of two are numbers.
@@ -177,7 +180,7 @@ def ctc_nll(
             f"for argument #2 'targets' {_WHERE}"
         )
     floating_only(log_probs, "ctc_loss_cpu")
-    if log_probs.dtype in (jnp.float16, jnp.bfloat16):
+    if log_probs.dtype in HALF:
         raise NotImplementedError(
             f"\"ctc_loss_cpu\" not implemented for '{scalar_name(log_probs)}'"
         )

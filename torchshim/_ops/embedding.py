@@ -14,12 +14,15 @@ from torchshim._core.naming import tensor_type
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
 from torchshim._ops import _shapes
-from torchshim._ops._common import broadcast_shapes, quotient
+from torchshim._ops._common import (
+    broadcast_shapes,
+    quotient,
+    widened,
+)
 from torchshim._ops._formats import first_layout
 from torchshim._ops.indexing import outside
 from torchshim._ops.matmul import rounded
-from torchshim._ops.norm import _norm as p_norm
-from torchshim._ops.normalization import _wide
+from torchshim._ops.norm import p_norm
 
 # -- rows of a table ------------------------------------------------------------------
 
@@ -61,7 +64,7 @@ def _rows(weight: Array, indices: Array) -> Array:
     return jnp.take(weight, indices, axis=0, mode="clip")
 
 
-def _frequencies(indices: Array, rows: int) -> Array:
+def frequencies(indices: Array, rows: int) -> Array:
     counts = jnp.zeros(rows, jnp.int64).at[indices.reshape(-1)].add(1, mode="drop")
     return counts[jnp.clip(indices, 0, max(rows - 1, 0))]
 
@@ -75,7 +78,7 @@ def _counts_by_rank(indices: Array, rows: int) -> Array:
     order = jnp.sort(indices)
     new = jnp.concatenate([order[:1] != order[:1], order[1:] != order[:-1]])
     rank = jnp.cumsum(new)
-    counts = _frequencies(order, rows)[rank]
+    counts = frequencies(order, rows)[rank]
     by_row = jnp.zeros(rows, counts.dtype).at[order].set(counts, mode="drop")
     return by_row[jnp.clip(indices, 0, max(rows - 1, 0))]
 
@@ -110,7 +113,7 @@ def embedding(
     out = _rows(weight, indices)
     factor: Any = None
     if scale_grad_by_freq:
-        counts = _frequencies(indices, weight.shape[0])
+        counts = frequencies(indices, weight.shape[0])
         factor = 1 / jnp.maximum(counts, 1).astype(out.dtype)
     if padding_idx >= 0:
         keep = (indices != padding_idx).astype(out.dtype)
@@ -138,7 +141,7 @@ def embedding_renorm(
     used = (
         jnp.zeros(input.shape[0], bool).at[indices.reshape(-1)].set(True, mode="drop")
     )
-    x = _wide(input)
+    x = widened(input)
     size = p_norm(x, norm_type, (1,))
     shorter = (x * (max_norm / (size + 1e-7))).astype(input.dtype)
     return jnp.where(used[:, None] & (size > max_norm), shorter, input)
@@ -302,12 +305,12 @@ def _bags(
             f"{its} (while checking arguments for embedding_bag)"
         )
     bag, bags = bags_of(indices, offsets, include_last_offset, padding_idx)
-    rows = _wide(_rows(weight, indices))
+    rows = widened(_rows(weight, indices))
     if scale_grad_by_freq:
         counts = _counts_by_rank(indices, weight.shape[0])
         rows = _slowed(rows, (1 / jnp.maximum(counts, 1).astype(rows.dtype))[:, None])
     if per_sample_weights is not None:
-        rows = rows * _wide(per_sample_weights)[:, None]
+        rows = rows * widened(per_sample_weights)[:, None]
     return bag, bags, rows
 
 
@@ -505,7 +508,7 @@ def _attend(
     scale: float | None,
     dropout_mask: Array | None,
 ) -> Array:
-    q, k, v = _wide(query), _wide(key), _wide(value)
+    q, k, v = widened(query), widened(key), widened(value)
     factor = scale if scale is not None else 1 / math.sqrt(max(q.shape[-1], 1))
     scores = jnp.einsum("...ld,...sd->...ls", q, k, precision=precision.matmul) * factor
     if is_causal:
@@ -517,7 +520,7 @@ def _attend(
         if attn_mask.dtype == jnp.bool_:
             scores = jnp.where(attn_mask, scores, -jnp.inf)
         else:
-            scores = scores + _wide(attn_mask)
+            scores = scores + widened(attn_mask)
     if dropout_mask is None:
         weights = _safe_softmax(scores)
     else:

@@ -9,10 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core.op import Array, op
-from torchshim._ops._common import COMPLEX, refuse
+from torchshim._ops._common import (
+    COMPLEX,
+    HALF,
+    refuse,
+)
 
 Ints = tuple[int, ...]
-_HALF = (jnp.float16, jnp.bfloat16)
 
 
 def _sizes(value: Any, n: int, name: str) -> Ints:
@@ -98,7 +101,7 @@ def fractional_max_pool(
     size = input.shape[-n:]
     lead = input.shape[:-n]
     samples = random_samples[: lead[0] if len(lead) == 2 else 1]
-    if samples.dtype in _HALF:
+    if samples.dtype in HALF:
         samples = samples.astype(jnp.float32)
     place: Any = jnp.zeros((1,) * (len(lead) + 2 * n), jnp.int32)
     for d in range(n):

@@ -13,7 +13,10 @@ import numpy as np
 from jax import lax
 
 from torchshim._core.op import Array, op
-from torchshim._ops._common import scalar_name
+from torchshim._ops._common import (
+    HALF,
+    scalar_name,
+)
 from torchshim._ops.activation import floating_only
 from torchshim._ops.creation import spaced
 from torchshim._ops.matmul import PRECISION
@@ -21,7 +24,6 @@ from torchshim._ops.matmul import PRECISION
 # The numbers by which PyTorch knows the modes.
 _BILINEAR, _NEAREST, _BICUBIC = range(3)
 _ZEROS, _BORDER, _REFLECTION = range(3)
-_HALF = (jnp.float16, jnp.bfloat16)
 
 
 def _check(input: Array, grid: Array, interpolation_mode: int) -> None:
@@ -138,7 +140,7 @@ def grid_sampler(
     """The values of images at the points of a grid, which spans -1 to 1."""
     _check(input, grid, interpolation_mode)
     x, points = input, grid
-    if x.dtype in _HALF:
+    if x.dtype in HALF:
         x, points = x.astype(jnp.float32), points.astype(jnp.float32)
     size = x.shape[2:]
     if 0 in x.shape[:2] or not grid.size:
@@ -227,7 +229,7 @@ def affine_grid_generator(
 ) -> Array:
     """Where affine maps take the pixels of images of a size."""
     n = len(size) - 2
-    if theta.dtype in _HALF and 1 in size[2:]:
+    if theta.dtype in HALF and 1 in size[2:]:
         raise NotImplementedError(
             f"\"tensor_cpu\" not implemented for '{scalar_name(theta)}'"
         )
@@ -245,6 +247,6 @@ def affine_grid_generator(
         jnp.asarray(base),
         theta,
         precision=PRECISION,
-        preferred_element_type=jnp.float32 if theta.dtype in _HALF else None,
+        preferred_element_type=jnp.float32 if theta.dtype in HALF else None,
     )
     return points.astype(theta.dtype)

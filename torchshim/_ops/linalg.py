@@ -30,8 +30,7 @@ from torchshim._ops._linalg import (
 from torchshim._ops._linalg import linalg_op as _linalg
 from torchshim._ops._reducing import cast, is_complex, is_exact
 from torchshim._ops.eigen import pinv_checks, pseudo_inverse, svd_checks, svdvals
-from torchshim._ops.norm import _norm as p_norm
-from torchshim._ops.norm import check_norm_dtype, check_order
+from torchshim._ops.norm import check_norm_dtype, check_order, p_norm
 from torchshim._ops.view_geometry import size_at, wrap_dim
 
 # Determinants and inverses -----------------------------------------------------------

@@ -16,20 +16,15 @@ from torchshim._ops._common import (
     is_integral,
     quotient,
     scalar_name,
+    widened,
 )
 from torchshim._ops._formats import first_layout
 from torchshim._ops.activation import floating_only
-
-_HALF = (jnp.float16, jnp.bfloat16)
 
 
 def check_labels(target: Array) -> None:
     if target.dtype != jnp.int64:
         raise RuntimeError(f"expected scalar type Long but found {scalar_name(target)}")
-
-
-def wide(x: Array) -> Array:
-    return x.astype(jnp.float32) if x.dtype in _HALF else x
 
 
 def reduced(loss: Array, reduction: str) -> Array:
@@ -377,7 +372,7 @@ def _weights(input: Array, target: Array, weight: Any, ignore_index: int) -> Arr
         return counted.astype(input.dtype)
     classes = weight.shape[0]
     safe = jnp.clip(target.astype(jnp.int64), 0, max(classes - 1, 0))
-    each = wide(weight)[safe] if classes else jnp.zeros(safe.shape, input.dtype)
+    each = widened(weight)[safe] if classes else jnp.zeros(safe.shape, input.dtype)
     return jnp.where(counted, each, 0)
 
 
@@ -401,7 +396,7 @@ def nll_loss(
     _check_nll(input, target, weight)
     kernel = "nll_loss_out_frame" if input.ndim <= 2 else "nll_loss2d_forward_out_frame"
     floating_only(input, kernel)
-    x = wide(input)
+    x = widened(input)
     picked = jnp.where(_chosen(x, target), x, 0).sum(_class_dim(x))
     if weight is None and reduction != "mean":
         counted = target.reshape(picked.shape) != ignore_index
@@ -435,7 +430,7 @@ def smoothed_nll_loss(
 ) -> Array:
     """`nll_loss` with a part of each label spread over all classes."""
     _check_nll(input, target, weight)
-    x = wide(input)
+    x = widened(input)
     dim = _class_dim(x)
     classes = x.shape[dim]
     each = _weights(x, target, weight, ignore_index)
@@ -446,7 +441,7 @@ def smoothed_nll_loss(
         spread = -x.sum(dim)
     else:
         shape = [classes if i == dim else 1 for i in range(x.ndim)]
-        spread = -(x * wide(weight).reshape(shape)).sum(dim)
+        spread = -(x * widened(weight).reshape(shape)).sum(dim)
     spread = jnp.where(counted, spread, 0)
     if reduction == "mean":
         total = each.sum()

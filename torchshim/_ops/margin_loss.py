@@ -8,9 +8,9 @@ import jax.numpy as jnp
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
-from torchshim._ops._common import quotient, refuse_half, scalar_name
+from torchshim._ops._common import quotient, refuse_half, scalar_name, widened
 from torchshim._ops.activation import floating_only
-from torchshim._ops.loss import check_labels, reduced, wide
+from torchshim._ops.loss import check_labels, reduced
 
 
 def _margin_checks(input: Array, target: Array, *rest: Any) -> list[Check]:
@@ -62,7 +62,7 @@ def multi_margin_loss(
         raise RuntimeError(
             f"expected scalar type {scalar_name(input)} but found {scalar_name(weight)}"
         )
-    x = wide(input).reshape(samples, classes)
+    x = widened(input).reshape(samples, classes)
     at = target.reshape(samples).astype(jnp.int64)
     right = jnp.arange(classes) == at[:, None]
     own = jnp.where(right, x, 0).sum(1, keepdims=True)
@@ -71,7 +71,7 @@ def multi_margin_loss(
     z = jnp.where(inside, z, 0)
     each = z if p == 1 else z * z
     if weight is not None:
-        each = each * wide(weight).reshape(-1)[jnp.clip(at, 0, classes - 1)][:, None]
+        each = each * widened(weight).reshape(-1)[jnp.clip(at, 0, classes - 1)][:, None]
     loss = quotient(each.sum(1), classes)
     if reduction == "none" and target.ndim == 0:
         loss = loss.reshape(())
@@ -110,7 +110,7 @@ def multilabel_margin_loss(input: Array, target: Array, reduction: str) -> Array
     refuse_half("multilabel_margin_loss_forward_out_frame", input)
     check_labels(target)
     classes = input.shape[-1] if input.ndim else 1
-    x = wide(input).reshape(-1, classes)
+    x = widened(input).reshape(-1, classes)
     labels = target.reshape(-1, classes)
     valid = jnp.cumsum(labels < 0, 1) == 0
     hot = (labels[:, :, None] == jnp.arange(classes)) & valid[:, :, None]

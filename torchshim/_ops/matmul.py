@@ -12,7 +12,10 @@ from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT, element, number
 from torchshim._ops import _products, _shapes
-from torchshim._ops._common import broadcast_shapes
+from torchshim._ops._common import (
+    HALF,
+    broadcast_shapes,
+)
 from torchshim._ops._formats import first_layout
 from torchshim._ops._products import (
     check_addend,
@@ -34,7 +37,6 @@ from torchshim._ops.view_geometry import size_at
 # would otherwise round float32 operands to fewer bits.
 PRECISION = lax.Precision.HIGHEST
 
-_HALF = (jnp.float16, jnp.bfloat16)
 _BOTH_SAVED = {"input": ("other",), "other": ("input",)}
 
 
@@ -44,7 +46,7 @@ def product(a: Array, b: Array, *, batch: int = 0, b_dim: int = 0) -> Array:
     and the result is still float32 then."""
     shared = tuple(range(batch))
     dims = (((a.ndim - 1,), (batch + b_dim,)), (shared, shared))
-    wide = jnp.float32 if a.dtype in _HALF else None
+    wide = jnp.float32 if a.dtype in HALF else None
     return lax.dot_general(
         a, b, dims, precision=precision.matmul, preferred_element_type=wide
     )

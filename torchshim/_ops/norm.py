@@ -28,7 +28,7 @@ from torchshim._ops._reducing import (
 )
 from torchshim._ops.arithmetic import check_no_bools
 from torchshim._ops.eigen import svd_checks, svdvals
-from torchshim._ops.rounding import _direction, _modulus
+from torchshim._ops.rounding import direction, modulus
 from torchshim._ops.view_geometry import wrap_dim
 
 
@@ -69,7 +69,7 @@ def _vector_norm(
     if not x.size:
         out = jnp.sum(jnp.abs(w), axis=axes, keepdims=True)
     else:
-        out = _norm(w, ord, axes)
+        out = p_norm(w, ord, axes)
     return squeezed(out, axes, keepdim).astype(x.real.dtype)
 
 
@@ -138,10 +138,10 @@ def _check_identity(x: Array, ord: float, dim: Dims) -> None:
 
 
 def _magnitude(x: Array) -> Array:
-    return _modulus(x) if is_complex(x) else jnp.abs(x)
+    return modulus(x) if is_complex(x) else jnp.abs(x)
 
 
-def _norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
+def p_norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
     """The norm with kept dimensions, and PyTorch's gradient: 0 where it has a kink."""
 
     def total(values: Array) -> Array:
@@ -190,7 +190,7 @@ def _norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
 
     def sign(x: Array) -> Array:
         if is_complex(x):
-            return _direction(x)
+            return direction(x)
         return jnp.where(jnp.isnan(x), 0, jnp.sign(x))
 
     still = (lambda out: out == 0) if p > 1 and p not in (2, math.inf) else None

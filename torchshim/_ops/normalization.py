@@ -12,19 +12,19 @@ from torchshim._core.dtypes import get_default_dtype
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import DEFAULT
 from torchshim._ops import _shapes
-from torchshim._ops._common import broadcast_shapes, refuse_half, scalar_name
+from torchshim._ops._common import (
+    HALF,
+    broadcast_shapes,
+    refuse_half,
+    scalar_name,
+    widened,
+)
 from torchshim._ops._formats import channels_layout
 from torchshim._ops.activation import floating_only
-from torchshim._ops.arithmetic import _check_difference as check_difference
+from torchshim._ops.arithmetic import check_difference
 from torchshim._ops.matmul import PRECISION
-from torchshim._ops.norm import _norm as p_norm
+from torchshim._ops.norm import p_norm
 from torchshim._ops.views import wrap_dim
-
-_HALF = (jnp.float16, jnp.bfloat16)
-
-
-def _wide(x: Array) -> Array:
-    return x.astype(jnp.float32) if x.dtype in _HALF else x
 
 
 def standardized(x: Array, axes: tuple[int, ...], eps: float) -> Array:
@@ -57,9 +57,9 @@ def standardized(x: Array, axes: tuple[int, ...], eps: float) -> Array:
 
 def _scaled(x: Array, weight: Any, bias: Any, shape: tuple[int, ...]) -> Array:
     if weight is not None:
-        x = x * _wide(weight).reshape(shape)
+        x = x * widened(weight).reshape(shape)
     if bias is not None:
-        x = x + _wide(bias).reshape(shape)
+        x = x + widened(bias).reshape(shape)
     return x
 
 
@@ -92,7 +92,7 @@ def _check_mixed(input: Array, *given: Array | None) -> None:
         raise RuntimeError(
             "mixed dtype (CPU): expect parameter to have scalar type of Float"
         )
-    if input.dtype not in _HALF:
+    if input.dtype not in HALF:
         raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
 
 
@@ -111,7 +111,7 @@ def batch_norm_train(
 ) -> Array:
     """Every channel with mean 0 and variance 1 over the batch, then scaled."""
     _check_batch_norm(input, weight=weight, bias=bias)
-    out = standardized(_wide(input), _but(input, 1), eps)
+    out = standardized(widened(input), _but(input, 1), eps)
     return _scaled(out, weight, bias, _channels(input)).astype(input.dtype)
 
 
@@ -138,8 +138,10 @@ def batch_norm_eval(
         running_var=running_var,
     )
     shape = _channels(input)
-    inverse = 1 / jnp.sqrt(_wide(running_var) + eps)
-    out = (_wide(input) - _wide(running_mean).reshape(shape)) * inverse.reshape(shape)
+    inverse = 1 / jnp.sqrt(widened(running_var) + eps)
+    out = (widened(input) - widened(running_mean).reshape(shape)) * inverse.reshape(
+        shape
+    )
     return _scaled(out, weight, bias, shape).astype(input.dtype)
 
 
@@ -153,7 +155,7 @@ def update_mean(
 ) -> Array:
     """A running mean moved towards that of a batch (or of each of its samples)."""
     _check_running(running, input, "running_mean")
-    return _moved(running, jnp.mean(_wide(input), axis=_but(input, 1)), momentum)
+    return _moved(running, jnp.mean(widened(input), axis=_but(input, 1)), momentum)
 
 
 @_private("", differentiable=False, saves=(), inplace=True)
@@ -162,7 +164,7 @@ def update_var(
 ) -> Array:
     """As `update_mean`, the unbiased variance."""
     _check_running(running, input, "running_var")
-    x = _wide(input)
+    x = widened(input)
     axes = _but(x, 0, 1) if by_sample else _but(x, 1)
     count = math.prod(x.shape[i] for i in axes)
     centred = x - jnp.mean(x, axis=axes, keepdims=True)
@@ -199,7 +201,7 @@ def instance_norm_train(
 ) -> Array:
     """Every channel of every sample with mean 0 and variance 1, then scaled."""
     _check_batch_norm(input, weight=weight, bias=bias)
-    out = standardized(_wide(input), _but(input, 0, 1), eps)
+    out = standardized(widened(input), _but(input, 0, 1), eps)
     return _scaled(out, weight, bias, _channels(input)).astype(input.dtype)
 
 
@@ -259,7 +261,7 @@ def layer_norm(
     _check_mixed(input, weight, bias)
     floating_only(input, "LayerNormKernelImpl")
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    out = standardized(_wide(input), axes, eps)
+    out = standardized(widened(input), axes, eps)
     return _scaled(out, weight, bias, tuple(normalized_shape)).astype(input.dtype)
 
 
@@ -285,7 +287,7 @@ def rms_norm(
     _check_normalized(input, normalized_shape, "", weight=weight)
     if not jnp.issubdtype(input.dtype, jnp.inexact):
         floating_only(input, "rms_norm")
-    x = _wide(input)
+    x = widened(input)
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     if eps is None:
         eps = float(jnp.finfo(x.dtype).eps)
@@ -331,12 +333,12 @@ def group_norm(
     floating_only(input, "GroupNormKernelImpl")
     for x in (weight, bias):
         if x is not None and x.dtype != input.dtype:
-            if input.dtype not in _HALF or x.dtype != jnp.float32:
+            if input.dtype not in HALF or x.dtype != jnp.float32:
                 raise RuntimeError(
                     "mixed dtype (CPU): expect parameter to have scalar type of Float"
                 )
     rest = math.prod(input.shape[2:])
-    grouped = _wide(input).reshape(n, num_groups, channels // num_groups * rest)
+    grouped = widened(input).reshape(n, num_groups, channels // num_groups * rest)
     out = standardized(grouped, (2,), eps).reshape(input.shape)
     return _scaled(out, weight, bias, _channels(input)).astype(input.dtype)
 
@@ -372,7 +374,7 @@ def local_response_norm(
     if size == 0:
         sizes = "kH: 0 kW: 1" if input.ndim == 3 else "kT: 0 kH: 1 kW: 1"
         raise RuntimeError(f"kernel size should be greater than zero, but got {sizes}")
-    x = _wide(input)
+    x = widened(input)
     pads = [(0, 0)] * input.ndim
     pads[1] = (size // 2, (size - 1) // 2)
     padded = jnp.pad(x * x, pads)
@@ -440,7 +442,7 @@ def pairwise_distance(
     if not jnp.issubdtype(z.dtype, jnp.inexact):
         z = z.astype(get_default_dtype().np)
     z = z + jnp.asarray(eps, z.dtype)
-    kind, z = z.real.dtype, _wide(z)
+    kind, z = z.real.dtype, widened(z)
     out = p_norm(z, p, (z.ndim - 1,)) if z.ndim else jnp.abs(z)
     return (out if keepdim or not z.ndim else out.squeeze(-1)).astype(kind)
 
@@ -498,8 +500,8 @@ def cdist(
             f"expected scalar type {scalar_name(x1)} but found {scalar_name(x2)}"
         )
     batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
-    a = _wide(jnp.broadcast_to(x1, batch + x1.shape[-2:]))
-    b = _wide(jnp.broadcast_to(x2, batch + x2.shape[-2:]))
+    a = widened(jnp.broadcast_to(x1, batch + x1.shape[-2:]))
+    b = widened(jnp.broadcast_to(x2, batch + x2.shape[-2:]))
     by_product = _MODES[compute_mode]
     if by_product is None:
         by_product = max(a.shape[-2], b.shape[-2]) > 25

@@ -17,6 +17,7 @@ from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.meta import broadcast_shape
 from torchshim._core.op import Array, Arrays, Operand, OptArrays, Scalar, op
 from torchshim._core.promotion import check_result
+from torchshim._ops._common import HALF
 
 Results = tuple[Array, ...]
 
@@ -27,7 +28,7 @@ class Kind:
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
-        self.work = jnp.float32 if dtype in (jnp.float16, jnp.bfloat16) else dtype
+        self.work = jnp.float32 if dtype in HALF else dtype
 
     def number(self, value: Any) -> Array:
         """A hyperparameter in the dtype of the computation."""
@@ -250,7 +251,7 @@ def total_norm(tensors: Arrays, norm_type: float) -> Array:
 def _norm(array: Array, order: float) -> Array:
     size = jnp.abs(array)
     dtype = size.dtype
-    wide = jnp.float32 if dtype in (jnp.float16, jnp.bfloat16) else dtype
+    wide = jnp.float32 if dtype in HALF else dtype
     size = size.astype(wide)
     if order == float("inf"):
         found = jnp.max(size)

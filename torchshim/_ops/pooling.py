@@ -19,11 +19,18 @@ from jax import lax
 from torchshim._core.checks import Check
 from torchshim._core.linearize import is_forward
 from torchshim._core.op import Array, op
-from torchshim._ops._common import BOOL, COMPLEX, INT, quotient, refuse, refuse_half
+from torchshim._ops._common import (
+    BOOL,
+    COMPLEX,
+    INT,
+    quotient,
+    refuse,
+    refuse_half,
+    widened,
+)
 from torchshim._ops._formats import channels_layout, signal_layout, volume_layout
 
 Ints = tuple[int, ...]
-_HALF = (jnp.float16, jnp.bfloat16)
 _INT_MAX = np.iinfo(np.int32).max
 
 
@@ -244,7 +251,7 @@ def _stretched(
     return jnp.pad(x, pads, constant_values=fill)
 
 
-def _larger(
+def larger_of(
     best: Array, at: Array | None, other: Array, its: Array | None
 ) -> tuple[Array, Array | None]:
     take = other > best
@@ -262,7 +269,7 @@ def _lowest(dtype: Any) -> Any:
     return jnp.iinfo(dtype).min
 
 
-def _positions(input: Array, n: int) -> Array:
+def positions_in(input: Array, n: int) -> Array:
     size = input.shape[-n:]
     flat = np.arange(math.prod(size), dtype=np.int64).reshape(size)
     return jnp.broadcast_to(flat, input.shape)
@@ -286,7 +293,7 @@ def _max_pooled(
             places = _slices(at, axis, kernel, stride, dilation, out[i])
         x, at = parts[0], places[0]
         for other, its in zip(parts[1:], places[1:], strict=True):
-            x, at = _larger(x, at, other, its)
+            x, at = larger_of(x, at, other, its)
     return x, at
 
 
@@ -307,14 +314,14 @@ def _max_pool(
         refuse("max_pool1d_impl", input, BOOL + INT + COMPLEX)
     refuse(f"max_pool{max(n, 2)}d", input, BOOL + COMPLEX)
     windows = _windows(input.shape[-n:], kernel, steps, pads, spans)
-    at = _positions(input, n) if indices else None
+    at = positions_in(input, n) if indices else None
     return _max_pooled(input, windows, out, at)
 
 
 _PLAIN = {"namespaces": (), "method": False, "out": False, "saves": ("input",)}
 
 
-def _pool(node: str | Callable[..., str], layout: Any = channels_layout) -> Any:
+def pool_op(node: str | Callable[..., str], layout: Any = channels_layout) -> Any:
     return op(grad_fn=node, layout=layout, **_PLAIN)
 
 
@@ -322,7 +329,7 @@ def _pair(found: tuple[Array, Any]) -> tuple[Array, Array]:
     return found
 
 
-@_pool("SqueezeBackward1")
+@pool_op("SqueezeBackward1")
 def max_pool1d(
     input: Array,
     kernel_size: int | Ints,
@@ -336,7 +343,7 @@ def max_pool1d(
     return _max_pool(1, input, args, False)[0]
 
 
-@_pool("SqueezeBackward1")
+@pool_op("SqueezeBackward1")
 def max_pool1d_with_indices(
     input: Array,
     kernel_size: int | Ints,
@@ -350,7 +357,7 @@ def max_pool1d_with_indices(
     return _pair(_max_pool(1, input, args, True))
 
 
-@_pool("MaxPool2DWithIndicesBackward0")
+@pool_op("MaxPool2DWithIndicesBackward0")
 def max_pool2d(
     input: Array,
     kernel_size: int | Ints,
@@ -364,7 +371,7 @@ def max_pool2d(
     return _max_pool(2, input, args, False)[0]
 
 
-@_pool("MaxPool2DWithIndicesBackward0")
+@pool_op("MaxPool2DWithIndicesBackward0")
 def max_pool2d_with_indices(
     input: Array,
     kernel_size: int | Ints,
@@ -378,7 +385,7 @@ def max_pool2d_with_indices(
     return _pair(_max_pool(2, input, args, True))
 
 
-@_pool("MaxPool3DWithIndicesBackward0", volume_layout)
+@pool_op("MaxPool3DWithIndicesBackward0", volume_layout)
 def max_pool3d(
     input: Array,
     kernel_size: int | Ints,
@@ -392,7 +399,7 @@ def max_pool3d(
     return _max_pool(3, input, args, False)[0]
 
 
-@_pool("MaxPool3DWithIndicesBackward0", volume_layout)
+@pool_op("MaxPool3DWithIndicesBackward0", volume_layout)
 def max_pool3d_with_indices(
     input: Array,
     kernel_size: int | Ints,
@@ -445,7 +452,7 @@ def _avg_pool(
     refuse(kernel_name, input, BOOL + integers + COMPLEX)
     if n == 3:
         refuse_half(kernel_name, input)
-    x = input.astype(jnp.float32) if input.dtype in _HALF else input
+    x = widened(input)
     size = input.shape[-n:]
     windows = _windows(size, kernel, steps, pads, (1,) * n)
     for i in reversed(range(n)):
@@ -471,14 +478,14 @@ def _avg_pool(
     return quotient(x, jnp.asarray(divisor, x.dtype)).astype(input.dtype)
 
 
-def _average(
+def average_op(
     node: str, *spaces: str, out: bool | str = False, layout: Any = None
 ) -> Any:
     options = {**_PLAIN, "namespaces": spaces, "out": out, "layout": layout}
     return op(grad_fn=node, **options)
 
 
-@_average("SqueezeBackward1", "torch", "nn.functional", layout=signal_layout)
+@average_op("SqueezeBackward1", "torch", "nn.functional", layout=signal_layout)
 def avg_pool1d(
     input: Array,
     kernel_size: int | Ints,
@@ -493,7 +500,7 @@ def avg_pool1d(
     )
 
 
-@_average("AvgPool2DBackward0", "nn.functional", out="exact", layout=channels_layout)
+@average_op("AvgPool2DBackward0", "nn.functional", out="exact", layout=channels_layout)
 def avg_pool2d(
     input: Array,
     kernel_size: int | Ints,
@@ -508,7 +515,7 @@ def avg_pool2d(
     return _avg_pool(2, input, *args, divisor_override)
 
 
-@_average("AvgPool3DBackward0", "nn.functional", out="exact")
+@average_op("AvgPool3DBackward0", "nn.functional", out="exact")
 def avg_pool3d(
     input: Array,
     kernel_size: int | Ints,

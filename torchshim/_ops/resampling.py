@@ -12,12 +12,18 @@ from jax import lax
 
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import element
-from torchshim._ops._common import BOOL, COMPLEX, INT, refuse, refuse_half
+from torchshim._ops._common import (
+    BOOL,
+    COMPLEX,
+    HALF,
+    INT,
+    refuse,
+    refuse_half,
+)
 from torchshim._ops._formats import channels_layout
 from torchshim._ops.matmul import PRECISION
 
 Ints = tuple[int, ...]
-_HALF = (jnp.float16, jnp.bfloat16)
 _PLAIN: dict[str, Any] = {
     "namespaces": (),
     "method": False,
@@ -373,7 +379,7 @@ def upsample_smooth(
     _check_sizes(input, sizes)
     _check_kernel(input, sizes, kind, antialias)
     pixels = input.dtype == jnp.uint8
-    x = input.astype(jnp.float32) if pixels or input.dtype in _HALF else input
+    x = input.astype(jnp.float32) if pixels or input.dtype in HALF else input
     steps = list(enumerate(zip(sizes, scales, strict=True)))
     for i, (out, scale) in reversed(steps) if pixels else steps:
         axis, size = i + 2, input.shape[i + 2]

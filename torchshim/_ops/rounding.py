@@ -46,7 +46,7 @@ from torchshim._ops._common import (
 def abs(input: Array) -> Array:
     """The absolute value; the modulus of complex numbers."""
     refuse("abs_cpu", input, BOOL)
-    return _modulus(input) if is_complex(input) else _abs(input)
+    return modulus(input) if is_complex(input) else _abs(input)
 
 
 @jax.custom_jvp
@@ -62,7 +62,7 @@ def _abs_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @jax.custom_jvp
-def _modulus(z: Array) -> Array:
+def modulus(z: Array) -> Array:
     # Not by `jnp.abs`: XLA takes that for cheap and computes it once for each use, in
     # another rounding, so that an extreme is equal to none of the elements.
     a, b = jnp.abs(z.real), jnp.abs(z.imag)
@@ -72,25 +72,25 @@ def _modulus(z: Array) -> Array:
     return jnp.where(infinite, jnp.inf, high * jnp.sqrt(1 + ratio * ratio))
 
 
-@_modulus.defjvp
+@modulus.defjvp
 def _modulus_jvp(primals: Any, tangents: Any) -> Any:
     # By the direction, which is 0 at 0, of every order.
     (z,), (dz,) = primals, tangents
-    return _modulus(z), jnp.real(jnp.conj(_direction(z)) * dz)
+    return modulus(z), jnp.real(jnp.conj(direction(z)) * dz)
 
 
 @jax.custom_jvp
-def _direction(z: Array) -> Array:
+def direction(z: Array) -> Array:
     at_zero = z == 0
     safe = jnp.where(at_zero, 1, z)
     return jnp.where(at_zero, 0, safe / jnp.abs(safe))
 
 
-@_direction.defjvp
+@direction.defjvp
 def _direction_jvp(primals: Any, tangents: Any) -> Any:
     # What is left of the change across the direction; PyTorch: 0 at 0.
     (z,), (dz,) = primals, tangents
-    out, size = _direction(z), _modulus(z)
+    out, size = direction(z), modulus(z)
     across = dz - jnp.real(jnp.conj(out) * dz) * out
     return out, jnp.where(size == 0, 0, across / jnp.where(size == 0, 1, size))
 
@@ -142,7 +142,7 @@ def sign(input: Array) -> Array:
 )
 def sgn(input: Array) -> Array:
     """The sign; complex numbers are divided by their modulus."""
-    return _direction(input) if is_complex(input) else _sign(input)
+    return direction(input) if is_complex(input) else _sign(input)
 
 
 @op(grad_fn="AngleBackward0", saves=("input",), layout="preserve")

@@ -15,7 +15,7 @@ from torchshim._ops._reducing import cast, is_complex, is_exact, not_implemented
 from torchshim._ops.view_geometry import wrap_dim
 
 
-def _softmax_input(
+def softmax_input(
     name: str, input: Array, dim: int, dtype: DType | None
 ) -> tuple[Array, int]:
     axis = wrap_dim(dim, input.ndim)
@@ -35,9 +35,9 @@ def _softmax_input(
 )
 def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     """Exponentials along a dimension, divided by their sum."""
-    x, axis = _softmax_input("softmax", input, dim, dtype)
+    x, axis = softmax_input("softmax", input, dim, dtype)
     w = wide(x)
-    return _softmax(w, axis if w.ndim else None).astype(x.dtype)
+    return softmax_of(w, axis if w.ndim else None).astype(x.dtype)
 
 
 @op(
@@ -49,7 +49,7 @@ def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
 )
 def log_softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     """The logarithm of `softmax`, without loss of small values."""
-    x, axis = _softmax_input("log_softmax", input, dim, dtype)
+    x, axis = softmax_input("log_softmax", input, dim, dtype)
     w = wide(x)
     return _log_softmax(w, axis if w.ndim else None).astype(x.dtype)
 
@@ -60,14 +60,14 @@ def _shifted(x: Array, axis: int | None) -> Array:
 
 # The derivatives in terms of the results: fewer exponentials in backward.
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _softmax(x: Array, axis: int | None) -> Array:
+def softmax_of(x: Array, axis: int | None) -> Array:
     e = jnp.exp(_shifted(x, axis))
     return e / jnp.sum(e, axis=axis, keepdims=True)
 
 
-@_softmax.defjvp
+@softmax_of.defjvp
 def _softmax_derivative(axis: Any, primals: Any, tangents: Any) -> Any:
-    y, (t,) = _softmax(*primals, axis), tangents
+    y, (t,) = softmax_of(*primals, axis), tangents
     yt = y * t
     return y, yt - y * jnp.sum(yt, axis=axis, keepdims=True)
 
@@ -105,7 +105,7 @@ def masked_softmax(
     if mask_type == 1:
         mask = mask[:, None, None, :]
     kept = jnp.where(mask, -jnp.inf, x)
-    return _softmax(kept, axis if x.ndim else None).astype(input.dtype)
+    return softmax_of(kept, axis if x.ndim else None).astype(input.dtype)
 
 
 def _check_mask(input: Array, mask: Array, mask_type: int | None) -> None:

@@ -14,27 +14,23 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchshim._core.op import Array, Scalar, op
+from torchshim._ops._common import widened
 from torchshim._ops.matmul import rounded
 
 _PRIVATE: dict[str, Any] = {"namespaces": (), "method": False, "out": False}
-
-
-def _wide(x: Array) -> Array:
-    """Half types as float32, in which sums are made."""
-    return x.astype(jnp.float32) if x.dtype in (jnp.float16, jnp.bfloat16) else x
 
 
 def _summed(terms: Array, groups: Array, count: int) -> Array:
     """The sums of the terms of each group."""
     if terms.dtype == bool:
         return jnp.zeros((count, *terms.shape[1:]), bool).at[groups].max(terms)
-    return rounded(jax.ops.segment_sum(_wide(terms), groups, count), terms)
+    return rounded(jax.ops.segment_sum(widened(terms), groups, count), terms)
 
 
 def _product(indices: Array, values: Array, dense: Array, count: int) -> Array:
     """The product of a sparse matrix of `count` rows and a dense vector or matrix."""
-    rows = jnp.take(_wide(dense), indices[1], axis=0, mode="clip")
-    terms = _wide(values).reshape(-1, *(1 for _ in dense.shape[1:])) * rows
+    rows = jnp.take(widened(dense), indices[1], axis=0, mode="clip")
+    terms = widened(values).reshape(-1, *(1 for _ in dense.shape[1:])) * rows
     return rounded(jax.ops.segment_sum(terms, indices[0], count), dense)
 
 
@@ -120,12 +116,12 @@ def sparse_pair_values(
 def sparse_to_dense(indices: Array, values: Array, shape: tuple[int, ...]) -> Array:
     """A dense tensor with the values at their places, added up."""
     at = tuple(indices)
-    dense = jnp.zeros(shape, _wide(values).dtype)
+    dense = jnp.zeros(shape, widened(values).dtype)
     if not at:
         return values.any(0) if values.dtype == bool else values.sum(0, values.dtype)
     if values.dtype == bool:
         return dense.at[at].max(values)
-    return rounded(dense.at[at].add(_wide(values), mode="drop"), values)
+    return rounded(dense.at[at].add(widened(values), mode="drop"), values)
 
 
 @op(grad_fn="SparseMaskBackward0", **_PRIVATE)
@@ -152,7 +148,7 @@ def sparse_sampled_values(
 
 def _softmax(values: Array, groups: Array, count: int) -> tuple[Array, Array]:
     """The exponents of a softmax within each group, and the sums of their powers."""
-    wide = _wide(values)
+    wide = widened(values)
     highest = lax.stop_gradient(jax.ops.segment_max(wide, groups, count))
     shifted = wide - highest[groups]
     return shifted, jax.ops.segment_sum(jnp.exp(shifted), groups, count)[groups]
