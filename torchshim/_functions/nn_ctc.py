@@ -13,11 +13,9 @@ from torchshim._functions._arguments import unfit
 from torchshim._functions.construct import tensor
 from torchshim._functions.creation import zeros_like
 from torchshim._functions.joining import known, known_value
-from torchshim._functions.nn_loss import chosen_reduction
+from torchshim._functions.nn_loss import REDUCTIONS, chosen_reduction
 from torchshim._ops.ctc import length_checks
 from torchshim._tensor import Tensor
-
-_CODES = ("none", "mean", "sum")
 
 
 def _lengths(name: str, given: Any) -> tuple[Tensor, Any]:
@@ -129,6 +127,6 @@ def _ctc_loss(
         input_lengths,
         target_lengths,
         blank,
-        _CODES[reduction],
+        REDUCTIONS[reduction],
         zero_infinity,
     )

@@ -15,14 +15,20 @@ from torchshim._functions.creation import ones_like
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
-_REDUCTIONS = ("none", "mean", "sum")
+#: By the numbers that PyTorch's kernels have for them.
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def meant_by(size_average: bool | None, reduce: bool | None) -> str:
+    """The reduction that the deprecated arguments mean."""
+    if reduce is not None and not reduce:
+        return "none"
+    return "mean" if size_average is None or size_average else "sum"
 
 
 def _legacy(size_average: bool | None, reduce: bool | None) -> str:
     """The reduction that the deprecated arguments mean, with their warning."""
-    size_average = True if size_average is None else size_average
-    reduce = True if reduce is None else reduce
-    chosen = ("mean" if size_average else "sum") if reduce else "none"
+    chosen = meant_by(size_average, reduce)
     warn(
         "size_average and reduce args will be deprecated, please use "
         f"reduction='{chosen}' instead.",
@@ -39,7 +45,7 @@ def chosen_reduction(size_average: Any, reduce: Any, reduction: str) -> str:
             "instead."
         )
         return "mean"
-    if reduction not in _REDUCTIONS:
+    if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
 
@@ -195,7 +201,7 @@ def gaussian_nll_loss(
             var = var.unsqueeze(-1)
         elif input.ndim != var.ndim or not _one_is_broadcast(input, var):
             raise ValueError("var is of incorrect size")
-    if reduction not in _REDUCTIONS:
+    if reduction not in REDUCTIONS:
         raise ValueError(reduction + " is not valid")
     if var.dtype.category <= INTEGER:
         raise RuntimeError(
@@ -412,7 +418,7 @@ def kl_div(
             "the KL div math definition.'mean' will be changed to behave the same as "
             "'batchmean' in the next major release.",
         )
-    elif reduction != "batchmean" and reduction not in _REDUCTIONS:
+    elif reduction != "batchmean" and reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if not isinstance(log_target, bool):
         raise TypeError(
@@ -454,6 +460,6 @@ def multilabel_soft_margin_loss(
     if weight is not None:
         loss = loss * weight
     loss = loss.sum(dim=-1) / input.size(-1)
-    if reduction not in _REDUCTIONS:
+    if reduction not in REDUCTIONS:
         raise ValueError(reduction + " is not valid")
     return reduced(loss, reduction)

@@ -10,6 +10,7 @@ from typing import Any
 from torchshim._core.op import REGISTRY, Op
 from torchshim._core.record import local
 from torchshim._core.storage import set_version, version_of
+from torchshim._core.write import WRITTEN_LEAF
 from torchshim._derived import public
 from torchshim._functions.resizing import keep_saved, show, show_views
 from torchshim._functions.strided import strided_arguments
@@ -67,9 +68,7 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
     if rec.grad and meta.requires_grad and self._view_of is not None:
         rec.check_history(self, ())
     if rec.grad and meta.requires_grad and meta.leaf:
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation."
-        )
+        raise RuntimeError(WRITTEN_LEAF)
     op, storage = REGISTRY[name], self._storage
     if storage is not None and meta.requires_grad:
         # A write through a view would have to be seen in the other shape, too.

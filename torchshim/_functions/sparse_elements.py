@@ -10,6 +10,7 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._core.naming import check_replacement
 from torchshim._core.record import local, untracked
+from torchshim._core.write import WRITTEN_LEAF
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import kind_of
 from torchshim._functions.creation import placed
@@ -142,9 +143,7 @@ def pow(input: Any, exponent: Any) -> Any:
 def become(target: Any, made: Any) -> Any:
     """An in-place operation: the target takes the parts of the result."""
     if target.is_leaf and target.requires_grad and local.rec.grad:
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation."
-        )
+        raise RuntimeError(WRITTEN_LEAF)
     if target.requires_grad and target.is_leaf:  # as it stays one
         grad, made = target._v._grad, made.detach().requires_grad_()
         if grad is not None and grad.shape == made._v.shape:

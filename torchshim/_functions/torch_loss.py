@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from torchshim._derived import public
 from torchshim._functions import nn_loss, nn_margin_loss
+from torchshim._functions.nn_loss import REDUCTIONS
 from torchshim._tensor import Tensor
-
-_REDUCTIONS = ("none", "mean", "sum")
 
 
 @public
@@ -15,7 +14,7 @@ def kl_div(
 ) -> Tensor:
     """As `nn.functional.kl_div`; `reduction` is 0, 1 or 2: none, mean or sum."""
     each = nn_loss.kl_div(input, target, reduction="none", log_target=log_target)
-    return nn_loss.reduced(each, _REDUCTIONS[reduction])
+    return nn_loss.reduced(each, REDUCTIONS[reduction])
 
 
 @public
@@ -29,7 +28,7 @@ def poisson_nll_loss(
 ) -> Tensor:
     """As `nn.functional.poisson_nll_loss`; `reduction` is 0, 1 or 2."""
     return nn_loss.poisson_nll_loss(
-        input, target, log_input, full, eps=eps, reduction=_REDUCTIONS[reduction]
+        input, target, log_input, full, eps=eps, reduction=REDUCTIONS[reduction]
     )
 
 
@@ -42,7 +41,7 @@ def binary_cross_entropy_with_logits(
     reduction: int = 1,
 ) -> Tensor:
     """As `nn.functional.binary_cross_entropy_with_logits`; `reduction` is 0, 1 or 2."""
-    how = _REDUCTIONS[reduction]
+    how = REDUCTIONS[reduction]
     return nn_loss.binary_cross_entropy_with_logits(
         input, target, weight, reduction=how, pos_weight=pos_weight
     )
@@ -54,7 +53,7 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """As `nn.functional.hinge_embedding_loss`; `reduction` is 0, 1 or 2."""
     return nn_margin_loss.hinge_embedding_loss(
-        input, target, margin, reduction=_REDUCTIONS[reduction]
+        input, target, margin, reduction=REDUCTIONS[reduction]
     )
 
 
@@ -68,7 +67,7 @@ def margin_ranking_loss(
 ) -> Tensor:
     """As `nn.functional.margin_ranking_loss`; `reduction` is 0, 1 or 2."""
     return nn_margin_loss.margin_ranking_loss(
-        input1, input2, target, margin, reduction=_REDUCTIONS[reduction]
+        input1, input2, target, margin, reduction=REDUCTIONS[reduction]
     )
 
 
@@ -82,7 +81,7 @@ def cosine_embedding_loss(
 ) -> Tensor:
     """As `nn.functional.cosine_embedding_loss`; `reduction` is 0, 1 or 2."""
     return nn_margin_loss.cosine_embedding_loss(
-        input1, input2, target, margin, reduction=_REDUCTIONS[reduction]
+        input1, input2, target, margin, reduction=REDUCTIONS[reduction]
     )
 
 
@@ -98,7 +97,7 @@ def triplet_margin_loss(
     reduction: int = 1,
 ) -> Tensor:
     """As `nn.functional.triplet_margin_loss`; `reduction` is 0, 1 or 2."""
-    how = _REDUCTIONS[reduction]
+    how = REDUCTIONS[reduction]
     return nn_margin_loss.triplet_margin_loss(
         anchor, positive, negative, margin, p, eps, swap, reduction=how
     )

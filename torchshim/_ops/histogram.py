@@ -130,19 +130,8 @@ def _histogram(
 ) -> tuple[Array, Array]:
     x = input.reshape(-1)
     if weight is not None:
-        if weight.shape != input.shape:
-            raise RuntimeError(
-                "torch.histogramdd: if weight tensor is provided it should have the "
-                "same shape as the input tensor excluding its innermost dimension, but "
-                f"got input with shape {[x.size, 1]} and weight with shape "
-                f"{[weight.size]}"
-            )
-        if weight.dtype != input.dtype:
-            raise RuntimeError(
-                "torch.histogramdd: if weight tensor is provided, input tensor and "
-                "weight tensor should have the same dtype, but got "
-                f"input({cpp_name(input)}), and weight({cpp_name(weight)})"
-            )
+        same = weight.shape == input.shape
+        check_weight(input, weight, same, [x.size, 1], [weight.size])
         weight = weight.reshape(-1)
     inside = (x >= edges[0]) & (x <= edges[-1])
     out = counted(x, at, inside, edges.shape[0] - 1, weight)
@@ -154,6 +143,34 @@ def _histogram(
 def cpp_name(x: Array) -> str:
     """The dtype's name in C, as PyTorch writes it here."""
     return dtypes.from_array_dtype(x.dtype).cpp_name
+
+
+def check_weight(
+    input: Array, weight: Array, fits: bool, points: list[int], weights: list[int]
+) -> None:
+    """Refuses weights of another shape or dtype; the last two are shapes to be told."""
+    if not fits:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided it should have the same "
+            "shape as the input tensor excluding its innermost dimension, but got "
+            f"input with shape {points} and weight with shape {weights}"
+        )
+    if weight.dtype != input.dtype:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided, input tensor and weight "
+            "tensor should have the same dtype, but got "
+            f"input({cpp_name(input)}), and weight({cpp_name(weight)})"
+        )
+
+
+def check_edges(input: Array, edges: Array, dim: int) -> None:
+    """Refuses edges of another dtype than that of the points."""
+    if edges.dtype != input.dtype:
+        raise RuntimeError(
+            "torch.histogramdd: input tensor and bins tensors should have the same "
+            f"dtype, but got input with dtype {cpp_name(input)} and bins for dimension "
+            f"{dim} with dtype {cpp_name(edges)}"
+        )
 
 
 def _before(edges: Array, x: Array, right: bool) -> Array:
@@ -190,12 +207,7 @@ def histogram_edges(
             "torch.histogramdd: bins tensor should have at least 1 element, but got "
             "0 elements in the bins tensor for dimension 0"
         )
-    if bins.dtype != input.dtype:
-        raise RuntimeError(
-            "torch.histogramdd: input tensor and bins tensors should have the same "
-            f"dtype, but got input with dtype {cpp_name(input)} and bins for dimension "
-            f"0 with dtype {cpp_name(bins)}"
-        )
+    check_edges(input, bins, 0)
     check_dtype(input, "histogram_cpu")
     at = _before(bins, input.reshape(-1), True)
     return _histogram(input, bins, at, weight, density)

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Arrays, op
 from torchshim._ops import histogram
-from torchshim._ops.histogram import cpp_name
 
 
 def _finite(input: Array, bins: Any, range: Any) -> list[Check]:
@@ -67,26 +66,11 @@ def histogramdd_counts(
     histogram.check_dtype(input)
     points = input.reshape(-1, input.shape[-1])
     for i, each in enumerate(edges):
-        if each.dtype != input.dtype:
-            raise RuntimeError(
-                "torch.histogramdd: input tensor and bins tensors should have the same "
-                f"dtype, but got input with dtype {cpp_name(input)} and bins for "
-                f"dimension {i} with dtype {cpp_name(each)}"
-            )
+        histogram.check_edges(input, each, i)
     if weight is not None:
-        if weight.shape != input.shape[:-1]:
-            raise RuntimeError(
-                "torch.histogramdd: if weight tensor is provided it should have the "
-                "same shape as the input tensor excluding its innermost dimension, but "
-                f"got input with shape {list(input.shape)} and weight with shape "
-                f"{list(weight.shape)}"
-            )
-        if weight.dtype != input.dtype:
-            raise RuntimeError(
-                "torch.histogramdd: if weight tensor is provided, input tensor and "
-                "weight tensor should have the same dtype, but got "
-                f"input({cpp_name(input)}), and weight({cpp_name(weight)})"
-            )
+        shapes = list(input.shape), list(weight.shape)
+        same = weight.shape == input.shape[:-1]
+        histogram.check_weight(input, weight, same, *shapes)
         weight = weight.reshape(-1)
     sizes = [each.shape[0] - 1 for each in edges]
     place = jnp.zeros(points.shape[0], int)

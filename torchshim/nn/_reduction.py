@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 
+from torchshim._functions.nn_loss import REDUCTIONS, meant_by
+
 
 def legacy_get_string(
     size_average: bool | None, reduce: bool | None, emit_warning: bool = True
@@ -13,12 +15,7 @@ def legacy_get_string(
     >>> legacy_get_string(False, None, emit_warning=False)
     'sum'
     """
-    if reduce is not None and not reduce:
-        reduction = "none"
-    elif size_average is None or size_average:
-        reduction = "mean"
-    else:
-        reduction = "sum"
+    reduction = meant_by(size_average, reduce)
     if emit_warning:
         warnings.warn(
             "size_average and reduce args will be deprecated, please use "
@@ -41,9 +38,9 @@ def get_enum(reduction: str) -> int:
             stacklevel=2,
         )
         return 1
-    if reduction not in ("none", "mean", "sum"):
+    if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
-    return ("none", "mean", "sum").index(reduction)
+    return REDUCTIONS.index(reduction)
 
 
 def legacy_get_enum(

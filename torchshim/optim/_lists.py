@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torchshim._core.record import local
+from torchshim._core.write import WRITTEN_LEAF
 from torchshim._tensor import Tensor
 from torchshim.optim._rules import RuleOptimizer
 
@@ -52,10 +53,7 @@ def step(
         )
     if local.rec.grad and any(p._tmeta.requires_grad for p in params):
         if any(p._tmeta.requires_grad and p._tmeta.leaf for p in params):
-            raise RuntimeError(
-                "a leaf Variable that requires grad is being used in an in-place "
-                "operation."
-            )
+            raise RuntimeError(WRITTEN_LEAF)
         differentiable = True
     group = {
         **{"foreach": foreach, "capturable": capturable, "fused": fused},

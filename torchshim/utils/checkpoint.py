@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torchshim
-from torchshim import _pytree as tree
 from torchshim._core.random import restore, snapshot
 from torchshim._core.record import local
 from torchshim._core.walk import walking
@@ -231,28 +230,7 @@ def _policy_from_bool(b: bool) -> CheckpointPolicy:
     return kept if b else dropped
 
 
-def _infer_device_type(*args: Any) -> str:
-    """The kind of device whose random state is kept: that of the first not on the CPU.
-
-    Warns of several kinds; GPUs come first then.
-    """
-    tensors = [t for t in tree.tree_leaves(args) if isinstance(t, Tensor)]
-    kinds = [t.device.type for t in tensors if t.device.type != "cpu"]
-    if not kinds:
-        return DefaultDeviceType.get_device_type()
-    if len(set(kinds)) > 1:
-        warnings.warn(
-            "Tensor arguments, excluding CPU tensors, are detected on at least two "
-            "types of devices. Device state will only be saved for devices of a single "
-            "device type, and the remaining devices will be ignored. Consequently, if "
-            "any checkpointed functions involve randomness, this may result in "
-            "incorrect gradients. (Note that if CUDA devices are among the devices "
-            "detected, it will be prioritized; otherwise, the first device encountered "
-            f"will be selected.)\nDevice types: {sorted(set(kinds))} first device "
-            f"type: {kinds[0]}",
-            stacklevel=2,
-        )
-    return "cuda" if "cuda" in kinds else kinds[0]
+_infer_device_type = infer_device_type
 
 
 @contextlib.contextmanager
