@@ -433,6 +433,50 @@ def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
     return _chained(matrices, out)
 
 
+@public(namespaces=("torch", "ops.aten"))
+def _grouped_mm(
+    self: Tensor,
+    mat2: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: Any = None,
+) -> Tensor:
+    """`nn.functional.grouped_mm` by its first name."""
+    made = fns._grouped_products(self, mat2, offs)
+    if out_dtype is not None and out_dtype is not self.dtype:
+        raise RuntimeError("Grouped gemm output dtype must match `mat_a` dtype")
+    if bias is not None:
+        raise RuntimeError("Bias not supported yet")
+    return made
+
+
+def grouped_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    *,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: Any = None,
+) -> Tensor:
+    """Products of groups, each of some of the rows with a matrix of its own.
+
+    `offs` are the ends of the groups: in the rows of `mat_a` if that has two
+    dimensions and `mat_b` three, in the columns of `mat_b` the other way round, in the
+    shared dimension if both have two. What is behind the last is zero.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.grouped_mm.html
+
+    >>> import torchshim as torch
+    >>> rows, experts = torch.ones(3, 4), torch.stack([torch.eye(4), 2 * torch.eye(4)])
+    >>> ends = torch.tensor([1, 3], dtype=torch.int32)
+    >>> torch.nn.functional.grouped_mm(rows, experts, offs=ends)
+    tensor([[1., 1., 1., 1.],
+            [2., 2., 2., 2.],
+            [2., 2., 2., 2.]])
+    """
+    return _grouped_mm(mat_a, mat_b, offs, bias, out_dtype)
+
+
 def _chained(tensors: tuple[Tensor, ...], out: Tensor | None) -> Tensor:
     result = fns._multi_dot(tensors)
     if out is None:

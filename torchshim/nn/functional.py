@@ -134,6 +134,7 @@ from torchshim._functions.nn_sampling import (
     grid_sample,
 )
 from torchshim._functions.nn_unpooling import max_unpool1d, max_unpool2d, max_unpool3d
+from torchshim._functions.products import grouped_mm
 from torchshim._overrides import overridable_all as _overridable_all
 from torchshim._tensor import Tensor as Tensor
 from torchshim.overrides import handle_torch_function as handle_torch_function
@@ -230,6 +231,7 @@ __all__ = [
     "glu",
     "grid_sample",
     "group_norm",
+    "grouped_mm",
     "gumbel_softmax",
     "hardsigmoid",
     "hardswish",
