@@ -42,19 +42,37 @@ def _new(
 
 @public(namespaces=(), method=True)
 def new_zeros(self: Tensor, *size: Any, **options: Any) -> Tensor:
-    """Zeros of this size, of the tensor's dtype and on its device."""
+    """Zeros of this size, of the tensor's dtype and on its device.
+
+    The size is given as one sequence or as so many integers; `dtype`, `device` and
+    `requires_grad` by name. RuntimeError for a negative size.
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1, 2]).new_zeros(3)
+    tensor([0, 0, 0])
+    """
     return _new("new_zeros", self, size, 0, options)
 
 
 @public(namespaces=(), method=True)
 def new_ones(self: Tensor, *size: Any, **options: Any) -> Tensor:
-    """Ones of this size, of the tensor's dtype and on its device."""
+    """Ones of this size, of the tensor's dtype and on its device; see `new_zeros`.
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1, 2]).new_ones((1, 2), dtype=torch.bool)
+    tensor([[True, True]])
+    """
     return _new("new_ones", self, size, 1, options)
 
 
 @public(namespaces=(), method=True)
 def new_empty(self: Tensor, *size: Any, **options: Any) -> Tensor:
-    """Unchosen values (zeros) of this size, of the tensor's dtype, on its device."""
+    """Unchosen values (zeros) of this size, of the tensor's dtype, on its device.
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1, 2]).new_empty(2, 3).shape
+    torch.Size([2, 3])
+    """
     return _new("new_empty", self, size, None, options)
 
 
@@ -62,7 +80,14 @@ def new_empty(self: Tensor, *size: Any, **options: Any) -> Tensor:
 def new_full(
     self: Tensor, size: Any = None, fill_value: Any = None, **options: Any
 ) -> Tensor:
-    """One number, this often, in the tensor's dtype and on its device."""
+    """One number, this often, in the tensor's dtype and on its device.
+
+    TypeError for a size that is no sequence.
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1.0]).new_full((2,), 7)
+    tensor([7., 7.])
+    """
     if size is None or fill_value is None:
         given = ("size", size), ("fill_value", fill_value)
         raise missing("new_full", *(n for n, v in given if v is None))
@@ -74,7 +99,12 @@ def new_full(
 
 @public(namespaces=(), method=True)
 def new_empty_strided(self: Tensor, size: Any, stride: Any, **options: Any) -> Tensor:
-    """Unchosen values (zeros) with these strides, of the tensor's dtype."""
+    """Unchosen values (zeros) with these strides, of the tensor's dtype.
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1.0]).new_empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
     options.setdefault("dtype", self._tmeta.dtype)
     options.setdefault("device", self._tmeta.device)
     return for_examples(empty_strided(size, stride, **options), self)

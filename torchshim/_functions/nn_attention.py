@@ -421,6 +421,26 @@ def _masks(
     return attn_mask, key_padding_mask, False
 
 
+def _projected(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    separate: tuple[Tensor | None, ...] | None,
+    packed: Tensor | None,
+    bias: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The three inputs by their own weights or, where these are None, by one of all."""
+    if separate is not None:
+        weights = _separate_weights(*separate)
+        biases = () if bias is None else bias.chunk(3)
+        return _in_projection(query, key, value, *weights, *biases)
+    if packed is None:
+        raise AssertionError(
+            "use_separate_proj_weight is False but in_proj_weight is None"
+        )
+    return _in_projection_packed(query, key, value, packed, bias)
+
+
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,
@@ -472,17 +492,15 @@ def multi_head_attention_forward(
     width = _check_embedding(
         query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight
     )
-    if use_separate_proj_weight:
-        given = (q_proj_weight, k_proj_weight, v_proj_weight)
-        weights = _separate_weights(*given)
-        biases = () if in_proj_bias is None else in_proj_bias.chunk(3)
-        q, k, v = _in_projection(query, key, value, *weights, *biases)
-    elif in_proj_weight is None:
-        raise AssertionError(
-            "use_separate_proj_weight is False but in_proj_weight is None"
-        )
-    else:
-        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight)
+    q, k, v = _projected(
+        query,
+        key,
+        value,
+        separate if use_separate_proj_weight else None,
+        in_proj_weight,
+        in_proj_bias,
+    )
     if attn_mask is not None:
         sizes = tgt_len, key.shape[0]
         attn_mask = _check_attn_mask(attn_mask, sizes, (heads, *sizes))

@@ -349,7 +349,15 @@ def rand_like(
     requires_grad: bool = False,
     memory_format: Any = preserve_format,
 ) -> Tensor:
-    """Uniform numbers in [0, 1), as many as `input` has elements."""
+    """Uniform numbers in [0, 1), as many as `input` has elements.
+
+    In its shape, dtype and memory order, unless others are asked for. Raises
+    NotImplementedError for dtypes that are not floating-point.
+
+    >>> import torchshim as torch
+    >>> torch.rand_like(torch.zeros(2, 3)).shape
+    torch.Size([2, 3])
+    """
     rest = dtype, layout, device, pin_memory, requires_grad, memory_format, generator
     return _like("rand_like", input, UNIFORM, *rest)
 
@@ -366,7 +374,12 @@ def randn_like(
     requires_grad: bool = False,
     memory_format: Any = preserve_format,
 ) -> Tensor:
-    """Normal numbers, as many as `input` has elements."""
+    """Normal numbers, as many as `input` has elements; see `rand_like`.
+
+    >>> import torchshim as torch
+    >>> torch.randn_like(torch.zeros(2), dtype=torch.float64).dtype
+    torch.float64
+    """
     rest = dtype, layout, device, pin_memory, requires_grad, memory_format, generator
     return _like("randn_like", input, NORMAL, *rest)
 
@@ -385,7 +398,14 @@ def randint_like(
     requires_grad: bool = False,
     memory_format: Any = preserve_format,
 ) -> Tensor:
-    """Whole numbers from `low` (0) up to `high`, as many as `input` has elements."""
+    """Whole numbers from `low` (0) up to `high`, as many as `input` has elements.
+
+    `high` itself is not among them. RuntimeError where there is none between the two.
+
+    >>> import torchshim as torch
+    >>> torch.randint_like(torch.zeros(2), 3, 4)
+    tensor([3., 3.])
+    """
     if high is None or low is None:
         low, high = 0, low if high is None else high
     least, limit = as_index(low), as_index(high)
