@@ -95,3 +95,28 @@ def parameters_of_other_shapes(torch):
     yield other, optimizer.state[other]["exp_avg"]
     optimizer.state[other]["exp_avg"] = torch.zeros(3, 3)
     yield attempt(optimizer.step)
+
+
+@case.over(*OPTIMIZERS, "AdamW", "RAdam", "ASGD")
+def strides(torch, name):
+    """States lie in memory as the parameter does, or the gradient, and stay so."""
+    if name == "Muon":  # takes matrices
+        return
+    for p_last in (True, False):
+        for grad_last in (True, False):
+            p = torch.ones(4, 3, 2, 2)
+            grad = torch.full((4, 3, 2, 2), 0.1)
+            if p_last:
+                p = p.to(memory_format=torch.channels_last)
+            if grad_last:
+                grad = grad.to(memory_format=torch.channels_last)
+            p = torch.nn.Parameter(p)
+            options = OPTIMIZERS.get(name, {})
+            optimizer = getattr(torch.optim, name)([p], lr=0.1, **options)
+            for _ in range(2):
+                p.grad = grad.clone()
+                torch.nn.utils.clip_grad_norm_([p], 0.5)
+                optimizer.step()
+                yield p, p.stride(), p.grad.stride()
+                for key, value in optimizer.state[p].items():
+                    yield key, value.shape, value.stride()

@@ -82,13 +82,20 @@ class Inference:
         sources: Sequence[Any] | None = None
         if wrt and not (levels or batches) and is_telling(call, metas):
             sources = dependence(call, tuple((m.shape, m.dtype) for m in metas))
+        replaced: Sequence[Meta] = ()
+        if op is not None and op.mutates:
+            owned = zip(metas, call.owners, strict=True)
+            replaced = [m for m, owner in owned if owner in op.mutates]
         results = []
         for k, ((shape, dtype), mapped) in enumerate(zip(avals, batch, strict=True)):
             grad = bool(wrt or call.starts)
             if sources is not None:
                 grad = not sources[k].isdisjoint(wrt)
             grad = grad and (dtype.is_floating_point or dtype.is_complex)
-            strides, offset = self._placement(call, k, shape, metas)
+            if replaced:
+                strides, offset = replaced[k].strides, replaced[k].offset
+            else:
+                strides, offset = self._placement(call, k, shape, metas)
             inference = metas[0].inference if call.write else self.inference
             results.append(
                 meta_of(

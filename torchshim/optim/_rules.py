@@ -272,18 +272,20 @@ def decay(value: Any) -> Any:
     return float(value) if value != 0 else None
 
 
-def zeros_like(p: Any) -> Tensor:
+def zeros_like(p: Any, arranged: Any = None) -> Tensor:
     """The initial state tensor of a parameter, made at once.
 
     As an array rather than an event, so that the first step has the program of all
-    later ones.
+    later ones. `arranged` is the tensor whose strides it has, if not the parameter.
     """
-    return full_like(p, 0)
+    return full_like(p, 0, arranged)
 
 
-def full_like(p: Any, value: float) -> Tensor:
+def full_like(p: Any, value: float, arranged: Any = None) -> Tensor:
     """As `zeros_like`, filled with a number; of complex parameters in both parts."""
     meta = p._tmeta
+    if arranged is not None and not arranged._composed:
+        meta = meta.replace(strides=arranged._tmeta.strides)
     if meta.dtype.is_complex:
         value = complex(value, value)  # type: ignore[assignment]
     if meta.device.type == "meta":

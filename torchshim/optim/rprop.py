@@ -75,7 +75,7 @@ class Rprop(RuleOptimizer):
     def _init_state(self, group: dict[str, Any], p: Any, state: dict[str, Any]) -> None:
         state["step"] = number_tensor(group, p, 0.0)
         state["prev"] = zeros_like(p)
-        state["step_size"] = full_like(p, float(group["lr"]))
+        state["step_size"] = full_like(p, float(group["lr"]), p._grad)
 
     def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
         return (

@@ -118,7 +118,7 @@ class SGD(RuleOptimizer):
         firsts = [state.get("momentum_buffer") is None for state in states]
         for p, state, first in zip(params, states, firsts, strict=True):
             if first:
-                state["momentum_buffer"] = zeros_like(p)
+                state["momentum_buffer"] = zeros_like(p, p._grad)
         return firsts
 
 
