@@ -14,6 +14,7 @@ from torchshim._core import dtypes
 from torchshim._core.device import current_accelerator
 from torchshim._core.layout import LAYOUT_TEXTS
 from torchshim._core.layout import NAMES as LAYOUTS
+from torchshim._core.meta import Size
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import public
@@ -22,6 +23,7 @@ from torchshim._functions._arguments import (
     check_options,
     device_of,
     dtype_of,
+    kind_of,
     size_of,
     warn_once,
 )
@@ -415,3 +417,48 @@ def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Ten
     order = placed(np.concatenate(which).astype(np.int64), device)
     made = coo(places, rows.reshape(-1).index_select(0, order), shape, False)
     return made if layout is None else made.to_sparse(layout=layout)
+
+
+# -- the old ways ----------------------------------------------------------------------
+
+_INCORRECT = (
+    "new() received an invalid combination of arguments - got ({}), but expected one "
+    "of:\n * (*, torch.device device = None)\n"
+    " * (Tensor indices, Tensor values, *, torch.device device = None)\n"
+    " * (Tensor indices, Tensor values, tuple of ints size, *, "
+    "torch.device device = None)\n"
+    " * (tuple of ints size, *, torch.device device = None)\n"
+)
+
+
+def old_arguments(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What `torch.sparse.FloatTensor` and `Tensor.new` got: elements, or a size."""
+    tensors = [isinstance(a, TensorBase) for a in args]
+    if not args:
+        return ((0,),)
+    if tensors in ([True, True], [True, True, False]):
+        return args
+    if all(isinstance(a, int) for a in args):
+        return (args,)
+    if tensors == [False] and isinstance(args[0], (list, tuple)):
+        if isinstance(args[0], Size):
+            return args
+        raise TypeError(
+            f"{name}(sequence) only accepts sizes.  Please use "
+            "torch.sparse_coo_tensor() or construct a strided tensor and convert it to "
+            "sparse via to_sparse."
+        )
+    raise TypeError(_INCORRECT.format(", ".join(map(kind_of, args))))
+
+
+def old_tensor(given: tuple[Any, ...], dtype: Any, device: Any) -> Tensor:
+    """A sparse tensor of such arguments; elements keep the dtype of their values."""
+    if len(given) == 1:
+        return sparse_coo_tensor(*given, dtype=dtype, device=device)
+    kind = given[0].dtype
+    if kind is not dtypes.int64:
+        raise RuntimeError(f"expected scalar type Long but found {kind.scalar_name}")
+    # As PyTorch has it, nobody is told of invariants.
+    return sparse_coo_tensor(
+        *given, device=device, check_invariants=bool(invariants[0])
+    )

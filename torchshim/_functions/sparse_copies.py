@@ -19,7 +19,7 @@ from torchshim._derived import fns
 from torchshim._functions import creation
 from torchshim._functions._arguments import size_of
 from torchshim._functions.convert import CAST_METHODS
-from torchshim._functions.sparse_construct import empty_coo
+from torchshim._functions.sparse_construct import empty_coo, old_arguments, old_tensor
 from torchshim._functions.sparse_convert import to_dense
 from torchshim._functions.sparse_tensor import (
     COO,
@@ -221,10 +221,20 @@ _new_function("new_empty")
 
 
 @handles("new")
-def new(self: Any, *size: Any, device: Any = None) -> Any:
-    """As `Tensor.new` of a size: a sparse tensor without values."""
-    shape = size_of("new", size, None)
-    return _new("new", self, shape, 0, None, None, device, False, False)
+def new(
+    self: Any,
+    *args: Any,
+    indices: Any = None,
+    values: Any = None,
+    size: Any = None,
+    device: Any = None,
+) -> Any:
+    """As `Tensor.new`: a sparse tensor of elements, or of a size and without values."""
+    if not self.is_sparse:
+        refuse("new", self)
+    named = (each for each in (indices, values, size) if each is not None)
+    given = old_arguments("SparseTensor.new", (*args, *named))
+    return old_tensor(given, self.dtype, self.device if device is None else device)
 
 
 # -- memory ----------------------------------------------------------------------------

@@ -11,11 +11,13 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from torchshim._core import dtypes
-from torchshim._core.meta import Size
-from torchshim._core.storage import TensorBase
 from torchshim._derived import namespace as _namespace
-from torchshim._functions._arguments import kind_of, warn_once
-from torchshim._functions.sparse_construct import invariants, sparse_coo_tensor
+from torchshim._functions._arguments import warn_once
+from torchshim._functions.sparse_construct import (
+    invariants,
+    old_arguments,
+    old_tensor,
+)
 from torchshim._functions.sparse_tensor import COO, Coo
 
 addmm = _namespace("sparse")["addmm"]
@@ -162,14 +164,6 @@ _SIZED = (
     653,
 )
 _SHAPE = "shape, *, device=", "shape, dtype=, device=", 684
-_INCORRECT = (
-    "new() received an invalid combination of arguments - got ({}), but expected one "
-    "of:\n * (*, torch.device device = None)\n"
-    " * (Tensor indices, Tensor values, *, torch.device device = None)\n"
-    " * (Tensor indices, Tensor values, tuple of ints size, *, "
-    "torch.device device = None)\n"
-    " * (tuple of ints size, *, torch.device device = None)\n"
-)
 
 
 class _SparseType(type):
@@ -182,31 +176,13 @@ class _SparseType(type):
         return isinstance(instance, Coo) and instance.dtype is cls.dtype
 
     def __call__(cls, *args: Any, device: Any = None) -> Any:
-        tensors = [isinstance(a, TensorBase) for a in args]
-        if not args:
-            form, args = _NOTHING, ((0,),)
-        elif tensors == [True, True]:
-            form = _ELEMENTS
-        elif tensors == [True, True, False]:
-            form = _SIZED
-        elif all(isinstance(a, int) for a in args):
-            form, args = _SHAPE, (args,)
-        elif tensors == [False] and isinstance(args[0], (list, tuple)):
-            form = _SHAPE
-            if not isinstance(args[0], Size):
-                raise TypeError(
-                    "torch.sparse.SparseTensor(sequence) only accepts sizes.  Please "
-                    "use torch.sparse_coo_tensor() or construct a strided tensor and "
-                    "convert it to sparse via to_sparse."
-                )
+        given = old_arguments("torch.sparse.SparseTensor", args)
+        if len(given) > 1:
+            form = _ELEMENTS if len(given) == 2 else _SIZED
         else:
-            raise TypeError(_INCORRECT.format(", ".join(map(kind_of, args))))
+            form = _SHAPE if args else _NOTHING
         warn_once(_DEPRECATED.format(*form))
-        if len(args) == 1:
-            return sparse_coo_tensor(*args, dtype=cls.dtype, device=device)
-        # As PyTorch has it: of the values' dtype, and nobody is told of invariants.
-        check = bool(invariants[0])
-        return sparse_coo_tensor(*args, device=device, check_invariants=check)
+        return old_tensor(given, cls.dtype, device)
 
     def __repr__(cls) -> str:
         return f"<class 'torch.sparse.{cls.__name__}'>"
