@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import torchshim as torch
-from torchshim._core import flush, learning, program, record, trie, walk
+from torchshim._core import call, flush, learning, program, record, trie, walk
 from torchshim._core.record import local
 
 
@@ -474,3 +474,22 @@ def test_pieces_that_are_used_in_a_loop_are_the_same_recording(compiled):
     first, made = step(), compiled()
     assert first == step() == step()
     assert compiled() == made
+
+
+def test_gradients_of_pieces_are_traced_once_for_all_places(monkeypatch):
+    traced = []
+    usual = call.infer_avals
+
+    def counted(each, avals):
+        traced.append(each)
+        return usual(each, avals)
+
+    monkeypatch.setattr(call, "infer_avals", counted)
+    w = torch.ones(40, 7, requires_grad=True)
+    x = torch.zeros(40, 7)
+    for i in range(40):
+        x[i] = w[i] * 2
+    x[1:].sum().backward()
+    assert len([each for each in traced if isinstance(each, call.VjpCall)]) < 10
+    assert w.grad is not None
+    assert w.grad.tolist() == [[0.0] * 7] + [[2.0] * 7] * 39

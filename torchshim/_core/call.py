@@ -20,6 +20,8 @@ from torchshim._core.linearize import Outputs, linearize
 from torchshim._core.meta import broadcast_shape, contiguous_strides
 from torchshim._core.op import (
     DERIVED,
+    INDEX,
+    INDICES,
     OPERAND,
     OPT_OPERAND,
     OPT_SCALAR,
@@ -383,6 +385,14 @@ def _kind(shape: tuple[int, ...]) -> tuple[int, bool, bool, bool]:
     return len(shape), 0 in shape, rows < columns, rows > columns
 
 
+def _unplaced(call: Call) -> tuple[Any, ...]:
+    """A call's template without indices: whether there is a gradient is not theirs."""
+    return tuple(
+        None if param.role in (INDEX, INDICES) else entry
+        for param, entry in zip(call.op.params, call.template, strict=True)
+    )
+
+
 class VjpCall(AnyCall):
     """The gradient of a call: a call itself, so it can be differentiated again.
 
@@ -461,7 +471,7 @@ class VjpCall(AnyCall):
         given = iter(avals)
         whole = [next(given) if a is None else a for a in self.absent]
         kinds = tuple((_kind(shape), dtype) for shape, dtype in (*whole, *given))
-        key = self.inner.op, self.template, self.wrt, self.cts, kinds
+        key = self.inner.op, _unplaced(self.inner), self.wrt, self.cts, kinds
         if key in _DIFFERENTIATED:
             return tuple(whole[i] for i in self.wrt)
         found = super().infer(avals)
