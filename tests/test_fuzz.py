@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import pytest
 
 import torchshim
-from tests import fuzz_core, fuzz_steps
+from tests import fuzz_core, fuzz_steps, fuzz_transforms
 from torchshim._core import stepwise
 
 PARTS = 6
@@ -41,6 +42,17 @@ def test_recorded_programs(part, operation_by_operation):
                 assert text is not None, f"seed {seed} agrees: take it out of KNOWN"
                 continue
             assert text is None, f"seed {seed} ({dtype}), {text}\n{script}"
+
+
+def test_recorded_transforms(operation_by_operation):
+    programs = fuzz_transforms.recorded()
+    assert len(programs) > 30
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed, lines, expected in programs:
+            found = json.loads(json.dumps(fuzz_transforms.run(torchshim, lines)))
+            text = fuzz_transforms.compare(expected, found)
+            assert text is None, f"seed {seed}, {text}\n" + "\n".join(lines)
 
 
 def test_steps_after_others_like_them(monkeypatch):

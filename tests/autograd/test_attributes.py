@@ -279,6 +279,61 @@ def names_of_gradients(torch):
         yield torch.autograd.grad(y, x, ones, create_graph=True)[0].grad_fn.name()
 
 
+@case.over(
+    "F.avg_pool2d(x, 2)",
+    "F.adaptive_avg_pool2d(x, 1)",
+    "F.adaptive_max_pool1d(x[0], 2)",
+    "F.max_pool2d(x, 2)",
+    "F.max_pool1d(x[0], 2)",
+    "F.pad(x, (1, 1), 'reflect')",
+    "F.pad(x, (1, 1, 1, 1), 'replicate')",
+    "F.conv2d(x, x[:1].reshape(1, 1, 4, 4))",
+    "F.conv1d(x[0], x[:1, 0].reshape(1, 1, 4, 4)[0])",
+    "F.conv_transpose2d(x, torch.ones(1, 2, 2, 2))",
+    "F.batch_norm(x, torch.zeros(1), torch.ones(1))",
+    "F.group_norm(x, 1)",
+    "F.rms_norm(x, (4,))",
+    "F.local_response_norm(x, 2)",
+    "F.glu(x)",
+    "F.binary_cross_entropy(x, x.detach())",
+    "F.nll_loss(x[0, 0], i)",
+    "F.nll_loss(x.reshape(1, 4, 4, 1), i.reshape(1, 4, 1) * 0)",
+    "F.linear(x[0, 0], x[0, 0].detach())",
+    "F.grid_sample(x, torch.zeros(1, 2, 2, 2), align_corners=False)",
+    "F.cosine_similarity(x[0, 0], x[0, 0].detach() + 1)",
+    "torch.cdist(x[0, 0], x[0, 0].detach() + 1)",
+    "torch.linalg.inv(x[0, 0] + torch.eye(4))",
+    "torch.linalg.slogdet(x[0, 0] + torch.eye(4))[1]",
+    "torch.linalg.cholesky(x[0, 0] @ x[0, 0].mT + torch.eye(4))",
+    "torch.linalg.cross(x[0, 0, :3], x[0, 0, 1:])",
+    "x.log2()",
+    "x.exp2()",
+    "x.logit()",
+    "x.sinc()",
+    "x.hypot(x.detach())",
+    "torch.logaddexp(x, x.detach())",
+    "x.logcumsumexp(0)",
+    "2 / x",
+    "1 - x",
+    "x.detach() - x",
+    "x.detach() / x",
+    "torch.xlogy(x, x.detach() + 1)",
+    "torch.xlogy(x.detach(), x + 1)",
+    "x[0, 0, 0, 0] * x.detach()",
+    "x[0, 0, 0] * x.detach()",
+    "x[0, 0, :, :1] * x[0, 0].detach()",
+    "torch.kron(x[0, 0, 0], x[0, 0, 1].detach())",
+)
+def names_of_more_gradients(torch, text):
+    x = (torch.arange(16.0).reshape(1, 1, 4, 4) + 1) / 20
+    names = {"torch": torch, "F": torch.nn.functional, "x": x.requires_grad_()}
+    names["i"] = torch.tensor([0, 1, 2, 0])
+    y = eval(text, names)
+    ones = torch.ones_like(y, requires_grad=True)
+    (found,) = torch.autograd.grad(y, x, ones, create_graph=True)
+    yield found.requires_grad, found.grad_fn.name()
+
+
 @case
 def saved_values_that_were_detached(torch):
     x = leaf(torch, 1.0, 2.0)

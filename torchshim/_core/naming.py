@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from torchshim._core.batching import alone
-from torchshim._core.call import Call
+from torchshim._core.call import Call, VjpCall
 from torchshim._core.dtypes import type_name
 from torchshim._core.forward import JvpCall
 from torchshim._core.op import DERIVED
@@ -41,40 +41,57 @@ _OF_TANGENTS = {
 
 # The node of an operator's gradient, where it can be differentiated again.
 _OF_GRADIENTS = {
+    "_cholesky": "LinalgSolveTriangularBackward0",
+    "_multi_dot": "MmBackward0",
+    "_safe_softmax": "SoftmaxBackwardDataBackward0",
     "addmm": "MmBackward0",
     "atan": "DivBackward0",
-    "batch_norm_train": "NativeBatchNormBackwardBackward0",
+    "atanh": "DivBackward0",
+    "bilinear": "ViewBackward0",
     "bmm": "BmmBackward0",
     "cat": "SliceBackward0",
     "celu": "EluBackwardBackward0",
+    "cholesky_ex": "LinalgSolveTriangularBackward0",
     "constant_pad_nd": "ConstantPadNdBackward0",
+    "cosine_similarity": "AddBackward0",
     "cummax": "ScatterAddBackward0",
     "cummin": "ScatterAddBackward0",
     "cumsum": "FlipBackward0",
     "diag": "DiagonalBackward0",
-    "diagonal": "DiagonalBackwardBackward0",
     "div": "DivBackward0",
-    "elu": "EluBackwardBackward0",
     "embedding": "EmbeddingDenseBackwardBackward0",
+    "exp2": "MulBackward1",
     "expand": "ViewBackward0",
     "flatten": "ViewBackward0",
     "flip": "FlipBackward0",
     "gather": "ScatterAddBackward0",
-    "gelu": "GeluBackwardBackward0",
-    "hardshrink": "HardshrinkBackwardBackward0",
-    "hardswish": "HardswishBackwardBackward0",
-    "hardtanh": "HardtanhBackwardBackward0",
-    "huber_loss": "HuberLossBackwardBackward0",
+    "group_norm": "ViewBackward0",
+    "householder_product": "TrilBackward0",
+    "hypot": "DivBackward0",
     "index_copy": "IndexFillBackward0",
     "index_fill": "IndexFillBackward0",
     "index_select": "IndexAddBackward0",
     "index_tensors": "IndexPutImplBackward0",
-    "layer_norm": "NativeLayerNormBackwardBackward0",
-    "leaky_relu": "LeakyReluBackwardBackward0",
+    "instance_norm_train": "ViewBackward0",
+    "inv_ex": "NegBackward0",
+    "kron": "ViewBackward0",
+    "linalg_cholesky": "LinalgSolveTriangularBackward0",
+    "linalg_det": "LinalgSolveExBackward0",
+    "linalg_inv": "NegBackward0",
+    "linalg_pinv": "AddBackward0",
+    "linalg_slogdet": "LinalgSolveExBackward0",
+    "linalg_cross": "LinalgCrossBackward0",
+    "linear": "MmBackward0",
+    "local_response_norm": "AddBackward0",
     "log": "DivBackward0",
+    "log10": "DivBackward0",
     "log1p": "DivBackward0",
+    "log2": "DivBackward0",
     "log_softmax": "LogSoftmaxBackwardDataBackward0",
-    "logsigmoid": "LogSigmoidBackwardBackward0",
+    "logaddexp": "DivBackward0",
+    "logcumsumexp": "SubBackward0",
+    "logdet": "LinalgSolveExBackward0",
+    "logit": "WhereBackward0",
     "masked_fill": "MaskedFillBackward0",
     "masked_take": "MaskedScatterBackward0",
     "matmul": "MmBackward0",
@@ -85,24 +102,21 @@ _OF_GRADIENTS = {
     "min.whole": "MaskedFillBackward1",
     "mm": "MmBackward0",
     "movedim": "PermuteBackward0",
-    "mse_loss": "MseLossBackwardBackward0",
+    "native_group_norm": "ViewBackward0",
     "neg": "NegBackward0",
-    "nll_loss": "NllLossBackwardBackward0",
+    "outer": "ViewBackward0",
     "permute": "PermuteBackward0",
-    "prelu": "PreluKernelBackwardBackward0",
     "relu": "ThresholdBackwardBackward0",
     "repeat": "SumBackward1",
     "reshape": "ViewBackward0",
+    "rsub": "NegBackward0",
+    "rms_norm": "AddBackward0",
     "roll": "RollBackward0",
     "rot90": "Rot90Backward0",
-    "rrelu_with_noise": "RreluWithNoiseBackwardBackward0",
     "scatter_value": "ScatterBackward1",
     "selu": "EluBackwardBackward0",
-    "sigmoid": "SigmoidBackwardBackward0",
-    "smooth_l1_loss": "SmoothL1LossBackwardBackward0",
+    "sinc": "WhereBackward0",
     "softmax": "SoftmaxBackwardDataBackward0",
-    "softplus": "SoftplusBackwardBackward0",
-    "softshrink": "SoftshrinkBackwardBackward0",
     "sort": "ScatterBackward0",
     "split_pieces": "CatBackward0",
     "sqrt": "DivBackward0",
@@ -112,22 +126,49 @@ _OF_GRADIENTS = {
     "swapaxes": "TransposeBackward0",
     "t": "TBackward0",
     "take": "PutBackward0",
-    "tanh": "TanhBackwardBackward0",
-    "threshold": "ThresholdBackwardBackward0",
     "to_copy": "ToCopyBackward0",
     "topk": "ScatterBackward0",
     "trace": "ViewBackward0",
     "transpose": "TransposeBackward0",
+    "trapezoid": "AddBackward0",
     "tril": "TrilBackward0",
     "triu": "TriuBackward0",
     "unbind_rows": "StackBackward0",
-    "unfold": "UnfoldBackwardBackward0",
     "unsqueeze": "SqueezeBackward1",
     "view": "ViewBackward0",
     "view_as_complex": "ViewAsRealBackward0",
     "where": "WhereBackward0",
+    "xlogy": "DivBackward0",
 }
 
+# The same, of one operand alone.
+_OF_GRADIENT_BY = {
+    ("div", "other"): "MulBackward0",
+    ("sub", "other"): "NegBackward0",
+    ("xlogy", "input"): "MaskedFillBackward0",
+}
+
+# Operators whose gradient's node is named after their own: `GeluBackwardBackward0`.
+_AGAIN = frozenset(
+    """
+    adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+    adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d
+    batch_norm_eval batch_norm_train binary_cross_entropy cdist conv1d conv2d conv3d
+    conv_transpose1d conv_transpose2d conv_transpose3d diagonal elu embedding_bag
+    fractional_max_pool gelu glu grid_sampler hardshrink hardswish hardtanh huber_loss
+    layer_norm leaky_relu logsigmoid max_pool1d max_pool1d_with_indices max_pool2d
+    max_pool2d_with_indices max_pool3d max_pool3d_with_indices mse_loss narrow nll_loss
+    pad_by_index pdist prelu rrelu_with_noise select sigmoid smooth_l1_loss
+    soft_margin_loss softplus softshrink tanh threshold unfold
+    """.split()
+)
+
+# The node of an operator of those -> its gradient's, where that is no `…Backward0`.
+_NAMED_OTHERWISE = {
+    "AliasBackward0": "AliasBackward0",
+    "MeanBackward1": "DivBackward1",
+    "UnsqueezeBackward0": "SqueezeBackward1",
+}
 
 # Node -> the operator's name of a parameter -> what PyTorch calls it there.
 _RENAMED = {
@@ -173,11 +214,46 @@ def qualified(name: str) -> str:
     return f"torch::autograd::{name}" if name in _BY_HAND else name
 
 
-def name_of_gradient(call: Any) -> str:
+def name_of_gradient(event: State, call: Any) -> str:
     """PyTorch's name of the node of a gradient; most of them end in a product."""
-    inner = getattr(call, "inner", None)
+    inner = alone(getattr(call, "inner", None))
     op = getattr(inner, "op", None)
-    return _OF_GRADIENTS.get(getattr(op, "name", ""), "MulBackward0")
+    name = getattr(op, "name", "")
+    if call.__class__ is VjpCall and op is not None and len(call.wrt) == 1:
+        shape, arrived = event.metas[0].shape, event.given[-1].shape
+        expands = op.layout == "preserve" or name == "expand"
+        if expands and shape != arrived:
+            # Of an operand that was expanded: PyTorch sums last.
+            if not shape:
+                return "SumBackward0"
+            return "ViewBackward0" if len(shape) < len(arrived) else "SumBackward1"
+        of = name, inner.owners[call.wrt[0]]
+        if of in _OF_GRADIENT_BY:
+            return _OF_GRADIENT_BY[of]
+    if name in _AGAIN or name == "basic_index":
+        given = _operands_of(event, call, inner)
+        if name == "basic_index":
+            # An index of several steps: the gradient of the first comes last.
+            operand, starts, plan = inner.arguments(given, [0] * inner.n_scalars)
+            own = op.grad_fn(operand, starts, plan[::-1])
+        else:
+            own = _own_name(inner, given)
+        return _NAMED_OTHERWISE.get(own, own.replace("Backward0", "BackwardBackward0"))
+    return _OF_GRADIENTS.get(name, "MulBackward0")
+
+
+class _Operand(NamedTuple):
+    """What is known of one whose value a gradient does not take."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+def _operands_of(event: State, call: Any, inner: Call) -> list[Any]:
+    """What the operator was given whose gradient, or tangent, an event computes."""
+    given = iter(event.given)
+    absent = getattr(call, "absent", [None] * inner.n_arrays)
+    return [next(given) if aval is None else _Operand(*aval) for aval in absent]
 
 
 # The node of an operator that only gives a value the history of another: PyTorch does
@@ -201,7 +277,7 @@ def grad_name(event: State) -> str | None:
     if isinstance(call, JvpCall):
         return _name_of_tangent(event, call)
     if not isinstance(call, Call):
-        return call.grad_name or name_of_gradient(call)
+        return call.grad_name or name_of_gradient(event, call)
     return _name_of_call(event, call)
 
 
@@ -209,7 +285,7 @@ def _name_of_tangent(event: State, call: JvpCall) -> str | None:
     """A tangent's node: a linear operator's own, or of the sum over the operands."""
     inner = alone(call.inner)
     if not isinstance(inner, Call):
-        return name_of_gradient(call)
+        return name_of_gradient(event, call)
     flows = [i for i in range(inner.n_arrays) if inner.differentiable(i)]
     name = inner.op.name.rstrip("_")
     if name in _OF_TANGENTS:
@@ -218,7 +294,7 @@ def _name_of_tangent(event: State, call: JvpCall) -> str | None:
         return _name_of_call(event, inner)
     if name in _SUMMED or len({inner.owners[i] for i in flows}) > 1:
         return "AddBackward0"
-    return name_of_gradient(call)
+    return name_of_gradient(event, call)
 
 
 def _name_of_call(event: State, call: Call) -> str | None:
@@ -231,14 +307,18 @@ def _name_of_call(event: State, call: Call) -> str | None:
         ):
             source = source.parent
         return (None if source is None else grad_name(source)) or "AliasBackward0"
-    if named is not None and not isinstance(named, str):
-        # The node may depend on the operands' shapes: it is given their metas.
-        given = event.given[: call.n_arrays]
-        return named(*call.arguments(given, [0] * call.n_scalars))
+    return _own_name(call, event.given[: call.n_arrays])
+
+
+def _own_name(call: Call, given: Sequence[Any]) -> str:
+    """The name of an operator's node, which may depend on the operands' shapes."""
+    named = call.op.grad_fn
     if named is None:
         base = "".join(p.capitalize() for p in call.op.public.split("_"))
         return f"{base}Backward0"
-    return named
+    if isinstance(named, str):
+        return named
+    return named(*call.arguments(given, [0] * call.n_scalars))
 
 
 def flows_of(event: State) -> list[int | None]:
