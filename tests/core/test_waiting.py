@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -133,3 +135,35 @@ def test_so_do_checks_of_data(waited):
     with pytest.raises(IndexError):
         x.tolist()
     assert waited[0].dtype == np.int64
+
+
+AT_THE_END = """
+import atexit
+
+held = []
+# What is registered first is called last.
+atexit.register(lambda: print(held[0].is_ready()))
+import torchshim as torch
+from torchshim._core.record import local
+
+x = torch.rand(1500, 1500)
+x.sum().item()
+for _ in range(20):
+    x = (x @ x).tanh()
+local.rec.flush()
+held.append(x._array)
+print(held[0].is_ready())
+del x
+{after}
+"""
+
+
+@pytest.mark.parametrize("after", ["", "(torch.ones(3) + 1).tolist()"])
+def test_a_process_ends_after_its_programs(after):
+    """XLA's threads crash where the process ends while they compute."""
+    text = AT_THE_END.format(after=after)
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == ["False", "True"]

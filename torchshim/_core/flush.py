@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
 import sys
 import threading
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+import jax
 import numpy as np
 
 from torchshim._core import program
@@ -307,6 +310,9 @@ class Run:
     def start(self) -> None:
         if self.program is not None:
             self.program(self.scalars, self.inputs, self.result)
+            outs = self.result[0][0]
+            if outs and type(outs[0]) is not np.ndarray:
+                _running[0] = outs[0]
 
     def values(self) -> list[Any]:
         """The array of every slot asked for."""
@@ -321,9 +327,37 @@ class Run:
             rec.note_report(list(self.program.lowered.sites), self.result[0][1])
 
 
+# Something that the program started last gives, until the next is prepared; None
+# before the first.
+_running: list[Any] = [None]
+
+
+@atexit.register
+def _wait_for_programs() -> None:
+    """At the end of the process XLA's threads must not be computing any more.
+
+    What they use is taken away from under them, and the process ends by a signal. A
+    program whose results nobody holds is known by `_running` alone.
+    """
+    latest, _running[0] = _running[0], None
+    for array in jax.live_arrays() if latest is not None else ():
+        try:
+            if not array.is_deleted():
+                array.block_until_ready()
+        except Exception:
+            pass  # an error of what nobody has read
+
+
+if hasattr(os, "register_at_fork"):
+    # A child has none of the threads that compute it.
+    os.register_at_fork(after_in_child=lambda: _running.__setitem__(0, None))
+
+
 def _prepared(rec: Any, state: State, end: End, donates: bool) -> Run:
     """What gives the arrays of an end; inputs are donated where that `donates`."""
     inputs: list[Any] = rec.inputs
+    if _running[0] is not None:
+        _running[0] = ()  # (what is held elsewhere, too, is not donated)
     given = [*[inputs[position] for position in end.unchanged], *end.absent]
     if not end.computed and not end.checked:
         return Run(end.places, given)
