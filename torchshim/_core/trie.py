@@ -13,7 +13,7 @@ from torchshim._core.dependence import sources_of
 from torchshim._core.forward import jvp_call
 from torchshim._core.infer import Inference
 from torchshim._core.meta import Meta
-from torchshim._core.program import CACHE, forget_traces
+from torchshim._core.program import CACHE, forget_traces, trim_memory
 from torchshim._core.state import (
     CALL,
     IDENTITY,
@@ -257,6 +257,7 @@ class Trie(Inference):
         self.root.places = self.root.jumps = None
         CACHE.forget(dropped)
         forget_traces()
+        trim_memory()
 
     def mark(self, *what: Any) -> None:
         """An event without a value: something that later look-ups depend on."""
