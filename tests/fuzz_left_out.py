@@ -171,6 +171,17 @@ def multiplies_a_zero(expected: Any, lines: list[str]) -> bool:
     return False
 
 
+def writes_to_a_piece_of_expanded(lines: list[str]) -> bool:
+    """Whether a row is written to of a tensor whose rows are one in memory.
+
+    Where a value was read since, `x` gets the gradient of what was overwritten, too.
+    """
+    expanded = [m[1] for n in lines if (m := re.match(r"(t\d+) = .*\.expand\(", n))]
+    return any(
+        re.match(rf"(with .*: )?{n}\[", line) for n in expanded for line in lines
+    )
+
+
 def flat(value: Any) -> list[Any]:
     """The numbers of a list of lists."""
     if not isinstance(value, list):

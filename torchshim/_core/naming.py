@@ -235,7 +235,7 @@ def name_of_gradient(event: State, call: Any) -> str:
         if name == "basic_index":
             # An index of several steps: the gradient of the first comes last.
             operand, starts, plan = inner.arguments(given, [0] * inner.n_scalars)
-            own = op.grad_fn(operand, starts, plan[::-1])
+            own = inner.op.grad_fn(operand, starts, plan[::-1])
         else:
             own = _own_name(inner, given)
         return _NAMED_OTHERWISE.get(own, own.replace("Backward0", "BackwardBackward0"))

@@ -355,6 +355,8 @@ class Recorder(Transforming):
                 saved = dict(zip(savers, kept, strict=True))
                 self._close(recording, state, saved, savers)
             for tensor, slot in alive.histories:
+                if tensor._hist is not None:
+                    self.tell_maker(tensor, 0, slot)
                 tensor._hist = recording, slot
                 if tensor._view_of is not None and tensor._storage is not None:
                     tensor._hist_version = tensor._storage.version

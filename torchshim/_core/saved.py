@@ -498,9 +498,12 @@ class SavedValues(Present):
                 return None if node is None else node.name()
             written = Overwritten(recording.state)
         else:
-            for tensor in recording.versions[slot].tensors():
+            known = recording.versions[slot]
+            for tensor in known.tensors():
                 if tensor.grad_fn is not None:
                     return tensor.grad_fn.name()
+            if known.node is not None:
+                return known.node
             written = Overwritten(recording.state)
         for last in reversed(written.chain(slot)):
             made_by = self.event((recording, last))

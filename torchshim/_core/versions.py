@@ -33,6 +33,8 @@ class SavedVersion(NamedTuple):
     ahead: int = 0
     # The path of the view that came in as this value, where the memory is not its own.
     path: tuple[Any, ...] = ()
+    # The node that the last write gave the tensor, for when it is dead.
+    node: str | None = None
 
     def written(self) -> int:
         """How often the memory was written to since the value was saved.
@@ -244,7 +246,8 @@ def versions_of(
         hidden = None if is_hidden else hidden_of(holder)
         # A result whose operands are kept is not among what is let go of.
         ref = reference(holder) if slot in recording.saved else weakref.ref(holder)
-        version, ahead = writes_of(holder) - writes, ahead_of(holder)
+        # (A hook that reads within a write comes before that is counted.)
+        version, ahead = max(writes_of(holder) - writes, 0), ahead_of(holder)
         found[slot] = SavedVersion(ref, version, writes, hidden, known, replaced, ahead)
     return found
 

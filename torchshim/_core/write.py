@@ -11,6 +11,7 @@ import numpy as np
 
 from torchshim._core.entrances import entering_operands
 from torchshim._core.meta import Meta
+from torchshim._core.naming import grad_name
 from torchshim._core.op import Op
 from torchshim._core.state import HIDDEN, INPUT, MARK, MOVED, WRITTEN, State
 from torchshim._core.storage import (
@@ -243,9 +244,12 @@ class Writing(Viewing):
 
     def place(self, tensor: TensorBase, slot: int, meta: Meta) -> None:
         """Gives a tensor that has its memory to itself a new value, in place."""
+        untracked = not self.grad and tensor._tmeta.requires_grad
+        if tensor._hist is not None:
+            self.tell_maker(tensor, 1, None if untracked else slot)
         # No call between the assignments: another thread sees all of them or none.
-        if not self.grad and tensor._tmeta.requires_grad:
-            # Untracked: the history stays, on a new identity when it is used next.
+        if untracked:
+            # The history stays, on a new identity when it is used next.
             if not tensor._tmeta.leaf:
                 self.keep_history(tensor)
             self.raws.append(tensor)
@@ -262,6 +266,22 @@ class Writing(Viewing):
             tensor._array = None
             tensor._versions += 1
             tensor._node = None
+
+    def tell_maker(self, tensor: TensorBase, more: int, slot: int | None) -> None:
+        """Tells the recording that made a value of the writes to it, and of `more`.
+
+        They are known there still when its tensor is dead, which has a history; and the
+        node of its present value, where that has one of its own, in `slot`.
+        """
+        recording, made = tensor._hist
+        while made in recording.hists:
+            recording, made = recording.hists[made]
+        known = recording.versions.get(made)
+        if known is not None:
+            writes = number_of(tensor) + more - known.version - known.ahead
+            event = None if slot is None else self.state.maker(slot)
+            node = None if event is None or not writes else grad_name(event)
+            recording.versions[made] = known._replace(writes=writes, node=node)
 
     def mutate(
         self, op: Op, args: Sequence[Any], targets: Sequence[TensorBase]
@@ -396,6 +416,8 @@ class Writing(Viewing):
     def _rebase(self, base: TensorBase, writer: TensorBase, new: TensorBase) -> None:
         """Gives a base, and with it its views, the history of what was written."""
         grad = new._tmeta.requires_grad
+        if base._hist is not None:
+            self.tell_maker(base, 0, new._slot)
         base._slot = new._slot
         levels = new._tmeta.levels
         base._tmeta = base._tmeta.replace(
