@@ -246,8 +246,7 @@ def versions_of(
         hidden = None if is_hidden else hidden_of(holder)
         # A result whose operands are kept is not among what is let go of.
         ref = reference(holder) if slot in recording.saved else weakref.ref(holder)
-        # (A hook that reads within a write comes before that is counted.)
-        version, ahead = max(writes_of(holder) - writes, 0), ahead_of(holder)
+        version, ahead = writes_of(holder) - writes, ahead_of(holder)
         found[slot] = SavedVersion(ref, version, writes, hidden, known, replaced, ahead)
     return found
 
