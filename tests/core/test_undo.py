@@ -289,3 +289,17 @@ def test_an_interrupt_while_a_tensor_gets_a_storage_loses_nothing(pending):
     while interrupted_at(line):
         line += 1
     assert line > 15
+
+
+def test_a_transform_whose_argument_was_lost_ends(broken):
+    """The error is the program's, and the recorder is in the modes that it was in."""
+    x, bits = torch.tensor([1.0, 2.0]), local.rec.bits
+
+    def loss(a, b):
+        b.mul_(a)
+        b.tolist()
+        return (a * b).sum()
+
+    broken(lambda: torch.func.grad(loss)(x, x * 3.0))
+    assert (local.rec.levels, local.rec.bits) == ([], bits)
+    assert torch.func.grad(lambda a: (a * a).sum())(x).tolist() == [2.0, 4.0]

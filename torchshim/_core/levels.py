@@ -219,18 +219,21 @@ class Transforming(Writing):
 
     def close_level(self, level: Level) -> None:
         """Ends a transform and those within it that were left open."""
+        over: list[Level] = []
         while self.levels:
             ended = self.levels.pop()
+            over.append(ended)
             for cell in ended.cells:
                 cell.pop(ended.number, None)
             if ended.kind == GRAD:
                 self.grad, self.tracking = ended.outer_grad, ended.outer_tracking
-            self._take_back(ended)
             if ended is level:
                 break
         if not any(n.kind in FORWARD for n in self.levels):
             self.recording.duals.clear()
         self.set_mode()
+        for ended in over:
+            self._take_back(ended)
 
     def transforming(self) -> bool:
         """Whether a function is being transformed."""
@@ -353,7 +356,8 @@ class Transforming(Writing):
         for tensor in level.lent:
             tensor._levels = tuple(n for n in tensor._levels if n is not level)
             base = tensor if tensor._view_of is None else tensor._view_of
-            if base._tmeta.levels >> level.number & 1:
+            # (What an error within the level lost is of no level any more.)
+            if base._lost is None and base._tmeta.levels >> level.number & 1:
                 self._leave_level(base, level.number)
 
     def _leave_level(self, base: TensorBase, number: int) -> None:
