@@ -355,6 +355,46 @@ def anomaly_in_functions_of_functions(torch):
         yield text[:45].strip(), "Inner.apply" in text, "Outer.apply" in text
 
 
+@case(warnings=False)
+def anomaly_of_hooks_that_raise(torch):
+    """The node that they hang on is told of, once, and the line that made it."""
+
+    def bad(*gradients):
+        raise ValueError("bad")
+
+    def told(hang):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with torch.autograd.detect_anomaly():
+                x = torch.ones(3, requires_grad=True)
+                y = x * 2
+                values, indices = y.max(0)
+                hang(x, y, values)
+                error = attempt((values + y.sum()).backward)
+        known = ("Error detected", "y = x * 2", "values, indices =", "No forward")
+        texts = [str(warning.message) for warning in caught]
+        return error, x.grad, [
+            [k for k in known if k in text]
+            + [text.split(".")[0]] * text.startswith("Error")
+            for text in texts
+        ]
+
+    yield told(lambda x, y, values: y.register_hook(bad))
+    yield told(lambda x, y, values: values.register_hook(bad))
+    yield told(lambda x, y, values: x.register_hook(bad))
+    yield told(lambda x, y, values: x.register_post_accumulate_grad_hook(bad))
+    yield told(lambda x, y, values: y.grad_fn.register_hook(bad))
+    yield told(lambda x, y, values: y.grad_fn.register_prehook(bad))
+    within = torch.ones(2, requires_grad=True)
+
+    def again(grad):
+        z = within * 3
+        z.register_hook(bad)
+        z.sum().backward()
+
+    yield told(lambda x, y, values: y.register_hook(again))
+
+
 @case
 def leaves_made_in_inference_mode(torch):
     """Autograd passes over what is computed of inference tensors alone."""

@@ -15,6 +15,8 @@ from torchshim._core.storage import accumulate_lock
 
 # What `_derived` provides: the sum of two tensors.
 add: list[Any] = []
+# In anomaly mode: tells of the node that an error came from.
+on_error: list[Callable[[Recording, State], None]] = []
 _MOVED_LEAF = "leaf variable has been moved into the graph interior"
 
 
@@ -45,6 +47,8 @@ class Leaves(Graph):
     between: bool
     # What the Python code belongs to that runs: a value that some node made.
     current: Place | None
+    # The error that `on_error` told of.
+    told: BaseException | None
 
     def calling(self, place: Place | None, code: Callable[..., Any], *args: Any) -> Any:
         """Calls Python code; what that changes of its thread ends with it."""
@@ -53,12 +57,22 @@ class Leaves(Graph):
         modes = self.rec.enter_node()
         try:
             found = code(*args)
+        except BaseException as error:
+            if place is not None:
+                self.tell(error, place[0], self.event(place))
+            raise
         finally:
             self.rec.leave_node(modes)
             self.current = outer
         if self.rec.recording is running:
             self.look_for_writes(before)
         return found
+
+    def tell(self, error: BaseException, recording: Recording, event: State) -> None:
+        """In anomaly mode, tells of the node that an error came from, once."""
+        if on_error and self.told is not error:
+            self.told = error
+            on_error[0](recording, event)
 
     def look_for_writes(self, before: State) -> None:
         raise NotImplementedError

@@ -129,6 +129,7 @@ class Walk(SavedValues, Replay, Late):
     derivatives: set[Any] = late(set)
     # Whether there are sparse gradients.
     sparse: bool = late(bool)
+    told: BaseException | None = late(NoneType)
 
     # -- running ---------------------------------------------------------------------
 
@@ -241,8 +242,9 @@ class Walk(SavedValues, Replay, Late):
                     self.pass_through(recording, event)
                 else:
                     self.differentiate(recording, event)
-            except BaseException:
+            except BaseException as error:
                 self.keep_write(recording, event)
+                self.tell(error, recording, event)
                 raise
 
     def take(self, recording: Recording, slots: Sequence[int]) -> dict[int, Any]:

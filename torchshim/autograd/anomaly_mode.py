@@ -14,8 +14,10 @@ from typing import Any
 from torchshim._arguments import check_bool
 from torchshim._core import record
 from torchshim._core.callers import is_own
+from torchshim._core.leaves import on_error
 from torchshim._core.naming import grad_name, shows_forward
 from torchshim._core.record import local, refresh_modes
+from torchshim._core.state import IDENTITY, INPUT
 from torchshim._core.walk import watcher
 from torchshim._derived import fns
 from torchshim._functions.query import _is_any_true
@@ -64,6 +66,7 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     _State.enabled, _State.check_nan = enabled, check_nan
     shows_forward[0] = enabled
     watcher[:] = [_watch] if enabled else []
+    on_error[:] = [_tell] if enabled else []
     record.watchers[:] = [_note] if enabled else []
     refresh_modes()
 
@@ -92,22 +95,23 @@ def _note(rec: Any, depth: int) -> None:
 def _watch(
     backward: Any, recording: Any, event: Any, grads: Sequence[Any], wrt: Any
 ) -> Sequence[Any]:
-    """Runs one event's backward; warns of the forward line where it fails."""
-    name = grad_name(event) or "Backward"
+    """Runs one event's backward; raises where it gives NaN."""
     rec = local.rec
     running, depth = rec.recording, rec.state.depth
-    try:
-        outs = backward(recording, event, grads, wrt)
-        if rec.grad and rec.recording is running:
-            _note(rec, depth)
-            for made in range(depth + 1, rec.state.depth + 1):
-                running.parents.setdefault(made, (recording, event))
-        if _State.check_nan:
-            _check(name, event, wrt, outs)
-    except Exception:
-        _tell(name, recording, event)
-        raise
+    outs = backward(recording, event, grads, wrt)
+    if rec.grad and rec.recording is running:
+        _note(rec, depth)
+        for made in range(depth + 1, rec.state.depth + 1):
+            running.parents.setdefault(made, (recording, event))
+    if _State.check_nan:
+        _check(_name(event), event, wrt, outs)
     return outs
+
+
+def _name(event: Any) -> str:
+    if event.kind in (INPUT, IDENTITY):
+        return "torch::autograd::AccumulateGrad"
+    return grad_name(event) or "Backward"
 
 
 def _check(name: str, event: Any, wrt: Sequence[int], outs: Sequence[Any]) -> None:
@@ -123,12 +127,12 @@ def _check(name: str, event: Any, wrt: Sequence[int], outs: Sequence[Any]) -> No
             )
 
 
-def _tell(name: str, recording: Any, event: Any) -> None:
+def _tell(recording: Any, event: Any) -> None:
     """Warns of where an event was recorded, and of what it is the gradient of."""
-    what = f"Error detected in {name}."
+    what = f"Error detected in {_name(event)}."
     kind = "forward call that caused the error"
     while True:
-        trace = recording.traces.get(event.depth)
+        trace = recording.traces.get(_noted_at(recording, event))
         text = (
             " No forward pass information available. Enable detect anomaly during "
             "forward pass for more information."
@@ -142,6 +146,15 @@ def _tell(name: str, recording: Any, event: Any) -> None:
         recording, event = parent
         what = f"\n\nPrevious calculation was induced by {grad_name(event)}."
         kind = "forward call that induced the previous calculation"
+
+
+def _noted_at(recording: Any, event: Any) -> int:
+    """The depth that an event's stack is noted at: of a leaf's, that of its first use."""
+    if event.kind in (INPUT, IDENTITY):
+        for user in (recording.state or local.rec.state).path():
+            if event.slot in [user.operands[i] for i in user.wrt]:
+                return user.depth
+    return event.depth
 
 
 class detect_anomaly:
