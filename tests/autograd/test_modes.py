@@ -368,16 +368,20 @@ def anomaly_of_hooks_that_raise(torch):
             with torch.autograd.detect_anomaly():
                 x = torch.ones(3, requires_grad=True)
                 y = x * 2
-                values, indices = y.max(0)
+                values, _indices = y.max(0)
                 hang(x, y, values)
                 error = attempt((values + y.sum()).backward)
-        known = ("Error detected", "y = x * 2", "values, indices =", "No forward")
+        known = ("Error detected", "y = x * 2", "values, _indices =", "No forward")
         texts = [str(warning.message) for warning in caught]
-        return error, x.grad, [
-            [k for k in known if k in text]
-            + [text.split(".")[0]] * text.startswith("Error")
-            for text in texts
-        ]
+        return (
+            error,
+            x.grad,
+            [
+                [k for k in known if k in text]
+                + [text.split(".")[0]] * text.startswith("Error")
+                for text in texts
+            ],
+        )
 
     yield told(lambda x, y, values: y.register_hook(bad))
     yield told(lambda x, y, values: values.register_hook(bad))

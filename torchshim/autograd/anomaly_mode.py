@@ -149,7 +149,7 @@ def _tell(recording: Any, event: Any) -> None:
 
 
 def _noted_at(recording: Any, event: Any) -> int:
-    """The depth that an event's stack is noted at: of a leaf's, that of its first use."""
+    """The depth that an event's stack is noted at: a leaf's at its first use."""
     if event.kind in (INPUT, IDENTITY):
         for user in (recording.state or local.rec.state).path():
             if event.slot in [user.operands[i] for i in user.wrt]:
