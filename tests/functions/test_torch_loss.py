@@ -21,6 +21,23 @@ def losses_by_number(torch):
 
 
 @case
+def other_numbers_reduce_nothing(torch):
+    x, y = torch.rand(3, 2), torch.rand(3, 2)
+    signs = torch.tensor([1.0, -1.0, 1.0])
+    for r in (-1, 7, torch.tensor(2), True, 1.0, "mean"):
+        yield attempt(torch.kl_div, x, y, r)
+        yield attempt(torch.poisson_nll_loss, x, y, True, True, 1e-8, r)
+        yield attempt(torch.binary_cross_entropy_with_logits, x, y, reduction=r)
+        yield attempt(torch.hinge_embedding_loss, x[:, 0], signs, 0.5, r)
+        yield attempt(torch.margin_ranking_loss, x[:, 0], y[:, 0], signs, 0.5, r)
+        yield attempt(torch.cosine_embedding_loss, x, y, signs, 0.1, r)
+        yield attempt(torch.triplet_margin_loss, x, y, y - 1, 1.0, 2, 1e-6, True, r)
+        lengths = torch.tensor([3]), torch.tensor([1])
+        log_p, label = x[:, None].log_softmax(-1), torch.tensor([[1]])
+        yield attempt(torch.ctc_loss, log_p, label, *lengths, 0, r)
+
+
+@case
 def linear_cross_entropy(torch):
     loss = torch.nn.functional.linear_cross_entropy
     x = torch.randn(3, 4, requires_grad=True)

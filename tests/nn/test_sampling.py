@@ -98,6 +98,10 @@ def grid_errors(torch):
     yield attempt(sample, image, points, padding_mode="x")
     volume, more = torch.ones(1, 1, 2, 2, 2), torch.ones(1, 1, 1, 1, 3)
     yield attempt(sample, volume, more, mode="bicubic", align_corners=False)
+    for each in (torch.grid_sampler_2d, torch.grid_sampler_3d):
+        for x, p in ((image, points), (volume, more), (image[0], points[0])):
+            yield attempt(each, x, p, 0, 0, True)
+        yield attempt(each, volume, more, 2, 0, True)
 
 
 @case

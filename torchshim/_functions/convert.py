@@ -38,6 +38,7 @@ from torchshim._functions._arguments import (
     unfit,
     wrong,
 )
+from torchshim._functions._family import described
 from torchshim._functions._values import cast_host, fitting, note_lost_part
 from torchshim._functions.ahead import sent_ahead
 from torchshim._functions.creation import place
@@ -242,8 +243,8 @@ def _cast_method(name: str, target: dtypes.dtype) -> None:
             _check_format(memory_format)
         return converted(self, None, target, False, memory_format)
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"The tensor as {target}; itself if it is that already."
+    line = f"The tensor as {target}; itself if it is that already."
+    described(method, name, line, f"torch.Tensor.{name}")
     public(namespaces=(), method=True)(method)
 
 
@@ -277,8 +278,8 @@ def _device_method(kind: str, shown: str) -> None:
             raise RuntimeError(f"Invalid device, must be {shown} device")
         return converted(self, where, None, False, memory_format)
 
-    method.__name__ = method.__qualname__ = kind
-    method.__doc__ = f"The tensor on a device of type {kind}; itself if it is there."
+    line = f"The tensor on a device of type {kind}; itself if it is there."
+    described(method, kind, line)
     public(namespaces=(), method=True)(method)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from torchshim._derived import fns, namespace, public
 from torchshim._functions._arguments import tensor_argument, warn_once
+from torchshim._functions._family import described
 from torchshim._functions.memory import write_into
 from torchshim._out import check_outs
 from torchshim._structseq import structseq
@@ -374,8 +375,7 @@ def _removed(name: str, text: str, method: bool = True) -> None:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(_REMOVED + text)
 
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = "Removed from PyTorch; always raises RuntimeError."
+    described(refuse, name, "Removed from PyTorch; always raises RuntimeError.")
     public(refuse, method=method)
 
 

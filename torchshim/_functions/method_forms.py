@@ -6,6 +6,7 @@ from typing import Any
 
 from torchshim._derived import public
 from torchshim._functions._arguments import tensor_argument
+from torchshim._functions._family import described
 from torchshim._tensor import Tensor
 
 
@@ -15,8 +16,7 @@ def _function(name: str) -> None:
     def function(input: Any, *args: Any, **kwargs: Any) -> Any:
         return method(tensor_argument(name, "input", 1, input), *args, **kwargs)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`Tensor.{name}` as a function."
+    described(function, name, f"`Tensor.{name}` as a function.")
     public(function)
 
 

@@ -16,8 +16,8 @@ from torchshim._functions._arguments import warn_once
 from torchshim._functions.indexing import SKIP, index_dtype, is_mask, take_tensors
 from torchshim._functions.linalg import OTHER_NORM
 from torchshim._functions.memory import write_into
-from torchshim._functions.nn_layers import batch_norm
 from torchshim._functions.nn_layers import embedding_bag as _embedding_bag
+from torchshim._functions.nn_normalization import batch_norm
 from torchshim._functions.random_fill import bernoulli_
 from torchshim._out import check_outs
 from torchshim._tensor import Tensor
@@ -274,6 +274,8 @@ def embedding_bag(
     >>> torch.embedding_bag(table, torch.tensor([0, 1]), torch.tensor([0]))[0]
     tensor([[4., 6.]])
     """
+    if mode not in (0, 1, 2):
+        raise RuntimeError("`mode` must be sum, mean, or max.")
     out = _embedding_bag(
         indices,
         weight,

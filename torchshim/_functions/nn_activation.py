@@ -22,7 +22,15 @@ from torchshim._tensor import Tensor
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """The positive part of each element.
 
+    Any real dtype; NaN stays. The gradient at 0 is 0.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.relu.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.relu(torch.tensor([-2.0, 0.0, float("nan"), 3.0]))
+    tensor([0., 0., nan, 3.])
+    >>> torch.nn.functional.relu(torch.tensor([-2, 3]))
+    tensor([0, 3])
     """
     return fns.relu_(input) if inplace else fns.relu(input)
 
@@ -31,6 +39,10 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Each element, moved into [0, 6].
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.relu6.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.relu6(torch.tensor([-1.0, 5.0, 7.0]))
+    tensor([0., 5., 6.])
     """
     return (fns.hardtanh_ if inplace else fns.hardtanh)(input, 0, 6)
 
@@ -41,6 +53,10 @@ def leaky_relu(
     """Each element, the negative ones times a slope.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.leaky_relu.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.leaky_relu(torch.tensor([-100.0, 100.0]))
+    tensor([ -1., 100.])
     """
     return (fns.leaky_relu_ if inplace else fns.leaky_relu)(input, negative_slope)
 
@@ -48,7 +64,13 @@ def leaky_relu(
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Each element, the negative ones as `alpha * (exp(x) - 1)`.
 
+    Floating-point dtypes only. By Clevert et al., https://arxiv.org/abs/1511.07289
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.elu.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.elu(torch.tensor([float("-inf"), 0.0, 2.0]), alpha=3.0)
+    tensor([-3.,  0.,  2.])
     """
     return (fns.elu_ if inplace else fns.elu)(input, alpha)
 
@@ -56,7 +78,13 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """`elu`, scaled so that mean and variance keep through layers.
 
+    By Klambauer et al., https://arxiv.org/abs/1706.02515
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.selu.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.selu(torch.tensor([float("-inf"), 0.0, 1.0]))
+    tensor([-1.7581,  0.0000,  1.0507])
     """
     return (fns.selu_ if inplace else fns.selu)(input)
 
@@ -64,7 +92,13 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Each element, the negative ones as `alpha * (exp(x / alpha) - 1)`.
 
+    RuntimeError if `alpha` is 0. By Barron, https://arxiv.org/abs/1704.07483
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.celu.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.celu(torch.tensor([float("-inf"), 0.0, 2.0]), alpha=3.0)
+    tensor([-3.,  0.,  2.])
     """
     return (fns.celu_ if inplace else fns.celu)(input, alpha)
 
@@ -73,6 +107,10 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Each element times its sigmoid.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.silu.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.silu(torch.tensor([-1.0, 0.0, 100.0]))
+    tensor([ -0.2689,   0.0000, 100.0000])
     """
     return (fns.silu_ if inplace else fns.silu)(input)
 
@@ -80,7 +118,13 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Each element times the hyperbolic tangent of its softplus.
 
+    By Misra, https://arxiv.org/abs/1908.08681
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.mish.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.mish(torch.tensor([-1.0, 0.0, 100.0]))
+    tensor([ -0.3034,   0.0000, 100.0000])
     """
     return (fns.mish_ if inplace else fns.mish)(input)
 
@@ -93,7 +137,13 @@ def hardtanh(
 ) -> Tensor:
     """Each element, moved into an interval.
 
+    ValueError if `min_val` is above `max_val`.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.hardtanh.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.hardtanh(torch.tensor([-3.0, 0.5, 3.0]), 0.0, 2.0)
+    tensor([0.0000, 0.5000, 2.0000])
     """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
@@ -104,6 +154,10 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """`x / 6 + 1 / 2`, moved into [0, 1].
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.hardsigmoid.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.hardsigmoid(torch.tensor([-4.0, 0.0, 1.5, 4.0]))
+    tensor([0.0000, 0.5000, 0.7500, 1.0000])
     """
     return (fns.hardsigmoid_ if inplace else fns.hardsigmoid)(input)
 
@@ -111,7 +165,13 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Each element times its `hardsigmoid`.
 
+    By Howard et al., https://arxiv.org/abs/1905.02244
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.hardswish.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.hardswish(torch.tensor([-4.0, 1.5, 4.0]))
+    tensor([-0.0000, 1.1250, 4.0000])
     """
     return (fns.hardswish_ if inplace else fns.hardswish)(input)
 
@@ -121,7 +181,13 @@ def threshold(
 ) -> Tensor:
     """Each element above a threshold, a fixed value instead of the others.
 
+    An element equal to the threshold is replaced, too.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.threshold.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.threshold(torch.tensor([0.0, 1.0, 2.0]), 1.0, -5.0)
+    tensor([-5., -5.,  2.])
     """
     return (fns.threshold_ if inplace else fns.threshold)(input, threshold, value)
 
@@ -146,6 +212,10 @@ def softsign(input: Tensor) -> Tensor:
     """`x / (1 + |x|)`.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.softsign.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.softsign(torch.tensor([-3.0, 0.0, 1.0]))
+    tensor([-0.7500,  0.0000,  0.5000])
     """
     return input / (input.abs() + 1)
 
@@ -154,6 +224,10 @@ def tanhshrink(input: Tensor) -> Tensor:
     """`x - tanh(x)`.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.tanhshrink.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.tanhshrink(torch.tensor([-1.0, 0.0, 20.0]))
+    tensor([-0.2384,  0.0000, 19.0000])
     """
     return input - input.tanh()
 
@@ -161,7 +235,13 @@ def tanhshrink(input: Tensor) -> Tensor:
 def sigmoid(input: Tensor) -> Tensor:
     """`1 / (1 + exp(-x))`.
 
+    The result of integers is of the default dtype.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.sigmoid.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.sigmoid(torch.tensor([-200, 0, 200]))
+    tensor([0.0000, 0.5000, 1.0000])
     """
     return input.sigmoid()
 
@@ -169,7 +249,13 @@ def sigmoid(input: Tensor) -> Tensor:
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent of each element.
 
+    The result of integers is of the default dtype.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.tanh.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.tanh(torch.tensor([-200, 0, 200]))
+    tensor([-1.,  0.,  1.])
     """
     return input.tanh()
 
@@ -234,7 +320,18 @@ def rrelu(
 ) -> Tensor:
     """`leaky_relu` with slopes drawn at random; their middle when not training.
 
+    RuntimeError if `lower` is above `upper`. By Xu et al.,
+    https://arxiv.org/abs/1505.00853
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.rrelu.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.rrelu(torch.tensor([-1.0, 2.0]), 0.25, 0.75)
+    tensor([-0.5000,  2.0000])
+    >>> generator = torch.manual_seed(0)
+    >>> x = torch.tensor([-1.0, -1.0, 2.0])
+    >>> torch.nn.functional.rrelu(x, 0.25, 0.75, training=True)
+    tensor([-0.7350, -0.6039,  2.0000])
     """
     try:
         return _rrelu(input, lower, upper, training, None, inplace)
@@ -251,7 +348,15 @@ def _torch_rrelu(
     training: bool = False,
     generator: Any = None,
 ) -> Tensor:
-    """As `nn.functional.rrelu`."""
+    """As `nn.functional.rrelu`, with a generator to draw from.
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([-1.0, 2.0])
+    >>> a = torch.rrelu(x, training=True, generator=torch.Generator().manual_seed(1))
+    >>> b = torch.rrelu(x, training=True, generator=torch.Generator().manual_seed(1))
+    >>> torch.equal(a, b)
+    True
+    """
     return _rrelu(input, lower, upper, training, generator, False)
 
 
@@ -263,7 +368,13 @@ def rrelu_(
     training: bool = False,
     generator: Any = None,
 ) -> Tensor:
-    """As `nn.functional.rrelu`, in place."""
+    """As `nn.functional.rrelu`, in place.
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([-1.0, 2.0])
+    >>> torch.rrelu_(x, 0.25, 0.75) is x, x
+    (True, tensor([-0.5000,  2.0000]))
+    """
     return _rrelu(input, lower, upper, training, generator, True)
 
 
@@ -309,7 +420,17 @@ def log_softmax(
 ) -> Tensor:
     """The logarithm of `softmax`.
 
+    It stays finite where the logarithm of `softmax` would not. `dtype` is cast to
+    first.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.log_softmax.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([0.0, 1000.0])
+    >>> torch.nn.functional.log_softmax(x, 0)
+    tensor([-1000.,     0.])
+    >>> torch.nn.functional.softmax(x, 0).log()
+    tensor([-inf, 0.])
     """
     if dim is None:
         dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
@@ -324,6 +445,10 @@ def softmin(
     """`softmax` of the negative.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.softmin.html
+
+    >>> import torchshim as torch
+    >>> torch.nn.functional.softmin(torch.tensor([0.0, 0.0, 200.0]), dim=0)
+    tensor([0.5000, 0.5000, 0.0000])
     """
     if dim is None:
         dim = _get_softmax_dim("softmin", input.dim(), _stacklevel)
@@ -341,8 +466,19 @@ def gumbel_softmax(
 ) -> Tensor:
     """A sample from the classes of unnormalised log-probabilities, relaxed.
 
-    `hard`: one-hot, with the gradient of the relaxed sample.
+    Along `dim` the result adds up to 1. `tau`, the temperature: the lower, the closer
+    to one-hot. `hard`: one-hot, with the gradient of the relaxed sample. By Jang et
+    al., https://arxiv.org/abs/1611.01144
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.gumbel_softmax.html
+
+    >>> import torchshim as torch
+    >>> generator = torch.manual_seed(0)
+    >>> torch.nn.functional.gumbel_softmax(torch.zeros(3))
+    tensor([0.1047, 0.2984, 0.5969])
+    >>> torch.nn.functional.gumbel_softmax(torch.zeros(2, 3), hard=True)
+    tensor([[0., 1., 0.],
+            [1., 0., 0.]])
     """
     if eps != 1e-10:
         warn("`eps` parameter is deprecated and has no effect.")

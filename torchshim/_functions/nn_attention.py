@@ -16,7 +16,7 @@ from torchshim._functions.creation import zeros, zeros_like
 from torchshim._functions.draws import Draw, drawn
 from torchshim._functions.nn_activation import softmax
 from torchshim._functions.nn_dropout import dropout
-from torchshim._functions.nn_pooling import pad
+from torchshim._functions.nn_resizing import pad
 from torchshim._tensor import Tensor
 
 # The kernels that users allow: `torch.backends.cuda`, `nn.attention.sdpa_kernel`.
@@ -474,6 +474,14 @@ def multi_head_attention_forward(
     batch, (steps, features). Gives the output and, with `need_weights`, the weights of
     shape (batch, steps, steps), or of each head. The errors about shapes are PyTorch's
     AssertionErrors.
+
+    >>> import torchshim as torch
+    >>> x, w = torch.ones(5, 2, 4), torch.zeros(12, 4)
+    >>> out, weights = torch.nn.functional.multi_head_attention_forward(
+    ...     x, x, x, 4, 2, w, None, None, None, False, 0.0, torch.zeros(4, 4), None
+    ... )
+    >>> out.shape, weights[0, 0]
+    (torch.Size([5, 2, 4]), tensor([0.2000, 0.2000, 0.2000, 0.2000, 0.2000]))
     """
     is_batched = _mha_shape_check(
         query, key, value, key_padding_mask, attn_mask, num_heads

@@ -13,7 +13,7 @@ from torchshim._functions._arguments import unfit
 from torchshim._functions.construct import tensor
 from torchshim._functions.creation import zeros_like
 from torchshim._functions.joining import known, known_value
-from torchshim._functions.nn_loss import REDUCTIONS, chosen_reduction
+from torchshim._functions.nn_loss import chosen_reduction, numbered
 from torchshim._ops.ctc import length_checks
 from torchshim._tensor import Tensor
 
@@ -120,13 +120,19 @@ def _ctc_loss(
     reduction: int = 1,
     zero_infinity: bool = False,
 ) -> Tensor:
-    """As `nn.functional.ctc_loss`, with the reduction by its number."""
+    """As `nn.functional.ctc_loss`; `reduction` is 0, 1 or 2: none, mean or sum.
+
+    >>> import torchshim as torch
+    >>> even = torch.full((2, 1, 2), 0.5).log()
+    >>> (-torch.ctc_loss(even, torch.tensor([[1]]), [2], [1], reduction=0)).exp()
+    tensor([0.7500])
+    """
     return _loss(
         log_probs,
         targets,
         input_lengths,
         target_lengths,
         blank,
-        REDUCTIONS[reduction],
+        numbered(reduction),
         zero_infinity,
     )

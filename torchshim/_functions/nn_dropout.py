@@ -11,6 +11,7 @@ from torchshim._core.random import engine_of
 from torchshim._core.threefry import Threefry
 from torchshim._derived import fns, public
 from torchshim._errors import warn
+from torchshim._functions._family import described
 from torchshim._functions.creation import filled, place, zeros_like
 from torchshim._functions.draws import Draw, drawn, in_memory_order
 from torchshim._functions.random_examples import examples
@@ -114,7 +115,19 @@ def alpha_dropout(
 ) -> Tensor:
     """Dropout that keeps mean and variance of what `selu` gives.
 
+    What is dropped becomes selu's value at -inf, before all is scaled and moved. `p` is
+    the probability of that, else ValueError. By Klambauer et al.,
+    https://arxiv.org/abs/1706.02515
+
+    https://arxiv.org/abs/1706.02515
+    https://arxiv.org/abs/1706.02515
+    https://arxiv.org/abs/1706.02515
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.alpha_dropout.html
+
+    >>> import torchshim as torch
+    >>> generator = torch.manual_seed(0)
+    >>> torch.nn.functional.alpha_dropout(torch.zeros(4), training=True)
+    tensor([-0.7792, -0.7792,  0.7792, -0.7792])
     """
     _check_probability(p)
     return dropped(input, p, training, inplace, False, True)
@@ -125,7 +138,17 @@ def feature_alpha_dropout(
 ) -> Tensor:
     """`alpha_dropout` of whole channels.
 
+    Channels are the second dimension; RuntimeError if there is none.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.feature_alpha_dropout.html
+
+    >>> import torchshim as torch
+    >>> generator = torch.manual_seed(0)
+    >>> x = torch.zeros(1, 3, 2)
+    >>> torch.nn.functional.feature_alpha_dropout(x, training=True)
+    tensor([[[-0.7792, -0.7792],
+             [-0.7792, -0.7792],
+             [ 0.7792,  0.7792]]])
     """
     _check_probability(p)
     return dropped(input, p, training, inplace, True, True)
@@ -136,7 +159,17 @@ def dropout1d(
 ) -> Tensor:
     """Whole channels of signals made 0 at random.
 
+    `input` is (batch, channels, length) or (channels, length), else RuntimeError. The
+    others are divided by `1 - p`.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.dropout1d.html
+
+    >>> import torchshim as torch
+    >>> generator = torch.manual_seed(0)
+    >>> torch.nn.functional.dropout1d(torch.ones(3, 2))
+    tensor([[0., 0.],
+            [0., 0.],
+            [2., 2.]])
     """
     _check_probability(p)
     ndim = input.dim()
@@ -165,7 +198,15 @@ def dropout2d(
 ) -> Tensor:
     """Whole channels of images made 0 at random.
 
+    `input` is (batch, channels, height, width). The others are divided by `1 - p`.
+    Three dimensions are taken as (batch, channels, length), with a warning.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.dropout2d.html
+
+    >>> import torchshim as torch
+    >>> generator = torch.manual_seed(0)
+    >>> torch.nn.functional.dropout2d(torch.ones(1, 3, 1, 1)).flatten()
+    tensor([0., 0., 2.])
     """
     _check_probability(p)
     ndim = input.dim()
@@ -198,7 +239,15 @@ def dropout3d(
 ) -> Tensor:
     """Whole channels of volumes made 0 at random.
 
+    `input` is (batch, channels, depth, height, width), or without the batch. The others
+    are divided by `1 - p`.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.dropout3d.html
+
+    >>> import torchshim as torch
+    >>> generator = torch.manual_seed(0)
+    >>> torch.nn.functional.dropout3d(torch.ones(3, 1, 1, 1)).flatten()
+    tensor([0., 0., 2.])
     """
     _check_probability(p)
     ndim = input.dim()
@@ -232,10 +281,19 @@ def _register_dropouts() -> None:
                 *,
                 how: tuple[bool, bool, bool] = (bool(suffix), feature, alpha),
             ) -> Tensor:
+                """A name that ends in an underscore is the function in place.
+
+                >>> import torchshim as torch
+                >>> generator, x = torch.manual_seed(0), torch.ones(4)
+                >>> torch.dropout_(x, 0.5, train=True)
+                tensor([0., 0., 2., 0.])
+                >>> x
+                tensor([0., 0., 2., 0.])
+                """
                 return dropped(input, p, train, *how)
 
-            drop.__name__ = drop.__qualname__ = name + suffix
-            drop.__doc__ = f"As `nn.functional.{name}`, with every argument."
+            line = f"As `nn.functional.{name}`, with every argument."
+            described(drop, name + suffix, line)
             public(drop)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +49,14 @@ def chosen_reduction(size_average: Any, reduce: Any, reduction: str) -> str:
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
+
+
+def numbered(reduction: Any) -> str:
+    """A reduction by its number; as in PyTorch, others than 1 and 2 reduce nothing."""
+    if reduction.__class__ is bool:
+        raise TypeError("reduction must be a number")
+    number = operator.index(reduction)
+    return REDUCTIONS[number] if number in (1, 2) else "none"
 
 
 def reduced(loss: Tensor, reduction: str) -> Tensor:
@@ -139,7 +148,15 @@ def smooth_l1_loss(
 ) -> Tensor:
     """Absolute differences, squared ones where they are below `beta`.
 
+    Below `beta` it is `d**2 / (2 * beta)`, else `|d| - beta / 2`: 1/beta times
+    `huber_loss`. By Girshick, https://arxiv.org/abs/1504.08083
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.smooth_l1_loss.html
+
+    >>> import torchshim as torch
+    >>> x, zeros = torch.tensor([0.5, 3.0]), torch.zeros(2)
+    >>> torch.nn.functional.smooth_l1_loss(x, zeros, reduction="none")
+    tensor([0.1250, 2.5000])
     """
     if target.size() != input.size():
         _warn_sizes(input, target)
@@ -158,7 +175,15 @@ def huber_loss(
 ) -> Tensor:
     """Squared differences, absolute ones where they are above `delta`.
 
+    Up to `delta` it is `d**2 / 2`, else `delta * (|d| - delta / 2)`. `weight` has the
+    shape of the input.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.huber_loss.html
+
+    >>> import torchshim as torch
+    >>> x, zeros = torch.tensor([1.0, 3.0]), torch.zeros(2)
+    >>> torch.nn.functional.huber_loss(x, zeros, reduction="none", delta=2.0)
+    tensor([0.5000, 4.0000])
     """
     if target.size() != input.size():
         _warn_sizes(input, target)
@@ -188,14 +213,27 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """The negative log-likelihood of normal distributions.
 
+    `input` has the means. `var` is a number, or a tensor of the input's shape, without
+    its last dimension, or with 1 for one of them; below `eps` it counts as `eps`.
+    ValueError if it has negative elements. `full` adds the constant `log(2 * pi) / 2`.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.gaussian_nll_loss.html
+
+    >>> import torchshim as torch
+    >>> mean, seen, var = torch.zeros(2), torch.tensor([0.0, 2.0]), torch.ones(2)
+    >>> torch.nn.functional.gaussian_nll_loss(mean, seen, var, reduction="none")
+    tensor([0., 2.])
     """
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * ones_like(input)
-    elif bool((var < 0).any()):
-        raise ValueError("var has negative entry/entries")
+    else:
+        negative = var < 0
+        if not isinstance(negative, Tensor):
+            refuse("torch", "any", (negative,), {})
+        if bool(negative.any()):
+            raise ValueError("var has negative entry/entries")
     if var.size() != input.size():
         if input.size()[:-1] == var.size():
             var = var.unsqueeze(-1)
@@ -229,7 +267,17 @@ def poisson_nll_loss(
 ) -> Tensor:
     """The negative log-likelihood of Poisson distributions.
 
+    `input` has the logarithms of the rates, or with `log_input=False` the rates. `full`
+    adds Stirling's approximation of `log(target!)` for targets above 1.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.poisson_nll_loss.html
+
+    >>> import torchshim as torch
+    >>> rate, seen = torch.tensor([2.0]), torch.tensor([3.0])
+    >>> torch.nn.functional.poisson_nll_loss(rate.log(), seen)
+    tensor(-0.0794)
+    >>> torch.nn.functional.poisson_nll_loss(rate, seen, log_input=False)
+    tensor(-0.0794)
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
     if not isinstance(target, Tensor):
@@ -350,7 +398,16 @@ def binary_cross_entropy(
 ) -> Tensor:
     """The cross entropy of probabilities of two classes.
 
+    `input` has probabilities, RuntimeError if one is outside [0, 1]; `target` has the
+    same shape, else ValueError. A logarithm is -100 at least, so that the loss stays
+    finite.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.binary_cross_entropy.html
+
+    >>> import torchshim as torch
+    >>> p = torch.tensor([0.5, 1.0, 0.0])
+    >>> torch.nn.functional.binary_cross_entropy(p, torch.ones(3), reduction="none")
+    tensor([  0.6931,  -0.0000, 100.0000])
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
@@ -383,7 +440,15 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """The cross entropy of two classes, given the logits of one.
 
+    `target` has the input's shape, else ValueError. `pos_weight` multiplies the loss of
+    what is in the class. Without overflow, unlike `binary_cross_entropy` of `sigmoid`.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.binary_cross_entropy_with_logits.html
+
+    >>> import torchshim as torch
+    >>> x, one = torch.tensor([-200.0, 0.0]), torch.ones(2)
+    >>> torch.nn.functional.binary_cross_entropy_with_logits(x, one, reduction="none")
+    tensor([200.0000,   0.6931])
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
@@ -407,7 +472,18 @@ def kl_div(
 ) -> Tensor:
     """The Kullback-Leibler divergence, given log-probabilities.
 
+    `input` has log-probabilities, `target` probabilities, or logarithms with
+    `log_target`. `reduction="batchmean"` divides the sum by the batch size, "mean" by
+    all elements.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.kl_div.html
+
+    >>> import torchshim as torch
+    >>> p, q = torch.tensor([[0.5, 0.5]]), torch.tensor([[1.0, 0.0]])
+    >>> torch.nn.functional.kl_div(p.log(), q, reduction="batchmean")
+    tensor(0.6931)
+    >>> torch.nn.functional.kl_div(p.log(), q)
+    tensor(0.3466)
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)
@@ -452,7 +528,14 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """The binary cross entropy with logits, averaged over classes first.
 
+    Classes are the last dimension, which is gone from the result.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.multilabel_soft_margin_loss.html
+
+    >>> import torchshim as torch
+    >>> x, y = torch.zeros(2, 3), torch.ones(2, 3)
+    >>> torch.nn.functional.multilabel_soft_margin_loss(x, y, reduction="none")
+    tensor([0.6931, 0.6931])
     """
     if size_average is not None or reduce is not None:
         reduction = _legacy(size_average, reduce)

@@ -22,7 +22,14 @@ def soft_margin_loss(
 ) -> Tensor:
     """The logistic loss of labels 1 and -1.
 
+    `log(1 + exp(-target * input))`.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.soft_margin_loss.html
+
+    >>> import torchshim as torch
+    >>> x, y = torch.tensor([0.0, 9.0]), torch.tensor([1.0, -1.0])
+    >>> torch.nn.functional.soft_margin_loss(x, y, reduction="none")
+    tensor([0.6931, 9.0001])
     """
     return fns.soft_margin_loss(
         input, target, chosen_reduction(size_average, reduce, reduction)
@@ -41,7 +48,16 @@ def multi_margin_loss(
 ) -> Tensor:
     """How far other classes come within a margin of the right one.
 
+    `input` is (classes,) or (batch, classes), `target` the index of the right class.
+    The sum over the others of `max(0, margin - right + other) ** p`, divided by the
+    classes; `p` is 1 or 2, else ValueError.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.multi_margin_loss.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([[3.0, 2.5, 0.0]])
+    >>> torch.nn.functional.multi_margin_loss(x, torch.tensor([0]))
+    tensor(0.1667)
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
@@ -60,7 +76,15 @@ def multilabel_margin_loss(
 ) -> Tensor:
     """How far other classes come within 1 of each right one.
 
+    Both are (classes,) or (batch, classes). `target` has indices of right classes,
+    which end at the first -1; the sum is divided by the number of classes.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.multilabel_margin_loss.html
+
+    >>> import torchshim as torch
+    >>> x, y = torch.tensor([0.5, 0.0, 0.25, 0.0]), torch.tensor([0, 2, -1, 1])
+    >>> torch.nn.functional.multilabel_margin_loss(x, y)
+    tensor(0.6250)
     """
     return fns.multilabel_margin_loss(
         input, target, chosen_reduction(size_average, reduce, reduction)
@@ -78,7 +102,14 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """Distances of pairs that belong together, and what others lack of a margin.
 
+    `target` is 1 where a pair belongs together, else -1.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.hinge_embedding_loss.html
+
+    >>> import torchshim as torch
+    >>> x, y = torch.tensor([0.25, 0.25, 7.0]), torch.tensor([1, -1, -1])
+    >>> torch.nn.functional.hinge_embedding_loss(x, y, reduction="none")
+    tensor([0.2500, 0.7500, 0.0000])
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
     if not isinstance(target, Tensor):
@@ -106,7 +137,15 @@ def margin_ranking_loss(
 ) -> Tensor:
     """How far pairs are from being in the order that `target` says.
 
+    1: the first is to be larger, -1: the second. RuntimeError unless all three have as
+    many dimensions.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.margin_ranking_loss.html
+
+    >>> import torchshim as torch
+    >>> a, b, order = torch.ones(2), torch.zeros(2), torch.tensor([1.0, -1.0])
+    >>> torch.nn.functional.margin_ranking_loss(a, b, order, 0.5, reduction="none")
+    tensor([0.0000, 1.5000])
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
     if not input1.dim() == input2.dim() == target.dim():
@@ -133,7 +172,16 @@ def cosine_embedding_loss(
 ) -> Tensor:
     """How far pairs are from pointing the same way, or apart.
 
+    The inputs are (batch, features) with a target (batch,), or (features,) with a
+    number: `1 - cos` where it is 1, `max(0, cos - margin)` where it is -1.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.cosine_embedding_loss.html
+
+    >>> import torchshim as torch
+    >>> a = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    >>> b, y = torch.tensor([[0.0, 2.0], [3.0, 0.0]]), torch.tensor([1, -1])
+    >>> torch.nn.functional.cosine_embedding_loss(a, b, y, reduction="none")
+    tensor([1., 1.])
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
     if target.dim() not in (0, 1):
@@ -176,7 +224,18 @@ def triplet_margin_loss(
 ) -> Tensor:
     """How far the negative comes within a margin of the positive, from the anchor.
 
+    `max(0, margin + d(anchor, positive) - d(anchor, negative))` with the `p`-norm of
+    the last dimension as distance; with `swap` the negative's distance from the
+    positive, where that is smaller. ValueError if `margin` is not positive.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.triplet_margin_loss.html
+
+    >>> import torchshim as torch
+    >>> anchor, positive = torch.tensor([[0.0]]), torch.tensor([[1.0]])
+    >>> torch.nn.functional.triplet_margin_loss(anchor, positive, torch.tensor([[1.5]]))
+    tensor(0.5000)
+    >>> torch.nn.functional.triplet_margin_loss(anchor, positive, torch.tensor([[9.0]]))
+    tensor(0.)
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
     if margin <= 0:
@@ -211,7 +270,16 @@ def triplet_margin_with_distance_loss(
 ) -> Tensor:
     """`triplet_margin_loss` with a distance of one's own.
 
+    The distance is a function of two batches, `pairwise_distance` without one.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.triplet_margin_with_distance_loss.html
+
+    >>> import torchshim as torch
+    >>> a, b, c = torch.tensor([0.0]), torch.tensor([1.0]), torch.tensor([1.5])
+    >>> torch.nn.functional.triplet_margin_with_distance_loss(
+    ...     a, b, c, distance_function=lambda x, y: (x - y).abs()
+    ... )
+    tensor(0.5000)
     """
     reduction = chosen_reduction(None, None, reduction)
     distance = fns.pairwise_distance if distance_function is None else distance_function

@@ -10,6 +10,7 @@ from torchshim._autocast import autocast_whole
 from torchshim._derived import fns, public
 from torchshim._errors import warn_once
 from torchshim._functions._arguments import combination, is_known
+from torchshim._functions._family import described
 from torchshim._functions.nn_dropout import dropped
 from torchshim._ops.recurrent import ONEDNN
 from torchshim._tensor import Tensor
@@ -94,7 +95,14 @@ def rnn_relu_cell(
 ) -> Tensor:
     """The next hidden state of an Elman network with relu.
 
+    The weights are (hidden, input) and (hidden, hidden); `hx` is (batch, hidden).
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.RNNCell.html
+
+    >>> import torchshim as torch
+    >>> x, h, w = torch.tensor([[2.0]]), torch.tensor([[-5.0]]), torch.ones(1, 1)
+    >>> torch.rnn_relu_cell(x, h, w, w)
+    tensor([[0.]])
     """
     return fns.relu(_rnn_sum(input, hx, w_ih, w_hh, b_ih, b_hh))
 
@@ -111,7 +119,15 @@ def lstm_cell(
 ) -> tuple[Tensor, Tensor]:
     """The next hidden state and cell of an LSTM.
 
+    `hx` is both, (batch, hidden). The weights are (4 * hidden, input) and (4 * hidden,
+    hidden), with the gates in the order input, forget, cell, output.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.LSTMCell.html
+
+    >>> import torchshim as torch
+    >>> x, state, w = torch.ones(1, 1), torch.tensor([[0.0]]), torch.zeros(4, 1)
+    >>> torch.lstm_cell(x, (state, torch.tensor([[4.0]])), w, w)
+    (tensor([[0.4820]]), tensor([[2.]]))
     """
     if isinstance(hx, Tensor):
         raise TypeError(
@@ -143,7 +159,15 @@ def gru_cell(
 ) -> Tensor:
     """The next hidden state of a network of gated recurrent units.
 
+    `hx` is (batch, hidden). The weights are (3 * hidden, input) and (3 * hidden,
+    hidden), with the gates in the order reset, update, new.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.GRUCell.html
+
+    >>> import torchshim as torch
+    >>> x, h, w = torch.ones(1, 1), torch.tensor([[4.0]]), torch.zeros(3, 1)
+    >>> torch.gru_cell(x, h, w, w)
+    tensor([[2.]])
     """
     _check_input(input, w_ih)
     _check_hidden(input, hx, w_hh, 0)
@@ -276,6 +300,13 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
     batch_first)`, or for packed sequences `lstm(data, batch_sizes, hx, params,
     has_biases, num_layers, dropout, train, bidirectional)`. `hx` is the hidden and the
     cell state; gives the outputs of the last layer and the last states of all layers.
+
+    >>> import torchshim as torch
+    >>> x, h, c = torch.ones(5, 2, 3), torch.zeros(1, 2, 4), torch.zeros(1, 2, 4)
+    >>> weights = [torch.zeros(16, 3), torch.zeros(16, 4)]
+    >>> found = torch.lstm(x, (h, c), weights, False, 1, 0.0, False, False, False)
+    >>> [each.shape for each in found]
+    [torch.Size([5, 2, 4]), torch.Size([1, 2, 4]), torch.Size([1, 2, 4])]
     """
     given = _arguments("lstm", args, kwargs, 2)
     if len(given["hx"]) != 2:
@@ -315,6 +346,13 @@ def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """Gated recurrent units over whole sequences, as `nn.GRU` computes them.
 
     Takes the arguments of `lstm`, with one state as `hx`.
+
+    >>> import torchshim as torch
+    >>> x, h = torch.ones(5, 2, 3), torch.zeros(1, 2, 4)
+    >>> weights = [torch.zeros(12, 3), torch.zeros(12, 4)]
+    >>> found = torch.gru(x, h, weights, False, 1, 0.0, False, False, False)
+    >>> [each.shape for each in found]
+    [torch.Size([5, 2, 4]), torch.Size([1, 2, 4])]
     """
     given = _arguments("gru", args, kwargs, 1)
     return _through(fns.gru_layer, given, False, [given["hx"]])  # type: ignore[return-value]
@@ -325,14 +363,18 @@ def _elman(name: str, nonlinearity: str) -> Any:
         return fns.elman_layer(*args, nonlinearity)
 
     def rnn(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Takes the arguments of `lstm`, with one state as `hx`.
+
+        >>> import torchshim as torch
+        >>> x, h, w = torch.ones(3, 1, 1), torch.zeros(1, 1, 1), torch.ones(1, 1)
+        >>> out, _ = torch.rnn_relu(x, h, [w, w], False, 1, 0.0, False, False, False)
+        >>> out.flatten()
+        tensor([1., 2., 3.])
+        """
         given = _arguments(name, args, kwargs, 1)
         return _through(layer, given, False, [given["hx"]])  # type: ignore[return-value]
 
-    rnn.__name__ = rnn.__qualname__ = name
-    rnn.__doc__ = f"""An Elman network with {nonlinearity} over whole sequences.
-
-    Takes the arguments of `lstm`, with one state as `hx`.
-    """
+    described(rnn, name, f"An Elman network with {nonlinearity} over whole sequences.")
     return public(rnn)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from torchshim._derived import fns, public
 from torchshim._errors import warn
+from torchshim._functions._family import described
 from torchshim._functions.random import rand
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
@@ -64,19 +65,41 @@ def grid_sample(
     )
 
 
-@public(name="grid_sampler_2d")
-@public(name="grid_sampler_3d")
-def _grid_sampler(
-    input: Tensor,
-    grid: Tensor,
-    interpolation_mode: int,
-    padding_mode: int,
-    align_corners: bool,
-) -> Tensor:
-    """`grid_sampler` by the name of one of its two cases."""
-    return fns.grid_sampler(
-        input, grid, interpolation_mode, padding_mode, align_corners
-    )
+def _grid_sampler(n: int) -> None:
+    def sampler(
+        input: Tensor,
+        grid: Tensor,
+        interpolation_mode: int,
+        padding_mode: int,
+        align_corners: bool,
+    ) -> Tensor:
+        """`nn.functional.grid_sample`, with its modes by number.
+
+        RuntimeError for an input of other dimensions.
+
+        >>> import torchshim as torch
+        >>> image = torch.tensor([[[[1.0, 3.0]]]])
+        >>> torch.grid_sampler_2d(image, torch.zeros(1, 1, 1, 2), 0, 0, False)
+        tensor([[[[2.]]]])
+        """
+        given = input, grid, interpolation_mode, padding_mode, align_corners
+        if not isinstance(input, Tensor) or not isinstance(grid, Tensor):
+            return fns.grid_sampler(*given)  # raises
+        ndim = input.dim()
+        if ndim != n + 2 and grid.dim() == ndim and grid.size(-1) == ndim - 2:
+            raise RuntimeError(
+                f"grid_sampler(): expected {n + 2}D input and grid with same number of "
+                f"dimensions, but got input with sizes {list(input.shape)} and grid "
+                f"with sizes {list(grid.shape)}"
+            )
+        return fns.grid_sampler(*given)
+
+    described(sampler, f"grid_sampler_{n}d", f"`grid_sampler` in {n} dimensions.")
+    public(sampler)
+
+
+_grid_sampler(2)
+_grid_sampler(3)
 
 
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
@@ -130,6 +153,13 @@ def _fractional(n: int) -> Any:
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
+        """They are int64: positions in a channel, as if it had one dimension.
+
+        >>> import torchshim as torch
+        >>> x = torch.tensor([[[1.0, 2.0], [4.0, 3.0]]])
+        >>> torch.nn.functional.fractional_max_pool2d_with_indices(x, 2, output_size=1)
+        (tensor([[[4.]]]), tensor([[[2]]]))
+        """
         if output_size is None and output_ratio is None:
             raise ValueError(
                 f"{name} requires specifying either an output_size or an output_ratio"
@@ -161,18 +191,25 @@ def _fractional(n: int) -> Any:
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> Any:
+        """The result has the size `output_size`, or `output_ratio` times the input's.
+
+        ValueError if neither is given. By Graham, https://arxiv.org/abs/1412.6071
+
+        >>> import torchshim as torch
+        >>> x = torch.ones(4, 9, 9)
+        >>> F = torch.nn.functional
+        >>> F.fractional_max_pool2d(x, 2, output_ratio=(0.7, 0.5)).shape
+        torch.Size([4, 6, 4])
+        """
         found = with_indices(
             input, kernel_size, output_size, output_ratio, True, _random_samples
         )
         return found if return_indices else found[0]
 
-    link = (
-        f"https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.{name}.html"
-    )
-    pool.__name__ = pool.__qualname__ = name
-    pool.__doc__ = f"The largest elements of windows at random places.\n\n{link}"
-    with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
-    with_indices.__doc__ = f"`{name}`, and where the elements stand.\n\n{link}"
+    page = f"torch.nn.functional.{name}"
+    described(pool, name, "The largest elements of windows at random places.", page)
+    line = f"`{name}`, and where the elements stand."
+    described(with_indices, f"{name}_with_indices", line, page)
     return pool, with_indices
 
 

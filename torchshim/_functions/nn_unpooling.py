@@ -7,7 +7,8 @@ from typing import Any
 
 from torchshim._core.determinism import determinism
 from torchshim._derived import fns
-from torchshim._functions.nn_pooling import Sizes, named
+from torchshim._functions._family import described
+from torchshim._functions.nn_pooling import Sizes
 from torchshim._tensor import Tensor
 
 
@@ -80,6 +81,20 @@ def _unpool(n: int) -> Any:
         padding: Sizes = 0,
         output_size: Any = None,
     ) -> Tensor:
+        """`indices` are what pooling with `return_indices=True` gives.
+
+        `output_size` chooses among the sizes that are pooled to the input's; ValueError
+        for one that is not.
+
+        >>> import torchshim as torch
+        >>> x = torch.tensor([[1.0, 5.0, 2.0, 3.0]])
+        >>> largest, at = torch.nn.functional.max_pool1d(x, 2, return_indices=True)
+        >>> torch.nn.functional.max_unpool1d(largest, at, 2)
+        tensor([[0., 5., 0., 3.]])
+        >>> torch.nn.functional.max_unpool1d(largest, at, 2, output_size=[5])
+        tensor([[0., 5., 0., 3., 0.]])
+        """
+
         def each(value: Any) -> list[int]:
             return [value] * n if isinstance(value, int) else list(value)
 
@@ -98,7 +113,9 @@ def _unpool(n: int) -> Any:
         _check_unpooling(n, input, indices, size, steps, around)
         return fns.max_unpool(input, indices, tuple(size))
 
-    named(max_unpool, f"max_unpool{n}d", f"The inverse of `max_pool{n}d`, as far.")
+    name = f"max_unpool{n}d"
+    line = f"The maxima of `max_pool{n}d` where they stood, zeros elsewhere."
+    described(max_unpool, name, line, f"torch.nn.functional.{name}")
     return max_unpool
 
 

@@ -15,6 +15,7 @@ from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, placement
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import as_index, kind_of, number_of
+from torchshim._functions._family import described
 from torchshim._functions._values import note_lost_part
 from torchshim._functions.indexing import basic
 from torchshim._ops.splits import even_sizes
@@ -357,8 +358,8 @@ def _axis_split(name: str, least: int, axis: int) -> Any:
                 )
         return tensor_split(input, indices_or_sections, at)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`tensor_split` along dimension {axis}, as NumPy's `{name}`."
+    line = f"`tensor_split` along dimension {axis}, as NumPy's `{name}`."
+    described(function, name, line, f"torch.{name}")
     return public(function, method=True)
 
 

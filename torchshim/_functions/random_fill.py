@@ -15,6 +15,7 @@ from torchshim._core.random import engine_of
 from torchshim._core.record import local
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import missing, number_of
+from torchshim._functions._family import described
 from torchshim._functions.draws import Draw, drawn
 from torchshim._functions.random_examples import (
     check_parameters,
@@ -183,8 +184,8 @@ def _one_parameter(name: str, parameters: tuple[tuple[str, Any], ...]) -> None:
         draw = Draw(name, tuple(values))
         return fill_drawn(f"{name}_", self, draw, op, generator)
 
-    method.__name__ = method.__qualname__ = f"{name}_"
-    method.__doc__ = f"Numbers drawn from the {name} distribution."
+    line = f"Numbers drawn from the {name.replace('_', '-')} distribution."
+    described(method, f"{name}_", line, f"torch.Tensor.{name}_")
     public(namespaces=(), method=True)(method)
 
 

@@ -12,6 +12,7 @@ from torchshim._core.record import local
 from torchshim._core.storage import set_version, version_of
 from torchshim._core.write import WRITTEN_LEAF
 from torchshim._derived import public
+from torchshim._functions._family import described
 from torchshim._functions.resizing import keep_saved, show, show_views
 from torchshim._functions.strided import strided_arguments
 from torchshim._tensor import Tensor
@@ -131,8 +132,8 @@ def _method(name: str, wanted: str, function: Any) -> None:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return _become(self, wanted, function(*args, **kwargs))
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"`{name[:-1]}` of the tensor itself."
+    line = f"`{name[:-1]}` of the tensor itself."
+    described(method, name, line, f"torch.Tensor.{name}")
     public(method, name=name, namespaces=(), method=True)
 
 

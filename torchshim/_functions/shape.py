@@ -21,6 +21,7 @@ from torchshim._functions._arguments import (
     kind_of,
     size_of,
 )
+from torchshim._functions._family import described
 from torchshim._functions.creation import placed
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._tensor import Tensor, from_array, host_value
@@ -426,8 +427,8 @@ def _at_least(name: str, change: Any) -> Any:
             )
         return tuple(change(t) for t in given)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Tensors with at least {name[-2]} dimensions."
+    line = f"Tensors with at least {name[-2]} dimensions."
+    described(function, name, line, f"torch.{name}")
     return public(function)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from torchshim._core.layout import NAMES as LAYOUTS
 from torchshim._derived import public
 from torchshim._functions._arguments import warn_once
+from torchshim._functions._family import described
 from torchshim._functions.creation import placed
 from torchshim._functions.sparse_tensor import (
     SparseTensor,
@@ -137,8 +138,8 @@ def _part(name: str, layout: str, kind: str) -> None:
             )
         return getattr(self, attribute).detach()
 
-    part.__name__ = part.__qualname__ = name
-    part.__doc__ = f"The {name.replace('_', ' ')} of a tensor of `torch.{layout}`."
+    line = f"The {name.replace('_', ' ')} of a tensor of `torch.{layout}`."
+    described(part, name, line)
     public(part, namespaces=(), method=True)
     handles(name)(part)
 

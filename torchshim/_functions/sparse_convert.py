@@ -12,6 +12,7 @@ from torchshim._core.meta import Size
 from torchshim._core.record import local
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import tensor_argument, wrong
+from torchshim._functions._family import described
 from torchshim._functions.creation import placed
 from torchshim._functions.sparse_compressed import LAYOUT_NAMES, Compressed, from_coo
 from torchshim._functions.sparse_construct import (
@@ -123,8 +124,8 @@ def _to_layout(name: str) -> None:
     def convert(self: Any, dense_dim: int | None = None) -> Any:
         return to_sparse(self, layout=layout, dense_dim=dense_dim)
 
-    convert.__name__ = convert.__qualname__ = f"to_{name}"
-    convert.__doc__ = f"The matrix in the layout `torch.{name}`."
+    line = f"The matrix in the layout `torch.{name}`."
+    described(convert, f"to_{name}", line)
     public(convert, namespaces=(), method=True)
     handles(convert.__name__)(convert)
 
@@ -308,8 +309,7 @@ def _refused(name: str) -> None:
             "torch.sparse_csr"
         )
 
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = "Not supported: NotImplementedError."
+    described(refuse, name, "Not supported: NotImplementedError.")
     if name.startswith("sparse"):
         public(refuse)
     else:

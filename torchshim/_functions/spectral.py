@@ -16,7 +16,7 @@ from torchshim._functions._arguments import (
     warn,
     warn_once,
 )
-from torchshim._functions.nn_pooling import pad
+from torchshim._functions.nn_resizing import pad
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._tensor import Tensor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchshim._derived import public
 from torchshim._functions import nn_loss, nn_margin_loss
-from torchshim._functions.nn_loss import REDUCTIONS
+from torchshim._functions.nn_loss import numbered
 from torchshim._tensor import Tensor
 
 
@@ -12,9 +12,15 @@ from torchshim._tensor import Tensor
 def kl_div(
     input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False
 ) -> Tensor:
-    """As `nn.functional.kl_div`; `reduction` is 0, 1 or 2: none, mean or sum."""
+    """As `nn.functional.kl_div`; `reduction` is 0, 1 or 2: none, mean or sum.
+
+    >>> import torchshim as torch
+    >>> p, q = torch.tensor([0.5, 0.5]), torch.tensor([1.0, 0.0])
+    >>> torch.kl_div(p.log(), q, reduction=2)
+    tensor(0.6931)
+    """
     each = nn_loss.kl_div(input, target, reduction="none", log_target=log_target)
-    return nn_loss.reduced(each, REDUCTIONS[reduction])
+    return nn_loss.reduced(each, numbered(reduction))
 
 
 @public
@@ -26,9 +32,15 @@ def poisson_nll_loss(
     eps: float,
     reduction: int,
 ) -> Tensor:
-    """As `nn.functional.poisson_nll_loss`; `reduction` is 0, 1 or 2."""
+    """As `nn.functional.poisson_nll_loss`; `reduction` is 0, 1 or 2.
+
+    >>> import torchshim as torch
+    >>> x, y = torch.zeros(2), torch.tensor([0.0, 3.0])
+    >>> torch.poisson_nll_loss(x, y, log_input=True, full=False, eps=1e-8, reduction=0)
+    tensor([1., 1.])
+    """
     return nn_loss.poisson_nll_loss(
-        input, target, log_input, full, eps=eps, reduction=REDUCTIONS[reduction]
+        input, target, log_input, full, eps=eps, reduction=numbered(reduction)
     )
 
 
@@ -40,8 +52,14 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None = None,
     reduction: int = 1,
 ) -> Tensor:
-    """As `nn.functional.binary_cross_entropy_with_logits`; `reduction` is 0, 1 or 2."""
-    how = REDUCTIONS[reduction]
+    """As `nn.functional.binary_cross_entropy_with_logits`; `reduction` is 0, 1 or 2.
+
+    >>> import torchshim as torch
+    >>> x, y = torch.zeros(2), torch.tensor([0.0, 1.0])
+    >>> torch.binary_cross_entropy_with_logits(x, y, reduction=0)
+    tensor([0.6931, 0.6931])
+    """
+    how = numbered(reduction)
     return nn_loss.binary_cross_entropy_with_logits(
         input, target, weight, reduction=how, pos_weight=pos_weight
     )
@@ -51,9 +69,15 @@ def binary_cross_entropy_with_logits(
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1
 ) -> Tensor:
-    """As `nn.functional.hinge_embedding_loss`; `reduction` is 0, 1 or 2."""
+    """As `nn.functional.hinge_embedding_loss`; `reduction` is 0, 1 or 2.
+
+    >>> import torchshim as torch
+    >>> x, y = torch.tensor([0.25, 0.25]), torch.tensor([1, -1])
+    >>> torch.hinge_embedding_loss(x, y, margin=2.0, reduction=0)
+    tensor([0.2500, 1.7500])
+    """
     return nn_margin_loss.hinge_embedding_loss(
-        input, target, margin, reduction=REDUCTIONS[reduction]
+        input, target, margin, reduction=numbered(reduction)
     )
 
 
@@ -65,9 +89,15 @@ def margin_ranking_loss(
     margin: float = 0.0,
     reduction: int = 1,
 ) -> Tensor:
-    """As `nn.functional.margin_ranking_loss`; `reduction` is 0, 1 or 2."""
+    """As `nn.functional.margin_ranking_loss`; `reduction` is 0, 1 or 2.
+
+    >>> import torchshim as torch
+    >>> a, b, order = torch.ones(2), torch.zeros(2), torch.tensor([1.0, -1.0])
+    >>> torch.margin_ranking_loss(a, b, order, reduction=2)
+    tensor(1.)
+    """
     return nn_margin_loss.margin_ranking_loss(
-        input1, input2, target, margin, reduction=REDUCTIONS[reduction]
+        input1, input2, target, margin, reduction=numbered(reduction)
     )
 
 
@@ -79,9 +109,15 @@ def cosine_embedding_loss(
     margin: float = 0.0,
     reduction: int = 1,
 ) -> Tensor:
-    """As `nn.functional.cosine_embedding_loss`; `reduction` is 0, 1 or 2."""
+    """As `nn.functional.cosine_embedding_loss`; `reduction` is 0, 1 or 2.
+
+    >>> import torchshim as torch
+    >>> a, b = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 2.0])
+    >>> torch.cosine_embedding_loss(a, b, torch.tensor(1))
+    tensor(1.)
+    """
     return nn_margin_loss.cosine_embedding_loss(
-        input1, input2, target, margin, reduction=REDUCTIONS[reduction]
+        input1, input2, target, margin, reduction=numbered(reduction)
     )
 
 
@@ -96,8 +132,14 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: int = 1,
 ) -> Tensor:
-    """As `nn.functional.triplet_margin_loss`; `reduction` is 0, 1 or 2."""
-    how = REDUCTIONS[reduction]
+    """As `nn.functional.triplet_margin_loss`; `reduction` is 0, 1 or 2.
+
+    >>> import torchshim as torch
+    >>> anchor, positive = torch.tensor([[0.0]]), torch.tensor([[1.0]])
+    >>> torch.triplet_margin_loss(anchor, positive, torch.tensor([[1.5]]), reduction=0)
+    tensor([0.5000])
+    """
+    how = numbered(reduction)
     return nn_margin_loss.triplet_margin_loss(
         anchor, positive, negative, margin, p, eps, swap, reduction=how
     )

@@ -12,6 +12,7 @@ from torchshim._core import dtypes
 from torchshim._core.storage import bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._functions import pieces
+from torchshim._functions._family import described
 from torchshim._functions.resizing import resize_output, take_size
 from torchshim._functions.sparse_tensor import handles
 from torchshim._functions.strided import strided_arguments
@@ -200,8 +201,7 @@ def _copied(name: str, view: Callable[..., Any]) -> None:
         _into((found,), (out,))
         return out
 
-    copy.__name__ = copy.__qualname__ = name
-    copy.__doc__ = f"A copy of what `{name.removesuffix('_copy')}` shows."
+    described(copy, name, f"A copy of what `{name.removesuffix('_copy')}` shows.")
     public(copy)
     handles(name)(copy)
 

@@ -13,7 +13,10 @@ import numpy as np
 
 import torchshim
 from torchshim._functions.nn_activation import _get_softmax_dim
-from torchshim._functions.nn_layers import _verify_batch_size, _verify_spatial_size
+from torchshim._functions.nn_normalization import (
+    _verify_batch_size,
+    _verify_spatial_size,
+)
 from torchshim._functions.nn_unpooling import _unpooled_size
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F

@@ -64,14 +64,7 @@ from torchshim._functions.nn_dropout import (
     dropout3d,
     feature_alpha_dropout,
 )
-from torchshim._functions.nn_layers import (
-    batch_norm,
-    embedding,
-    embedding_bag,
-    group_norm,
-    instance_norm,
-    normalize,
-)
+from torchshim._functions.nn_layers import embedding, embedding_bag
 from torchshim._functions.nn_linear_loss import linear_cross_entropy
 from torchshim._functions.nn_loss import (
     binary_cross_entropy,
@@ -97,6 +90,12 @@ from torchshim._functions.nn_margin_loss import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from torchshim._functions.nn_normalization import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    normalize,
+)
 from torchshim._functions.nn_pooling import (
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -106,8 +105,6 @@ from torchshim._functions.nn_pooling import (
     adaptive_max_pool2d_with_indices,
     adaptive_max_pool3d,
     adaptive_max_pool3d_with_indices,
-    fold,
-    interpolate,
     lp_pool1d,
     lp_pool2d,
     lp_pool3d,
@@ -117,6 +114,10 @@ from torchshim._functions.nn_pooling import (
     max_pool2d_with_indices,
     max_pool3d,
     max_pool3d_with_indices,
+)
+from torchshim._functions.nn_resizing import (
+    fold,
+    interpolate,
     pad,
     unfold,
     upsample,
