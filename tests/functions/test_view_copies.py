@@ -152,3 +152,15 @@ def copies_to_out(torch):
     yield torch.view_as_complex_copy(made, out=torch.zeros(0, dtype=z.dtype))
     yield attempt(torch.detach_copy, x, out=torch.zeros(2, dtype=torch.int64))
     yield attempt(torch.view_as_real_copy, z, out=torch.zeros(1, 2).double())
+
+
+@case
+def other_dtypes_and_pieces_to_out(torch):
+    x = torch.ones(2)
+    made = torch.zeros(3, dtype=torch.int32)
+    yield torch.view_copy(x, torch.int32, out=made) is made, made
+    yield attempt(torch.view_copy, x, torch.int32, out=torch.zeros(2))
+    for out in ([], [made], [made] * 3):
+        yield attempt(torch.unbind_copy, x, out=out)
+        yield attempt(torch.split_copy, x, 1, out=out)
+        yield attempt(torch.split_with_sizes_copy, x, [1, 1], out=out)

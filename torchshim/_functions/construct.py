@@ -408,7 +408,14 @@ def new_tensor(
     layout: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A new leaf with a copy of `data`, of this tensor's dtype and on its device."""
+    """A new leaf with a copy of `data`, of this tensor's dtype and on its device.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.new_tensor.html
+
+    >>> import torchshim as torch
+    >>> torch.ones(1, dtype=torch.float16).new_tensor([1, 2])
+    tensor([1., 2.], dtype=torch.float16)
+    """
     check_options("new_tensor", layout, pin_memory, requires_grad)
     dtype = dtype_of("new_tensor", dtype) or self._tmeta.dtype
     where = self._tmeta.device if device is None else device_of("new_tensor", device)

@@ -239,6 +239,13 @@ def _check_format(value: Any) -> None:
 
 def _cast_method(name: str, target: dtypes.dtype) -> None:
     def method(self: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
+        """Floats are cut to integers towards 0.
+
+        >>> import torchshim as torch
+        >>> x = torch.tensor([1.9, -1.9])
+        >>> x.int(), x.half().dtype, x.float() is x
+        (tensor([ 1, -1], dtype=torch.int32), torch.float16, True)
+        """
         if memory_format is not preserve_format and memory_format is not None:
             _check_format(memory_format)
         return converted(self, None, target, False, memory_format)
@@ -262,7 +269,15 @@ for _name, _dtype in CAST_METHODS.items():
 
 @public(namespaces=(), method=True)
 def cpu(self: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
-    """The tensor on the CPU; itself if it is there."""
+    """The tensor on the CPU; itself if it is there.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.cpu.html
+
+    >>> import torchshim as torch
+    >>> x = torch.ones(2)
+    >>> x.cpu() is x
+    True
+    """
     return converted(self, device("cpu"), None, False, memory_format)
 
 
@@ -273,6 +288,14 @@ def _device_method(kind: str, shown: str) -> None:
         non_blocking: bool = False,
         memory_format: Any = preserve_format,
     ) -> Tensor:
+        """`device` is one of that type, or its number. An error if there is none.
+
+        >>> import torchshim as torch
+        >>> torch.ones(2).xpu("cpu")
+        Traceback (most recent call last):
+            ...
+        RuntimeError: Invalid device, must be xpu device
+        """
         where = as_device(kind if device is None else device)
         if where is None or where.type != kind:
             raise RuntimeError(f"Invalid device, must be {shown} device")
@@ -297,7 +320,18 @@ _HEAP_TYPE = 1 << 9
 
 @public(namespaces=(), method=True)
 def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The name of the tensor's type; with `dtype` the tensor of that type."""
+    """The name of the tensor's type; with `dtype` the tensor of that type.
+
+    `dtype` may also be a legacy type (`torch.DoubleTensor`) or its name; ValueError for
+    other names.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.type.html
+
+    >>> import torchshim as torch
+    >>> x = torch.ones(2)
+    >>> x.type(), x.type(torch.int8).dtype, x.type("torch.DoubleTensor").dtype
+    ('torch.FloatTensor', torch.int8, torch.float64)
+    """
     if dtype is None:
         meta = self._tmeta
         place_of = "" if meta.device.type == "cpu" else f"{meta.device.type}."
@@ -326,7 +360,14 @@ def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 @public(namespaces=(), method=True)
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """The tensor with `other`'s dtype, on its device."""
+    """The tensor with `other`'s dtype, on its device.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.type_as.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1.5]).type_as(torch.tensor(1))
+    tensor([1])
+    """
     if not isinstance(other, TensorBase):
         raise TypeError(wrong("type_as", "other", 1, "Tensor", other))
     return converted(self, other._tmeta.device, other._tmeta.dtype, False, None)
@@ -354,7 +395,15 @@ def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
 
 @public(namespaces=(), method=True)
 def contiguous(self: Tensor, *, memory_format: Any = contiguous_format) -> Tensor:
-    """The tensor with its elements in the order of the format; itself if they are."""
+    """The tensor with its elements in the order of the format; itself if they are.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.contiguous.html
+
+    >>> import torchshim as torch
+    >>> x = torch.zeros(2, 3)
+    >>> x.contiguous() is x, x.t().contiguous().stride()
+    (True, (2, 1))
+    """
     meta = self._tmeta
     if memory_format is contiguous_format:
         return self if meta.contiguous else copied(self, "clone", (), memory_format)
@@ -386,7 +435,18 @@ def _fresh(self: Tensor) -> bool:
 
 @public(namespaces=(), method=True)
 def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
-    """Takes over the values of `other`, broadcast and cast."""
+    """Takes over the values of `other`, broadcast and cast.
+
+    RuntimeError where the shapes do not broadcast.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.copy_.html
+
+    >>> import torchshim as torch
+    >>> x = torch.zeros(2, 2, dtype=torch.int64)
+    >>> x.copy_(torch.tensor([1.7, -1.7]))
+    tensor([[ 1, -1],
+            [ 1, -1]])
+    """
     if not isinstance(other, TensorBase) and not is_number(other):
         raise TypeError(wrong("copy_", "other", 1, "Tensor", other))
     if isinstance(other, TensorBase) and other._tmeta.dtype is not self._tmeta.dtype:
@@ -417,7 +477,16 @@ _FILL = REGISTRY["_fill"]
 
 @public(method=True, name="fill_")
 def fill_(input: Tensor, value: Any) -> Tensor:
-    """Sets all elements to a number or the value of a 0-dim tensor."""
+    """Sets all elements to a number or the value of a 0-dim tensor.
+
+    RuntimeError for a number that the dtype cannot hold.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.fill_.html
+
+    >>> import torchshim as torch
+    >>> torch.empty(3).fill_(0.5)
+    tensor([0.5000, 0.5000, 0.5000])
+    """
     if isinstance(value, TensorBase):
         return fns._fill_(input, value)
     if not isinstance(value, (bool, int, float, complex, np.number, np.bool_)):
@@ -452,6 +521,16 @@ def _fill_mismatch(value: Any) -> TypeError:
 
 @public(method=True, name="zero_")
 def zero_(input: Tensor) -> Tensor:
-    """Sets all elements to zero."""
+    """Sets all elements to zero.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.zero_.html
+
+    >>> import torchshim as torch
+    >>> x = torch.ones(3)
+    >>> x[1:].zero_()
+    tensor([0., 0.])
+    >>> x
+    tensor([1., 0., 0.])
+    """
     tracked = local.rec.grad and input._tmeta.requires_grad
     return fns.zero_(input) if tracked or not _fresh(input) else fill_(input, 0)

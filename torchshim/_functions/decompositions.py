@@ -90,7 +90,16 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
 
 
 def _lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
-    """As `torch.lu`, always a plain tuple."""
+    """As `torch.lu`, always a plain tuple.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.lu.html
+
+    >>> import torchshim as torch
+    >>> LU, pivots = torch.tensor([[0.0, 2.0], [4.0, 0.0]]).lu()
+    >>> LU, pivots
+    (tensor([[4., 0.],
+            [0., 2.]]), tensor([2, 2], dtype=torch.int32))
+    """
     return tuple(lu(self, pivot, get_infos))
 
 
@@ -373,6 +382,15 @@ _REMOVED = "This function was deprecated since version 1.9 and is now removed."
 
 def _removed(name: str, text: str, method: bool = True) -> None:
     def refuse(*args: Any, **kwargs: Any) -> Any:
+        """The error says what has taken its place.
+
+        >>> import torchshim as torch
+        >>> try:
+        ...     torch.solve(torch.ones(1, 1), torch.ones(1, 1))
+        ... except RuntimeError as error:
+        ...     print(str(error).splitlines()[-1])
+        X = torch.linalg.solve(A, B)
+        """
         raise RuntimeError(_REMOVED + text)
 
     described(refuse, name, "Removed from PyTorch; always raises RuntimeError.")

@@ -136,7 +136,15 @@ def where(
 
 
 def _where_method(self: Tensor, condition: Tensor, other: Any) -> Any:
-    """As `torch.where(condition, self, other)`."""
+    """As `torch.where(condition, self, other)`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.where.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([-1.0, 2.0])
+    >>> x.where(x > 0, 0.0)
+    tensor([0., 2.])
+    """
     return fns.where(condition, self, other)
 
 
@@ -191,7 +199,16 @@ def float_power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
 
 
 def _float_power_(self: Tensor, exponent: Any) -> Tensor:
-    """`float_power` in place: the tensor has to have its result's dtype."""
+    """`float_power` in place: the tensor has to have its result's dtype.
+
+    RuntimeError for another dtype than float64 or, of complex operands, complex128.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.float_power_.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([2.0], dtype=torch.float64).float_power_(-1)
+    tensor([0.5000], dtype=torch.float64)
+    """
     _, power, wide = _power_operands(self, exponent)
     if self._tmeta.dtype is not wide:
         raise RuntimeError(

@@ -216,5 +216,10 @@ CUDA_TENSOR_TYPES = _tensor_types(cuda_tensortype, "torch.cuda")
 
 @public(namespaces=(), method=True)
 def new(self: Tensor, *args: Any, **named: Any) -> Tensor:
-    """As the constructor of the tensor's legacy type: sizes or data."""
+    """As the constructor of the tensor's legacy type: sizes or data.
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1, 2]).new([3, 4]), torch.tensor([1, 2]).new(2, 3).shape
+    (tensor([3, 4]), torch.Size([2, 3]))
+    """
     return legacy(object, self._tmeta.dtype, args, named)

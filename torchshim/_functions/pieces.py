@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.meta import contiguous_strides
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, placement
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import as_index, kind_of, number_of
 from torchshim._functions._family import described
-from torchshim._functions._values import note_lost_part
 from torchshim._functions.indexing import basic
 from torchshim._ops.splits import even_sizes
-from torchshim._ops.view_geometry import KEEP, PICK, diagonal_geometry, wrap_dim
+from torchshim._ops.view_geometry import KEEP, PICK, wrap_dim
 from torchshim._overrides import overriding
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
@@ -214,17 +212,33 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
 
 
 def _split_method(self: Tensor, split_size: Any, dim: int = 0) -> Any:
+    """The tensor in pieces of one size, or of given sizes, as views.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.split.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1, 2, 3]).split(2)
+    (tensor([1, 2]), tensor([3]))
+    """
     return split(self, split_size, dim)
 
 
 _split_method.__name__ = "split"
-_split_method.__doc__ = split.__doc__
 Tensor.split = _split_method
 
 
 @public(method=True)
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Any:
-    """The tensor in pieces of given sizes, as views."""
+    """The tensor in pieces of given sizes, as views.
+
+    The sizes add up to the dimension's, else RuntimeError.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.split.html
+
+    >>> import torchshim as torch
+    >>> torch.split_with_sizes(torch.tensor([1, 2, 3]), [1, 2])
+    (tensor([1]), tensor([2, 3]))
+    """
     at = splittable(input, "split_with_sizes", dim)
     sizes = checked_sizes(input, split_sizes, dim)
     return pieces_of(input, sizes, at, fns.split_sizes)
@@ -264,14 +278,34 @@ def _loosened(pieces: Sequence[Tensor]) -> Any:
 
 @public(method=True)
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
-    """`chunk` whose pieces may be written to in place."""
+    """`chunk` whose pieces may be written to in place.
+
+    Autograd takes them for tensors of their own.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.unsafe_chunk.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> first, _ = (x * 3).unsafe_chunk(2)
+    >>> first.mul_(2).detach()
+    tensor([6.])
+    """
     at = splittable(input, "chunk", dim)
     return _loosened(fns.unsafe_pieces(input, _chunk_sizes(input, chunks, at), at))
 
 
 @public(method=True)
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> Any:
-    """`split` whose pieces may be written to in place."""
+    """`split` whose pieces may be written to in place.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.unsafe_split.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> first, _ = (x * 3).unsafe_split(2)
+    >>> first.mul_(2).detach()
+    tensor([ 6., 12.])
+    """
     at = splittable(input, "split", dim)
     return _loosened(fns.unsafe_pieces(input, even(input, split_size, at), at))
 
@@ -280,7 +314,14 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> Any:
 def unsafe_split_with_sizes(
     input: Tensor, split_sizes: Sequence[int], dim: int = 0
 ) -> Any:
-    """`split_with_sizes` whose pieces may be written to in place."""
+    """`split_with_sizes` whose pieces may be written to in place.
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> _, rest = (x * 3).unsafe_split_with_sizes([1, 2])
+    >>> rest.mul_(2).detach()
+    tensor([12., 18.])
+    """
     at = splittable(input, "split_with_sizes", dim)
     sizes = tuple(checked_sizes(input, split_sizes, dim))
     return _loosened(fns.unsafe_sizes(input, sizes, at))
@@ -339,6 +380,15 @@ def tensor_split(input: Tensor, indices_or_sections: Any, /, dim: int = 0) -> An
 
 def _axis_split(name: str, least: int, axis: int) -> Any:
     def function(input: Tensor, indices_or_sections: Any, /) -> Any:
+        """The pieces are views; RuntimeError where a number does not divide the size.
+
+        >>> import torchshim as torch
+        >>> x = torch.arange(8).reshape(1, 2, 4)
+        >>> [tuple(each.shape) for each in x.dsplit(2)]
+        [(1, 2, 2), (1, 2, 2)]
+        >>> [tuple(each.shape) for each in x.hsplit([1])]
+        [(1, 1, 4), (1, 1, 4)]
+        """
         ndim = len(input._tmeta.shape)
         if ndim < least:
             raise RuntimeError(
@@ -412,61 +462,6 @@ def _contains(self: Tensor, element: Any) -> bool:
 _iterate.__name__, _iterate.__qualname__ = "__iter__", "Tensor.__iter__"
 Tensor.__iter__ = _iterate
 Tensor.__contains__ = _contains
-
-
-# -- copies with a piece replaced -------------------------------------------------
-
-
-def _replacing(src: Tensor, shape: Sequence[int], input: Tensor) -> None:
-    """Refuses a `src` of another shape than the piece that it replaces."""
-    if tuple(src._tmeta.shape) != tuple(shape):
-        raise RuntimeError(
-            "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src._tmeta.shape)}, slice size = {list(shape)}"
-        )
-    note_lost_part(src._tmeta.dtype, input._tmeta.dtype)
-
-
-@public(method=True)
-def diagonal_scatter(
-    input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> Tensor:
-    """A copy of the input with a diagonal replaced."""
-    shape = tuple(input._tmeta.shape)
-    strides = contiguous_strides(shape)
-    piece, _, _ = diagonal_geometry(shape, strides, 0, offset, dim1, dim2)
-    _replacing(src, piece, input)
-    return fns.diagonal_written(input, src, offset, dim1, dim2)
-
-
-@public(method=True)
-def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """A copy of the input with one slice replaced."""
-    at, index = selected(input, dim, index)
-    shape = input._tmeta.shape
-    _replacing(src, (*shape[:at], *shape[at + 1 :]), input)
-    plan = (KEEP,) * at + (PICK,)
-    return fns.piece_scatter(input, src, (index,), plan, "SelectScatterBackward0")
-
-
-@public(method=True)
-def slice_scatter(
-    input: Tensor,
-    src: Tensor,
-    dim: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """A copy of the input with a range of a dimension replaced."""
-    at, first, length = sliced(input, dim, start, end, step)
-    shape = input._tmeta.shape
-    _replacing(src, (*shape[:at], length, *shape[at + 1 :]), input)
-    plan = (KEEP,) * at + ((length, step),)
-    node = "SliceScatterBackward0"
-    return fns.piece_scatter(input, src, (first,), plan, node, out=out)
 
 
 def sliced(

@@ -126,7 +126,12 @@ def is_complex(input: Any) -> bool:
 
 @public
 def is_signed(input: Any) -> bool:
-    """Whether the dtype can hold negative values."""
+    """Whether the dtype can hold negative values.
+
+    >>> import torchshim as torch
+    >>> torch.is_signed(torch.tensor(1)), torch.is_signed(torch.tensor(True))
+    (True, False)
+    """
     return tensor_argument("is_signed", "input", 1, input)._tmeta.dtype.is_signed
 
 

@@ -65,7 +65,15 @@ def manual_seed(seed: int) -> Generator:
 
 @public(overridden=NEVER)
 def seed() -> int:
-    """Restarts all default generators from a random seed, which it returns."""
+    """Restarts all default generators from a random seed, which it returns.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.seed.html
+
+    >>> import torchshim as torch
+    >>> chosen = torch.seed()
+    >>> chosen == torch.initial_seed()
+    True
+    """
     chosen = default_generator.seed()
     seed_all(chosen)
     return chosen
@@ -73,19 +81,46 @@ def seed() -> int:
 
 @public(overridden=NEVER)
 def initial_seed() -> int:
-    """The seed that the CPU's default generator started from."""
+    """The seed that the CPU's default generator started from.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.initial_seed.html
+
+    >>> import torchshim as torch
+    >>> generator = torch.manual_seed(7)
+    >>> number = torch.rand(1)
+    >>> torch.initial_seed()
+    7
+    """
     return default_generator.initial_seed()
 
 
 @public(overridden=NEVER)
 def get_rng_state() -> Tensor:
-    """The state of the CPU's default generator, a tensor of bytes."""
+    """The state of the CPU's default generator, a tensor of bytes.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.get_rng_state.html
+
+    >>> import torchshim as torch
+    >>> state = torch.get_rng_state()
+    >>> state.dtype, state.shape
+    (torch.uint8, torch.Size([5056]))
+    """
     return default_generator.get_state()
 
 
 @public(overridden=NEVER)
 def set_rng_state(new_state: Tensor) -> None:
-    """Puts the CPU's default generator into a state that `get_rng_state` gave."""
+    """Puts the CPU's default generator into a state that `get_rng_state` gave.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.set_rng_state.html
+
+    >>> import torchshim as torch
+    >>> state = torch.get_rng_state()
+    >>> first = torch.rand(3)
+    >>> torch.set_rng_state(state)
+    >>> torch.equal(first, torch.rand(3))
+    True
+    """
     default_generator.set_state(new_state)
 
 

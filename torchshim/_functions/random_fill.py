@@ -80,7 +80,17 @@ def overwrite(tensor: Tensor, array: Any) -> bool:
 
 @public(namespaces=(), method=True)
 def uniform_(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Tensor:
-    """Uniform numbers in [from, to)."""
+    """Uniform numbers in [from, to).
+
+    `uniform_(from=0, to=1)`. RuntimeError if `from` is above `to`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.uniform_.html
+
+    >>> import torchshim as torch
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> torch.empty(2).uniform_(5, 10, generator=generator)
+    tensor([7.4813, 8.8411])
+    """
     given = dict(zip(("from", "to"), args, strict=False)) | named
     low = float(number_of("uniform_", "from", 1, given.pop("from", 0)))
     high = float(number_of("uniform_", "to", 2, given.pop("to", 1)))
@@ -106,7 +116,17 @@ def _no_more(
 def normal_(
     self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None
 ) -> Tensor:
-    """Normal numbers."""
+    """Normal numbers.
+
+    RuntimeError for a negative standard deviation.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.normal_.html
+
+    >>> import torchshim as torch
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> torch.empty(2).normal_(10, 0.1, generator=generator)
+    tensor([10.1541,  9.9707])
+    """
     middle = float(number_of("normal_", "mean", 1, mean))
     scale = float(number_of("normal_", "std", 2, std))
 
@@ -116,7 +136,18 @@ def normal_(
 
 @public(namespaces=(), method=True)
 def random_(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Tensor:
-    """Whole numbers: of the dtype's whole range, up to `to`, or from `from` on."""
+    """Whole numbers: of the dtype's whole range, up to `to`, or from `from` on.
+
+    `random_(from, to)`: up to, not including, `to`. A floating-point dtype's range is
+    that of the integers that it holds exactly.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.random_.html
+
+    >>> import torchshim as torch
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> torch.empty(4).random_(-1, 2, generator=generator)
+    tensor([ 1., -1.,  1., -1.])
+    """
     names = ("to",) if len(args) == 1 else ("from", "to")
     given = dict(zip(names, args, strict=False)) | named
     _no_more("random_", args, 2, {n: 0 for n in given if n not in ("from", "to")})
@@ -139,7 +170,16 @@ def random_(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Te
 
 @public(namespaces=(), method=True)
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
-    """Ones with probability `p`, a number or a tensor, zeros otherwise."""
+    """Ones with probability `p`, a number or a tensor, zeros otherwise.
+
+    RuntimeError for a probability outside [0, 1].
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.bernoulli_.html
+
+    >>> import torchshim as torch
+    >>> torch.empty(3).bernoulli_(torch.tensor([0.0, 1.0, 1.0]))
+    tensor([0., 1., 1.])
+    """
     shape = tuple(self._tmeta.shape)
     if isinstance(p, Tensor) and 0 in shape:
         p = 0.5  # PyTorch does not look at the tensor where there is nothing to draw
@@ -171,6 +211,15 @@ def _one_parameter(name: str, parameters: tuple[tuple[str, Any], ...]) -> None:
     """Declares `Tensor.<name>_` with numbers as parameters (None: required)."""
 
     def method(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Tensor:
+        """RuntimeError for parameters that the distribution does not have.
+
+        >>> import torchshim as torch
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> torch.empty(2).exponential_(0.01, generator=generator)
+        tensor([350.8326, 123.0385])
+        >>> torch.empty(4, dtype=torch.int64).geometric_(0.5, generator=generator)
+        tensor([2, 1, 1, 1])
+        """
         given = dict(zip((n for n, _ in parameters), args, strict=False)) | named
         values = []
         for at, (key, default) in enumerate(parameters, 1):

@@ -179,7 +179,14 @@ def range_(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Numbers from `start` up to and including `end`; deprecated, see `arange`."""
+    """Numbers from `start` up to and including `end`; deprecated, see `arange`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.range.html
+
+    >>> import torchshim as torch
+    >>> torch.range(1, 2, 0.5)
+    tensor([1.0000, 1.5000, 2.0000])
+    """
     if end is None:
         start, end = 0, start
     if end is None:

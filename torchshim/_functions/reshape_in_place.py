@@ -130,6 +130,13 @@ def _show_untracked(self: Tensor, new: Any, step: Any, counted: bool) -> Tensor:
 
 def _method(name: str, wanted: str, function: Any) -> None:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """The memory is what it was, and other tensors on it see nothing of this.
+
+        >>> import torchshim as torch
+        >>> x = torch.zeros(2, 3)
+        >>> x.transpose_(0, 1) is x, x.shape, x.unsqueeze_(0).shape
+        (True, torch.Size([3, 2]), torch.Size([1, 3, 2]))
+        """
         return _become(self, wanted, function(*args, **kwargs))
 
     line = f"`{name[:-1]}` of the tensor itself."
@@ -139,7 +146,18 @@ def _method(name: str, wanted: str, function: Any) -> None:
 
 @public(namespaces=(), method=True)
 def t_(self: Tensor) -> Tensor:
-    """`t` of the tensor itself."""
+    """`t` of the tensor itself.
+
+    RuntimeError for more than two dimensions.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.t_.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([[1, 2], [3, 4]])
+    >>> x.t_(), x.is_contiguous()
+    (tensor([[1, 3],
+            [2, 4]]), False)
+    """
     if len(self._tmeta.shape) > 2:
         raise RuntimeError(
             "t_() expects a tensor with <= 2 dimensions, but self is "
@@ -165,7 +183,14 @@ _method(
 def as_strided_(
     input: Any, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Tensor:
-    """Makes the tensor itself another view of its memory."""
+    """Makes the tensor itself another view of its memory.
+
+    >>> import torchshim as torch
+    >>> x = torch.arange(4)
+    >>> torch.as_strided_(x, (2, 2), (1, 2))
+    tensor([[0, 2],
+            [1, 3]])
+    """
     wanted = strided_arguments(input, size, stride, storage_offset)
     source, size, stride, offset, _ = wanted
     if local.rec.grad and input._tmeta.requires_grad:

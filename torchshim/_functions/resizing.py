@@ -218,7 +218,20 @@ def _leave(self: Tensor) -> None:
 def resize_(
     self: Tensor, *sizes: Any, memory_format: Any = contiguous_format
 ) -> Tensor:
-    """Changes the size in place; memory keeps what it holds, more of it is unchosen."""
+    """Changes the size in place; memory keeps what it holds, more of it is unchosen.
+
+    RuntimeError for a tensor that requires grad.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.resize_.html
+
+    >>> import torchshim as torch
+    >>> x = torch.arange(6)
+    >>> x.resize_(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    >>> x.resize_(6)
+    tensor([0, 1, 2, 3, 4, 5])
+    """
     if memory_format is preserve_format:
         raise RuntimeError("Unsupported memory formatPreserve")
     shape = size_of("resize_", sizes)
@@ -238,7 +251,15 @@ def resize_(
 def resize_as_(
     self: Tensor, other: Tensor, *, memory_format: Any = contiguous_format
 ) -> Tensor:
-    """Changes the size in place to `other`'s."""
+    """Changes the size in place to `other`'s.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.resize_as_.html
+
+    >>> import torchshim as torch
+    >>> torch.arange(6).resize_as_(torch.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     if memory_format is preserve_format:
         memory_format = suggested_format(other._tmeta.shape, other._tmeta.strides)
     return resize_(self, tuple(other._tmeta.shape), memory_format=memory_format)

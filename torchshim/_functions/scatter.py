@@ -86,7 +86,16 @@ def scatter_(
     value: Any = None,
     reduce: str | None = None,
 ) -> Tensor:
-    """`scatter` in place."""
+    """`scatter` in place.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.scatter_.html
+
+    >>> import torchshim as torch
+    >>> x = torch.zeros(2, 3)
+    >>> x.scatter_(1, torch.tensor([[0], [2]]), 1.0)
+    tensor([[1., 0., 0.],
+            [0., 0., 1.]])
+    """
     return _scatter("_", self, dim, index, _source(src, value), reduce)
 
 
@@ -137,7 +146,17 @@ def index_put(
 def index_put_(
     input: Tensor, indices: Any, values: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """`index_put` in place."""
+    """`index_put` in place.
+
+    With `accumulate` an index that comes twice adds twice.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.index_put_.html
+
+    >>> import torchshim as torch
+    >>> x, at = torch.zeros(3), (torch.tensor([2, 2]),)
+    >>> x.index_put_(at, torch.tensor(1.0), accumulate=True)
+    tensor([0., 0., 2.])
+    """
     return put_with(input, _index_list(input, indices), values, accumulate, "_")
 
 
@@ -219,7 +238,15 @@ def index_reduce_(
     *,
     include_self: bool = True,
 ) -> Tensor:
-    """`index_reduce` in place."""
+    """`index_reduce` in place.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.index_reduce_.html
+
+    >>> import torchshim as torch
+    >>> x, i = torch.tensor([1.0, 2.0]), torch.tensor([1, 1])
+    >>> x.index_reduce_(0, i, torch.tensor([3.0, 5.0]), "amax", include_self=False)
+    tensor([1., 5.])
+    """
     warn_once(_BETA)
     return fns.index_reduce_values_(
         self, dim, index, source, reduce, include_self=include_self

@@ -57,19 +57,44 @@ def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
 
 @public(namespaces=(), method=True)
 def view_as(self: Tensor, other: Tensor) -> Tensor:
-    """The same memory in the shape of another tensor."""
+    """The same memory in the shape of another tensor.
+
+    RuntimeError where the memory cannot be seen like that, see `view`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.view_as.html
+
+    >>> import torchshim as torch
+    >>> torch.arange(4).view_as(torch.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     return fns.view(self, other._tmeta.shape)
 
 
 @public(namespaces=(), method=True)
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
-    """`reshape` to the shape of another tensor."""
+    """`reshape` to the shape of another tensor.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.reshape_as.html
+
+    >>> import torchshim as torch
+    >>> torch.arange(4).reshape(2, 2).t().reshape_as(torch.zeros(4))
+    tensor([0, 2, 1, 3])
+    """
     return fns.reshape(self, other._tmeta.shape)
 
 
 @public(namespaces=(), method=True)
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
-    """`expand` to the shape of another tensor."""
+    """`expand` to the shape of another tensor.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.expand_as.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([[1], [2]]).expand_as(torch.zeros(2, 3))
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
     return fns.expand(self, other._tmeta.shape)
 
 
@@ -91,7 +116,15 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @public(method=True)
 def ravel(input: Tensor) -> Tensor:
-    """All elements in one dimension, without copying where the memory allows it."""
+    """All elements in one dimension, without copying where the memory allows it.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.ravel.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([[1, 2], [3, 4]])
+    >>> x.ravel().data_ptr() == x.data_ptr(), x.t().ravel()
+    (True, tensor([1, 3, 2, 4]))
+    """
     return fns.view(contiguous_copy(input), (-1,))
 
 
@@ -119,7 +152,14 @@ def conjugated(x: Tensor) -> Tensor:
 
 
 def numpy_t(self: Tensor) -> Tensor:
-    """The dimensions in reverse order: a matrix transposed."""
+    """The dimensions in reverse order: a matrix transposed.
+
+    Deprecated, with a warning, for tensors of other than two dimensions.
+
+    >>> import torchshim as torch
+    >>> torch.tensor([[1, 2, 3]]).T.shape
+    torch.Size([3, 1])
+    """
     ndim = len(self._tmeta.shape)
     if ndim != 2:
         if ndim == 0:
@@ -144,20 +184,43 @@ def _resized(self: Tensor, sizes: tuple[int, ...]) -> Tensor:
 
 @public(namespaces=(), method=True)
 def resize(self: Tensor, *sizes: int) -> Tensor:
-    """Deprecated: `reshape`."""
+    """Deprecated: `reshape`.
+
+    RuntimeError unless the number of elements stays the same.
+
+    >>> import torchshim as torch
+    >>> torch.arange(4).resize(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    """
     warn("non-inplace resize is deprecated")
     return _resized(self, sizes)
 
 
 @public(namespaces=(), method=True)
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
-    """Deprecated: `reshape_as`."""
+    """Deprecated: `reshape_as`.
+
+    RuntimeError unless both have as many elements.
+
+    >>> import torchshim as torch
+    >>> torch.arange(4).resize_as(torch.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     warn("non-inplace resize_as is deprecated")
     return _resized(self, tuple(tensor.size()))
 
 
 def matrix_t(self: Tensor) -> Tensor:
-    """The last two dimensions swapped."""
+    """The last two dimensions swapped.
+
+    RuntimeError for one dimension.
+
+    >>> import torchshim as torch
+    >>> torch.zeros(5, 2, 3).mT.shape
+    torch.Size([5, 3, 2])
+    """
     ndim = len(self._tmeta.shape)
     if ndim == 1:
         raise RuntimeError(
@@ -171,7 +234,15 @@ def matrix_t(self: Tensor) -> Tensor:
 
 
 def matrix_h(self: Tensor) -> Tensor:
-    """A matrix transposed and conjugated."""
+    """A matrix transposed and conjugated.
+
+    RuntimeError for one dimension, or more than two.
+
+    >>> import torchshim as torch
+    >>> torch.tensor([[1j, 2]]).H
+    tensor([[0.-1.j],
+            [2.-0.j]])
+    """
     ndim = len(self._tmeta.shape)
     if ndim == 0:
         warn_once("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().")
@@ -203,14 +274,37 @@ def _adjoint(self: Tensor, name: str) -> Tensor:
 
 @public(method=True)
 def adjoint(input: Tensor) -> Tensor:
-    """Matrices (the last two dimensions) transposed and conjugated."""
+    """Matrices (the last two dimensions) transposed and conjugated.
+
+    A view; RuntimeError for one dimension.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.adjoint.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([[1j, 2]]).adjoint()
+    tensor([[0.-1.j],
+            [2.-0.j]])
+    """
     return _adjoint(input, "adjoint()")
+
+
+def matrix_mh(self: Tensor) -> Tensor:
+    """Matrices (the last two dimensions) transposed and conjugated.
+
+    RuntimeError for one dimension.
+
+    >>> import torchshim as torch
+    >>> torch.tensor([[1j, 2]]).mH
+    tensor([[0.-1.j],
+            [2.-0.j]])
+    """
+    return _adjoint(self, "Tensor.mH")
 
 
 Tensor.T = fact("T", numpy_t)
 Tensor.mT = fact("mT", matrix_t)
 Tensor.H = fact("H", matrix_h)
-Tensor.mH = fact("mH", lambda self: _adjoint(self, "Tensor.mH"))
+Tensor.mH = fact("mH", matrix_mh)
 
 
 # -- repeating, joining ------------------------------------------------------------
@@ -405,6 +499,14 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
 def _at_least(name: str, change: Any) -> Any:
     def function(*tensors: Any) -> Any:
+        """One tensor gives one; several, or a sequence of them, a tuple.
+
+        >>> import torchshim as torch
+        >>> torch.atleast_1d(torch.tensor(5))
+        tensor([5])
+        >>> [each.shape for each in torch.atleast_3d(torch.zeros(2), torch.zeros(2, 4))]
+        [torch.Size([1, 2, 1]), torch.Size([2, 4, 1])]
+        """
         if len(tensors) == 1 and isinstance(tensors[0], TensorBase):
             return change(tensors[0])
         given = _listed(tensors)

@@ -1,4 +1,4 @@
-"""Copies of what views show, where the arguments decide what is copied.
+"""Copies of what views show, or with that replaced, as the arguments decide.
 
 The rest are operators, see `_ops/view_copies.py`.
 """
@@ -9,14 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchshim._core import dtypes
+from torchshim._core.meta import contiguous_strides
 from torchshim._core.storage import bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._functions import pieces
 from torchshim._functions._family import described
+from torchshim._functions._values import note_lost_part
 from torchshim._functions.resizing import resize_output, take_size
 from torchshim._functions.sparse_tensor import handles
 from torchshim._functions.strided import strided_arguments
-from torchshim._ops.view_geometry import KEEP, PICK, wrap_dim
+from torchshim._ops.view_geometry import KEEP, PICK, diagonal_geometry, wrap_dim
 from torchshim._tensor import Tensor
 
 
@@ -27,10 +29,18 @@ def _resolved(x: Tensor) -> Tensor:
 
 @public
 def view_copy(input: Tensor, size: Any, *, out: Tensor | None = None) -> Tensor:
-    """`Tensor.view` as a copy: another shape, or read as another dtype."""
+    """`Tensor.view` as a copy: another shape, or read as another dtype.
+
+    >>> import torchshim as torch
+    >>> torch.view_copy(torch.tensor([1, 2, 3, 4]), (2, 2))
+    tensor([[1, 2],
+            [3, 4]])
+    >>> torch.view_copy(torch.tensor([1.0]), torch.int32)
+    tensor([1065353216], dtype=torch.int32)
+    """
     if isinstance(size, dtypes.dtype):
-        input = _resolved(input)
-        return fns.clone(input.view(size))
+        found = fns.clone(_resolved(input).view(size))
+        return found if out is None else _take(out, found)
     return fns.view_copy(input, size, out=out)
 
 
@@ -38,7 +48,15 @@ def view_copy(input: Tensor, size: Any, *, out: Tensor | None = None) -> Tensor:
 def select_copy(
     input: Tensor, dim: int, index: int, *, out: Tensor | None = None
 ) -> Tensor:
-    """`select` as a copy."""
+    """`select` as a copy.
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([[1, 2], [3, 4]])
+    >>> column = torch.select_copy(x, dim=1, index=0).zero_()
+    >>> x
+    tensor([[1, 2],
+            [3, 4]])
+    """
     at, index = pieces.selected(input, dim, index)
     plan = (KEEP,) * at + (PICK,)
     return fns.piece_copy(input, (index,), plan, "SelectBackward0_copy", out=out)
@@ -54,7 +72,12 @@ def slice_copy(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """A range of a dimension, as a copy."""
+    """A range of a dimension, as a copy.
+
+    >>> import torchshim as torch
+    >>> torch.slice_copy(torch.arange(5), start=1, end=4, step=2)
+    tensor([1, 3])
+    """
     at, first, length = pieces.sliced(input, dim, start, end, step)
     plan = (KEEP,) * at + ((length, step),)
     return fns.piece_copy(input, (first,), plan, "SliceBackward0_copy", out=out)
@@ -95,7 +118,13 @@ def as_strided_copy(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """`as_strided` as a copy."""
+    """`as_strided` as a copy.
+
+    >>> import torchshim as torch
+    >>> torch.as_strided_copy(torch.arange(4), (2, 2), (1, 1), storage_offset=1)
+    tensor([[1, 2],
+            [2, 3]])
+    """
     source, *rest = strided_arguments(input, size, stride, storage_offset)
     return fns.strided_copy(source, *rest, out=out)
 
@@ -133,19 +162,114 @@ def as_strided_scatter(
     return fns.strided_copy(made, shape, strides, offset, rest[-1])
 
 
-def _into(results: Sequence[Tensor], out: Sequence[Tensor] | None) -> Any:
+def _replacing(src: Tensor, shape: Sequence[int], input: Tensor) -> None:
+    """Refuses a `src` of another shape than the piece that it replaces."""
+    if tuple(src._tmeta.shape) != tuple(shape):
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. src size = "
+            f"{list(src._tmeta.shape)}, slice size = {list(shape)}"
+        )
+    note_lost_part(src._tmeta.dtype, input._tmeta.dtype)
+
+
+@public(method=True)
+def diagonal_scatter(
+    input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    """A copy of the input with a diagonal replaced.
+
+    `src` has the shape of the diagonal, else RuntimeError.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.diagonal_scatter.html
+
+    >>> import torchshim as torch
+    >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.tensor([5.0]), offset=1)
+    tensor([[0., 5.],
+            [0., 0.]])
+    """
+    shape = tuple(input._tmeta.shape)
+    strides = contiguous_strides(shape)
+    piece, _, _ = diagonal_geometry(shape, strides, 0, offset, dim1, dim2)
+    _replacing(src, piece, input)
+    return fns.diagonal_written(input, src, offset, dim1, dim2)
+
+
+@public(method=True)
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """A copy of the input with one slice replaced.
+
+    `src` has the shape of `input.select(dim, index)`, else RuntimeError.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.select_scatter.html
+
+    >>> import torchshim as torch
+    >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), dim=1, index=-1)
+    tensor([[0., 1.],
+            [0., 1.]])
+    """
+    at, index = pieces.selected(input, dim, index)
+    shape = input._tmeta.shape
+    _replacing(src, (*shape[:at], *shape[at + 1 :]), input)
+    plan = (KEEP,) * at + (PICK,)
+    return fns.piece_scatter(input, src, (index,), plan, "SelectScatterBackward0")
+
+
+@public(method=True)
+def slice_scatter(
+    input: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the input with a range of a dimension replaced.
+
+    `src` has the shape of what it replaces, else RuntimeError.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.slice_scatter.html
+
+    >>> import torchshim as torch
+    >>> torch.slice_scatter(torch.zeros(5), torch.ones(2), start=1, end=4, step=2)
+    tensor([0., 1., 0., 1., 0.])
+    """
+    at, first, length = pieces.sliced(input, dim, start, end, step)
+    shape = input._tmeta.shape
+    _replacing(src, (*shape[:at], length, *shape[at + 1 :]), input)
+    plan = (KEEP,) * at + ((length, step),)
+    node = "SliceScatterBackward0"
+    return fns.piece_scatter(input, src, (first,), plan, node, out=out)
+
+
+def _take(out: Tensor, result: Tensor) -> Tensor:
+    """`out` with a result, whose dtype it has to have."""
+    want, have = result._tmeta.dtype, out._tmeta.dtype
+    if want is not have:
+        raise RuntimeError(
+            f"Expected out tensor to have dtype {want.cpp_name}, but got "
+            f"{have.cpp_name} instead"
+        )
+    resize_output(out, result._tmeta.shape, counted=True)
+    fns.copy_(out, result)
+    return out
+
+
+def _check_count(name: str, made: Sequence[Tensor], out: Sequence[Tensor]) -> None:
+    if len(out) != len(made):
+        raise RuntimeError(
+            f"{name} expected an out= argument of size {len(made)}, got size {len(out)}"
+        )
+
+
+def _into(name: str, made: Sequence[Tensor], out: Sequence[Tensor] | None) -> Any:
     """The results; or None, when they are written to the tensors of `out`."""
     if out is None:
-        return tuple(results)
-    for result, target in zip(results, out, strict=True):
-        want, have = result._tmeta.dtype, target._tmeta.dtype
-        if want is not have:
-            raise RuntimeError(
-                f"Expected out tensor to have dtype {want.cpp_name}, but got "
-                f"{have.cpp_name} instead"
-            )
-        resize_output(target, result._tmeta.shape, counted=True)
-        fns.copy_(target, result)
+        return tuple(made)
+    _check_count(name, made, out)
+    for result, target in zip(made, out, strict=True):
+        _take(target, result)
     return None
 
 
@@ -157,12 +281,20 @@ def split_copy(
     *,
     out: Sequence[Tensor] | None = None,
 ) -> Any:
-    """`split` into pieces of one size, as copies."""
+    """`split` into pieces of one size, as copies.
+
+    With `out` the pieces are written there, and the result is None.
+
+    >>> import torchshim as torch
+    >>> torch.split_copy(torch.tensor([1, 2, 3]), 2)
+    (tensor([1, 2]), tensor([3]))
+    """
     at = pieces.splittable(input, "split", dim)
     sizes = pieces.even(input, split_size, at)
     made = fns.split_pieces_copy(input, sizes, at)
     if out is None:
         return tuple(made)
+    _check_count("split_copy_Tensor_out()", made, out)
     for result, target in zip(made, out, strict=True):
         fns.copy_(target, result)  # as it is: PyTorch resizes none
     return None
@@ -176,30 +308,50 @@ def split_with_sizes_copy(
     *,
     out: Sequence[Tensor] | None = None,
 ) -> Any:
-    """`split_with_sizes` as copies."""
+    """`split_with_sizes` as copies.
+
+    With `out` the pieces are written there, and the result is None.
+
+    >>> import torchshim as torch
+    >>> torch.split_with_sizes_copy(torch.tensor([1, 2, 3]), [1, 2])
+    (tensor([1]), tensor([2, 3]))
+    """
     at = pieces.splittable(input, "split_with_sizes", dim)
     sizes = tuple(pieces.checked_sizes(input, split_sizes, dim))
-    return _into(fns.split_sizes_copy(input, sizes, at), out)
+    made = fns.split_sizes_copy(input, sizes, at)
+    return _into("split_with_sizes_copy_out", made, out)
 
 
 @public
 def unbind_copy(
     input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = None
 ) -> Any:
-    """`unbind` as copies."""
+    """`unbind` as copies.
+
+    With `out` the slices are written there, and the result is None.
+
+    >>> import torchshim as torch
+    >>> torch.unbind_copy(torch.tensor([[1, 2], [3, 4]]), dim=1)
+    (tensor([1, 3]), tensor([2, 4]))
+    """
     at = wrap_dim(dim, max(len(input._tmeta.shape), 1))
     if not input._tmeta.shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    return _into(fns.unbind_rows_copy(input, at), out)
+    made = fns.unbind_rows_copy(input, at)
+    return _into("unbind_copy_int_out", made, out)
 
 
 def _copied(name: str, view: Callable[..., Any]) -> None:
     def copy(input: Any, *, out: Any = None) -> Any:
+        """`out` takes the copy over.
+
+        >>> import torchshim as torch
+        >>> x = torch.tensor([1 + 2j])
+        >>> torch.view_as_real_copy(x)
+        tensor([[1., 2.]])
+        """
         found = fns.clone(view(input))
-        if out is None:
-            return found
-        _into((found,), (out,))
-        return out
+        return found if out is None else _take(out, found)
 
     described(copy, name, f"A copy of what `{name.removesuffix('_copy')}` shows.")
     public(copy)
