@@ -12,8 +12,12 @@ _gc.disable()
 from math import e, inf, nan, pi
 
 from torchshim import (
-    _functions,
-    _tensor_str,
+    _functions as _functions,
+)
+from torchshim import (
+    _tensor_str as _tensor_str,
+)
+from torchshim import (
     autograd,
     cuda,
     random,
@@ -82,7 +86,6 @@ from torchshim.random import thread_safe_generator
 
 newaxis = None
 
-assert _functions.__all__ and _tensor_str.__all__
 globals().update(_DTYPES)
 globals().update(_LAYOUTS)
 globals().update(_TENSOR_TYPES)

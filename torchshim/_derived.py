@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from torchshim import _ops
+from torchshim import _ops  # noqa: F401 -- declares the operators
 from torchshim._bind import make_operator, methods
 from torchshim._core import engine
 from torchshim._core.leaves import add
@@ -33,7 +33,6 @@ IN_PYTHON = tuple(
     "stft svd_lowrank tensordot unique unique_consecutive unravel_index".split()
 )
 
-assert _ops.__all__
 tensor_class[0] = Tensor
 _derived: Derived = derive()
 fns = SimpleNamespace(**_derived.by_name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 from typing import Optional as Optional
 
-from torchshim import _functions
+from torchshim import _functions  # noqa: F401 -- makes its functions public
 from torchshim._derived import fns as _fns
 from torchshim._derived import namespace as _namespace
 from torchshim._functions.nn_activation import (
@@ -144,8 +144,6 @@ from torchshim.overrides import has_torch_function_unary as has_torch_function_u
 from torchshim.overrides import (
     has_torch_function_variadic as has_torch_function_variadic,
 )
-
-assert _functions.__all__
 
 _MARKS = (
     *("BroadcastingList1", "BroadcastingList2", "BroadcastingList3"),
