@@ -11,6 +11,7 @@ import itertools
 import linecache
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -443,13 +444,13 @@ def make_operator(
 
 def in_place(op: Op) -> Op:
     """The in-place form of an operator: same function, result written to `input`."""
-    twin = Op(op.fn, **{n: getattr(op, n) for n in Op.__slots__ if n != "fn"})
-    twin.name = f"{op.name}_"
-    twin.public = f"{op.public}_"
-    twin.writes = True
-    twin.out = False
-    twin.results = "tensor"
+    fields = {
+        "name": f"{op.name}_",
+        "public": f"{op.public}_",
+        "writes": True,
+        "out": False,
+        "results": "tensor",
+    }
     if isinstance(op.inplace, Mapping):
-        for field, value in op.inplace.items():
-            setattr(twin, field, value)
-    return twin
+        fields |= op.inplace
+    return replace(op, **fields)

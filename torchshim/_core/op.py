@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -31,22 +31,9 @@ SHAPE = "Shape"  # integers, or one sequence of them
 STATIC = "static"  # anything hashable; part of the key
 SCALAR_ROLES = (OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
 
-_ROLES = {
-    r: r
-    for r in (
-        ARRAY,
-        OPT_ARRAY,
-        OPERAND,
-        OPT_OPERAND,
-        ARRAYS,
-        OPT_ARRAYS,
-        SCALAR,
-        OPT_SCALAR,
-        INDEX,
-        INDICES,
-        SHAPE,
-    )
-}
+_ROLES = frozenset(
+    (*SCALAR_ROLES, ARRAY, OPT_ARRAY, ARRAYS, OPT_ARRAYS, INDEX, INDICES, SHAPE)
+)
 
 # Annotations of operator functions; what they mean is said above.
 Array = jax.Array
@@ -113,57 +100,11 @@ class Arranged:
     strides: Callable[..., tuple[int, ...] | None]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Op:
     """An operator: its JAX function and how it differs from the default operator."""
 
-    __slots__ = (
-        "aliases",
-        "apart",
-        "castable",
-        "checks",
-        "checks_for",
-        "convolves",
-        "curved",
-        "differentiable",
-        "doc",
-        "edges",
-        "fits",
-        "fn",
-        "grad_fn",
-        "gradient_checks",
-        "inplace",
-        "inplace_check",
-        "inplace_gradient_check",
-        "layout",
-        "level",
-        "method",
-        "module",
-        "mutates",
-        "name",
-        "named_result",
-        "namespaces",
-        "on_stack",
-        "operands",
-        "out",
-        "overlaps",
-        "overload",
-        "params",
-        "part",
-        "passes",
-        "promote",
-        "public",
-        "results",
-        "saves",
-        "shape",
-        "sparse_grad",
-        "static_for",
-        "typecheck",
-        "view",
-        "warns",
-        "whole",
-        "writes",
-    )
-
+    fn: Callable[..., Any]
     name: str
     public: str
     params: tuple[Param, ...]
@@ -208,11 +149,6 @@ class Op:
     writes: bool
     module: str
     doc: str
-
-    def __init__(self, fn: Callable[..., Any], **fields: Any) -> None:
-        self.fn = fn
-        for name, value in fields.items():
-            setattr(self, name, value)
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -420,8 +356,8 @@ def op(
         params = tuple(
             Param(
                 p.name,
-                _ROLES.get(str(p.annotation), STATIC),
-                str(p.annotation),
+                role if (role := str(p.annotation)) in _ROLES else STATIC,
+                role,
                 p.default,
                 p.kind is inspect.Parameter.KEYWORD_ONLY,
             )
@@ -523,8 +459,7 @@ def anew(view: Op) -> Op:
         return view
     found = _ANEW.get(view)
     if found is None:
-        fields = {n: getattr(view, n) for n in Op.__slots__ if n != "fn"}
-        found = _ANEW[view] = Op(view.fn, **fields | {"passes": ()})
+        found = _ANEW[view] = replace(view, passes=())
     return found
 
 
@@ -572,28 +507,28 @@ def _make_write_op(view: Op) -> Op:
         *(Param(p.name, p.role, p.annotation, empty, False) for p in view.params[1:]),
         Param("part", STATIC, "int", empty, False),
     )
-    fields = {n: getattr(view, n) for n in Op.__slots__ if n != "fn"}
-    fields |= {
-        "name": f"write_{view.name}",
-        "params": params,
-        "promote": None,
-        "grad_fn": "CopySlices",
-        "saves": (),
-        "differentiable": ("base", "new"),
-        "part": True,
-        "passes": (),
-        "view": None,
-        "on_stack": None,
-        "layout": None,
-        "shape": None,
-        "results": "tensor",
-        "checks": None,
-        "gradient_checks": None,
-        "typecheck": None,
-        "inplace_check": None,
-        "inplace_gradient_check": None,
-        "warns": None,
-        "curved": False,
-        "level": {None: None, "result": "new"}.get(view.level, "base"),
-    }
-    return Op(written, **fields)
+    return replace(
+        view,
+        fn=written,
+        name=f"write_{view.name}",
+        params=params,
+        promote=None,
+        grad_fn="CopySlices",
+        saves=(),
+        differentiable=("base", "new"),
+        part=True,
+        passes=(),
+        view=None,
+        on_stack=None,
+        layout=None,
+        shape=None,
+        results="tensor",
+        checks=None,
+        gradient_checks=None,
+        typecheck=None,
+        inplace_check=None,
+        inplace_gradient_check=None,
+        warns=None,
+        curved=False,
+        level={None: None, "result": "new"}.get(view.level, "base"),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import weakref
+from dataclasses import replace
 from typing import Any
 
 from torchshim._core.op import REGISTRY, Op
@@ -31,8 +32,7 @@ def _in_place(name: str) -> Op:
         plain = named(*args) if callable(named) else str(named)
         return re.sub(r"\d+$", lambda found: str(int(found[0]) + forms), plain)
 
-    fields = {field: getattr(view, field) for field in Op.__slots__ if field != "fn"}
-    return Op(view.fn, **fields | {"grad_fn": node})
+    return replace(view, grad_fn=node)
 
 
 def count_write(tensor: Any) -> None:
