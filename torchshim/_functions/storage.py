@@ -140,7 +140,7 @@ class UntypedStorage:
                         f"of type {type(item).__name__} instead of int"
                     )
             held = np.array([item & 255 for item in data], np.uint8)
-        self._start(held, _cpu() if device is None else _device(device))
+        self._start(held, storage_device(device))
 
     @staticmethod
     def from_file(
@@ -160,7 +160,7 @@ class UntypedStorage:
             raise RuntimeError(
                 f"file <{filename}> has {len(held)} bytes, but {nbytes} are asked for"
             )
-        return untyped_of(held, _cpu())
+        return untyped_of(held, storage_device())
 
     def _start(self, raw: np.ndarray, where: Any) -> None:
         self._core, self._tensor, self._raw, self._where = None, None, raw, where
@@ -336,7 +336,7 @@ class UntypedStorage:
     @staticmethod
     def from_buffer(*args: Any, **kwargs: Any) -> UntypedStorage:
         """The bytes of a buffer, numbers of `dtype` in the order that is said."""
-        return untyped_of(_from_buffer(*args, **kwargs), _cpu())
+        return untyped_of(bytes_of(*args, **kwargs), storage_device())
 
     filename = None
     is_hpu = False
@@ -421,7 +421,7 @@ class UntypedStorage:
 
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
         """Itself where it is on the device, else a copy there."""
-        wanted = _device(device)
+        wanted = device_of("UntypedStorage", device)
         if wanted == self.device:
             return self
         if self.device.type == "meta":
@@ -474,14 +474,14 @@ class UntypedStorage:
 
     def __repr__(self) -> str:
         known = self.device.type != "meta"
-        body = _lines(self.tolist()) if known else "...\n"
+        body = lines_of(self.tolist()) if known else "...\n"
         kind = f"torch.storage.UntypedStorage(device={self.device})"
         return f"{body}[{kind} of size {self.nbytes()}]"
 
     __str__ = __repr__
 
 
-def _lines(values: list[Any]) -> str:
+def lines_of(values: list[Any]) -> str:
     """The values of a storage, as its text shows them."""
     return " " + "\n ".join(map(str, values)) + "\n"
 
@@ -508,19 +508,16 @@ def is_mapped(array: np.ndarray) -> bool:
     return isinstance(array, np.memmap)
 
 
-def _device(device: Any) -> Any:
-    return device_of("UntypedStorage", device)
-
-
-def _cpu() -> Any:
-    return _device("cpu")
+def storage_device(device: Any = None) -> Any:
+    """Where a storage is made: on the CPU, where nothing else is said."""
+    return device_of("UntypedStorage", "cpu" if device is None else device)
 
 
 def _rebuild_untyped(data: bytes) -> UntypedStorage:
-    return untyped_of(np.frombuffer(data, np.uint8), _cpu())
+    return untyped_of(np.frombuffer(data, np.uint8), storage_device())
 
 
-def _from_buffer(
+def bytes_of(
     buffer: Any,
     byte_order: str | None = None,
     count: int = -1,

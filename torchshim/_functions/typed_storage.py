@@ -18,12 +18,9 @@ from torchshim._derived import NEVER, public
 from torchshim._errors import warn
 from torchshim._functions.storage import (
     UntypedStorage,
-    _cpu,
-    _device,
-    _from_buffer,
-    _lines,
-    _new,
-    _rebuild_untyped,
+    bytes_of,
+    lines_of,
+    storage_device,
     untyped_of,
     untyped_storage,
 )
@@ -232,8 +229,8 @@ class TypedStorage:
     def from_buffer(*args: Any, **kwargs: Any) -> TypedStorage:
         """The numbers of a buffer, in the order of bytes that is said."""
         dtype = kwargs.get("dtype", dtypes.get_default_dtype())
-        found = _from_buffer(*args, **kwargs | {"dtype": dtype})
-        return TypedStorage(untyped_of(found, _cpu()), dtype)
+        found = bytes_of(*args, **kwargs | {"dtype": dtype})
+        return TypedStorage(untyped_of(found, storage_device()), dtype)
 
     def is_pinned(self, device: Any = "cuda") -> bool:
         """Whether a GPU reads the memory directly: never."""
@@ -309,7 +306,7 @@ class TypedStorage:
 
     def __repr__(self) -> str:
         known = self.device.type != "meta"
-        body = _lines(self.tolist()) if known else "...\n"
+        body = lines_of(self.tolist()) if known else "...\n"
         kind = f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
         return f"{body}[{kind} of size {self.size()}]"
 
@@ -363,7 +360,7 @@ for _name, _dtype in (
 
 
 def _new_untyped(data: Any, dtype: dtypes.dtype, device: Any) -> UntypedStorage:
-    where = _cpu() if device is None else _device(device)
+    where = storage_device(device)
     if isinstance(data, int):
         check_extent((data,), dtype.itemsize)
         values = np.zeros(data, dtypes.array_dtype(dtype))
@@ -371,13 +368,12 @@ def _new_untyped(data: Any, dtype: dtypes.dtype, device: Any) -> UntypedStorage:
         values = np.array(data, dtypes.array_dtype(dtype))
     else:
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
-    made = _new(UntypedStorage)
-    made._start(np.frombuffer(values.tobytes(), np.uint8), where)
-    return made
+    return untyped_of(np.frombuffer(values.tobytes(), np.uint8), where)
 
 
 def _rebuild_storage(data: bytes, dtype: dtypes.dtype) -> TypedStorage:
-    return TypedStorage(_rebuild_untyped(data), dtype)
+    raw = np.frombuffer(data, np.uint8)
+    return TypedStorage(untyped_of(raw, storage_device()), dtype)
 
 
 @public(namespaces=(), method=True)
