@@ -116,6 +116,7 @@ LAYERS = [
 ]
 
 
+@functools.cache
 def modules() -> dict[str, Path]:
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
