@@ -135,8 +135,8 @@ class Recorder(Transforming):
         self.stale: list[weakref.ref[TensorBase]] = []
         # Tensors on memory that numpy shares: they keep no slot from call to call.
         self.volatile: list[TensorBase] = []
-        # Storages on shared memory that a backward in progress wrote to, and whether
-        # it is doing so: it adds to a `.grad`.
+        # Tensors on such memory that a backward in progress wrote to (it adds to a
+        # `.grad`), with what it wrote; and whether it is doing so.
         self.unstored: list[tuple[TensorBase, TensorBase]] = []
         self.delivering = False
         self.storages: dict[int, Storage] = {}
