@@ -31,6 +31,7 @@ torch.embedding_bag(x, T([0, 1, 1]), T([0, 2]), mode="sum")
 torch.native_layer_norm(x, [3], None, None, 1e-5)
 torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)
 torch.native_batch_norm(x, None, None, y[:3], y[1:4], False, 0.1, 1e-5)
+torch.native_batch_norm(x[:1], None, None, y[:3] * 1, None, True, 0.1, 0.0)
 torch.native_group_norm(x.view(1, 2, 3), None, None, 1, 2, 3, 1, 1e-5)
 torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5, out=(z, w, v))
 torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5, out=(z, w))
@@ -67,6 +68,18 @@ torch._chunk_cat([y.requires_grad_(), y], 0, 2).sum().backward()
 x.sum_to_size(()), (x > 2).sum_to_size(()), x.to(torch.uint8).sum_to_size(1, 3)
 torch.native_dropout(x, 0.5, False)
 torch.native_dropout(x, 0.5, True)
+[(torch.native_dropout(x, p, None), torch.rand(1)) for p in (0.0, 1.0)]
+[torch.native_dropout(g, 0.0, t)[0].grad_fn.name() for t in (True, False, None)]
+torch.native_dropout(g, 0.5, True)[0].sum().backward(), g.grad
+[attempt(torch.native_dropout, T([1, 2]), p, t) for p in (0.0, 0.5) for t in (0 > 1, 1 > 0)]
+attempt(torch.native_dropout, T([True]), 0.5, None), attempt(torch.native_dropout, x, 2.0, None)
+torch.native_dropout(T([]).int(), 0.5, True), torch.native_dropout(x.t(), 0.0, True)[1].stride()
+torch.native_layer_norm(x.half(), [3], y[:3], None, 1e-5)
+torch.native_layer_norm(x.half() * 0, [2, 3], None, None, 1e-5)
+torch.native_layer_norm(x.bfloat16(), [3], None, None, 1e-5)
+torch.native_group_norm(x.half().view(1, 2, 3), y[:2], None, 1, 2, 3, 1, 1e-5)[1:]
+torch.native_batch_norm(x.half() * 0, None, None, None, None, True, 0.1, 1e-5)[1:]
+attempt(torch.ones(1, device="meta").pin_memory)
 torch.native_channel_shuffle(y.view(1, 6, 1, 1), 2).flatten()
 x.dim_order(), x.t().dim_order(), x.t().dim_order(ambiguity_check=True)
 torch.ones(1, 2).dim_order(ambiguity_check=True)

@@ -78,6 +78,7 @@ from torchshim._functions import (  # noqa: F401
     spectral,
     storage,
     strided,
+    tensor_hooks,
     torch_loss,
     typed_storage,
     underscored,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -16,8 +15,6 @@ from torchshim._core.hooks import hooks_of, retaining
 from torchshim._core.leaf_facts import grad_dtype
 from torchshim._core.leaves import add
 from torchshim._core.record import local
-from torchshim._core.saved import detached_in_place
-from torchshim._core.state import DETACHED
 from torchshim._core.storage import (
     TensorBase,
     base_of,
@@ -31,7 +28,6 @@ from torchshim._functions import backward as passes
 from torchshim._functions import creation, nodes
 from torchshim._functions._arguments import tensor_argument
 from torchshim._functions.sparse_gradients import accumulated
-from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor
 
 assert nodes
@@ -43,13 +39,6 @@ _NON_LEAF_GRAD = (
     "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
     "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for "
     "more information."
-)
-_DETACH_VIEW = (
-    "Can't detach views in-place. Use detach() instead. If you are using "
-    "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
-    "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
-    "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
-    "function in torch/optim/optimizer.py as the solution."
 )
 
 
@@ -70,7 +59,20 @@ def backward(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
-    """Adds the gradients of this tensor to the `.grad` of the leaves it came from."""
+    """Adds the gradients of this tensor to the `.grad` of the leaves it came from.
+
+    `gradient` is the vector that the Jacobian is multiplied by; a real tensor of one
+    element needs none. `inputs` limits the leaves. RuntimeError where nothing requires
+    grad, or for a graph that a backward without `retain_graph` went through.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.backward.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).backward(torch.tensor([1.0, 10.0]))
+    >>> x.grad
+    tensor([ 2., 40.])
+    """
     if gradient is None and inputs is None and create_graph is False:
         meta = self._tmeta
         if (
@@ -145,7 +147,19 @@ Tensor._accumulate = _accumulate
 
 
 def _get_grad(self: Tensor) -> Tensor | None:
-    """The gradient that backward passes have added up; None before the first."""
+    """The gradient that backward passes have added up; None before the first.
+
+    It has the tensor's shape; setting it to a tensor of another raises RuntimeError.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.grad.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> (x * x).backward()
+    >>> (x * x).backward()
+    >>> x.grad
+    tensor(12.)
+    """
     grad = self._grad
     if grad is None:
         meta = self._tmeta
@@ -205,7 +219,17 @@ Tensor.grad = property(_get_grad, _set_grad, _del_grad)
 
 
 def _get_grad_dtype(self: Tensor) -> Any:
-    """The dtype that `.grad` of a leaf has; None: that in which gradients come."""
+    """The dtype that `.grad` of a leaf has; None: that in which gradients come.
+
+    RuntimeError for a tensor that is no leaf.
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> x.grad_dtype = torch.float16
+    >>> (x * x).backward()
+    >>> x.grad
+    tensor(6., dtype=torch.float16)
+    """
     if not self._tmeta.leaf:
         raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
     return grad_dtype(self)
@@ -235,6 +259,17 @@ Tensor.grad_dtype = property(_get_grad_dtype, _set_grad_dtype)
 
 
 def _retains(self: Tensor) -> bool:
+    """Whether a backward pass keeps the gradient of this tensor, which is no leaf.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.retains_grad.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> y = x * x
+    >>> y.retain_grad()
+    >>> y.retains_grad, x.retains_grad
+    (True, False)
+    """
     if self._hooks is None or self._tmeta.leaf:
         return self._hooks is not None and self._hooks.retains
     found = hooks_of(self)
@@ -243,7 +278,20 @@ def _retains(self: Tensor) -> bool:
 
 @method
 def retain_grad(self: Tensor) -> None:
-    """Makes a backward pass keep this tensor's gradient though it is no leaf."""
+    """Makes a backward pass keep this tensor's gradient though it is no leaf.
+
+    RuntimeError if it does not require grad.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.retain_grad.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> y = x * x
+    >>> y.retain_grad()
+    >>> (2 * y).backward()
+    >>> y.grad
+    tensor(2.)
+    """
     meta = self._tmeta
     if not meta.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
@@ -262,7 +310,13 @@ def retain_grad(self: Tensor) -> None:
 
 
 def _output_nr(self: Tensor) -> int:
-    """Which output of its node this tensor is."""
+    """Which output of its node this tensor is.
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> [each.output_nr for each in x.unbind()]
+    [0, 1]
+    """
     meta = self._tmeta
     if meta.leaf or not meta.requires_grad or self._unaware:
         return 0
@@ -277,7 +331,17 @@ def _version(self: Tensor) -> int:
 
 
 def _is_leaf(self: Tensor) -> bool:
-    """Whether no recorded operation made this tensor."""
+    """Whether no recorded operation made this tensor.
+
+    So are all tensors that do not require grad.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.is_leaf.html
+
+    >>> import torchshim as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> x.is_leaf, (x * 2).is_leaf, (x * 2).detach().is_leaf
+    (True, False, True)
+    """
     meta = self._tmeta
     if self._is_view():
         self._unaware = False
@@ -288,7 +352,13 @@ def _is_leaf(self: Tensor) -> bool:
 
 
 def _grad_fn(self: Tensor) -> Any:
-    """The node whose result this tensor is; None for leaves."""
+    """The node whose result this tensor is; None for leaves.
+
+    >>> import torchshim as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> x.grad_fn, (x * 2).grad_fn.name()
+    (None, 'MulBackward0')
+    """
     return node.grad_fn(self)
 
 
@@ -345,7 +415,16 @@ Tensor._post_accumulate_grad_hooks = property(_post_hooks)
 
 @method
 def is_inference(self: Tensor) -> bool:
-    """Whether this tensor was made in inference mode."""
+    """Whether this tensor was made in inference mode.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.is_inference.html
+
+    >>> import torchshim as torch
+    >>> with torch.inference_mode():
+    ...     x = torch.ones(1)
+    >>> x.is_inference(), (x + 1).is_inference()
+    (True, False)
+    """
     return getattr(self._tmeta, "inference", False)
 
 
@@ -408,99 +487,24 @@ def _replayed(
     return new_base
 
 
-# -- hooks -----------------------------------------------------------------------------
-
-
-@method
-def register_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(grad)` for each gradient of this tensor; a result replaces it."""
-    if not self._tmeta.requires_grad:
-        raise RuntimeError(
-            "cannot register a hook on a tensor that doesn't require gradient"
-        )
-    found = hooks_of(self, make=True)
-    assert found is not None
-    if found.backward is None:
-        found.backward = OrderedDict()
-        if found.retained is not None:  # which is of no account for the order
-            found.come_last(local.rec, self)
-    handle = RemovableHandle(found.backward)
-    found.backward[handle.id] = hook
-    return handle
-
-
-@method
-def register_post_accumulate_grad_hook(
-    self: Tensor, hook: Callable[..., Any]
-) -> RemovableHandle:
-    """Calls `hook(tensor)` each time a gradient was added to this leaf's `.grad`."""
-    if not self._tmeta.requires_grad:
-        raise RuntimeError(
-            "cannot register a hook on a tensor that doesn't require gradient"
-        )
-    if not self.is_leaf:
-        self._unaware = False  # its node was asked for
-        raise RuntimeError(
-            "post accumulate grad hooks cannot be registered on non-leaf tensors"
-        )
-    found = hooks_of(self, make=True)
-    assert found is not None
-    if found.post is None:
-        found.post = OrderedDict()
-    handle = RemovableHandle(found.post)
-    found.post[handle.id] = hook
-    return handle
-
-
-# -- leaving the graph -----------------------------------------------------------------
-
-
-@method
-def detach_(self: Tensor) -> Tensor:
-    """Takes this tensor out of the graph that made it: it becomes a leaf."""
-    if self._is_view() and not local.rec.inference:
-        raise RuntimeError(_DETACH_VIEW)
-    meta, rec = self._tmeta, local.rec
-    if rec.levels and rec.transforming():
-        rec.check_captured(self, "detach_")
-        if rec.levels[-1].number in [number for number, _ in meta.batch]:
-            raise RuntimeError(_DETACH_VIEW)  # as PyTorch's view of the batch
-        if rec.detach_in_forward(self):
-            return self
-    if rec.recording.duals:
-        rec.recording.duals.pop(rec.slot_of(self), None)
-        self._tangents = None
-    if meta.requires_grad:
-        if not meta.leaf:
-            recording, slot = hooks.place_of(rec, self)
-            recording.left.add(slot)
-            detached_in_place[0] += 1
-            if recording is rec.recording:
-                rec.mark(DETACHED, slot)
-        changed = meta.plain
-        if self._storage is None:
-            if self._slot >= 0:
-                self._slot = rec.identity(rec.slot_of(self), changed)
-                # It may have been in another thread's recording so far.
-                rec.live.append(weakref.ref(self))
-        else:
-            rec.let_views_in(self, False)
-            self._slot = -1
-        self._tmeta = changed
-        if self._storage is not None:
-            rec.bequeath(self, False)
-        if not meta.leaf:
-            self._hist = self._node = None
-            hooks.leave_node(self)
-    return self
-
-
 # -- warnings --------------------------------------------------------------------------
 
 
 @public(overridden=NEVER)
 def set_warn_always(b: bool) -> None:
-    """Whether warnings that are given only once are to be given each time."""
+    """Whether warnings that are given only once are to be given each time.
+
+    RuntimeError for what is no bool.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.set_warn_always.html
+
+    >>> import torchshim as torch
+    >>> before = torch.is_warn_always_enabled()
+    >>> torch.set_warn_always(True)
+    >>> torch.is_warn_always_enabled()
+    True
+    >>> torch.set_warn_always(before)
+    """
     if not isinstance(b, bool):
         kind = type(b).__name__
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {kind}")
@@ -509,5 +513,15 @@ def set_warn_always(b: bool) -> None:
 
 @public(overridden=NEVER)
 def is_warn_always_enabled() -> bool:
-    """Whether warnings that are given only once are given each time."""
+    """Whether warnings that are given only once are given each time.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.is_warn_always_enabled.html
+
+    >>> import torchshim as torch
+    >>> before = torch.is_warn_always_enabled()
+    >>> torch.set_warn_always(False)
+    >>> torch.is_warn_always_enabled()
+    False
+    >>> torch.set_warn_always(before)
+    """
     return passes.warn_always[0]

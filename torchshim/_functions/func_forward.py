@@ -60,7 +60,18 @@ def current_dual_level() -> Level | None:
 
 
 def enter_dual_level() -> int:
-    """Opens the level that `make_dual` and `unpack_dual` use; only one at a time."""
+    """Opens the level that `make_dual` and `unpack_dual` use; only one at a time.
+
+    RuntimeError within another one. `dual_level` is the context manager.
+
+    >>> import torchshim as torch
+    >>> fw = torch.autograd.forward_ad
+    >>> level = fw.enter_dual_level()
+    >>> x = fw.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+    >>> fw.unpack_dual(x * x).tangent
+    tensor(6.)
+    >>> fw.exit_dual_level()
+    """
     if _dual_level:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _dual_level.append(local.rec.open_level(DUAL))
@@ -68,7 +79,18 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Closes the level: its tangents are gone."""
+    """Closes the level: its tangents are gone.
+
+    RuntimeError if none is open.
+
+    >>> import torchshim as torch
+    >>> fw = torch.autograd.forward_ad
+    >>> level = fw.enter_dual_level()
+    >>> x = fw.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+    >>> fw.exit_dual_level()
+    >>> fw.unpack_dual(x)
+    UnpackedDualTensor(primal=tensor(3.), tangent=None)
+    """
     current = 0 if _dual_level else -1
     if level is not None and level != current:
         raise RuntimeError(

@@ -47,6 +47,16 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
 
     With `recurse` outside of all transforms, else of the innermost. For looking at
     values only.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.func.debug_unwrap.html
+
+    >>> import torchshim as torch
+    >>> def double(x):
+    ...     print(torch.func.debug_unwrap(x))
+    ...     return x * 2
+    >>> torch.vmap(double)(torch.arange(3))
+    tensor([0, 1, 2])
+    tensor([0, 2, 4])
     """
     level = level_of(tensor)
     if level is None:

@@ -126,7 +126,19 @@ def from_file(
 ) -> Tensor:
     """A tensor of a file's first numbers, which it writes there if it is `shared`.
 
-    RuntimeError for a file that cannot be opened or, unless `shared`, is too short.
+    `size` counts numbers. RuntimeError for a file that cannot be opened or, unless
+    `shared`, is too short.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.from_file.html
+
+    >>> import torchshim as torch
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     x = torch.from_file(file.name, shared=True, size=2, dtype=torch.uint8)
+    ...     x.fill_(65)
+    ...     file.read()
+    tensor([65, 65], dtype=torch.uint8)
+    b'AA'
     """
     kind = dtype_of("from_file", dtype) or dtypes.get_default_dtype()
     check_options("from_file", layout, pin_memory, False)

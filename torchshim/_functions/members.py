@@ -40,7 +40,17 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 
 @public(namespaces=(), method=True)
 def map_(self: Tensor, other: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """Replaces each element by what a function makes of it and of `other`'s."""
+    """Replaces each element by what a function makes of it and of `other`'s.
+
+    On the CPU only, TypeError elsewhere; RuntimeError if one requires grad. `other` is
+    broadcast, and has the same dtype, else TypeError.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.map_.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1, 2]).map_(torch.tensor([10]), lambda a, b: a + b)
+    tensor([11, 12])
+    """
     _on_host(self, "map_", other)
     if other.dtype is not self.dtype:
         raise TypeError(
@@ -55,7 +65,15 @@ def map_(self: Tensor, other: Tensor, callable: Callable[[Any, Any], Any]) -> Te
 def map2_(
     self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]
 ) -> Tensor:
-    """Replaces each element by what a function makes of it and of two others."""
+    """Replaces each element by what a function makes of it and of two others.
+
+    As `map_`, with two others.
+
+    >>> import torchshim as torch
+    >>> x, y = torch.tensor([10]), torch.tensor([1, 3])
+    >>> torch.tensor([1, 2]).map2_(x, y, lambda a, b, c: a * b + c)
+    tensor([11, 23])
+    """
     _on_host(self, "map2_", x, y)
     columns: list[list[Any]] = [host_value(self).reshape(-1).tolist()]
     for name, other in (("x", x), ("y", y)):
@@ -119,7 +137,13 @@ def _fix_weakref(self: Tensor) -> None:
 
 @public(namespaces=(), method=True)
 def const_data_ptr(self: Any) -> int:
-    """As `Tensor.data_ptr`."""
+    """As `Tensor.data_ptr`.
+
+    >>> import torchshim as torch
+    >>> x = torch.ones(2)
+    >>> x.const_data_ptr() == x.data_ptr()
+    True
+    """
     return self.data_ptr()
 
 
@@ -180,6 +204,12 @@ def _within(strides: Any, shape: Any, a: int, b: int) -> int:
 
 
 def _no_name(self: Any) -> None:
+    """None: a tensor has no name.
+
+    >>> import torchshim as torch
+    >>> print(torch.ones(1).name)
+    None
+    """
     return None
 
 
@@ -192,7 +222,14 @@ Tensor._cdata = fact("_cdata", id)
 
 @public(namespaces=(), method=True)
 def storage_type(self: Any) -> Any:
-    """The legacy class of the tensor's storage."""
+    """The legacy class of the tensor's storage.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.storage_type.html
+
+    >>> import torchshim as torch
+    >>> torch.ones(1).storage_type()
+    <class 'torch.FloatStorage'>
+    """
     from torchshim._functions.legacy_storage import STORAGE_TYPES
 
     name = f"{self.dtype.scalar_name}Storage"
@@ -213,20 +250,51 @@ def share_memory_(self: Any) -> Tensor:
 
 @public(namespaces=(), method=True)
 def is_shared(self: Any) -> bool:
-    """Whether other processes see the memory; always on an accelerator."""
+    """Whether other processes see the memory; always on an accelerator.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.is_shared.html
+
+    >>> import torchshim as torch
+    >>> x = torch.ones(2)
+    >>> x.is_shared(), x.share_memory_().is_shared()
+    (False, True)
+    """
     return self._typed_storage().is_shared()
 
 
 @public(namespaces=(), method=True)
 def record_stream(self: Any, stream: Any) -> None:
-    """Says that a stream uses the memory: XLA knows by itself."""
+    """Says that a stream uses the memory: XLA knows by itself.
+
+    RuntimeError for what is no stream.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.record_stream.html
+
+    >>> import torchshim as torch
+    >>> try:
+    ...     torch.ones(1).record_stream(3)
+    ... except RuntimeError as error:
+    ...     print(error)
+    unknown parameter type
+    """
     if not hasattr(stream, "wait_stream"):
         raise RuntimeError("unknown parameter type")
 
 
 @public(namespaces=(), method=True)
 def module_load(self: Any, other: Any, assign: bool = False) -> Tensor:
-    """What `load_state_dict` puts in the place of the tensor."""
+    """What `load_state_dict` puts in the place of the tensor.
+
+    A parameter's own memory with the values of `other`, or with `assign` that of
+    `other`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.module_load.html
+
+    >>> import torchshim as torch
+    >>> x = torch.zeros(2)
+    >>> x.module_load(torch.tensor([1.0, 2.0])), x
+    (tensor([1., 2.]), tensor([1., 2.]))
+    """
     if assign:
         return other.detach()
     return self.detach().copy_(other).detach()

@@ -186,7 +186,17 @@ def _mapped(self: Tensor) -> bool:
 
 
 def _data(self: Tensor) -> Tensor:
-    """The same memory without history; its changes are not counted."""
+    """The same memory without history; its changes are not counted.
+
+    RuntimeError under `vmap`. Setting it puts the tensor onto the memory of another.
+
+    >>> import torchshim as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> x.data.mul_(5)
+    tensor([5., 5.])
+    >>> x, x._version
+    (tensor([5., 5.], requires_grad=True), 0)
+    """
     if _mapped(self):
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
     made = alias_of(self)
@@ -286,7 +296,20 @@ def set_(
     size: Any = None,
     stride: Any = None,
 ) -> Tensor:
-    """Puts the tensor on the memory of `source`; without it, on none."""
+    """Puts the tensor on the memory of `source`; without it, on none.
+
+    `source` is a tensor or a storage, of the same dtype. `storage_offset`, `size` and
+    `stride` count elements.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.set_.html
+
+    >>> import torchshim as torch
+    >>> x, y = torch.zeros(0), torch.tensor([1.0, 2.0, 3.0])
+    >>> x.set_(y.untyped_storage(), 1, (2,))
+    tensor([2., 3.])
+    >>> x.data_ptr() - y.data_ptr()
+    4
+    """
     local.rec.check_inference(self)
     if local.rec.grad and self._tmeta.requires_grad and self._tmeta.leaf:
         raise RuntimeError(WRITTEN_LEAF)
@@ -388,7 +411,18 @@ Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
 
 @public(namespaces=(), method=True, overridden=NEVER)
 def as_subclass(self: Tensor, cls: Any) -> Any:
-    """The tensor as an instance of a subclass of Tensor, on the same memory."""
+    """The tensor as an instance of a subclass of Tensor, on the same memory.
+
+    TypeError for what is no subclass.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.as_subclass.html
+
+    >>> import torchshim as torch
+    >>> class Named(torch.Tensor):
+    ...     pass
+    >>> type(torch.ones(2).as_subclass(Named) + 1).__name__
+    'Named'
+    """
     if not isinstance(cls, type):
         raise TypeError(f"cls must be a type (got {kind_of(cls)})")
     if not issubclass(cls, Tensor):
@@ -408,24 +442,45 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
     The tensor stays on the CPU, and its memory as it is; `to` takes the copy. A
     RuntimeError without an accelerator.
+
+    >>> import torchshim as torch
+    >>> try:
+    ...     pinned = torch.ones(2, device="meta").pin_memory()
+    ... except RuntimeError as error:
+    ...     print(type(error).__name__)
+    RuntimeError
     """
+    kind = self._tmeta.device.type
+    if kind != "cpu":
+        name = f"{self._tmeta.dtype.tensor_name}".replace("torch.", "torch.cuda.")
+        if kind == "meta":
+            name = f"Meta{self._tmeta.dtype.scalar_name}Type"
+        raise RuntimeError(f"cannot pin '{name}' only dense CPU tensors can be pinned")
     accelerator = current_accelerator()
     if accelerator is None:
         raise RuntimeError("Cannot access accelerator device when none is available.")
-    if self._tmeta.device.type != "cpu":
-        name = f"{self._tmeta.dtype.tensor_name}".replace("torch.", "torch.cuda.")
-        raise RuntimeError(f"cannot pin '{name}' only dense CPU tensors can be pinned")
     send_ahead(self, accelerator)
     return self
 
 
 @public(namespaces=(), method=True)
 def is_pinned(self: Tensor, device: Any = None) -> bool:
-    """Whether the memory is page-locked: never."""
+    """Whether the memory is page-locked: never.
+
+    >>> import torchshim as torch
+    >>> torch.ones(2).is_pinned()
+    False
+    """
     return False
 
 
 def _volatile(self: Tensor) -> bool:
+    """Always False, with a warning: `torch.no_grad` is for that.
+
+    >>> import torchshim as torch
+    >>> torch.ones(1).volatile
+    False
+    """
     warn("volatile was removed (Variable.volatile is always False)")
     return False
 

@@ -13,18 +13,32 @@ from torchshim._core import dtypes
 from torchshim._derived import fns, public
 from torchshim._errors import Unsupported
 from torchshim._functions._arguments import warn_once
+from torchshim._functions.creation import empty_like, ones_like
 from torchshim._functions.indexing import SKIP, index_dtype, is_mask, take_tensors
 from torchshim._functions.linalg import OTHER_NORM
 from torchshim._functions.memory import write_into
 from torchshim._functions.nn_layers import embedding_bag as _embedding_bag
-from torchshim._functions.nn_normalization import batch_norm
+from torchshim._functions.nn_normalization import normalized_batch
 from torchshim._functions.random_fill import bernoulli_
 from torchshim._out import check_outs
 from torchshim._tensor import Tensor
 
 
-def _inverse_deviation(x: Any, dims: tuple[int, ...], eps: float, keep: bool) -> Any:
-    return fns.rsqrt(x.var(dims, correction=0, keepdim=keep) + eps)
+def _statistics(
+    input: Any, given: Any, dims: tuple[int, ...], eps: float, keep: bool
+) -> tuple[Any, Any]:
+    """Means and inverse standard deviations; in float32 if a parameter is so."""
+    wide = input.detach()
+    if input.dtype.itemsize == 2:
+        wide = wide.float()
+    inverse = fns.rsqrt(wide.var(dims, correction=0, keepdim=keep) + eps)
+    dtype = _dtype_of_statistics(input, given)
+    return wide.mean(dims, keep).to(dtype), inverse.to(dtype)
+
+
+def _dtype_of_statistics(input: Any, given: Any) -> dtypes.dtype:
+    mixed = any(g is not None and g.dtype is dtypes.float32 for g in given)
+    return dtypes.float32 if mixed and input.dtype.itemsize == 2 else input.dtype
 
 
 _OTHER_TYPE = "expected scalar type {want.scalar_name} but found {have.scalar_name}"
@@ -34,11 +48,21 @@ _OTHER_TYPE = "expected scalar type {want.scalar_name} but found {have.scalar_na
 def native_layer_norm(
     input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`layer_norm`, with the means and the inverse standard deviations."""
+    """`layer_norm`, with the means and the inverse standard deviations.
+
+    Those have size 1 in the dimensions that are normalized.
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([[1.0, 3.0], [5.0, 9.0]])
+    >>> out, mean, rstd = torch.native_layer_norm(x, [2], None, None, 0.0)
+    >>> mean, rstd
+    (tensor([[2.],
+            [7.]]), tensor([[1.0000],
+            [0.5000]]))
+    """
     out = fns.layer_norm(input, tuple(normalized_shape), weight, bias, eps)
-    x = input.detach()
     dims = tuple(range(-len(normalized_shape), 0))
-    return out, x.mean(dims, True), _inverse_deviation(x, dims, eps, True)
+    return out, *_statistics(input, (weight, bias), dims, eps, True)
 
 
 @public
@@ -57,20 +81,22 @@ def native_batch_norm(
     """`batch_norm`, with the batch's means and inverse standard deviations.
 
     Both are empty unless `training`.
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([[1.0], [3.0]])
+    >>> torch.native_batch_norm(x, None, None, None, None, True, 0.1, 0.0)[1:]
+    (tensor([2.]), tensor([1.]))
     """
-    result = batch_norm(
-        input, running_mean, running_var, weight, bias, training, momentum, eps
+    result = normalized_batch(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
     )
-    x = input.detach()
     given = (weight, bias, running_mean, running_var)
-    mixed = any(g is not None and g.dtype is dtypes.float32 for g in given)
-    dtype = dtypes.float32 if mixed and x.dtype.itemsize == 2 else x.dtype
     if training:
-        dims = (0, *range(2, x.ndim))
-        wide = x.to(dtype)
-        means = wide.mean(dims), _inverse_deviation(wide, dims, eps, False)
+        dims = (0, *range(2, input.ndim))
+        means = _statistics(input, given, dims, eps, False)
     else:
-        means = x.new_empty(0, dtype=dtype), x.new_empty(0, dtype=dtype)
+        dtype = _dtype_of_statistics(input, given)
+        means = input.new_empty(0, dtype=dtype), input.new_empty(0, dtype=dtype)
     if out is None:
         return result, *means
     check_outs("native_batch_norm", out, 3, 8)
@@ -233,19 +259,40 @@ def index(input: Any, indices: Any) -> Tensor:
 
 @public
 def native_dropout(input: Any, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """`dropout`, with the mask of what is kept."""
-    mask = fns.full(tuple(input.shape), True, dtypes.bool_, input.device)
-    if train is False or not p:
-        return input.clone(), mask
-    if p == 1:
-        return input * 0, ~mask
+    """`dropout`, with the mask of what is kept.
+
+    Not training, all is kept.
+
+    >>> import torchshim as torch
+    >>> torch.native_dropout(torch.ones(2), 0.5, train=False)
+    (tensor([1., 1.]), tensor([True, True]))
+    """
+    if not input.numel():
+        return input, empty_like(input)
+    mask = ones_like(input, dtype=dtypes.bool_)
+    if train is False:
+        return fns.native_dropout_kept(input, mask, 1), mask
     bernoulli_(mask, 1 - p)
-    return input * mask * (1 / (1 - p)), mask
+    if input.dtype.category < dtypes.FLOATING:
+        raise RuntimeError(
+            "result type Float can't be cast to the desired output type "
+            f"{input.dtype.scalar_name}"
+        )
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    return fns.native_dropout_kept(input, mask, scale), mask
 
 
 @public
 def native_channel_shuffle(input: Any, groups: int) -> Tensor:
-    """As `channel_shuffle`."""
+    """As `channel_shuffle`.
+
+    The channels, the second dimension, as a table with a row for each group,
+    transposed.
+
+    >>> import torchshim as torch
+    >>> torch.native_channel_shuffle(torch.arange(6).reshape(1, 6, 1), 2).flatten()
+    tensor([0, 3, 1, 4, 2, 5])
+    """
     return fns.channel_shuffle(input, groups)
 
 
@@ -317,7 +364,14 @@ _OLD_NORM = (
 def frobenius_norm(
     input: Any, dim: Any, keepdim: bool = False, *, out: Any = None
 ) -> Tensor:
-    """The root of the sum of the squares; deprecated for `linalg.vector_norm`."""
+    """The root of the sum of the squares; deprecated for `linalg.vector_norm`.
+
+    RuntimeError for more than two dimensions, or integers.
+
+    >>> import torchshim as torch
+    >>> torch.frobenius_norm(torch.tensor([[3.0, 4.0], [0.0, 1.0]]), 1)
+    tensor([5., 1.])
+    """
     if isinstance(dim, bool):
         raise TypeError("frobenius_norm(): argument 'dim' must be tuple of ints")
     warn_once(_OLD_NORM.format("frobenius_norm", "vector_norm(A, 2.", 3175))
@@ -339,7 +393,12 @@ def frobenius_norm(
 def nuclear_norm(
     input: Any, dim: Any = (-2, -1), keepdim: bool = False, *, out: Any = None
 ) -> Tensor:
-    """The sum of the singular values; deprecated for `linalg.matrix_norm`."""
+    """The sum of the singular values; deprecated for `linalg.matrix_norm`.
+
+    >>> import torchshim as torch
+    >>> torch.nuclear_norm(torch.tensor([[3.0, 0.0], [0.0, -4.0]]))
+    tensor(7.)
+    """
     warn_once(_OLD_NORM.format("nuclear_norm", "matrix_norm(A, 'nuc'", 3229))
     if isinstance(dim, bool):
         dim, keepdim = (-2, -1), dim

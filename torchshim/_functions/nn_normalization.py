@@ -38,16 +38,19 @@ def batch_norm(
         )
     if eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-    if training and (running_mean is None) is not (running_var is None):
-        raise ValueError(
-            "running_mean and running_var must either both be None or neither be None"
-        )
     if training.__class__ is not bool or momentum is None:
         held = (weight, bias, running_mean, running_var)
         refuse("torch", "batch_norm", (input, *held, training, momentum, eps, True), {})
-    return _batch_norm(
+    return normalized_batch(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )
+
+
+def _verify_both(mean: Tensor | None, var: Tensor | None) -> None:
+    if (mean is None) is not (var is None):
+        raise ValueError(
+            "running_mean and running_var must either both be None or neither be None"
+        )
 
 
 def _verify_batch_size(size: Any) -> None:
@@ -65,7 +68,7 @@ def _verify_batch_size(size: Any) -> None:
 _OPERANDS = ("running_mean", "running_var", "weight", "bias")
 
 
-def _batch_norm(
+def normalized_batch(
     input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
@@ -75,6 +78,7 @@ def _batch_norm(
     momentum: float,
     eps: float,
 ) -> Tensor:
+    """`batch_norm` without its checks of the batch and of `eps`."""
     if not input.numel():
         return _of_nothing(input, weight, bias)
     shape = input._tmeta.shape
@@ -91,6 +95,7 @@ def _batch_norm(
         input.size(1)  # raises
     if not training:
         return fns.batch_norm_eval(input, weight, bias, mean, var, eps)
+    _verify_both(mean, var)
     out = fns.batch_norm_train(input, weight, bias, eps)
     _update(input, mean, var, momentum, False)
     return out
@@ -149,7 +154,7 @@ def _torch_batch_norm(
     tensor([[0.],
             [2.]])
     """
-    return _batch_norm(
+    return normalized_batch(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )
 
@@ -303,6 +308,7 @@ def _instance_norm(
             )
     if not use_input_stats:
         return fns.instance_norm_eval(input, weight, bias, mean, var, eps)
+    _verify_both(mean, var)
     out = fns.instance_norm_train(input, weight, bias, eps)
     _update(input, mean, var, momentum, True)
     return out

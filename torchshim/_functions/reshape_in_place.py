@@ -140,7 +140,7 @@ def _method(name: str, wanted: str, function: Any) -> None:
         return _become(self, wanted, function(*args, **kwargs))
 
     line = f"`{name[:-1]}` of the tensor itself."
-    described(method, name, line, f"torch.Tensor.{name}")
+    described(method, name, line)
     public(method, name=name, namespaces=(), method=True)
 
 

@@ -559,7 +559,17 @@ _objects = weakref.WeakValueDictionary()
 
 @public(namespaces=(), method=True)
 def untyped_storage(self: Tensor) -> UntypedStorage:
-    """The memory that the tensor shows (part of)."""
+    """The memory that the tensor shows (part of).
+
+    Views of one tensor have the same; its size is in bytes.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.untyped_storage.html
+
+    >>> import torchshim as torch
+    >>> x = torch.arange(4)
+    >>> x[1:].untyped_storage().nbytes()
+    32
+    """
     check_storage(self)
     return shown(local.rec.storage_of(self))
 

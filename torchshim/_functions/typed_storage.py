@@ -383,12 +383,31 @@ def _typed_storage(self: Tensor) -> TypedStorage:
 
 @public(namespaces=(), method=True)
 def storage(self: Tensor) -> TypedStorage:
-    """The memory that the tensor shows, as elements; deprecated."""
+    """The memory that the tensor shows, as elements; deprecated.
+
+    Deprecated for `untyped_storage`, with a warning.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.storage.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([1.5, 2.5])[1:].storage().tolist()
+    [1.5, 2.5]
+    """
     warn_of_removal()
     return _typed_storage(self)
 
 
 @public(overridden=NEVER)
 def is_storage(obj: Any, /) -> bool:
-    """Whether `obj` is a storage."""
+    """Whether `obj` is a storage.
+
+    Of either kind, typed or untyped.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.is_storage.html
+
+    >>> import torchshim as torch
+    >>> x = torch.ones(1)
+    >>> torch.is_storage(x), torch.is_storage(x.untyped_storage())
+    (False, True)
+    """
     return isinstance(obj, (TypedStorage, UntypedStorage))

@@ -297,6 +297,20 @@ def max_pool2d_with_indices_backward(
 
 
 @op(
+    grad_fn="NativeDropoutBackward0",
+    saves=("mask",),
+    differentiable=("input",),
+    namespaces=(),
+    method=False,
+    layout="preserve",
+    out=False,
+)
+def native_dropout_kept(input: Array, mask: Array, scale: Scalar) -> Array:
+    """What the mask of `native_dropout` keeps, larger for it."""
+    return input * mask.astype(input.dtype) * scalar_for(scale, input.dtype)
+
+
+@op(
     grad_fn="NativeDropoutBackwardBackward0",
     saves=("mask",),
     differentiable=("grad_output",),
