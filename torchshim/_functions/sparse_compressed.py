@@ -130,6 +130,15 @@ def _part(name: str, layout: str, kind: str) -> None:
     attribute = "_outer" if name[0] == "c" and name != "col_indices" else "_inner"
 
     def part(self: Any) -> Tensor:
+        """RuntimeError for other layouts.
+
+        >>> import torchshim as torch
+        >>> x = torch.tensor([[0.0, 2.0], [3.0, 4.0]])
+        >>> x.to_sparse_csr().crow_indices(), x.to_sparse_csr().col_indices()
+        (tensor([0, 1, 3]), tensor([1, 0, 1]))
+        >>> x.to_sparse_csc().ccol_indices(), x.to_sparse_csc().row_indices()
+        (tensor([0, 1, 3]), tensor([1, 0, 1]))
+        """
         if not is_sparse(self) or self.layout.name != layout:
             texts = {"strided": "Strided", "sparse_coo": "Sparse"}
             got = texts.get(self.layout.name) or "Sparse" + self.layout.name[7:].title()

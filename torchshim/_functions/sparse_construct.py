@@ -347,7 +347,17 @@ def sparse_csr_tensor(
 def sparse_csc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, **options: Any
 ) -> Tensor:
-    """A matrix with its values column by column: where columns begin, and rows."""
+    """A matrix with its values column by column: where columns begin, and rows.
+
+    Otherwise as `sparse_csr_tensor`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.sparse_csc_tensor.html
+
+    >>> import torchshim as torch
+    >>> torch.sparse_csc_tensor([0, 1, 2], [1, 0], [3.0, 4.0]).to_dense()
+    tensor([[0., 4.],
+            [3., 0.]])
+    """
     given = ccol_indices, row_indices, values
     layout = LAYOUTS["sparse_csc"]
     return _compressed("sparse_csc_tensor", layout, given, size, options)
@@ -363,11 +373,26 @@ def sparse_compressed_tensor(
     layout: Any = None,
     **options: Any,
 ) -> Tensor:
-    """`sparse_csr_tensor` or `sparse_csc_tensor`, by `layout`."""
+    """`sparse_csr_tensor` or `sparse_csc_tensor`, by `layout`.
+
+    RuntimeError without one.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.sparse_compressed_tensor.html
+
+    >>> import torchshim as torch
+    >>> parts = [0, 1, 2], [1, 0], [3.0, 4.0]
+    >>> torch.sparse_compressed_tensor(*parts, layout=torch.sparse_csr).to_dense()
+    tensor([[0., 3.],
+            [4., 0.]])
+    """
     function = "sparse_compressed_tensor"
-    if layout is None:
-        raise RuntimeError("layout must be specified.")
-    if getattr(layout, "name", None) not in LAYOUT_NAMES:
+    name = getattr(layout, "name", None)
+    if name in (None, "strided", "sparse_coo"):
+        got = LAYOUT_TEXTS[name] if name else "none"
+        raise RuntimeError(
+            f"{function} expected sparse compressed tensor layout but got {got}"
+        )
+    if name not in LAYOUT_NAMES:
         raise NotImplementedError(f"{function}(): layout={layout} is not supported")
     given = compressed_indices, plain_indices, values
     return _compressed(function, layout, given, size, options)

@@ -112,7 +112,15 @@ def _as_coo(tensor: Any) -> Any:
 @public(namespaces=(), method=True)
 @handles("to_sparse_coo")
 def to_sparse_coo(self: Any) -> Any:
-    """The tensor in coordinates, see `Tensor.to_sparse`."""
+    """The tensor in coordinates, see `Tensor.to_sparse`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.to_sparse_coo.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([[0.0, 2.0]]).to_sparse_csr().to_sparse_coo().indices()
+    tensor([[0],
+            [1]])
+    """
     if isinstance(self, Compressed):
         return self._coordinates()
     return self if is_sparse(self) else to_sparse(self)
@@ -122,6 +130,13 @@ def _to_layout(name: str) -> None:
     layout = LAYOUTS[name]
 
     def convert(self: Any, dense_dim: int | None = None) -> Any:
+        """NotImplementedError for tensors that are no matrices.
+
+        >>> import torchshim as torch
+        >>> x = torch.tensor([[0.0, 2.0], [3.0, 0.0]])
+        >>> x.to_sparse_csr().values(), x.to_sparse_csc().values()
+        (tensor([2., 3.]), tensor([3., 2.]))
+        """
         return to_sparse(self, layout=layout, dense_dim=dense_dim)
 
     line = f"The matrix in the layout `torch.{name}`."
@@ -174,7 +189,17 @@ def expect_coo(name: str, tensor: Any) -> None:
 @public(namespaces=(), method=True)
 @handles("coalesce")
 def coalesce(self: Any) -> Any:
-    """The tensor with one value for each element; itself if it is so already."""
+    """The tensor with one value for each element; itself if it is so already.
+
+    Values for the same element are added. RuntimeError for other layouts.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.coalesce.html
+
+    >>> import torchshim as torch
+    >>> x = torch.sparse_coo_tensor([[1, 1]], [2.0, 3.0], (3,))
+    >>> x.coalesce().values(), x.is_coalesced()
+    (tensor([5.]), False)
+    """
     expect_coo("coalesce", self)
     return coalesced(self)
 
@@ -182,7 +207,14 @@ def coalesce(self: Any) -> Any:
 @public(namespaces=(), method=True)
 @handles("is_coalesced")
 def is_coalesced(self: Any) -> bool:
-    """Whether the tensor is known to have one value for each element, in order."""
+    """Whether the tensor is known to have one value for each element, in order.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.is_coalesced.html
+
+    >>> import torchshim as torch
+    >>> torch.eye(2).to_sparse().is_coalesced()
+    True
+    """
     expect_coo("is_coalesced", self)
     return self._coalesced
 
@@ -190,7 +222,17 @@ def is_coalesced(self: Any) -> bool:
 @public(namespaces=(), method=True)
 @handles("indices")
 def indices(self: Any) -> Tensor:
-    """The index tensor of a coalesced tensor."""
+    """The index tensor of a coalesced tensor.
+
+    Of shape (sparse dimensions, number of values), int64. RuntimeError for others.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.indices.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([[0.0, 2.0]]).to_sparse().indices()
+    tensor([[0],
+            [1]])
+    """
     expect_coo("indices", self)
     if not self._coalesced:
         raise RuntimeError(
@@ -202,7 +244,16 @@ def indices(self: Any) -> Tensor:
 @public(namespaces=(), method=True)
 @handles("values")
 def values(self: Any) -> Tensor:
-    """The values of a coalesced or compressed tensor."""
+    """The values of a coalesced or compressed tensor.
+
+    RuntimeError for others.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.values.html
+
+    >>> import torchshim as torch
+    >>> torch.tensor([[0.0, 2.0]]).to_sparse().values()
+    tensor([2.])
+    """
     if not is_sparse(self):
         raise RuntimeError("values expected sparse tensor layout but got Strided")
     if self.is_sparse and not self._coalesced:
@@ -254,7 +305,14 @@ def _coalesced_(self: Any, coalesced: bool) -> Any:
 @public(namespaces=(), method=True)
 @handles("sparse_dim")
 def sparse_dim(self: Any) -> int:
-    """How many dimensions the indices are of; 0 for dense tensors."""
+    """How many dimensions the indices are of; 0 for dense tensors.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.sparse_dim.html
+
+    >>> import torchshim as torch
+    >>> torch.eye(2).to_sparse(1).sparse_dim(), torch.eye(2).sparse_dim()
+    (1, 0)
+    """
     if not is_sparse(self):
         return 0
     return self._i.shape[0] if self.is_sparse else 2
@@ -263,7 +321,14 @@ def sparse_dim(self: Any) -> int:
 @public(namespaces=(), method=True)
 @handles("dense_dim")
 def dense_dim(self: Any) -> int:
-    """How many dimensions each value has; all of them for dense tensors."""
+    """How many dimensions each value has; all of them for dense tensors.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.dense_dim.html
+
+    >>> import torchshim as torch
+    >>> torch.eye(2).to_sparse(1).dense_dim(), torch.eye(2).dense_dim()
+    (1, 2)
+    """
     return self.ndim - sparse_dim(self)
 
 
@@ -304,6 +369,15 @@ def _reduce_ex(self: Any, proto: Any) -> Any:
 
 def _refused(name: str) -> None:
     def refuse(*args: Any, **kwargs: Any) -> Tensor:
+        """Blocks are the only layouts that are missing.
+
+        >>> import torchshim as torch
+        >>> try:
+        ...     torch.eye(2).to_sparse_bsr((1, 1))
+        ... except NotImplementedError as error:
+        ...     print(str(error).partition(":")[0])
+        to_sparse_bsr() is not supported
+        """
         raise NotImplementedError(
             f"{name}() is not supported: sparse tensors in blocks are not; use "
             "torch.sparse_csr"

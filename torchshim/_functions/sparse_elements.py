@@ -374,7 +374,17 @@ def copy_(self: Any, src: Any, non_blocking: builtins.bool = False) -> Any:
 @public(namespaces=(), method=True)
 @handles("sparse_mask")
 def sparse_mask(self: Any, mask: Any) -> Any:
-    """The elements at the places where the sparse tensor `mask` has values."""
+    """The elements at the places where the sparse tensor `mask` has values.
+
+    Of the mask's layout; RuntimeError unless both have the same shape.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.sparse_mask.html
+
+    >>> import torchshim as torch
+    >>> x, mask = torch.tensor([[1.0, 2.0]]), torch.tensor([[0.0, 1.0]]).to_sparse()
+    >>> x.sparse_mask(mask).values()
+    tensor([2.])
+    """
     if not is_sparse(mask):
         raise RuntimeError(f"sparse_mask: expected a sparse mask, got {mask.layout}")
     if self.shape != mask.shape:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._core.layout import LAYOUT_TEXTS
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import combination, tensor_argument
 from torchshim._functions.creation import placed
@@ -283,7 +284,31 @@ def sparse_mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Tensor:
 def sparse_addmm(
     mat: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
 ) -> Tensor:
-    """`beta * mat + alpha * (mat1 @ mat2)` with `mat1` sparse."""
+    """`beta * mat + alpha * (mat1 @ mat2)` with `mat1` sparse.
+
+    `mat` and `mat2` are dense.
+
+    >>> import torchshim as torch
+    >>> mat, two = torch.ones(2, 2), torch.eye(2).to_sparse() * 2
+    >>> torch.sparse.addmm(mat, two, torch.eye(2), beta=10, alpha=3)
+    tensor([[16., 10.],
+            [10., 16.]])
+    """
+    sparse = is_sparse(mat), is_sparse(mat1), is_sparse(mat2)
+    if not any(sparse):
+        return fns.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+    if sparse[0]:
+        raise RuntimeError(
+            "addmm_sparse_dense: expected strided result tensor, got tensor with "
+            f"layout {LAYOUT_TEXTS[mat.layout.name]}"
+        )
+    if sparse[1:] != (True, False):
+        first, second = (LAYOUT_TEXTS[m.layout.name] for m in (mat1, mat2))
+        raise RuntimeError(
+            "addmm_sparse_dense: expected either 'mat1' to have sparse layout and "
+            f"'mat2' to have strided layout, got 'mat1' with layout {first} and 'mat2' "
+            f"with layout {second}"
+        )
     return _addmm("addmm", "sparse_addmm", mat, mat1, mat2, beta, alpha)
 
 
@@ -309,7 +334,14 @@ def sampled_addmm(
 ) -> Tensor:
     """`beta * input + alpha * (mat1 @ mat2)` at the places where `input` has values.
 
+    `input` is of `torch.sparse_csr`, else RuntimeError; both matrices are dense.
+
     https://docs.pytorch.org/docs/2.13/generated/torch.sparse.sampled_addmm.html
+
+    >>> import torchshim as torch
+    >>> places = torch.eye(2).to_sparse_csr()
+    >>> torch.sparse.sampled_addmm(places, torch.ones(2, 3), torch.ones(3, 2)).values()
+    tensor([4., 4.])
     """
     _no_out("sampled_addmm", out)
     if not is_sparse(input) or input.layout.name != "sparse_csr":
@@ -339,7 +371,13 @@ def sampled_addmm(
 @public(aliases=("dsmm",))
 @handles("spmm", "dsmm")
 def spmm(input: Any, mat2: Any) -> Tensor:
-    """As `torch.mm`: the product with a sparse matrix."""
+    """As `torch.mm`: the product with a sparse matrix.
+
+    >>> import torchshim as torch
+    >>> torch.spmm(torch.eye(2).to_sparse() * 2, torch.ones(2, 3))
+    tensor([[2., 2., 2.],
+            [2., 2., 2.]])
+    """
     return (
         fns.mm(input, mat2)
         if not (is_sparse(input) or is_sparse(mat2))
@@ -350,7 +388,14 @@ def spmm(input: Any, mat2: Any) -> Tensor:
 @public(method=True)
 @handles("smm")
 def smm(input: Any, mat: Any) -> Tensor:
-    """The product of a sparse and a dense matrix, as a sparse one."""
+    """The product of a sparse and a dense matrix, as a sparse one.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.smm.html
+
+    >>> import torchshim as torch
+    >>> torch.smm(torch.eye(2).to_sparse() * 2, torch.ones(2, 1)).is_sparse
+    True
+    """
     if not is_sparse(input):
         raise combination("smm", (input, mat), {}, "(Tensor input, Tensor mat)")
     rows, product = _rows_of_product(input, mat)
@@ -367,7 +412,17 @@ def smm(input: Any, mat: Any) -> Tensor:
 @public
 @handles("hspmm")
 def hspmm(mat1: Any, mat2: Any, *, out: Any = None) -> Tensor:
-    """The product of a sparse and a dense matrix, sparse in its rows."""
+    """The product of a sparse and a dense matrix, sparse in its rows.
+
+    Its values are rows of the product.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.hspmm.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([[0.0, 0.0], [0.0, 2.0]]).to_sparse()
+    >>> torch.hspmm(x, torch.ones(2, 3)).values()
+    tensor([[2., 2., 2.]])
+    """
     _no_out("hspmm", out)
     if not is_sparse(mat1):
         raise combination("hspmm", (mat1, mat2), {}, "(Tensor mat1, Tensor mat2)")
@@ -391,11 +446,32 @@ def _rows_of_product(sparse: Any, dense: Any) -> tuple[Any, Any]:
 def sspaddmm(
     input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
 ) -> Tensor:
-    """`beta * input + alpha * (mat1 @ mat2)` with `input` and `mat1` sparse."""
+    """`beta * input + alpha * (mat1 @ mat2)` with `input` and `mat1` sparse.
+
+    An error unless both are.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.sspaddmm.html
+
+    >>> import torchshim as torch
+    >>> x = torch.eye(2).to_sparse()
+    >>> torch.sspaddmm(x, x, torch.ones(2, 2), beta=10).to_dense()
+    tensor([[11.,  1.],
+            [ 1., 11.]])
+    """
     if not is_sparse(input) or not is_sparse(mat1):
         args = (input, mat1, mat2)
         raise combination("sspaddmm", args, {}, "(Tensor, Tensor mat1, Tensor mat2)")
-    return input * beta + smm(mat1, mat2) * alpha
+    product = smm(mat1, mat2)
+    for dim, (want, have) in enumerate(zip(product.shape, input.shape, strict=True)):
+        if want != have:
+            raise RuntimeError(
+                f"sspaddmm: Argument #1: Expected dim {dim} size {want}, got {have}"
+            )
+    same_dtype(product, input)
+    places = fns.cat([input._i, product._i], 1)
+    return coo(
+        places, fns.cat([input._v * beta, product._v * alpha]), input.shape, False
+    )
 
 
 handles("lobpcg")(lobpcg)

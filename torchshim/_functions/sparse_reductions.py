@@ -178,7 +178,7 @@ def _normalized(name: str, input: Any, dim: int, dtype: Any) -> Any:
 
 @public(namespaces=("sparse",))
 @handles("sparse.softmax")
-def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
+def softmax(input: Any, dim: int, dtype: Any = None) -> Tensor:
     """The softmax of the elements that have values; the others count as -inf.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.sparse.softmax.html
@@ -194,6 +194,14 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
 
 @public(namespaces=("sparse",))
 @handles("sparse.log_softmax")
-def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
-    """The logarithm of `torch.sparse.softmax`."""
+def log_softmax(input: Any, dim: int, dtype: Any = None) -> Tensor:
+    """The logarithm of `torch.sparse.softmax`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.sparse.log_softmax.html
+
+    >>> import torchshim as torch
+    >>> s = torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]).to_sparse()
+    >>> torch.sparse.log_softmax(s, 1).values()
+    tensor([-0.6931, -0.6931])
+    """
     return _normalized("log_softmax", input, dim, dtype)

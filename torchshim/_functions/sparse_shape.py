@@ -344,7 +344,17 @@ def hstack(tensors: Sequence[Any]) -> Any:
 @public(namespaces=(), method=True)
 @handles("sparse_resize_")
 def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
-    """Gives a sparse tensor another size, which holds all its values."""
+    """Gives a sparse tensor another size, which holds all its values.
+
+    RuntimeError for a smaller one.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.sparse_resize_.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([5.0]).to_sparse()
+    >>> x.sparse_resize_((3,), 1, 0).to_dense()
+    tensor([5., 0., 0.])
+    """
     expect_coo("sparse_resize_", self)
     shape = size_of("sparse_resize_", (size,))
     if (sparse_dim, dense_dim) != (self._i.shape[0], self._v.ndim - 1):
@@ -362,7 +372,17 @@ def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any
 def sparse_resize_and_clear_(
     self: Any, size: Any, sparse_dim: int, dense_dim: int
 ) -> Any:
-    """Gives a sparse tensor another size, without values."""
+    """Gives a sparse tensor another size, without values.
+
+    RuntimeError unless the dimensions of both kinds add up to those of the size.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.sparse_resize_and_clear_.html
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([5.0]).to_sparse()
+    >>> x.sparse_resize_and_clear_((2, 3), 1, 1).values().shape
+    torch.Size([0, 3])
+    """
     expect_coo("sparse_resize_and_clear_", self)
     shape = size_of("sparse_resize_and_clear_", (size,))
     if len(shape) != sparse_dim + dense_dim:
