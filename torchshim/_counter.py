@@ -19,7 +19,7 @@ from torchshim._tensor import Tensor
 def count_of(counter: Tensor) -> float:
     """The number a counter shows."""
     if not isinstance(counter, Tensor):
-        raise _no_tensor()
+        raise no_counter()
     array = counter._array
     if array is None or counter._storage is not None:
         return float(counter.item())
@@ -50,7 +50,7 @@ def advance(counters: Sequence[Tensor]) -> None:
     array = new = None
     for counter in counters:
         if not isinstance(counter, Tensor):
-            raise _no_tensor()
+            raise no_counter()
         before = counter._array
         shaped = bool(counter._tmeta.shape or rec.levels)
         if before is None or shaped or isinstance(before, NoData):
@@ -89,7 +89,8 @@ def _put(tensor: Tensor, array: np.ndarray) -> None:
     tensor._versions += 1
 
 
-def _no_tensor() -> RuntimeError:
+def no_counter() -> RuntimeError:
+    """What is said of a counter that is no tensor."""
     return RuntimeError(
         "API has changed, `state_steps` argument must contain a list of singleton "
         "tensors"

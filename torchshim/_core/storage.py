@@ -1,9 +1,9 @@
 """Tensors and the memory they share.
 
 A tensor that shares its memory with no other carries its value itself. The first view
-or `detach()` gives it a `Storage`, which holds the value from then on; each tensor on it
-knows the path of view operators from the storage's base to itself. A write replaces the
-base value and makes the slots of all tensors on it stale.
+or `detach()` gives it a `Storage`, which holds the value from then on. Each tensor on
+it knows the path of view operators from the storage's base to itself. A write replaces
+the base value and makes the slots of all tensors on it stale.
 """
 
 from __future__ import annotations

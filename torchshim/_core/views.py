@@ -21,6 +21,7 @@ from torchshim._core.storage import (
     TensorBase,
     base_of,
     lacks_node,
+    placed,
     underived,
     version_of,
     writes_of,
@@ -82,12 +83,10 @@ def _own_node(tensor: Any) -> tuple[str, int]:
     """Name and output number of the node that a view was made by."""
     if tensor._view_of is None:
         return tensor._made_by
-    meta = tensor._storage.meta
     *before, (op, args, number) = tensor._path
-    for step, given, k in before:
-        found = step.view.geometry(tuple(meta.shape), meta.strides, meta.offset, *given)
-        shape, strides, offset = found[k] if isinstance(found, list) else found
-        meta = meta.replace(shape=shape, strides=strides, offset=offset)
+    root = tensor._storage.meta
+    shape, strides, offset = placed(root, before)
+    meta = root.replace(shape=shape, strides=strides, offset=offset)
     name = op.grad_fn
     if name is not None and not isinstance(name, str):
         name = name(meta, *args)

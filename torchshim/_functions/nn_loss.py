@@ -18,6 +18,13 @@ from torchshim._tensor import Tensor
 
 #: By the numbers that PyTorch's kernels have for them.
 REDUCTIONS = ("none", "mean", "sum")
+OLD_ARGUMENTS = (
+    "size_average and reduce args will be deprecated, please use reduction='{}' "
+    "instead."
+)
+OLD_MEAN = (
+    "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead."
+)
 
 
 def meant_by(size_average: bool | None, reduce: bool | None) -> str:
@@ -30,10 +37,7 @@ def meant_by(size_average: bool | None, reduce: bool | None) -> str:
 def _legacy(size_average: bool | None, reduce: bool | None) -> str:
     """The reduction that the deprecated arguments mean, with their warning."""
     chosen = meant_by(size_average, reduce)
-    warn(
-        "size_average and reduce args will be deprecated, please use "
-        f"reduction='{chosen}' instead.",
-    )
+    warn(OLD_ARGUMENTS.format(chosen))
     return chosen
 
 
@@ -41,10 +45,7 @@ def chosen_reduction(size_average: Any, reduce: Any, reduction: str) -> str:
     if size_average is not None or reduce is not None:
         return _legacy(size_average, reduce)
     if reduction == "elementwise_mean":
-        warn(
-            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' "
-            "instead."
-        )
+        warn(OLD_MEAN)
         return "mean"
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")

@@ -33,6 +33,17 @@ _BOUND = 1 << 63
 _PIECE = REGISTRY["strided_view"]
 
 
+def refuse_history(tensor: Tensor) -> None:
+    """Raises for a tensor that cannot go to another process, as its history cannot."""
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since "
+            "autograd does not support crossing process boundaries.  If you just want "
+            "to transfer the data, call detach() on the tensor before serializing "
+            "(e.g., putting it on the queue)."
+        )
+
+
 def user_state(tensor: Tensor) -> dict[str, Any]:
     """The attributes that a program put on a tensor."""
     return dict(vars(tensor))

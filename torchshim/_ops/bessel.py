@@ -15,8 +15,7 @@ from jax import lax
 
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import INT_TO_FLOAT
-from torchshim._ops._common import COMPLEX, refuse
-from torchshim._ops.special import no_half
+from torchshim._ops.special import no_half, real_only
 
 Table = Sequence[float]
 
@@ -24,13 +23,7 @@ Table = Sequence[float]
 def _bessel(fn: Any) -> Any:
     """Declares an operator of one real operand without a derivative."""
     kernel = f"{fn.__name__}_cpu"
-
-    def checked(input: Array) -> Array:
-        refuse(kernel, input, COMPLEX)
-        return fn(input)
-
-    checked.__name__, checked.__doc__ = fn.__name__, fn.__doc__
-    checked.__module__ = fn.__module__
+    checked = real_only(fn, kernel)
     # PyTorch names the operand `input` or `x`.
     checked.__signature__ = inspect.signature(fn)
     op(

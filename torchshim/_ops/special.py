@@ -23,17 +23,23 @@ def _unary(name: str, kernel: str, *saves: str, **fields: Any) -> Any:
     """An operator of one real operand; `kernel` is named where it is complex."""
 
     def declare(fn: Any) -> Any:
-        def checked(input: Array) -> Array:
-            refuse(kernel, input, COMPLEX)
-            return fn(input)
-
-        checked.__name__, checked.__doc__ = fn.__name__, fn.__doc__
-        checked.__module__ = fn.__module__
         options = {"grad_fn": f"{name}Backward0", "inplace": True, **fields}
-        op(promote=INT_TO_FLOAT, saves=saves, **options)(checked)
+        op(promote=INT_TO_FLOAT, saves=saves, **options)(real_only(fn, kernel))
         return fn
 
     return declare
+
+
+def real_only(fn: Any, kernel: str) -> Any:
+    """A function of one operand, as one that refuses complex numbers."""
+
+    def checked(input: Array) -> Array:
+        refuse(kernel, input, COMPLEX)
+        return fn(input)
+
+    checked.__name__, checked.__doc__ = fn.__name__, fn.__doc__
+    checked.__module__ = fn.__module__
+    return checked
 
 
 def no_half(kernel: str) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 from torchshim._core import dtypes
 from torchshim._errors import unsupported
 from torchshim._functions.host_memory import share, sharing_region
+from torchshim._functions.rebuilding import refuse_history
 from torchshim._functions.storage import UntypedStorage, tensor_on
 from torchshim._functions.typed_storage import TypedStorage
 from torchshim._tensor import Tensor
@@ -34,13 +35,7 @@ StorageWeakRef = unsupported(
 
 def reduce_tensor(tensor: Any) -> Any:
     """What is pickled of a tensor: its place in a storage, which is shared."""
-    if tensor.requires_grad and not tensor.is_leaf:
-        raise RuntimeError(
-            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since "
-            "autograd does not support crossing process boundaries.  If you just want "
-            "to transfer the data, call detach() on the tensor before serializing "
-            "(e.g., putting it on the queue)."
-        )
+    refuse_history(tensor)
     return tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import warnings
 
-from torchshim._functions.nn_loss import REDUCTIONS, meant_by
+from torchshim._functions.nn_loss import (
+    OLD_ARGUMENTS,
+    OLD_MEAN,
+    REDUCTIONS,
+    meant_by,
+)
 
 
 def legacy_get_string(
@@ -17,11 +22,7 @@ def legacy_get_string(
     """
     reduction = meant_by(size_average, reduce)
     if emit_warning:
-        warnings.warn(
-            "size_average and reduce args will be deprecated, please use "
-            f"reduction='{reduction}' instead.",
-            stacklevel=2,
-        )
+        warnings.warn(OLD_ARGUMENTS.format(reduction), stacklevel=2)
     return reduction
 
 
@@ -32,11 +33,7 @@ def get_enum(reduction: str) -> int:
     2
     """
     if reduction == "elementwise_mean":
-        warnings.warn(
-            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' "
-            "instead.",
-            stacklevel=2,
-        )
+        warnings.warn(OLD_MEAN, stacklevel=2)
         return 1
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")

@@ -13,6 +13,7 @@ from typing import Any
 
 from torchshim._core.record import local
 from torchshim._core.write import WRITTEN_LEAF
+from torchshim._counter import no_counter
 from torchshim._tensor import Tensor
 from torchshim.optim._rules import RuleOptimizer
 
@@ -47,10 +48,7 @@ def step(
     while gradients are recorded. A state that is None is made, and put into its list.
     """
     if state_steps is not None and not all(isinstance(t, Tensor) for t in state_steps):
-        raise RuntimeError(
-            "API has changed, `state_steps` argument must contain a list of singleton "
-            "tensors"
-        )
+        raise no_counter()
     if local.rec.grad and any(p._tmeta.requires_grad for p in params):
         if any(p._tmeta.requires_grad and p._tmeta.leaf for p in params):
             raise RuntimeError(WRITTEN_LEAF)

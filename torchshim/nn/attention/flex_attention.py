@@ -84,7 +84,11 @@ def _check_shapes(query: Tensor, key: Tensor, value: Tensor, gqa: bool) -> None:
         )
     if dims != (4, 4, 4):
         raise NotImplementedError("NYI: query, key, and value must be 4D tensors")
-    heads, given = query.size(-3), key.size(-3)
+    check_heads(query.size(-3), key.size(-3), gqa)
+
+
+def check_heads(heads: int, given: int, gqa: bool) -> None:
+    """Raises where so many heads of queries do not go with those `given` of keys."""
     if not gqa and heads != given:
         raise ValueError(
             "Expect query and key/value to have the same number of heads but got "

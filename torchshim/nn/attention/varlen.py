@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, NoReturn
 
 from torchshim._tensor import Tensor
+from torchshim.nn.attention.flex_attention import check_heads
 
 __all__ = ["AuxRequest", "varlen_attn", "varlen_attn_out"]
 
@@ -23,17 +24,7 @@ class AuxRequest(NamedTuple):
 def _refuse(
     query: Tensor, key: Tensor, window_size: Any, paged: bool, gqa: bool, name: str
 ) -> NoReturn:
-    heads, others = query.size(1), key.size(2 if paged else 1)
-    if not gqa and heads != others:
-        raise ValueError(
-            "Expect query and key/value to have the same number of heads but got "
-            f"Hq={heads} and Hkv={others}. Try setting enable_gqa=True for GQA."
-        )
-    if gqa and heads % others != 0:
-        raise ValueError(
-            "Expect number of query heads to be a multiple of kv heads for GQA but got "
-            f"Hq={heads} and Hkv={others}."
-        )
+    check_heads(query.size(1), key.size(2 if paged else 1), gqa)
     window = list(window_size)
     if len(window) != 2:
         raise ValueError(f"window_size must have length 2, got {len(window)}")

@@ -21,7 +21,7 @@ import torchshim
 from torchshim._core.dtypes import array_dtype
 from torchshim._core.layout import is_dense
 from torchshim._functions.creation import place
-from torchshim._functions.rebuilding import user_state
+from torchshim._functions.rebuilding import refuse_history, user_state
 from torchshim._tensor import Tensor, from_array
 
 SHARED_FOLDER = "/dev/shm"
@@ -36,13 +36,7 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         if not isinstance(obj, Tensor):
             return NotImplemented
-        if obj.requires_grad and not obj.is_leaf:
-            raise RuntimeError(
-                "Cowardly refusing to serialize non-leaf tensor which requires_grad, "
-                "since autograd does not support crossing process boundaries.  If you "
-                "just want to transfer the data, call detach() on the tensor before "
-                "serializing (e.g., putting it on the queue)."
-            )
+        refuse_history(obj)
         if type(obj) is not Tensor or user_state(obj):
             return NotImplemented
         host, strides = obj._host(), tuple(obj._tmeta.strides)
