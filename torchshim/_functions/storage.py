@@ -105,9 +105,15 @@ def tensor_on(storage: Storage, cls: Any = Tensor) -> Any:
 class UntypedStorage:
     """The bytes under tensors.
 
+    Of a size, a sequence of bytes, or got from a tensor; several tensors may be on one.
+
+    https://docs.pytorch.org/docs/2.13/storage.html
+
     >>> import torchshim as torch
-    >>> torch.ones(2).untyped_storage().nbytes()
-    8
+    >>> x = torch.zeros(2)
+    >>> storage = x.untyped_storage().copy_(torch.ones(2).untyped_storage())
+    >>> x, storage.nbytes(), storage[:4].tolist()
+    (tensor([1., 1.]), 8, [0, 0, 128, 63])
     """
 
     __module__ = "torch.storage"

@@ -60,7 +60,15 @@ _FORMS = (
 
 
 class TypedStorage:
-    """The elements under tensors; deprecated, see `UntypedStorage`."""
+    """The elements under tensors; deprecated, see `UntypedStorage`.
+
+    https://docs.pytorch.org/docs/2.13/storage.html
+
+    >>> import torchshim as torch
+    >>> storage = torch.tensor([1.5, 2.5])[1:].storage()
+    >>> storage[0], storage.dtype, len(storage), storage.nbytes()
+    (1.5, torch.float32, 2, 8)
+    """
 
     __module__ = "torch.storage"
     __slots__ = ("__weakref__", "_untyped", "dtype")
