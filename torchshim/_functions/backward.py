@@ -53,7 +53,7 @@ def backward(
 
     >>> import torchshim as torch
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
-    >>> backward([(x * x).sum(), x.sum()])
+    >>> torch.autograd.backward([(x * x).sum(), x.sum()])
     >>> x.grad.tolist()
     [3.0, 5.0]
     """
@@ -97,8 +97,8 @@ def grad(
 
     >>> import torchshim as torch
     >>> x = torch.tensor(3.0, requires_grad=True)
-    >>> (g,) = grad(x**2, x, create_graph=True)
-    >>> grad(g, x)[0].item()
+    >>> (g,) = torch.autograd.grad(x**2, x, create_graph=True)
+    >>> torch.autograd.grad(g, x)[0].item()
     2.0
     """
     if materialize_grads and allow_unused is False:

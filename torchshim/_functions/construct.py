@@ -211,6 +211,7 @@ def _cpu() -> Any:
 def from_numpy(ndarray: Any) -> Tensor:
     """A tensor on the memory of a numpy array: writes on either side are seen.
 
+    >>> import numpy as np
     >>> import torchshim as torch
     >>> a = np.zeros(2, np.float32)
     >>> t = torch.from_numpy(a)

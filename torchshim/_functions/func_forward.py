@@ -281,7 +281,8 @@ def jvp(
     https://docs.pytorch.org/docs/2.13/generated/torch.func.jvp.html
 
     >>> import torchshim as torch
-    >>> jvp(lambda x: x * x, (torch.tensor([1.0, 2.0]),), (torch.ones(2),))[1]
+    >>> primals, tangents = (torch.tensor([1.0, 2.0]),), (torch.ones(2),)
+    >>> torch.func.jvp(lambda x: x * x, primals, tangents)[1]
     tensor([2., 4.])
     """
     values, moved, aux = _jvp(func, primals, tangents, None, strict, has_aux)
@@ -304,7 +305,7 @@ def jacfwd(
     https://docs.pytorch.org/docs/2.13/generated/torch.func.jacfwd.html
 
     >>> import torchshim as torch
-    >>> jacfwd(lambda x: x * x)(torch.tensor([1.0, 2.0]))
+    >>> torch.func.jacfwd(lambda x: x * x)(torch.tensor([1.0, 2.0]))
     tensor([[2., 0.],
             [0., 4.]])
     """
@@ -348,7 +349,7 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
     https://docs.pytorch.org/docs/2.13/generated/torch.func.hessian.html
 
     >>> import torchshim as torch
-    >>> hessian(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
+    >>> torch.func.hessian(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
@@ -365,7 +366,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Any]:
     https://docs.pytorch.org/docs/2.13/generated/torch.func.linearize.html
 
     >>> import torchshim as torch
-    >>> out, push = linearize(lambda x: x * x, torch.tensor([1.0, 2.0]))
+    >>> out, push = torch.func.linearize(lambda x: x * x, torch.tensor([1.0, 2.0]))
     >>> push(torch.ones(2))
     tensor([2., 4.])
     """

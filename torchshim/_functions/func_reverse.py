@@ -253,7 +253,7 @@ def grad_and_value(
     https://docs.pytorch.org/docs/2.13/generated/torch.func.grad_and_value.html
 
     >>> import torchshim as torch
-    >>> grad_and_value(lambda x: (x * x).sum())(torch.tensor([1.0, 2.0]))
+    >>> torch.func.grad_and_value(lambda x: (x * x).sum())(torch.tensor([1.0, 2.0]))
     (tensor([2., 4.]), tensor(5.))
     """
 
@@ -273,9 +273,9 @@ def grad(
     https://docs.pytorch.org/docs/2.13/generated/torch.func.grad.html
 
     >>> import torchshim as torch
-    >>> grad(lambda x: x**3)(torch.tensor(2.0))
+    >>> torch.func.grad(lambda x: x**3)(torch.tensor(2.0))
     tensor(12.)
-    >>> grad(grad(lambda x: x**3))(torch.tensor(3.0))
+    >>> torch.func.grad(torch.func.grad(lambda x: x**3))(torch.tensor(3.0))
     tensor(18.)
     """
 
@@ -381,7 +381,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     https://docs.pytorch.org/docs/2.13/generated/torch.func.vjp.html
 
     >>> import torchshim as torch
-    >>> out, vjp_fn = vjp(lambda x: x * x, torch.tensor([1.0, 2.0]))
+    >>> out, vjp_fn = torch.func.vjp(lambda x: x * x, torch.tensor([1.0, 2.0]))
     >>> vjp_fn(torch.ones(2))
     (tensor([2., 4.]),)
     """
@@ -429,7 +429,7 @@ def jacrev(
     many rows at a time. https://docs.pytorch.org/docs/2.13/generated/torch.func.jacrev.html
 
     >>> import torchshim as torch
-    >>> jacrev(lambda x: x * x)(torch.tensor([1.0, 2.0]))
+    >>> torch.func.jacrev(lambda x: x * x)(torch.tensor([1.0, 2.0]))
     tensor([[2., 0.],
             [0., 4.]])
     """

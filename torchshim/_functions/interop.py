@@ -187,6 +187,7 @@ def __dlpack__(self: Tensor, **options: Any) -> Any:
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Tensor:
     """A tensor on the memory of an object that speaks DLPack.
 
+    >>> import numpy as np
     >>> import torchshim as torch
     >>> torch.from_dlpack(np.ones(2))
     tensor([1., 1.], dtype=torch.float64)
