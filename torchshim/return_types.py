@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from torchshim._core.op import REGISTRY
-from torchshim._functions.decompositions import _into, _Lu, _Svd, _Unpacked
-from torchshim._functions.histogram import _Result as _Histogramdd
-from torchshim._functions.linalg import _Lstsq, _LstsqOut
+from torchshim._functions import decompositions as _decompositions
+from torchshim._functions import linalg as _linalg
+from torchshim._functions.histogram import Histogramdd as _Histogramdd
 from torchshim._structseq import result_type
 
 
@@ -15,8 +15,10 @@ def _kinds() -> dict[str, Any]:
     ops = [op for op in REGISTRY.values() if op.named_result]
     kinds = [result_type(op) for op in ops]
     kinds += [result_type(op, "_out") for op in ops if op.out]
-    kinds += [_Svd, _into(_Svd), _Lu, _into(_Lu), _Unpacked, _into(_Unpacked)]
-    kinds += [_Lstsq, _LstsqOut, _Histogramdd]
+    parts = _decompositions
+    for kind in (parts.Svd, parts.Lu, parts.Unpacked):
+        kinds += [kind, parts.written_kind(kind)]
+    kinds += [_linalg.Lstsq, _linalg.LstsqOut, _Histogramdd]
     return {kind.__name__: kind for kind in kinds}
 
 

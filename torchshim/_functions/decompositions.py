@@ -13,14 +13,14 @@ from torchshim._out import check_outs
 from torchshim._structseq import structseq
 from torchshim._tensor import Tensor
 
-_Svd = structseq("svd", ("U", "S", "V"))
-_Lu = structseq("linalg_lu", ("P", "L", "U"))
-_Unpacked = structseq("lu_unpack", ("P", "L", "U"))
+Svd = structseq("svd", ("U", "S", "V"))
+Lu = structseq("linalg_lu", ("P", "L", "U"))
+Unpacked = structseq("lu_unpack", ("P", "L", "U"))
 _Infos = structseq("_lu_with_info", ("LU", "pivots", "info"))
 
 
 @functools.cache
-def _into(kind: type) -> type:
+def written_kind(kind: type) -> type:
     """The class of named results that were written to `out=`."""
     return structseq(f"{kind.__name__}_out", kind.__match_args__)
 
@@ -31,7 +31,7 @@ def _written(results: Any, out: Any, *args: Any) -> Any:
         return results
     kind = type(results)
     check_outs(kind.__name__, out, len(results), len(args) + 1)
-    named = _into(kind)
+    named = written_kind(kind)
     pairs = zip(results, out, strict=True)
     return named(*(write_into(None, r, o, args, text="exact") for r, o in pairs))
 
@@ -52,7 +52,7 @@ def linalg_lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """
     tensor_argument("linalg_lu", "A", 1, A)
     permutation = fns._lu_permutation(A, pivot)
-    return _written(_Lu(permutation, *fns._lu_triangles(A)), out, A)
+    return _written(Lu(permutation, *fns._lu_triangles(A)), out, A)
 
 
 @public
@@ -165,7 +165,7 @@ def lu_unpack(
     lower, upper = empty(), empty()
     if unpack_data:
         lower, upper = fns._lu_unpacked_triangles(LU_data)
-    return _written(_Unpacked(permutation, lower, upper), out, LU_data)
+    return _written(Unpacked(permutation, lower, upper), out, LU_data)
 
 
 # Older names --------------------------------------------------------------------------
@@ -294,12 +294,12 @@ def svd(
     tensor_argument("svd", "input", 1, input)
     if compute_uv:
         u, s, vh = fns.svd(input, not some)
-        return _written(_Svd(u, s, _adjoint(vh)), out, input)
+        return _written(Svd(u, s, _adjoint(vh)), out, input)
     s = fns.svdvals(input)
     batch, (m, n) = tuple(input.shape)[:-2], tuple(input.shape)[-2:]
     zeros = namespace("torch")["zeros"]
     options = {"dtype": input.dtype, "device": input.device}
-    result = _Svd(zeros((*batch, m, m), **options), s, zeros((*batch, n, n), **options))
+    result = Svd(zeros((*batch, m, m), **options), s, zeros((*batch, n, n), **options))
     return _written(result, out, input)
 
 

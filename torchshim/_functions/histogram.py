@@ -10,7 +10,7 @@ from torchshim._derived import fns, public
 from torchshim._structseq import structseq
 from torchshim._tensor import Tensor
 
-_Result = structseq("histogramdd", ("hist", "bin_edges"))
+Histogramdd = structseq("histogramdd", ("hist", "bin_edges"))
 
 
 @public
@@ -57,4 +57,4 @@ def histogramdd(
         limits = None if range is None else tuple(map(float, range))
         edges = fns.histogramdd_edges(input, tuple(map(int, bins)), limits)
     counts = fns.histogramdd_counts(input, edges, weight, density)
-    return _Result(counts, edges)
+    return Histogramdd(counts, edges)

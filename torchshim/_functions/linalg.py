@@ -261,8 +261,8 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
 # Least squares ------------------------------------------------------------------------
 
 _FOUND = ("solution", "residuals", "rank", "singular_values")
-_Lstsq = structseq("linalg_lstsq", _FOUND)
-_LstsqOut = structseq("linalg_lstsq_out", _FOUND)
+Lstsq = structseq("linalg_lstsq", _FOUND)
+LstsqOut = structseq("linalg_lstsq_out", _FOUND)
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
@@ -325,7 +325,7 @@ def lstsq(
         return result
     check_outs("linalg_lstsq", out, len(_FOUND), 4)
     pairs = zip(result, out, strict=True)
-    return _LstsqOut(*(_given(r, o, input, b) for r, o in pairs))
+    return LstsqOut(*(_given(r, o, input, b) for r, o in pairs))
 
 
 def _lstsq(A: Tensor, B: Tensor, vector: bool, rcond: float | None, driver: str) -> Any:
@@ -359,7 +359,7 @@ def _lstsq(A: Tensor, B: Tensor, vector: bool, rcond: float | None, driver: str)
     else:
         # As PyTorch has it: nothing, but with a history.
         residuals = fns.sum(solution[..., :0].real, -1).reshape(-1)[:0]
-    return _Lstsq(solution.squeeze(-1) if vector else solution, residuals, rank, values)
+    return Lstsq(solution.squeeze(-1) if vector else solution, residuals, rank, values)
 
 
 # Equations of tensors -----------------------------------------------------------------

@@ -12,7 +12,7 @@ from torchshim._functions.nn_pooling import Sizes
 from torchshim._tensor import Tensor
 
 
-def _unpooled_size(
+def unpooled_size(
     n: int, output_size: Any, default: Sequence[int], steps: Sequence[int]
 ) -> list[int]:
     """The size that is asked for, if pooling it may give the input's."""
@@ -109,7 +109,7 @@ def _unpool(n: int) -> Any:
         ]
         size = default
         if output_size is not None:
-            size = _unpooled_size(n, output_size, default, steps)
+            size = unpooled_size(n, output_size, default, steps)
         _check_unpooling(n, input, indices, size, steps, around)
         return fns.max_unpool(input, indices, tuple(size))
 

@@ -17,7 +17,7 @@ from torchshim._functions.nn_normalization import (
     _verify_batch_size,
     _verify_spatial_size,
 )
-from torchshim._functions.nn_unpooling import _unpooled_size
+from torchshim._functions.nn_unpooling import unpooled_size
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn.modules.utils import _list_with_default, _pair, _single, _triple
@@ -72,7 +72,7 @@ def _unpool_output_size(
     ]
     if output_size is not None:
         given = type(output_size)
-        size = given(_unpooled_size(n, output_size, size, stride))
+        size = given(unpooled_size(n, output_size, size, stride))
     for dim in range(n):
         _check_unpool_output_size(size, dim)
     return size

@@ -265,7 +265,7 @@ def _full_unpickler(pickle_module: Any) -> Any:
     return Unpickler
 
 
-def _decoded(value: Any) -> str:
+def decoded(value: Any) -> str:
     # Files of Python 2 hold these as bytes.
     return value.decode("ascii") if isinstance(value, bytes) else value
 
@@ -274,8 +274,8 @@ def _storage_id(saved: Any, places: int) -> tuple[Any, ...]:
     """What a file says of a storage; UnpicklingError where it says something else."""
     if not isinstance(saved, tuple):
         raise AssertionError(f"saved_id must be a tuple, got {type(saved).__name__}")
-    if _decoded(saved[0] if saved else None) != "storage":
-        named = _decoded(saved[0]) if saved else saved
+    if decoded(saved[0] if saved else None) != "storage":
+        named = decoded(saved[0]) if saved else saved
         if places == 6:  # the old format
             raise RuntimeError(f"Unknown saved id type: {named}")
         raise AssertionError(
@@ -286,7 +286,7 @@ def _storage_id(saved: Any, places: int) -> tuple[Any, ...]:
     named = isinstance(kind, StorageType) or kind is UntypedStorage
     if not named or type(count) is not int or count < 0:
         raise pickle.UnpicklingError(f"not the description of a storage: {saved}")
-    return kind, _decoded(key), _decoded(location), count
+    return kind, decoded(key), decoded(location), count
 
 
 def _kind_of(named: Any) -> dtype:
@@ -417,7 +417,7 @@ class _Legacy:
                     f"storage key {key!r} not found in deserialized_objects"
                 )
             kind, count = found[key]
-            self.data[_decoded(key)] = self._read(kind, count, little)
+            self.data[decoded(key)] = self._read(kind, count, little)
 
     def _read(self, kind: dtype, expected: Any, little: bool) -> np.ndarray:
         (count,) = struct.unpack("<q" if little else ">q", self._exactly(8))

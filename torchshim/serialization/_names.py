@@ -31,7 +31,7 @@ class StorageType:
     __module__ = "torch.serialization"
 
     def __init__(self, name: str) -> None:
-        self._dtype = _STORAGE_DTYPES[name]
+        self._dtype = STORAGE_DTYPES[name]
         self._name = name
 
     @property
@@ -44,7 +44,7 @@ class StorageType:
 
 
 # Dtypes younger than these have no class; their storages are counted in bytes.
-_STORAGE_DTYPES: dict[str, dtype] = {
+STORAGE_DTYPES: dict[str, dtype] = {
     f"{d.scalar_name}Storage": d
     for d in DTYPES
     if d.name.startswith(("q", "complex"))
@@ -64,7 +64,7 @@ def storage_type(name: str) -> Any:
 def storage_type_of(kind: dtype) -> Any:
     """The class under which storages of a dtype are written."""
     name = f"{kind.scalar_name}Storage"
-    return storage_type(name if name in _STORAGE_DTYPES else UNTYPED)
+    return storage_type(name if name in STORAGE_DTYPES else UNTYPED)
 
 
 def _get_layout(name: str) -> layout:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torchshim.serialization._archive import _is_path
 from torchshim.serialization._loading import _check_seekable, _is_zipfile
-from torchshim.serialization._loading import _decoded as _maybe_decode_ascii
+from torchshim.serialization._loading import decoded as _maybe_decode_ascii
 
 __all__ = [
     "_check_seekable",

@@ -26,9 +26,9 @@ from torchshim._tensor import Tensor
 from torchshim.nn.parameter import Parameter
 from torchshim.serialization import _options
 from torchshim.serialization._names import (
-    _STORAGE_DTYPES,
     QSCHEMES,
     REBUILD,
+    STORAGE_DTYPES,
     UNTYPED,
     _get_layout,
     storage_type,
@@ -82,7 +82,7 @@ def allowed() -> dict[str, Any]:
         "torch.Tensor": Tensor,
         **{repr(d): d for d in DTYPES if not d.name.startswith("bits")},
         **{f"torch.{name}": kind for name, kind in TENSOR_TYPES.items()},
-        **{f"torch.{name}": storage_type(name) for name in _STORAGE_DTYPES},
+        **{f"torch.{name}": storage_type(name) for name in STORAGE_DTYPES},
         **{f"torch.{name}": name for name in QSCHEMES},
         "torch.storage.TypedStorage": torchshim.storage.TypedStorage,
         "torch.storage.UntypedStorage": storage_type(UNTYPED),
