@@ -88,6 +88,34 @@ def test_explain_names_the_first_difference():
     assert entry.line is not None and entry.line[0].endswith("test_recorder.py")
 
 
+def test_explain_names_an_operator_in_place_once():
+    local.rec.flush()
+    for name in ("exp_", "sin_"):
+        x = torch.tensor([1.0] * 59)
+        getattr(x, name)()
+        x.tolist()
+    assert torch.explain().programs[-1].reason.endswith(
+        ": exp_(HOLE,) became sin_(HOLE,)"
+    )
+
+
+def test_events_say_what_they_are():
+    local.rec.flush()
+    x = torch.tensor([1.0] * 61, requires_grad=True)
+    y = x * 2
+    y[1:].mul_(3.5)
+    assert list(map(repr, local.rec.state.path())) == [
+        "<state 1 input float32[61]>",
+        "<state 2 call mul(HOLE, 2)>",
+        "<state 3 call basic_index(HOLE, (1,), ((60, 1),))>",
+        "<state 4 call mul_(HOLE, FLOAT)>",
+        "<state 5 call write_basic_index(HOLE, HOLE, (1,), ((60, 1),), 0)>",
+        "<state 6 mark write>",
+    ]
+    local.rec.flush()
+    assert repr(local.rec.state) == "<state 0 root>"
+
+
 def test_a_read_before_backward_keeps_the_step_steady(compiled):
     w = torch.tensor([0.5, -0.25], requires_grad=True)
     grads = []

@@ -156,7 +156,7 @@ class Call(AnyCall):
         return self.device is not None and self.n_arrays > 0
 
     def __repr__(self) -> str:
-        return f"{self.op.name}{'_' if self.write else ''}{self.template}"
+        return f"{self.op.name}{self.template}"
 
     def infer(self, avals: Avals) -> Avals:
         """Traced where shapes alone do not tell the results, see `Op.shape`.

@@ -129,7 +129,7 @@ class Recorder(Transforming):
         self.live: list[weakref.ref[TensorBase]] = []
         # Of the custom functions whose forward is running, the innermost.
         self.given: Given | None = None
-        # Tensors written without history, see `place`.
+        # Tensors written without history, see `set_value`.
         self.raws: list[TensorBase] = []
         # Tensors whose data was replaced, with their history in this recording.
         self.stale: list[weakref.ref[TensorBase]] = []

@@ -178,7 +178,13 @@ class State:
 
     def __repr__(self) -> str:
         what = ("root", "input", "identity", "call", "mark")[self.kind]
-        return f"<state {self.depth} {what} {self.call or ''}>"
+        if self.kind == CALL:
+            what += f" {self.call!r}"
+        elif self.kind == MARK:
+            what += f" {self.key[1]}"
+        elif self.metas:
+            what += f" {self.metas[0].dtype.name}{list(self.metas[0].shape)}"
+        return f"<state {self.depth} {what}>"
 
 
 class Recording:

@@ -136,7 +136,7 @@ class Writing(Viewing):
                 self.tell_owner(tensor, old)
             elif self.state.write != old:
                 self._overwritten(old, slot)
-            self.place(tensor, slot, new._tmeta)
+            self.set_value(tensor, slot, new._tmeta)
             return
         storage = self.storage_of(tensor)
         read = None if storage.shared is None else self._read_by(tensor, storage, new)
@@ -242,7 +242,7 @@ class Writing(Viewing):
             return holder
         return self._raw_tensor(holder._storage)
 
-    def place(self, tensor: TensorBase, slot: int, meta: Meta) -> None:
+    def set_value(self, tensor: TensorBase, slot: int, meta: Meta) -> None:
         """Gives a tensor that has its memory to itself a new value, in place."""
         untracked = not self.grad and tensor._tmeta.requires_grad
         if tensor._hist is not None:
@@ -320,7 +320,7 @@ class Writing(Viewing):
         live, ref = self.live, weakref.ref
         for t, meta in zip(targets, state.metas, strict=True):
             if tracking or t._tmeta.requires_grad:
-                self.place(t, slot, meta)
+                self.set_value(t, slot, meta)
             else:
                 live.append(ref(t))
                 t._slot = slot
@@ -347,7 +347,7 @@ class Writing(Viewing):
         values = [self.at(state.slot + k, meta) for k, meta in enumerate(state.metas)]
         for target, value in zip(targets, values, strict=True):
             if target._storage is None:
-                self.place(target, self.slot_of(value), value._tmeta)
+                self.set_value(target, self.slot_of(value), value._tmeta)
             else:
                 self.write(target, value)
 
