@@ -140,6 +140,20 @@ e.float(memory_format=torch.contiguous_format), e.cpu(memory_format=None)
 torch.hspmm(e, torch.ones(2, 2))
 torch.smm(e, torch.ones(2, 2))
 e.sparse_resize_((3, 3), 2, 0)
+e.sparse_resize_((1, 2), 2, 0)
+e.sparse_resize_((2, 2, 2), 2, 1)
+e.sparse_resize_((3, 3), 2, 1)
+e.sparse_resize_((3, 3), 2.0, 0)
+e.sparse_resize_(3, 2, 0)
+h.detach().clone().sparse_resize_((4, 2), 1, 1)
+h.detach().clone().sparse_resize_((3, 1), 1, 1)
+h.detach().clone().sparse_resize_((3, 2), 2, 0)
+h.detach().clone().sparse_resize_((3, 3), 1, 1).shape
+h.detach().clone().sparse_resize_((3, 3), 1, 1)._values().flatten()[:4]
+torch.zeros(3).to_sparse().sparse_resize_((2,), 1, 0)
+torch.zeros(3).to_sparse().sparse_resize_((2, 4), 1, 1).is_coalesced()
+torch.zeros(3).to_sparse().sparse_resize_((2, 4), 0, 2)
+torch.zeros(3).to_sparse().sparse_resize_((2, -4), 1, 1)
 e.sparse_resize_and_clear_((3, 3), 2, 0)
 e.any(), e.bool(), e.long().dtype, e.half().dtype, e.byte().dtype
 e.long() * 2.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from torchshim._core.layout import FORMAT_TEXTS
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import size_of
+from torchshim._functions._arguments import size_of, wrong
 from torchshim._functions.creation import placed
 from torchshim._functions.sparse_construct import empty_coo
 from torchshim._functions.sparse_convert import expect_coo
@@ -340,13 +341,25 @@ def hstack(tensors: Sequence[Any]) -> Any:
 
 # -- sizes that change -----------------------------------------------------------------
 
+_NOT_EMPTY = (
+    "{} (from {} to {}) on a non-empty sparse tensor is not supported.\n"
+    "You could try the following options:\n"
+    "1. If you need an empty sparse tensor of this size, call `x = "
+    "torch.sparse_coo_tensor(size)`.\n"
+    "2. If you need to resize this tensor, you have the following options:\n"
+    "    1. For both sparse and dense dimensions, keep the number of them constant and "
+    "the size of them non-shrinking, and then try the same call again.\n"
+    "    2. Or, create a new sparse tensor with the correct indices and values from "
+    "this sparse tensor."
+)
+
 
 @public(namespaces=(), method=True)
 @handles("sparse_resize_")
 def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
     """Gives a sparse tensor another size, which holds all its values.
 
-    RuntimeError for a smaller one.
+    RuntimeError for a smaller one, unless there are no values.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.sparse_resize_.html
 
@@ -356,15 +369,52 @@ def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any
     tensor([5., 0., 0.])
     """
     expect_coo("sparse_resize_", self)
-    shape = size_of("sparse_resize_", (size,))
-    if (sparse_dim, dense_dim) != (self._i.shape[0], self._v.ndim - 1):
-        refuse("sparse_resize_ with another sparse_dim or dense_dim", self)
-    if any(new < old for new, old in zip(shape, self.shape, strict=True)):
+    shape = _split_size("sparse_resize_", size, sparse_dim, dense_dim)
+    if not self._v.shape[0]:
+        made = empty_coo(shape, self.dtype, self.device, False, dense_dim)
+        made._coalesced = self._coalesced
+        return become(self, made)
+    parts = (
+        ("sparse", tuple(self.shape[: self._i.shape[0]]), shape[:sparse_dim]),
+        ("dense", tuple(self._v.shape[1:]), shape[sparse_dim:]),
+    )
+    for kind, old, new in parts:
+        if len(old) != len(new):
+            change = f"changing the number of {kind} dimensions"
+            raise RuntimeError(_NOT_EMPTY.format(change, len(old), len(new)))
+    for kind, old, new in parts:
+        if any(n < m for n, m in zip(new, old, strict=True)):
+            change = f"shrinking the size of {kind} dimensions"
+            raise RuntimeError(_NOT_EMPTY.format(change, [*old], [*new]))
+    values, each = self._v, shape[sparse_dim:]
+    if each != tuple(values.shape[1:]):
+        # The memory keeps what it holds, as in `Tensor.resize_`; zeros come after it.
+        more = values.shape[0] * math.prod(each) - values.numel()
+        memory = fns.cat([values.reshape(-1), values.new_zeros(more)])
+        values = memory.view(values.shape[0], *each)
+    return become(self, coo(self._i, values, shape, self._coalesced))
+
+
+def _split_size(
+    name: str, size: Any, sparse_dim: Any, dense_dim: Any
+) -> tuple[int, ...]:
+    """A size, whose dimensions are as many as sparse and dense ones are named."""
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(wrong(name, "size", 1, "tuple of ints", size))
+    for at, (key, value) in enumerate(
+        (("sparse_dim", sparse_dim), ("dense_dim", dense_dim)), 2
+    ):
+        if value.__class__ is not int:
+            raise TypeError(wrong(name, key, at, "int", value))
+    shape = size_of(name, (size,))
+    if len(shape) != sparse_dim + dense_dim:
         raise RuntimeError(
-            "shrinking the size of sparse dimensions on a non-empty sparse tensor is "
-            f"not supported: from {list(self.shape)} to {list(shape)}"
+            "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = "
+            f"{len(shape)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
         )
-    return become(self, coo(self._i, self._v, shape, self._coalesced))
+    if any(n < 0 for n in shape):
+        raise RuntimeError("numel: integer multiplication overflow")
+    return shape
 
 
 @public(namespaces=(), method=True)
@@ -384,12 +434,7 @@ def sparse_resize_and_clear_(
     torch.Size([0, 3])
     """
     expect_coo("sparse_resize_and_clear_", self)
-    shape = size_of("sparse_resize_and_clear_", (size,))
-    if len(shape) != sparse_dim + dense_dim:
-        raise RuntimeError(
-            "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = "
-            f"{len(shape)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
-        )
+    shape = _split_size("sparse_resize_and_clear_", size, sparse_dim, dense_dim)
     return become(self, empty_coo(shape, self.dtype, self.device, False, dense_dim))
 
 
