@@ -94,8 +94,8 @@ def test_explain_names_an_operator_in_place_once():
         x = torch.tensor([1.0] * 59)
         getattr(x, name)()
         x.tolist()
-    assert torch.explain().programs[-1].reason.endswith(
-        ": exp_(HOLE,) became sin_(HOLE,)"
+    assert (
+        torch.explain().programs[-1].reason.endswith(": exp_(HOLE,) became sin_(HOLE,)")
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._core.layout import channels_last, channels_last_3d, format_strides
 from torchshim._core.meta import Meta, broadcast_shape
+from torchshim._core.op import Array
 from torchshim._core.placement import platform
 from torchshim._core.record import local
 
@@ -177,3 +178,15 @@ def channels_last_layout(shape: Any, operands: Any) -> tuple[int, ...]:
     """Strides of images or volumes whose channels are innermost: `layout=` of `op`."""
     wanted = channels_last if len(shape) == 4 else channels_last_3d
     return format_strides(tuple(shape), wanted)
+
+
+def real_only(fn: Any, kernel: str) -> Any:
+    """A function of one operand, as one that refuses complex numbers."""
+
+    def checked(input: Array) -> Array:
+        refuse(kernel, input, COMPLEX)
+        return fn(input)
+
+    checked.__name__, checked.__doc__ = fn.__name__, fn.__doc__
+    checked.__module__ = fn.__module__
+    return checked

@@ -15,7 +15,8 @@ from jax import lax
 
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import INT_TO_FLOAT
-from torchshim._ops.special import no_half, real_only
+from torchshim._ops._common import real_only
+from torchshim._ops.special import no_half
 
 Table = Sequence[float]
 

@@ -13,7 +13,15 @@ from jax import lax
 from torchshim._core.dtypes import bfloat16, float16
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import DEFAULT, INT_TO_FLOAT
-from torchshim._ops._common import BOOL, COMPLEX, INT, refuse, rounded, wants_grad
+from torchshim._ops._common import (
+    BOOL,
+    COMPLEX,
+    INT,
+    real_only,
+    refuse,
+    rounded,
+    wants_grad,
+)
 from torchshim._ops.transcendental import node_by_numbers
 
 _SPECIAL = ("torch", "special")
@@ -28,18 +36,6 @@ def _unary(name: str, kernel: str, *saves: str, **fields: Any) -> Any:
         return fn
 
     return declare
-
-
-def real_only(fn: Any, kernel: str) -> Any:
-    """A function of one operand, as one that refuses complex numbers."""
-
-    def checked(input: Array) -> Array:
-        refuse(kernel, input, COMPLEX)
-        return fn(input)
-
-    checked.__name__, checked.__doc__ = fn.__name__, fn.__doc__
-    checked.__module__ = fn.__module__
-    return checked
 
 
 def no_half(kernel: str) -> Any:
