@@ -44,7 +44,7 @@ from torchshim._core.storage import (
     plain_classes,
     tensor_class,
 )
-from torchshim._core.write import seen
+from torchshim._core.write import autograd_sees
 from torchshim._out import check_outs, refuse_dual, refuse_tracked
 from torchshim._overrides import ORDINARY, dispatch, handle, overloaded, overriding
 from torchshim._refusal import (
@@ -309,7 +309,7 @@ def write(rec: Any, state: Any, target: Any) -> Any:
         rec.state = state
     new = rec.result(state)
     tracked = rec.grad and target._tmeta.requires_grad
-    if tracked and not new._tmeta.requires_grad and not seen(state.call.op):
+    if tracked and not new._tmeta.requires_grad and not autograd_sees(state.call.op):
         rec.set_grad(False)
         try:
             rec.write(target, new)

@@ -10,7 +10,7 @@ from jax import lax
 
 import torchshim as torch
 from torchshim._core import convolutions, program
-from torchshim._core.convolutions import in_windows, ordered
+from torchshim._core.convolutions import in_fast_layout, in_windows
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
@@ -101,11 +101,11 @@ def test_values_and_gradients_stay(n, how):
         out, pull = jax.vjp(jax.jit(convolution), x, w)
         return {"out": out, "gradients": pull(jnp.sin(out))}
 
-    found = list(numbers_of(jax.make_jaxpr(ordered(both))(x, w).jaxpr))
+    found = list(numbers_of(jax.make_jaxpr(in_fast_layout(both))(x, w).jaxpr))
     # In three dimensions gradients of weights are sums of products.
     assert len(found) == (2 if n == 3 else 3)
     assert all(map(in_order, found))
-    compare(both, (ordered(both),), x, w, rtol=1e-4, atol=1e-5)
+    compare(both, (in_fast_layout(both),), x, w, rtol=1e-4, atol=1e-5)
 
 
 def grouped(n, groups, **how):
@@ -157,7 +157,7 @@ def test_sums_of_windows(n, how, groups, channels, outputs, kernel, left):
     x, w = operands_of(n, groups, channels, outputs, kernel)
     rewritten = in_windows(both)
     assert len(list(numbers_of(jax.make_jaxpr(rewritten)(x, w).jaxpr))) == left
-    compare(both, (rewritten, ordered(both)), x, w)
+    compare(both, (rewritten, in_fast_layout(both)), x, w)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_other_backends_have_their_own(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     both = grouped(1, 2)
     assert in_windows(both) is both
-    assert ordered(both) is both
+    assert in_fast_layout(both) is both
 
 
 @pytest.mark.parametrize("transposed", [False, True])
@@ -229,5 +229,5 @@ def test_gradients_per_sample(rewritten):
 
 def test_functions_without_any_stay_functions():
     inner = jax.jit(lambda x: x + 1)
-    traced = jax.make_jaxpr(ordered(lambda x: inner(x) * x))(2.0)
+    traced = jax.make_jaxpr(in_fast_layout(lambda x: inner(x) * x))(2.0)
     assert [e.primitive.name for e in traced.jaxpr.eqns] == ["jit", "mul"]

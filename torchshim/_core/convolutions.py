@@ -46,7 +46,7 @@ Ints = tuple[int, ...]
 Convolve = Callable[[Any, Any, Mapping[str, Any]], Any]
 
 
-def ordered(fn: Callable[..., Any]) -> Callable[..., Any]:
+def in_fast_layout(fn: Callable[..., Any]) -> Callable[..., Any]:
     """`fn`, which stays a function, with all its convolutions as XLA wants them."""
     return _rewritten(fn, convolved)
 

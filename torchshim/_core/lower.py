@@ -20,7 +20,7 @@ except ImportError:  # experimental: without it, programs only compile more slow
 
 from torchshim._core import checks, outline
 from torchshim._core.call import VjpCall
-from torchshim._core.convolutions import in_windows, ordered
+from torchshim._core.convolutions import in_fast_layout, in_windows
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.meta import Meta
 from torchshim._core.placement import place_of, platform
@@ -229,7 +229,7 @@ def call_outline(
     """Calls the function of a repeated part, and puts its results into `env`."""
     shared = place.outline
     if shared.function is None:
-        shared.function = jax.jit(ordered(partial(evaluate_outline, shared)))
+        shared.function = jax.jit(in_fast_layout(partial(evaluate_outline, shared)))
     arguments = [env[s] for s in place.arguments]
     values = [
         runtime_scalars(event, call, scalars)
@@ -271,7 +271,7 @@ def run_loop(loop: outline.Loop, env: Values, scalars: Any, found: list[Found]) 
         kept, reports = jax.vmap(lambda given: body((), given)[1])((each, values))
     else:
         last, (kept, reports) = jax.lax.scan(
-            ordered(body), last, (each, values), length=len(places)
+            in_fast_layout(body), last, (each, values), length=len(places)
         )
     for n, value in zip(handed.values(), last, strict=True):
         k, r = shared.results[n]

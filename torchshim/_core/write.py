@@ -48,7 +48,7 @@ _EXPANDED = (
 _new = object.__new__
 
 
-def seen(op: Op | None) -> bool:
+def autograd_sees(op: Op | None) -> bool:
     """Whether autograd sees a write by this operator, which may have gradients."""
     return op is None or op.differentiable is not False
 
@@ -77,7 +77,7 @@ class Writing(Viewing):
         if self.levels and op is not None:
             self.check_captured(tensor, op, args)
         self.check_inference(tensor)
-        if seen(op):
+        if autograd_sees(op):
             self.check_history(tensor, args)
         if repeats(meta.shape, meta.strides):
             onto_itself = (
