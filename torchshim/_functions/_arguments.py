@@ -39,6 +39,12 @@ def kind_of(value: Any) -> str:
     return dtypes.type_name(type(value))
 
 
+def only_bools(*values: Any) -> None:
+    """Raises unless all are; which is not, the parser says of functions of `torch`."""
+    if not all(isinstance(value, (bool, np.bool_)) for value in values):
+        raise TypeError("a bool is expected")
+
+
 def all_tensors(given: tuple[Any, ...]) -> tuple[Any, ...]:
     """What was given, if it is tensors."""
     for i, each in enumerate(given):

@@ -35,6 +35,7 @@ from torchshim._functions._arguments import (
     is_number,
     kind_of,
     number_of,
+    only_bools,
     unfit,
     wrong,
 )
@@ -332,6 +333,7 @@ def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     >>> x.type(), x.type(torch.int8).dtype, x.type("torch.DoubleTensor").dtype
     ('torch.FloatTensor', torch.int8, torch.float64)
     """
+    only_bools(non_blocking)
     if dtype is None:
         meta = self._tmeta
         place_of = "" if meta.device.type == "cpu" else f"{meta.device.type}."

@@ -12,7 +12,7 @@ from typing import Any
 from torchshim._core import dtypes
 from torchshim._derived import fns, public
 from torchshim._errors import Unsupported
-from torchshim._functions._arguments import warn_once
+from torchshim._functions._arguments import only_bools, warn_once
 from torchshim._functions.creation import empty_like, ones_like
 from torchshim._functions.indexing import SKIP, index_dtype, is_mask, take_tensors
 from torchshim._functions.linalg import OTHER_NORM
@@ -87,6 +87,7 @@ def native_batch_norm(
     >>> torch.native_batch_norm(x, None, None, None, None, True, 0.1, 0.0)[1:]
     (tensor([2.]), tensor([1.]))
     """
+    only_bools(training)
     result = normalized_batch(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )
@@ -267,6 +268,7 @@ def native_dropout(input: Any, p: float, train: bool | None) -> tuple[Tensor, Te
     >>> torch.native_dropout(torch.ones(2), 0.5, train=False)
     (tensor([1., 1.]), tensor([True, True]))
     """
+    only_bools(train is not None and train)
     if not input.numel():
         return input, empty_like(input)
     mask = ones_like(input, dtype=dtypes.bool_)

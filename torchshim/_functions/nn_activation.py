@@ -12,6 +12,7 @@ from torchshim._core.random import engine_of
 from torchshim._core.threefry import Threefry
 from torchshim._derived import fns, public
 from torchshim._errors import warn
+from torchshim._functions._arguments import only_bools
 from torchshim._functions.creation import empty_like, placed, zeros_like
 from torchshim._functions.draws import Draw, drawn
 from torchshim._functions.random_examples import mapping
@@ -357,6 +358,7 @@ def _torch_rrelu(
     >>> torch.equal(a, b)
     True
     """
+    only_bools(training)
     return _rrelu(input, lower, upper, training, generator, False)
 
 

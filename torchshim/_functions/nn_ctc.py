@@ -9,7 +9,7 @@ import numpy as np
 from torchshim._autocast import autocast_whole
 from torchshim._core import dtypes
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import unfit
+from torchshim._functions._arguments import only_bools, unfit
 from torchshim._functions.construct import tensor
 from torchshim._functions.creation import zeros_like
 from torchshim._functions.joining import known, known_value
@@ -127,6 +127,7 @@ def _ctc_loss(
     >>> (-torch.ctc_loss(even, torch.tensor([[1]]), [2], [1], reduction=0)).exp()
     tensor([0.7500])
     """
+    only_bools(zero_infinity)
     return _loss(
         log_probs,
         targets,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchshim._derived import fns, public
+from torchshim._functions._arguments import only_bools
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
@@ -154,6 +155,7 @@ def _torch_batch_norm(
     tensor([[0.],
             [2.]])
     """
+    only_bools(training, cudnn_enabled)
     return normalized_batch(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )
@@ -174,6 +176,7 @@ def _torch_layer_norm(
     >>> torch.layer_norm(torch.tensor([1.0, 3.0]), (2,), eps=0.0)
     tensor([-1.,  1.])
     """
+    only_bools(cudnn_enable)
     return fns.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
@@ -221,6 +224,7 @@ def _torch_group_norm(
     >>> torch.group_norm(torch.tensor([[5.0, 7.0]]), num_groups=2)
     tensor([[0., 0.]])
     """
+    only_bools(cudnn_enabled)
     if input.dim() < 2:
         raise RuntimeError(
             f"Expected at least 2 dimensions for input tensor but received "
@@ -333,6 +337,7 @@ def _torch_instance_norm(
     >>> torch.instance_norm(x, None, None, None, None, True, 0.1, 0.0, False)
     tensor([[[-1.,  1.]]])
     """
+    only_bools(use_input_stats, cudnn_enabled)
     return _instance_norm(
         input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchshim._derived import public
 from torchshim._functions import nn_loss, nn_margin_loss
+from torchshim._functions._arguments import only_bools
 from torchshim._functions.nn_loss import numbered
 from torchshim._tensor import Tensor
 
@@ -39,6 +40,7 @@ def poisson_nll_loss(
     >>> torch.poisson_nll_loss(x, y, log_input=True, full=False, eps=1e-8, reduction=0)
     tensor([1., 1.])
     """
+    only_bools(log_input, full)
     return nn_loss.poisson_nll_loss(
         input, target, log_input, full, eps=eps, reduction=numbered(reduction)
     )
@@ -139,6 +141,7 @@ def triplet_margin_loss(
     >>> torch.triplet_margin_loss(anchor, positive, torch.tensor([[1.5]]), reduction=0)
     tensor([0.5000])
     """
+    only_bools(swap)
     how = numbered(reduction)
     return nn_margin_loss.triplet_margin_loss(
         anchor, positive, negative, margin, p, eps, swap, reduction=how
