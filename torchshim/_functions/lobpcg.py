@@ -304,6 +304,22 @@ def lobpcg(
     return fns._eigenpairs(A, B, values, vectors, refusal)
 
 
+def _complete(
+    iparams: dict[str, int],
+    fparams: dict[str, float],
+    bparams: dict[str, bool],
+    ortho: tuple[Any, Any, Any],
+) -> None:
+    """Adds what steers the method "ortho": as given, or else as usual."""
+    integers, numbers, switches = (given or {} for given in ortho)
+    tol = fparams["tol"]
+    iparams |= {"ortho_i_max": 3, "ortho_j_max": 3} | integers
+    fparams |= numbers
+    for name in ("ortho_tol", "ortho_tol_drop", "ortho_tol_replace"):
+        fparams.setdefault(name, tol)
+    bparams |= {"ortho_use_drop": False} | switches
+
+
 def _solved(
     A: Any,
     B: Any,
@@ -342,11 +358,7 @@ def _solved(
     fparams: dict[str, float] = {"tol": tol}
     bparams: dict[str, bool] = {"largest": largest}
     if method == "ortho":
-        iparams |= {"ortho_i_max": 3, "ortho_j_max": 3} | (ortho[0] or {})
-        fparams |= ortho[1] or {}
-        for name in ("ortho_tol", "ortho_tol_drop", "ortho_tol_replace"):
-            fparams.setdefault(name, tol)
-        bparams |= {"ortho_use_drop": False} | (ortho[2] or {})
+        _complete(iparams, fparams, bparams, ortho)
 
     def solved(A: Any, B: Any, X: Any, name: str) -> tuple[Any, Any]:
         if X is None:

@@ -142,6 +142,21 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     return fns.affine_grid_generator(theta, tuple(size), corners)
 
 
+def _fraction(name: str, input: Tensor, n: int, ratio: Any) -> list[int]:
+    """The last `n` sizes times a ratio, or one for each of them."""
+    if ratio is None:
+        raise ValueError(
+            f"{name} requires specifying either an output_size or an output_ratio"
+        )
+    if n == 2 and len(ratio) > 2:
+        raise ValueError(
+            f"{name} requires output_ratio to either be a single Int or tuple of Ints."
+        )
+    scalar = isinstance(ratio, (int, float))
+    ratios = (ratio,) * n if scalar else ratio
+    return [int(input.size(d - n) * ratios[d]) for d in range(n)]
+
+
 def _fractional(n: int) -> Any:
     name = f"fractional_max_pool{n}d"
 
@@ -160,19 +175,8 @@ def _fractional(n: int) -> Any:
         >>> torch.nn.functional.fractional_max_pool2d_with_indices(x, 2, output_size=1)
         (tensor([[[4.]]]), tensor([[[2]]]))
         """
-        if output_size is None and output_ratio is None:
-            raise ValueError(
-                f"{name} requires specifying either an output_size or an output_ratio"
-            )
         if output_size is None:
-            if n == 2 and len(output_ratio) > 2:
-                raise ValueError(
-                    f"{name} requires output_ratio to either be a single Int or tuple "
-                    "of Ints."
-                )
-            scalar = isinstance(output_ratio, (int, float))
-            ratios = (output_ratio,) * n if scalar else output_ratio
-            output_size = [int(input.size(d - n) * ratios[d]) for d in range(n)]
+            output_size = _fraction(name, input, n, output_ratio)
         if _random_samples is None:
             batch = 1 if input.dim() == n + 1 else input.size(0)
             _random_samples = rand(
