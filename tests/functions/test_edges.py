@@ -303,3 +303,22 @@ def types_of_several_results(torch):
         yield attempt(lambda r=result: r.nope), hasattr(result, "values")
         yield attempt(setattr, result, kind.__match_args__[0], 1)
         yield copy.copy(result), copy.deepcopy(result)
+
+
+@case.lines("""
+torch.combinations(z, 2, 1)
+torch.segment_reduce(x[0], "sum", lengths=torch.tensor([3]), unsafe=1)
+torch.vander(x[0], increasing="x")
+torch.multinomial(x, 2, "x")
+torch.multinomial(x, 2, 1)
+torch.unique_consecutive(z, return_counts=1)
+torch.unique_consecutive(z, return_inverse=None)
+torch.unique(z, sorted="x")
+torch.unique(z, return_inverse=1)
+torch.unique(z, return_counts="x")
+torch.unique(z, sorted="x", dim=0)
+torch.einsum(3, x)
+torch.einsum(None, x)
+""")
+def what_is_no_flag(torch, line):
+    return shown(torch, line)

@@ -18,7 +18,7 @@ from torchshim._core.extent import COUNTS, check_extent, too_many_elements
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, check_apart, placement
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import check_room, wrong
+from torchshim._functions._arguments import check_room, only_bools, wrong
 from torchshim._functions.resizing import resize_output, show
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._out import refuse_followed
@@ -275,9 +275,16 @@ def unique(
     (tensor([1, 3]), tensor([1, 2]))
     """
     _check_tensor("unique", "input", 1, input)
-    node = "Unique2" if dim is None else "UniqueDim"
-    asked = return_inverse, return_counts
-    return _unique("_unique2" if dim is None else "unique_dim", input, dim, node, asked)
+    name, node = ("_unique2", "Unique2") if dim is None else ("unique_dim", "UniqueDim")
+    asked = {"return_inverse": return_inverse, "return_counts": return_counts}
+    _check_flags(name, sorted=sorted, **asked)
+    return _unique(name, input, dim, node, (return_inverse, return_counts))
+
+
+def _check_flags(name: str, **flags: Any) -> None:
+    for key, value in flags.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(wrong(name, key, 0, "bool", value))
 
 
 def _unique(
@@ -352,12 +359,14 @@ def unique_consecutive(
     >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
+    asked = {"return_inverse": return_inverse, "return_counts": return_counts}
+    _check_flags("unique_consecutive", **asked)
     _check_tensor("unique_consecutive", "input", 1, input)
     refuse_examples("unique_consecutive", input)
     rows, axis = _rows(input, dim, "unique" if dim is None else "unique_dim")
     starts, runs, counts = _runs(rows)
-    asked = return_inverse, return_counts
-    return _unique_result(input, axis, starts, runs, counts, "UniqueConsecutive", asked)
+    pair = return_inverse, return_counts
+    return _unique_result(input, axis, starts, runs, counts, "UniqueConsecutive", pair)
 
 
 @public(method=True)
@@ -440,6 +449,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
             [1, 3],
             [2, 3]])
     """
+    only_bools(with_replacement)
     _check_tensor("combinations", "input", 1, input)
     _check_vector(input)
     if r < 0:

@@ -11,7 +11,7 @@ from torchshim._core import dtypes
 from torchshim._core.promotion import real_number
 from torchshim._core.record import untracked
 from torchshim._derived import fns, namespace, public
-from torchshim._functions._arguments import tensor_argument
+from torchshim._functions._arguments import only_bools, tensor_argument
 from torchshim._functions.memory import write_into
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops.view_geometry import wrap_dim
@@ -512,6 +512,7 @@ def descending_vander(
             [4, 2, 1],
             [9, 3, 1]])
     """
+    only_bools(increasing)
     tensor_argument("vander", "x", 1, x)
     if x.dim() != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")

@@ -461,6 +461,7 @@ def segment_reduce(
     >>> torch.segment_reduce(x, "sum", lengths=torch.tensor([2, 1]))
     tensor([3., 3.])
     """
+    only_bools(unsafe)
     if indices is not None:
         raise RuntimeError(
             "segment_reduce(): indices based reduction is not supported yet."

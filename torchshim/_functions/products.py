@@ -39,6 +39,11 @@ def einsum(*args: Any) -> Tensor:
         equation, operands = _from_lists(args)
     else:
         equation, operands = args[0], args[1:]
+        if not isinstance(equation, str):
+            raise TypeError(
+                "einsum(): argument 'equation' (position 1) must be str, not "
+                f"{type_name(equation)}"
+            )
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]
     for i, x in enumerate(operands):

@@ -24,6 +24,7 @@ from torchshim._functions._arguments import (
     as_index,
     check_room,
     is_known,
+    only_bools,
     tensor_argument,
     unfit,
     wrong,
@@ -179,6 +180,7 @@ def multinomial(
     >>> torch.multinomial(torch.tensor([0.0, 1.0]), 1)
     tensor([1])
     """
+    only_bools(replacement)
     tensor_argument("multinomial", "input", 1, input)
     count = as_index(num_samples)
     if count is None:
