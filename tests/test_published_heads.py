@@ -26,6 +26,8 @@ torch: Argument Block DispatchKey DisableTorchFunctionSubclass Graph Node
   parse_schema per_channel_affine per_channel_affine_float_qparams
   per_channel_symmetric per_tensor_affine per_tensor_symmetric qscheme q_scale
   quantize_per_channel quantize_per_tensor quantized_max_pool2d to_dlpack
+nn.attention.flex_attention: _DEFAULT_SPARSE_BLOCK_SIZE _ModificationType
+  _get_mod_type _identity _mask_mod_signature _score_mod_signature _vmap_for_bhqkv
 nn.functional: Callable Optional Tensor _adaptive_max_pool1d _adaptive_max_pool2d
   _canonical_mask _check_key_padding_mask _expand_single_value _fractional_max_pool2d
   _get_softmax_dim _in_projection _in_projection_packed _is_integer _list_or_empty

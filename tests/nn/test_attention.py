@@ -253,6 +253,39 @@ def flexible(torch):
 
 
 @case(warnings=False)
+def flexible_of_single_numbers(torch):
+    """Functions of one score: what is computed of its indices may be a vector."""
+    flex = attention(torch, ".flex_attention")
+    q = numbers(torch, 2, 2, 5, 4)
+    rows, columns = numbers(torch, 2, 2, 5, 3), numbers(torch, 2, 1, 5, 3) / 2
+
+    def rotated(score, b, h, q_idx, kv_idx):
+        return score + torch.dot(rows[b, h, q_idx], columns[b, h // 2, kv_idx])
+
+    def largest(score, b, h, q_idx, kv_idx):
+        return score + rows[b, h, q_idx].max()
+
+    def stacked(score, b, h, q_idx, kv_idx):
+        return score + torch.stack([q_idx, kv_idx]).sum()
+
+    def alike(b, h, q_idx, kv_idx):
+        return rows[b, h, q_idx] @ columns[b, 0, kv_idx] >= 0
+
+    for mod in (rotated, largest, stacked, flex._identity):
+        yield flex.flex_attention(q, q, q, mod)
+    blocks = flex.create_block_mask(alike, 2, 2, 5, 5, "cpu")
+    yield flex.create_mask(alike, 2, 2, 5, 5, "cpu"), blocks.kv_num_blocks
+    yield flex.flex_attention(q, q, q, block_mask=blocks)
+    for mod in (rotated, alike):
+        yield flex._get_mod_type(mod).name
+    yield attempt(flex._get_mod_type, lambda b: b)
+    over = flex._vmap_for_bhqkv(rotated, prefix=(0,))
+    yield over(q @ q.mT, *(torch.arange(n) for n in (2, 2, 5, 5)))
+    yield str(flex._score_mod_signature).count("Tensor")
+    yield str(flex._mask_mod_signature).count("Tensor")
+
+
+@case(warnings=False)
 def block_masks(torch):
     """The blocks of masks: lists, text, parts, other lengths."""
     flex = attention(torch, ".flex_attention")

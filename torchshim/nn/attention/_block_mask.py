@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 import itertools
 import math
@@ -71,22 +72,46 @@ def _positional(fn: Any) -> int:
     return sum(p.default is inspect.Parameter.empty for p in parameters)
 
 
-def _is_mask_mod(fn: Any) -> bool:
-    """Whether a function is of the four indices; else it is of the scores as well."""
+class _ModificationType(enum.Enum):
+    """What a function changes: scores or which are seen."""
+
+    SCORE_MOD = 1
+    MASK_MOD = 2
+    UNKNOWN = 3
+
+
+def _get_mod_type(fn: Any) -> _ModificationType:
+    """What a function is of: the four indices, or the score as well."""
     count = _positional(fn)
     if count not in (4, 5):
         raise AssertionError(f"Expected 4 or 5 positional args, got {count}")
-    return count == 4
+    return _ModificationType.MASK_MOD if count == 4 else _ModificationType.SCORE_MOD
 
 
-def indices_of(shape: tuple[int, ...], device: Any) -> list[Tensor]:
-    """The indices of every dimension, of shapes that broadcast to the whole."""
-    found = []
-    for dim, size in enumerate(shape):
-        own = [1] * len(shape)
-        own[dim] = size
-        found.append(torchshim.arange(size, device=device).reshape(own))
-    return found
+def _vmap_for_bhqkv(
+    fn: Callable[..., Any],
+    prefix: tuple[int | None, ...],
+    suffix: tuple[int | None, ...] = (),
+    out_dims: int | list[int | None] = 0,
+    group_dim: bool = False,
+) -> Callable[..., Any]:
+    """A function of numbers as one of tensors: mapped over batch, head, query and key.
+
+    `prefix` and `suffix`: how what stands before and after the indices is mapped.
+    `group_dim`: heads come in groups.
+    """
+    for mapped in (3, 2, 1, 1, 0) if group_dim else (3, 2, 1, 0):
+        indices = tuple(0 if dim == mapped else None for dim in range(4))
+        fn = torchshim.vmap(fn, (*prefix, *indices, *suffix), out_dims)
+    return fn
+
+
+def applied(
+    fn: MaskMod, shape: tuple[int, ...], device: Any, *scores: Tensor
+) -> Tensor:
+    """What a function gives for each batch, head, query and key (of each score)."""
+    indices = (torchshim.arange(size, device=device) for size in shape)
+    return _vmap_for_bhqkv(fn, (0,) * len(scores))(*scores, *indices)
 
 
 def create_mask(
@@ -104,11 +129,10 @@ def create_mask(
               [ True,  True]]]])
     """
     shape = 1 if B is None else B, 1 if H is None else H, Q_LEN, KV_LEN
-    indices = indices_of(shape, device)
-    if _is_mask_mod(mod_fn):
-        return mod_fn(*indices).expand(shape).clone()
-    scores = mod_fn(torchshim.zeros(shape, device=device), *indices)
-    return torchshim.logical_not(torchshim.isneginf(scores)).expand(shape)
+    if _get_mod_type(mod_fn) is _ModificationType.MASK_MOD:
+        return applied(mod_fn, shape, device).clone()
+    scores = applied(mod_fn, shape, device, torchshim.zeros(shape, device=device))
+    return torchshim.logical_not(torchshim.isneginf(scores))
 
 
 # Blocks ------------------------------------------------------------------------------
@@ -394,7 +418,7 @@ def create_block_mask(
     >>> create_block_mask(causal, 1, 1, 256, 256).kv_num_blocks
     tensor([[[1, 1]]], dtype=torch.int32)
     """
-    if not _is_mask_mod(mask_mod):
+    if _get_mod_type(mask_mod) is not _ModificationType.MASK_MOD:
         raise AssertionError(
             f"create-block_mask requires a mask_mod function! Got {mask_mod}"
         )

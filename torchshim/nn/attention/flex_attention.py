@@ -1,8 +1,7 @@
 """Attention with scores and masks as functions: `torch.nn.attention.flex_attention`.
 
-Computed densely: functions of scores get all of them at once, with indices of shapes
-that broadcast (PyTorch maps them over single scores, which gives the same for whatever
-is made of tensor operations). Blocks save no work then; XLA fuses the whole.
+Computed densely: functions are mapped over all scores, blocks save no work; XLA fuses
+the whole.
 """
 
 from __future__ import annotations
@@ -20,12 +19,21 @@ from torchshim.nn.attention._block_mask import (
 from torchshim.nn.attention._block_mask import (
     BlockMask,
     and_masks,
+    applied,
     create_block_mask,
     create_mask,
-    indices_of,
     noop_mask,
     or_masks,
     sliced_mask_mod,
+)
+from torchshim.nn.attention._block_mask import (
+    _get_mod_type as _get_mod_type,
+)
+from torchshim.nn.attention._block_mask import (
+    _ModificationType as _ModificationType,
+)
+from torchshim.nn.attention._block_mask import (
+    _vmap_for_bhqkv as _vmap_for_bhqkv,
 )
 
 __all__ = [
@@ -41,8 +49,18 @@ __all__ = [
     "or_masks",
 ]
 
+# What published code annotates its functions with.
+_mask_mod_signature = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+_score_mod_signature = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 # The block size of a mask that serves every length.
 _ANY_LENGTH = 1 << 30
+
+
+def _identity(
+    score: Tensor, batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor
+) -> Tensor:
+    """The scores as they are."""
+    return score
 
 
 class FlexKernelOptions(TypedDict, total=False):
@@ -182,11 +200,11 @@ def flex_attention(
     wide = torchshim.float64 if query.dtype == torchshim.float64 else torchshim.float32
     factor = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
     scores = query.to(wide) @ key.to(wide).transpose(-2, -1) * factor
-    indices = indices_of(tuple(scores.shape), scores.device)
+    shape, device = tuple(scores.shape), scores.device
     if score_mod is not None:
-        scores = score_mod(scores, *indices).to(wide)
+        scores = applied(score_mod, shape, device, scores).to(wide)
     if block_mask is not None and block_mask.mask_mod is not noop_mask:
-        allowed = block_mask.mask_mod(*indices)
+        allowed = applied(block_mask.mask_mod, shape, device)
         scores = torchshim.where(allowed, scores, -math.inf)
     hidden = (scores == -math.inf).all(-1, keepdim=True)
     weights = torchshim.softmax(torchshim.masked_fill(scores, hidden, 0.0), -1)
