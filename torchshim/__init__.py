@@ -105,6 +105,8 @@ _LAZY = (
     *("__config__", "__future__", "_dynamo", "_inductor", "accelerator", "backends"),
     *("compiler", "cpu", "distributed", "distributions", "export", "futures"),
     *("ao", "hub", "jit", "mps", "mtia", "onnx", "package", "quantization"),
+    *("_custom_ops", "_decomp", "_dispatch", "_linalg_utils", "_lobpcg", "_prims"),
+    *("_refs", "_utils_internal", "_weights_only_unpickler", "monitor"),
     *(
         "masked",
         "nested",

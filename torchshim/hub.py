@@ -33,6 +33,9 @@ __all__ = [
     "set_dir",
 ]
 
+_TRUSTED_REPO_OWNERS = ("facebookresearch", "facebookincubator", "pytorch")
+_TRUSTED_REPO_OWNERS += ("fairinternal",)
+ENV_GITHUB_TOKEN = "GITHUB_TOKEN"
 ENV_TORCH_HOME = "TORCH_HOME"
 ENV_XDG_CACHE_HOME = "XDG_CACHE_HOME"
 DEFAULT_CACHE_DIR = "~/.cache"
@@ -207,6 +210,18 @@ def _github(repo: str) -> NoReturn:
     )
 
 
+def _parse_repo_info(github: str) -> tuple[str, str, str]:
+    """Owner, repository and branch of "owner/repository:branch".
+
+    Without a branch it would be asked for on GitHub, which is refused.
+    """
+    if ":" not in github:
+        _github(github)
+    repo, ref = github.split(":")
+    owner, name = repo.split("/")
+    return owner, name, ref
+
+
 def _check_source(source: str) -> str:
     source = source.lower()
     if source not in ("github", "local"):
@@ -227,20 +242,25 @@ def _hubconf(folder: str) -> Any:
         spec.loader.exec_module(module)
     finally:
         sys.path.remove(folder)
-    missing = [
-        name
-        for name in getattr(module, VAR_DEPENDENCY, [])
-        if name not in sys.modules and importlib.util.find_spec(name) is None
-    ]
-    if missing:
-        raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
     return module
 
 
-def _entry(module: Any, model: str) -> Any:
+def _check_module_exists(name: str) -> bool:
+    return name in sys.modules or importlib.util.find_spec(name) is not None
+
+
+def _check_dependencies(m: Any) -> None:
+    named = getattr(m, VAR_DEPENDENCY, None) or []
+    missing = [name for name in named if not _check_module_exists(name)]
+    if missing:
+        raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
+
+
+def _load_entry_from_hubconf(m: Any, model: str) -> Any:
     if not isinstance(model, str):
         raise ValueError("Invalid input: model should be a string of function name")
-    found = getattr(module, model, None)
+    _check_dependencies(m)
+    found = getattr(m, model, None)
     if not callable(found):
         raise RuntimeError(f"Cannot find callable {model} in hubconf")
     return found
@@ -264,7 +284,8 @@ def load(
     """
     if _check_source(source) == "github":
         _github(repo_or_dir)
-    return _entry(_hubconf(str(repo_or_dir)), model)(*args, **kwargs)
+    entry = _load_entry_from_hubconf(_hubconf(str(repo_or_dir)), model)
+    return entry(*args, **kwargs)
 
 
 def list(

@@ -150,7 +150,7 @@ class OpOverloadPacket:
         found = _overriding(args, kwargs)
         if found is not None:
             return dispatch(self, found, args, kwargs)
-        return _function(self.__name__)(*args, **kwargs)
+        return function_of(self.__name__)(*args, **kwargs)
 
     def __deepcopy__(self, memo: Any) -> OpOverloadPacket:
         return self
@@ -162,7 +162,7 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='{self}')>"
 
 
-def _function(name: str) -> Any:
+def function_of(name: str) -> Any:
     """The function that an operator's name stands for; None where there is none."""
     if name in _METHODS:
         return getattr(Tensor, name)
@@ -189,7 +189,7 @@ class _Aten(_OpNamespace):
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
         known = name in _PACKETS
-        if not known and _function(name) is None:
+        if not known and function_of(name) is None:
             return super().__getattr__(name)
         packet = OpOverloadPacket(name)
         self.__dict__[name] = packet

@@ -34,6 +34,9 @@ __all__ = [
 ]
 
 
+_is_torch_function_mode_enabled = _C._is_torch_function_mode_enabled
+_len_torch_function_stack = _C._len_torch_function_stack
+_get_function_stack_at = _C._get_function_stack_at
 has_torch_function_unary = _C._has_torch_function_unary
 has_torch_function_variadic = _C._has_torch_function_variadic
 
@@ -127,6 +130,32 @@ def is_tensor_like(inp: Any) -> bool:
 
 # What can be overridden ---------------------------------------------------------------
 
+# What PyTorch does not count among it, though modes see most of them.
+_LEFT_OUT = {
+    "torch": """arange as_strided as_tensor asarray bartlett_window blackman_window cond
+        empty empty_permuted empty_strided eye fill from_file full hamming_window
+        hann_window kaiser_window linspace logspace normal ones rand rand_like randint
+        randint_like randn randn_like randperm range result_type scalar_tensor
+        sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor
+        sparse_csc_tensor sparse_csr_tensor tensor tril_indices triu_indices vander
+        zeros""",
+    "torch.Tensor": """__dir__ eig lstsq new new_empty new_empty_strided new_full
+        new_ones new_tensor new_zeros solve stride symeig to_sparse_bsc to_sparse_bsr
+        to_sparse_coo to_sparse_csc to_sparse_csr unflatten""",
+    "torch.fft": "fftfreq rfftfreq",
+    "torch.nn.init": "constant kaiming_uniform normal uniform",
+    "torch.nn.functional": """hardsigmoid hardswish upsample upsample_bilinear
+        upsample_nearest""",
+}
+
+
+_OF_THE_CLASS = ("as_subclass", "_make_subclass", "_make_wrapper_subclass")
+_OF_THE_CLASS += ("__new__", "__init__")
+
+
+def _left_out(title: str) -> list[str]:
+    return _LEFT_OUT.get(title, "").split()
+
 
 def _overridable(function: Any) -> bool:
     known = ("__op__", "__overloads__", "__overrides__")
@@ -142,6 +171,7 @@ def _namespaces() -> list[tuple[str, Any]]:
         ("torch.linalg", torchshim.linalg),
         ("torch.fft", torchshim.fft),
         ("torch.special", torchshim.special),
+        ("torch.nn.init", torchshim.nn.init),
     ]
 
 
@@ -152,6 +182,7 @@ def _known() -> tuple[dict[Any, list[Any]], dict[Any, str]]:
     names: dict[Any, str] = {}
     for title, space in _namespaces():
         listed = found.setdefault(space, [])
+        left_out = _left_out(title)
         for name in dir(space):
             member = (
                 inspect.getattr_static(space, name)
@@ -172,8 +203,14 @@ def _known() -> tuple[dict[Any, list[Any]], dict[Any, str]]:
                 if member not in names or name == member.__name__:
                     names[member] = f"{title}.{name}"
                 if space is Tensor or (name[0] != "_" and name[-1] != "_"):
-                    listed.append(member)
+                    if name not in left_out:
+                        listed.append(member)
     return found, names
+
+
+def _get_overridable_functions() -> tuple[dict[Any, list[Any]], dict[Any, str]]:
+    """As `get_overridable_functions`, with the names of all that has one."""
+    return get_overridable_functions(), dict(_known()[1])
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
@@ -192,19 +229,22 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
         and not _overridable(function)
         and name[0] != "_"
     } | {
-        getattr(Tensor, name)
-        for name in (
-            *("as_subclass", "_make_subclass", "_make_wrapper_subclass"),
-            *("__new__", "__init__"),
-        )
+        getattr(space, name)
+        for title, space in _namespaces()
+        for name in (*_left_out(title), *(_OF_THE_CLASS if space is Tensor else ()))
     }
+
+
+# Functions of `nn.init` that can be overridden: in place, and no methods.
+_INITIALIZERS = "constant_", "kaiming_uniform_", "normal_", "uniform_"
 
 
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
     """For each function that can be overridden one of its signature that gives -1."""
+    initializers = [getattr(torchshim.nn.init, name) for name in _INITIALIZERS]
     return {
         function: _stub(function)
-        for functions in _known()[0].values()
+        for functions in (*_known()[0].values(), initializers)
         for function in functions
     }
 

@@ -23,5 +23,6 @@ def _kinds() -> dict[str, Any]:
 
 
 globals().update(_kinds())
+all_return_types = [*_kinds().values()]
 # The registry has the names.
 __all__ = [*_kinds()]  # pyright: ignore[reportUnsupportedDunderAll]

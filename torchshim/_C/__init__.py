@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchshim import _function_modes, _overrides
+from torchshim._C import _elsewhere
 from torchshim._C._convolution import _ConvBackend as _ConvBackend
 from torchshim._C._convolution import _select_conv_backend as _select_conv_backend
 from torchshim._C._dispatch_keys import DispatchKey as DispatchKey
@@ -337,6 +338,9 @@ def __getattr__(name: str) -> Any:
     if name == "_AutoDispatchBelowAutograd":
         operators = importlib.import_module("torchshim._library.operators")
         return operators.AutoDispatchBelowAutograd
+    found = _elsewhere.find(name)
+    if found is not None:
+        return found
     raise AttributeError(
         f"module 'torch._C' has no attribute '{name}'; torchshim has no C++ side"
     )

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from torchshim._C._native import functions_of
+from torchshim._C._native import by_prefix, functions_of
 
-__getattr__ = functions_of(__name__)
+__getattr__ = functions_of(__name__, by_prefix("linalg"))

@@ -17,6 +17,7 @@ from torchshim._functions import (  # noqa: F401
     decompositions,
     differences,
     dispatched,
+    dispatched_layers,
     elementwise,
     foreach,
     fourier,

@@ -292,6 +292,11 @@ def svd(
     tensor([3., 2.])
     """
     tensor_argument("svd", "input", 1, input)
+    if input.dim() < 2:
+        raise RuntimeError(
+            "linalg.svd: input should have at least 2 dimensions, but has "
+            f"{input.dim()} dimensions instead"
+        )
     if compute_uv:
         u, s, vh = fns.svd(input, not some)
         return _written(Svd(u, s, _adjoint(vh)), out, input)

@@ -142,7 +142,11 @@ class DLDeviceType(IntEnum):
 @public(namespaces=(), method=True)
 def __dlpack_device__(self: Tensor) -> tuple[DLDeviceType, int]:
     """The device in DLPack's terms."""
-    where = self._tmeta.device
+    return dlpack_device(self._tmeta.device)
+
+
+def dlpack_device(where: device) -> tuple[DLDeviceType, int]:
+    """A device in DLPack's terms: its type and index."""
     if where.type == "cpu":
         return DLDeviceType.kDLCPU, 0
     if where.type == "cuda":
@@ -236,7 +240,7 @@ def _target(ext_tensor: Any, where: Any, copy: Any) -> Any:
 
 def _imported(ext_tensor: Any) -> Tensor:
     try:
-        array = np.from_dlpack(ext_tensor)
+        array = np.from_dlpack(_Asked(ext_tensor))
         if isinstance(ext_tensor, _Capsule):
             array = np.asarray(_Writeable(array))
     except (BufferError, RuntimeError, TypeError):
@@ -248,6 +252,20 @@ def _imported(ext_tensor: Any) -> Tensor:
             return from_array(held.copy(), device=_device("cpu"))
     # Memory that its owner takes for constant gets a copy.
     return sharing(array if array.flags.writeable else array.copy())
+
+
+class _Asked:
+    """What speaks DLPack, asked for a version: NumPy names more, without values."""
+
+    def __init__(self, owner: Any) -> None:
+        self._owner = owner
+
+    def __dlpack__(self, **options: Any) -> Any:
+        given = {k: v for k, v in options.items() if v is not None}
+        return self._owner.__dlpack__(**given)
+
+    def __dlpack_device__(self) -> Any:
+        return self._owner.__dlpack_device__()
 
 
 class _Capsule:

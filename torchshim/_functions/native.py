@@ -20,6 +20,7 @@ from torchshim._functions.memory import write_into
 from torchshim._functions.nn_layers import embedding_bag as _embedding_bag
 from torchshim._functions.nn_normalization import normalized_batch
 from torchshim._functions.random_fill import bernoulli_
+from torchshim._ops.view_geometry import wrap_dim
 from torchshim._out import check_outs
 from torchshim._tensor import Tensor
 
@@ -471,29 +472,36 @@ def segment_reduce(
             "reduce argument must be either sum, prod, mean, amax or amin, got "
             f"{reduce}"
         )
-    given = lengths if lengths is not None else offsets
+    kind, given = "offsets", offsets
+    if given is None:
+        kind, given = "lengths", lengths
     if given is None:
         raise RuntimeError(
             "segment_reduce(): Either lengths or offsets must be defined."
         )
-    axis = axis + data.ndim if axis < 0 else axis
+    axis = wrap_dim(axis, data.ndim)
+    if data.ndim < given.ndim:
+        raise RuntimeError(
+            f"Expected data.dim() >= {kind}_value.dim() to be true, but got false.  "
+            "(Could this error message be improved?  If so, please report an "
+            "enhancement request to PyTorch.)"
+        )
     if given.ndim - 1 != axis:
         raise RuntimeError(
             "segment_reduce(): Expected axis to be the last dimension of "
-            f"{'offsets' if lengths is None else 'lengths'} but got {axis}."
+            f"{kind} but got {axis}."
         )
     size = data.shape[axis]
-    if data.numel() and not data.is_floating_point():
-        raise NotImplementedError(
-            f"\"_segment_reduce_cpu\" not implemented for '{data.dtype.scalar_name}'"
-        )
     if given.is_floating_point() or given.is_complex():
-        kind = "offsets" if lengths is None else "lengths"
         raise NotImplementedError(
             f'"_segment_reduce_{kind}_cpu_kernel1" not implemented for '
             f"'{given.dtype.scalar_name}'"
         )
-    if lengths is None:
+    if data.numel() and not data.is_floating_point():
+        raise NotImplementedError(
+            f"\"_segment_reduce_cpu\" not implemented for '{data.dtype.scalar_name}'"
+        )
+    if offsets is not None:
         ends, lengths = offsets[..., 1:], offsets.diff(dim=-1)
     else:
         ends = lengths.cumsum(-1)

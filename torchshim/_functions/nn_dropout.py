@@ -261,7 +261,7 @@ def dropout3d(
             "dimensions, a channel dimension, and an optional batch dimension (i.e. 4D "
             "or 5D inputs).",
         )
-    return _by_channel(input, ndim == 4, p, training, inplace)
+    return _by_channel(input, ndim != 5, p, training, inplace)
 
 
 def _register_dropouts() -> None:

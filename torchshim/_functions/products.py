@@ -368,11 +368,11 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
             f"list[list[int]] containing two lists, but got dims={dims}"
         )
     if isinstance(dims, Tensor):
-        dims = dims.tolist()
-    if isinstance(dims, (tuple, list)) and len(dims) == 1:
-        dims = dims[0]
+        dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
     if isinstance(dims, (tuple, list)):
-        first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
+        first, second = dims
+        _check_contracted("dims_self", 3, first)
+        _check_contracted("dims_other", 4, second)
     else:
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
@@ -394,6 +394,17 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
             f"{have.scalar_name}"
         )
     return write_into(None, result, out, (a, b))
+
+
+def _check_contracted(name: str, position: int, dims: Any) -> None:
+    where = f"argument '{name}' (position {position})"
+    start = f"tensordot(): {where} must be tuple of ints"
+    if not isinstance(dims, (tuple, list)):
+        raise TypeError(f"{start}, not {type_name(dims)}")
+    for i, dim in enumerate(dims):
+        if not hasattr(dim, "__index__"):
+            found = type_name(dim)
+            raise TypeError(f"{start}, but found element of type {found} at pos {i}")
 
 
 @public(namespaces=("linalg",))

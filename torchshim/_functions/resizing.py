@@ -215,9 +215,7 @@ def _leave(self: Tensor) -> None:
 
 
 @public(namespaces=(), method=True)
-def resize_(
-    self: Tensor, *sizes: Any, memory_format: Any = contiguous_format
-) -> Tensor:
+def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     """Changes the size in place; memory keeps what it holds, more of it is unchosen.
 
     RuntimeError for a tensor that requires grad.
@@ -241,16 +239,17 @@ def resize_(
     meta = self._tmeta
     if meta.requires_grad and not (local.rec.inference and meta.inference):
         raise RuntimeError("cannot resize variables that require grad")
-    if shape != tuple(meta.shape):
+    same = shape == tuple(meta.shape)
+    if same and memory_format is not None:  # a format that was asked for is taken
+        same = meta.strides == format_strides(shape, memory_format)
+    if not same:
         local.rec.check_inference(self)
-        _take_shape(self, shape, memory_format)
+        _take_shape(self, shape, memory_format or contiguous_format)
     return self
 
 
 @public(namespaces=(), method=True)
-def resize_as_(
-    self: Tensor, other: Tensor, *, memory_format: Any = contiguous_format
-) -> Tensor:
+def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
     """Changes the size in place to `other`'s.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.Tensor.resize_as_.html

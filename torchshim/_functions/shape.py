@@ -46,8 +46,9 @@ def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     if dtype is None:
         if not size:
             raise TypeError("view() takes sizes or a dtype")
-        if size[0].__class__ is dtypes.dtype:
-            (dtype,) = size
+        kind = size[0].__class__
+        if kind is dtypes.dtype or kind is type:
+            dtype = dtypes.as_dtype(*size)
     if dtype is not None:
         check_retyped(self, dtype)
         return fns.view_dtype(self, dtype, self._tmeta.dtype)

@@ -25,7 +25,7 @@ from torchshim._ops._linalg import columns
 from torchshim._ops._products import refuse_bool
 from torchshim._ops.linalg import check_square, inverse_checks
 from torchshim._ops.matmul import matmul, rounded
-from torchshim._ops.view_geometry import viewed
+from torchshim._ops.view_geometry import viewed, wrap_dim, wrap_dims
 
 # General contractions ----------------------------------------------------------------
 
@@ -47,10 +47,10 @@ def _tensordot(
     """Products summed over pairs of dimensions."""
     if input.dtype != other.dtype:
         raise RuntimeError("both inputs should have same dtype")
-    at = (
-        tuple(d % input.ndim for d in dims_self),
-        tuple(d % other.ndim for d in dims_other),
-    )
+    # Dimensions out of range are errors before sizes that differ; doubled ones after.
+    for dims, ndim in ((dims_self, input.ndim), (dims_other, other.ndim)):
+        for d in dims:
+            wrap_dim(d, ndim)
     wide = jnp.float32 if input.dtype in HALF else None
     # A dimension of size 1 broadcasts against its partner.
     for x, y in zip(dims_self, dims_other, strict=True):
@@ -65,6 +65,7 @@ def _tensordot(
                     f"{input.shape[x]} in dim {x} and second has size "
                     f"{other.shape[y]} in dim {y}"
                 )
+    at = (wrap_dims(dims_self, input.ndim), wrap_dims(dims_other, other.ndim))
     refuse_bool(input, "addmm_impl_cpu_", input.size, other.size)
     out = lax.dot_general(
         input,

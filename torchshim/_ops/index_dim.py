@@ -265,16 +265,16 @@ def _index_fill_node(input: Any, dim: int, index: Any, value: Any) -> str:
 )
 def index_fill(input: Array, dim: int, index: Array, value: Operand) -> Array:
     """The slices at the indices along a dimension set to one value."""
-    dim = wrap_dim(dim, input.ndim)
-    if index.dtype != np.int64:
-        raise IndexError("index_fill_(): Expected dtype int64 for index.")
-    if index.ndim > 1:
-        raise RuntimeError("Index has to be a vector/scalar")
     if getattr(value, "ndim", 0):
         raise RuntimeError(
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor "
             f"with {value.ndim} dimension(s)."
         )
+    dim = wrap_dim(dim, input.ndim)
+    if index.dtype != np.int64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
     text = (
         "index_fill_(): Converting complex Scalar to non-complex type is not supported"
     )

@@ -386,9 +386,9 @@ def matrix_exp(input: Array) -> Array:
     check_square(input, "linalg.matrix_exp")
     if not jnp.issubdtype(input.dtype, jnp.inexact):
         check_floating(input, "linalg.matrix_exp")
-    flat = input.reshape(-1, *input.shape[-2:])
-    if not flat.size:
+    if not input.size:
         return input
+    flat = input.reshape(-1, *input.shape[-2:])
     wide = flat.astype(jnp.promote_types(flat.dtype, jnp.float32))
     out = jax.vmap(jax.scipy.linalg.expm)(wide)
     return out.astype(input.dtype).reshape(input.shape)

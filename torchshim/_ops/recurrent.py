@@ -274,7 +274,12 @@ def pad_rows(
         shape = (len(x), *first.shape[1:])
         missing = (length - len(x), 0) if left else (0, length - len(x))
         if x.shape != shape:
-            broadcast_shapes(shape, x.shape)
+            wide = broadcast_shapes(shape, x.shape)
+            if wide != shape:
+                raise RuntimeError(
+                    f"output with shape {list(shape)} doesn't match the broadcast "
+                    f"shape {list(wide)}"
+                )
             x = jnp.broadcast_to(x, shape)
         edges = [missing] + [(0, 0)] * (x.ndim - 1)
         padded.append(jnp.pad(x.astype(first.dtype), edges, constant_values=value))

@@ -8,6 +8,7 @@ from typing import Any
 import torchshim as torch
 from torchshim._core.layout import channels_last, channels_last_3d, contiguous_format
 from torchshim._errors import unsupported
+from torchshim._lazy import submodules as _submodules
 
 Tensor = TensorLike = TensorLikeType = torch.Tensor
 ShapeType = torch.Size | list[int] | tuple[int, ...]
@@ -110,3 +111,6 @@ def make_contiguous_strides_for(
     if row_major or len(found) < 2:
         return found
     return (*found[:-2], 1, max(sizes[-2], 1))
+
+
+__getattr__ = _submodules(__name__, "wrappers")

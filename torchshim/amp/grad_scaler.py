@@ -28,12 +28,34 @@ def _amp_foreach_non_finite_check_and_unscale_(
 ) -> None:
     """Multiplies the gradients by `inv_scale` in place; notes what is not finite."""
     given = tuple(grads)
-    if given:
-        _mutate(
-            "unscale_gradients",
-            [given, (found_inf,), (inv_scale,)],
-            [*given, found_inf],
-        )
+    if not given:
+        return
+    _check_factors("inv_scale", inv_scale, "found_inf", found_inf)
+    kernel = "_amp_foreach_non_finite_check_and_unscale_cpu"
+    for grad in given:
+        if not grad.is_floating_point():
+            raise NotImplementedError(
+                f"\"{kernel}\" not implemented for '{grad.dtype.scalar_name}'"
+            )
+    _mutate(
+        "unscale_gradients",
+        [given, (found_inf,), (inv_scale,)],
+        [*given, found_inf],
+    )
+
+
+def _check_factors(*named: Any) -> None:
+    """PyTorch's errors for tensors that stand for one number, by name: their sizes
+    first, then their dtypes."""
+    pairs = list(zip(named[::2], named[1::2], strict=True))
+    for name, value in pairs:
+        if value.numel() != 1:
+            raise RuntimeError(f"{name} must be a 1-element tensor.")
+    for name, value in pairs:
+        want = "int" if name == "growth_tracker" else "float"
+        if value.dtype is not (dtypes.int32 if want == "int" else dtypes.float32):
+            article = "an" if want == "int" else "a"
+            raise RuntimeError(f"{name} must be {article} {want} tensor.")
 
 
 def _amp_update_scale_(
@@ -45,6 +67,8 @@ def _amp_update_scale_(
     growth_interval: int,
 ) -> Any:
     """Lowers the scale after an overflow, raises it after long without one."""
+    given = ("growth_tracker", growth_tracker, "current_scale", scale)
+    _check_factors(*given, "found_inf", found_inf)
     _mutate(
         "update_gradient_scale",
         [

@@ -5,6 +5,7 @@ https://docs.pytorch.org/docs/2.13/fx.html
 
 from __future__ import annotations
 
+from torchshim._lazy import submodules as _submodules
 from torchshim.fx import experimental as experimental
 from torchshim.fx import immutable_collections as immutable_collections
 from torchshim.fx._symbolic_trace import PH as PH
@@ -32,3 +33,5 @@ __all__ = [
     "symbolic_trace",
     "wrap",
 ]
+
+__getattr__ = _submodules(__name__, "_compatibility")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from torchshim._functions._arguments import warn_once
+from torchshim._lazy import submodules as _submodules
 from torchshim._tensor import Tensor
 from torchshim.futures import Future, _fork, _wait
 from torchshim.jit import annotations
@@ -327,3 +328,6 @@ class CompilationUnit:
 
     def __init__(self, lang: Any = None, _frames_up: int = 0) -> None:
         refuse("torch.jit.CompilationUnit")
+
+
+__getattr__ = _submodules(__name__, "_script", "_trace")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from torchshim._lazy import submodules as _submodules
+
 __all__ = [
     "as_nested_tensor",
     "masked_select",
@@ -37,3 +39,5 @@ narrow = _refused("narrow")
 nested_tensor = _refused("nested_tensor")
 nested_tensor_from_jagged = _refused("nested_tensor_from_jagged")
 to_padded_tensor = _refused("to_padded_tensor")
+
+__getattr__ = _submodules(__name__, "_internal")

@@ -138,6 +138,7 @@ from torchshim._functions.nn_unpooling import max_unpool1d, max_unpool2d, max_un
 from torchshim._functions.products import grouped_mm
 from torchshim._overrides import overridable_all as _overridable_all
 from torchshim._tensor import Tensor as Tensor
+from torchshim.nn import _reduction as _Reduction  # noqa: F401
 from torchshim.overrides import handle_torch_function as handle_torch_function
 from torchshim.overrides import has_torch_function as has_torch_function
 from torchshim.overrides import has_torch_function_unary as has_torch_function_unary

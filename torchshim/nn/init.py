@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import warnings
 from collections.abc import Callable
@@ -78,6 +79,45 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     return math.sqrt(2.0 / (1 + slope**2))
 
 
+def _overridable(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A function whose handlers get all its arguments by name, the tensor too."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs)
+        tensor = given.arguments["tensor"]
+        overrides = torchshim.overrides
+        if not overrides.has_torch_function_unary(tensor):
+            return function(*args, **kwargs)
+        given.apply_defaults()
+        return overrides.handle_torch_function(wrapped, (tensor,), **given.arguments)
+
+    wrapped.__overrides__ = "torch.nn.init"  # type: ignore[attr-defined]
+    return wrapped
+
+
+# What nothing overrides but the methods of tensors.
+
+
+def _no_grad_uniform_(tensor: Tensor, a: float, b: float, generator: Any = None) -> Any:
+    with torchshim.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def _no_grad_normal_(
+    tensor: Tensor, mean: float, std: float, generator: Any = None
+) -> Any:
+    with torchshim.no_grad():
+        return tensor.normal_(mean, std, generator=generator)
+
+
+def _no_grad_fill_(tensor: Tensor, val: float) -> Any:
+    with torchshim.no_grad():
+        return tensor.fill_(val)
+
+
+@_overridable
 def uniform_(
     tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None
 ) -> Tensor:
@@ -87,10 +127,10 @@ def uniform_(
     >>> uniform_(torch.empty(3)).shape
     torch.Size([3])
     """
-    with torchshim.no_grad():
-        return tensor.uniform_(a, b, generator=generator)
+    return _no_grad_uniform_(tensor, a, b, generator)
 
 
+@_overridable
 def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None
 ) -> Tensor:
@@ -100,8 +140,7 @@ def normal_(
     >>> normal_(torch.empty(3)).shape
     torch.Size([3])
     """
-    with torchshim.no_grad():
-        return tensor.normal_(mean, std, generator=generator)
+    return _no_grad_normal_(tensor, mean, std, generator)
 
 
 def trunc_normal_(
@@ -177,6 +216,7 @@ def _accept_or_redraw(
         tensor.copy_(result)
 
 
+@_overridable
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fills with one number. Follows ``torch.nn.init.constant_``.
 
@@ -184,8 +224,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     >>> constant_(torch.empty(2), 0.3)
     tensor([0.3000, 0.3000])
     """
-    with torchshim.no_grad():
-        return tensor.fill_(val)
+    return _no_grad_fill_(tensor, val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
@@ -195,7 +234,7 @@ def ones_(tensor: Tensor) -> Tensor:
     >>> ones_(torch.empty(2))
     tensor([1., 1.])
     """
-    return constant_(tensor, 1.0)
+    return _no_grad_fill_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
@@ -277,7 +316,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     True
     """
     bound = math.sqrt(3.0) * _xavier_std(tensor, gain)
-    return uniform_(tensor, -bound, bound, generator)
+    return _no_grad_uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
@@ -287,13 +326,14 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
     >>> xavier_normal_(torch.empty(3, 5)).shape
     torch.Size([3, 5])
     """
-    return normal_(tensor, 0.0, _xavier_std(tensor, gain), generator)
+    return _no_grad_normal_(tensor, 0.0, _xavier_std(tensor, gain), generator)
 
 
 def _xavier_std(tensor: Tensor, gain: float) -> float:
     return gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
 
 
+@_overridable
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,
@@ -313,7 +353,7 @@ def kaiming_uniform_(
     if _is_empty(tensor):
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
-    return uniform_(tensor, -bound, bound, generator)
+    return _no_grad_uniform_(tensor, -bound, bound, generator)
 
 
 def kaiming_normal_(
@@ -332,7 +372,7 @@ def kaiming_normal_(
     if _is_empty(tensor):
         return tensor
     std = _kaiming_std(tensor, a, mode, nonlinearity)
-    return normal_(tensor, 0, std, generator)
+    return _no_grad_normal_(tensor, 0, std, generator)
 
 
 def _is_empty(tensor: Tensor) -> bool:
@@ -421,10 +461,7 @@ def _make_deprecate(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # PyTorch's own helpers, which programs call with all arguments.
-_no_grad_uniform_ = uniform_
-_no_grad_normal_ = normal_
 _no_grad_trunc_normal_ = trunc_normal_
-_no_grad_fill_ = constant_
 _no_grad_zero_ = zeros_
 
 uniform = _make_deprecate(uniform_)

@@ -2,6 +2,7 @@
 
 from types import ModuleType as _ModuleType
 
+from torchshim._lazy import submodules as _submodules
 from torchshim.optim import lr_scheduler as lr_scheduler
 from torchshim.optim import swa_utils as swa_utils
 from torchshim.optim._adafactor import Adafactor as Adafactor
@@ -53,3 +54,5 @@ Muon.__module__ = "torchshim.optim"
 for _name in [n for n, v in globals().items() if isinstance(v, _ModuleType)]:
     if _name not in __all__ and not _name.startswith("_"):
         del globals()[_name]
+
+__getattr__ = _submodules(__name__, "_functional")

@@ -26,6 +26,10 @@ __all__ = [
 ]
 
 
+# What averages several parameters at once takes.
+PARAM_LIST = tuple[torchshim.Tensor, ...] | list[torchshim.Tensor]
+
+
 def _check_decay(decay: float) -> None:
     if decay < 0.0 or decay > 1.0:
         raise ValueError(

@@ -19,6 +19,7 @@ from torchshim._functions.sparse_construct import (
     old_tensor,
 )
 from torchshim._functions.sparse_tensor import COO, Coo
+from torchshim._lazy import submodules as _submodules
 
 addmm = _namespace("sparse")["addmm"]
 log_softmax = _namespace("sparse")["log_softmax"]
@@ -196,3 +197,5 @@ for _dtype in dtypes.DTYPES:
         _name = f"{_dtype.scalar_name}Tensor"
         _members = {"dtype": _dtype, "layout": COO, "is_sparse": True}
         globals()[_name] = _SparseType(_name, (), {**_members, "__module__": __name__})
+
+__getattr__ = _submodules(__name__, "semi_structured")

@@ -12,7 +12,9 @@ from torchshim.utils import hooks as hooks
 _LAZY = ("_import_utils", "_mode_utils", "_python_dispatch", "checkpoint")
 _LAZY += ("benchmark", "cpp_extension", "deterministic", "dlpack", "flop_counter")
 _LAZY += ("_content_store", "_device", "_traceback", "collect_env", "module_tracker")
-_LAZY += ("mkldnn", "weak")
+_LAZY += ("mkldnn", "weak", "_contextlib", "_dtype_abbrs", "_exposed_in")
+_LAZY += ("_ordered_set", "_stats", "_thunk", "_typing_utils")
+_LAZY += ("backend_registration", "cpp_backtrace", "throughput_benchmark")
 
 
 def set_module(obj: _Any, mod: str) -> None:

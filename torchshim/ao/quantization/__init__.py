@@ -7,6 +7,7 @@ https://docs.pytorch.org/docs/2.13/quantization.html
 from __future__ import annotations
 
 from torchshim._errors import unsupported
+from torchshim._lazy import submodules as _submodules
 
 _NAMES = """
 AffineQuantizedObserverBase DeQuantStub FakeQuantize FakeQuantizeBase
@@ -65,3 +66,6 @@ _REASON = "there are no quantized tensors; torch.amp computes in half types"
 for _name in (*_NAMES, *_SETTINGS):
     globals()[_name] = unsupported(f"ao.quantization.{_name}", _REASON)
 __all__ = [*_NAMES]  # pyright: ignore[reportUnsupportedDunderAll]
+
+_SUBMODULES = "fake_quantize observer qconfig qconfig_mapping quant_type stubs"
+__getattr__ = _submodules(__name__, *_SUBMODULES.split())

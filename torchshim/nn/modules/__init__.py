@@ -1,5 +1,6 @@
 """The layers, as `torch.nn.modules`."""
 
+from torchshim._lazy import submodules as _submodules
 from torchshim.nn.modules.activation import (
     CELU,
     ELU,
@@ -373,3 +374,5 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
 ]
+
+__getattr__ = _submodules(__name__, "channelshuffle", "pixelshuffle")

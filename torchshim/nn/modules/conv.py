@@ -315,11 +315,20 @@ class _ConvTransposeNd(_ConvNd):
             dtype,
         )
 
-    def _output_padding(self, input: Tensor, output_size: Any) -> Any:
+    def _output_padding(
+        self,
+        input: Tensor,
+        output_size: Any,
+        stride: Any,
+        padding: Any,
+        kernel_size: Any,
+        num_spatial_dims: int,
+        dilation: Any = None,
+    ) -> Any:
         """The padding of the output that gives it the size asked for."""
         if output_size is None:
             return self.output_padding
-        dims = self._dims
+        dims = num_spatial_dims
         others = 2 if input.ndim == dims + 2 else 1
         if len(output_size) == others + dims:
             output_size = output_size[others:]
@@ -329,13 +338,13 @@ class _ConvTransposeNd(_ConvNd):
                 f"{dims} or {others + dims} elements (got {len(output_size)})"
             )
         least = [
-            (input.shape[d + others] - 1) * self.stride[d]
-            - 2 * self.padding[d]  # type: ignore[operator]
-            + self.dilation[d] * (self.kernel_size[d] - 1)
+            (input.shape[d + others] - 1) * stride[d]
+            - 2 * padding[d]
+            + (1 if dilation is None else dilation[d]) * (kernel_size[d] - 1)
             + 1
             for d in range(dims)
         ]
-        most = [size + self.stride[d] - 1 for d, size in enumerate(least)]
+        most = [size + stride[d] - 1 for d, size in enumerate(least)]
         for size, low, high in zip(output_size, least, most, strict=True):
             if not low <= size <= high:
                 raise ValueError(
@@ -349,7 +358,15 @@ class _ConvTransposeNd(_ConvNd):
             raise ValueError(
                 f"Only `zeros` padding mode is supported for ConvTranspose{self._dims}d"
             )
-        output_padding = self._output_padding(input, output_size)
+        output_padding = self._output_padding(
+            input,
+            output_size,
+            self.stride,
+            self.padding,
+            self.kernel_size,
+            self._dims,
+            self.dilation,
+        )
         return getattr(F, self._function)(
             input,
             self.weight,

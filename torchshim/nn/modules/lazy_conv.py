@@ -54,8 +54,11 @@ class _LazyConvXdMixin(LazyModuleMixin):
             self.bias.materialize((self.out_channels,))
         self.reset_parameters()
 
+    def _get_num_spatial_dims(self: Any) -> int:
+        return self._dims
+
     def _get_in_channels(self: Any, input: Any) -> int:
-        unbatched = self._dims + 1
+        unbatched = self._get_num_spatial_dims() + 1
         if input.ndim not in (unbatched, unbatched + 1):
             raise RuntimeError(
                 f"Expected {unbatched}D (unbatched) or {unbatched + 1}D (batched) "

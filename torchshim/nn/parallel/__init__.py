@@ -1,5 +1,6 @@
 """Modules over several devices or processes, as far as one goes."""
 
+from torchshim._lazy import submodules as _submodules
 from torchshim.nn.parallel.data_parallel import DataParallel, data_parallel
 from torchshim.nn.parallel.distributed import DistributedDataParallel
 from torchshim.nn.parallel.parallel_apply import parallel_apply
@@ -15,3 +16,5 @@ __all__ = [
     "replicate",
     "scatter",
 ]
+
+__getattr__ = _submodules(__name__, "comm")

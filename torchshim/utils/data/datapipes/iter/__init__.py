@@ -1,5 +1,6 @@
 """Pipes over streams of samples."""
 
+from torchshim._lazy import submodules as _submodules
 from torchshim.utils.data.datapipes.iter.callable import (
     CollatorIterDataPipe as Collator,
 )
@@ -67,3 +68,6 @@ __all__ = [
     "UnBatcher",
     "Zipper",
 ]
+
+_SUBMODULES = "filelister fileopener selecting streamreader utils"
+__getattr__ = _submodules(__name__, *_SUBMODULES.split())
