@@ -64,6 +64,55 @@ def dimensions_of_results(torch):
     yield torch._vmap_internals._vmap(lambda x: x * 2, 1, 1)(x)
 
 
+class Boxed:
+    """What holds a tensor, is no pytree, and knows of dimensions itself."""
+
+    def __init__(self, held):
+        self.held = held
+
+
+@case
+def replaced_steps(torch):
+    """Libraries replace the steps of `vmap`, so that it takes their own classes."""
+    module = torch._functorch.vmap
+    add, leave = torch._C._functorch._add_batch_dim, module._maybe_remove_batch_dim
+    names = ("_process_batched_inputs", "_create_batched_inputs", "_unwrap_batched")
+    usual = {name: getattr(module, name) for name in names}
+    told = []
+
+    def inputs(in_dims, args, func):
+        flat, spec = module.tree_flatten(args)
+        told.append((module._get_name(func), len(flat)))
+        dims = module._broadcast_to_and_flatten(in_dims, spec)
+        return flat[0].held.size(dims[0]), dims, flat, spec
+
+    def enter(dims, flat, level, spec):
+        told.append(level)
+        found = [Boxed(add(x.held, d, level)) for x, d in zip(flat, dims, strict=True)]
+        return module.tree_unflatten(found, spec)
+
+    def results(outputs, out_dims, level, size, func):
+        return Boxed(leave("f", outputs.held, level, size, out_dims))
+
+    def product(a, b):
+        told.append((tuple(a.held.shape), torch._C._functorch.maybe_get_level(a.held)))
+        return Boxed(a.held * b.held.sum())
+
+    x = batch(torch).requires_grad_()
+    for name, step in zip(names, (inputs, enter, results), strict=True):
+        setattr(module, name, step)
+    try:
+        out = torch.vmap(product, (0, 1), 1)(Boxed(x), Boxed(x.T))
+    finally:
+        for name, step in usual.items():
+            setattr(module, name, step)
+    (grad,) = torch.autograd.grad(out.held.sin().sum(), x)
+    yield out.held.detach(), grad, told
+    yield torch.vmap(lambda a: a * 2)(x)
+    yield attempt(leave, "f", 3, 1, 2, 0)
+    yield attempt(leave, "f", 3, 1, 2, None)
+
+
 @case
 def strided_views(torch):
     vmap, x = torch.vmap, torch.arange(6.0).reshape(3, 2)

@@ -460,3 +460,25 @@ x = torch.ones(4, requires_grad=True) * 2; x[2:] = x[:2]; x
 """)
 def pieces_of_the_same_memory(torch, line):
     return evaluate(torch, line)
+
+
+@case
+def slices_of_all(torch):
+    """A slice that keeps everything is one where its numbers say less than that."""
+    x = torch.arange(20.0).reshape(4, 5).requires_grad_()
+    for index in (
+        np.s_[:, -5:],
+        np.s_[..., -5:],
+        np.s_[-4:4, None],
+        np.s_[0, -7:],
+        np.s_[:, 0:],
+        np.s_[:, :9],
+        np.s_[0:4, 0:5:1],
+        np.s_[:, 0:-1][:1],
+    ):
+        out = x[index]
+        yield type(out.grad_fn).__name__, out
+        y = x * 2
+        y[index] = 1.0
+        yield type(y.grad_fn).__name__, *torch.autograd.grad(y.sum(), x)
+    yield x[:0][0:-1, :].grad_fn is None

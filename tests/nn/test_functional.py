@@ -204,6 +204,8 @@ F.softmax(R(3, 2, 1))
 F.log_softmax(R(3), dtype=torch.float64)
 F.gumbel_softmax(R(2, 3))
 F.gumbel_softmax(R(2, 3), hard=True, dim=0, tau=0.5)
+F.gumbel_softmax(R(2, 3, 4).transpose(0, 1))
+F.gumbel_softmax(R(2, 3, 4).permute(2, 0, 1), hard=True)
 """
 
 

@@ -15,10 +15,10 @@ functorch.experimental: chunk_vmap functionalize
 _C: DispatchKey DispatchKeySet ScriptMethod _ExcludeDispatchKeyGuard
   _rename_privateuse1_backend parse_schema
 _C._autograd: _unsafe_set_version_counter
-_C._functorch: get_dynamic_layer_stack_depth get_unwrapped is_batchedtensor
-  is_functionaltensor is_functorch_wrapped_tensor is_gradtrackingtensor
-  is_legacy_batchedtensor maybe_current_level maybe_get_bdim maybe_get_level
-  reshape_dim_into reshape_dim_outof unwrap_if_dead
+_C._functorch: _add_batch_dim _remove_batch_dim get_dynamic_layer_stack_depth
+  get_unwrapped is_batchedtensor is_functionaltensor is_functorch_wrapped_tensor
+  is_gradtrackingtensor is_legacy_batchedtensor maybe_current_level maybe_get_bdim
+  maybe_get_level reshape_dim_into reshape_dim_outof unwrap_if_dead
 _custom_ops: custom_op impl_abstract
 _dynamo: disable
 _dynamo.backends.common: device_from_inputs
@@ -38,7 +38,9 @@ _functorch.eager_transforms: _as_tuple _slice_argnums
 _functorch.make_functional: functional_init functional_init_with_buffers
 _functorch.partitioners: min_cut_rematerialization_partition
 _functorch.utils: enable_single_level_autograd_function unwrap_dead_wrappers
-_functorch.vmap: restore_vmap
+_functorch.vmap: Tensor _add_batch_dim _broadcast_to_and_flatten _get_name
+  _maybe_remove_batch_dim _process_batched_inputs restore_vmap tree_flatten
+  tree_unflatten
 _ops: HigherOrderOperator OpOverload
 _prims_common: CUDARngStateHelper DimsType corresponding_complex_dtype
   suggest_memory_format

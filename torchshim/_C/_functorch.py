@@ -8,7 +8,11 @@ from typing import Any
 from torchshim._core.levels import DUAL, VMAP
 from torchshim._core.record import local
 from torchshim._functions.func_unwrap import level_of, outside
-from torchshim._functions.vmap import argument_behind
+from torchshim._functions.vmap import (
+    _add_batch_dim,  # noqa: F401 (asked for here)
+    _remove_batch_dim,  # noqa: F401
+    argument_behind,
+)
 from torchshim._functions.vmap_fallback import fallback
 from torchshim._tensor import Tensor
 

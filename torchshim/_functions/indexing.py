@@ -177,6 +177,16 @@ def slice_of(index: slice, n: int) -> tuple[int, tuple[int, int]]:
     return start, (length if length > 0 else 0, step)
 
 
+def is_whole(item: slice, n: int) -> bool:
+    """Whether a slice that keeps all of a dimension is none to PyTorch.
+
+    It asks for the numbers as they were given: `x[:, -n:]` is one.
+    """
+    return (item.start is None or item.start == 0) and (
+        item.stop is None or item.stop >= n
+    )
+
+
 def plan_of(
     shape: tuple[int, ...], index: tuple[Any, ...]
 ) -> tuple[tuple[int, ...], tuple[Any, ...]] | None:
@@ -208,7 +218,7 @@ def plan_of(
             except IndexError:
                 raise too_many(shape) from None
             start, entry = slice_of(item, n)
-            if entry == (n, 1):
+            if entry == (n, 1) and is_whole(item, n):
                 plan.append(KEEP)
             else:
                 starts.append(start)
@@ -314,7 +324,7 @@ def resolve(
                 raise IndexError("slice() cannot be applied to a 0-dim tensor.")
             n = _size(shape, dim)
             start, entry = slice_of(item, n)
-            if entry == (n, 1):
+            if entry == (n, 1) and is_whole(item, n):
                 plan.append(KEEP)
             else:
                 starts.append(start)

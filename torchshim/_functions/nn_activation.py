@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes, host_random
+from torchshim._core.layout import contiguous_format
 from torchshim._core.random import engine_of
 from torchshim._core.threefry import Threefry
 from torchshim._derived import fns, public
@@ -484,10 +485,12 @@ def gumbel_softmax(
     """
     if eps != 1e-10:
         warn("`eps` parameter is deprecated and has no effect.")
-    gumbels = -empty_like(logits).exponential_().log()
+    # Drawn in the order of the elements, whatever the strides are.
+    form = contiguous_format
+    gumbels = -empty_like(logits, memory_format=form).exponential_().log()
     y_soft = fns.softmax((logits + gumbels) / tau, dim)
     if not hard:
         return y_soft
     index = y_soft.max(dim, keepdim=True)[1]
-    y_hard = zeros_like(logits).scatter_(dim, index, 1.0)
+    y_hard = zeros_like(logits, memory_format=form).scatter_(dim, index, 1.0)
     return y_hard - y_soft.detach() + y_soft

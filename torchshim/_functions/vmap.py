@@ -47,6 +47,14 @@ def entered(tensor: Tensor, dim: int, level: Level) -> Tensor:
     return fns._vmap_enter(tensor, dim, level.number)
 
 
+def level_at(depth: int) -> Level:
+    """The `vmap` in progress that so many transforms are around, itself included."""
+    for level in local.rec.levels:
+        if level.depth == depth and level.kind == VMAP:
+            return level
+    raise RuntimeError(f"no vmap is in progress at level {depth}")
+
+
 def note_given(
     level: Level, given: Sequence[Any], leaves: Sequence[Any], dims: Sequence[Any]
 ) -> None:
@@ -142,7 +150,7 @@ def _batch_size(dims: Sequence[Any], leaves: Sequence[Any]) -> int:
     return sizes[0]
 
 
-def _inputs(
+def _process_batched_inputs(
     in_dims: Any, args: tuple[Any, ...], func: Any
 ) -> tuple[int, list[Any], list[Any], Any]:
     """(size of the batch, dimension of each leaf, leaves, structure) of arguments."""
@@ -191,13 +199,62 @@ def _inputs(
     return _batch_size(dims, leaves), dims, leaves, spec
 
 
-def _outputs(
-    outputs: Any, out_dims: Any, level: Level, func: Any, taken: dict[Any, Tensor]
-) -> Any:
-    """What the function gave, its examples in the dimensions asked for.
+def _add_batch_dim(tensor: Tensor, in_dim: int, level: int) -> Tensor:
+    """An argument with a dimension made that of the `vmap` at a depth."""
+    at = level_at(level)
+    found, dim = entered(tensor, in_dim, at), in_dim % tensor.dim()
+    note_given(at, [found], [tensor], [dim])
+    at.arguments.append((tensor, found, dim, found._version))
+    return found
 
-    An argument that it gave back is that, if they are there (`taken`).
+
+def _remove_batch_dim(
+    tensor: Tensor, level: int, batch_size: int, out_dim: int
+) -> Tensor:
+    """A tensor with the examples of the `vmap` at a depth in a dimension of its own.
+
+    Of an argument the tensor that was given, if they are there.
     """
+    at = level_at(level)
+    for given, each, dim, _ in at.arguments:
+        if each is tensor and dim == out_dim:
+            return cast(Tensor, given)
+    return left(tensor, out_dim, at)
+
+
+def _maybe_remove_batch_dim(
+    name: str, output: Any, vmap_level: int, batch_size: int, out_dim: int | None
+) -> Any:
+    """As `_remove_batch_dim`, for what a function of this name gave: None leaves it."""
+    if out_dim is None:
+        if isinstance(output, Tensor) and output._tmeta.batch:
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` can not return a BatchedTensor when "
+                "out_dim is None"
+            )
+        return output
+    if not isinstance(output, Tensor):
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type "
+            f"{type(output)}. Did you mean to set out_dims= to None for output?"
+        )
+    return _remove_batch_dim(output, vmap_level, batch_size, out_dim)
+
+
+def _create_batched_inputs(
+    flat_in_dims: Sequence[Any], flat_args: Sequence[Any], vmap_level: int, spec: Any
+) -> Any:
+    """The arguments as the function gets them, each of the shape of one example."""
+    return spec.unflatten(
+        leaf if dim is None else _add_batch_dim(leaf, dim, vmap_level)
+        for dim, leaf in zip(flat_in_dims, flat_args, strict=True)
+    )
+
+
+def _unwrap_batched(
+    outputs: Any, out_dims: Any, vmap_level: int, batch_size: int, func: Any
+) -> Any:
+    """What the function gave, its examples in the dimensions asked for."""
     name = name_of(func)
     leaves, spec = tree.tree_flatten(outputs)
     dims: list[Any] | None
@@ -216,25 +273,25 @@ def _outputs(
             "compatible with the structure of `outputs`. out_dims has structure "
             f"{tree.tree_structure(out_dims)} but outputs has structure {spec}."
         )
-    found: list[Any] = []
-    for leaf, dim in zip(leaves, dims, strict=True):
-        if dim is None:
-            if isinstance(leaf, Tensor) and leaf._tmeta.batch:
-                raise ValueError(
-                    f"vmap({name}, ...): `{name}` can not return a BatchedTensor when "
-                    "out_dim is None"
-                )
-            found.append(leaf)
-        elif not isinstance(leaf, Tensor):
-            raise ValueError(
-                f"vmap({name}, ...): `{name}` must only return Tensors, got type "
-                f"{type(leaf)}. Did you mean to set out_dims= to None for output?"
-            )
-        elif (id(leaf), dim) in taken:
-            found.append(taken[id(leaf), dim])
-        else:
-            found.append(left(leaf, dim, level))
-    return spec.unflatten(found)
+    return spec.unflatten(
+        _maybe_remove_batch_dim(name, leaf, vmap_level, batch_size, dim)
+        for leaf, dim in zip(leaves, dims, strict=True)
+    )
+
+
+class _Steps:
+    """Those of a mapped call that libraries replace in `torch._functorch.vmap`.
+
+    TensorDict's do, so that arguments and results may be of its classes.
+    """
+
+    _process_batched_inputs = staticmethod(_process_batched_inputs)
+    _create_batched_inputs = staticmethod(_create_batched_inputs)
+    _unwrap_batched = staticmethod(_unwrap_batched)
+
+
+# That module in its place, once it is imported.
+steps: list[Any] = [_Steps]
 
 
 # Running ------------------------------------------------------------------------------
@@ -251,28 +308,15 @@ def _run(
     kwargs: dict[str, Any],
 ) -> Any:
     with vmap_level(size, randomness) as level:
-        given = [
-            leaf if dim is None else entered(leaf, dim, level)
-            for dim, leaf in zip(dims, leaves, strict=True)
-        ]
-        note_given(level, given, leaves, dims)
-        copies = [
-            (leaf, each, dim, each._version)
-            for leaf, each, dim in zip(leaves, given, dims, strict=True)
-            if dim is not None and each._storage is not leaf._storage
-        ]
+        depth = level.depth
+        given = steps[0]._create_batched_inputs(dims, leaves, depth, spec)
         try:
-            outputs = func(*spec.unflatten(given), **kwargs)
+            outputs = func(*given, **kwargs)
         finally:
-            for leaf, each, dim, version in copies:
-                if each._version != version:
+            for leaf, each, dim, version in level.arguments:
+                if each._storage is not leaf._storage and each._version != version:
                     leaf.copy_(left(each, dim, level))
-        taken = {
-            (id(each), dim): leaf
-            for leaf, each, dim in zip(leaves, given, dims, strict=True)
-            if dim is not None
-        }
-        return _outputs(outputs, out_dims, level, func, taken)
+        return steps[0]._unwrap_batched(outputs, out_dims, depth, size, func)
 
 
 def _run_chunks(
@@ -335,7 +379,7 @@ def vmap(
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         _check_out_dims(out_dims, func)
-        size, dims, leaves, spec = _inputs(in_dims, args, func)
+        size, dims, leaves, spec = steps[0]._process_batched_inputs(in_dims, args, func)
         if chunk_size is None:
             return _run(func, size, dims, leaves, spec, out_dims, randomness, kwargs)
         starts = range(0, size, chunk_size)
@@ -424,7 +468,7 @@ def chunk_vmap(
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         _check_out_dims(out_dims, func)
-        _, dims, leaves, spec = _inputs(in_dims, args, func)
+        _, dims, leaves, spec = steps[0]._process_batched_inputs(in_dims, args, func)
         columns = [
             [leaf] * chunks if dim is None else chunk(leaf, chunks, dim)
             for dim, leaf in zip(dims, leaves, strict=True)
