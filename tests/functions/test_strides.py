@@ -61,6 +61,12 @@ torch.unique(x, return_inverse=True, dim=0)[0]
 torch.diff(x, 0, 0, x)
 torch.diff(x, 1, 0, x)
 torch.ops.aten.native_dropout_backward(x, x > 0.5, 2.0)
+torch.native_dropout(x, 0.5, True)[0]
+torch.native_dropout(x, 0.5, True)[1]
+torch.rrelu(x, training=True)
+F.rrelu(x)
+F.rrelu_(x.clone())
+F.gumbel_softmax(x, hard=True)
 """)
 def element_by_element(torch, line):
     for x in _orders(torch, 2, 3, 4):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from torchshim._core.batching import alone, seen_by
@@ -21,6 +21,11 @@ OPERAND_REPLACED = (
     "the gradient of {} uses a value that was overwritten through .data, and others "
     "that were computed from it before, of which torchshim keeps none"
 )
+
+
+# By operator: of the operands that are differentiated by, and its arguments (metas for
+# tensors), which of its operands PyTorch saves a copy of; None where that is not known.
+COPIES: dict[str, Callable[..., Sequence[bool] | None]] = {}
 
 
 def result_formula(name: str) -> str:
@@ -78,6 +83,12 @@ class GradientPlan:
         if event.write is not None and call.owners[0] in call.saved(event.wrt):
             # An in-place operator keeps a copy of what it overwrites.
             slots.remove(event.write)
+        # What PyTorch saves a copy of is not overwritten with its operand.
+        copied = copied_operands(event, call)
+        if copied is not None:
+            operands = list(zip(event.operands, copied, strict=True))
+            kept = {slot for slot, is_copy in operands if not is_copy}
+            slots = [s for s in slots if s in kept or s not in event.operands]
         self.saved = tuple(slots)
         # Of a gradient: slots of what PyTorch's formula reads once more. Nobody looks
         # at their versions, but writes that no version counts are seen by it.
@@ -94,7 +105,7 @@ class GradientPlan:
             self.plain = formula.plain
             self.read = tuple(dict.fromkeys(event.operands[i] for i in formula.kept))
             self.mixed = frozenset() if formula.product else frozenset(formula.kept)
-        else:
+        elif copied is None:
             self.mixed = mixed_operands(alone(call), event.wrt)
 
     def depends(self, vjp: VjpCall, metas: Sequence[Meta]) -> frozenset[int]:
@@ -140,6 +151,23 @@ class GradientPlan:
             found = interned_vjp(self.call, self.wrt, cts, absent, checked)
             self._calls[cts, checked] = found
         return found
+
+
+def copied_operands(event: State, call: Any) -> Sequence[bool] | None:
+    """Which operands of an event PyTorch saves a copy of; None where that is not known.
+
+    Not within transforms, where they have other dimensions.
+    """
+    if call is not event.call or not isinstance(call, Call):
+        return None
+    rule = COPIES.get(call.op.name)
+    if rule is None:
+        return None
+    given = call.arguments(event.given, call.placeholders())
+    found = rule(event.wrt, *given)
+    if found is None:
+        return None
+    return (*found, *(False for _ in event.operands[len(found) :]))
 
 
 def mixed_operands(call: Any, wrt: Sequence[int]) -> frozenset[int]:

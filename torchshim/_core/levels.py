@@ -91,8 +91,8 @@ class Level:
     events: int = 0
     # `vmap`: its arguments within it, what they are views of, the dimension mapped.
     given: list[tuple[TensorBase, TensorBase, int]] = field(default_factory=list)
-    # `vmap`: what was given, what it is within it, the dimension, the latter's version.
-    arguments: list[tuple[Any, Any, int, int]] = field(default_factory=list)
+    # `vmap`: what was given, what it is within it, the dimension, a copy's version.
+    arguments: list[tuple[Any, Any, int, int | None]] = field(default_factory=list)
     # Forward mode: what holds tangents of this level.
     cells: list[dict[int, Any]] = field(default_factory=list)
     # `grad` and forward mode: arguments that the function is not differentiated by.

@@ -204,7 +204,9 @@ def _add_batch_dim(tensor: Tensor, in_dim: int, level: int) -> Tensor:
     at = level_at(level)
     found, dim = entered(tensor, in_dim, at), in_dim % tensor.dim()
     note_given(at, [found], [tensor], [dim])
-    at.arguments.append((tensor, found, dim, found._version))
+    # What is no view of what was given is written back.
+    version = None if found._storage is tensor._storage else found._version
+    at.arguments.append((tensor, found, dim, version))
     return found
 
 
@@ -314,7 +316,7 @@ def _run(
             outputs = func(*given, **kwargs)
         finally:
             for leaf, each, dim, version in level.arguments:
-                if each._storage is not leaf._storage and each._version != version:
+                if version is not None and each._version != version:
                     leaf.copy_(left(each, dim, level))
         return steps[0]._unwrap_batched(outputs, out_dims, depth, size, func)
 

@@ -50,6 +50,7 @@ from torchshim._ops import (  # noqa: F401
     resampling,
     result_gradients,
     rounding,
+    saved_copies,
     scan,
     scatter,
     shape,

@@ -376,6 +376,7 @@ def prelu(input: Array, weight: Array) -> Array:
     promote=DEFAULT,
     grad_fn="RreluWithNoiseBackward0",
     saves=("input", "noise"),
+    layout=lambda shape, operands: None,
     inplace=True,
     namespaces=(),
     method=False,

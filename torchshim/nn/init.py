@@ -413,7 +413,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         q = q * torchshim.diag(r, 0).sign()
         if rows < columns:
             q = q.t()
-        given.copy_(q.reshape(tensor.shape))
+        given.view(q.shape).copy_(q)
         given.mul_(gain)
     return tensor
 
