@@ -13,7 +13,7 @@ from typing import Any
 from torchshim._core import follow
 from torchshim._core.call import Levels
 from torchshim._core.graph import Place
-from torchshim._core.jumps import Capture, Jump
+from torchshim._core.jumps import FUNCTION, HOOKS, Capture, Jump, Pause
 from torchshim._core.leaf_facts import has_hooks
 from torchshim._core.record import Recorder, local
 from torchshim._core.state import Recording, State
@@ -103,40 +103,31 @@ def _run(
         jump, results = follow.start(rec, key, owners, held)
         if jump is not None and jump.pause is None:
             return results
-    walk = Walk(rec, retain, create, {}, accumulate, outside, start, places)
+    walk = Walk(rec, retain, create, accumulate, outside, start, places)
+    n_results = 0
     if jump is None and plain and rec.trace is None:
         walk.capture = Capture(rec, start)
     if targets is not None:
         walk.aim(targets, asked)
-    repeating = None if jump is None else (start, jump, owners)
-    return _walk(walk, key, cotangents, len(targets or ()), repeating)
+        n_results = len(targets)
+    if jump is None:
+        return _walk(walk, key, cotangents, n_results)
+    return _repeat(walk, key, cotangents, n_results, start, jump, owners)
 
 
-def _walk(
-    walk: Walk,
-    key: Any,
-    cotangents: Sequence[Any],
-    n_results: int,
-    repeating: tuple[State, Jump, list[Recording]] | None,
-) -> list[Any]:
-    """Walks, or goes on `repeating` after the first piece; hooks may walk within it."""
-    rec = walk.rec
-    outer = rec.trace
-    modes = rec.enter_node()
-    stack = walking.stack
+def _walk(walk: Walk, key: Any, cotangents: Sequence[Any], n_results: int) -> list[Any]:
+    """Walks event by event; hooks may walk within it."""
+    rec, stack = walk.rec, walking.stack
+    outer, modes = rec.trace, rec.enter_node()
     try:
         rec.trace = []
         stack.append(walk)
-        results = _gradients(walk, key, cotangents, repeating, modes)
-        if results is None:
-            walk.settle()
-            walk.deliver()
-            results = [walk.results.get(i) for i in range(n_results)]
-            walk.remember(key, results)
-            if outer is None:
-                rec.loops.note_walk(rec.flushes)
-        for callback in walk.at_end:
-            walk.calling(None, callback)
+        try:
+            walk.begin(cotangents)
+        except BaseException:
+            _end_early(walk)
+            raise
+        return _end(walk, key, n_results, outer)
     finally:
         rec.trace = outer
         rec.leave_node(modes)
@@ -144,30 +135,152 @@ def _walk(
             stack.remove(walk)
         if rec.unstored and outer is None:
             rec.store_shared()
+
+
+def _end(walk: Walk, key: Any, n_results: int, outer: Any) -> list[Any]:
+    """What is left to do once all events were visited; gives the results."""
+    walk.settle()
+    walk.deliver()
+    results = [walk.results.get(i) for i in range(n_results)]
+    walk.remember(key, results)
+    if outer is None:
+        walk.rec.loops.note_walk(walk.rec.flushes)
+    _call_back(walk)
     return results
 
 
-def _gradients(
+def _end_early(walk: Walk) -> None:
+    """After an error: what came before the node that raised stays done."""
+    walk.settle()
+    walk.catch_up()
+    walk.keep_whole()
+    walk.deliver()
+
+
+def _call_back(walk: Walk) -> None:
+    """Calls what was to be called at the end, which may ask for more."""
+    for callback in walk.at_end or ():
+        walk.calling(None, callback)
+
+
+def _repeat(
     walk: Walk,
     key: Any,
     cotangents: Sequence[Any],
-    repeating: tuple[State, Jump, list[Recording]] | None,
-    modes: tuple[Any, ...],
-) -> list[Any] | None:
-    """What a repeated walk gave; None if it was walked, and is not settled yet."""
+    n_results: int,
+    start: State,
+    jump: Jump,
+    owners: list[Recording],
+) -> list[Any]:
+    """As `_walk`, from the first piece of a jump edge on, which was followed already.
+
+    It is one function for its speed: every call of Python code in a backward pays for
+    what is called here. Where something is not as it was then, it walks on.
+    """
+    rec, stack = walk.rec, walking.stack
+    outer, bits, before = rec.trace, rec.bits, rec.thread_before
+    # The gradients that are somewhere in the walk, by their slots.
+    held: dict[Any, Any] = {cotangents[0]._slot: cotangents[0]}
+    if len(cotangents) > 1:
+        held = {c._slot: c for c in cotangents}
+    results: list[Any] | None = []
+    piece = jump
     try:
-        if repeating is None:
-            walk.begin(cotangents)
-            return None
-        start, jump, owners = repeating
-        results = walk.repeat(jump, owners, cotangents, modes)
+        rec.trace, rec.thread_before = [], None
+        stack.append(walk)
+        try:
+            while (pause := piece.pause) is not None:
+                if pause.single is None:
+                    held, given = _gradients(rec, pause, held)
+                else:
+                    slot, meta = pause.single
+                    grad = held.get(slot)
+                    if grad is None:
+                        grad = rec.at(slot, meta)
+                    held, given = {slot: grad}, [grad]
+                recording = rec.recording
+                owner, event = owners[pause.owner], pause.event
+                walk.current = owner, event.slot
+                try:
+                    # (As `Replay.run_python`; these come by the hundred.)
+                    if pause.code is HOOKS:
+                        found = [owner.hooked[event.slot].run(given[0])]
+                    elif pause.code is FUNCTION:
+                        found = owner.python[event.depth]._run_backward(
+                            walk, owner, event, given, pause.wrt
+                        )
+                    else:
+                        found = walk.run_python(
+                            pause.code, owner, event, pause.wrt, given
+                        )
+                except BaseException:
+                    rec.restore_thread(bits)
+                    walk.raised_at(pause, owners, held)
+                    raise
+                if rec.bits != bits or rec.thread_before is not None:
+                    rec.restore_thread(bits)
+                after = None
+                if rec.recording is not recording:
+                    after = walk.held_after_read(pause, owners[0], held, found)
+                elif rec.state is pause.after and pause.read is None:
+                    after = held
+                    if len(found) != 1 or (grad := found[0]) is None:
+                        after = _gave(pause, found, held)
+                    elif grad._slot == pause.gave:
+                        held[pause.gave] = grad
+                    elif held.get(pause.gave) is not grad:
+                        after = None
+                results, piece = None, pause.next
+                assert piece is not None
+                if after is not None:
+                    results = follow.follow(rec, piece, owners, after)
+                if results is None or after is None:
+                    follow.forget(start, key, jump)
+                    walk.go_on_from(pause, owners, held, given, found)
+                    break
+                held = after
+        except BaseException:
+            _end_early(walk)
+            raise
         if results is None:
-            follow.forget(start, key, jump)
+            return _end(walk, key, n_results, outer)
+        if walk.at_end is not None:
+            _call_back(walk)
         return results
-    except BaseException:
-        # What came before the node that raised stays done, as in PyTorch.
-        walk.settle()
-        walk.catch_up()
-        walk.keep_whole()
-        walk.deliver()
-        raise
+    finally:
+        rec.trace = outer
+        if rec.bits != bits or rec.thread_before is not None:
+            rec.restore_thread(bits)
+        rec.thread_before = before
+        if walk in stack:
+            stack.remove(walk)
+        if rec.unstored and outer is None:
+            rec.store_shared()
+
+
+def _gradients(
+    rec: Recorder, pause: Pause, known: dict[Any, Any]
+) -> tuple[dict[Any, Any], list[Any]]:
+    """The gradients that are held where Python code is called, and what it gets.
+
+    What nobody holds would be lost where the code reads something.
+    """
+    held: dict[Any, Any] = {}
+    for slot, meta in pause.values:
+        if slot not in held:
+            value = known.get(slot)
+            held[slot] = rec.at(slot, meta) if value is None else value
+    return held, [None if each is None else held[each[0]] for each in pause.given]
+
+
+def _gave(pause: Pause, found: list[Any], held: dict[Any, Any]) -> Any:
+    """The gradients held with those that Python code gave; None: it gave others."""
+    for slot, grad in zip(pause.found or (), found, strict=True):
+        if grad is None:
+            if slot is not None:
+                return None
+        elif grad._slot == slot:
+            held[slot] = grad
+        elif held.get(slot) is not grad:
+            return None
+    return held

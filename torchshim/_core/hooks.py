@@ -24,9 +24,7 @@ retaining: dict[int, weakref.ref[Any]] = {}
 
 def place_of(rec: Recorder, tensor: Any) -> Place:
     """Where the gradient of a tensor arrives."""
-    slot, state = tensor._slot, rec.state
-    if state.slot <= slot < state.n_slots and state.kind == CALL:
-        return rec.recording, slot  # it was just computed, as it often is
+    slot = tensor._slot
     if slot >> SLOT_BITS != rec.id:
         if slot < 0 and tensor._hist is not None and tensor._view_of is None:
             return origin(*rec.history(*tensor._hist))
@@ -37,31 +35,20 @@ def place_of(rec: Recorder, tensor: Any) -> Place:
 class TensorHooks:
     """The hooks of one tensor at one place of the graph."""
 
-    __slots__ = (
-        "__weakref__",
-        "backward",
-        "grad_dtype",
-        "place",
-        "post",
-        "retained",
-        "retains",
-        "version",
-    )
-
-    def __init__(self) -> None:
-        self.backward: OrderedDict[int, Any] | None = None
-        self.post: OrderedDict[int, Any] | None = None
-        # Of a leaf: see `leaf_facts.grad_dtype`.
-        self.grad_dtype = OWN_DTYPE
-        # The tensor whose `.grad` is to hold the gradient, though it is no leaf.
-        self.retained: weakref.ref[Any] | None = None
-        # Of a leaf: whether it was such a tensor before it left its graph.
-        self.retains = False
-        # Of tensors with a node: the graph and the slot where they hang, and the
-        # version that was then. (The graph's number, as the graph holds these hooks:
-        # a reference back would be a cycle.)
-        self.place: tuple[int, int] | None = None
-        self.version = 0
+    # (No `__init__`: of a loop's hooks most keep what the class has.)
+    backward: OrderedDict[int, Any] | None = None
+    post: OrderedDict[int, Any] | None = None
+    # Of a leaf: see `leaf_facts.grad_dtype`.
+    grad_dtype = OWN_DTYPE
+    # The tensor whose `.grad` is to hold the gradient, though it is no leaf.
+    retained: weakref.ref[Any] | None = None
+    # Of a leaf: whether it was such a tensor before it left its graph.
+    retains = False
+    # Of tensors with a node: the graph and the slot where they hang, and the
+    # version that was then. (The graph's number, as the graph holds these hooks:
+    # a reference back would be a cycle.)
+    place: tuple[int, int] | None = None
+    version = 0
 
     def hang(self, rec: Recorder, tensor: Any) -> None:
         """Hangs the hooks on the node that made the tensor's present value."""
@@ -89,23 +76,22 @@ class TensorHooks:
 
     def run(self, grad: Any) -> Any:
         """What the hooks make of a gradient, which is retained where that is asked."""
-        if self.backward:
-            grad = self.replace(grad)
+        hooks = self.backward
+        if hooks is not None:
+            for hook in (*hooks.values(),):
+                result = hook(grad)
+                if result is not None:
+                    grad = _replaced(hook, grad, result)
         if self.retained is not None:
             self.retain(grad)
         return grad
 
     def replace(self, grad: Any) -> Any:
         """What the hooks make of a gradient."""
-        if not self.backward:
-            return grad
-        for hook in (*self.backward.values(),):
+        for hook in (*(self.backward or {}).values(),):
             result = hook(grad)
             if result is not None:
-                if grad is None:
-                    raise RuntimeError(REPLACED_NONE)
-                check_replacement(hook, grad, result)
-                grad = result
+                grad = _replaced(hook, grad, result)
         return grad
 
     def retain(self, grad: Any) -> None:
@@ -133,6 +119,14 @@ class TensorHooks:
                 given = result
         if given is not leaf:  # functions in place give that
             raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+
+
+def _replaced(hook: Any, grad: Any, result: Any) -> Any:
+    """A gradient that a hook gave in place of another."""
+    if grad is None:
+        raise RuntimeError(REPLACED_NONE)
+    check_replacement(hook, grad, result)
+    return result
 
 
 class HookChain:
@@ -178,10 +172,29 @@ def hooks_of(tensor: Any, make: bool = False) -> TensorHooks | None:
                 hooks.hang(rec, tensor)
     if make and tensor._view_note is not None:
         local.rec.check_current(tensor)
-    if hooks is None and make:
-        hooks = tensor._hooks = TensorHooks()
-        if not tensor._tmeta.leaf:
-            hooks.hang(local.rec, tensor)
+    return new_hooks(tensor) if hooks is None and make else hooks
+
+
+def new_hooks(tensor: Any) -> TensorHooks:
+    """Hooks of a tensor that has none yet."""
+    rec = local.rec
+    if tensor._view_note is not None:
+        rec.check_current(tensor)
+    hooks = tensor._hooks = TensorHooks()
+    if tensor._tmeta.leaf:
+        return hooks
+    slot, state, hooked = tensor._slot, rec.state, rec.recording.hooked
+    if (
+        state.slot <= slot < state.n_slots
+        and state.kind == CALL
+        and tensor._view_of is None
+        and slot not in hooked
+    ):  # it was just computed, as it often is: as `hang`, in fewer steps
+        hooks.place = rec.recording.graph, slot
+        hooked[slot] = hooks
+        rec.mark("hook", slot)
+    else:
+        hooks.hang(rec, tensor)
     return hooks
 
 

@@ -125,15 +125,20 @@ class Pause:
     # What the code did: where it left the recording, and what it gave.
     after: State | None = None
     found: list[int | None] | None = None
+    gave: int | None = None  # the one in `found`
     read: Read | None = None
     next: Jump | None = None
     # The gradients that the walk holds meanwhile; these, and what the code gets.
     held: list[Value] = field(init=False)
     values: list[Value] = field(init=False)
+    # What it gets and what the walk holds, where that is one gradient.
+    single: Value | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.held = [v for *_, v in (*self.waiting, *self.reached, *self.results)]
         self.values = [v for v in self.given if v is not None] + self.held
+        alone = len(self.values) == 1 and self.given == self.values
+        self.single = self.values[0] if alone else None
 
 
 @dataclass(slots=True, eq=False)
@@ -289,6 +294,7 @@ class Capture:
             raise NotRepeatable  # the code made it part of the recording
         pause.after = self._begin = rec.state
         pause.found = [None if g is None else self._value(g)[0] for g in found]
+        pause.gave = pause.found[0] if len(found) == 1 else None
         self._trace = len(rec.trace or ())
 
     def finish(self, walk: Any, key: Any, results: Sequence[Any]) -> None:
@@ -452,16 +458,19 @@ def _copies(copied: Iterable[tuple[int, int, int, int]]) -> list[Copy]:
         else:
             runs.append((to, number, list(range(at, at + n))))
     return [
-        (
-            to,
-            to + len(source),
-            number,
-            itemgetter(*source)
-            if len(source) > 1
-            else itemgetter(slice(source[0], source[0] + 1)),
-        )
+        (to, to + len(source), number, itemgetter(*_as_slice(source)))
         for to, number, source in runs
     ]
+
+
+def _as_slice(places: list[int]) -> list[Any]:
+    """Places in a list as one slice of it, if they follow one another either way."""
+    first, last = places[0], places[-1]
+    if places == [*range(first, last + 1)]:
+        return [slice(first, last + 1)]
+    if places == [*range(first, last - 1, -1)]:  # of a chain's events
+        return [slice(first, last - 1 if last else None, -1)]
+    return places
 
 
 def _between(start: State, end: State) -> list[State]:

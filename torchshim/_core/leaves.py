@@ -32,7 +32,7 @@ class Leaves(Graph):
 
     create: bool
     accumulate: bool
-    pure: bool
+    called: bool
     grads: dict[Place, Any]
     results: dict[int, Any]
     given: set[int]
@@ -123,7 +123,7 @@ class Leaves(Graph):
 
     def count_leaves(self) -> None:
         """From now on leaves are finished as soon as they are whole."""
-        self.pure = False
+        self.called = True
         if self.leaf_edges is None:
             self.find_leaves()
             assert self.leaf_edges is not None
@@ -303,7 +303,7 @@ class Leaves(Graph):
             if self.capture is not None:
                 status = jumps.grad_status(self.rec, leaf)
                 self.capture.delivered.append((leaf, place, status))
-            shared = id(grad) in self.given or not self.pure
+            shared = id(grad) in self.given or self.called
             if leaf._grad is None and not self.create:
                 grad = self.own(grad)
             self.rec.delivering = True
@@ -314,7 +314,7 @@ class Leaves(Graph):
 
     def own(self, grad: Any) -> Any:
         """The gradient as a tensor that nobody else holds: `.grad` is added to."""
-        if id(grad) in self.given or not self.pure:
+        if id(grad) in self.given or self.called:
             grad = grad._twin() if grad._composed else self.rec.renamed(grad)
         self.given.add(id(grad))
         return grad

@@ -153,10 +153,9 @@ class Recorder(Transforming):
         self.last: dict[Any, tuple[int, tuple[Any, ...]]] = {}
         self.reports: list[tuple[Any, list[Any]]] = []
         self.waiter = Waiter()
-        # Whether Python code of a node runs; what that changed of its thread, as it
-        # was (for each of `by_node`).
-        self.in_node = False
-        self.thread_before: list[Any] | None = None
+        # While Python code of a node runs: what that changed of its thread, as it was
+        # (for each of `by_node`); None: nothing yet. Outside of any: False.
+        self.thread_before: list[Any] | bool | None = False
         # Entries of a backward walk in progress, for its jump edge.
         self.trace: list[Any] | None = None
         self.set_mode()
@@ -188,31 +187,32 @@ class Recorder(Transforming):
             if self.mode is not None:
                 self.mode = self.bits
 
-    def enter_node(self) -> tuple[Any, ...]:
+    def enter_node(self) -> tuple[int, list[Any] | bool | None]:
         """Notes the modes that a node's Python code starts in, for `leave_node`."""
-        found = self.bits, self.grad, self.inference, self.in_node, self.thread_before
-        self.in_node, self.thread_before = True, None
+        found = self.bits, self.thread_before
+        self.thread_before = None
         return found
 
     def about_to_change(self) -> None:
         """To be called before anything of `by_node` changes in this thread."""
-        if self.in_node and self.thread_before is None:
+        if self.thread_before is None:
             self.thread_before = [read() for read, _ in by_node]
 
-    def restore_thread(self, modes: tuple[Any, ...]) -> None:
+    def restore_thread(self, bits: int) -> None:
         """Takes back what a node's Python code changed of its thread."""
         before, self.thread_before = self.thread_before, None
-        if before is not None:
+        if isinstance(before, list):
             for (_, put), value in zip(by_node, before, strict=True):
                 put(value)
-        _, self.grad, self.inference, *_ = modes
+        self.grad, self.inference = bool(bits & 1), bool(bits & 2)
         self.set_mode()
 
-    def leave_node(self, modes: tuple[Any, ...]) -> None:
+    def leave_node(self, modes: tuple[int, list[Any] | bool | None]) -> None:
         """Ends what a node's Python code changed of its thread."""
-        if self.bits != modes[0] or self.thread_before is not None:
-            self.restore_thread(modes)
-        self.in_node, self.thread_before = modes[3:]
+        bits, before = modes
+        if self.bits != bits or self.thread_before is not None:
+            self.restore_thread(bits)
+        self.thread_before = before
 
     def make_room(self, meta: Meta | None = None) -> None:
         """Flushes a recording that has grown long; between events of users only.

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torchshim._core.follow import follow
 from torchshim._core.graph import Place
 from torchshim._core.jumps import (
     FUNCTION,
@@ -20,7 +19,6 @@ from torchshim._core.jumps import (
     MOVE,
     NODE_AFTER,
     NODE_BEFORE,
-    Jump,
     NotRepeatable,
     Pause,
     carried,
@@ -100,7 +98,7 @@ class Replay(Leaves):
         try:
             place = recording, event.slot
             found = self.calling(
-                place, self._python, code, recording, event, wrt, grads
+                place, self.run_python, code, recording, event, wrt, grads
             )
         except BaseException:
             self._raised(code)
@@ -126,7 +124,7 @@ class Replay(Leaves):
         self.frozen, self.writes = self.rec.state, None
         self.tables.pop(self.rec.recording.seq, None)
 
-    def _python(
+    def run_python(
         self,
         code: str,
         recording: Recording,
@@ -202,77 +200,7 @@ class Replay(Leaves):
             outs = self.call_python(NODE_AFTER, recording, event, wrt, given)
         self.hand_on(recording, event, wrt, outs, grads)
 
-    def repeat(
-        self,
-        jump: Jump,
-        owners: list[Recording],
-        cotangents: Sequence[Any],
-        modes: tuple[Any, ...],
-    ) -> list[Any] | None:
-        """Goes on from the first piece of a jump edge, which was followed already.
-
-        `modes`: those that each call of Python code starts in (`Recorder.enter_node`).
-        Gives the gradients asked for; None where the walk had to be walked.
-        """
-        rec = self.rec
-        # The gradients that are somewhere in the walk, by their slots.
-        held: dict[Any, Any] = {c._slot: c for c in cotangents}
-        results: list[Any] | None = []
-        while (pause := jump.pause) is not None:
-            before, held = held, {}
-            # What nobody holds would be lost where the code reads something.
-            for known in pause.values:
-                if known[0] not in held:
-                    value = before.get(known[0])
-                    held[known[0]] = rec.at(*known) if value is None else value
-            given: list[Any] = []
-            for known in pause.given:
-                given.append(None if known is None else held[known[0]])
-            del before
-            owner, recording, event = owners[pause.owner], rec.recording, pause.event
-            self.current = owner, event.slot
-            try:
-                # (As `_python`; these come by the hundred.)
-                if pause.code is FUNCTION:
-                    found = owner.python[event.depth]._run_backward(
-                        self, owner, event, given, pause.wrt
-                    )
-                elif pause.code is HOOKS:
-                    found = [owner.hooked[event.slot].run(given[0])]
-                else:
-                    found = self._python(pause.code, owner, event, pause.wrt, given)
-            except BaseException:
-                rec.restore_thread(modes)
-                self._restore(pause, owners, held)
-                self._raised(pause.code)
-                raise
-            if rec.bits != modes[0] or rec.thread_before is not None:
-                rec.restore_thread(modes)
-            assert pause.next is not None and pause.found is not None
-            after = None
-            if rec.recording is not recording:
-                after = self._held_after_read(pause, owners[0], held, found)
-            elif rec.state is pause.after and pause.read is None:
-                after = held
-                for slot, grad in zip(pause.found, found, strict=True):
-                    if grad is None:
-                        after = None if slot is not None else after
-                    elif grad._slot == slot:
-                        held[slot] = grad
-                    elif held.get(slot) is not grad:
-                        after = None
-            results = None
-            if after is not None:
-                results = follow(rec, pause.next, owners, after)
-            if results is None or after is None:
-                self._restore(pause, owners, held)
-                self.go_on(pause.code, owner, event, pause.wrt, given, found)
-                self.run()
-                return None
-            held, jump = after, pause.next
-        return results
-
-    def _held_after_read(
+    def held_after_read(
         self,
         pause: Pause,
         first: Recording,
@@ -297,6 +225,27 @@ class Replay(Leaves):
         if known != read.carried:
             return None
         return {k[0]: v for k, v in zip(known, values, strict=True) if k is not None}
+
+    def raised_at(
+        self, pause: Pause, owners: Sequence[Recording], held: dict[Any, Any]
+    ) -> None:
+        """The Python code of a repeated walk raised: brings the walk to where it is."""
+        self._restore(pause, owners, held)
+        self._raised(pause.code)
+
+    def go_on_from(
+        self,
+        pause: Pause,
+        owners: Sequence[Recording],
+        held: dict[Any, Any],
+        given: list[Any],
+        found: list[Any],
+    ) -> None:
+        """Goes on event by event after Python code that did something else."""
+        self._restore(pause, owners, held)
+        owner, event = owners[pause.owner], pause.event
+        self.go_on(pause.code, owner, event, pause.wrt, given, found)
+        self.run()
 
     def _restore(
         self, pause: Pause, owners: Sequence[Recording], held: dict[int, Any]

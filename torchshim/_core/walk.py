@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
@@ -76,22 +76,23 @@ class Walk(SavedValues, Replay, Late):
     rec: Recorder
     retain: bool
     create: bool
-    targets: dict[Place, list[int]]
     accumulate: bool
     # Levels of `vmap` around the `grad` that this is the backward of.
     outside: Levels = ()
     frozen: State | None = None
     roots: Sequence[Place] = ()
-    narrow: bool = False
-    # What becomes a jump edge, if anything does.
-    capture: Capture | None = None
     # What is to be called when the walk is over.
-    at_end: list[Callable[[], Any]] = field(default_factory=list)
-    # What arrived at the event whose saved values hooks give back at the moment.
-    cotangents: Sequence[Any] = ()
+    at_end: list[Callable[[], Any]] | None = None
     current: Place | None = None
-    # Whether no Python code was called.
-    pure: bool = True
+    # What becomes a jump edge, if anything does.
+    capture: Capture | None = late(NoneType)
+    # Whether gradients are asked for, and where they arrive if not at leaves.
+    narrow: bool = late(bool)
+    targets: dict[Place, list[int]] = late(dict)
+    # What arrived at the event whose saved values hooks give back at the moment.
+    cotangents: Sequence[Any] = late(tuple)
+    # Whether Python code was called.
+    called: bool = late(bool)
     captured: dict[int, list[int]] = late(dict)
     since: dict[int, tuple[int, int]] = late(dict)
     grads: dict[Place, Any] = late(dict)

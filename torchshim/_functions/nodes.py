@@ -120,7 +120,7 @@ def _call(self: Node, *grads: Any) -> Any:
     known = outputs_of(event)
     _check_given(self, grads, [event.metas[k] for k in known])
     rec = local.rec
-    walk = Walk(rec, True, rec.grad, {}, False)
+    walk = Walk(rec, True, rec.grad, False)
     walk.frozen = None if recording.state else rec.state
     arrived: list[Any] = [None] * len(event.metas)
     for k, grad in zip(known, grads, strict=True):
@@ -369,7 +369,7 @@ def _saved_operand(node: Node, at: int) -> Any:
     if has_left(recording, slot):
         return value_at(recording, event, slot).detach()
     if at not in packed:
-        walk = Walk(local.rec, True, False, {}, False)
+        walk = Walk(local.rec, True, False, False)
         walk.check_versions(recording, plan_of(event, event.call, event.wrt))
         return value_at(recording, event, slot)
     if slot not in recording.entered or slot in recording.hists:
@@ -444,7 +444,7 @@ def value_at(recording: Any, event: Any, slot: int) -> Any:
         return rec.at(slot, meta) if living is None else living
     array = recording.saved.get(slot)
     if array is None:
-        walk = Walk(rec, True, False, {}, False)
+        walk = Walk(rec, True, False, False)
         operands = [walk.operand(recording, s) for s in event.operands]
         with rec.lock:
             grad = rec.grad

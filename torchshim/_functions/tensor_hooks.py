@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchshim._core import hooks
-from torchshim._core.hooks import hooks_of
+from torchshim._core.hooks import hooks_of, new_hooks
 from torchshim._core.record import local
 from torchshim._core.saved import detached_in_place
 from torchshim._core.state import DETACHED
@@ -48,7 +48,7 @@ def register_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
         raise RuntimeError(
             "cannot register a hook on a tensor that doesn't require gradient"
         )
-    found = hooks_of(self, make=True)
+    found = new_hooks(self) if self._hooks is None else hooks_of(self, make=True)
     assert found is not None
     if found.backward is None:
         found.backward = OrderedDict()

@@ -27,7 +27,10 @@ class ImperativeEngine:
             raise RuntimeError(
                 "Final callbacks can only be installed during backward pass."
             )
-        stack[-1].at_end.append(callback)
+        walk = stack[-1]
+        if walk.at_end is None:
+            walk.at_end = []
+        walk.at_end.append(callback)
 
     def is_checkpoint_valid(self) -> bool:
         """Whether the running backward, if there is one, fills `.grad` of leaves."""
