@@ -90,7 +90,7 @@ def _run(
         if plain:
             asked = tuple([rec.slot_of(t) for t in targets])
     if rec.volatile:
-        rec._forget_volatile()
+        rec.forget_volatile()
     start = rec.state
     kind = retain, accumulate, outside
     key = rec.bits, tuple([p[1] for p in places]), given, kind, asked

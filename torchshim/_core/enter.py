@@ -77,7 +77,7 @@ class Entering(Known):
         """
         slot = self.slot_of(tensor)
         if self.volatile:
-            self._forget_volatile()
+            self.forget_volatile()
         return slot
 
     @staticmethod

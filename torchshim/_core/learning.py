@@ -105,7 +105,7 @@ class Learning(Trie):
                 template.append(arg)
         key = (op, self.bits, *parts)
         if self.volatile:
-            self._forget_volatile()
+            self.forget_volatile()
         if not numbers:
             found = self._step(key, op, template, operands, values, None)
         else:

@@ -1,8 +1,9 @@
-"""The part of a walk that calls Python code, and that repeats what is remembered.
+"""The part of a walk that calls Python code, and that goes on where repeating ends.
 
-Between two calls of Python code a walk repeats a piece of its jump edge. While it does
-its own fields say nothing of where it is; where something is not as it was then, they
-are restored from what the jump edge knows, and the walk goes on event by event.
+Between two calls of Python code a walk repeats a piece of its jump edge (`engine`).
+While it does its own fields say nothing of where it is; where something is not as it
+was then, they are restored from what the jump edge knows, and the walk goes on event by
+event.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Trie(Inference):
     def flush(self) -> None:
         raise NotImplementedError
 
-    def _forget_volatile(self) -> None:
+    def forget_volatile(self) -> None:
         for tensor in self.volatile:
             tensor._slot = -1
         self.volatile.clear()
@@ -84,7 +84,7 @@ class Trie(Inference):
         """Records a call that no user writes: a gradient, a write through a view."""
         slots = [self.slot_of(t) for t in tensors]
         if self.volatile:
-            self._forget_volatile()
+            self.forget_volatile()
         key = (call, self.bits, *slots)
         found = self.state.next.get(key)
         if found is None:

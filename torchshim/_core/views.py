@@ -151,7 +151,7 @@ class Viewing(Foreign):
                 view._own_version = [0]
             if storage.shared is not None:
                 view._slot = -1
-                self._forget_volatile()
+                self.forget_volatile()
             view._path = base._path
             if self.levels and any(n.cells for n in self.levels):
                 # It shows the memory and no tangents, whatever is written to it.
@@ -181,7 +181,7 @@ class Viewing(Foreign):
         if storage.shared is not None:
             # Derived again when it is used: NumPy may write at any time.
             self.volatile.append(view)
-            self._forget_volatile()
+            self.forget_volatile()
 
     @staticmethod
     def _inherit(view: TensorBase) -> None:
@@ -272,7 +272,7 @@ class Viewing(Foreign):
             tensor._hist = self.recording, tensor._slot
             self.stale.append(weakref.ref(tensor))
 
-    def _forget_volatile(self) -> None:
+    def forget_volatile(self) -> None:
         """What has a history keeps its place in the graph; its data is new."""
         for tensor in self.volatile:
             meta, storage = tensor._tmeta, tensor._storage
@@ -280,7 +280,7 @@ class Viewing(Foreign):
             if own and tensor._hist is None and storage is not None:
                 self.keep_history(tensor)
                 tensor._hist_version = storage.version
-        Foreign._forget_volatile(self)
+        Foreign.forget_volatile(self)
 
     def _derive(self, tensor: TensorBase, storage: Storage) -> int:
         """As of any tensor; PyTorch refuses some views after a write to their base."""

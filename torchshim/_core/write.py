@@ -178,7 +178,7 @@ class Writing(Viewing):
             else:  # at the end of the walk
                 self.unstored.append((tensor, new))
             self.volatile.append(tensor)
-            self._forget_volatile()
+            self.forget_volatile()
         if tracked and tensor._hooks is not None and tensor is not base:
             self.slot_of(tensor)  # PyTorch makes its node at once
         if self.crossed:

@@ -102,7 +102,7 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
         self._hist = None
     if shared:
         rec.volatile.append(self)  # NumPy may write at any time
-        rec._forget_volatile()
+        rec.forget_volatile()
     if not counted:
         set_version(self, version_of(self) + 1)
     rec.live.append(weakref.ref(self))
