@@ -280,3 +280,53 @@ def written_by_out(torch):
         yield f.jvp(layer, (x,), (x,))[1].detach().round(decimals=3)
         found = f.vmap(f.grad(lambda a, m=layer: m(a).sum()))(torch.stack([x, x]))
         yield found.detach().round(decimals=3)
+
+
+@case
+def differentiated_arguments_written_unseen(torch):
+    """Through an alias, or without grad mode: the caller's tensor is written to, too."""
+    f = torch.func
+    grad, jacrev, jvp, vjp, vmap = f.grad, f.jacrev, f.jvp, f.vjp, f.vmap
+
+    def by_alias(x):
+        x.detach().sin_()
+        return x * x
+
+    def by_data(x):
+        x.data.mul_(2)
+        return x * x
+
+    def without_grad(x):
+        with torch.no_grad():
+            x[0] = 5.0
+        return x * x
+
+    for write in (by_alias, without_grad, by_data):
+        runs = [
+            lambda f, x: grad(lambda x: f(x).sum())(x),
+            lambda f, x: torch.func.grad_and_value(lambda x: f(x).sum())(x),
+            lambda f, x: vjp(f, x)[1](torch.ones(2)),
+            lambda f, x: jacrev(f)(x),
+            lambda f, x: jvp(f, (x,), (x.cos(),)),
+            lambda f, x: vmap(grad(lambda x: f(x).sum()))(x.repeat(3, 1)),
+            lambda f, x: grad(lambda x: (vjp(f, x)[0] * x).sum())(x),
+            lambda f, x: grad(
+                lambda x: (grad(lambda x: f(x).sum())(x).sum(), x * 2), has_aux=True
+            )(x),
+        ]
+        for run in runs[: 4 if write is by_data else None]:
+            x = torch.tensor([1.05, -0.52])
+            yield run(write, x), x, x._version
+
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    yield grad(lambda r: by_alias(r).sum())(x[0]), x
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = w * 1
+    yield grad(lambda y: by_alias(y).sum())(y), y, y.grad_fn is not None
+
+    def fails(x):
+        x.detach().sin_()
+        raise ValueError("late")
+
+    x = torch.tensor([1.05, -0.52])
+    yield attempt(grad(fails), x), x

@@ -95,6 +95,8 @@ class Level:
     arguments: list[tuple[Any, Any, int, int | None]] = field(default_factory=list)
     # Forward mode: what holds tangents of this level.
     cells: list[dict[int, Any]] = field(default_factory=list)
+    # `grad`: arguments that the function is differentiated by, within it and as given.
+    started: list[tuple[TensorBase, TensorBase]] = field(default_factory=list)
     # `grad` and forward mode: arguments that the function is not differentiated by.
     lent: list[TensorBase] = field(default_factory=list)
     # `vmap`: not one of `torch.func`'s, so that custom functions do not see it.

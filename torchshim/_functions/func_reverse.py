@@ -18,6 +18,7 @@ from torchshim import _pytree as tree
 from torchshim._core import engine, hooks
 from torchshim._core.levels import GRAD, Level
 from torchshim._core.record import Recorder, local
+from torchshim._core.storage import hidden_of, writes_of
 from torchshim._derived import fns, public
 from torchshim._functions.backward import NOT_REAL, make_grads, zeros_of
 from torchshim._functions.pieces import narrow
@@ -100,6 +101,7 @@ def grad_level() -> Iterator[tuple[Recorder, Level]]:
         finally:
             rec.inference = inference
             rec.close_level(level)
+            _hand_back(level)
 
 
 def _started(rec: Recorder, level: Level, args: Any) -> tuple[Any, list[Any]]:
@@ -133,7 +135,27 @@ def _started(rec: Recorder, level: Level, args: Any) -> tuple[Any, list[Any]]:
             rec.tracking = tracking
             rec.set_mode()
     twins = [rec.at(rec.slot_of(t), t._tmeta) for t in targets]
+    level.started += zip(twins, leaves, strict=True)
     return spec.unflatten(twins), targets
+
+
+def _hand_back(level: Level) -> None:
+    """Writes to a level's arguments what its function wrote to its own.
+
+    That it may do where autograd does not see it: without grad mode, to an alias.
+    """
+    rec = local.rec
+    changed = [(i, g) for i, g in level.started if writes_of(i) or hidden_of(i)]
+    if not changed:
+        return
+    grad = rec.grad
+    rec.set_grad(False)
+    try:
+        for inside, given in changed:
+            value = rec.without_level(inside, level.number)
+            given.detach().copy_(value.detach())
+    finally:
+        rec.set_grad(grad)
 
 
 def _ended(level: Level, values: Any) -> Any:
