@@ -284,7 +284,7 @@ def written_by_out(torch):
 
 @case
 def differentiated_arguments_written_unseen(torch):
-    """Through an alias, or without grad mode: the caller's tensor is written to, too."""
+    """Through an alias, or without grad mode: the caller's tensor changes, too."""
     f = torch.func
     grad, jacrev, jvp, vjp, vmap = f.grad, f.jacrev, f.jvp, f.vjp, f.vmap
 

@@ -96,7 +96,7 @@ class Level:
     # Forward mode: what holds tangents of this level.
     cells: list[dict[int, Any]] = field(default_factory=list)
     # `grad`: arguments that the function is differentiated by, within it and as given.
-    started: list[tuple[TensorBase, TensorBase]] = field(default_factory=list)
+    started: list[tuple[Any, Any]] = field(default_factory=list)
     # `grad` and forward mode: arguments that the function is not differentiated by.
     lent: list[TensorBase] = field(default_factory=list)
     # `vmap`: not one of `torch.func`'s, so that custom functions do not see it.
