@@ -32,6 +32,11 @@ warn_always = [False]
 _warned: set[str] = set()
 
 
+def triggered(text: str, where: str) -> str:
+    """What PyTorch's C++ warns of: it says where it does."""
+    return f"{text} (Triggered internally at /__w/pytorch/pytorch/{where}.)"
+
+
 # "torch" is the name of our package where programs find it under that.
 _OURS = (__name__.partition(".")[0], "torch", "jax")
 _LAYERS = tuple(f"{ours}.nn.modules." for ours in _OURS)

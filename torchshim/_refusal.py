@@ -18,7 +18,7 @@ from torchshim._arguments import MISSING, OTHER_NAMES, is_star
 from torchshim._core.meta import Size
 from torchshim._core.op import OPERAND, OPT_OPERAND, Op
 from torchshim._core.storage import TensorBase
-from torchshim._errors import warn_once
+from torchshim._errors import triggered, warn_once
 
 
 def space_of(op: Op, name: str, is_method: bool) -> str:
@@ -163,11 +163,12 @@ def deprecated_form(
     if any(value is MISSING for value in meant.values()):
         return None
     others = "".join(f"\n\t{each.name}{each}" for each in known if not each.hidden)
-    warn_once(
+    text = (
         f"This overload of {form.name} is deprecated:\n\t{form.name}{form}\nConsider "
-        f"using one of the following signatures instead:{others}",
-        key="deprecated overload",
+        f"using one of the following signatures instead:{others}"
     )
+    where = "torch/csrc/utils/python_arg_parser.cpp:1841"
+    warn_once(triggered(text, where), key="deprecated overload")
     return tuple(meant.get(p.name, p.default) for p in op.params)
 
 

@@ -27,6 +27,7 @@ from torchshim._core.host_random import (
     unit64,
 )
 from torchshim._core.mt19937 import MT19937
+from torchshim._errors import triggered
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
@@ -174,14 +175,14 @@ def _check_range(low: int, last: int, dtype: np.dtype) -> None:
     check_bound("to - 1", last, *bounds, dtype)
     for name, value in (("from", low), ("to - 1", last)) if digits else ():
         if abs(value) > 2**digits:
-            warnings.warn(
+            text = (
                 f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to "
                 f"precision limitations {kind} can support discrete uniform "
                 "distribution only within this range. This warning will become an "
-                "error in version 1.7 release, please fix the code in advance",
-                UserWarning,
-                stacklevel=3,
+                "error in version 1.7 release, please fix the code in advance"
             )
+            where = "aten/src/ATen/native/DistributionTemplates.h:111"
+            warnings.warn(triggered(text, where), UserWarning, stacklevel=3)
 
 
 def randperm(generator: MT19937, size: int, dtype: DTypeLike = "int64") -> np.ndarray:

@@ -141,7 +141,7 @@ class Op:
     typecheck: Callable[..., Any] | None
     warns: Callable[..., str | None] | None
     level: str | None
-    overlaps: bool | tuple[str, str]
+    overlaps: bool | tuple[str, str, int]
     apart: tuple[str, ...]
     whole: tuple[str, ...]
     on_stack: Callable[..., Any] | None
@@ -268,7 +268,7 @@ def op(
     shape: Callable[..., tuple[int, ...] | None] | None = None,
     sparse_grad: Callable[..., tuple[str, bool] | None] | None = None,
     level: str | None = None,
-    overlaps: bool | tuple[str, str] = False,
+    overlaps: bool | tuple[str, str, int] = False,
     apart: Sequence[str] = (),
     whole: Sequence[str] = (),
     on_stack: Callable[..., Any] | None = None,

@@ -28,6 +28,7 @@ from torchshim._core.storage import (
 )
 from torchshim._core.versions import number_of
 from torchshim._core.views import Viewing, differentiable, view_error
+from torchshim._errors import triggered
 
 _INFERENCE_WRITTEN = (
     "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
@@ -93,7 +94,10 @@ class Writing(Viewing):
             if op is None or not (overlaps or onto_itself):
                 raise RuntimeError(SHARED_WITHIN)
             if isinstance(op.overlaps, tuple):
-                warnings.warn(_EXPANDED.format(*op.overlaps), UserWarning, 5)
+                name, form, line = op.overlaps
+                where = f"aten/src/ATen/native/TensorAdvancedIndexing.cpp:{line}"
+                text = triggered(_EXPANDED.format(name, form), where)
+                warnings.warn(text, UserWarning, 5)
 
     def check_inference(self, tensor: TensorBase) -> None:
         """Raises for a tensor without a version counter, outside of inference mode."""

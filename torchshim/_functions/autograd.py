@@ -24,6 +24,7 @@ from torchshim._core.storage import (
     version_of,
 )
 from torchshim._derived import NEVER, fns, public
+from torchshim._errors import triggered
 from torchshim._functions import backward as passes
 from torchshim._functions import creation, nodes
 from torchshim._functions._arguments import tensor_argument
@@ -32,13 +33,14 @@ from torchshim._tensor import Tensor
 
 assert nodes
 
-_NON_LEAF_GRAD = (
+_NON_LEAF_GRAD = triggered(
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
     ".grad attribute won't be populated during autograd.backward(). If you indeed want "
     "the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
     "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
     "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for "
-    "more information."
+    "more information.",
+    "build/aten/src/ATen/core/TensorBody.h:493",
 )
 
 

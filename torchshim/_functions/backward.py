@@ -12,16 +12,17 @@ from torchshim._core.levels import VMAP
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node
 from torchshim._core.record import local
 from torchshim._derived import fns
-from torchshim._errors import warn, warn_once
+from torchshim._errors import triggered, warn, warn_once
 from torchshim._errors import warn_always as warn_always
 from torchshim._tensor import Tensor
 
-REFERENCE_CYCLE = (
+REFERENCE_CYCLE = triggered(
     "Using backward() with create_graph=True will create a reference cycle between the "
     "parameter and its gradient which can cause a memory leak. We recommend using "
     "autograd.grad when creating the graph to avoid this. If you have to use this "
     "function, make sure to reset the .grad fields of your parameters to None after "
-    "use to break the cycle and avoid the leak."
+    "use to break the cycle and avoid the leak.",
+    "torch/csrc/autograd/engine.cpp:1307",
 )
 NOT_REAL = "grad can be implicitly created only for real scalar outputs but got {}"
 

@@ -23,7 +23,7 @@ from torchshim._core.state import INPUT
 from torchshim._core.storage import TensorBase
 from torchshim._core.template import INT_HOLE
 from torchshim._derived import fns
-from torchshim._errors import warn
+from torchshim._errors import triggered, warn
 from torchshim._function_modes import mode_enabled, modes, skips
 from torchshim._ops.view_geometry import KEEP, NEW, PICK, size_at
 from torchshim._overrides import dispatch, overriding
@@ -36,15 +36,17 @@ _size = tuple.__getitem__
 _PICK = (PICK,)
 _HOLES = tuple((INT_HOLE,) * n for n in range(64))
 
-_SEQUENCE = (
+_SEQUENCE = triggered(
     "Using a non-tuple sequence for multidimensional indexing is deprecated and will "
     "be changed in pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 "
     "this will be interpreted as tensor index, x[torch.tensor(seq)], which will result "
-    "either in an error or a different result"
+    "either in an error or a different result",
+    "torch/csrc/autograd/python_variable_indexing.cpp:349",
 )
-BYTE_MASK = (
+BYTE_MASK = triggered(
     "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
-    "instead."
+    "instead.",
+    "aten/src/ATen/native/IndexingUtils.h:37",
 )
 _BATCHED_MASK = (
     "vmap: We do not support batching operators that can support dynamic shape. "

@@ -485,4 +485,11 @@ def _volatile(self: Tensor) -> bool:
     return False
 
 
-Tensor.volatile = property(_volatile)
+def _set_volatile(self: Tensor, value: Any) -> None:
+    warn(
+        "volatile was removed and now has no effect. "
+        "Use `with torch.no_grad():` instead."
+    )
+
+
+Tensor.volatile = property(_volatile, _set_volatile)

@@ -8,7 +8,7 @@ from typing import Any
 
 from torchshim._autocast import autocast_whole
 from torchshim._derived import fns, public
-from torchshim._errors import warn_once
+from torchshim._errors import triggered, warn_once
 from torchshim._functions._arguments import combination, is_known
 from torchshim._functions._family import described
 from torchshim._functions.nn_dropout import dropped
@@ -318,10 +318,11 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
         if given["hx"][0].size(2) == given["hx"][1].size(2):
             alike = _steps_alike(given) if packed else 0
         elif not packed:
-            warn_once(
+            text = (
                 "LSTM with projections is not supported with oneDNN. "
                 "Using default implementation."
             )
+            warn_once(triggered(text, "aten/src/ATen/native/RNN.cpp:1512"))
     if alike:
         del given["data"], given["batch_sizes"]
         given |= {"input": x.reshape(alike, -1, x.size(1)), "batch_first": False}

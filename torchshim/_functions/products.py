@@ -10,7 +10,7 @@ from typing import Any
 from torchshim._autocast import autocast_whole
 from torchshim._bind import type_name
 from torchshim._derived import fns, public
-from torchshim._errors import warn_once
+from torchshim._errors import triggered, warn_once
 from torchshim._functions._arguments import tensor_argument
 from torchshim._functions.memory import write_into
 from torchshim._functions.resizing import resize_output
@@ -430,11 +430,12 @@ def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
     >>> torch.chain_matmul(torch.ones(1, 2), torch.ones(2, 1))
     tensor([[2.]])
     """
-    warn_once(
+    text = (
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch "
         "release. Use torch.linalg.multi_dot instead, which accepts a list of two or "
-        "more tensors rather than multiple parameters.",
+        "more tensors rather than multiple parameters."
     )
+    warn_once(triggered(text, "aten/src/ATen/native/LinearAlgebra.cpp:1102"))
     for each in matrices:
         if each.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {each.ndim}, expected 2 instead.")

@@ -54,7 +54,7 @@ RESIZED = (
     "a future PyTorch release outputs will not be resized unless they have zero "
     "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to "
     "zero elements with t.resize_(0). (Triggered internally at "
-    "/__w/pytorch/pytorch/aten/src/ATen/native/Resize.cpp:38.)"
+    "/__w/pytorch/pytorch/aten/src/ATen/native/Resize.cpp:30.)"
 )
 
 

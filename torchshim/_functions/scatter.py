@@ -9,6 +9,7 @@ from torchshim._autocast import autocast_whole
 from torchshim._core import dtypes
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
+from torchshim._errors import triggered
 from torchshim._functions._arguments import kind_of
 from torchshim._functions.assignment import put_with
 from torchshim._functions.backward import warn_once
@@ -18,12 +19,16 @@ from torchshim._ops.view_geometry import size_at, wrap_dim
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor, host_value
 
-_OLD_REDUCE = (
+_OLD_REDUCE = triggered(
     "The reduce argument of torch.scatter with Tensor src is deprecated and will be "
     "removed in a future PyTorch release. Use torch.scatter_reduce instead for more "
-    "reduction options."
+    "reduction options.",
+    "aten/src/ATen/native/TensorAdvancedIndexing.cpp:225",
 )
-_BETA = "index_reduce() is in beta and the API may change at any time."
+_BETA = triggered(
+    "index_reduce() is in beta and the API may change at any time.",
+    "aten/src/ATen/native/TensorAdvancedIndexing.cpp:1523",
+)
 
 
 def _scatter(

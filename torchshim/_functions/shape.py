@@ -14,7 +14,7 @@ from torchshim._core import dtypes
 from torchshim._core.meta import broadcast_shape
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
-from torchshim._errors import warn, warn_once
+from torchshim._errors import triggered, warn, warn_once
 from torchshim._functions._arguments import (
     all_tensors,
     check_retyped,
@@ -136,11 +136,13 @@ def contiguous_copy(input: Tensor) -> Tensor:
 
 # -- turning -----------------------------------------------------------------------
 
-_T_DEPRECATED = (
+_SHAPE = "aten/src/ATen/native/TensorShape.cpp"
+_T_DEPRECATED = triggered(
     "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
     "deprecated and it will throw an error in a future release. Consider `x.mT` to "
     "transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` "
-    "to reverse the dimensions of a tensor."
+    "to reverse the dimensions of a tensor.",
+    "aten/src/ATen/native/TensorShape.cpp:4314",
 )
 _IDENTITY = (
     "Tensor.{} is deprecated on 0-D tensors. This function is the identity in these "
@@ -164,7 +166,7 @@ def numpy_t(self: Tensor) -> Tensor:
     ndim = len(self._tmeta.shape)
     if ndim != 2:
         if ndim == 0:
-            warn_once(_IDENTITY.format("T"))
+            warn_once(triggered(_IDENTITY.format("T"), f"{_SHAPE}:4321"))
         else:
             warn_once(_T_DEPRECATED)
     return fns.permute(self, tuple(range(ndim - 1, -1, -1)))
@@ -229,7 +231,7 @@ def matrix_t(self: Tensor) -> Tensor:
             "tensor."
         )
     if ndim == 0:
-        warn_once(_IDENTITY.format("mT"))
+        warn_once(triggered(_IDENTITY.format("mT"), f"{_SHAPE}:4373"))
         return self
     return fns.transpose(self, -2, -1)
 
@@ -246,7 +248,8 @@ def matrix_h(self: Tensor) -> Tensor:
     """
     ndim = len(self._tmeta.shape)
     if ndim == 0:
-        warn_once("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().")
+        text = "Tensor.H is deprecated on 0-D tensors. Consider using x.conj()."
+        warn_once(triggered(text, f"{_SHAPE}:4335"))
         return conjugated(self)
     if ndim != 2:
         more = (
@@ -268,7 +271,8 @@ def _adjoint(self: Tensor, name: str) -> Tensor:
             "1-D tensor."
         )
     if ndim == 0:
-        warn_once(f"{name} is deprecated on 0-D tensors. Consider using x.conj().")
+        text = f"{name} is deprecated on 0-D tensors. Consider using x.conj()."
+        warn_once(triggered(text, f"{_SHAPE}:{4382 if name == 'Tensor.mH' else 4390}"))
         return conjugated(self)
     return conjugated(fns.transpose(self, -2, -1))
 
@@ -462,10 +466,11 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """
     vectors = all_tensors(_listed(tensors))
     if indexing is None:
-        warn_once(
+        text = (
             "torch.meshgrid: in an upcoming release, it will be required to pass the "
-            "indexing argument.",
+            "indexing argument."
         )
+        warn_once(triggered(text, f"{_SHAPE}:4215"))
         indexing = "ij"
     if not vectors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")

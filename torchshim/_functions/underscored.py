@@ -11,7 +11,7 @@ from typing import Any
 from torchshim._core import dtypes
 from torchshim._core.layout import strided
 from torchshim._derived import NEVER, fns, public
-from torchshim._errors import warn_once
+from torchshim._errors import triggered, warn_once
 from torchshim._functions.native import embedding_bag
 from torchshim._functions.nn_layers import convolution
 from torchshim._functions.weight_norm import _weight_norm, norm_except_dim
@@ -44,10 +44,11 @@ def _aminmax(
     input: Tensor, dim: int | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
     """`torch.aminmax`, deprecated and without a gradient."""
-    warn_once(
+    text = (
         "_aminmax is deprecated as of PyTorch 1.11 and will be removed in a future "
         "release. Use aminmax instead. This warning will only appear once per process."
     )
+    warn_once(triggered(text, "aten/src/ATen/native/ReduceAllOps.cpp:71"))
     return tuple(fns.aminmax(input.detach(), dim=dim, keepdim=keepdim))
 
 

@@ -18,7 +18,7 @@ from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._core.threads import keep
 from torchshim._derived import fns
-from torchshim._errors import warn_once
+from torchshim._errors import triggered, warn_once
 from torchshim._library.schema import FunctionSchema
 from torchshim._library.tags import Tag
 from torchshim.amp._settings import is_autocast_enabled
@@ -172,7 +172,9 @@ class Operator(ops.OpOverload):
         return result
 
     def _warn(self, grad: Any) -> None:
-        warn_once(_NO_GRADIENT.format(self.name()), key="autograd fallback")
+        where = "torch/csrc/autograd/autograd_not_implemented_fallback.cpp:76"
+        text = triggered(_NO_GRADIENT.format(self.name()), where)
+        warn_once(text, key="autograd fallback")
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls the kernel for the arguments' device."""

@@ -16,7 +16,7 @@ from torchshim._core.promotion import (
     real_number,
     scalar_dtype,
 )
-from torchshim._errors import warn_once
+from torchshim._errors import triggered, warn_once
 from torchshim._ops._common import (
     COMPLEX,
     broadcast_shapes,
@@ -505,9 +505,10 @@ def clamp_max(input: Array, max: Operand) -> Array:
 
 # Choices ------------------------------------------------------------------------------
 
-_BYTES = (
+_BYTES = triggered(
     "where received a uint8 condition tensor. This behavior is deprecated and will be "
-    "removed in a future version of PyTorch. Use a boolean condition instead."
+    "removed in a future version of PyTorch. Use a boolean condition instead.",
+    "aten/src/ATen/native/TensorCompare.cpp:621",
 )
 
 

@@ -22,7 +22,7 @@ from jax import lax
 from torchshim._core.op import Array, op
 from torchshim._core.placement import platform
 from torchshim._core.precision import precision
-from torchshim._errors import warn_once
+from torchshim._errors import triggered, warn_once
 from torchshim._ops._common import HALF
 from torchshim._ops._convolution_checks import (
     batched,
@@ -199,10 +199,11 @@ def _forward(
         pads = [(t // 2, t - t // 2) for t in total]
         around = tuple(max(p) for p in pads)
         if any(before != after for before, after in pads):
-            warn_once(
+            text = (
                 "Using padding='same' with even kernel lengths and odd dilation may "
                 "require a zero-padded copy of the input be created"
             )
+            warn_once(triggered(text, "aten/src/ATen/native/Convolution.cpp:1101"))
     else:
         around = (0,) * k if padding == "valid" else repeated(padding, k, "padding")
         pads = [(p, p) for p in around]

@@ -259,7 +259,7 @@ def _index_fill_node(input: Any, dim: int, index: Any, value: Any) -> str:
     layout=dense_layout,
     inplace=True,
     out=False,
-    overlaps=("index_fill_", "tensor[mask] = scalar"),
+    overlaps=("index_fill_", "tensor[mask] = scalar", 1913),
     apart=("index",),
     fits=("value",),
 )

@@ -20,7 +20,7 @@ from torchshim._core.checks import Check
 from torchshim._core.meta import contiguous_strides, indexed_strides
 from torchshim._core.op import Arranged, Array, Indices, Operand, OptArrays, op
 from torchshim._core.promotion import element, no_element
-from torchshim._errors import warn_once
+from torchshim._errors import triggered, warn_once
 from torchshim._ops import _shapes
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops._products import expands
@@ -189,7 +189,7 @@ def _put_jvp(taken: tuple[bool, ...], primals: Any, tangents: Any) -> Any:
     checks=_index_checks,
     layout=dense_layout,
     inplace=True,
-    overlaps=("index_put_", "tensor[indices] = tensor"),
+    overlaps=("index_put_", "tensor[indices] = tensor", 976),
     apart=("indices", "values"),
     method=False,
     namespaces=(),
@@ -266,7 +266,7 @@ def _mask_checks(
     checks=_mask_checks,
     layout=dense_layout,
     inplace=True,
-    overlaps=("index_put_", "tensor[indices] = tensor"),
+    overlaps=("index_put_", "tensor[indices] = tensor", 976),
     apart=("values",),
     method=False,
     namespaces=(),
@@ -408,7 +408,7 @@ def _fill_node(input: Any, mask: Any, value: Any) -> str:
     inplace=True,
     inplace_check=_masked_fill_in_place,
     out=False,
-    overlaps=("masked_fill_", "tensor[mask] = scalar"),
+    overlaps=("masked_fill_", "tensor[mask] = scalar", 2450),
     whole=("mask",),
     fits=("value",),
     shape=_shapes.masked,
@@ -431,10 +431,12 @@ def _masked_scatter_checks(input: Array, mask: Array, source: Array) -> list[Che
 
 def _check_scattered(input: Any, mask: Any, source: Any) -> None:
     if mask.dtype is dtypes.uint8:
-        warn_once(
+        text = (
             "masked_scatter_ received a mask with dtype torch.uint8, this behavior is "
             "now deprecated,please use a mask with dtype torch.bool instead."
         )
+        where = "aten/src/ATen/native/TensorAdvancedIndexing.cpp:3130"
+        warn_once(triggered(text, where))
 
 
 @op(

@@ -10,9 +10,10 @@ import jax.numpy as jnp
 
 from torchshim._core import dtypes, promotion
 from torchshim._core.checks import Check
-from torchshim._core.meta import contiguous_strides
+from torchshim._core.meta import Meta, contiguous_strides
 from torchshim._core.op import Arranged, Array, Operand, op
 from torchshim._core.promotion import number
+from torchshim._errors import triggered, warn_once
 from torchshim._ops._reducing import (
     is_complex,
     not_implemented,
@@ -260,10 +261,26 @@ _OUT_OF_SEARCH = (
 )
 
 
+def _warn_of_copies(values: Any, edges: Any, sorter: Any = None) -> None:
+    """Tells of what PyTorch copies before it searches; here nothing is copied."""
+    given = ("input value", values, 32), ("boundary", edges, 38), ("sorter", sorter, 44)
+    for name, meta, line in given:
+        if isinstance(meta, Meta) and not meta.contiguous:
+            text = (
+                f"torch.searchsorted(): {name} tensor is non-contiguous, this will "
+                "lower the performance due to extra data copy when converting "
+                f"non-contiguous tensor to contiguous, please use contiguous {name} "
+                "tensor if possible. This message will only appear once per program."
+            )
+            where = f"aten/src/ATen/native/BucketizationUtils.h:{line}"
+            warn_once(triggered(text, where))
+
+
 @op(
     differentiable=False,
     saves=(),
     method=False,
+    typecheck=lambda edges, values, *rest: _warn_of_copies(values, edges, rest[-1]),
     checks=_sorter_in_range,
     out=_OUT_OF_SEARCH,
 )
@@ -284,7 +301,13 @@ def searchsorted(
     return _searched(edges, input, right or side == "right", out_int32)
 
 
-@op(differentiable=False, saves=(), method=False, out=_OUT_OF_SEARCH)
+@op(
+    differentiable=False,
+    saves=(),
+    method=False,
+    typecheck=lambda values, edges, *_: _warn_of_copies(values, edges),
+    out=_OUT_OF_SEARCH,
+)
 def bucketize(
     input: Operand, boundaries: Array, *, out_int32: bool = False, right: bool = False
 ) -> Array:

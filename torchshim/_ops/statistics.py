@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from torchshim._core.op import Array, op
+from torchshim._errors import triggered
 from torchshim._ops._reducing import (
     ALL,
     UNSAID,
@@ -98,10 +99,11 @@ def _warning(name: str, input: Any, dim: Dims, lost: float) -> str | None:
     number = math.prod(input.shape[a] for a in axes)
     if number - lost > 0:
         return None
-    return (
+    text = (
         f"{name}(): degrees of freedom is <= 0. Correction should be strictly "
         "less than the reduction factor (input numel divided by output numel)."
     )
+    return triggered(text, "aten/src/ATen/native/ReduceOps.cpp:1861")
 
 
 def _warns(name: str) -> Any:

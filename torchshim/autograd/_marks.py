@@ -9,6 +9,7 @@ from typing import Any
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, set_version, version_of
 from torchshim._core.views import differentiable
+from torchshim._errors import triggered
 from torchshim._functions.backward import warn_once
 
 _DIRTY_VIEW = (
@@ -58,10 +59,11 @@ def _check_dirty(
         ):
             continue
         if id(out) not in inputs:
-            warn_once(
+            text = (
                 "ctx.mark_dirty() received a tensor that was not an input. Only input "
-                "Tensors that have been mutated should be passed to ctx.mark_dirty().",
+                "Tensors that have been mutated should be passed to ctx.mark_dirty()."
             )
+            warn_once(triggered(text, "torch/csrc/autograd/custom_function.cpp:320"))
         elif out._tmeta.requires_grad and out._tmeta.leaf:
             raise RuntimeError(
                 "a leaf Variable that requires grad has been used in an in-place "

@@ -20,6 +20,7 @@ from torchshim._core.record import local, refresh_modes
 from torchshim._core.state import IDENTITY, INPUT
 from torchshim._core.walk import watcher
 from torchshim._derived import fns
+from torchshim._errors import triggered
 from torchshim._functions.query import _is_any_true
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
@@ -130,22 +131,26 @@ def _check(name: str, event: Any, wrt: Sequence[int], outs: Sequence[Any]) -> No
 def _tell(recording: Any, event: Any) -> None:
     """Warns of where an event was recorded, and of what it is the gradient of."""
     what = f"Error detected in {_name(event)}."
-    kind = "forward call that caused the error"
+    kind, line = "forward call that caused the error", 122
     while True:
         trace = recording.traces.get(_noted_at(recording, event))
-        text = (
-            " No forward pass information available. Enable detect anomaly during "
-            "forward pass for more information."
-            if trace is None
-            else f" Traceback of {kind}:\n{''.join(trace)}"
-        )
-        warnings.warn(what + text, UserWarning, stacklevel=2)
+        if trace is None:
+            line = 100
+            text = (
+                f"Error detected in {_name(event)}. No forward pass information "
+                "available. Enable detect anomaly during forward pass for more "
+                "information."
+            )
+        else:
+            text = f"{what} Traceback of {kind}:\n{''.join(trace)}"
+        where = f"torch/csrc/autograd/python_anomaly_mode.cpp:{line}"
+        warnings.warn(triggered(text, where), UserWarning, stacklevel=2)
         parent = recording.parents.get(event.depth)
         if parent is None:
             return
         recording, event = parent
         what = f"\n\nPrevious calculation was induced by {grad_name(event)}."
-        kind = "forward call that induced the previous calculation"
+        kind, line = "forward call that induced the previous calculation", 129
 
 
 def _noted_at(recording: Any, event: Any) -> int:
