@@ -150,14 +150,21 @@ def _idle(jump: Jump, owners: Sequence[Recording]) -> bool:
 
 
 def _leaves(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> list[Any] | None:
-    """The leaves that get gradients; None if one of them is another by now."""
+    """The leaves that get gradients; None if one of them is another by now.
+
+    Most have nothing that is to be asked for, and are many.
+    """
     leaves = []
     for number, slot, hooks, meta, status, _, _ in jump.leaves:
         leaf = owners[number].entered[slot]
-        if has_hooks(leaf) != hooks or leaf._tmeta is not meta:
+        if leaf._tmeta is not meta:
             return None
-        if grad_status(rec, leaf) != status:
-            return None
+        if hooks or leaf._hooks is not None or leaf._node is not None:
+            if has_hooks(leaf) != hooks:
+                return None
+        if status is not None or leaf._grad is not None:
+            if grad_status(rec, leaf) != status:
+                return None
         leaves.append(leaf)
     return leaves
 

@@ -283,7 +283,7 @@ class Optimizer:
                 if p._grad is None:
                     continue
                 if set_to_none:
-                    p.grad = None
+                    p._grad = None
                     continue
                 if p.grad.grad_fn is not None:
                     p.grad.detach_()
