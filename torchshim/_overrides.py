@@ -211,6 +211,8 @@ def handle(
     if result is not NotImplemented:
         return result
     module = getattr(func, "__overrides__", func.__module__)
+    if vars(TensorMeta.tensor[0]).get(func.__name__) is func:
+        module = "torch._tensor"
     text = (
         f"no implementation found for '{module}.{func.__name__}' on types "
         f"that implement __torch_function__: {[type(value) for value in found]}"

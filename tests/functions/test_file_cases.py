@@ -283,3 +283,23 @@ def initial_values_are_overridden(torch):
 def numbers_of_numpy_are_no_masks(torch):
     x = torch.arange(3.0)
     yield attempt(lambda: x[np.bool_(True)]), attempt(x.__setitem__, 0, np.float32(1))
+
+
+METHODS = """
+    split norm unique lu unflatten register_hook backward __reversed__ __contains__
+    __format__ __array__ __deepcopy__ __repr__ share_memory_ is_shared storage dim_order
+    __dlpack__ resize_as
+"""
+
+
+@case.over(*METHODS.split())
+def methods_in_python_name_their_module(torch, name):
+    class Silent(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    x = torch.ones(2, 2).as_subclass(Silent)
+    needed = {"unflatten": (0, (1, 2)), "resize_as": (x,), "__deepcopy__": ({},)}
+    one = "split register_hook __contains__ __format__".split()
+    getattr(x, name)(*needed.get(name, ("",) if name in one else ()))
