@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 
 @case.lines(r"""
@@ -38,6 +38,25 @@ torch.histogramdd(p.int(), [2, 2])
 """)
 def histogramdd(torch, line):
     return evaluate(torch, line, p=torch.tensor([[0.2, 1], [0.7, 0], [0.9, 2]]))
+
+
+@case.lines(r"""
+torch.histogram(p, 4).hist
+torch.histogram(p, 4).bin_edges
+torch.histogram(q, torch.tensor([0., 0.5, 1]), weight=p, density=True).hist
+torch.histogram(q, torch.tensor([0., 0.5, 1]) * p.sum()).bin_edges
+torch.histogramdd(p, [2, 2]).hist
+torch.histogramdd(p, [2, 2]).bin_edges[1]
+torch.histogramdd(q, 2, weight=p[:, 0]).bin_edges[0]
+torch.histogramdd(q, [p[0].sort()[0], q[0].sort()[0]]).hist
+torch.histogramdd(p, [q[0].sort()[0], q[0].sort()[0]]).bin_edges[0]
+""")
+def histories_of_histograms(torch, line):
+    """They have a node, whose gradient is refused."""
+    q = torch.tensor([[0.2, 1], [0.7, 0], [0.9, 2]])
+    p = q.clone().requires_grad_()
+    x = eval(line, {"torch": torch, "p": p, "q": q})
+    return repr(x), x, attempt(x.sum().backward)
 
 
 @case.lines(r"""

@@ -47,7 +47,7 @@ def histogramdd(
             "the input."
         )
     if any(isinstance(each, TensorBase) for each in bins):
-        edges = tuple(bins)
+        edges, given = tuple(bins), "tensors"
     else:
         if range is not None and len(range) != 2 * count:
             raise RuntimeError(
@@ -55,6 +55,7 @@ def histogramdd(
                 f"have {2 * count} elements, but got {len(range)}"
             )
         limits = None if range is None else tuple(map(float, range))
-        edges = fns.histogramdd_edges(input, tuple(map(int, bins)), limits)
-    counts = fns.histogramdd_counts(input, edges, weight, density)
+        numbers, given = tuple(map(int, bins)), "cts"
+        edges = fns.histogramdd_edges(input, numbers, limits, weight)
+    counts = fns.histogramdd_counts(input, edges, weight, density, given)
     return Histogramdd(counts, edges)

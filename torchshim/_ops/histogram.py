@@ -11,7 +11,7 @@ from torchshim._core import dtypes
 from torchshim._core.checks import Check, two
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import INT_TO_FLOAT
-from torchshim._ops._common import quotient
+from torchshim._ops._common import quotient, without_derivative
 from torchshim._ops._reducing import dense, is_complex, not_implemented, wide
 
 # -- histograms ------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def check_dtype(input: Array, kernel: str = "histogramdd") -> None:
     name="histogram.edges",
     public="histogram",
     overload=True,
-    differentiable=False,
+    grad_fn="NotImplemented",
     saves=(),
     named_result=("hist", "bin_edges"),
     out=True,
@@ -209,15 +209,20 @@ def histogram_edges(
         )
     check_edges(input, bins, 0)
     check_dtype(input, "histogram_cpu")
-    at = _before(bins, input.reshape(-1), True)
-    return _histogram(input, bins, at, weight, density)
+
+    @without_derivative("aten::histogram")
+    def between(input: Array, bins: Array, weight: Array | None) -> Any:
+        at = _before(bins, input.reshape(-1), True)
+        return _histogram(input, bins, at, weight, density)
+
+    return between(input, bins, weight)
 
 
 @op(
     name="histogram.bins",
     public="histogram",
     overload=True,
-    differentiable=False,
+    grad_fn="NotImplemented",
     saves=(),
     checks=_finite_bins,
     named_result=("hist", "bin_edges"),
@@ -234,21 +239,27 @@ def histogram_bins(
     """How many elements (or what weight) fall into equal parts of a range."""
     check_dtype(input)
     _check_bins(bins)
-    x = input.reshape(-1)
-    if range is None:
-        low, high = ends(x)
-    else:
+    if range is not None:
         if len(range) != 2:
             raise RuntimeError(
                 "torch.histogramdd: for a 1-dimensional histogram range should have 2 "
                 f"elements, but got {len(range)}"
             )
         check_range(range[0], range[1], 0)
-        low, high = opened(
-            jnp.asarray(range[0], x.dtype), jnp.asarray(range[1], x.dtype), 0.5
-        )
-    edges = linspace(low, high, bins + 1)
-    return _histogram(input, edges, _before(edges, x, True), weight, density)
+
+    @without_derivative("aten::histogram")
+    def within(input: Array, weight: Array | None) -> Any:
+        x = input.reshape(-1)
+        if range is None:
+            low, high = ends(x)
+        else:
+            low, high = opened(
+                jnp.asarray(range[0], x.dtype), jnp.asarray(range[1], x.dtype), 0.5
+            )
+        edges = linspace(low, high, bins + 1)
+        return _histogram(input, edges, _before(edges, x, True), weight, density)
+
+    return within(input, weight)
 
 
 def linspace(low: Array, high: Array, number: int) -> Array:

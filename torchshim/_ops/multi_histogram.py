@@ -11,9 +11,10 @@ import jax.numpy as jnp
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Arrays, op
 from torchshim._ops import histogram
+from torchshim._ops._common import without_derivative
 
 
-def _finite(input: Array, bins: Any, range: Any) -> list[Check]:
+def _finite(input: Array, bins: Any, range: Any, weight: Any) -> list[Check]:
     if range is not None or not input.size:
         return []
     return [
@@ -24,14 +25,28 @@ def _finite(input: Array, bins: Any, range: Any) -> list[Check]:
 
 @op(
     name="histogramdd_edges",
-    differentiable=False,
+    grad_fn="NotImplemented",
     saves=(),
     checks=_finite,
     method=False,
     namespaces=(),
 )
-def histogramdd_edges(input: Array, bins: Any, range: Any) -> tuple[Array, ...]:
-    """Edges of `bins[i]` equal parts of each dimension of the points."""
+def histogramdd_edges(
+    input: Array, bins: Any, range: Any, weight: Array | None
+) -> tuple[Array, ...]:
+    """Edges of `bins[i]` equal parts of each dimension of the points.
+
+    They have a history where the weights have one, as in PyTorch.
+    """
+
+    @without_derivative("aten::_histogramdd_bin_edges")
+    def edges(input: Array, weight: Array | None) -> tuple[Array, ...]:
+        return _edges(input, bins, range)
+
+    return edges(input, weight)
+
+
+def _edges(input: Array, bins: Any, range: Any) -> tuple[Array, ...]:
     points = input.reshape(-1, input.shape[-1])
     edges = []
     for i, number in enumerate(bins):
@@ -54,15 +69,27 @@ def histogramdd_edges(input: Array, bins: Any, range: Any) -> tuple[Array, ...]:
 
 @op(
     name="histogramdd_counts",
-    differentiable=False,
+    grad_fn="NotImplemented",
     saves=(),
     method=False,
     namespaces=(),
 )
 def histogramdd_counts(
-    input: Array, edges: Arrays, weight: Array | None, density: bool
+    input: Array, edges: Arrays, weight: Array | None, density: bool, given: str
 ) -> Array:
-    """How many points, or what weight of them, fall into each box."""
+    """How many points, or what weight of them, fall into each box.
+
+    `given`: how edges are given, in the name that PyTorch has for this.
+    """
+
+    @without_derivative(f"aten::_histogramdd_from_bin_{given}")
+    def counts(input: Array, edges: Arrays, weight: Array | None) -> Array:
+        return _counts(input, edges, weight, density)
+
+    return counts(input, edges, weight)
+
+
+def _counts(input: Array, edges: Arrays, weight: Array | None, density: bool) -> Array:
     histogram.check_dtype(input)
     points = input.reshape(-1, input.shape[-1])
     for i, each in enumerate(edges):
