@@ -192,7 +192,9 @@ def number_tensor(rec: Any, number: Any, other: Any) -> Any:
     if isinstance(other, TensorBase):
         meta = other._tmeta
         where = meta.device
-        if kind.category <= meta.dtype.category:
+        if kind is dtypes.bool_:
+            pass  # promotes nothing as it is; differences refuse it
+        elif kind.category <= meta.dtype.category:
             kind = meta.dtype
         elif meta.dtype is dtypes.float64:
             kind = dtypes.complex128

@@ -28,6 +28,18 @@ from tests.oracle import attempt, case, evaluate
     torch.ones(3, 3).index_fill_(0, torch.tensor([[0]]), torch.ones(1, 3))
     torch.ones(3, 3).index_fill(0, torch.tensor([0.0]), torch.ones(1, 3))
     torch.ones(3, 3).index_fill(0, torch.tensor([0.0]), 1)
+    torch.sub(True, torch.ones(2))
+    torch.sub(True, torch.tensor(2, dtype=torch.uint8))
+    torch.add(True, torch.ones(2, dtype=torch.uint8))
+    torch.mul(True, torch.ones(2, dtype=torch.float64))
+    torch.add(True, torch.ones(1) > 0)
+    torch.ldexp(torch.ones(2), torch.ones(2) > 0)
+    torch.ldexp(torch.ones(2).int(), torch.ones(2) > 0)
+    torch.ldexp(torch.ones(2) > 0, torch.ones(2) > 0)
+    torch.linalg.cross(torch.ones(2, 3).int(), torch.ones(4, 3))
+    torch.linalg.cross(torch.ones(2).int(), torch.ones(2))
+    torch.linalg.cross(torch.ones(3) > 0, torch.ones(3))
+    torch.linalg.cross(torch.ones(3), torch.ones(3) > 0)
     """
 )
 def short(torch, line):

@@ -402,11 +402,18 @@ def _cross(input: Array, other: Array, axis: int) -> Array:
     return jnp.cross(a, b, axis=axis)
 
 
-def _check_cross(input: Array, other: Array) -> None:
+def _check_cross(input: Array, other: Array, dim: int) -> None:
     if input.ndim != other.ndim:
         raise RuntimeError(
             "linalg.cross: inputs must have the same number of dimensions."
         )
+    sizes = size_at(input.shape, dim), size_at(other.shape, dim)
+    if sizes != (3, 3):
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got "
+            f"{sizes[0]} and {sizes[1]}"
+        )
+    broadcast_shapes(input.shape, other.shape)
     if input.dtype == jnp.bool_:
         raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     if input.dtype != other.dtype:
@@ -424,13 +431,5 @@ def _check_cross(input: Array, other: Array) -> None:
 )
 def linalg_cross(input: Array, other: Array, *, dim: int = -1) -> Array:
     """The cross product of vectors of three elements."""
-    _check_cross(input, other)
-    sizes = size_at(input.shape, dim), size_at(other.shape, dim)
-    axis = wrap_dim(dim, input.ndim)
-    if sizes != (3, 3):
-        raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got "
-            f"{sizes[0]} and {sizes[1]}"
-        )
-    broadcast_shapes(input.shape, other.shape)
-    return _cross(input, other, axis)
+    _check_cross(input, other, dim)
+    return _cross(input, other, wrap_dim(dim, input.ndim))

@@ -404,8 +404,14 @@ def _nextafter_jvp(primals: Any, tangents: Any) -> Any:
     return _nextafter(a, b), jnp.where(a == b, 0, da) + 0 * db
 
 
+def _check_exponent(input: Any, other: Any) -> None:
+    if category(input) == dtypes.FLOATING and category(other) == dtypes.BOOL:
+        raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
+
+
 @op(
     promote=INT_TO_FLOAT,
+    typecheck=_check_exponent,
     grad_fn="LdexpBackward0",
     saves={"input": ("other",), "other": ("result",)},
     inplace=True,
