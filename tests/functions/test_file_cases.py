@@ -40,6 +40,11 @@ from tests.oracle import attempt, case, evaluate
     torch.linalg.cross(torch.ones(2).int(), torch.ones(2))
     torch.linalg.cross(torch.ones(3) > 0, torch.ones(3))
     torch.linalg.cross(torch.ones(3), torch.ones(3) > 0)
+    torch.logsumexp(torch.empty(0), ())
+    torch.logsumexp(torch.empty(2, 0), ())
+    torch.logsumexp(torch.ones(2), ())
+    torch.repeat_interleave(torch.tensor(2))
+    torch.repeat_interleave(torch.ones(2, 3))
     """
 )
 def short(torch, line):

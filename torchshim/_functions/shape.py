@@ -358,13 +358,13 @@ def _counted(repeats: Tensor, output_size: int | None) -> Tensor:
     meta = repeats._tmeta
     if meta.batch:
         return _counted_each(repeats, output_size)
-    if len(meta.shape) > 1:
-        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if meta.dtype not in (dtypes.int32, dtypes.int64):
         name = meta.dtype.tensor_name[6:-6]
         raise NotImplementedError(
             f"\"repeat_interleave_cpu\" not implemented for '{name}'"
         )
+    if len(meta.shape) != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     counts = host_value(repeats).reshape(-1)
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")

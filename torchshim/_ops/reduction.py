@@ -228,14 +228,14 @@ def trace(input: Array) -> Array:
 )
 def logsumexp(input: Array, dim: Dims, keepdim: bool = False) -> Array:
     """The logarithm of the sum of exponentials, without overflow."""
-    if dim == () and input.ndim:
-        raise RuntimeError(
-            f"output with shape [] doesn't match the broadcast shape {[1] * input.ndim}"
-        )
     axes = axes_of(dim, input.ndim)
     if not count(input, axes):
         shape = jnp.sum(input, axis=axes, keepdims=keepdim)
         return jnp.full_like(shape, -jnp.inf)
+    if dim == () and input.ndim:
+        raise RuntimeError(
+            f"output with shape [] doesn't match the broadcast shape {[1] * input.ndim}"
+        )
 
     def value(x: Array) -> Array:
         top = jnp.max(x.real, axis=axes, keepdims=True)
