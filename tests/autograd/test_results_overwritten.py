@@ -136,3 +136,70 @@ def twice(torch):
     y.mul_(2)
     y.data.mul_(2)
     yield attempt(y.sum().backward)
+
+
+@case
+def results_that_hooks_give_back(torch):
+    """The gradient is that of the result that saved-tensor hooks unpack."""
+    functions = {
+        "exp": torch.exp,
+        "expm1": torch.expm1,
+        "sigmoid": torch.sigmoid,
+        "tanh": torch.tanh,
+        "tan": torch.tan,
+        "sqrt": torch.sqrt,
+        "rsqrt": torch.rsqrt,
+        "reciprocal": torch.reciprocal,
+        "relu": torch.relu,
+        "softmax": lambda x: torch.softmax(x, -1),
+        "log_softmax": lambda x: torch.log_softmax(x, 0),
+        "cumprod": lambda x: torch.cumprod(x, 1),
+        "logsumexp": lambda x: torch.logsumexp(x, 1),
+        "prod": lambda x: torch.prod(x, 1),
+        "norm": lambda x: torch.linalg.vector_norm(x, dim=1),
+        "std": lambda x: torch.std(x, dim=1),
+        "inv": torch.linalg.inv,
+        "exp_": lambda x: x.mul(1).exp_(),
+    }
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    data = [[1.3, 0.4], [0.2, 0.9]]
+    ways = {
+        "rounded": (lambda t: t, lambda t: (t * 4).round() / 4),
+        "copied": (lambda t: t.clone(), lambda t: t.clone()),
+        "themselves": (lambda t: t, lambda t: t),
+        "numpy": (lambda t: t.detach().numpy(), lambda a: torch.tensor(a)),
+    }
+    for name, function in functions.items():
+        for pack, unpack in ways.values():
+            x = torch.tensor(data, dtype=torch.float64, requires_grad=True)
+            with hooks(pack, unpack):
+                y = function(x)
+            yield name, torch.autograd.grad(y.sum(), x, retain_graph=True)
+            (grad,) = torch.autograd.grad(y.sin().sum(), x, create_graph=True)
+            yield grad.detach() if name == "inv" else grad
+            if name not in ("prod", "cumprod", "norm", "std", "inv", "exp_"):
+                yield torch.autograd.grad(grad.sum(), x, allow_unused=True)
+
+
+@case
+def results_overwritten_under_hooks(torch):
+    """Hooks that give back what they got see what is written there later."""
+    same = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+    for read in (False, True):
+        for function in (torch.exp, torch.tanh, lambda x: torch.softmax(x, 0)):
+            x = torch.tensor([1.0, 1.25, 1.5], requires_grad=True)
+            with same:
+                y = function(x)
+            if read:
+                yield y.tolist()
+            with torch.no_grad():
+                y.fill_(2)
+            (y.sum() + x.logsumexp(0)).backward()
+            yield x.grad
+
+    def wrong(t):
+        return torch.ones(4)
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, wrong):
+        y = torch.ones(3, requires_grad=True).exp()
+    yield type(attempt(y.sum().backward)).__name__

@@ -473,9 +473,11 @@ class Walk(SavedValues, Replay, Late):
             unpacked[i] if i in unpacked else self.operand(recording, event.operands[i])
             for i in plan.needs
         ]
-        if outdated and plan.from_result is not None and not unpacked:
-            given = recording, event, plan, operands, grads[0], outdated
-            return [self.from_result(*given)]
+        if (outdated or unpacked) and plan.from_result is not None:
+            result = self.given_result(recording, event, unpacked)
+            if result is not None or not unpacked:
+                known = recording, event, plan, operands, grads[0], outdated
+                return [self.from_result(*known, result)]
         if outdated:
             operands = self.as_used(plan, derived, operands, grads, outdated, unpacked)
             if self.misfits(plan, operands):
