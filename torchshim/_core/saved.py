@@ -319,23 +319,6 @@ class SavedValues(Present):
             found.append(operand)
         return found
 
-    def given_result(
-        self, recording: Recording, event: State, unpacked: dict[Any, Any]
-    ) -> Any:
-        """What saved-tensor hooks gave for an event's result; None: the very value."""
-        found = unpacked.get(("result", 0))
-        if found is None:
-            return None
-        if recording is self.rec.recording and found._slot == event.slot:
-            return None
-        shape = event.metas[0].shape
-        if found._tmeta.shape != shape:
-            raise RuntimeError(
-                f"the unpack hook gave a tensor of shape {list(found._tmeta.shape)} "
-                f"in the place of one of shape {list(shape)}"
-            )
-        return found.detach() if found._tmeta.requires_grad else found
-
     def from_result(
         self,
         recording: Recording,
@@ -352,20 +335,17 @@ class SavedValues(Present):
         """
         self.capture = None
         rec, call, slot, meta = self.rec, plan.call, event.slot, event.metas[0]
-        if result is None or self.create:
+        if result is None:
             if recording is rec.recording:
-                own = source = rec.at(slot, meta)
+                result = source = rec.at(slot, meta)
             else:
                 args = call.arguments(operands, call.placeholders())
                 op = REGISTRY[call.op.name.rstrip("_")]
-                own = rec.result(rec.call(op, tuple(args)))
-                source = rec.at(rec.identity(own._slot, meta, Recording), meta)
+                result = rec.result(rec.call(op, tuple(args)))
+                source = rec.at(rec.identity(result._slot, meta, Recording), meta)
                 rec.recording.hists[source._slot] = recording, slot
-            if result is None:
-                result = own
-                if slot in outdated:
-                    plain = rec.at(own._slot, meta.plain)
-                    result = self.present(recording, slot, plain)
+            if slot in outdated:
+                result = self.present(recording, slot, rec.at(result._slot, meta.plain))
             if self.create and result is not source:
                 result = self.with_history(result, source)
         given = [

@@ -474,7 +474,7 @@ class Walk(SavedValues, Replay, Late):
             for i in plan.needs
         ]
         if (outdated or unpacked) and plan.from_result is not None:
-            result = self.given_result(recording, event, unpacked)
+            result = unpacked.get(("result", 0))
             if result is not None or not unpacked:
                 known = recording, event, plan, operands, grads[0], outdated
                 return [self.from_result(*known, result)]

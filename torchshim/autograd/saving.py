@@ -159,13 +159,17 @@ class Packed:
     def for_backward(self, recording: Any, event: Any, i: Any, create: bool) -> Any:
         """The tensor for the gradient of an event, of which it is operand `i`.
 
-        Under `create_graph` it has the history of the value that was packed.
+        Or a result; None if it is that very one. Under `create_graph` it has the history
+        of the value that was packed.
         """
         tensor = self.unpack()
-        if not isinstance(i, int):
-            return tensor
-        slot = event.operands[i]
-        source = recording.events(recording.state or local.rec.state)[slot]
+        if isinstance(i, int):
+            slot = event.operands[i]
+            source = recording.events(recording.state or local.rec.state)[slot]
+        else:
+            slot, source = event.slot + i[1], event
+            if recording is local.rec.recording and tensor._slot == slot:
+                return None
         meta = source.metas[slot - source.slot]
         if tensor._tmeta.shape != meta.shape:
             raise RuntimeError(
