@@ -159,8 +159,8 @@ class Packed:
     def for_backward(self, recording: Any, event: Any, i: Any, create: bool) -> Any:
         """The tensor for the gradient of an event, of which it is operand `i`.
 
-        Or a result; None if it is that very one. Under `create_graph` it has the history
-        of the value that was packed.
+        Or a result; None if it is that very one. Under `create_graph` it has the
+        history of the value that was packed.
         """
         tensor = self.unpack()
         if isinstance(i, int):
