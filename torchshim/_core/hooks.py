@@ -170,9 +170,11 @@ def hooks_of(tensor: Any, make: bool = False) -> TensorHooks | None:
                 hooks = tensor._hooks = TensorHooks()
                 hooks.retained = kept
                 hooks.hang(rec, tensor)
+    if hooks is None:
+        return new_hooks(tensor) if make else None
     if make and tensor._view_note is not None:
         local.rec.check_current(tensor)
-    return new_hooks(tensor) if hooks is None and make else hooks
+    return hooks
 
 
 def new_hooks(tensor: Any) -> TensorHooks:
