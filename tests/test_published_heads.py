@@ -86,6 +86,7 @@ nn.utils.rnn: _packed_sequence_init_args
 nn.utils.spectral_norm: T_module
 nn.utils.stateless: NamedMemberAccessor _functional_call _reparametrize_module
 nn.utils.weight_norm: T_module
+cuda.amp.grad_scaler: GradScaler OptState
 cuda._utils: _get_device_index
 cuda.comm: broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter
 _jit_internal: Dict List Optional Tuple Union _copy_to_script_wrapper boolean_dispatch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchshim._functions._arguments import warn
 from torchshim.amp import grad_scaler
+from torchshim.amp.grad_scaler import OptState as OptState
 
 __all__ = ["GradScaler"]
 
