@@ -58,7 +58,10 @@ def declared(x):  # fmt: skip
     isinstance(torch.ones(1), torch.fx.Proxy)
     torch._C._jit_set_profiling_mode(True), torch._C._jit_set_profiling_executor(True)
     torch._C._jit_set_autocast_mode(True), torch._C._jit_set_texpr_fuser_enabled(True)
-    torch._C._jit_override_can_fuse_on_cpu(True)
+    torch._C._jit_override_can_fuse_on_cpu(True), torch._C._jit_can_fuse_on_cpu()
+    torch._C._jit_override_can_fuse_on_cpu(False), torch._C._jit_can_fuse_on_cpu()
+    torch._C._jit_override_can_fuse_on_gpu(False), torch._C._jit_can_fuse_on_gpu()
+    torch._C._is_tracing()
     torch.jit.Final is typing.Final
     torch.jit.Error.__name__, issubclass(torch.jit.TracerWarning, Warning)
     issubclass(torch.jit.RecursiveScriptModule, torch.jit.ScriptModule)

@@ -151,6 +151,11 @@ def _get_tracing_state() -> None:
     return None
 
 
+def _is_tracing() -> bool:
+    """Whether `torch.jit.trace` is at work: never, as functions run as they are."""
+    return False
+
+
 _current_autograd_node = _tasks.current_node
 _current_graph_task_id = _tasks.number
 _current_graph_task_execution_order = _tasks.execution_order
@@ -162,7 +167,12 @@ def _log_api_usage_once(event: str) -> None:
 
 
 # Settings of TorchScript's optimizer: kept, and without effect, as XLA optimizes.
-_jit_settings = {"profiling mode": True, "profiling executor": True, "autocast": True}
+_jit_settings = {
+    "profiling mode": True,
+    "profiling executor": True,
+    "autocast": True,
+    "fuses on the CPU": False,
+}
 
 
 def _kept(name: str) -> Callable[[bool], bool]:
@@ -180,11 +190,22 @@ _jit_set_autocast_mode = _kept("autocast")
 
 
 def _jit_override_can_fuse_on_cpu(value: bool) -> None:
-    """Whether TorchScript fuses on the CPU: XLA does."""
+    """Sets whether TorchScript would fuse on the CPU: XLA does."""
+    _jit_settings["fuses on the CPU"] = value
 
 
 def _jit_override_can_fuse_on_gpu(value: bool) -> None:
     """Whether TorchScript fuses on a GPU: XLA does."""
+
+
+def _jit_can_fuse_on_cpu() -> bool:
+    """What was set: TorchScript fuses nothing."""
+    return _jit_settings["fuses on the CPU"]
+
+
+def _jit_can_fuse_on_gpu() -> bool:
+    """False: TorchScript fuses nothing."""
+    return False
 
 
 def _jit_set_texpr_fuser_enabled(value: bool) -> None:
