@@ -138,3 +138,33 @@ def in_a_loop(torch):
         b.add_(0.1)
         y.sum().backward()
         yield y.sum(), a.grad, book.grad
+
+
+ORDERS = {
+    "dense": lambda x: x,
+    "transposed": lambda x: x.mT.contiguous().mT,
+    "channels last": lambda x: x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2),
+    "stepped": lambda x: x.repeat(1, 1, 1, 2)[..., ::2],
+}
+
+
+@case.over(name=["group_norm", "instance_norm"], order=sorted(ORDERS))
+def normalized(torch, name, order):
+    """Their input is made contiguous first; its statistics are saved beside it."""
+    torch.manual_seed(0)
+    f = torch.nn.functional
+    for read in (False, True):
+        for bias in (None, torch.ones(4, dtype=torch.float64)):
+            leaf = torch.randn(2, 4, 3, 5, dtype=torch.float64).requires_grad_()
+            weight = torch.randn(4, dtype=torch.float64).requires_grad_()
+            x = ORDERS[order](leaf * 1)
+            if name == "group_norm":
+                y = f.group_norm(x, 2, weight, bias)
+            else:
+                y = f.instance_norm(x, weight=weight, bias=bias)
+            if read:
+                y.tolist()
+            with torch.no_grad():
+                x.mul_(2)
+            error = attempt((y * y * y).sum().backward)
+            yield error is None, leaf.grad, weight.grad

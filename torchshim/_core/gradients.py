@@ -24,8 +24,9 @@ OPERAND_REPLACED = (
 
 
 # By operator: of the operands that are differentiated by, and its arguments (metas for
-# tensors), which of its operands PyTorch saves a copy of; None where that is not known.
-COPIES: dict[str, Callable[..., Sequence[bool] | None]] = {}
+# tensors), which of its operands PyTorch saves a copy of (True), and which as they are
+# with nothing computed from them beside (False); None where that is not said.
+COPIES: dict[str, Callable[..., Sequence[bool | None] | None]] = {}
 
 
 def result_formula(name: str) -> str:
@@ -85,7 +86,7 @@ class GradientPlan:
             slots.remove(event.write)
         # What PyTorch saves a copy of is not overwritten with its operand.
         copied = copied_operands(event, call)
-        if copied is not None:
+        if True in copied:
             operands = list(zip(event.operands, copied, strict=True))
             kept = {slot for slot, is_copy in operands if not is_copy}
             slots = [s for s in slots if s in kept or s not in event.operands]
@@ -105,8 +106,9 @@ class GradientPlan:
             self.plain = formula.plain
             self.read = tuple(dict.fromkeys(event.operands[i] for i in formula.kept))
             self.mixed = frozenset() if formula.product else frozenset(formula.kept)
-        elif copied is None:
-            self.mixed = mixed_operands(alone(call), event.wrt)
+        else:
+            mixed = mixed_operands(alone(call), event.wrt)
+            self.mixed = frozenset(i for i in mixed if copied[i] is None)
 
     def depends(self, vjp: VjpCall, metas: Sequence[Meta]) -> frozenset[int]:
         """Those of the `mixed` operands that the gradient depends on at all."""
@@ -153,21 +155,20 @@ class GradientPlan:
         return found
 
 
-def copied_operands(event: State, call: Any) -> Sequence[bool] | None:
-    """Which operands of an event PyTorch saves a copy of; None where that is not known.
+def copied_operands(event: State, call: Any) -> Sequence[bool | None]:
+    """Which operands of an event PyTorch saves a copy of: see `COPIES`.
 
-    Not within transforms, where they have other dimensions.
+    Nothing is said within transforms, where they have other dimensions.
     """
+    unknown = (None,) * len(event.operands)
     if call is not event.call or not isinstance(call, Call):
-        return None
+        return unknown
     rule = COPIES.get(call.op.name)
     if rule is None:
-        return None
+        return unknown
     given = call.arguments(event.given, call.placeholders())
-    found = rule(event.wrt, *given)
-    if found is None:
-        return None
-    return (*found, *(False for _ in event.operands[len(found) :]))
+    found = rule(event.wrt, *given) or ()
+    return (*found, *unknown[len(found) :])
 
 
 def mixed_operands(call: Any, wrt: Sequence[int]) -> frozenset[int]:

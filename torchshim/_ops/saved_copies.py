@@ -1,6 +1,7 @@
-"""Operands of products that PyTorch arranges anew, and so saves a copy of.
+"""Operands that PyTorch arranges anew, and so saves a copy of.
 
-Where the operand's memory has another order than the product takes, or it is expanded.
+Where the operand's memory has another order than a product or a normalization takes, or
+it is expanded.
 A write to the operand does not change its copy: no error, and the gradient that the
 operand had before. (Where a view does, that is what PyTorch saves.)
 """
@@ -12,6 +13,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from torchshim._core.gradients import COPIES
+from torchshim._core.meta import contiguous_strides
 from torchshim._ops._common import broadcast_shapes
 from torchshim._ops.view_geometry import Ints, view_strides
 
@@ -172,7 +174,33 @@ def _by_label(term: str, x: Any, labels: Sequence[str]) -> _Laid:
     return _Laid(tuple(size[c] for c in labels), tuple(step[c] for c in labels))
 
 
+def _is_dense(x: _Laid) -> bool:
+    steps = contiguous_strides(x.shape)
+    return all(
+        size == 1 or step == other
+        for size, step, other in zip(x.shape, x.strides, steps, strict=True)
+    )
+
+
+def _group_norm(
+    wrt: Collection[int], input: Any, *rest: Any
+) -> tuple[bool | None, ...]:
+    """The input is made contiguous, in the order of its channels where it has one."""
+    x = _Laid.of(input)
+    n = len(x.shape)
+    kept = _is_dense(x) or (n in (4, 5) and _is_dense(x.permuted([0, *range(2, n), 1])))
+    return (None if kept else True,)
+
+
+def _instance_norm(
+    wrt: Collection[int], input: Any, *rest: Any
+) -> tuple[bool | None, ...]:
+    return (None if _is_dense(_Laid.of(input)) else True,)
+
+
 COPIES.update(
+    group_norm=_group_norm,
+    instance_norm_train=_instance_norm,
     matmul=_product,
     linear=_linear,
     _tensordot=_tensordot,
