@@ -63,7 +63,7 @@ def erf(input: Array) -> Array:
 @_unary("Erfc", "erfc_vml_cpu", "input", namespaces=_SPECIAL)
 def erfc(input: Array) -> Array:
     """One minus the error function."""
-    return lax.erfc(input)
+    return rounded(lax.erfc, input)
 
 
 @jax.custom_jvp
@@ -193,7 +193,7 @@ def log_ndtr(input: Array) -> Array:
     """The logarithm of `ndtr`."""
     from jax.scipy.special import log_ndtr as compute
 
-    return compute(input)
+    return rounded(compute, input)
 
 
 @_unary("SpecialEntr", "entr_cpu", "input", **_only_special)
@@ -254,7 +254,7 @@ def lgamma(input: Array) -> Array:
 @jax.custom_jvp
 def _lgamma(x: Array) -> Array:
     # XLA's is not quite 0 there.
-    return jnp.where((x == 1) | (x == 2), 0, lax.lgamma(x))
+    return jnp.where((x == 1) | (x == 2), 0, rounded(lax.lgamma, x))
 
 
 @_lgamma.defjvp
@@ -276,7 +276,7 @@ def _digamma(x: Array) -> Array:
     # all digits there, and has NaN at zero for PyTorch's infinity.
     low = x < 0
     pi = np.asarray(np.pi, x.dtype)
-    value = lax.digamma(jnp.where(low, 1 - x, x))
+    value = rounded(lax.digamma, jnp.where(low, 1 - x, x))
     reflected = value - pi / jnp.tan(pi * (x - jnp.round(x)))
     reflected = jnp.where(x == jnp.floor(x), jnp.nan, reflected)
     value = jnp.where(low, reflected, value)
@@ -293,7 +293,7 @@ def _trigamma(x: Array) -> Array:
     # By the reflection that PyTorch uses below 1/2: a large number at the poles.
     low = x < 0.5
     safe = jnp.where(low, 1 - x, x)
-    value = lax.polygamma(jnp.ones((), x.dtype), safe)
+    value = rounded(lambda x: lax.polygamma(jnp.ones((), x.dtype), x), safe)
     pi = np.asarray(np.pi, x.dtype)
     offset = x - jnp.round(x)
     sine = jnp.sin(pi * jnp.where(offset == 0, x, offset))
