@@ -27,13 +27,18 @@ def views_of_gradients(expected: Any, lines: list[str]) -> bool:
     """Whether a gradient was written to of which PyTorch's engine made another one."""
     made = [re.match(r"(t\d+(?:, t\d+)*), = torch.autograd.grad", n) for n in lines]
     names = {name for m in made if m for name in m[1].split(", ")}
+    # Writes that no version counts.
+    unseen = {m[1] for n in lines if (m := re.match(r"(t\d+)\.data\b", n))}
     for each in expected.snapshots.values():
         if any(version for _, version in each.get("gradients", {}).get("shared", ())):
             return True
         for group in each.get("memory", {}).get("shared", ()):
             grads = names.intersection(group)
             objects = [o for o in each["same"]["objects"] if not grads.isdisjoint(o)]
-            if len(objects) > 1 and any(each[name]["version"] for name in grads):
+            written = unseen.intersection(grads) or any(
+                each[name]["version"] for name in grads
+            )
+            if len(objects) > 1 and written:
                 return True
     return False
 
