@@ -146,6 +146,9 @@ def reset(torch: Any) -> None:
     if get_device is not None and str(get_device()) != "cpu":
         _call(torch, "set_default_device", None)
     _call(torch, "manual_seed", 0)
+    # Told once in a process, whatever `set_warn_always` says.
+    storage = getattr(torch, "storage", None)
+    _call(storage, "_reset_warn_typed_storage_removal")
     # PyTorch's compiler, which `flex_attention` calls, ends validation for good.
     name = f"{getattr(torch, '__name__', None)}.distributions"
     if distributions := sys.modules.get(name):
