@@ -142,3 +142,14 @@ def new_tensors_with_strides(torch):
         return a.new_empty_strided((2,), (1,)).copy_(a.expand(2))
 
     yield torch.vmap(filled)(torch.arange(2.0))
+
+
+@case.over(in_dim=[0, 1, -1, -2])
+def arguments_given_back(torch, in_dim):
+    """Where their examples are, they are the very tensors; however that is counted."""
+    x = torch.ones(2, 3)
+    for out_dim in (0, 1, -1, -2):
+        found = torch.vmap(lambda t: t, in_dims=in_dim, out_dims=out_dim)(x)
+        yield found is x, found
+    yield torch.vmap(lambda t: t.mul_(2), in_dims=in_dim)(x), x
+    yield attempt(torch.vmap(lambda t: t, in_dims=in_dim, out_dims=5), x)

@@ -76,12 +76,8 @@ class TensorHooks:
 
     def run(self, grad: Any) -> Any:
         """What the hooks make of a gradient, which is retained where that is asked."""
-        hooks = self.backward
-        if hooks is not None:
-            for hook in (*hooks.values(),):
-                result = hook(grad)
-                if result is not None:
-                    grad = _replaced(hook, grad, result)
+        if self.backward:
+            grad = self.replace(grad)
         if self.retained is not None:
             self.retain(grad)
         return grad
@@ -91,7 +87,10 @@ class TensorHooks:
         for hook in (*(self.backward or {}).values(),):
             result = hook(grad)
             if result is not None:
-                grad = _replaced(hook, grad, result)
+                if grad is None:
+                    raise RuntimeError(REPLACED_NONE)
+                check_replacement(hook, grad, result)
+                grad = result
         return grad
 
     def retain(self, grad: Any) -> None:
@@ -119,14 +118,6 @@ class TensorHooks:
                 given = result
         if given is not leaf:  # functions in place give that
             raise RuntimeError("Tensor post accumulate grad hooks should return None.")
-
-
-def _replaced(hook: Any, grad: Any, result: Any) -> Any:
-    """A gradient that a hook gave in place of another."""
-    if grad is None:
-        raise RuntimeError(REPLACED_NONE)
-    check_replacement(hook, grad, result)
-    return result
 
 
 class HookChain:

@@ -91,8 +91,11 @@ class Level:
     events: int = 0
     # `vmap`: its arguments within it, what they are views of, the dimension mapped.
     given: list[tuple[TensorBase, TensorBase, int]] = field(default_factory=list)
-    # `vmap`: what was given, what it is within it, the dimension, a copy's version.
-    arguments: list[tuple[Any, Any, int, int | None]] = field(default_factory=list)
+    # `vmap`: id of an argument within it, and the dimension mapped -> what was given,
+    # what it is within it, the version of that if it is a copy.
+    arguments: dict[tuple[int, int], tuple[Any, Any, int | None]] = field(
+        default_factory=dict
+    )
     # Forward mode: what holds tangents of this level.
     cells: list[dict[int, Any]] = field(default_factory=list)
     # `grad`: arguments that the function is differentiated by, within it and as given.

@@ -206,7 +206,7 @@ def _add_batch_dim(tensor: Tensor, in_dim: int, level: int) -> Tensor:
     note_given(at, [found], [tensor], [dim])
     # What is no view of what was given is written back.
     version = None if found._storage is tensor._storage else found._version
-    at.arguments.append((tensor, found, dim, version))
+    at.arguments[id(found), dim] = tensor, found, version
     return found
 
 
@@ -218,10 +218,10 @@ def _remove_batch_dim(
     Of an argument the tensor that was given, if they are there.
     """
     at = level_at(level)
-    for given, each, dim, _ in at.arguments:
-        if each is tensor and dim == out_dim:
-            return cast(Tensor, given)
-    return left(tensor, out_dim, at)
+    ndim = tensor.dim() + 1
+    at_dim = out_dim + ndim if out_dim < 0 else out_dim
+    known = at.arguments.get((id(tensor), at_dim))
+    return left(tensor, out_dim, at) if known is None else known[0]
 
 
 def _maybe_remove_batch_dim(
@@ -315,7 +315,7 @@ def _run(
         try:
             outputs = func(*given, **kwargs)
         finally:
-            for leaf, each, dim, version in level.arguments:
+            for (_, dim), (leaf, each, version) in level.arguments.items():
                 if version is not None and each._version != version:
                     leaf.copy_(left(each, dim, level))
         return steps[0]._unwrap_batched(outputs, out_dims, depth, size, func)
