@@ -51,6 +51,17 @@ def errors_and_names(torch):
     yield f.__name__, f.__doc__, f(1)
 
 
+def test_marks_for_intels_tools_are_refused():
+    itt = importlib.import_module("torchshim.profiler").itt
+    assert not itt.is_available()
+    for call in (itt.range_pop, lambda: itt.range_push("a"), lambda: itt.mark("a")):
+        with pytest.raises(RuntimeError, match="ITT functions not installed"):
+            call()
+    with pytest.raises(RuntimeError, match="ITT functions not installed"):
+        with itt.range("step {}", 1):
+            pass
+
+
 @case
 def is_it_on(torch):
     enabled = torch.autograd._profiler_enabled

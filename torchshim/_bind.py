@@ -45,7 +45,7 @@ from torchshim._core.storage import (
     tensor_class,
 )
 from torchshim._core.write import autograd_sees
-from torchshim._out import check_outs, refuse_dual, refuse_tracked
+from torchshim._out import check_outs, refuse_dual, refuse_leaf, refuse_tracked
 from torchshim._overrides import ORDINARY, dispatch, handle, overloaded, overriding
 from torchshim._refusal import (
     METHODS_IN_PYTHON,
@@ -323,7 +323,9 @@ def write(rec: Any, state: Any, target: Any) -> Any:
 
 
 def _refuse_followed(rec: Any, op: Op, given: Sequence[Any]) -> None:
-    if op.differentiable is not False:
+    if op.out == "unfollowed":
+        refuse_leaf(rec, op.parsed, given[-1])
+    elif op.differentiable is not False:
         refuse_tracked(rec, op.parsed, given)
     refuse_dual(rec, op.parsed, given)
 

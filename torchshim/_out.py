@@ -24,6 +24,10 @@ _OUT_OF = {
 }
 # Functions whose result PyTorch copies to `out=`, tangent and all.
 _COPIED = frozenset({"linalg_matrix_norm"})
+_TRACKED = (
+    "{}(): functions with out=... arguments don't support automatic "
+    "differentiation, but one of the arguments requires grad."
+)
 
 
 def check_outs(name: str, out: Any, count: int, place: int) -> None:
@@ -48,10 +52,13 @@ def check_outs(name: str, out: Any, count: int, place: int) -> None:
 def refuse_tracked(rec: Any, name: str, given: Sequence[Any]) -> None:
     """Raises where autograd would have to follow a call with `out=`."""
     if rec.grad and any(each._tmeta.requires_grad for each in _tensors(given)):
-        raise RuntimeError(
-            f"{name}(): functions with out=... arguments don't support automatic "
-            "differentiation, but one of the arguments requires grad."
-        )
+        raise RuntimeError(_TRACKED.format(name))
+
+
+def refuse_leaf(rec: Any, name: str, out: TensorBase) -> None:
+    """Raises for a leaf that takes a result which autograd does not follow."""
+    if rec.grad and out._tmeta.requires_grad and out.is_leaf:  # type: ignore[attr-defined]
+        raise RuntimeError(_TRACKED.format(f"aten::{name}"))
 
 
 def refuse_dual(rec: Any, name: str, given: Sequence[Any]) -> None:

@@ -358,7 +358,7 @@ def _kind(value: Any) -> str:
 # Texts of calls that fit none of several signatures -----------------------------------
 
 
-def _combination(
+def combination(
     name: str, options: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> str:
     # The order in which PyTorch's table of keywords is read: the last one first.
@@ -514,7 +514,7 @@ def refusal(
     plausible = [e for e in shown if e.least <= count <= len(e.params)]
     if len(plausible) == 1:
         return plausible[0].refusal(args, kwargs)
-    return _combination(found[0].name, [str(e) for e in shown], args, kwargs)
+    return combination(found[0].name, [str(e) for e in shown], args, kwargs)
 
 
 def spaces() -> Iterator[str]:

@@ -416,3 +416,51 @@ torch.linspace(0, p, 3), x.split(p), x.clamp(p), x.clone().fill_(p), torch.lerp(
 def numbers_that_require_grad(torch, line):
     x, p = torch.tensor([1.0, -2.0]), torch.tensor(2.0, requires_grad=True)
     return evaluate(torch, line, x=x, p=p)
+
+
+@case(warnings=False).lines("""
+torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], is_coalesced=1)
+torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (2,), is_coalesced='a')
+torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], check_invariants=1)
+torch.sparse_coo_tensor((2,), check_invariants=1)
+torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], requires_grad='a')
+torch.stft(x, 4, return_complex='x')
+x.stft(4, normalized=1, return_complex=True)
+torch.stft(x, 4, onesided=3, return_complex=True)
+torch.stft(x, 4, 1, 4, torch.ones(4), center=False, return_complex=1)
+torch.stft(x, 4, 1, 4.5, center=False, return_complex=True)
+torch.istft(torch.ones(3, 3) + 0j, 4, normalized=1)
+torch.istft(torch.ones(3, 3) + 0j, 4, onesided='a')
+torch.lu('a')
+torch.lu(torch.ones(2, 2), pivot='a')
+torch.ones(2, 2).lu(3)
+""")
+def flags_of_other_types(torch, line):
+    return evaluate(torch, line, x=torch.ones(8))
+
+
+@case.lines("""
+torch.mvlgamma(torch.tensor([True]), 0)
+torch.tensor([True]).mvlgamma_(1)
+torch.special.multigammaln(torch.tensor([True]), 1)
+torch.mvlgamma(torch.tensor([1j]), 1)
+torch.norm(torch.ones(2, 2, dtype=torch.int32), 'nuc')
+torch.norm(torch.ones(2, 2, dtype=torch.int32), 'nuc', dtype=torch.float32)
+torch.norm(torch.ones(2, 2, dtype=torch.int32), 'nuc', (0, 0))
+torch.norm(torch.ones(2, dtype=torch.int32), 'nuc')
+torch.norm(torch.ones(2, 2, dtype=torch.half), 'nuc')
+torch.norm(torch.ones(2, 2, dtype=torch.int32), 'abc')
+""")
+def dtypes_without_kernel(torch, line):
+    return evaluate(torch, line)
+
+
+@case
+def elements_of_meta_tensors(torch):
+    x, y = torch.ones(2, device="meta"), torch.ones(2)
+    calls = []
+    yield x.map_(x, calls.append), x.apply_(calls.append), x.map2_(x, x, calls.append)
+    yield calls
+    yield attempt(x.map_, y, max), attempt(y.map_, x, max)
+    yield attempt(x.map2_, x, y, max), attempt(x.long().map_, x, max)
+    yield attempt(x.clone().requires_grad_().map_, x, max)

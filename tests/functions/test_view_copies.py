@@ -164,3 +164,41 @@ def other_dtypes_and_pieces_to_out(torch):
         yield attempt(torch.unbind_copy, x, out=out)
         yield attempt(torch.split_copy, x, 1, out=out)
         yield attempt(torch.split_with_sizes_copy, x, [1, 1], out=out)
+
+
+@case.lines("""
+torch.t_copy(x, out=y)
+torch.expand_copy(x, (2, 2), out=y)
+torch.alias_copy(x, out=y)
+torch.squeeze_copy(x, out=y)
+torch.select_copy(x, 0, 0, out=torch.empty(2))
+torch.slice_copy(x, out=y)
+torch.view_copy(x, (4,), out=torch.empty(4))
+torch.view_copy(x, torch.int32, out=torch.empty(2, 2, dtype=torch.int32))
+torch.as_strided_copy(x, (2,), (1,), out=torch.empty(2))
+torch.slice_scatter(x, torch.ones(2, 2), out=y)
+torch.detach_copy(x, out=y)
+torch.detach_copy(x)
+torch.view_as_real_copy(x + 0j, out=torch.empty(2, 2, 2))
+torch.t_copy(x, out=y.view(-1)[:3])
+torch.t_copy(x, out=y.view(2, 2)), y
+torch.t_copy(torch.ones(2, 2), out=x * 2)
+torch.narrow_copy(x, 0, 0, 1, out=y)
+z = torch.unbind_copy(x, out=[y[0], y[1]]); y
+z = torch.split_copy(x, 1, out=[y[:1], y[1:]]); y
+""")
+def tracked_to_out(torch, line):
+    x, y = torch.ones(2, 2, requires_grad=True), torch.zeros(2, 2)
+    made = evaluate(torch, line, x=x, y=y)
+    yield made
+    if isinstance(made, torch.Tensor) and made.requires_grad:
+        yield attempt(made.sum().backward), x.grad
+
+
+@case.over("t_copy", "detach_copy", "slice_copy", "narrow_copy")
+def leaves_as_out(torch, name):
+    more = (0, 0, 2) if name == "narrow_copy" else ()
+    y = torch.zeros(2, 2, requires_grad=True)
+    yield attempt(getattr(torch, name), torch.ones(2, 2), *more, out=y)
+    with torch.no_grad():
+        yield attempt(getattr(torch, name), torch.ones(2, 2), *more, out=y), y._version

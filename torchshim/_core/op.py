@@ -298,7 +298,8 @@ def op(
       `have`, `want` and parameters; one for each of several results. "exact" and "same"
       are the texts of most functions, and of PyTorch's element-wise loops. "asked": of
       the parameter `dtype`'s alone, where that is given; "computed": and otherwise the
-      function is asked for the dtype that `out` has. Or a function of the arguments
+      function is asked for the dtype that `out` has; "unfollowed": as "exact", and
+      autograd takes it for an operator without a derivative. Or a function of arguments
       that gives True or a text.
     - `castable`: what is said of an `out=` of a dtype that the result can't be cast to,
       where that is not what PyTorch says usually.

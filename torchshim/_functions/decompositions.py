@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from torchshim._derived import fns, namespace, public
-from torchshim._functions._arguments import tensor_argument, warn_once
+from torchshim._functions._arguments import tensor_argument, warn_once, wrong
 from torchshim._functions._family import described
 from torchshim._functions.memory import write_into
 from torchshim._out import check_outs
@@ -65,7 +65,10 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
     >>> torch.linalg.lu_factor(torch.tensor([[2.0, 1.0], [0.0, 3.0]]))[1]
     tensor([1, 2], dtype=torch.int32)
     """
-    tensor_argument("lu", "A", 1, A)
+    function = "_lu_with_info"  # what PyTorch's Python calls
+    tensor_argument(function, "input", 1, A)
+    if type(pivot) is not bool:
+        raise TypeError(wrong(function, "pivot", 0, "bool", pivot))
     warn_once(
         "torch.lu is deprecated in favor of torch.linalg.lu_factor / "
         f"torch.linalg.lu_factor_ex{_REPLACED}LU, pivots = torch.lu(A, compute_pivots)"

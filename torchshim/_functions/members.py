@@ -16,13 +16,20 @@ from torchshim._tensor import Tensor, host_value
 
 
 def _on_host(self: Any, name: str, *others: Any) -> None:
-    if self.device.type != "cpu":
-        raise TypeError(f"{name} is only implemented on CPU tensors")
     if any(each.requires_grad for each in (self, *others)):
         raise RuntimeError(
             f"Can't call {name}() on Variable that requires grad. Use var.detach()."
             f"{name}() instead."
         )
+    if self.device.type not in ("cpu", "meta"):
+        raise TypeError(f"{name} is only implemented on CPU tensors")
+
+
+def _typed(tensor: Any) -> str:
+    """The name of a tensor's type in errors."""
+    if tensor.is_meta:
+        return f"Meta{tensor.dtype.scalar_name}Type"
+    return tensor.type()
 
 
 @public(namespaces=(), method=True)
@@ -34,6 +41,8 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     tensor([2., 2.])
     """
     _on_host(self, "apply_")
+    if self.is_meta:
+        return self
     found = [callable(value) for value in host_value(self).reshape(-1).tolist()]
     return _take(self, found)
 
@@ -52,10 +61,12 @@ def map_(self: Tensor, other: Tensor, callable: Callable[[Any, Any], Any]) -> Te
     tensor([11, 12])
     """
     _on_host(self, "map_", other)
-    if other.dtype is not self.dtype:
+    if _typed(other) != _typed(self):
         raise TypeError(
-            f"map_: expected {self.type()} for 'other' (got {other.type()})"
+            f"map_: expected {_typed(self)} for 'other' (got {_typed(other)})"
         )
+    if self.is_meta:
+        return self
     theirs = host_value(other.expand_as(self)).reshape(-1).tolist()
     mine = host_value(self).reshape(-1).tolist()
     return _take(self, [callable(a, b) for a, b in zip(mine, theirs, strict=True)])
@@ -75,15 +86,20 @@ def map2_(
     tensor([11, 23])
     """
     _on_host(self, "map2_", x, y)
-    columns: list[list[Any]] = [host_value(self).reshape(-1).tolist()]
+    columns: list[list[Any]] = []
     for name, other in (("x", x), ("y", y)):
-        if other.dtype is not self.dtype:
+        if _typed(other) != _typed(self):
             raise TypeError(
-                f"map2_: expected {self.type()} for argument '{name}' (got "
-                f"{other.type()})"
+                f"map2_: expected {_typed(self)} for argument '{name}' (got "
+                f"{_typed(other)})"
             )
+        if self.is_meta:
+            continue
         columns.append(host_value(other.expand_as(self)).reshape(-1).tolist())
-    return _take(self, [callable(*each) for each in zip(*columns, strict=True)])
+    if self.is_meta:
+        return self
+    mine = host_value(self).reshape(-1).tolist()
+    return _take(self, [callable(*each) for each in zip(mine, *columns, strict=True)])
 
 
 @public

@@ -63,6 +63,8 @@ _JOINING = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stac
 _OTHER_DTYPE = {
     "exact": "Expected out tensor to have dtype {want.cpp_name}, but got "
     "{have.cpp_name} instead",
+    "unfollowed": "Expected out tensor to have dtype {want.cpp_name}, but got "
+    "{have.cpp_name} instead",
     "same": "Found dtype {have.scalar_name} but expected {want.scalar_name}",
 }
 _CASTABLE = (
@@ -161,7 +163,18 @@ def _take_over(op: Any, result: Tensor, out: Tensor, args: Any) -> Tensor:
         resize_output(out, shape)
     else:
         take_size(out, shape)
+    if op is not None and op.out == "unfollowed":
+        return put_unfollowed(op.parsed, result, out)
     with untracked():
+        put_into(out, result)
+    return out
+
+
+def put_unfollowed(name: str, result: Tensor, out: Tensor) -> Tensor:
+    """Gives `out` a value whose gradient is refused in a backward."""
+    if local.rec.grad and (result.requires_grad or out.requires_grad):
+        fns.unfollowed_(out, result, name)
+    else:
         put_into(out, result)
     return out
 

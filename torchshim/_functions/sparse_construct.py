@@ -24,6 +24,7 @@ from torchshim._functions._arguments import (
     device_of,
     dtype_of,
     kind_of,
+    only_bools,
     size_of,
     warn_once,
 )
@@ -120,6 +121,8 @@ def sparse_coo_tensor(
             [4., 0., 0.]])
     """
     function = "sparse_coo_tensor"
+    flags = (f for f in (check_invariants, is_coalesced) if f is not None)
+    only_bools(pin_memory, requires_grad, *flags)
     _pinned(pin_memory)
     dtype = dtype_of(function, dtype)
     if values is None:

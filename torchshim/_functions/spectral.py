@@ -11,24 +11,25 @@ from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, namespace, public
 from torchshim._functions._arguments import (
     as_index,
-    combination,
+    only_bools,
     tensor_argument,
     warn,
     warn_once,
 )
 from torchshim._functions.nn_resizing import pad
 from torchshim._ops.view_geometry import wrap_dim
+from torchshim._parser import combination
 from torchshim._tensor import Tensor
 
-_STFT = """
-    (Tensor input, int n_fft, int hop_length = None, int win_length = None, \
-Tensor window = None, bool center = True, str pad_mode = "reflect", \
-bool normalized = False, bool onesided = None, bool return_complex = None, \
-bool align_to_window = None)
-    (Tensor input, int n_fft, int hop_length = None, int win_length = None, \
-Tensor window = None, bool normalized = False, bool onesided = None, \
-bool return_complex = None, bool align_to_window = None)
-"""
+_STFT = (
+    "(Tensor input, int n_fft, int hop_length = None, int win_length = None, "
+    'Tensor window = None, bool center = True, str pad_mode = "reflect", '
+    "bool normalized = False, bool onesided = None, bool return_complex = None, "
+    "bool align_to_window = None)",
+    "(Tensor input, int n_fft, int hop_length = None, int win_length = None, "
+    "Tensor window = None, bool normalized = False, bool onesided = None, "
+    "bool return_complex = None, bool align_to_window = None)",
+)
 _NO_WINDOW = (
     "A window was not provided. A rectangular window will be applied,which is "
     "known to cause spectral leakage. Other windows such as torch.hann_window "
@@ -97,12 +98,15 @@ def stft(
         )
     ndim = input.dim()
     integers = [n_fft, *(v for v in (hop_length, win_length) if v is not None)]
-    if any(as_index(v) is None for v in integers) or not (
-        window is None or isinstance(window, TensorBase)
+    flags = normalized, onesided, return_complex, align_to_window
+    if (
+        any(as_index(v) is None for v in integers)
+        or not (window is None or isinstance(window, TensorBase))
+        or type(normalized) is not bool
+        or not all(v is None or type(v) is bool for v in flags)
     ):
-        given = (input, n_fft, hop_length, win_length, window)
-        given += (normalized, onesided, return_complex, align_to_window)
-        raise combination("stft", given, {}, _STFT)
+        given = (input, n_fft, hop_length, win_length, window, *flags)
+        raise TypeError(combination("stft", _STFT, given, {}))
     if center:
         input = _centered(input, n_fft, pad_mode)
     if window is None:
@@ -233,6 +237,7 @@ def istft(
     tensor([1., 1., 1., 1., 1., 1., 1., 1.])
     """
     tensor_argument("istft", "input", 1, input)
+    only_bools(center, normalized, return_complex, onesided is not None and onesided)
     if window is not None:
         tensor_argument("istft", "window", 0, window)
     else:

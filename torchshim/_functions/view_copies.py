@@ -10,15 +10,18 @@ from typing import Any
 
 from torchshim._core import dtypes
 from torchshim._core.meta import contiguous_strides
+from torchshim._core.record import local, untracked
 from torchshim._core.storage import bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._functions import pieces
 from torchshim._functions._family import described
 from torchshim._functions._values import note_lost_part
+from torchshim._functions.memory import put_into, put_unfollowed
 from torchshim._functions.resizing import resize_output, take_size
 from torchshim._functions.sparse_tensor import handles
 from torchshim._functions.strided import strided_arguments
 from torchshim._ops.view_geometry import KEEP, PICK, diagonal_geometry, wrap_dim
+from torchshim._out import refuse_followed, refuse_leaf
 from torchshim._tensor import Tensor
 
 
@@ -39,9 +42,8 @@ def view_copy(input: Tensor, size: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([1065353216], dtype=torch.int32)
     """
     if isinstance(size, dtypes.dtype):
-        found = fns.clone(_resolved(input).view(size))
-        return found if out is None else _take(out, found)
-    return fns.view_copy(input, size, out=out)
+        return _taken("view_copy", fns.clone(_resolved(input).view(size)), out)
+    return _taken("view_copy", fns.view_copy(input, size), out)
 
 
 @public
@@ -59,7 +61,8 @@ def select_copy(
     """
     at, index = pieces.selected(input, dim, index)
     plan = (KEEP,) * at + (PICK,)
-    return fns.piece_copy(input, (index,), plan, "SelectBackward0_copy", out=out)
+    made = fns.piece_copy(input, (index,), plan, "SelectBackward0_copy")
+    return _taken("select_copy", made, out)
 
 
 @public
@@ -80,7 +83,8 @@ def slice_copy(
     """
     at, first, length = pieces.sliced(input, dim, start, end, step)
     plan = (KEEP,) * at + ((length, step),)
-    return fns.piece_copy(input, (first,), plan, "SliceBackward0_copy", out=out)
+    made = fns.piece_copy(input, (first,), plan, "SliceBackward0_copy")
+    return _taken("slice_copy", made, out)
 
 
 @public(method=True)
@@ -103,10 +107,14 @@ def narrow_copy(
         )
     at, first = pieces.narrowed(input, dim, start, length)
     plan = (KEEP,) * at + ((length, 1),)
-    shape = input._tmeta.shape
-    if out is not None and out._tmeta.dtype is input._tmeta.dtype:
-        take_size(out, (*shape[:at], length, *shape[at + 1 :]))  # without a warning
-    return fns.piece_copy(input, (first,), plan, "NarrowCopyBackward0", out=out)
+    if out is None:
+        return fns.piece_copy(input, (first,), plan, "NarrowCopyBackward0")
+    refuse_followed(local.rec, "narrow_copy", (input, out))
+    made = fns.piece_copy(input, (first,), plan, "NarrowCopyBackward0")
+    _check_dtype(out, made)
+    take_size(out, made._tmeta.shape)  # without a warning
+    put_into(out, made)
+    return out
 
 
 @public
@@ -126,7 +134,7 @@ def as_strided_copy(
             [2, 3]])
     """
     source, *rest = strided_arguments(input, size, stride, storage_offset)
-    return fns.strided_copy(source, *rest, out=out)
+    return _taken("as_strided_copy", fns.strided_copy(source, *rest), out)
 
 
 @public(method=True)
@@ -239,21 +247,27 @@ def slice_scatter(
     shape = input._tmeta.shape
     _replacing(src, (*shape[:at], length, *shape[at + 1 :]), input)
     plan = (KEEP,) * at + ((length, step),)
-    node = "SliceScatterBackward0"
-    return fns.piece_scatter(input, src, (first,), plan, node, out=out)
+    made = fns.piece_scatter(input, src, (first,), plan, "SliceScatterBackward0")
+    return _taken("slice_scatter", made, out)
 
 
-def _take(out: Tensor, result: Tensor) -> Tensor:
-    """`out` with a result, whose dtype it has to have."""
+def _taken(name: str, result: Tensor, out: Tensor | None) -> Tensor:
+    """The result; or `out` with it, which autograd does not follow."""
+    if out is None:
+        return result
+    refuse_leaf(local.rec, name, out)
+    _check_dtype(out, result)
+    resize_output(out, result._tmeta.shape, counted=True)
+    return put_unfollowed(name, result, out)
+
+
+def _check_dtype(out: Tensor, result: Tensor) -> None:
     want, have = result._tmeta.dtype, out._tmeta.dtype
     if want is not have:
         raise RuntimeError(
             f"Expected out tensor to have dtype {want.cpp_name}, but got "
             f"{have.cpp_name} instead"
         )
-    resize_output(out, result._tmeta.shape, counted=True)
-    fns.copy_(out, result)
-    return out
 
 
 def _check_count(name: str, made: Sequence[Tensor], out: Sequence[Tensor]) -> None:
@@ -269,7 +283,10 @@ def _into(name: str, made: Sequence[Tensor], out: Sequence[Tensor] | None) -> An
         return tuple(made)
     _check_count(name, made, out)
     for result, target in zip(made, out, strict=True):
-        _take(target, result)
+        _check_dtype(target, result)
+        resize_output(target, result._tmeta.shape, counted=True)
+        with untracked():
+            fns.copy_(target, result)
     return None
 
 
@@ -296,7 +313,8 @@ def split_copy(
         return tuple(made)
     _check_count("split_copy_Tensor_out()", made, out)
     for result, target in zip(made, out, strict=True):
-        fns.copy_(target, result)  # as it is: PyTorch resizes none
+        with untracked():
+            fns.copy_(target, result)  # as it is: PyTorch resizes none
     return None
 
 
@@ -350,16 +368,15 @@ def _copied(name: str, view: Callable[..., Any]) -> None:
         >>> torch.view_as_real_copy(x)
         tensor([[1., 2.]])
         """
-        found = fns.clone(view(input))
-        return found if out is None else _take(out, found)
+        return _taken(name, view(input), out)
 
     described(copy, name, f"A copy of what `{name.removesuffix('_copy')}` shows.")
     public(copy)
     handles(name)(copy)
 
 
-_copied("detach_copy", lambda x: x.detach())
-_copied("view_as_real_copy", lambda x: fns.view_as_real(x))
-_copied("view_as_complex_copy", lambda x: fns.view_as_complex(x))
+_copied("detach_copy", lambda x: fns.unfollowed(x, x, "detach_copy"))
+_copied("view_as_real_copy", lambda x: fns.clone(fns.view_as_real(x)))
+_copied("view_as_complex_copy", lambda x: fns.clone(fns.view_as_complex(x)))
 for _name in ("indices", "values", "crow_indices", "col_indices"):
-    _copied(f"{_name}_copy", lambda x, name=_name: getattr(x, name)())
+    _copied(f"{_name}_copy", lambda x, name=_name: fns.clone(getattr(x, name)()))

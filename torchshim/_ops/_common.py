@@ -64,15 +64,16 @@ def widened(x: Any) -> Any:
 _SMALL = 4096
 
 
-def rounded(fn: Callable[[Any], Any], x: Any) -> Any:
-    """`fn(x)`; small float32 arrays through float64 on the CPU.
+def rounded(fn: Callable[..., Any], *xs: Any) -> Any:
+    """`fn(*xs)`; small float32 arrays through float64 on the CPU.
 
     XLA's float32 approximations are several units in the last place off there, which
     shows in what scripts print. PyTorch's are rounded right nearly always.
     """
-    if x.dtype == np.float32 and x.size <= _SMALL and platform() == "cpu":
-        return fn(x.astype(np.float64)).astype(np.float32)
-    return fn(x)
+    single = all(x.dtype == np.float32 and x.size <= _SMALL for x in xs)
+    if single and platform() == "cpu":
+        return fn(*(x.astype(np.float64) for x in xs)).astype(np.float32)
+    return fn(*xs)
 
 
 def quotient(a: Any, b: Any) -> Any:

@@ -15,7 +15,7 @@ from torchshim._core import dtypes
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import DEFAULT, element
-from torchshim._ops._common import quotient, scalar_name
+from torchshim._ops._common import quotient, rounded, scalar_name
 from torchshim._ops._formats import first_layout
 from torchshim._ops.views import wrap_dim
 
@@ -163,7 +163,7 @@ def _softplus(x: Array) -> Array:
 def mish(input: Array) -> Array:
     """Each element times the hyperbolic tangent of its softplus."""
     floating_only(input, "mish_cpu")
-    return input * jnp.tanh(_softplus(input))
+    return rounded(lambda x: x * jnp.tanh(_softplus(x)), input)
 
 
 @op(
@@ -195,7 +195,7 @@ def softplus(input: Array, beta: float = 1, threshold: float = 20) -> Array:
 def logsigmoid(input: Array) -> Array:
     """The logarithm of the sigmoid of each element."""
     floating_only(input, "log_sigmoid_cpu")
-    return -_softplus(-input)
+    return rounded(lambda x: -_softplus(-x), input)
 
 
 @_private("HardtanhBackward0", inplace=True)

@@ -15,6 +15,7 @@ from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import COMPLEX_TO_FLOAT, number
 from torchshim._ops._common import broadcast_shapes
+from torchshim._ops._linalg import check_floating
 from torchshim._ops._reducing import (
     Dims,
     axes_of,
@@ -243,6 +244,7 @@ def _nuclear(
         raise RuntimeError(
             f"{name}: The input tensor A must have at least 2 dimensions."
         )
+    check_floating(input, name)
     if len(dims) != 2:
         raise RuntimeError(
             f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dims))}"

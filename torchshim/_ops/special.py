@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torchshim._core.dtypes import bfloat16, float16
+from torchshim._core.dtypes import bfloat16, bool_, float16
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import DEFAULT, INT_TO_FLOAT
 from torchshim._ops._common import (
@@ -358,16 +358,14 @@ def _polygamma_of(n: int) -> Any:
     return value
 
 
-def _multigamma(input: Array, p: int) -> Array:
-    refuse("mvlgamma", input, COMPLEX)
+def _check_multigamma(input: Any, p: int) -> None:
+    if input.dtype is bool_:
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
-    shifts = np.arange(p, dtype=np.float64) / 2
-    total = _lgamma(input)
-    for shift in shifts[1:]:
-        total = total + _lgamma(input - np.asarray(shift, input.dtype))
-    constant = p * (p - 1) / 4 * np.log(np.pi)
-    return total + np.asarray(constant, input.dtype)
+    if input.dtype.is_complex:
+        name = input.dtype.scalar_name
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{name}'")
 
 
 @op(
@@ -375,6 +373,7 @@ def _multigamma(input: Array, p: int) -> Array:
     grad_fn="MvlgammaBackward0",
     saves=("input",),
     inplace=True,
+    typecheck=_check_multigamma,
     layout=lambda shape, operands: None,
     whole=("input",),
     castable=(
@@ -384,7 +383,11 @@ def _multigamma(input: Array, p: int) -> Array:
 )
 def mvlgamma(input: Array, p: int) -> Array:
     """The logarithm of the multivariate gamma function of dimension p."""
-    return _multigamma(input, p)
+    total = _lgamma(input)
+    for shift in np.arange(1, p) / 2:
+        total = total + _lgamma(input - np.asarray(shift, input.dtype))
+    constant = p * (p - 1) / 4 * np.log(np.pi)
+    return total + np.asarray(constant, input.dtype)
 
 
 def _incomplete(name: str, fn: Any, sign: float) -> Any:

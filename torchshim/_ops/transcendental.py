@@ -107,7 +107,7 @@ def log2(input: Array) -> Array:
 @_unary("Log10", "input")
 def log10(input: Array) -> Array:
     """The logarithm to base 10."""
-    return jnp.log10(input)
+    return rounded(jnp.log10, input)
 
 
 @_unary("Log1P", "input", namespaces=_SPECIAL)
@@ -271,19 +271,19 @@ def cos(input: Array) -> Array:
 @_unary("Tan", "result")
 def tan(input: Array) -> Array:
     """The tangent."""
-    return jnp.tan(input)
+    return rounded(jnp.tan, input)
 
 
 @_unary("Asin", "input", aliases=("arcsin",))
 def asin(input: Array) -> Array:
     """The inverse of the sine."""
-    return _branches.arcsin(input)
+    return rounded(_branches.arcsin, input)
 
 
 @_unary("Acos", "input", aliases=("arccos",))
 def acos(input: Array) -> Array:
     """The inverse of the cosine."""
-    return _branches.arccos(input)
+    return rounded(_branches.arccos, input)
 
 
 @_unary("Atan", "input", aliases=("arctan",))
@@ -322,7 +322,7 @@ def _atan_jvp(primals: Any, tangents: Any) -> Any:
 
 @jax.custom_jvp
 def _atan2(y: Array, x: Array) -> Array:
-    return jnp.arctan2(y, x)
+    return rounded(jnp.arctan2, y, x)
 
 
 @_atan2.defjvp
@@ -349,7 +349,7 @@ def atan2(input: Array, other: Array) -> Array:
 
 @jax.custom_jvp
 def _hypot(a: Array, b: Array) -> Array:
-    return jnp.hypot(a, b)
+    return rounded(jnp.hypot, a, b)
 
 
 @_hypot.defjvp
@@ -417,10 +417,13 @@ def _halved_exp(x: Array) -> Array:
 @jax.custom_jvp
 def _sinh(x: Array) -> Array:
     # XLA takes exp(x + log(1/2)), which loses digits where x is large.
-    size = jnp.abs(x)
-    grown = jnp.expm1(jnp.minimum(size, 40))
-    small = (grown + grown / (grown + 1)) / 2
-    return jnp.copysign(jnp.where(size > 40, _halved_exp(size), small), x)
+    def of(x: Array) -> Array:
+        size = jnp.abs(x)
+        grown = jnp.expm1(jnp.minimum(size, 40))
+        small = (grown + grown / (grown + 1)) / 2
+        return jnp.copysign(jnp.where(size > 40, _halved_exp(size), small), x)
+
+    return rounded(of, x)
 
 
 @_sinh.defjvp
@@ -432,9 +435,12 @@ def _sinh_jvp(primals: Any, tangents: Any) -> Any:
 
 @jax.custom_jvp
 def _cosh(x: Array) -> Array:
-    size = jnp.abs(x)
-    grown = jnp.exp(jnp.minimum(size, 40))
-    return jnp.where(size > 40, _halved_exp(size), (grown + 1 / grown) / 2)
+    def of(x: Array) -> Array:
+        size = jnp.abs(x)
+        grown = jnp.exp(jnp.minimum(size, 40))
+        return jnp.where(size > 40, _halved_exp(size), (grown + 1 / grown) / 2)
+
+    return rounded(of, x)
 
 
 @_cosh.defjvp
@@ -465,12 +471,12 @@ def tanh(input: Array) -> Array:
 @_unary("Asinh", "input", aliases=("arcsinh",))
 def asinh(input: Array) -> Array:
     """The inverse of the hyperbolic sine."""
-    return _branches.arcsinh(input)
+    return rounded(_branches.arcsinh, input)
 
 
 @jax.custom_jvp
 def _acosh(x: Array) -> Array:
-    return _branches.arccosh(x)
+    return rounded(_branches.arccosh, x)
 
 
 @_acosh.defjvp
@@ -497,7 +503,7 @@ def atanh(input: Array) -> Array:
 @jax.custom_jvp
 def _atanh(x: Array) -> Array:
     if not is_complex(x):
-        return jnp.arctanh(x)
+        return rounded(jnp.arctanh, x)
     found = _or_nan(jnp.arctanh, x, *_beside_nan(x.real, x.imag))
     return _branches.signed(found, x.real, x.imag)
 

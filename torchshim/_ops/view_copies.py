@@ -16,6 +16,7 @@ from torchshim._core.linearize import is_forward
 from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import REGISTRY, Array, Indices, op
 from torchshim._ops import splits, view_memory, views
+from torchshim._ops._common import without_derivative
 from torchshim._ops._formats import first_layout
 from torchshim._ops.conversion import cast
 
@@ -50,7 +51,7 @@ def _declare(view: str, public: bool) -> None:
         method=False,
         namespaces=("torch",) if public else (),
         typecheck=check,
-        out="exact" if of.results == "tensor" else False,
+        out="unfollowed" if of.results == "tensor" else False,
     )
     REGISTRY[f"{view}_copy"].module = __name__
 
@@ -73,11 +74,29 @@ for _view in ("split_pieces", "split_sizes", "unbind_rows", "view"):
 
 
 @op(
+    grad_fn="NotImplemented",
+    saves=(),
+    inplace=True,
+    method=False,
+    namespaces=(),
+    out=False,
+)
+def unfollowed(input: Array, value: Array, name: Any) -> Array:
+    """The value, in place of `input`; its gradient is that of no operator."""
+
+    @without_derivative(f"aten::{name}")
+    def taken(input: Array, value: Array) -> Array:
+        return jnp.broadcast_to(value, input.shape)
+
+    return taken(input, value)
+
+
+@op(
     grad_fn=lambda input, starts, plan, node: node,
     saves=(),
     method=False,
     namespaces=(),
-    out="exact",
+    out=False,
 )
 def piece_copy(input: Array, starts: Indices, plan: Any, node: Any) -> Array:
     """Integers and slices in one step, as a copy; `node` names what it is of."""
@@ -89,7 +108,7 @@ def piece_copy(input: Array, starts: Indices, plan: Any, node: Any) -> Array:
     saves=(),
     method=False,
     namespaces=(),
-    out="exact",
+    out=False,
 )
 def strided_copy(
     input: Array, size: Any, stride: Any, storage_offset: int, source: Any
@@ -105,7 +124,7 @@ def strided_copy(
     layout=first_layout,
     method=False,
     namespaces=(),
-    out="exact",
+    out=False,
 )
 def piece_scatter(
     input: Array, src: Array, starts: Indices, plan: Any, node: Any

@@ -4,6 +4,7 @@ https://docs.pytorch.org/docs/2.13/profiler.html. What is timed: see
 `torch.autograd.profiler`.
 """
 
+from torchshim.profiler import itt as itt
 from torchshim.profiler import profiler as profiler
 from torchshim.profiler.profiler import (
     ExecutionTraceObserver as ExecutionTraceObserver,
