@@ -42,6 +42,12 @@ _OURS = (__name__.partition(".")[0], "torch", "jax")
 _LAYERS = tuple(f"{ours}.nn.modules." for ours in _OURS)
 
 
+def called_by_us() -> bool:
+    """Whether what calls the function that asks is a module of this package."""
+    name = sys._getframe(2).f_globals.get("__name__", "")
+    return name.partition(".")[0] in _OURS[:2]
+
+
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """A warning at the line that led here: the user's, or that of a layer.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import io
+import warnings
 
-from tests.oracle import attempt, case
+from tests.oracle import attempt, case, evaluate
 
 
 @case(warnings=False)
@@ -183,3 +185,52 @@ def writes_that_no_version_tells_of(torch, read):
         plain = torch.ones(3)
         write(plain[1:])
         yield plain, plain._version
+
+
+@case.lines("""
+torch.FloatStorage([1.0])
+torch.TypedStorage(2)
+s.fill_(1).tolist()
+s.is_cuda, s.device
+s.untyped().nbytes()
+len(s)
+s[0]
+s[1] = 3
+s.copy_(torch.FloatStorage([2, 3])).tolist()
+s.double().dtype
+s.data_ptr() != 0
+torch.FloatStorage.from_buffer(b'abcd', 'little').tolist()
+str(s)
+copy.copy(s).dtype
+copy.deepcopy(s).dtype
+s.dtype, torch.is_storage(s), s == s
+file = io.BytesIO(); torch.save(s, file)
+torch.ones(2).set_(s)
+torch.ones(2).share_memory_().is_shared()
+""")
+def going(torch, line):
+    """What says that typed storages will go, and at which line."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        s = torch.FloatStorage([1, 2])
+    torch.storage._reset_warn_typed_storage_removal()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        made = evaluate(torch, line, s=s, copy=copy, io=io)
+    if not isinstance(made, torch.TypedStorage):
+        yield made
+    yield [(str(w.message), w.category.__name__) for w in said]
+
+
+@case
+def told_every_time(torch):
+    set_always = torch.storage._set_always_warn_typed_storage_removal
+    set_always(True)
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            s = torch.FloatStorage([1, 2])
+            s.size(), s.size()
+        yield [w.filename.endswith("test_typed_storage.py") for w in said]
+    finally:
+        set_always(False)

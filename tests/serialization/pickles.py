@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,9 @@ def look(torch: Any, read: dict[str, Any]) -> None:
     print(read["marked"], read["marked"].note)
     print(read["parameter"], type(read["parameter"]) is torch.nn.Parameter)
     print(read["sparse"], read["meta"])
-    print(read["storage"].tolist(), read["storage"].dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # typed storages will go
+        print(read["storage"].tolist(), read["storage"].dtype)
     print(read["facts"])
     layer, optimizer = read["optimizer"]
     print(layer, optimizer.param_groups[0]["params"][0] is layer[0].weight)

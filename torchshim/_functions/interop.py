@@ -25,7 +25,7 @@ from torchshim._functions.creation import place
 from torchshim._functions.host_memory import shared_memory
 from torchshim._functions.rebuilding import user_state
 from torchshim._functions.storage import UntypedStorage
-from torchshim._functions.typed_storage import TypedStorage
+from torchshim._functions.typed_storage import TypedStorage, announced
 from torchshim._overrides import handler_of
 from torchshim._tensor import Tensor, check_storage, from_array
 
@@ -419,7 +419,7 @@ def _deep_typed(self: TypedStorage, memo: dict[int, Any]) -> TypedStorage:
 
 
 UntypedStorage.__deepcopy__ = _deep_untyped  # type: ignore[attr-defined]
-TypedStorage.__deepcopy__ = _deep_typed  # type: ignore[attr-defined]
+TypedStorage.__deepcopy__ = announced(_deep_typed)  # type: ignore[attr-defined]
 Tensor.__copy__ = _shallow
 Tensor.__deepcopy__ = _deep
 

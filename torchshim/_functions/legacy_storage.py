@@ -10,7 +10,7 @@ from torchshim._core import dtypes
 from torchshim._core.extent import check_extent
 from torchshim._functions._arguments import device_of
 from torchshim._functions.storage import UntypedStorage, untyped_of
-from torchshim._functions.typed_storage import KINDS, TypedStorage
+from torchshim._functions.typed_storage import KINDS, TypedStorage, announced
 
 
 class storagetype(type):
@@ -27,10 +27,12 @@ class storagetype(type):
             and (instance.device.type == "cuda") is (cls.device == "cuda")
         )
 
+    @announced
     def from_buffer(cls, *args: Any, **kwargs: Any) -> TypedStorage:
         """The numbers of a buffer, in the order of bytes that is said."""
         return TypedStorage.from_buffer(*args, **kwargs, dtype=cls.dtype)
 
+    @announced
     def __call__(cls, *args: Any, **kwargs: Any) -> TypedStorage:
         if not isinstance(cls.dtype, dtypes.dtype):
             raise RuntimeError(

@@ -5,6 +5,7 @@ https://docs.pytorch.org/docs/2.13/storage.html
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from torchshim._core import dtypes
 from torchshim._core.extent import check_extent
 from torchshim._core.record import untracked
 from torchshim._derived import NEVER, public
-from torchshim._errors import warn
+from torchshim._errors import called_by_us, warn
 from torchshim._functions.storage import (
     UntypedStorage,
     bytes_of,
@@ -47,6 +48,18 @@ def warn_of_removal(stacklevel: int = 2) -> None:
     elif not has_warned[0]:
         warn(DEPRECATED)
     has_warned[0] = True
+
+
+def announced(function: Any) -> Any:
+    """A method that warns its caller, but for this package."""
+
+    @functools.wraps(function)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        if not called_by_us():
+            warn_of_removal(1)
+        return function(*args, **kwargs)
+
+    return method
 
 
 _FORMS = (
@@ -221,6 +234,9 @@ class TypedStorage:
         """A copy."""
         return TypedStorage(self._untyped.clone(), self.dtype)
 
+    def __copy__(self) -> TypedStorage:
+        return self.clone()
+
     def cpu(self) -> TypedStorage:
         """Itself where it is on the CPU, else a copy there."""
         return TypedStorage(self._untyped.cpu(), self.dtype)
@@ -365,6 +381,20 @@ for _name, _dtype in (
 ):
     setattr(TypedStorage, _name, _conversion(_dtype))
     setattr(UntypedStorage, _name, _conversion(_dtype))
+
+
+for _name in (
+    *"__init__ __len__ __getitem__ __setitem__ __iter__ __sizeof__ __repr__".split(),
+    *"__copy__ bfloat16 bool byte char clone complex_double complex_float".split(),
+    *"copy_ cpu cuda data_ptr double element_size fill_ float get_device half".split(),
+    *"int is_pinned is_shared long nbytes pickle_storage_type pin_memory".split(),
+    *"resizable resize_ share_memory_ short size to tolist type untyped".split(),
+):
+    setattr(TypedStorage, _name, announced(getattr(TypedStorage, _name)))
+TypedStorage.__str__ = TypedStorage.__repr__
+for _name in ("device", "is_cuda"):
+    _read = vars(TypedStorage)[_name].fget
+    setattr(TypedStorage, _name, property(announced(_read)))
 
 
 def _new_untyped(data: Any, dtype: dtypes.dtype, device: Any) -> UntypedStorage:
