@@ -87,3 +87,84 @@ def on_memory_that_numpy_writes(torch, change):
         if tracked:
             z.sum().backward()
             yield x.grad
+
+
+def _both(torch, a, x, v, w):
+    ((x.reshape(-1) * torch.arange(6.0)).sum() + (v * 3).sum()).backward()
+
+
+def _through_view(torch, a, x, v, w):
+    v[:2].mul_(5)
+    yield x.grad_fn.name(), v.grad_fn.name(), w.grad_fn.name()
+    ((x.reshape(-1) * torch.arange(6.0)).sum() + w.sum()).backward()
+
+
+def _through_base(torch, a, x, v, w):
+    x.mul_(3)
+    ((v * torch.arange(6.0)).sum() + w.sum()).backward()
+
+
+def _through_new_view(torch, a, x, v, w):
+    u = x[0]
+    u.mul_(2)
+    yield u._base is x, u
+    ((v * torch.arange(6.0)).sum() + u.sum()).backward()
+
+
+def _of_view_too(torch, a, x, v, w):
+    w.unsqueeze_(0).mul_(2)
+    yield w.shape, w._base is x
+    ((v * torch.arange(6.0)).sum() + x.sum()).backward()
+
+
+def _with_hook(torch, a, x, v, w):
+    seen = []
+    x.register_hook(lambda g: seen.append(g.shape))
+    x.retain_grad()
+    v.mul_(2)
+    x.sum().backward()
+    yield seen, x.grad
+
+
+def _saved_before(torch, a, x, v, w):
+    y = v * v
+    x.mul_(2)
+    yield attempt(y.sum().backward)
+
+
+@case.over(
+    change=list(CHANGES),
+    then=[
+        *(_both, _through_view, _through_base, _through_new_view, _of_view_too),
+        *(_with_hook, _saved_before),
+    ],
+)
+def with_views(torch, change, then):
+    """The base changes; its views stay as they were, on the same memory."""
+    for read in (False, True, False):
+        a = value(torch, change)
+        x = a * 2
+        v, w = x.view(6), x[:1]
+        changed(x, change)
+        if read:
+            x.tolist()
+        yield x.shape, x._version, x._is_view(), v._base is x
+        yield x.grad_fn.name(), v.grad_fn.name(), w.grad_fn.name()
+        yield from then(torch, a, x, v, w) or ()
+        yield x, v, w, a.grad
+
+
+@case.over(change=list(CHANGES))
+def with_views_unseen(torch, change):
+    for write in (False, True):
+        a = value(torch, change)
+        x = a * 2
+        v = x.view(6)
+        with torch.no_grad():
+            changed(x, change)
+        if write:
+            v.mul_(3)
+            yield x, v
+            continue
+        yield attempt((x * 2).sum().backward)
+        yield x, v, a.grad

@@ -70,14 +70,7 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
         rec.check_history(self, ())
     if rec.grad and meta.requires_grad and meta.leaf:
         raise RuntimeError(WRITTEN_LEAF)
-    op, storage = REGISTRY[name], self._storage
-    if storage is not None and meta.requires_grad:
-        # A write through a view would have to be seen in the other shape, too.
-        if any(t._view_of is self for t in storage.tensors()):
-            raise NotImplementedError(
-                f"{name}_(): a tensor with history that has views cannot change its "
-                "own shape"
-            )
+    op = REGISTRY[name]
     untracked = not rec.grad and meta.requires_grad
     if untracked and not meta.leaf:
         rec.keep_history(self)

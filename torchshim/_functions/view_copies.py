@@ -42,7 +42,8 @@ def view_copy(input: Tensor, size: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([1065353216], dtype=torch.int32)
     """
     if isinstance(size, dtypes.dtype):
-        return _taken("view_copy", fns.clone(_resolved(input).view(size)), out)
+        found = fns.clone(_resolved(input).view(size))
+        return _taken("view_copy", found, out, True)
     return _taken("view_copy", fns.view_copy(input, size), out)
 
 
@@ -251,13 +252,18 @@ def slice_scatter(
     return _taken("slice_scatter", made, out)
 
 
-def _taken(name: str, result: Tensor, out: Tensor | None) -> Tensor:
-    """The result; or `out` with it, which autograd does not follow."""
+def _taken(
+    name: str, result: Tensor, out: Tensor | None, counted: bool = False
+) -> Tensor:
+    """The result; or `out` with it, which autograd does not follow.
+
+    `counted`: PyTorch's version counts that it takes another shape, too.
+    """
     if out is None:
         return result
     refuse_leaf(local.rec, name, out)
     _check_dtype(out, result)
-    resize_output(out, result._tmeta.shape, counted=True)
+    resize_output(out, result._tmeta.shape, counted)
     return put_unfollowed(name, result, out)
 
 
@@ -368,7 +374,7 @@ def _copied(name: str, view: Callable[..., Any]) -> None:
         >>> torch.view_as_real_copy(x)
         tensor([[1., 2.]])
         """
-        return _taken(name, view(input), out)
+        return _taken(name, view(input), out, True)
 
     described(copy, name, f"A copy of what `{name.removesuffix('_copy')}` shows.")
     public(copy)
